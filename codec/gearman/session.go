@@ -1,0 +1,383 @@
+package gearman
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Packet header, section "Binary Packet".
+const (
+	headerSize = 12
+	magicREQ   = 0x00524551 // "\0REQ"
+	magicRES   = 0x00524553 // "\0RES"
+)
+
+var magicOf = [2]uint32{codec.Peer: magicREQ, codec.Server: magicRES}
+
+// session reads one connection: binary packets and text lines, told apart by
+// the first byte at every message boundary ("Administrative Protocol").
+type session struct {
+	opts    codec.Options
+	packet  codec.Layout
+	line    codec.Layout
+	list    codec.Layout
+	pending []uint8 // rows of the text commands that wait for their reply, oldest first
+}
+
+func newSession(o codec.Options) codec.Session {
+	s := &session{opts: o.WithDefaults()}
+	s.packet = codec.Layout{Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing, Options: &s.opts}
+	s.line = codec.Layout{Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing, Options: &s.opts}
+	s.list = codec.Layout{Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply, Options: &s.opts}
+	return s
+}
+
+func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	f.Reset(from)
+	switch {
+	case len(b) == 0:
+		return 1, codec.ErrShort
+	case b[0] == 0:
+		return s.decodePacket(from, b, f)
+	case from == codec.Peer:
+		return s.decodeCommand(b, f)
+	}
+	return s.decodeReply(b, f)
+}
+
+func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	if len(b) < 4 || binary.BigEndian.Uint32(b) != magicOf[from] {
+		if err := checkMagic(b); err != nil {
+			return 0, err
+		}
+	}
+	if len(b) < headerSize {
+		return headerSize, codec.ErrShort
+	}
+	size := binary.BigEndian.Uint32(b[8:])
+	if uint64(size) > uint64(s.opts.MaxData) {
+		return 0, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Fatal: true,
+			Detail: fmt.Sprintf("%d bytes of data announced, at most %d are taken", size, s.opts.MaxData)}
+	}
+	n := headerSize + int(size)
+	if len(b) < n {
+		return n, codec.ErrShort
+	}
+	code := binary.BigEndian.Uint32(b[4:])
+	if code <= maxCode {
+		f.Type = byCode[code]
+	}
+	f.Raw, f.Head = b[:n:n], 3
+	f.Spans = append(f.Spans,
+		codec.Span{Field: &magicField, Off: 0, End: 4, Next: 4},
+		codec.Span{Field: &codeField, Off: 4, End: 8, Next: 8},
+		codec.Span{Field: &lengthField, Off: 8, End: 12, Next: 12})
+	if binary.BigEndian.Uint32(b) != magicOf[from] && !s.opts.Waived(RuleMagicDirection) {
+		return n, &codec.Error{Rule: RuleMagicDirection, Offset: 3, Field: magicField.Name,
+			Detail: fmt.Sprintf("\\0%s on a packet from the %s", b[1:4], from)}
+	}
+	t := f.Type
+	if t == nil {
+		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("%d is no packet type", code)}
+	}
+	if err := s.direction(t, from, 4, codeField.Name); err != nil {
+		return n, err
+	}
+	if len(t.Fields) == 0 {
+		if size > 0 && !s.opts.Waived(RuleArgsSurplus) {
+			return n, &codec.Error{Rule: RuleArgsSurplus, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("%d bytes of data where the type has no argument", size)}
+		}
+		return n, nil
+	}
+	if err := s.packet.Split(f, t.Fields, "\x00", headerSize, n, true); err != nil {
+		return n, err
+	}
+	return n, nil
+}
+
+// checkMagic returns the error of a packet that cannot be one, judging as many
+// bytes as there are.
+func checkMagic(b []byte) error {
+	for i := 1; i < min(len(b), 4); i++ {
+		if b[i] == "\x00REQ"[i] || b[i] == "\x00RES"[i] {
+			continue
+		}
+		return &codec.Error{Rule: RuleMagic, Offset: i, Field: magicField.Name, Fatal: true,
+			Detail: fmt.Sprintf("%#02x where the magic has %s", b[i], [4]string{1: "'R'", 2: "'E'", 3: "'Q' or 'S'"}[i])}
+	}
+	return nil
+}
+
+// direction judges whether a row may be sent from a side, as the document's
+// table of types says.
+func (s *session) direction(t *codec.Type, from codec.Side, at int, field string) error {
+	if t.Sends(from) || s.opts.Waived(RuleTypeDirection) {
+		return nil
+	}
+	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: field, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+}
+
+// textLine finds the line that begins at at: its end, and the beginning of the
+// next one. It returns a next of 0 while the line's end has not arrived.
+func (s *session) textLine(b []byte, at int) (end, next int, err error) {
+	k := bytes.IndexByte(b[at:min(len(b), at+s.opts.MaxLine)], '\n')
+	if k < 0 {
+		if len(b) < at+s.opts.MaxLine {
+			return 0, 0, nil
+		}
+		return 0, 0, &codec.Error{Rule: RuleAdminLine, Offset: at + s.opts.MaxLine - 1, Field: wordField.Name, Fatal: true,
+			Detail: fmt.Sprintf("no end of line within %d bytes", s.opts.MaxLine)}
+	}
+	end = at + k
+	if end > at && b[end-1] == '\r' {
+		end--
+	}
+	return end, at + k + 1, nil
+}
+
+// hasWord reports whether a line begins with the word, alone or before a space.
+func hasWord(line []byte, word string) bool {
+	return len(line) >= len(word) && string(line[:len(word)]) == word && (len(line) == len(word) || line[len(word)] == ' ')
+}
+
+func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
+	end, n, err := s.textLine(b, 0)
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return len(b) + 1, codec.ErrShort
+	}
+	if len(s.pending) >= s.opts.MaxPending {
+		return 0, &codec.Error{Rule: RuleAdminPending, Field: wordField.Name, Fatal: true,
+			Detail: fmt.Sprintf("%d commands wait for their reply already", len(s.pending))}
+	}
+	f.Raw, f.Head = b[:n:n], 1
+	f.CRLF = end < n-1
+	if s.opts.Waived(RuleAdminSpacing) {
+		end = len(bytes.TrimRight(b[:end], " "))
+	}
+	for i := range lines {
+		if t := &lines[i]; t.Req != 0 && hasWord(b[:end], t.Word) {
+			f.Type = t
+			break
+		}
+	}
+	if f.Type == nil {
+		s.pending = append(s.pending, unknownCommand)
+		f.Spans = append(f.Spans, codec.Span{Field: &wordField, Off: 0, End: end, Next: n})
+		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name, Detail: fmt.Sprintf("%q is no administrative command", shorten(b[:end]))}
+	}
+	s.pending = append(s.pending, uint8(f.Type.Index))
+	return n, s.wordLine(f, &s.line, &wordField, end, n)
+}
+
+// wordLine reads a line that begins with its row's word.
+func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, end, next int) error {
+	at := len(f.Type.Word)
+	more := at < end
+	stop := at
+	if more {
+		at++
+	}
+	f.Spans = append(f.Spans, codec.Span{Field: word, Off: 0, End: stop, Next: at})
+	var err *codec.Error
+	if len(f.Type.Fields) > 0 {
+		err = l.Split(f, f.Type.Fields, " ", at, end, more)
+	} else if more && at == end {
+		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name, Detail: "a space stands at the end of the line"}
+	} else if more {
+		err = &codec.Error{Rule: l.Surplus, Offset: at, Field: word.Name, Detail: fmt.Sprintf("%s takes no argument", f.Type.Word)}
+	}
+	f.Spans[len(f.Spans)-1].Next = next
+	if err != nil {
+		if s.opts.Waived(err.Rule) {
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+func names(rows []*codec.Type) string {
+	var n []string
+	for _, t := range rows {
+		n = append(n, t.Name)
+	}
+	return strings.Join(n, " or ")
+}
+
+func shorten(b []byte) []byte { return b[:min(len(b), 40)] }
+
+// replies returns the rows that may answer the oldest waiting command, none if
+// no command waits.
+func (s *session) replies() []*codec.Type {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	return answers[s.pending[0]]
+}
+
+// answered takes the oldest command off the waiting list.
+func (s *session) answered() {
+	if len(s.pending) > 0 {
+		s.pending = s.pending[:copy(s.pending, s.pending[1:])]
+	}
+}
+
+func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
+	end, n, err := s.textLine(b, 0)
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return len(b) + 1, codec.ErrShort
+	}
+	replies := s.replies()
+	if replies == nil {
+		f.Raw, f.Head = b[:n:n], 1
+		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
+		return n, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("%q answers no command", shorten(b[:end]))}
+	}
+	var t *codec.Type
+	for _, r := range replies {
+		if s.fits(r, b[:end], f) {
+			t = r
+			break
+		}
+	}
+	if t != nil && t.Stop != "" {
+		return s.decodeList(t, b, f)
+	}
+	s.answered()
+	f.Raw, f.CRLF = b[:n:n], end < n-1
+	if t == nil {
+		f.Head = 1
+		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
+		return n, &codec.Error{Rule: RuleAdminReply, Field: replyField.Name,
+			Detail: fmt.Sprintf("%q is no reply of the form %s", shorten(b[:end]), names(replies))}
+	}
+	f.Type = t
+	if t.Word != "" {
+		f.Head = 1
+		return n, s.wordLine(f, &s.list, &replyField, end, n)
+	}
+	if err := s.list.Split(f, t.Fields, t.Sep, 0, end, true); err != nil {
+		return n, err
+	}
+	f.Spans[len(f.Spans)-1].Next = n
+	return n, nil
+}
+
+// fits reports whether a reply may be of this row, by its first line.
+func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
+	switch {
+	case t.Word != "":
+		return hasWord(line, t.Word) && (len(t.Fields) > 0 || len(line) == len(t.Word))
+	case t.Stop == "" || string(line) == t.Stop:
+		return true
+	}
+	probe := codec.Frame{Raw: line, Spans: f.Spans[:0]}
+	return s.list.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
+}
+
+// decodeList reads the lines of a list up to the one that ends it.
+func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, error) {
+	at, n := 0, 0
+	for n == 0 {
+		end, next, err := s.textLine(b, at)
+		switch {
+		case err != nil:
+			return 0, err
+		case next == 0 && len(b) > s.opts.MaxData:
+			return 0, &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Fatal: true,
+				Detail: fmt.Sprintf("a list of more than %d bytes", s.opts.MaxData)}
+		case next == 0:
+			return len(b) + 1, codec.ErrShort
+		case string(b[at:end]) == t.Stop:
+			n = next
+			f.CRLF = end < next-1
+		}
+		at = next
+	}
+	s.answered()
+	f.Type, f.Raw = t, b[:n:n]
+	var bad *codec.Error
+	for at = 0; at < n; {
+		end, next, _ := s.textLine(b, at)
+		if mixed := end < next-1; mixed != f.CRLF && bad == nil {
+			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "the lines of the list end in different ways"}
+		}
+		if next == n {
+			f.Spans = append(f.Spans, codec.Span{Field: &stopField, Off: at, End: end, Next: next})
+		} else if err := s.list.Split(f, t.Repeat, t.Sep, at, end, true); err != nil {
+			return n, err
+		} else {
+			f.Spans[len(f.Spans)-1].Next = next
+		}
+		at = next
+	}
+	if bad != nil {
+		return n, bad
+	}
+	return n, nil
+}
+
+func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
+	start, t := len(dst), m.Type
+	if err := s.direction(t, from, 0, codeField.Name); err != nil {
+		return dst, err
+	}
+	if t.Code == 0 {
+		return s.appendLine(dst, from, m)
+	}
+	var head [headerSize]byte
+	binary.BigEndian.PutUint32(head[:], magicOf[from])
+	binary.BigEndian.PutUint32(head[4:], t.Code)
+	out, err := s.packet.Join(append(dst, head[:]...), start, m)
+	if err != nil {
+		return dst, err
+	}
+	size := len(out) - start - headerSize
+	if size > s.opts.MaxData {
+		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Detail: fmt.Sprintf("%d bytes of data, at most %d are sent", size, s.opts.MaxData)}
+	}
+	binary.BigEndian.PutUint32(out[start+8:], uint32(size))
+	return out, nil
+}
+
+func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
+	start, t := len(dst), m.Type
+	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleAdminAsked) {
+		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("no command that %s could answer is waiting", t.Name)}
+	}
+	out := append(dst, t.Word...)
+	if t.Word != "" && len(m.Args) > 0 {
+		out = append(out, ' ')
+	}
+	layout := &s.line
+	if from == codec.Server {
+		layout = &s.list
+	}
+	out, err := layout.Join(out, start, m)
+	if err != nil {
+		return dst, err
+	}
+	out = m.AppendEnd(append(out, t.Stop...))
+	if from == codec.Server {
+		s.answered()
+	} else {
+		s.pending = append(s.pending, uint8(t.Index))
+	}
+	return out, nil
+}
+
+// awaits reports whether the oldest waiting command may be answered by t.
+func (s *session) awaits(t *codec.Type) bool {
+	return slices.Contains(s.replies(), t)
+}

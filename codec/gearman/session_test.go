@@ -1,0 +1,438 @@
+package gearman
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+)
+
+func message(name string, args ...string) *codec.Message {
+	m := &codec.Message{Type: Protocol.TypeNamed(name)}
+	for _, a := range args {
+		m.Args = append(m.Args, []byte(a))
+	}
+	return m
+}
+
+// sample makes a legal message of a row: every field filled, two repetitions.
+func sample(t *codec.Type) *codec.Message {
+	value := func(f codec.Field) []byte {
+		switch f.Kind {
+		case codec.Number:
+			return fmt.Append(nil, f.Lo+1)
+		case codec.Signed:
+			return []byte("-7")
+		case codec.Opaque:
+			if t.End == "" {
+				return []byte("a\x00b\n")
+			}
+		}
+		return []byte("x-" + strings.ReplaceAll(f.Name, " ", "_"))
+	}
+	m := &codec.Message{Type: t}
+	for _, f := range t.Fields {
+		m.Args = append(m.Args, value(f))
+	}
+	for range 2 {
+		for _, f := range t.Repeat {
+			m.Args = append(m.Args, value(f))
+		}
+	}
+	return m
+}
+
+// asked returns a session in which a message of the row may be sent by the
+// side: a text reply needs its command first.
+func asked(t *testing.T, row *codec.Type, from codec.Side) codec.Session {
+	t.Helper()
+	s := Protocol.NewSession(codec.Options{})
+	if from == codec.Peer || row.End == "" {
+		return s
+	}
+	for _, cmd := range Protocol.Types {
+		if slices.Contains(cmd.Replies, row.Name) {
+			if _, err := s.Append(nil, codec.Peer, sample(cmd)); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	}
+	t.Fatalf("no command is answered by %s", row.Name)
+	return nil
+}
+
+// eachRow runs f for every row and every direction in which it is legal.
+func eachRow(t *testing.T, f func(t *testing.T, row *codec.Type, from codec.Side)) {
+	for _, row := range Protocol.Types {
+		for _, from := range []codec.Side{codec.Peer, codec.Server} {
+			if row.Sends(from) {
+				t.Run(row.Name+" from "+from.String(), func(t *testing.T) { f(t, row, from) })
+			}
+		}
+	}
+}
+
+func TestTableIsSound(t *testing.T) {
+	if err := Protocol.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for code := uint32(1); code <= maxCode; code++ {
+		if row := byCode[code]; (row == nil) != (code == 5) {
+			t.Errorf("type %d: row %v", code, row)
+		} else if row != nil && row.Code != code {
+			t.Errorf("type %d is row %s with code %d", code, row.Name, row.Code)
+		}
+	}
+}
+
+func TestEveryRowRoundTrips(t *testing.T) {
+	eachRow(t, func(t *testing.T, row *codec.Type, from codec.Side) {
+		for _, crlf := range []bool{false, true} {
+			if crlf && row.End == "" {
+				continue
+			}
+			want := sample(row)
+			want.CRLF = crlf
+			raw, err := asked(t, row, from).Append([]byte("before"), from, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = raw[len("before"):]
+			var f codec.Frame
+			n, err := asked(t, row, from).Decode(from, append(slices.Clip(raw), "behind"...), &f)
+			if err != nil || n != len(raw) {
+				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
+			}
+			var got codec.Message
+			f.Message(&got)
+			if got.Type != row || got.CRLF != crlf || !slices.EqualFunc(got.Args, want.Args, bytes.Equal) {
+				t.Errorf("decoded %s %q (CRLF %v), want %q", got.Type.Name, got.Args, got.CRLF, want.Args)
+			}
+			var rows []byte
+			for i := range f.Spans {
+				rows = append(rows, f.Row(i)...)
+			}
+			if !bytes.Equal(rows, raw) {
+				t.Errorf("rows hold %q, want every byte of %q once", rows, raw)
+			}
+			again, err := asked(t, row, from).Append(nil, from, &got)
+			if err != nil || !bytes.Equal(again, raw) {
+				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
+			}
+		}
+	})
+}
+
+func TestEveryPrefixIsShort(t *testing.T) {
+	eachRow(t, func(t *testing.T, row *codec.Type, from codec.Side) {
+		raw, err := asked(t, row, from).Append(nil, from, sample(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := asked(t, row, from)
+		var f codec.Frame
+		for i := range raw {
+			n, err := s.Decode(from, raw[:i], &f)
+			if err != codec.ErrShort || n <= i || n > len(raw) {
+				t.Fatalf("Decode of %d bytes of %d = %d, %v; want ErrShort and a length between", i, len(raw), n, err)
+			}
+		}
+		if _, err := s.Decode(from, raw, &f); err != nil {
+			t.Errorf("after the prefixes: %v", err)
+		}
+	})
+}
+
+// packet writes a packet with any header, for what the codec would not encode.
+func packet(magic string, code, size uint32, data string) string {
+	return magic + string([]byte{byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),
+		byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}) + data
+}
+
+func req(code uint32, data string) string { return packet("\x00REQ", code, uint32(len(data)), data) }
+func res(code uint32, data string) string { return packet("\x00RES", code, uint32(len(data)), data) }
+
+var rejects = []struct {
+	name   string
+	from   codec.Side
+	asked  string // a text command sent before
+	raw    string
+	rule   codec.RuleID
+	offset int
+	field  string
+	fatal  bool
+}{
+	{"magic", codec.Peer, "", "\x00ABC", RuleMagic, 1, "Magic", true},
+	{"magic, late", codec.Peer, "", "\x00REX\x00\x00\x00\x01", RuleMagic, 3, "Magic", true},
+	{"RES to the server", codec.Peer, "", res(16, "x"), RuleMagicDirection, 3, "Magic", false},
+	{"REQ from the server", codec.Server, "", req(17, "x"), RuleMagicDirection, 3, "Magic", false},
+	{"type 0", codec.Peer, "", req(0, ""), RuleTypeKnown, 4, "Packet type", false},
+	{"type 5, unused", codec.Peer, "", req(5, ""), RuleTypeKnown, 4, "Packet type", false},
+	{"type 43", codec.Peer, "", req(43, "xyz"), RuleTypeKnown, 4, "Packet type", false},
+	{"type 2^32-1", codec.Peer, "", req(1<<32-1, ""), RuleTypeKnown, 4, "Packet type", false},
+	{"NOOP to the server", codec.Peer, "", req(6, ""), RuleTypeDirection, 4, "Packet type", false},
+	{"GRAB_JOB from the server", codec.Server, "", res(9, ""), RuleTypeDirection, 4, "Packet type", false},
+	{"4 GiB", codec.Peer, "", packet("\x00REQ", 7, 1<<32-1, ""), RuleSizeCap, 8, "Packet length", true},
+	{"one over the cap", codec.Peer, "", packet("\x00REQ", 7, codec.DefaultMaxData+1, ""), RuleSizeCap, 8, "Packet length", true},
+	{"function not ended", codec.Peer, "", req(7, "reverse"), RuleArgsMissing, 19, "Unique ID", false},
+	{"workload missing", codec.Peer, "", req(7, "reverse\x00u"), RuleArgsMissing, 21, "Workload", false},
+	{"no data at all", codec.Peer, "", req(7, ""), RuleArgsMissing, 12, "Unique ID", false},
+	{"GRAB_JOB with data", codec.Peer, "", req(9, "x"), RuleArgsSurplus, 12, "GRAB_JOB", false},
+	{"two functions in CAN_DO", codec.Peer, "", req(1, "a\x00b"), RuleArgsSurplus, 14, "Function", false},
+	{"NUL behind the last argument", codec.Peer, "", req(15, "H:lap:1\x00"), RuleArgsTrailing, 19, "Job handle", false},
+	{"handle of 64 bytes, not last", codec.Peer, "", req(13, strings.Repeat("h", 64)+"\x00x"), RuleHandleLength, 12 + 63, "Job handle", false},
+	{"handle of 64 bytes, last", codec.Server, "", res(8, strings.Repeat("h", 64)), RuleHandleLength, 12 + 63, "Job handle", false},
+	{"empty handle", codec.Server, "", res(8, ""), RuleHandleEmpty, 12, "Job handle", false},
+	{"numerator in hex", codec.Peer, "", req(12, "H:lap:1\x001f\x00100"), RuleDecimal, 21, "Numerator", false},
+	{"empty denominator", codec.Server, "", res(20, "H:lap:1\x001\x000\x001\x00"), RuleDecimal, 26, "Denominator", false},
+	{"known is 2", codec.Server, "", res(20, "H:lap:1\x002\x000\x001\x001"), RuleBoolean, 20, "Known", false},
+	{"minute 60", codec.Peer, "", req(35, "f\x00u\x0060\x001\x001\x001\x001\x00w"), RuleRange, 16, "Minute", false},
+	{"day of month 0", codec.Peer, "", req(35, "f\x00u\x000\x001\x000\x001\x001\x00w"), RuleRange, 20, "Day of month", false},
+	{"epoch beyond 64 bits", codec.Peer, "", req(36, "f\x00u\x0018446744073709551616\x00w"), RuleDecimal, 12 + 4 + 19, "Epoch time", false},
+	{"unknown command", codec.Peer, "", "bogus\n", RuleAdminCommand, 0, "Command", false},
+	{"empty line", codec.Peer, "", "\n", RuleAdminCommand, 0, "Command", false},
+	{"command in capitals", codec.Peer, "", "STATUS\n", RuleAdminCommand, 0, "Command", false},
+	{"argument to status", codec.Peer, "", "status now\n", RuleAdminArgs, 7, "Command", false},
+	{"maxqueue of nothing", codec.Peer, "", "maxqueue\n", RuleAdminArgs, 8, "Function", false},
+	{"maxqueue of four sizes", codec.Peer, "", "maxqueue f 1 2 3 4\n", RuleAdminArgs, 17, "Low size", false},
+	{"maxqueue of words", codec.Peer, "", "maxqueue f many\n", RuleDecimal, 11, "Size", false},
+	{"two spaces", codec.Peer, "", "cancel job  H:lap:1\n", RuleAdminSpacing, 11, "Job handle", false},
+	{"space at the end", codec.Peer, "", "status \n", RuleAdminSpacing, 6, "Command", false},
+	{"endless line", codec.Peer, "", strings.Repeat("a", codec.DefaultMaxLine), RuleAdminLine, codec.DefaultMaxLine - 1, "Command", true},
+	{"text out of nowhere", codec.Server, "", "OK\n", RuleAdminAsked, 0, "Reply", false},
+	{"OK to status", codec.Server, "status", "OK\n", RuleAdminReply, 0, "Reply", false},
+	{"status without a count", codec.Server, "status", "f\t1\t2\t3\ng\t1\t2\n.\n", RuleAdminReply, 13, "Available workers", false},
+	{"workers without a colon", codec.Server, "workers", "30 127.0.0.1 - : f\n31 127.0.0.1 -\n.\n", RuleAdminReply, 33, "Functions", false},
+	{"list with mixed ends", codec.Server, "status", "f\t1\t2\t3\r\n.\n", RuleAdminReply, 7, "End of list", false},
+}
+
+func TestRejectsNameRuleOffsetAndField(t *testing.T) {
+	for _, tt := range rejects {
+		t.Run(tt.name, func(t *testing.T) {
+			start := func() codec.Session {
+				s := Protocol.NewSession(codec.Options{})
+				if tt.asked != "" {
+					if _, err := s.Append(nil, codec.Peer, message(tt.asked)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return s
+			}
+			want := codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field, Fatal: tt.fatal}
+			s := start()
+			var f codec.Frame
+			for i := 1; i <= len(tt.raw); i++ {
+				n, err := s.Decode(tt.from, []byte(tt.raw[:i]), &f)
+				if err == codec.ErrShort {
+					continue
+				}
+				var e *codec.Error
+				if !errors.As(err, &e) {
+					t.Fatalf("after %d bytes: %d, %v", i, n, err)
+				}
+				got := *e
+				got.Detail = ""
+				if got != want {
+					t.Errorf("after %d bytes: %v; want %v", i, e, want)
+				}
+				if e.Detail == "" {
+					t.Error("the error has no detail")
+				}
+				if wantN := len(tt.raw); !tt.fatal && n != wantN {
+					t.Errorf("length %d, want %d", n, wantN)
+				}
+				if Protocol.Rule(e.Rule) == nil {
+					t.Errorf("%s is not in the manifest", e.Rule)
+				}
+				whole := start()
+				var g codec.Frame
+				if _, err := whole.Decode(tt.from, []byte(tt.raw), &g); err == nil || err.Error() != e.Error() {
+					t.Errorf("in one piece: %v; byte by byte: %v", err, e)
+				}
+				return
+			}
+			t.Fatal("accepted, or still short at the end")
+		})
+	}
+}
+
+func TestWaivers(t *testing.T) {
+	tests := []struct {
+		waive codec.RuleID
+		raw   string
+		args  []string
+	}{
+		{RuleArgsTrailing, req(15, "H:lap:1\x00"), []string{"H:lap:1"}},
+		{RuleArgsMissing, req(7, "reverse\x00u"), []string{"reverse", "u"}},
+		{RuleArgsSurplus, req(1, "a\x00b"), []string{"a\x00b"}},
+		{RuleHandleEmpty, req(15, ""), []string{""}},
+		{RuleHandleLength, req(15, strings.Repeat("h", 80)), []string{strings.Repeat("h", 80)}},
+		{RuleDecimal, req(12, "h\x00\x00x"), []string{"h", "", "x"}},
+		{RuleMagicDirection, res(15, "h"), []string{"h"}},
+		{RuleTypeDirection, req(8, "h"), []string{"h"}},
+		{RuleAdminSpacing, "maxqueue  f   1  \n", []string{"f", "1"}},
+		{RuleAdminSpacing, "status  \r\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s %q", tt.waive, tt.raw), func(t *testing.T) {
+			var f codec.Frame
+			_, err := Protocol.NewSession(codec.Options{}).Decode(codec.Peer, []byte(tt.raw), &f)
+			var e *codec.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("strict: %v", err)
+			}
+			s := Protocol.NewSession(codec.Options{Waive: []codec.RuleID{tt.waive}})
+			n, err := s.Decode(codec.Peer, []byte(tt.raw), &f)
+			if err != nil || n != len(tt.raw) {
+				t.Fatalf("waived: %d, %v", n, err)
+			}
+			var m codec.Message
+			f.Message(&m)
+			if want := message("NOOP", tt.args...).Args; !slices.EqualFunc(m.Args, want, bytes.Equal) {
+				t.Errorf("arguments %q, want %q", m.Args, want)
+			}
+		})
+	}
+}
+
+func TestTextAndPacketsShareAConnection(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{})
+	up := []byte(req(16, "one") + "status\nversion\r\n" + req(9, "") + "nonsense\nmaxqueue f\n")
+	down := []byte(res(17, "one") + "f\t1\t0\t2\n.\n" + res(10, "") + "OK 1.1.20\n" + "ERR UNKNOWN_COMMAND Unknown+server+command\r\n" + "OK\r\n")
+	read := func(from codec.Side, b []byte) (names []string) {
+		for len(b) > 0 {
+			var f codec.Frame
+			n, err := s.Decode(from, b, &f)
+			var e *codec.Error
+			switch {
+			case errors.As(err, &e):
+				names = append(names, string(e.Rule))
+			case err != nil:
+				t.Fatal(err)
+			default:
+				names = append(names, f.Type.Name)
+			}
+			b = b[n:]
+		}
+		return names
+	}
+	if got, want := read(codec.Peer, up), []string{"ECHO_REQ", "status", "version", "GRAB_JOB", string(RuleAdminCommand), "maxqueue"}; !slices.Equal(got, want) {
+		t.Errorf("requests %v, want %v", got, want)
+	}
+	if got, want := read(codec.Server, down), []string{"ECHO_RES", "status-reply", "NO_JOB", "version-reply", "ERR", "OK"}; !slices.Equal(got, want) {
+		t.Errorf("replies %v, want %v", got, want)
+	}
+}
+
+func TestRepliesOfRealServers(t *testing.T) {
+	tests := []struct{ command, reply, want string }{
+		{"version", "OK 1.1.20+ds\n", "version-reply [OK 1.1.20+ds]"},
+		{"version", "v1.130.1\n", "version-reply [v1.130.1]"},
+		{"workers", "20 127.0.0.1 - :\n19 127.0.0.1 my id : foo reverse\n.\n", "workers-reply [20 127.0.0.1 -  19 127.0.0.1 my id  foo reverse]"},
+		{"workers", "20 ::1 - : \n.\n", "workers-reply [20 ::1 -  ]"},
+		{"status", ".\n", "status-reply []"},
+		{"prioritystatus", "rev2\t0\t1\t0\t0\n.\n", "prioritystatus-reply [rev2 0 1 0 0]"},
+		{"prioritystatus", "ERR unknown_command \r\n", "ERR [unknown_command ]"},
+		{"show-jobs", "H:vm:1\t0\t0\t1\n.\n", "show-jobs-reply [H:vm:1 0 0 1]"},
+		{"show-unique-jobs", "u1\nu2\n.\n", "show-unique-jobs-reply [u1 u2]"},
+		{"getpid", "OK 6947\n", "getpid-reply [6947]"},
+		{"verbose", "OK ERROR\n", "verbose-reply [ERROR]"},
+		{"shutdown", "OK\n", "OK []"},
+		{"status", "ERR\tx\t1\t2\n", "short"},
+		{"status", "ERR x\t1\t0\t2\n.\n", "status-reply [ERR x 1 0 2]"},
+	}
+	for _, tt := range tests {
+		s := Protocol.NewSession(codec.Options{})
+		if _, err := s.Append(nil, codec.Peer, message(tt.command)); err != nil {
+			t.Fatal(err)
+		}
+		var f codec.Frame
+		n, err := s.Decode(codec.Server, []byte(tt.reply), &f)
+		got := "short"
+		if err == nil {
+			var m codec.Message
+			f.Message(&m)
+			got = fmt.Sprintf("%s %s", f.Type.Name, m.Args)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q read as %s (%d, %v), want %s", tt.command, tt.reply, got, n, err, tt.want)
+		}
+	}
+}
+
+func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+	tests := []struct {
+		from codec.Side
+		m    *codec.Message
+		rule codec.RuleID
+	}{
+		{codec.Peer, message("NOOP"), RuleTypeDirection},
+		{codec.Server, message("GRAB_JOB"), RuleTypeDirection},
+		{codec.Peer, message("SUBMIT_JOB", "reverse", ""), RuleArgsMissing},
+		{codec.Peer, message("SUBMIT_JOB", "re\x00verse", "", ""), RuleArgsSurplus},
+		{codec.Peer, message("GRAB_JOB", "x"), RuleArgsSurplus},
+		{codec.Peer, message("CAN_DO", "a\x00b"), RuleArgsSurplus},
+		{codec.Server, message("JOB_CREATED", strings.Repeat("h", 64)), RuleHandleLength},
+		{codec.Server, message("JOB_CREATED", ""), RuleHandleEmpty},
+		{codec.Peer, message("WORK_STATUS", "h", "1", "half"), RuleDecimal},
+		{codec.Peer, message("maxqueue", "a b"), RuleAdminArgs},
+		{codec.Peer, message("maxqueue", "a\n"), RuleAdminArgs},
+		{codec.Peer, message("maxqueue", "a\r"), RuleAdminArgs},
+		{codec.Server, message("show-unique-jobs-reply", "."), RuleAdminReply},
+		{codec.Server, message("OK"), RuleAdminAsked},
+	}
+	for _, tt := range tests {
+		s := Protocol.NewSession(codec.Options{})
+		if tt.m.Type.Stop != "" {
+			s = asked(t, tt.m.Type, tt.from)
+		}
+		out, err := s.Append([]byte("kept"), tt.from, tt.m)
+		var e *codec.Error
+		if !errors.As(err, &e) || e.Rule != tt.rule || string(out) != "kept" {
+			t.Errorf("%s %q: %q, %v; want %s", tt.m.Type.Name, tt.m.Args, out, err, tt.rule)
+		}
+		if e != nil && tt.rule != RuleAdminAsked {
+			if _, err := Protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, tt.from, tt.m); err != nil {
+				t.Errorf("%s %q with all rules waived: %v", tt.m.Type.Name, tt.m.Args, err)
+			}
+		}
+	}
+}
+
+func TestCommandsWaitingAreCapped(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{MaxPending: 3})
+	var f codec.Frame
+	for range 3 {
+		if _, err := s.Decode(codec.Peer, []byte("status\n"), &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var e *codec.Error
+	if _, err := s.Decode(codec.Peer, []byte("status\n"), &f); !errors.As(err, &e) || e.Rule != RuleAdminPending || !e.Fatal {
+		t.Errorf("fourth command: %v", err)
+	}
+}
+
+func TestHotPathAllocatesNothing(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{})
+	var f codec.Frame
+	buf := make([]byte, 0, 256)
+	for _, bm := range benchMessages {
+		m := message(bm.name, bm.args...)
+		raw, err := s.Append(nil, bm.from, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, func() {
+			s.Decode(bm.from, raw, &f)
+			s.Append(buf, bm.from, m)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations for a Decode and an Append", bm.name, n)
+		}
+	}
+}

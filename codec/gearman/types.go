@@ -1,0 +1,211 @@
+package gearman
+
+import "jobwire/codec"
+
+// Roles of a peer.
+const (
+	Client codec.Role = 1 << iota
+	Worker
+	Admin
+)
+
+// Sections of the document that the rows come from.
+const (
+	secBoth       = "Client/Worker"
+	secClientReq  = "Client Requests"
+	secClientRes  = "Client Responses"
+	secWorkerReq  = "Worker Requests"
+	secWorkerRes  = "Worker Responses"
+	secAdmin      = "Administrative Protocol"
+	secBeyond     = "beyond the document"
+	secAdminExtra = "beyond the document: administration"
+)
+
+// MaxHandle is the longest job handle in bytes, without the NUL that the
+// document counts in its 64 ("Binary Packet").
+const MaxHandle = 63
+
+// Fields that several rows share. Their names are the labels of the document's
+// example where it has one.
+var (
+	function  = codec.Field{Name: "Function", Kind: codec.Text}
+	unique    = codec.Field{Name: "Unique ID", Kind: codec.Text}
+	workload  = codec.Field{Name: "Workload"}
+	handle    = codec.Field{Name: "Job handle", Kind: codec.Text, Max: MaxHandle, MaxRule: RuleHandleLength, NonEmpty: RuleHandleEmpty, Assigned: true}
+	response  = codec.Field{Name: "Response"}
+	data      = codec.Field{Name: "Data"}
+	option    = codec.Field{Name: "Option", Kind: codec.Text}
+	known     = codec.Field{Name: "Known", Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
+	running   = codec.Field{Name: "Running", Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
+	numer     = number("Numerator", 0, 0)
+	denom     = number("Denominator", 0, 0)
+	reducer   = codec.Field{Name: "Reducer", Kind: codec.Text}
+	unused    = codec.Field{Name: "Unused", Kind: codec.Text}
+	clients   = number("Client count", 0, 0)
+	submit    = []codec.Field{function, unique, workload}
+	submitRed = []codec.Field{function, unique, reducer, unused, workload}
+	result    = []codec.Field{handle, response}
+	progress  = []codec.Field{handle, numer, denom}
+)
+
+func number(name string, lo, hi uint64) codec.Field {
+	f := codec.Field{Name: name, Kind: codec.Number, Lo: lo, Hi: hi, Rule: RuleDecimal}
+	if hi > 0 {
+		f.Rule = RuleRange
+	}
+	return f
+}
+
+// packets are the binary types in the order of their numbers. Number 5 is
+// unused and has no row.
+var packets = []codec.Type{
+	{Code: 1, Name: "CAN_DO", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function}},
+	{Code: 2, Name: "CANT_DO", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function}},
+	{Code: 3, Name: "RESET_ABILITIES", Req: Worker, Section: secWorkerReq},
+	{Code: 4, Name: "PRE_SLEEP", Req: Worker, Section: secWorkerReq},
+	{Code: 6, Name: "NOOP", Res: Worker, Section: secWorkerRes},
+	{Code: 7, Name: "SUBMIT_JOB", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 8, Name: "JOB_CREATED", Res: Client, Section: secClientRes, Fields: []codec.Field{handle}},
+	{Code: 9, Name: "GRAB_JOB", Req: Worker, Section: secWorkerReq},
+	{Code: 10, Name: "NO_JOB", Res: Worker, Section: secWorkerRes},
+	{Code: 11, Name: "JOB_ASSIGN", Res: Worker, Section: secWorkerRes, Fields: []codec.Field{handle, function, workload}},
+	{Code: 12, Name: "WORK_STATUS", Req: Worker, Res: Client, Section: secWorkerReq, Fields: progress},
+	{Code: 13, Name: "WORK_COMPLETE", Req: Worker, Res: Client, Section: secWorkerReq, Fields: result},
+	{Code: 14, Name: "WORK_FAIL", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle}},
+	{Code: 15, Name: "GET_STATUS", Req: Client, Section: secClientReq, Fields: []codec.Field{handle}},
+	{Code: 16, Name: "ECHO_REQ", Req: Client | Worker, Section: secBoth, Fields: []codec.Field{data}},
+	{Code: 17, Name: "ECHO_RES", Res: Client | Worker, Section: secBoth, Fields: []codec.Field{data}},
+	{Code: 18, Name: "SUBMIT_JOB_BG", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 19, Name: "ERROR", Res: Client | Worker, Section: secBoth, Fields: []codec.Field{
+		{Name: "Error code", Kind: codec.Text}, {Name: "Error text"}}},
+	{Code: 20, Name: "STATUS_RES", Res: Client, Section: secClientRes, Fields: []codec.Field{handle, known, running, numer, denom}},
+	{Code: 21, Name: "SUBMIT_JOB_HIGH", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 22, Name: "SET_CLIENT_ID", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text}}},
+	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function, number("Timeout", 0, 0)}},
+	{Code: 24, Name: "ALL_YOURS", Req: Worker, Section: secWorkerReq},
+	{Code: 25, Name: "WORK_EXCEPTION", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, {Name: "Exception"}}},
+	{Code: 26, Name: "OPTION_REQ", Req: Client | Worker, Section: secClientReq, Fields: []codec.Field{option}},
+	{Code: 27, Name: "OPTION_RES", Res: Client | Worker, Section: secClientRes, Fields: []codec.Field{option}},
+	{Code: 28, Name: "WORK_DATA", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, data}},
+	{Code: 29, Name: "WORK_WARNING", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, {Name: "Warning"}}},
+	{Code: 30, Name: "GRAB_JOB_UNIQ", Req: Worker, Section: secWorkerReq},
+	{Code: 31, Name: "JOB_ASSIGN_UNIQ", Res: Worker, Section: secWorkerRes, Fields: []codec.Field{handle, function, unique, workload}},
+	{Code: 32, Name: "SUBMIT_JOB_HIGH_BG", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 33, Name: "SUBMIT_JOB_LOW", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 34, Name: "SUBMIT_JOB_LOW_BG", Req: Client, Section: secClientReq, Fields: submit},
+	{Code: 35, Name: "SUBMIT_JOB_SCHED", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique,
+		number("Minute", 0, 59), number("Hour", 0, 23), number("Day of month", 1, 31), number("Month", 1, 12), number("Day of week", 0, 6), workload}},
+	{Code: 36, Name: "SUBMIT_JOB_EPOCH", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique, number("Epoch time", 0, 0), workload}},
+	{Code: 37, Name: "SUBMIT_REDUCE_JOB", Req: Client, Section: secBeyond, Fields: submitRed},
+	{Code: 38, Name: "SUBMIT_REDUCE_JOB_BACKGROUND", Req: Client, Section: secBeyond, Fields: submitRed},
+	{Code: 39, Name: "GRAB_JOB_ALL", Req: Worker, Section: secBeyond},
+	{Code: 40, Name: "JOB_ASSIGN_ALL", Res: Worker, Section: secBeyond, Fields: []codec.Field{handle, function, unique, reducer, workload}},
+	{Code: 41, Name: "GET_STATUS_UNIQUE", Req: Client, Section: secBeyond, Fields: []codec.Field{unique}},
+	{Code: 42, Name: "STATUS_RES_UNIQUE", Res: Client, Section: secBeyond, Fields: []codec.Field{unique, known, running, numer, denom, clients}},
+}
+
+// maxCode is the highest packet type.
+const maxCode = 42
+
+// lines are the administrative commands and their replies. Which reply is due
+// is known by the command before it; among a command's Replies the first whose
+// form fits is taken.
+var lines = []codec.Type{
+	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Replies: []string{"workers-reply", "ERR"}},
+	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Replies: []string{"status-reply", "ERR"}},
+	{Word: "maxqueue", Name: "maxqueue", Req: Admin, Section: secAdmin, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+		adminFunction, size("Size"), size("Normal size"), size("Low size")}},
+	{Word: "shutdown", Name: "shutdown", Req: Admin, Section: secAdmin, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+		{Name: "Mode", Kind: codec.Text, Optional: true}}},
+	{Word: "version", Name: "version", Req: Admin, Section: secAdmin, Replies: []string{"ERR", "version-reply"}},
+
+	{Word: "prioritystatus", Name: "prioritystatus", Req: Admin, Section: secAdminExtra, Replies: []string{"prioritystatus-reply", "ERR"}},
+	{Word: "show jobs", Name: "show-jobs", Req: Admin, Section: secAdminExtra, Replies: []string{"show-jobs-reply", "ERR"}},
+	{Word: "show unique jobs", Name: "show-unique-jobs", Req: Admin, Section: secAdminExtra, Replies: []string{"ERR", "show-unique-jobs-reply"}},
+	{Word: "cancel job", Name: "cancel-job", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{handle}},
+	{Word: "getpid", Name: "getpid", Req: Admin, Section: secAdminExtra, Replies: []string{"getpid-reply", "ERR"}},
+	{Word: "verbose", Name: "verbose", Req: Admin, Section: secAdminExtra, Replies: []string{"verbose-reply", "ERR"}},
+	{Word: "create function", Name: "create-function", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
+	{Word: "drop function", Name: "drop-function", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
+
+	{Word: "OK", Name: "OK", Res: Admin, Section: secAdmin},
+	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{
+		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Optional: true}}},
+	{Name: "workers-reply", Res: Admin, Section: secAdmin, Stop: ".", Repeat: []codec.Field{
+		number("Descriptor", 0, 0), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
+	{Name: "status-reply", Res: Admin, Section: secAdmin, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+		function, number("Total", 0, 0), number("Running", 0, 0), number("Available workers", 0, 0)}},
+	{Name: "version-reply", Res: Admin, Section: secAdmin, Fields: []codec.Field{{Name: "Version", NonEmpty: RuleAdminArgs}}},
+	{Name: "prioritystatus-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+		function, number("High", 0, 0), number("Normal", 0, 0), number("Low", 0, 0), number("Available workers", 0, 0)}},
+	{Name: "show-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+		handle, number("Retries", 0, 0), number("Ignored", 0, 1), number("Queued", 0, 1)}},
+	{Name: "show-unique-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Repeat: []codec.Field{{Name: "Unique ID"}}},
+	{Word: "OK", Name: "getpid-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{number("Process ID", 0, 0)}},
+	{Word: "OK", Name: "verbose-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{{Name: "Level", Kind: codec.Text}}},
+}
+
+// adminFunction is a function's name in a text command, where it must be given.
+var adminFunction = codec.Field{Name: "Function", Kind: codec.Text, NonEmpty: RuleAdminArgs}
+
+// size is a queue limit; zero or less is none.
+func size(name string) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Signed, Optional: true, Rule: RuleDecimal}
+}
+
+// Framing rows, which the codec writes itself.
+var (
+	magicField  = codec.Field{Name: "Magic", Kind: codec.Literal, Width: 4}
+	codeField   = codec.Field{Name: "Packet type", Kind: codec.Code, Width: 4}
+	lengthField = codec.Field{Name: "Packet length", Kind: codec.Length, Width: 4}
+	wordField   = codec.Field{Name: "Command", Kind: codec.Code}
+	replyField  = codec.Field{Name: "Reply", Kind: codec.Code}
+	stopField   = codec.Field{Name: "End of list", Kind: codec.Literal}
+)
+
+var (
+	byCode  [maxCode + 1]*codec.Type // packets by their number; nil where there is none
+	types   = table()
+	answers = repliesByRow() // by the index of a command, or unknownCommand
+)
+
+// unknownCommand stands for a text command that has no row.
+const unknownCommand = 0xff
+
+// repliesByRow resolves the names in Replies.
+func repliesByRow() (by [unknownCommand + 1][]*codec.Type) {
+	byName := map[string]*codec.Type{}
+	for _, t := range types {
+		byName[t.Name] = t
+	}
+	for i, t := range types {
+		for _, name := range t.Replies {
+			by[i] = append(by[i], byName[name])
+		}
+	}
+	by[unknownCommand] = []*codec.Type{byName["ERR"]}
+	return by
+}
+
+// table joins both halves and fills in what is the same in every row of one.
+func table() []*codec.Type {
+	var all []*codec.Type
+	for i := range packets {
+		t := &packets[i]
+		t.Sep = "\x00"
+		byCode[t.Code] = t
+		all = append(all, t)
+	}
+	for i := range lines {
+		t := &lines[i]
+		if t.Sep == "" {
+			t.Sep = " "
+		}
+		t.End = "\n"
+		all = append(all, t)
+	}
+	for i, t := range all {
+		t.Index = i
+	}
+	return all
+}

@@ -1,0 +1,225 @@
+package transcript
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// maxText bounds what the quoted texts of one source may amount to, so that a
+// repetition cannot ask for more memory than a machine has.
+const maxText = 4 * codec.DefaultMaxData
+
+// token is a word or a quoted text of a step.
+type token struct {
+	text   string
+	quoted bool
+	col    int // from 1, in bytes
+}
+
+// at says where in the source something stands, and makes errors of it.
+type at struct {
+	file      string
+	line, col int
+}
+
+func (a at) errorf(format string, args ...any) *Error {
+	return &Error{File: a.file, Line: a.line, Col: a.col, Msg: fmt.Sprintf(format, args...)}
+}
+
+// to is the same line at another column.
+func (a at) to(col int) at { a.col = col; return a }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// lex cuts a step into tokens. pos is where s begins; room is what is left of
+// maxText.
+func lex(pos at, s string, room *int) ([]token, *Error) {
+	var toks []token
+	for i := 0; i < len(s); {
+		c, here := s[i], pos.to(pos.col+i)
+		switch {
+		case isBlank(c):
+			i++
+			continue
+		case c == '#':
+			return toks, nil
+		case c == '"':
+			text, n, err := lexQuoted(here, s[i:], room)
+			if err != nil {
+				return nil, err
+			}
+			toks = append(toks, token{text, true, here.col})
+			i += n
+		default:
+			n := strings.IndexAny(s[i:], " \t")
+			if n < 0 {
+				n = len(s) - i
+			}
+			word := s[i : i+n]
+			if k := strings.IndexFunc(word, notInWord); k >= 0 {
+				return nil, here.to(here.col+k).errorf("a word cannot hold %q: write it in double quotes", word[k])
+			}
+			toks = append(toks, token{word, false, here.col})
+			i += n
+		}
+		if i < len(s) && !isBlank(s[i]) {
+			return nil, pos.to(pos.col+i).errorf("a blank is due behind the quoted text, not %q", s[i])
+		}
+	}
+	return toks, nil
+}
+
+// notInWord tells the characters that a bare word may not hold: what looks like
+// quoting, an escape or a label is refused rather than taken literally.
+func notInWord(r rune) bool {
+	return r < ' ' || r == 0x7f || strings.ContainsRune(`"'()\`, r)
+}
+
+// lexQuoted reads a quoted text, with its repetition, from the beginning of s
+// and returns its value and its length in s.
+func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
+	end := 1
+	for end < len(s) && s[end] != '"' {
+		if s[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(s) {
+		return "", 0, pos.errorf("the quoted text has no end")
+	}
+	text, k, bad := unescape(s[1:end], `"`)
+	if bad != "" {
+		return "", 0, pos.to(pos.col + 1 + k).errorf("%s", bad)
+	}
+	end++
+	count := 1
+	if end < len(s) && s[end] == '*' {
+		digits := end + 1
+		for end = digits; end < len(s) && s[end] >= '0' && s[end] <= '9'; end++ {
+		}
+		n, err := strconv.Atoi(s[digits:end])
+		if err != nil {
+			return "", 0, pos.to(pos.col + digits).errorf("a number is due behind *, as in \"x\"*1000")
+		}
+		count = n
+	}
+	if len(text) > 0 && count > *room/len(text) {
+		return "", 0, pos.errorf("the quoted texts of one file may not come to more than %d bytes", maxText)
+	}
+	*room -= count * len(text)
+	return strings.Repeat(text, count), end, nil
+}
+
+// escapes pairs the letters behind a backslash with what they stand for.
+const escapes = "0\x00t\tn\nr\r\\\\"
+
+// unescape replaces the escapes in s. extra lists further characters that a
+// backslash makes literal. If bad is not empty it tells what is wrong at s[k].
+func unescape(s, extra string) (text string, k int, bad string) {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s, 0, ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+1 == len(s) {
+			return "", i, `a character is due behind \`
+		}
+		c := s[i+1]
+		switch k := strings.IndexByte(escapes, c); {
+		case k >= 0 && k%2 == 0:
+			b.WriteByte(escapes[k+1])
+			i++
+		case strings.IndexByte(extra, c) >= 0:
+			b.WriteByte(c)
+			i++
+		case c == 'x':
+			if i+4 > len(s) {
+				return "", i, `two hex digits are due behind \x`
+			}
+			v, ok := hexPair(s[i+2 : i+4])
+			if !ok {
+				return "", i, `two hex digits are due behind \x`
+			}
+			b.WriteByte(v)
+			i += 3
+		default:
+			return "", i, fmt.Sprintf(`unknown escape \%c: there are \0 \t \n \r \\ \" and \xNN`, c)
+		}
+	}
+	return b.String(), 0, ""
+}
+
+// hexPair reads two hex digits.
+func hexPair(s string) (byte, bool) {
+	if len(s) != 2 {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(s, 16, 8)
+	return byte(v), err == nil && s[0] != '+' && s[0] != '-'
+}
+
+// appendEscaped appends b with its unprintable bytes escaped, and those in
+// extra too.
+func appendEscaped(dst, b []byte, extra string) []byte {
+	const digits = "0123456789abcdef"
+	for _, c := range b {
+		switch k := strings.IndexByte(escapes, c); {
+		case k >= 0 && k%2 == 1:
+			dst = append(dst, '\\', escapes[k-1])
+		case strings.IndexByte(extra, c) >= 0:
+			dst = append(dst, '\\', c)
+		case c < ' ' || c > '~':
+			dst = append(dst, '\\', 'x', digits[c>>4], digits[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// nearest returns, as the end of an error, the candidate that a mistyped word
+// may have meant, or nothing if none is close.
+func nearest(word string, candidates []string) string {
+	best, dist := "", max(2, len(word)/3)+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < dist {
+			best, dist = c, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %s?", best)
+}
+
+// distance counts the insertions, deletions and replacements between two words.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,305 @@
+package transcript
+
+import (
+	"bytes"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Parse reads a source of transcripts: one script, or as many as it has @case
+// lines. The @-lines before the first @case describe the whole file; every
+// script gets its own copy of them ahead of its own.
+//
+// A step is judged as far as it can be without knowing which end will be
+// performed: words, actors, roles, argument counts and the values written out.
+// The first fault is returned, as an [*Error].
+func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
+	r := &parser{proto: p, pos: at{file: file}, lines: splitLines(src), room: maxText}
+	for _, s := range r.lines {
+		r.strict = r.strict || rulesOutProse(s)
+	}
+	for i := 0; i < len(r.lines); {
+		next, err := r.line(i)
+		if err != nil {
+			return nil, err
+		}
+		i = next
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r.scripts, nil
+}
+
+// parser is the reading of one source.
+type parser struct {
+	proto  *codec.Protocol
+	pos    at // file only
+	lines  []string
+	strict bool // prose is refused
+	room   int  // what is left of maxText
+
+	scripts []*Script
+	wide    []Meta  // of the whole file, once the first @case has come
+	cases   bool    // a @case has come
+	script  *Script // the one being read, or nil
+	wires   map[string]*wire
+}
+
+func splitLines(src []byte) []string {
+	var lines []string
+	for l := range bytes.Lines(src) {
+		lines = append(lines, strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r"))
+	}
+	return lines
+}
+
+// trim takes the blanks off a line and returns the column of what is left.
+func trim(s string) (string, int) {
+	left := strings.TrimLeft(s, " \t")
+	return strings.TrimRight(left, " \t"), len(s) - len(left) + 1
+}
+
+// rulesOutProse reports whether a line can stand only in a file without prose:
+// a step in line form or an @-line.
+func rulesOutProse(line string) bool {
+	s, _ := trim(line)
+	if s == "" || s[0] == '#' || isRow(s) {
+		return false
+	}
+	_, behind, arrow := strings.Cut(s, "->")
+	k := strings.IndexAny(behind, ":#")
+	return s[0] == '@' || arrow && k >= 0 && behind[k] == ':'
+}
+
+// line reads what begins at the i-th line and returns the line behind it.
+func (r *parser) line(i int) (int, error) {
+	s, col := trim(r.lines[i])
+	pos := r.at(i, col)
+	switch {
+	case s == "" || s[0] == '#':
+	case s[0] == '@':
+		if err := r.meta(pos, s); err != nil {
+			return 0, err
+		}
+	case isOr(s) && r.strict:
+		if err := r.alternative(pos, s); err != nil {
+			return 0, err
+		}
+	case isRow(s) && (r.strict || strings.HasSuffix(s, ")")):
+		return 0, pos.errorf("a row of bytes needs a line above it that names the direction")
+	case strings.Contains(s, "->"):
+		return r.step(i, pos, s)
+	case r.strict:
+		return 0, pos.errorf("want a step, such as \"%s -> %s: ...\"", r.proto.Roles[0], r.proto.ServerName)
+	}
+	return i + 1, nil
+}
+
+func (r *parser) at(i, col int) at {
+	return at{file: r.pos.file, line: i + 1, col: col}
+}
+
+// begin returns the script being read, started if there is none.
+func (r *parser) begin(line int) *Script {
+	if r.script == nil {
+		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.wide...)}
+		r.wires = map[string]*wire{}
+	}
+	return r.script
+}
+
+// finish takes the script being read as complete.
+func (r *parser) finish() error {
+	s := r.begin(1)
+	if len(s.Steps) == 0 {
+		return r.at(s.Line-1, 1).errorf("the transcript has no step")
+	}
+	r.scripts = append(r.scripts, s)
+	r.script = nil
+	return nil
+}
+
+// meta reads an @-line.
+func (r *parser) meta(pos at, s string) error {
+	key, value, _ := strings.Cut(strings.ReplaceAll(s[1:], "\t", " "), " ")
+	value = strings.TrimSpace(value)
+	pos.col++
+	if key == "" || strings.IndexFunc(key, notInKey) >= 0 {
+		return pos.errorf("a key of letters, digits and hyphens is due behind @")
+	}
+	if key == "case" {
+		if err := r.nextCase(pos, value); err != nil {
+			return err
+		}
+	}
+	script := r.begin(pos.line)
+	if len(script.Steps) > 0 {
+		return pos.errorf("@%s stands behind the first step", key)
+	}
+	script.Meta = append(script.Meta, Meta{Key: key, Value: value, Line: pos.line, Col: pos.col})
+	return nil
+}
+
+func notInKey(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
+}
+
+// nextCase ends the script before a @case line.
+func (r *parser) nextCase(pos at, name string) error {
+	if name == "" {
+		return pos.errorf("@case needs a name")
+	}
+	for _, s := range append(r.scripts, r.script) {
+		if s != nil && s.Value("case") == name {
+			return pos.errorf("the case %s stands twice", name)
+		}
+	}
+	if r.cases {
+		if err := r.finish(); err != nil {
+			return err
+		}
+	} else if s := r.script; s != nil {
+		if len(s.Steps) > 0 {
+			return pos.errorf("steps stand before the first @case")
+		}
+		r.wide = s.Meta
+		r.script = nil
+	}
+	r.cases = true
+	r.begin(pos.line)
+	return nil
+}
+
+// step reads a step that begins at the i-th line.
+func (r *parser) step(i int, pos at, s string) (int, error) {
+	arrow := strings.Index(s, "->")
+	if arrow < 0 {
+		arrow = len(s)
+	}
+	colon := len(s)
+	if k := strings.IndexAny(s[min(arrow+2, len(s)):], ":#"); k >= 0 {
+		colon = arrow + 2 + k
+	}
+	script := r.begin(pos.line)
+	st := Step{Line: pos.line}
+	if err := r.ends(&st, pos, s[:arrow], pos.to(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
+		return 0, err
+	}
+	if colon == len(s) || s[colon] == '#' {
+		next, err := r.block(i, pos, &st)
+		if err != nil {
+			return 0, err
+		}
+		script.Steps = append(script.Steps, st)
+		return next, nil
+	}
+	st.Source = s
+	toks, err := lex(pos.to(pos.col+colon+1), s[colon+1:], &r.room)
+	if err != nil {
+		return 0, err
+	}
+	c, err := r.choice(pos, &st, toks, true)
+	if err != nil {
+		return 0, err
+	}
+	if c.Verb == Opens && script.acted(st.Peer) {
+		return 0, pos.errorf("%s has a connection already: another one needs another actor", st.Peer.Name)
+	}
+	st.Choices = []Choice{*c}
+	r.wire(st.Peer).advance(&st)
+	script.Steps = append(script.Steps, st)
+	return i + 1, nil
+}
+
+// acted reports whether the actor has had a step.
+func (s *Script) acted(a Actor) bool {
+	for i := range s.Steps {
+		if s.Steps[i].Peer.Name == a.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// isOr reports whether a line gives an alternative of the step above.
+func isOr(s string) bool {
+	return strings.HasPrefix(s, "or") && (len(s) == 2 || isBlank(s[2]))
+}
+
+// alternative reads an "or" line.
+func (r *parser) alternative(pos at, s string) error {
+	if r.script == nil || len(r.script.Steps) == 0 {
+		return pos.errorf("\"or\" needs a step above it")
+	}
+	st := &r.script.Steps[len(r.script.Steps)-1]
+	if st.Choices[0].Verb == Opens {
+		return pos.errorf("there is no alternative to a connection that opens")
+	}
+	toks, err := lex(pos.to(pos.col+2), s[2:], &r.room)
+	if err != nil {
+		return err
+	}
+	grade := Strict
+	if len(toks) > 0 && toks[0].is("lax") {
+		grade, toks = Lax, toks[1:]
+	}
+	c, err := r.choice(pos, st, toks, false)
+	if err != nil {
+		return err
+	}
+	c.Grade = grade
+	st.Choices = append(st.Choices, *c)
+	return nil
+}
+
+// ends reads both actors of a step. One of them must be the server.
+func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
+	from, errA := r.actor(posA, a)
+	if errA != nil {
+		return errA
+	}
+	to, errB := r.actor(posB, b)
+	if errB != nil {
+		return errB
+	}
+	switch {
+	case from == nil && to == nil:
+		return posB.errorf("the %s cannot speak to itself", r.proto.ServerName)
+	case from != nil && to != nil:
+		return posA.errorf("one end of a step is the %s", r.proto.ServerName)
+	case from == nil:
+		st.From, st.Peer = codec.Server, *to
+	default:
+		st.From, st.Peer = codec.Peer, *from
+	}
+	return nil
+}
+
+// actor reads one end of a step: nil for the server.
+func (r *parser) actor(pos at, s string) (*Actor, *Error) {
+	pos.col += len(s) - len(strings.TrimLeft(s, " \t"))
+	words := strings.Fields(s)
+	name := strings.Join(words, " ")
+	if name == r.proto.ServerName {
+		return nil, nil
+	}
+	role := r.proto.RoleNamed(name)
+	if n := len(words) - 1; role == 0 && n > 0 && strings.IndexFunc(words[n], notInName) < 0 {
+		role = r.proto.RoleNamed(strings.Join(words[:n], " "))
+	}
+	if role == 0 {
+		known := append([]string{r.proto.ServerName}, r.proto.Roles...)
+		hint := nearest(name, known)
+		if hint == "" {
+			hint = ": there are " + strings.Join(known, ", ")
+		}
+		return nil, pos.errorf("unknown actor %q%s", name, hint)
+	}
+	return &Actor{Name: name, Role: role}, nil
+}
+
+func notInName(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+}

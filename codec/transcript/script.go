@@ -1,0 +1,111 @@
+package transcript
+
+import (
+	"fmt"
+	"time"
+
+	"jobwire/codec"
+)
+
+// Script is one transcript.
+type Script struct {
+	Protocol *codec.Protocol
+	File     string
+	Line     int // of its first line
+	Meta     []Meta
+	Steps    []Step
+}
+
+// Meta is an "@key value" line.
+type Meta struct {
+	Key, Value string
+	Line, Col  int // of the key
+}
+
+// Actor is a connecting end, by the name that the transcript gives it. The
+// server needs none: it is the other end of every step.
+type Actor struct {
+	Name string     // "Worker 2"
+	Role codec.Role // one bit
+}
+
+// Step is one thing that one end of a connection does.
+type Step struct {
+	Line   int        // of its first line
+	Source string     // as it was written, without "or" lines; for reports
+	Peer   Actor      // whose connection
+	From   codec.Side // which end of it acts
+
+	// Choices are what may happen, best first. A step to be performed has one;
+	// the end that watches accepts any of them.
+	Choices []Choice
+
+	Within time.Duration // deadline; 0 is the performer's default
+	After  time.Duration // earliest time
+	Past   []*codec.Type // may come before it and are passed over
+}
+
+// Verb is what a step does.
+type Verb uint8
+
+const (
+	Send       Verb = iota // a message
+	Raw                    // bare bytes
+	Nothing                // silence
+	Opens                  // connects
+	Closes                 // ends the connection
+	HalfCloses             // ends its direction
+	Resets                 // breaks off
+)
+
+// Grade is how good a choice is.
+type Grade uint8
+
+const (
+	Strict Grade = iota // as it should be
+	Lax                 // tolerable
+)
+
+// Choice is one alternative of a step.
+type Choice struct {
+	Line      int
+	Grade     Grade
+	Verb      Verb
+	Type      *codec.Type   // of a Send
+	Args      []Arg         // of a Send
+	Unchecked bool          // of a Send
+	CRLF      bool          // of a Send
+	Bytes     []byte        // of a Raw; of a Send written in byte form, the message as it was recorded
+	For       time.Duration // of a Nothing
+}
+
+// ArgKind tells the forms of an argument apart.
+type ArgKind uint8
+
+const (
+	Literal ArgKind = iota
+	Any             // *
+	Name            // $name
+	Now             // $now+2
+	Rest            // ...
+)
+
+// Arg is one argument of a step.
+type Arg struct {
+	Kind      ArgKind
+	Value     []byte // of a Literal
+	Name      string // of a Name
+	Delta     int64  // of a Now, in seconds
+	Line, Col int
+}
+
+// Error is a fault in a transcript's text.
+type Error struct {
+	File      string
+	Line, Col int // from 1; a column counts bytes
+	Msg       string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg)
+}
