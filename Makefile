@@ -1,0 +1,57 @@
+# Everything but "lint" and "peers" needs nothing but Go.
+
+GO        ?= go
+FUZZTIME  ?= 10s
+BENCH     ?= .
+BENCHTIME ?= 1s
+
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+
+# The programs of others that tests run against: servers, clients, decoders.
+PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
+        php-cli php-gearman beanstalkd ruby ruby-beaneater redis-server tshark tcpdump
+SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
+APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race lint peers bench fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/jobwire
+	$(GO) build -o bin/jobwire ./cmd/jobwire
+
+run: ## judge the embedded Gearman server, then play the document's example
+	$(GO) run ./cmd/jobwire conform gearman
+	$(GO) run ./cmd/jobwire play --annotate corpus/gearman/example.wire
+
+test: ## run the tests; those that need a missing peer are skipped
+	$(GO) test ./...
+
+race: ## run the tests under the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+lint: ## check format, vet and staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+
+peers: ## install the programs that tests run against (Debian)
+	$(APT) update
+	$(APT) install -y --no-install-recommends $(PEERS)
+
+bench: ## run the benchmarks; BENCH selects, BENCHTIME says how long
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+# "go test -list" prints a package's targets, then the line "ok PACKAGE".
+fuzz: ## run every native fuzz target for FUZZTIME
+	@set -e; list=$$($(GO) test -list '^Fuzz' ./...); \
+	printf '%s\n' "$$list" | awk '/^Fuzz/ { t[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' | \
+	while read -r package target; do \
+		echo "== $$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+	done
+
+clean: ## remove what was built
+	rm -rf bin

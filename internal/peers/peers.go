@@ -1,0 +1,128 @@
+// Package peers finds and starts the programs of others that tests are run
+// against. "make peers" installs them; a test whose peer is missing is skipped,
+// or fails where JOBWIRE_REQUIRE_PEERS is 1.
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"jobwire/internal/target"
+)
+
+// Required is the environment variable that turns skips into failures.
+const Required = "JOBWIRE_REQUIRE_PEERS"
+
+// peer is a program, or a library and the program that runs it.
+type peer struct {
+	program string   // path, or name to be looked for in PATH
+	probe   []string // arguments under which it succeeds where all it needs is there
+	prints  string   // what the probe prints then
+	serve   []string // arguments of a server; {port} is replaced, {dir} is an empty folder
+}
+
+var known = map[string]peer{
+	// Servers. Both gearmands carry one name; the path tells them apart.
+	"gearmand":      {program: "/usr/sbin/gearmand", serve: []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}},
+	"gearmand-perl": {program: "/usr/bin/gearmand", serve: []string{"--listen=127.0.0.1", "--port={port}"}},
+	"beanstalkd":    {program: "beanstalkd", serve: []string{"-l", "127.0.0.1", "-p", "{port}"}},
+	"redis-server":  {program: "redis-server", serve: []string{"--bind", "127.0.0.1", "--port", "{port}", "--save", "", "--appendonly", "no", "--dir", "{dir}"}},
+
+	// Clients, workers and the libraries they are written with.
+	"gearman":      {program: "gearman"},
+	"gearman-perl": {program: "perl", probe: []string{"-MGearman::Client", "-MGearman::Worker", "-e1"}},
+	"gearman-php":  {program: "php", probe: []string{"-m"}, prints: "gearman"},
+	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
+
+	// Decoders.
+	"tshark": {program: "tshark"},
+}
+
+var found sync.Map // name to func() (path string, err error)
+
+// find returns the path of a peer's program. Each is looked for once.
+func find(name string) (string, error) {
+	f, ok := found.Load(name)
+	if !ok {
+		f, _ = found.LoadOrStore(name, sync.OnceValues(func() (string, error) {
+			p, ok := known[name]
+			if !ok {
+				panic("peers: no peer is called " + name)
+			}
+			return p.find()
+		}))
+	}
+	return f.(func() (string, error))()
+}
+
+func (p *peer) find() (string, error) {
+	path, err := exec.LookPath(p.program)
+	if err != nil || p.probe == nil {
+		return path, err
+	}
+	out, err := exec.Command(path, p.probe...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", p.program, strings.Join(p.probe, " "), err, out)
+	}
+	if !strings.Contains(string(out), p.prints) {
+		return "", fmt.Errorf("%s %s does not name %s", p.program, strings.Join(p.probe, " "), p.prints)
+	}
+	return path, nil
+}
+
+// Need returns the path of a peer's program: of the interpreter, if the peer is
+// a library. Without the peer the test ends here.
+func Need(t testing.TB, name string) string {
+	t.Helper()
+	path, err := find(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv(Required) == "1":
+		t.Fatalf("peer %s is not installed: make peers (%v)", name, err)
+	default:
+		t.Skipf("peer %s is not installed: make peers", name)
+	}
+	return ""
+}
+
+// Start starts a peer that is a server on a free loopback port, with more
+// arguments behind the usual ones, and waits until it accepts connections. It
+// ends with the test; what it printed goes to the log of a test that failed.
+func Start(t testing.TB, name string, args ...string) target.Target {
+	t.Helper()
+	path, serve := Need(t, name), known[name].serve
+	if serve == nil {
+		t.Fatalf("peer %s is no server", name)
+	}
+	dir := ""
+	words := []string{path}
+	for _, a := range append(serve[:len(serve):len(serve)], args...) {
+		if strings.Contains(a, "{dir}") {
+			if dir == "" {
+				dir = t.TempDir()
+			}
+			a = strings.ReplaceAll(a, "{dir}", dir)
+		}
+		words = append(words, a)
+	}
+	// The server must outlive what the test's own cleanups still do with it.
+	s, err := target.Command{Name: name, Args: words}.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if out := s.Output(); t.Failed() && out != "" {
+			t.Logf("%s printed:\n%s", name, out)
+		}
+	})
+	return s
+}

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// ErrCommand is matched by the errors of command lines that cannot be right,
+// whatever the program does with them. They are the user's, not the target's.
+var ErrCommand = errors.New("bad command line")
+
+// Split cuts a command line into words as a shell does: at blanks, with single
+// quotes, double quotes and backslashes. No shell is run, so what only one could
+// do, such as pipes and variables, is refused rather than passed on as text.
+func Split(line string) ([]string, error) {
+	const shellOnly = "|&;<>()$`"
+	var words []string
+	var word strings.Builder
+	open := false // a word has begun, though it may be empty: ''
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == ' ' || c == '\t' || c == '\n':
+			if open {
+				words = append(words, word.String())
+				word.Reset()
+				open = false
+			}
+			continue
+		case c == '\'':
+			k := strings.IndexByte(line[i+1:], '\'')
+			if k < 0 {
+				return nil, badCommand(line, "the single quote is not closed")
+			}
+			word.WriteString(line[i+1 : i+1+k])
+			i += 1 + k
+		case c == '"':
+			k, err := doubleQuoted(&word, line[i+1:])
+			if err != "" {
+				return nil, badCommand(line, err)
+			}
+			i += k
+		case c == '\\' && i+1 == len(line):
+			return nil, badCommand(line, "it ends in a backslash")
+		case c == '\\':
+			i++
+			word.WriteByte(line[i])
+		case strings.IndexByte(shellOnly, c) >= 0:
+			return nil, badCommand(line, fmt.Sprintf("%q needs a shell: quote it, or write sh -c '...'", c))
+		default:
+			word.WriteByte(c)
+		}
+		open = true
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	if len(words) == 0 {
+		return nil, badCommand(line, "it is empty")
+	}
+	return words, nil
+}
+
+// doubleQuoted appends the text before the closing quote to word. It returns
+// how many bytes of s it read, the quote included, and what is wrong with them.
+func doubleQuoted(word *strings.Builder, s string) (n int, bad string) {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return i + 1, ""
+		case c == '\\' && i+1 < len(s) && strings.IndexByte("\\\"$`", s[i+1]) >= 0:
+			i++
+			word.WriteByte(s[i])
+		case c == '$' || c == '`':
+			return 0, fmt.Sprintf("%q needs a shell: quote it, or write sh -c '...'", c)
+		default:
+			word.WriteByte(c)
+		}
+	}
+	return 0, "the double quote is not closed"
+}
+
+func badCommand(line, why string) error {
+	return fmt.Errorf("%w %q: %s", ErrCommand, line, why)
+}
+
+// expand replaces {port}, {host} and {addr} in the words of a command.
+func expand(args []string, addr string) ([]string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	r := strings.NewReplacer("{port}", port, "{host}", host, "{addr}", addr)
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = r.Replace(a)
+	}
+	return out, nil
+}
+
+// namesPort reports whether the program is told where to listen.
+func namesPort(args []string) bool {
+	for _, a := range args {
+		if strings.Contains(a, "{port}") || strings.Contains(a, "{addr}") {
+			return true
+		}
+	}
+	return false
+}
+
+// display writes the words of a command as a line that Split reads back.
+func display(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\|&;<>()$`") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words[i] = a
+	}
+	return strings.Join(words, " ")
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,243 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultReady = 10 * time.Second
+	defaultGrace = 3 * time.Second
+	portAttempts = 5
+)
+
+// Command is a program that serves on the port it is told. It must stay in the
+// foreground: one that puts itself into the background counts as dead.
+type Command struct {
+	Name  string        // as reports name it; empty is the command line
+	Args  []string      // program and arguments; {port}, {host} and {addr} are replaced
+	Env   []string      // added to this process's environment
+	Ready time.Duration // how long it may take to accept a connection; 0 is 10 s
+	Grace time.Duration // from SIGTERM to SIGKILL; 0 is 3 s
+
+	// freePort finds a port; tests lose races with it.
+	freePort func() (int, error)
+}
+
+// Exec starts the program of a command line, such as
+//
+//	/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none
+//
+// and returns once it accepts connections. Cancelling ctx ends it; [Target.Stop]
+// waits for that. An error is either an [ErrCommand] or an [*Error].
+func Exec(ctx context.Context, line string) (Target, error) {
+	args, err := Split(line)
+	if err != nil {
+		return nil, err
+	}
+	return Command{Args: args}.Start(ctx)
+}
+
+// Start is [Exec] for a command that is split already.
+func (c Command) Start(ctx context.Context) (Target, error) {
+	if len(c.Args) == 0 {
+		return nil, badCommand("", "it is empty")
+	}
+	if !namesPort(c.Args) {
+		return nil, badCommand(display(c.Args), "it does not say {port} (or {addr}), so the program cannot know where to listen")
+	}
+	if c.Name == "" {
+		c.Name = display(c.Args)
+	}
+	if c.Ready == 0 {
+		c.Ready = defaultReady
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.freePort == nil {
+		c.freePort = freePort
+	}
+	s := &supervised{name: c.Name, grace: c.Grace}
+	s.begin = func(last string) (*life, error) { return c.begin(ctx, last) }
+	return s.supervise()
+}
+
+// begin starts the program and waits until it is ready. Between the choice of a
+// port and the program's bind somebody else can take the port; then another is
+// tried.
+func (c *Command) begin(ctx context.Context, last string) (*life, error) {
+	addr := last
+	for attempt := 1; ; attempt++ {
+		if addr == "" || !isFree(addr) {
+			port, err := c.freePort()
+			if err != nil {
+				return nil, &Error{Target: c.Name, Reason: "no free port", Err: err}
+			}
+			addr = loopback(port)
+		}
+		l, err := c.launch(ctx, addr)
+		if err != nil {
+			return nil, &Error{Target: c.Name, Reason: "cannot be started", Err: err}
+		}
+		err = c.ready(ctx, l)
+		if err == nil {
+			return l, nil
+		}
+		l.cancel()
+		<-l.done
+		if attempt == portAttempts || !errors.Is(err, ErrDied) || !lostPort(l) {
+			return nil, err
+		}
+		addr = ""
+	}
+}
+
+// launch starts the program in a process group of its own.
+func (c *Command) launch(ctx context.Context, addr string) (*life, error) {
+	args, err := expand(c.Args, addr)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(cmd.Environ(), c.Env...)
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.SysProcAttr = ownGroup()
+	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	l := &life{addr: addr, output: new(tail), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		// Where the program dies with the thread that started it, that thread
+		// must outlive it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		w.Close()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = cmd.Wait()
+		asked := ctx.Err() != nil
+		// What it started dies with it. The number stays theirs while one lives.
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		close(exited)
+		cancel()
+		// Somebody who left the group may still hold the pipe; do not wait for him.
+		r.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		<-drained
+		if !asked {
+			l.err = &Error{Target: c.Name, Reason: "the program ended", Exit: exitText(cmd, err), Output: l.output.String(), Died: true}
+		}
+		close(l.done)
+	}()
+	if err := <-started; err != nil {
+		cancel()
+		r.Close()
+		return nil, err
+	}
+	go func() {
+		io.Copy(l.output, r)
+		r.Close()
+		close(drained)
+	}()
+	go func() {
+		select {
+		case <-exited:
+			return
+		case <-ctx.Done():
+		}
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		force := time.NewTimer(c.Grace)
+		defer force.Stop()
+		select {
+		case <-exited:
+		case <-force.C:
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+	}()
+	return l, nil
+}
+
+// exitText says how a program ended: "exit status 1", "signal: aborted".
+func exitText(cmd *exec.Cmd, err error) string {
+	if cmd.ProcessState == nil {
+		return err.Error()
+	}
+	return cmd.ProcessState.String()
+}
+
+// ready waits until the program accepts a connection.
+func (c *Command) ready(ctx context.Context, l *life) error {
+	wait, cancel := context.WithTimeout(ctx, c.Ready)
+	defer cancel()
+	retry := time.NewTicker(5 * time.Millisecond)
+	defer retry.Stop()
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(wait, "tcp", l.addr)
+		if err == nil {
+			// Dialling a free port of one's own range can end in a connection to
+			// oneself, which no server has accepted.
+			self := conn.LocalAddr().String() == conn.RemoteAddr().String()
+			conn.Close()
+			if !self {
+				return nil
+			}
+		}
+		select {
+		case <-l.done:
+			if l.err != nil {
+				return l.err
+			}
+			return &Error{Target: c.Name, Reason: "given up while it started", Output: l.output.String(), Err: ctx.Err()}
+		case <-wait.Done():
+			if err := ctx.Err(); err != nil {
+				return &Error{Target: c.Name, Reason: "given up while it started", Output: l.output.String(), Err: err}
+			}
+			return &Error{Target: c.Name, Reason: fmt.Sprintf("accepts no connection at %s within %v", l.addr, c.Ready), Output: l.output.String()}
+		case <-retry.C:
+		}
+	}
+}
+
+// lostPort reports whether a program that died at its start did so because
+// somebody else has its port.
+func lostPort(l *life) bool {
+	return !isFree(l.addr) || strings.Contains(strings.ToLower(l.output.String()), "in use")
+}
+
+func isFree(addr string) bool {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	ln.Close()
+	return true
+}
+
+// freePort draws a port below the ranges from which Linux and BSD number
+// outgoing connections, so that no connection of a busy machine takes it.
+func freePort() (int, error) {
+	const low, high = 10000, 32768
+	for range 200 {
+		if port := low + rand.IntN(high-low); isFree(loopback(port)) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("200 ports drawn at random were all taken")
+}

@@ -1,0 +1,497 @@
+package target
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The programs under test are this test binary itself, called with "helper".
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "helper" {
+		helpers[os.Args[2]](os.Args[3:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var helpers = map[string]func(args []string){
+	"serve": serve,
+	// die PORT: ends at once.
+	"die": func([]string) {
+		fmt.Println("cannot open the database")
+		os.Exit(3)
+	},
+	// mute PORT REPORT: never listens, but tells REPORT that it lives.
+	"mute": func(args []string) { linger(args[1]) },
+	// parent ADDR REPORT: a server with a child.
+	"parent": func(args []string) {
+		child := exec.Command(os.Args[0], "helper", "child", args[1])
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		serve(args[:1])
+	},
+	"child": func(args []string) { linger(args[0]) },
+	// judge REPORT: has a target of its own, and is killed.
+	"judge": func(args []string) {
+		if _, err := (Command{Args: helper("orphan", "{addr}", args[0])}).Start(context.Background()); err != nil {
+			panic(err)
+		}
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	},
+	// orphan ADDR REPORT: a server that tells REPORT that it lives.
+	"orphan": func(args []string) {
+		go linger(args[1])
+		serve(args[:1])
+	},
+}
+
+// serve ADDR [ignore-term] does what connections tell it.
+func serve(args []string) {
+	if slices.Contains(args, "ignore-term") {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	ln, err := net.Listen("tcp", args[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("serving")
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		go obey(c)
+	}
+}
+
+// linger connects to addr and stays until it is killed; whoever listens there
+// sees the connection end with the process.
+func linger(addr string) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		panic(err)
+	}
+	bufio.NewReader(c).ReadString('\n')
+}
+
+func obey(c net.Conn) {
+	switch line, _ := bufio.NewReader(c).ReadString('\n'); line {
+	case "exit\n":
+		fmt.Println("as you wish")
+		os.Exit(7)
+	case "kill\n":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "ping\n":
+		fmt.Fprintln(c, "pong")
+	}
+	c.Close()
+}
+
+func helper(args ...string) []string { return append([]string{os.Args[0], "helper"}, args...) }
+
+func start(t *testing.T, c Command) Target {
+	t.Helper()
+	s, err := c.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func say(t *testing.T, s Target, line string) string {
+	t.Helper()
+	c, err := Dial(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintln(c, line)
+	answer, _ := bufio.NewReader(c).ReadString('\n')
+	return answer
+}
+
+func waitDone(t *testing.T, s Target) {
+	t.Helper()
+	select {
+	case <-s.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the end was not noticed")
+	}
+}
+
+// reporter listens for a process's sign of life.
+func reporter(t *testing.T) (addr string, born func() (died func())) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String(), func() func() {
+		t.Helper()
+		ln.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second))
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal("the process was never seen:", err)
+		}
+		return func() {
+			t.Helper()
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("the process lives on")
+			}
+		}
+	}
+}
+
+func TestExecServesUntilStopped(t *testing.T) {
+	s, err := Exec(t.Context(), display(helper("serve", "{addr}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, s, "ping"); got != "pong\n" {
+		t.Errorf("answer %q", got)
+	}
+	if err := Alive(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("after being asked to stop: %v", err)
+	}
+	if err := Alive(t.Context(), s); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("after Stop: %v", err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Errorf("second Stop: %v", err)
+	}
+}
+
+func TestDeathIsNoticed(t *testing.T) {
+	for order, exit := range map[string]string{"exit": "exit status 7", "kill": "signal: killed"} {
+		t.Run(order, func(t *testing.T) {
+			s := start(t, Command{Name: "victim", Args: helper("serve", "{addr}")})
+			if s.Err() != nil {
+				t.Fatalf("dead already: %v", s.Err())
+			}
+			say(t, s, order)
+			waitDone(t, s)
+			var e *Error
+			if err := s.Err(); !errors.As(err, &e) || !errors.Is(err, ErrDied) || !errors.Is(err, ErrUnreachable) || e.Exit != exit {
+				t.Fatalf("got %#v, want a death with %q", err, exit)
+			}
+			if order == "exit" && !strings.HasSuffix(e.Error(), "as you wish") {
+				t.Errorf("the last words are missing: %v", e)
+			}
+			if err := Alive(t.Context(), s); !errors.Is(err, ErrDied) {
+				t.Errorf("Alive: %v", err)
+			}
+		})
+	}
+}
+
+func TestDialTellsDeathFromSilence(t *testing.T) {
+	s := start(t, Command{Args: helper("serve", "{addr}")})
+	say(t, s, "exit")
+	if err := Died(s); !errors.Is(err, ErrDied) {
+		t.Errorf("the program died: %v", err)
+	}
+	if _, err := Dial(t.Context(), s); !errors.Is(err, ErrDied) {
+		t.Errorf("the program died: %v", err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	a, err := Address(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Died(a); err != nil {
+		t.Errorf("nobody can tell: %v", err)
+	}
+	if _, err := Dial(t.Context(), a); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDied) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestFailureToStart(t *testing.T) {
+	t.Run("dies", func(t *testing.T) {
+		_, err := Command{Args: helper("die", "{port}")}.Start(t.Context())
+		if !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot open the database") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("never listens", func(t *testing.T) {
+		addr, born := reporter(t)
+		_, err := Command{Args: helper("mute", "{port}", addr), Ready: 300 * time.Millisecond}.Start(t.Context())
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDied) {
+			t.Errorf("got %v", err)
+		}
+		born()()
+	})
+	t.Run("does not exist", func(t *testing.T) {
+		_, err := Command{Args: []string{t.TempDir() + "/nothing", "{port}"}}.Start(t.Context())
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrCommand) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		addr, born := reporter(t)
+		dead := make(chan func(), 1)
+		go func() {
+			defer cancel()
+			dead <- born()
+		}()
+		_, err := Command{Args: helper("mute", "{port}", addr)}.Start(ctx)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnreachable) {
+			t.Errorf("got %v", err)
+		}
+		(<-dead)()
+	})
+	t.Run("no port", func(t *testing.T) {
+		if _, err := Exec(t.Context(), "gearmand -p 4730"); !errors.Is(err, ErrCommand) || !strings.Contains(err.Error(), "{port}") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := (Command{}).Start(t.Context()); !errors.Is(err, ErrCommand) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestStubbornProgramIsKilled(t *testing.T) {
+	s := start(t, Command{Args: helper("serve", "{addr}", "ignore-term"), Grace: 50 * time.Millisecond})
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Alive(t.Context(), s); err == nil {
+		t.Error("it still serves")
+	}
+}
+
+func TestChildrenDieWithTheProgram(t *testing.T) {
+	for _, how := range []string{"Stop", "exit", "cancel"} {
+		t.Run(how, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			addr, born := reporter(t)
+			s, err := Command{Args: helper("parent", "{addr}", addr)}.Start(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			died := born()
+			switch how {
+			case "Stop":
+				s.Stop()
+			case "exit":
+				say(t, s, "exit")
+			case "cancel":
+				cancel()
+			}
+			died()
+			waitDone(t, s)
+			s.Stop()
+		})
+	}
+}
+
+func TestProgramDiesWithItsJudge(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a program with the one that started it")
+	}
+	addr, born := reporter(t)
+	args := helper("judge", addr)
+	judge := exec.Command(args[0], args[1:]...)
+	if err := judge.Start(); err != nil {
+		t.Fatal(err)
+	}
+	born()()
+	judge.Wait()
+}
+
+func TestLostPortIsReplaced(t *testing.T) {
+	// A port that is bound, but accepts nothing.
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := sa.(*syscall.SockaddrInet4).Port
+	draws := 0
+	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+		if draws++; draws == 1 {
+			return taken, nil
+		}
+		return freePort()
+	}})
+	if draws != 2 {
+		t.Errorf("%d ports were drawn", draws)
+	}
+	if got := say(t, s, "ping"); got != "pong\n" {
+		t.Errorf("answer %q", got)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	for _, state := range []string{"alive", "dead"} {
+		t.Run(state, func(t *testing.T) {
+			s := start(t, Command{Args: helper("serve", "{addr}")})
+			first, addr := s.Done(), s.Addr()
+			if state == "dead" {
+				say(t, s, "exit")
+				waitDone(t, s)
+			}
+			if err := s.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-first:
+			default:
+				t.Error("the first life goes on")
+			}
+			if s.Err() != nil || say(t, s, "ping") != "pong\n" {
+				t.Errorf("the second life does not serve: %v", s.Err())
+			}
+			if s.Addr() != addr {
+				t.Errorf("the address changed from %s to %s for no reason", addr, s.Addr())
+			}
+			if strings.Contains(s.Output(), "as you wish") {
+				t.Error("the output of the first life is shown as the second's")
+			}
+		})
+	}
+}
+
+func TestFunc(t *testing.T) {
+	fail := make(chan error)
+	embedded := func(ctx context.Context, ln net.Listener) error {
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				go obey(c)
+			}
+		}()
+		select {
+		case err := <-fail:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s, err := Func(t.Context(), "embedded", embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, s, "ping"); got != "pong\n" {
+		t.Errorf("answer %q", got)
+	}
+	broken := errors.New("broken")
+	fail <- broken
+	waitDone(t, s)
+	if err := s.Err(); !errors.Is(err, ErrDied) || !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, s, "ping"); got != "pong\n" {
+		t.Errorf("answer %q after the restart", got)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Err() != nil || Alive(t.Context(), s) == nil {
+		t.Errorf("after Stop: %v", s.Err())
+	}
+}
+
+func TestFuncThatDoesNotEnd(t *testing.T) {
+	release := make(chan struct{})
+	s, err := Func(t.Context(), "deaf", func(context.Context, net.Listener) error { <-release; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.(*supervised).grace = -time.Second // no patience
+	if err := s.Stop(); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+	waitDone(t, s)
+}
+
+func TestAddress(t *testing.T) {
+	for _, bad := range []string{"", "host", "host:", "1:2:3"} {
+		if _, err := Address(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	a, err := Address("example.test:4730")
+	if err != nil || a.Addr() != "example.test:4730" {
+		t.Fatalf("got %v, %v", a, err)
+	}
+	if err := a.Restart(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Restart: %v", err)
+	}
+	if err := a.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	var l tail
+	var all strings.Builder
+	for i := range 5000 {
+		line := fmt.Sprintf("line %d %s\n", i, strings.Repeat("x", i%97))
+		all.WriteString(line)
+		l.Write([]byte(line))
+	}
+	want := all.String()[all.Len()-tailSize:]
+	if got := l.String(); got != want {
+		t.Errorf("%d bytes kept, want the last %d", len(got), len(want))
+	}
+	huge := strings.Repeat("y", tailSize) + strings.Repeat("z", tailSize)
+	if n, err := l.Write([]byte(huge)); n != len(huge) || err != nil {
+		t.Errorf("Write = %d, %v", n, err)
+	}
+	if got := l.String(); got != huge[tailSize:] {
+		t.Errorf("%d bytes kept of a huge write", len(got))
+	}
+	if cap(l.buf) > 4*tailSize {
+		t.Errorf("%d bytes are held", cap(l.buf))
+	}
+}
