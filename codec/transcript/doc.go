@@ -14,11 +14,15 @@
 //	00                         \0           (Unique ID)
 //	74 65 73 74                test         (Workload)
 //
-// A row holds up to eight bytes; a longer field goes on in rows without a label.
-// Every byte of the message stands in exactly one row. A block whose rows are
-// labelled (Raw) is sent, or expected, as bare bytes. Text and label are checked
-// against the bytes, so that a row cannot lie. A row of dots and a count stands
-// for bytes left out of a listing; such a listing cannot be read back.
+// A block is one message. A row holds up to eight bytes, one blank between two
+// of them and at least two blanks behind the last; a longer field goes on in
+// rows without a label, and an empty one at the end of the message has no row.
+// Every byte of the message stands in exactly one row. A block whose first row
+// is labelled (Raw) is sent, or expected, as bare bytes. Text and label are
+// checked against the bytes, so that a row cannot lie: the text has the escapes
+// \0 \t \n \r \\ and \xNN, binary numbers stand in decimal. A row of dots and a
+// count stands for bytes left out of a listing; such a listing cannot be read
+// back. A blank line ends a block.
 //
 // The line form says the same in a line:
 //
@@ -27,9 +31,10 @@
 //
 // # Actors
 //
-// An actor is a role of the protocol, or its server name, optionally followed by
-// a space and a name of letters and digits: "Worker", "Worker 2", "Client bob". Each connecting actor has one
-// connection, opened by its first step. One end of a step is the server.
+// An actor is the server, by its name, or a role of the protocol, optionally
+// followed by a space and a name of letters and digits: "Worker", "Worker 2",
+// "Client bob". Each connecting actor has one connection, opened by its first
+// step. One end of a step is the server.
 //
 // # Steps
 //
@@ -37,14 +42,15 @@
 //	A -> B: unchecked TYPE arg...  the same without judging it: for breaking rules on purpose
 //	A -> B: raw 00 52 "text\n"     bare bytes: pairs of hex digits and quoted text
 //	A -> B: nothing for 100ms      silence that long
-//	A -> B: opens                  connects, and says nothing yet
+//	A -> B: opens                  connects, and says nothing yet; the actor's first step
 //	A -> B: closes                 ends the connection
 //	A -> B: half-closes            ends its own direction only
 //	A -> B: resets                 breaks the connection off
 //
-// Behind a step may stand, in any order: "within 2s", the deadline of an expectation;
-// "after 900ms", the earliest time at which it may come; "past NOOP", types that
-// may come before it and are passed over; "crlf", lines that end CR LF.
+// Behind a step may stand, in any order: "within 2s", the deadline of an
+// expectation; "after 900ms", the earliest time at which it may come; "past
+// NOOP ECHO_RES", types that may come before it and are passed over; "crlf",
+// lines that end CR LF where the protocol allows LF alone.
 //
 // Below an expectation other acceptable ones may stand, one to a line, "or"
 // first; "or lax" accepts with a lesser grade:
@@ -55,24 +61,29 @@
 //
 // # Arguments
 //
-//	reverse        a word: no blanks, quotes, parentheses, or any of $ * # at its start
+//	reverse        a word: no blanks, quotes, parentheses, backslashes, or any of $ * # at its start
 //	"a b\0\x7f"    quoted text: \0 \t \n \r \\ \" \xNN; and "x"*1000, repeated
 //	*              anything
 //	$name          whatever stood there at first, the same from then on
 //	$now+2         the time in seconds since 1970, plus or minus so many
-//	...            any number of arguments, in expectations
+//	...            any number of arguments, last in an expectation
+//
+// The words within, after, past and crlf need quotes as arguments. A binary
+// number is written in decimal; quoted, it is its bytes.
 //
 // A step of two ends with names for one connection binds a name in the direction
 // that mentions it first. Values that the server chooses, such as job handles,
-// may be written out: unless exactness is asked for, a literal handle is bound at
-// its first mention as if it were a name, and what is sent later is rewritten. Different names, or
-// literals, for such values stand for different values.
+// may be written out: unless exactness is asked for, a literal handle is bound
+// at its first mention as if it were a name, and what is sent later is
+// rewritten. Sent before anything was bound to it, it stands for itself.
+// Different names, or literals, for such values stand for different values.
 //
 // # Around the steps
 //
 // "#" begins a comment. "@key value" lines before the first step describe the
-// script; "@case NAME" begins another script in the same file. What the keys
-// mean is up to the reader of the script, who refuses unknown ones. A file
-// whose steps are all in byte form may hold prose between them, as the Gearman document
-// does: paragraphs in which no "->" stands.
+// script; "@case NAME" begins another script in the same file, and what stands
+// before the first @case describes them all. What the keys mean is up to the
+// reader of the script, who refuses unknown ones. A file whose steps are all in
+// byte form and that has no @-line may hold prose between them, as the Gearman
+// document does: paragraphs in which no "->" stands.
 package transcript

@@ -93,7 +93,7 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	}
 	text, k, bad := unescape(s[1:end], `"`)
 	if bad != "" {
-		return "", 0, pos.to(pos.col + 1 + k).errorf("%s", bad)
+		return "", 0, pos.to(pos.col+1+k).errorf("%s", bad)
 	}
 	end++
 	count := 1
@@ -114,8 +114,11 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	return strings.Repeat(text, count), end, nil
 }
 
-// escapes pairs the letters behind a backslash with what they stand for.
-const escapes = "0\x00t\tn\nr\r\\\\"
+// The letters behind a backslash, and what each of them stands for.
+const (
+	escapeLetters = `0tnr\`
+	escapeValues  = "\x00\t\n\r\\"
+)
 
 // unescape replaces the escapes in s. extra lists further characters that a
 // backslash makes literal. If bad is not empty it tells what is wrong at s[k].
@@ -133,9 +136,9 @@ func unescape(s, extra string) (text string, k int, bad string) {
 			return "", i, `a character is due behind \`
 		}
 		c := s[i+1]
-		switch k := strings.IndexByte(escapes, c); {
-		case k >= 0 && k%2 == 0:
-			b.WriteByte(escapes[k+1])
+		switch k := strings.IndexByte(escapeLetters, c); {
+		case k >= 0:
+			b.WriteByte(escapeValues[k])
 			i++
 		case strings.IndexByte(extra, c) >= 0:
 			b.WriteByte(c)
@@ -171,9 +174,9 @@ func hexPair(s string) (byte, bool) {
 func appendEscaped(dst, b []byte, extra string) []byte {
 	const digits = "0123456789abcdef"
 	for _, c := range b {
-		switch k := strings.IndexByte(escapes, c); {
-		case k >= 0 && k%2 == 1:
-			dst = append(dst, '\\', escapes[k-1])
+		switch k := strings.IndexByte(escapeValues, c); {
+		case k >= 0:
+			dst = append(dst, '\\', escapeLetters[k])
 		case strings.IndexByte(extra, c) >= 0:
 			dst = append(dst, '\\', c)
 		case c < ' ' || c > '~':

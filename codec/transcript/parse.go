@@ -84,7 +84,10 @@ func (r *parser) line(i int) (int, error) {
 			return 0, err
 		}
 	case isOr(s) && r.strict:
-		if err := r.alternative(pos, s); err != nil {
+		if r.script == nil || len(r.script.Steps) == 0 {
+			return 0, pos.errorf("\"or\" needs a step above it")
+		}
+		if err := r.alternative(pos, &r.script.Steps[len(r.script.Steps)-1], s); err != nil {
 			return 0, err
 		}
 	case isRow(s) && (r.strict || strings.HasSuffix(s, ")")):
@@ -228,12 +231,8 @@ func isOr(s string) bool {
 	return strings.HasPrefix(s, "or") && (len(s) == 2 || isBlank(s[2]))
 }
 
-// alternative reads an "or" line.
-func (r *parser) alternative(pos at, s string) error {
-	if r.script == nil || len(r.script.Steps) == 0 {
-		return pos.errorf("\"or\" needs a step above it")
-	}
-	st := &r.script.Steps[len(r.script.Steps)-1]
+// alternative reads an "or" line below a step.
+func (r *parser) alternative(pos at, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("there is no alternative to a connection that opens")
 	}

@@ -22,6 +22,17 @@ type Meta struct {
 	Line, Col  int // of the key
 }
 
+// Value returns the value of the last @-line with that key, so that a script's
+// own line counts more than its file's; "" if there is none.
+func (s *Script) Value(key string) string {
+	for i := len(s.Meta) - 1; i >= 0; i-- {
+		if s.Meta[i].Key == key {
+			return s.Meta[i].Value
+		}
+	}
+	return ""
+}
+
 // Actor is a connecting end, by the name that the transcript gives it. The
 // server needs none: it is the other end of every step.
 type Actor struct {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/pcap"
+	"jobwire/play"
+)
+
+type encodeOptions struct {
+	protocol string
+	pcap     string
+	output   string
+	from     string
+	actor    string
+}
+
+func newEncode() *cobra.Command {
+	o := &encodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "encode FILE [flags]",
+		Short: "Turn a transcript into raw bytes or a capture",
+		Long: `encode writes the bytes of a transcript, as they would pass if everybody kept to
+it: those of one direction to standard output or a file, or all of them as a
+capture that other tools read.`,
+		Example: `  jobwire encode corpus/gearman/example.wire --pcap example.pcap
+  jobwire encode corpus/gearman/example.wire --actor Worker | xxd
+  jobwire encode - --from server -o replies.bin < example.wire`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("encode takes one file, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	protocolFlag(cmd, &o.protocol)
+	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to this `FILE`; - is standard output")
+	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to this `FILE`")
+	f.StringVar(&o.from, "from", "peers", "whose raw bytes: peers, server or both")
+	f.StringVar(&o.actor, "actor", "", "only the raw bytes on this `ACTOR`'s connection")
+	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
+	cmd.MarkFlagsMutuallyExclusive("pcap", "from")
+	cmd.MarkFlagsMutuallyExclusive("pcap", "actor")
+	cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"peers", "server", "both"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
+	sys, err := systemNamed(o.protocol)
+	if err != nil {
+		return err
+	}
+	sides, known := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
+	if !known {
+		return usage(fmt.Errorf("--from %q: it is peers, server or both", o.from))
+	}
+	scripts, err := readScripts(cmd, sys.protocol, name)
+	if err != nil {
+		return err
+	}
+	var events []play.Event
+	for _, s := range scripts {
+		more, err := play.Encode(s, time.Now())
+		if err != nil {
+			return usage(err)
+		}
+		events = append(events, more...)
+	}
+	if o.pcap != "" {
+		return o.write(cmd, o.pcap, func(w io.Writer) error { return writeCapture(w, sys.protocol.DefaultPort, events) })
+	}
+	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {
+		return usage(fmt.Errorf("--actor %q: no such actor in the transcript", o.actor))
+	}
+	return o.write(cmd, o.output, func(w io.Writer) error {
+		for i := range events {
+			if ev := &events[i]; slices.Contains(sides, ev.From) && (o.actor == "" || ev.Actor.Name == o.actor) {
+				if _, err := w.Write(ev.Frame.Raw); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// write lets f write to a file, or to standard output where the name is "-".
+func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer) error) error {
+	if name == "-" {
+		if isTerminal(cmd.OutOrStdout()) {
+			return usage(errors.New("raw bytes are not for a terminal: redirect them, or name a file"))
+		}
+		return f(cmd.OutOrStdout())
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return usage(err)
+	}
+	return errors.Join(f(file), file.Close())
+}
+
+// kinds says what an event of a transcript is in a capture; silence is nothing.
+var kinds = map[transcript.Verb]pcap.Kind{
+	transcript.Send:       pcap.Data,
+	transcript.Raw:        pcap.Data,
+	transcript.Opens:      pcap.Opens,
+	transcript.Closes:     pcap.Closes,
+	transcript.HalfCloses: pcap.HalfCloses,
+	transcript.Resets:     pcap.Resets,
+}
+
+// writeCapture writes the events as packets, a connection an actor.
+func writeCapture(w io.Writer, port int, events []play.Event) error {
+	cw, err := pcap.NewWriter(w, port)
+	if err != nil {
+		return err
+	}
+	conns := map[string]int{}
+	for i := range events {
+		ev := &events[i]
+		kind, ok := kinds[ev.Verb]
+		if !ok {
+			continue
+		}
+		id, seen := conns[ev.Actor.Name]
+		if !seen {
+			id = len(conns)
+			conns[ev.Actor.Name] = id
+		}
+		if err := cw.Write(pcap.Event{Conn: id, From: ev.From, Kind: kind, Data: ev.Frame.Raw}); err != nil {
+			return err
+		}
+	}
+	return cw.Close()
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+	"jobwire/play"
+)
+
+type playOptions struct {
+	protocol string
+	target   targetFlags
+	listen   string
+	as       []string
+	exact    bool
+	annotate bool
+	full     bool
+	quiet    bool
+	timeout  time.Duration
+	waive    []string
+	color    colorFlag
+}
+
+func newPlay() *cobra.Command {
+	o := &playOptions{}
+	cmd := &cobra.Command{
+		Use:   "play FILE... [flags]",
+		Short: "Perform a transcript against a server, or as one",
+		Long: `play performs transcripts. As clients and workers, which is the default, it sends
+what they say and holds the server's answers against the transcript. With
+--listen it is the server, and waits for clients and workers to connect.
+
+Job handles written out in a recorded transcript are bound to what the live
+server answers, and what is sent later is rewritten; --exact sends and expects
+every byte as it stands.`,
+		Example: `  jobwire play corpus/gearman/example.wire
+  jobwire play --annotate example.wire --addr 127.0.0.1:4730
+  jobwire play example.wire --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
+  jobwire play example.wire --as Client --addr 127.0.0.1:4730
+  jobwire play example.wire --listen 127.0.0.1:4730`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("play takes a transcript's file, or - for standard input")
+			}
+			return nil
+		},
+		RunE: o.execute,
+	}
+	f := cmd.Flags()
+	protocolFlag(cmd, &o.protocol)
+	o.target.add(cmd)
+	f.StringVar(&o.listen, "listen", "", "be the server, on `HOST:PORT`")
+	f.StringArrayVar(&o.as, "as", nil, "play only this `ACTOR`, or all of this role; may be repeated")
+	f.BoolVar(&o.exact, "exact", false, "send and expect job handles as they are written")
+	f.BoolVar(&o.annotate, "annotate", false, "show every byte")
+	f.BoolVar(&o.full, "full", false, "show long payloads whole")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only what falls short")
+	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "how long an answer may take where the transcript does not say")
+	f.StringArrayVar(&o.waive, "waive", nil, "let the other side break this `RULE`; may be repeated")
+	o.color.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
+	cmd.MarkFlagsMutuallyExclusive("listen", "as")
+	return cmd
+}
+
+// protocolFlag adds --protocol, for commands whose argument is a file.
+func protocolFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "protocol", "gearman", "the protocol of the transcript")
+	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// readScripts parses a file, or standard input where the name is "-".
+func readScripts(cmd *cobra.Command, p *codec.Protocol, name string) ([]*transcript.Script, error) {
+	var src []byte
+	var err error
+	if name == "-" {
+		src, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		src, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, usage(err)
+	}
+	scripts, err := transcript.Parse(p, name, src)
+	if err != nil {
+		return nil, usage(err)
+	}
+	for _, s := range scripts {
+		if len(s.Steps) == 0 {
+			return nil, usage(fmt.Errorf("%s:%d: the transcript has no steps", name, s.Line))
+		}
+	}
+	return scripts, nil
+}
+
+func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
+	sys, err := systemNamed(o.protocol)
+	if err != nil {
+		return err
+	}
+	waive, err := ruleIDs(sys.protocol, o.waive)
+	if err != nil {
+		return err
+	}
+	if o.timeout <= 0 {
+		return usage(errors.New("--timeout must be above zero"))
+	}
+	color, err := o.color.on(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	var scripts []*transcript.Script
+	for _, name := range files {
+		more, err := readScripts(cmd, sys.protocol, name)
+		if err != nil {
+			return err
+		}
+		scripts = append(scripts, more...)
+	}
+	if err := o.checkCast(scripts); err != nil {
+		return err
+	}
+	perform, stop, err := o.stage(cmd, sys)
+	if err != nil {
+		return err
+	}
+	defer stop()
+
+	status := exitHeld
+	for _, s := range scripts {
+		show := play.ReportOptions{Bytes: o.annotate, Full: o.full, Color: color}
+		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
+		r := perform(cmd.Context(), s, opts)
+		status = max(status, o.report(cmd, s, r, show, len(scripts) > 1))
+	}
+	if status != exitHeld {
+		return &exit{status, nil}
+	}
+	return nil
+}
+
+// checkCast refuses a --as that no actor answers to.
+func (o *playOptions) checkCast(scripts []*transcript.Script) error {
+	for _, name := range o.as {
+		found := false
+		for _, s := range scripts {
+			for i := range s.Steps {
+				a := s.Steps[i].Peer
+				found = found || a.Name == name || s.Protocol.RoleNames(a.Role) == name
+			}
+		}
+		if !found {
+			return usage(fmt.Errorf("--as %q: no such actor in the transcript", name))
+		}
+	}
+	return nil
+}
+
+// stage returns what performs a script: against a target, or as the server.
+func (o *playOptions) stage(cmd *cobra.Command, sys *system) (func(context.Context, *transcript.Script, play.Options) *play.Result, func(), error) {
+	if o.listen != "" {
+		ln, err := net.Listen("tcp", o.listen)
+		if err != nil {
+			return nil, nil, usage(fmt.Errorf("cannot listen: %w", err))
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.protocol.ServerName, ln.Addr())
+		return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
+			return play.Server(ctx, s, ln, opts)
+		}, func() { ln.Close() }, nil
+	}
+	t, err := o.target.start(cmd.Context(), sys)
+	if err != nil {
+		return nil, nil, err
+	}
+	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, t) }
+	return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
+		return play.Peers(ctx, s, dial, opts)
+	}, func() { t.Stop() }, nil
+}
+
+// report shows how a script went and returns its exit status.
+func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.Result, show play.ReportOptions, many bool) int {
+	out := cmd.OutOrStdout()
+	title := s.File
+	if name := s.Value("case"); name != "" {
+		title += " " + name
+	}
+	if many && (!o.quiet || r.Failure != nil) {
+		fmt.Fprintf(out, "# %s\n", title)
+	}
+	if !o.quiet || r.Failure != nil {
+		play.WriteReport(out, s, r, show)
+	}
+	if many && !o.quiet {
+		fmt.Fprintln(out)
+	}
+	verdict, status := "played as written", exitHeld
+	switch f := r.Failure; {
+	case f == nil && r.Grade == transcript.Lax:
+		verdict = "played, with answers that are only tolerable"
+	case f != nil:
+		verdict, status = "fell short at line "+fmt.Sprint(f.Step.Line), exitFellShort
+		if f.Reason == play.Unreachable {
+			status = exitUnreachable
+		}
+	}
+	if !o.quiet || status != exitHeld {
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, len(r.Events), r.Took.Round(10*time.Microsecond))
+	}
+	return status
+}

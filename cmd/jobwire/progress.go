@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// progress is a line that counts, on a terminal only.
+type progress struct {
+	w           io.Writer
+	done, total int
+	shown       bool
+}
+
+func newProgress(w io.Writer, total int) *progress {
+	if !isTerminal(w) {
+		w = nil
+	}
+	return &progress{w: w, total: total}
+}
+
+func (p *progress) step() {
+	p.done++
+	if p.w != nil && p.done < p.total {
+		fmt.Fprintf(p.w, "\r%d of %d", p.done, p.total)
+		p.shown = true
+	}
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}

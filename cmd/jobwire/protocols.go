@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// system is a protocol with its reference server.
+type system struct {
+	protocol *codec.Protocol
+	waive    []codec.RuleID // what its reference server lets pass unless told to be strict
+	machine  func(retries int) refserver.Machine
+}
+
+// systems are all that jobwire speaks. Adding one is a line here.
+var systems = []system{
+	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, func(retries int) refserver.Machine {
+		return gearmanserver.New(gearmanserver.Options{Retries: retries})
+	}},
+}
+
+func systemNames() []string {
+	var names []string
+	for _, s := range systems {
+		names = append(names, s.protocol.Name)
+	}
+	return names
+}
+
+// systemNamed finds the system that an argument names.
+func systemNamed(name string) (*system, error) {
+	for i := range systems {
+		if systems[i].protocol.Name == name {
+			return &systems[i], nil
+		}
+	}
+	return nil, usage(fmt.Errorf("%q is no protocol; there is %s", name, strings.Join(systemNames(), ", ")))
+}
+
+// protocolArg is the argument check of commands that take a PROTOCOL.
+func protocolArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("%s takes one argument, a protocol: %s", cmd.Name(), strings.Join(systemNames(), ", "))
+}
+
+// ruleIDs checks rule IDs given on the command line.
+func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
+	var ids []codec.RuleID
+	for _, n := range names {
+		if p.Rule(codec.RuleID(n)) == nil {
+			return nil, usage(fmt.Errorf("%s has no rule %q", p.Title, n))
+		}
+		ids = append(ids, codec.RuleID(n))
+	}
+	return ids, nil
+}
+
+// targetFlags say what is to be judged.
+type targetFlags struct{ addr, exec string }
+
+func (t *targetFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.addr, "addr", "", "the server to talk to, as `HOST:PORT`")
+	cmd.Flags().StringVar(&t.exec, "exec", "", "a `COMMAND` that starts the server; {port} stands for a free port")
+	cmd.MarkFlagsMutuallyExclusive("addr", "exec")
+}
+
+// start makes the target: a server elsewhere, a program, or the embedded one.
+func (t *targetFlags) start(ctx context.Context, s *system) (target.Target, error) {
+	switch {
+	case t.addr != "":
+		return target.Address(t.addr)
+	case t.exec != "":
+		return target.Exec(ctx, t.exec)
+	}
+	return target.Func(ctx, "embedded "+s.protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
+		srv := refserver.New(s.machine(0), refserver.Options{Protocol: s.protocol, Codec: codec.Options{Waive: s.waive}})
+		return srv.Serve(ctx, ln)
+	})
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/refserver"
+)
+
+type serveOptions struct {
+	listen  string
+	strict  bool
+	trace   string
+	audit   bool
+	faults  []string
+	waive   []string
+	maxData int
+	retries int
+	color   colorFlag
+}
+
+func newServe() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve PROTOCOL [flags]",
+		Short: "Serve the reference server",
+		Long: `serve runs the reference server until it is interrupted. It takes everything that
+the protocol's document defines, answers what breaks a rule with an error and
+goes on; --strict ends such connections instead.
+
+Faults make it misbehave on purpose, to see what clients and workers make of it:
+` + refserver.FaultSyntax(),
+		Example: `  jobwire serve gearman
+  jobwire serve gearman --listen 127.0.0.1:0 --trace
+  jobwire serve gearman --strict --audit
+  jobwire serve gearman --fault 'delay WORK_COMPLETE 500ms' --fault 'split * 1'`,
+		Args:      protocolArg,
+		ValidArgs: systemNames(),
+		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "the `HOST:PORT` to listen on; port 0 takes a free one (default: the protocol's port on 127.0.0.1)")
+	f.BoolVar(&o.strict, "strict", false, "waive nothing, and close a connection at its first violation")
+	f.StringVar(&o.trace, "trace", "", "show every message on standard output: lines, or bytes")
+	f.Lookup("trace").NoOptDefVal = "lines"
+	f.BoolVar(&o.audit, "audit", false, "report every violation on standard output; exit 1 if there were any")
+	f.StringArrayVar(&o.faults, "fault", nil, "misbehave as `SPEC` says; may be repeated")
+	f.StringArrayVar(&o.waive, "waive", nil, "let peers break this `RULE`; may be repeated")
+	f.IntVar(&o.maxData, "max-data", codec.DefaultMaxData, "the largest message taken, in bytes of data")
+	f.IntVar(&o.retries, "retries", 0, "how often a job may lose its worker before it fails; 0 is without end")
+	o.color.add(cmd)
+	cmd.RegisterFlagCompletionFunc("trace", cobra.FixedCompletions([]string{"lines", "bytes"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
+	sys, err := systemNamed(name)
+	if err != nil {
+		return err
+	}
+	p := sys.protocol
+	waive, err := ruleIDs(p, o.waive)
+	if err != nil {
+		return err
+	}
+	if !o.strict {
+		waive = append(waive, sys.waive...)
+	}
+	if o.trace != "" && o.trace != "lines" && o.trace != "bytes" {
+		return usage(fmt.Errorf("--trace=%s: it is lines or bytes", o.trace))
+	}
+	if o.maxData < 1 || o.retries < 0 {
+		return usage(fmt.Errorf("--max-data must be above zero, and --retries not below"))
+	}
+	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
+	for _, text := range o.faults {
+		f, err := refserver.ParseFault(p, text)
+		if err != nil {
+			return usage(err)
+		}
+		opts.Faults = append(opts.Faults, f)
+	}
+	out := cmd.OutOrStdout()
+	color, err := o.color.on(out)
+	if err != nil {
+		return err
+	}
+	w := &watcher{out: out, audit: o.audit, trace: o.trace, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color}}
+	if o.trace != "" || o.audit {
+		opts.Trace = w.message
+	}
+	addr := o.listen
+	if addr == "" {
+		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return usage(fmt.Errorf("cannot listen: %w", err))
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; interrupt to stop\n", p.Title, ln.Addr())
+	if err := refserver.New(sys.machine(o.retries), opts).Serve(cmd.Context(), ln); err != nil {
+		return &exit{exitFellShort, err}
+	}
+	if o.audit {
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %d violations\n", w.violations)
+		if w.violations > 0 {
+			return &exit{exitFellShort, nil}
+		}
+	}
+	return nil
+}
+
+// watcher prints what passes through a server.
+type watcher struct {
+	out        io.Writer
+	trace      string
+	audit      bool
+	printer    transcript.Printer
+	mu         sync.Mutex
+	buf        []byte
+	violations int
+}
+
+// message is the server's trace hook.
+func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A server cannot know an actor's name: the role that the message implies,
+	// and the connection, have to do.
+	actor := w.actor(from, f) + " " + strconv.FormatUint(c.ID(), 10)
+	w.buf = w.buf[:0]
+	switch {
+	case err != nil && from == codec.Peer:
+		w.violations++
+		w.buf = w.printer.AppendBroken(w.buf, actor, f, raw, err)
+	case w.trace == "bytes":
+		w.buf = append(w.printer.AppendFrame(w.buf, actor, f), '\n')
+	case w.trace == "lines":
+		w.buf = w.printer.AppendLine(w.buf, actor, f)
+	}
+	w.out.Write(w.buf)
+}
+
+// actor names the role that a message shows its peer to have.
+func (w *watcher) actor(from codec.Side, f *codec.Frame) string {
+	p := w.printer.Protocol
+	if f.Type == nil {
+		return p.Roles[0]
+	}
+	set := f.Type.Req
+	if from == codec.Server {
+		set = f.Type.Res
+	}
+	role, _, _ := strings.Cut(p.RoleNames(set), "/")
+	return role
+}

@@ -1,0 +1,238 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"jobwire/codec"
+)
+
+const (
+	rowBytes = 8       // in one row
+	rawLabel = "(Raw)" // of bytes that are no message
+)
+
+// row is a line of the byte form.
+type row struct {
+	at             // of its first byte in hex
+	b       []byte // what it holds
+	off     int    // of b in the block
+	rest    string // text and label, without the blanks around them
+	restCol int
+}
+
+// cutRow splits a line into its pairs of hex digits, which single blanks
+// separate, and what follows behind at least two.
+func cutRow(s string) (b []byte, rest string, col int, ok bool) {
+	i := 0
+	for {
+		v, pair := hexPair(s[i:min(i+2, len(s))])
+		if !pair {
+			return nil, "", 0, false
+		}
+		b = append(b, v)
+		if i += 2; i == len(s) {
+			return b, "", i, true
+		}
+		left := strings.TrimLeft(s[i:], " \t")
+		gap := len(s) - i - len(left)
+		switch {
+		case gap == 1 && s[i] == ' ':
+			i++
+		case gap > 0:
+			return b, strings.TrimRight(left, " \t"), i + gap, true
+		default:
+			return nil, "", 0, false
+		}
+	}
+}
+
+// isRow reports whether a line has the form of a row.
+func isRow(s string) bool {
+	_, _, _, ok := cutRow(s)
+	return ok
+}
+
+// block reads the rows below the direction in the i-th line into st, and
+// returns the line behind them.
+func (r *parser) block(i int, head at, st *Step) (int, *Error) {
+	rows, next, err := r.rows(i + 1)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) == 0 {
+		return 0, head.errorf("want \": \" and a step behind the direction, or rows of bytes below it")
+	}
+	st.Source = strings.TrimSpace(strings.Join(r.lines[i:next], "\n"))
+	var all []byte
+	for _, w := range rows {
+		all = append(all, w.b...)
+	}
+	if strings.HasSuffix(rows[0].rest, rawLabel) {
+		for i := range rows {
+			if err := rows[i].checkRaw(i == 0); err != nil {
+				return 0, err
+			}
+		}
+		st.Choices = []Choice{{Line: head.line, Verb: Raw, Bytes: all}}
+		r.wire(st.Peer).advance(st)
+	} else {
+		c, err := r.recorded(head, st, rows, all)
+		if err != nil {
+			return 0, err
+		}
+		st.Choices = []Choice{*c}
+	}
+	for ; next < len(r.lines); next++ {
+		s, col := trim(r.lines[next])
+		if !isOr(s) {
+			break
+		}
+		if err := r.alternative(r.at(next, col), st, s); err != nil {
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// rows reads lines up to one that ends the block.
+func (r *parser) rows(i int) ([]row, int, *Error) {
+	var rows []row
+	off := 0
+	for ; i < len(r.lines); i++ {
+		s, col := trim(r.lines[i])
+		pos := r.at(i, col)
+		b, rest, k, ok := cutRow(s)
+		switch {
+		case ok:
+		case s == "" || s[0] == '#' || s[0] == '@' || isOr(s) || strings.Contains(s, "->"):
+			return rows, i, nil
+		case strings.HasPrefix(s, "..."):
+			return nil, 0, pos.errorf("bytes are left out of this listing: it cannot be read back")
+		default:
+			return nil, 0, pos.errorf("want a row: bytes in hex, at least two blanks, the bytes as text, and the (Label)")
+		}
+		if len(b) > rowBytes {
+			return nil, 0, pos.to(col+3*rowBytes).errorf("a row holds at most %d bytes", rowBytes)
+		}
+		rows = append(rows, row{at: pos, b: b, off: off, rest: rest, restCol: col + k})
+		off += len(b)
+	}
+	return rows, i, nil
+}
+
+// recorded reads a block that is one message.
+func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *Error) {
+	f, n, err := r.wire(st.Peer).decode(st.From, all)
+	if errors.Is(err, codec.ErrShort) {
+		return nil, head.errorf("the message is not complete: of at least %d bytes the rows hold %d", n, len(all))
+	}
+	if err != nil {
+		var e *codec.Error
+		if errors.As(err, &e) {
+			head = find(rows, e.Offset)
+		}
+		return nil, head.errorf("%s; label the first row %s if it is meant so", explain(f.Type, err), rawLabel)
+	}
+	if n < len(all) {
+		return nil, find(rows, n).errorf("the message ends before this byte: begin another block for what follows")
+	}
+	k := 0
+	for i := range rows {
+		w := &rows[i]
+		for k < len(f.Spans)-1 && f.Spans[k].Next <= w.off {
+			k++
+		}
+		if err := w.check(f, k); err != nil {
+			return nil, err
+		}
+	}
+	if bad := r.misdirected(f.Type, st); bad != "" {
+		return nil, head.errorf("%s", bad)
+	}
+	c := &Choice{Line: head.line, Type: f.Type, Bytes: all, CRLF: f.CRLF}
+	for i := range f.Spans {
+		if s := &f.Spans[i]; !s.Field.Derived() {
+			pos := find(rows, s.Off)
+			c.Args = append(c.Args, Arg{Value: append([]byte(nil), f.Value(i)...), Line: pos.line, Col: pos.col})
+		}
+	}
+	return c, nil
+}
+
+// find returns the place of the byte at an offset of the block, or of its end.
+func find(rows []row, off int) at {
+	for _, w := range rows {
+		if off < w.off+len(w.b) {
+			return w.to(w.col + 3*max(off-w.off, 0))
+		}
+	}
+	w := rows[len(rows)-1]
+	return w.to(w.col + 3*len(w.b) - 1)
+}
+
+// check compares a row with the k-th span, in which its first byte stands.
+func (w *row) check(f *codec.Frame, k int) *Error {
+	s := &f.Spans[k]
+	if over := w.off + len(w.b) - s.Next; over > 0 {
+		return w.to(w.col+3*(len(w.b)-over)).errorf("the row goes on behind the end of the field (%s)", label(s.Field, f.Type))
+	}
+	field := f.Row(k)
+	begins := w.off == s.Next-len(field)
+	text := w.rest
+	if begins {
+		want := "(" + label(s.Field, f.Type) + ")"
+		cut, ok := strings.CutSuffix(text, want)
+		if !ok {
+			i := strings.LastIndexByte(text, '(')
+			if i < 0 || !strings.HasSuffix(text, ")") {
+				return w.to(w.restCol+len(text)).errorf("the row needs its label, %s", want)
+			}
+			return w.to(w.restCol+i).errorf("the label is %s, these bytes are %s", text[i:], want)
+		}
+		text = strings.TrimRight(cut, " \t")
+	}
+	if len(w.b) == len(field) && isBinary(s.Field) {
+		if want := fmt.Sprint(uintOf(w.b)); text != want {
+			return w.to(w.restCol).errorf("the text is %q, these bytes are the number %s", text, want)
+		}
+		return nil
+	}
+	return w.checkText(text)
+}
+
+// checkRaw compares a row of raw bytes with its text.
+func (w *row) checkRaw(first bool) *Error {
+	cut, labelled := strings.CutSuffix(w.rest, rawLabel)
+	if labelled && (first || w.checkText(w.rest) != nil) {
+		return w.checkText(strings.TrimRight(cut, " \t"))
+	}
+	return w.checkText(w.rest)
+}
+
+// checkText compares the text of a row with its bytes. Blanks around the text
+// cannot be told from the column's: bytes may begin and end with them.
+func (w *row) checkText(text string) *Error {
+	got, k, bad := unescape(text, "")
+	if bad != "" {
+		return w.to(w.restCol+k).errorf("%s", bad)
+	}
+	if want := string(w.b); got != want && got != strings.Trim(want, " ") {
+		return w.to(w.restCol).errorf("the text is %q, these bytes are %q", text, appendText(nil, w.b))
+	}
+	return nil
+}
+
+// label returns what a field's row is labelled with.
+func label(fd *codec.Field, t *codec.Type) string {
+	if fd.Kind == codec.Code && t != nil {
+		return fd.Name + ": " + t.Name
+	}
+	return fd.Name
+}
+
+// isBinary reports whether a field is a binary number, framing included.
+func isBinary(fd *codec.Field) bool {
+	return fd.Width > 0 && fd.Width <= 8 && (fd.Kind == codec.Uint || fd.Kind == codec.Code || fd.Kind == codec.Length)
+}

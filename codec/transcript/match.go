@@ -1,0 +1,334 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"jobwire/codec"
+)
+
+// NowSlack is how far the time in a message may be from what $now says.
+const NowSlack = 2 * time.Second
+
+// Bindings hold what the names of a transcript stand for while it is performed,
+// and what the server chose instead of the literal values that it chooses. The
+// zero value is empty and ready for use. Bindings serve all connections of a
+// transcript; they are not safe for concurrent use.
+type Bindings struct {
+	live  map[key]string // what a key stands for on the wire
+	taken map[string]key // whose key a value is, among those that servers choose
+}
+
+// key is a name, or a literal that stands for a value the server chooses.
+type key struct {
+	kind ArgKind
+	text string
+}
+
+func (k key) String() string {
+	if k.kind == Name {
+		return "$" + k.text
+	}
+	return string(appendValue(nil, nil, []byte(k.text), showBytes))
+}
+
+// Set binds a name before the transcript begins, or anew.
+func (b *Bindings) Set(name string, value []byte) {
+	b.bind(binding{key{Name, name}, string(value), false})
+}
+
+// Value returns what a name stands for, and whether it stands for anything.
+func (b *Bindings) Value(name string) ([]byte, bool) {
+	v, ok := b.live[key{Name, name}]
+	return []byte(v), ok
+}
+
+// binding is one that is about to be made.
+type binding struct {
+	key    key
+	value  string
+	chosen bool // by a server, so that other keys may not have the same value
+}
+
+func (b *Bindings) bind(n binding) {
+	if b.live == nil {
+		b.live, b.taken = map[key]string{}, map[string]key{}
+	}
+	b.live[n.key] = n.value
+	if n.chosen {
+		b.taken[n.value] = n.key
+	}
+}
+
+// look returns the value of a key, counting the bindings that are about to be
+// made, and the key that has a value already.
+func (b *Bindings) look(fresh []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
+	live, bound = b.live[k]
+	owner, owned = b.taken[value]
+	for _, n := range fresh {
+		if n.key == k {
+			live, bound = n.value, true
+		}
+		if n.chosen && n.value == value {
+			owner, owned = n.key, true
+		}
+	}
+	return live, bound, owner, owned
+}
+
+// Mismatch tells why a message is not the one that was expected.
+type Mismatch struct {
+	Arg    int    // which argument, from 0; -1 if it is none
+	Field  string // label of the field, or what else differs
+	Offset int    // in the frame, of the first byte that differs
+	Want   string // as transcripts write it
+	Got    string
+}
+
+func (m *Mismatch) String() string {
+	return fmt.Sprintf("byte %d, %s: want %s, got %s", m.Offset, m.Field, m.Want, m.Got)
+}
+
+// showBytes bounds the values that a mismatch shows.
+const showBytes = 64
+
+// Match compares a message with a choice of the verb [Send] and returns nil if
+// it is the one meant; names, and literals that stand for values the server
+// chooses, are then bound. Nothing is bound otherwise. Where $now stands, the
+// value may be [NowSlack] away from now.
+//
+// With exact, literals stand for themselves, lines must end as written, and a
+// message that was recorded must come again byte for byte.
+func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *Mismatch {
+	if c.Verb != Send || f.Type != c.Type {
+		return typeMismatch(c, f)
+	}
+	m := matcher{b: b, f: f, now: now, exact: exact}
+	n := 0
+	for i := range f.Spans {
+		if f.Spans[i].Field.Derived() {
+			continue
+		}
+		if n < len(c.Args) && c.Args[n].Kind == Rest {
+			n = len(c.Args)
+			break
+		}
+		if n == len(c.Args) {
+			return m.count(c, f.Spans[i].Off)
+		}
+		if bad := m.arg(&c.Args[n], i); bad != nil {
+			bad.Arg = n
+			return bad
+		}
+		n++
+	}
+	if n < len(c.Args) && c.Args[n].Kind != Rest {
+		return m.count(c, len(f.Raw))
+	}
+	if exact {
+		if c.Type.End == "\n" && c.CRLF != f.CRLF {
+			ends := map[bool]string{false: `\n`, true: `\r\n`}
+			return &Mismatch{Arg: -1, Field: "end of line", Offset: len(f.Raw) - len(ends[f.CRLF]), Want: ends[c.CRLF], Got: ends[f.CRLF]}
+		}
+		if c.Bytes != nil && !bytes.Equal(c.Bytes, f.Raw) {
+			k := common(c.Bytes, f.Raw)
+			return &Mismatch{Arg: -1, Field: "bytes", Offset: k, Want: show(c.Bytes[k:]), Got: show(f.Raw[k:])}
+		}
+	}
+	for _, n := range m.fresh {
+		b.bind(n)
+	}
+	return nil
+}
+
+func typeMismatch(c *Choice, f *codec.Frame) *Mismatch {
+	m := &Mismatch{Arg: -1, Field: "message type", Want: c.Verb.String(), Got: "unknown"}
+	if c.Verb == Send {
+		m.Want = c.Type.Name
+	}
+	if f.Type != nil {
+		m.Got = f.Type.Name
+	}
+	for _, s := range f.Spans {
+		if s.Field.Kind == codec.Code {
+			m.Field, m.Offset = s.Field.Name, s.Off
+			break
+		}
+	}
+	return m
+}
+
+// matcher is the comparison of one message.
+type matcher struct {
+	b     *Bindings
+	f     *codec.Frame
+	now   time.Time
+	exact bool
+	fresh []binding
+}
+
+// count says that the message has too few or too many arguments.
+func (m *matcher) count(c *Choice, off int) *Mismatch {
+	got := 0
+	for i := range m.f.Spans {
+		if !m.f.Spans[i].Field.Derived() {
+			got++
+		}
+	}
+	want := len(c.Args)
+	if want > 0 && c.Args[want-1].Kind == Rest {
+		return &Mismatch{Arg: got, Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want-1), Got: fmt.Sprint(got)}
+	}
+	return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
+}
+
+// arg compares the value in the i-th span with an argument.
+func (m *matcher) arg(a *Arg, i int) *Mismatch {
+	fd, v := m.f.Spans[i].Field, m.f.Value(i)
+	switch a.Kind {
+	case Any:
+		return nil
+	case Now:
+		const slack = int64(NowSlack / time.Second)
+		if n, ok := numberOf(fd, v); ok {
+			if d := n - a.Delta - m.now.Unix(); d >= -slack && d <= slack {
+				return nil
+			}
+		}
+		want := fmt.Sprintf("%s (%d)", appendArg(nil, fd, a, 0), m.now.Unix()+a.Delta)
+		return m.differs(i, want, "", nil)
+	case Literal:
+		if m.exact || !fd.Assigned {
+			return m.same(i, string(a.Value), "")
+		}
+		return m.bound(i, key{Literal, string(a.Value)})
+	}
+	return m.bound(i, key{Name, a.Name})
+}
+
+// same compares the i-th value with one that is known. why tells where it
+// comes from.
+func (m *matcher) same(i int, want, why string) *Mismatch {
+	if v := m.f.Value(i); string(v) != want {
+		return m.differs(i, string(appendValue(nil, m.f.Spans[i].Field, []byte(want), showBytes))+why, "", []byte(want))
+	}
+	return nil
+}
+
+// bound compares the i-th value with what a key stands for, or binds the key.
+func (m *matcher) bound(i int, k key) *Mismatch {
+	fd, v := m.f.Spans[i].Field, string(m.f.Value(i))
+	live, ok, owner, owned := m.b.look(m.fresh, k, v)
+	switch {
+	case ok:
+		why := ""
+		if k.kind == Name || live != k.text {
+			why = fmt.Sprintf(" (bound to %s)", k)
+		}
+		return m.same(i, live, why)
+	case fd.Assigned && owned:
+		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (bound to %s)", owner), nil)
+	}
+	m.fresh = append(m.fresh, binding{k, v, fd.Assigned})
+	return nil
+}
+
+func (m *matcher) differs(i int, want, why string, known []byte) *Mismatch {
+	s, v := &m.f.Spans[i], m.f.Value(i)
+	return &Mismatch{Field: s.Field.Name, Offset: s.Off + common(known, v), Want: want,
+		Got: string(appendValue(nil, s.Field, v, showBytes)) + why}
+}
+
+// common counts the bytes at the beginning that a and b share.
+func common(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func show(b []byte) string { return string(appendQuoted(nil, b, showBytes)) }
+
+// numberOf reads a value as a number of seconds.
+func numberOf(fd *codec.Field, v []byte) (int64, bool) {
+	if isUint(fd) && len(v) <= 8 {
+		return int64(uintOf(v)), true
+	}
+	n, bad := codec.ParseNumber(v)
+	return int64(n), bad < 0 && int64(n) >= 0
+}
+
+// Resolve returns the message that a choice of the verb [Send] sends now, with
+// its names replaced by what they stand for. A literal for a value that the
+// server chooses is rewritten to what was bound to it; if nothing was, it is
+// bound to itself. With exact, literals are sent as they are written, and the
+// bytes in c.Bytes, if there are any, are what should be sent.
+//
+// Wildcards and unbound names cannot be sent. The values of the message alias
+// the choice.
+func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message, error) {
+	if c.Verb != Send || c.Type == nil {
+		return codec.Message{}, errors.New("the step sends no message")
+	}
+	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
+	var fresh []binding
+	for i := range c.Args {
+		a, fd := &c.Args[i], c.Type.FieldAt(i)
+		v := a.Value
+		switch a.Kind {
+		case Any, Rest:
+			return codec.Message{}, fmt.Errorf("%s cannot be sent: it stands for any value", appendArg(nil, fd, a, 0))
+		case Now:
+			v = timeValue(fd, now.Unix()+a.Delta)
+		case Name:
+			live, ok := b.live[key{Name, a.Name}]
+			if !ok {
+				return codec.Message{}, fmt.Errorf("$%s stands for nothing yet: it must be bound by a message before", a.Name)
+			}
+			v = []byte(live)
+		case Literal:
+			if exact || fd == nil || !fd.Assigned {
+				break
+			}
+			k := key{Literal, string(v)}
+			live, bound, owner, owned := b.look(fresh, k, k.text)
+			switch {
+			case bound:
+				v = []byte(live)
+			case owned:
+				return codec.Message{}, fmt.Errorf("%s stands for another value than %s, and both would be %q on the wire", k, owner, k.text)
+			default:
+				fresh = append(fresh, binding{k, k.text, true})
+			}
+		}
+		m.Args = append(m.Args, v)
+	}
+	for _, n := range fresh {
+		b.bind(n)
+	}
+	return m, nil
+}
+
+// timeValue writes a time as a field has its numbers.
+func timeValue(fd *codec.Field, seconds int64) []byte {
+	if isUint(fd) {
+		return appendUint(nil, fd.Width, uint64(seconds))
+	}
+	return fmt.Append(nil, seconds)
+}
+
+// Record returns the step that says just what a frame does. It shares no
+// memory with the frame, whose type must be known.
+func Record(peer Actor, f *codec.Frame) Step {
+	raw := f.Clone()
+	c := Choice{Type: f.Type, CRLF: f.CRLF, Bytes: raw.Raw}
+	for i := range raw.Spans {
+		if !raw.Spans[i].Field.Derived() {
+			c.Args = append(c.Args, Arg{Value: raw.Value(i)})
+		}
+	}
+	return Step{Peer: peer, From: f.From, Choices: []Choice{c}}
+}

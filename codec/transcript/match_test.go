@@ -1,0 +1,206 @@
+package transcript_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	. "jobwire/codec/transcript"
+)
+
+var now = time.Unix(1_700_000_000, 0)
+
+// frame returns the frame of a step whose arguments are all literal.
+func frame(t *testing.T, step string) *codec.Frame {
+	t.Helper()
+	st := &parse(t, gearman.Protocol, step).Steps[0]
+	m := codec.Message{Type: st.Choices[0].Type, CRLF: st.Choices[0].CRLF}
+	for _, a := range st.Choices[0].Args {
+		m.Args = append(m.Args, a.Value)
+	}
+	all := codec.Options{WaiveAll: true}
+	raw, err := gearman.Protocol.NewSession(all).Append(nil, st.From, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := gearman.Protocol.NewSession(codec.Options{})
+	if q := request(gearman.Protocol, m.Type); q != nil && st.From == codec.Server {
+		if _, err := s.Append(nil, codec.Peer, &codec.Message{Type: q}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var f codec.Frame
+	if _, err := s.Decode(st.From, raw, &f); err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
+// TestMatch plays exchanges: every line is a message as expected, and as it
+// came; the last one tells what is wrong, if anything.
+func TestMatch(t *testing.T) {
+	const toClient, toAdmin = "Job Server -> Client: ", "Job Server -> Admin: "
+	tests := []struct {
+		name      string
+		exchanges []string // expected, came, expected, came...
+		want      string   // of the last one; the others match
+	}{
+		{"literal", []string{"ERROR code text", "ERROR code text"}, ""},
+		{"other literal", []string{"ERROR code text", "ERROR code test"}, "byte 19, Error text: want text, got test"},
+		{"longer", []string{"ERROR code text", "ERROR code texts"}, "byte 21, Error text: want text, got texts"},
+		{"other type", []string{"ECHO_RES text", "ERROR code text"}, "byte 4, Packet type: want ECHO_RES, got ERROR"},
+		{"wildcards", []string{"ERROR * *", "ERROR code text"}, ""},
+		{"rest", []string{"ERROR code ...", "ERROR code text"}, ""},
+		{"rest of nothing", []string{"ERROR code text ...", "ERROR code text"}, ""},
+		{"wrong before rest", []string{"ERROR cod ...", "ERROR code text"}, "byte 15, Error code: want cod, got code"},
+		{"name", []string{"ERROR $a $a", "ERROR code code"}, ""},
+		{"name at odds", []string{"ERROR $a $a", "ERROR code coda"}, "byte 20, Error text: want code (bound to $a), got coda"},
+		{"name kept", []string{"JOB_CREATED $h", "JOB_CREATED H:1", "WORK_FAIL $h", "WORK_FAIL H:2"}, "byte 14, Job handle: want H:1 (bound to $h), got H:2"},
+		{"handle written out", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "WORK_COMPLETE H:lap:1 r", "WORK_COMPLETE H:x:7 r"}, ""},
+		{"handle written out, wrong later", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "WORK_COMPLETE H:lap:1 r", "WORK_COMPLETE H:lap:1 r"},
+			"byte 14, Job handle: want H:x:7 (bound to H:lap:1), got H:lap:1"},
+		{"two handles", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "JOB_CREATED H:lap:2", "JOB_CREATED H:x:7"},
+			"byte 12, Job handle: want a new value for H:lap:2, got H:x:7 (bound to H:lap:1)"},
+		{"two names", []string{"JOB_CREATED $a", "JOB_CREATED H:1", "JOB_CREATED $b", "JOB_CREATED H:1"},
+			"byte 12, Job handle: want a new value for $b, got H:1 (bound to $a)"},
+		{"two names for data", []string{"ERROR $a $b", "ERROR same same"}, ""},
+		{"exact handle", []string{"exact JOB_CREATED H:lap:1", "JOB_CREATED H:x:7"}, "byte 14, Job handle: want H:lap:1, got H:x:7"},
+		{"failure binds nothing", []string{"!WORK_COMPLETE $h right", "WORK_COMPLETE H:1 wrong", "WORK_COMPLETE $h right", "WORK_COMPLETE H:2 right"}, ""},
+		{"now", []string{"ERROR $now $now+10", "ERROR 1700000001 1700000008"}, ""},
+		{"not now", []string{"ERROR $now-10 *", "ERROR 1700000000 x"}, "byte 12, Error code: want $now-10 (1699999990), got 1700000000"},
+		{"no number", []string{"ERROR $now *", "ERROR soon x"}, "byte 12, Error code: want $now (1700000000), got soon"},
+		{"long value", []string{"ECHO_RES x", `ECHO_RES "ab"*100`}, `byte 12, Data: want x, got "` + strings.Repeat("ab", 32) + `" ... 136 bytes more`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var b Bindings
+			for i := 0; i < len(tt.exchanges); i += 2 {
+				expect, exact := strings.CutPrefix(tt.exchanges[i], "exact ")
+				expect, fails := strings.CutPrefix(expect, "!")
+				bad := b.Match(choice(t, toClient+expect), frame(t, toClient+tt.exchanges[i+1]), now, exact)
+				last := i+2 == len(tt.exchanges)
+				switch {
+				case last && tt.want != "" && bad == nil:
+					t.Errorf("matches, want %s", tt.want)
+				case last && tt.want != "":
+					if bad.String() != tt.want {
+						t.Errorf("got  %s\nwant %s", bad, tt.want)
+					}
+				case fails == (bad == nil):
+					t.Errorf("%s: got %v", tt.exchanges[i], bad)
+				}
+			}
+		})
+	}
+
+	var b Bindings
+	list := frame(t, toAdmin+"status-reply a 1 2 3 b 1 2 3")
+	for expect, want := range map[string]string{
+		"status-reply ...":                     "",
+		"status-reply a 1 2 3 ...":             "",
+		"status-reply a 1 2 3":                 "byte 8, arguments: want 4, got 8",
+		"status-reply a 1 2 3 b 1 2 3 c * * *": "byte 18, arguments: want 12, got 8",
+		"status-reply a 1 2 3 b 1 2 3 c ...":   "byte 18, arguments: want at least 9, got 8",
+		"status-reply a 1 2 3 b 1 2 4":         "byte 14, Available workers: want 4, got 3",
+	} {
+		got := ""
+		if bad := b.Match(choice(t, toAdmin+expect), list, now, false); bad != nil {
+			got = bad.String()
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", expect, got, want)
+		}
+	}
+
+	lf, crlf := choice(t, toAdmin+"ERR *"), frame(t, toAdmin+"ERR x crlf")
+	if bad := b.Match(lf, crlf, now, false); bad != nil {
+		t.Errorf("the end of the line counts: %s", bad)
+	}
+	if bad := b.Match(lf, crlf, now, true); bad == nil || bad.String() != `byte 5, end of line: want \n, got \r\n` {
+		t.Errorf("got %v", bad)
+	}
+	recorded := *lf
+	recorded.CRLF, recorded.Bytes = true, []byte("ERR y\r\n")
+	if bad := b.Match(&recorded, crlf, now, true); bad == nil || bad.Offset != 4 || bad.Field != "bytes" {
+		t.Errorf("got %v", bad)
+	}
+	if bad := b.Match(choice(t, toAdmin+"closes"), crlf, now, false); bad == nil || bad.Want != "closes" {
+		t.Errorf("got %v", bad)
+	}
+}
+
+// TestResolve sends messages after a handle was bound.
+func TestResolve(t *testing.T) {
+	const from = "Client -> Job Server: "
+	tests := []struct{ send, want string }{
+		{"GET_STATUS H:lap:1", "GET_STATUS H:x:7"},
+		{"exact GET_STATUS H:lap:1", "GET_STATUS H:lap:1"},
+		{"GET_STATUS H:none", "GET_STATUS H:none"},
+		{"GET_STATUS H:x:7", `H:x:7 stands for another value than H:lap:1, and both would be "H:x:7" on the wire`},
+		{"ECHO_REQ H:lap:1", "ECHO_REQ H:lap:1"},
+		{"ECHO_REQ $key", `ECHO_REQ "some value"`},
+		{"ECHO_REQ $other", "$other stands for nothing yet: it must be bound by a message before"},
+		{"ECHO_REQ *", "* cannot be sent: it stands for any value"},
+		{"SUBMIT_JOB a ...", "... cannot be sent: it stands for any value"},
+		{"SUBMIT_JOB_EPOCH f u $now+2 w", "SUBMIT_JOB_EPOCH f u 1700000002 w"},
+		{"unchecked ECHO_REQ a b", "ECHO_REQ a b"},
+		{"closes", "the step sends no message"},
+	}
+	for _, tt := range tests {
+		var b Bindings
+		b.Set("key", []byte("some value"))
+		if bad := b.Match(choice(t, "Job Server -> Client: JOB_CREATED H:lap:1"), frame(t, "Job Server -> Client: JOB_CREATED H:x:7"), now, false); bad != nil {
+			t.Fatal(bad)
+		}
+		step, exact := strings.CutPrefix(tt.send, "exact ")
+		m, err := b.Resolve(choice(t, from+step), now, exact)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			st := send(Actor{"Client", gearman.Client}, codec.Peer, &m)
+			got = strings.TrimSpace(strings.TrimPrefix(lines(t, &Script{Protocol: gearman.Protocol, Steps: []Step{st}}), from))
+		}
+		if got != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.send, got, tt.want)
+		}
+	}
+
+	// What was sent before it was bound stands for itself from then on.
+	var b Bindings
+	if _, err := b.Resolve(choice(t, from+"GET_STATUS H:none"), now, false); err != nil {
+		t.Fatal(err)
+	}
+	answer := choice(t, "Job Server -> Client: STATUS_RES H:none 0 0 0 0")
+	if bad := b.Match(answer, frame(t, "Job Server -> Client: STATUS_RES H:some 0 0 0 0"), now, false); bad == nil {
+		t.Error("another handle matches")
+	}
+	if bad := b.Match(answer, frame(t, "Job Server -> Client: STATUS_RES H:none 0 0 0 0"), now, false); bad != nil {
+		t.Error(bad)
+	}
+	if v, ok := b.Value("none"); ok {
+		t.Errorf("a literal became the name %q", v)
+	}
+}
+
+func TestBinaryNow(t *testing.T) {
+	c := &parse(t, toy, "Client -> Server: count $now+1 1").Steps[0].Choices[0]
+	var b Bindings
+	m, err := b.Resolve(c, now, false)
+	if err != nil || string(m.Args[0]) != string(be32(1_700_000_001)) {
+		t.Errorf("got %v, %v", m.Args, err)
+	}
+	var f codec.Frame
+	raw := append(append([]byte{1, 5}, m.Args[0]...), 1)
+	if _, err := (toySession{}).Decode(codec.Peer, raw, &f); err != nil {
+		t.Fatal(err)
+	}
+	if bad := b.Match(c, &f, now, false); bad != nil {
+		t.Error(bad)
+	}
+	if bad := b.Match(c, &f, now.Add(time.Minute), false); bad == nil {
+		t.Error("a minute later it matches too")
+	}
+}

@@ -1,0 +1,317 @@
+package transcript_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	. "jobwire/codec/transcript"
+)
+
+// TestRefused holds what the parser says of faulty sources, and where.
+func TestRefused(t *testing.T) {
+	const job = "Client -> Job Server\n00 52 45 51  \\0REQ  (Magic)\n00 00 00 07  7  (Packet type: SUBMIT_JOB)\n00 00 00 06  6  (Packet length)\n"
+	tests := []struct{ name, src, want string }{
+		{"nothing", "", "1:1: the transcript has no step"},
+		{"prose only", "A text.\n", "1:1: the transcript has no step"},
+		{"empty case", "@case a\n@case b\nClient -> Job Server: opens", "1:1: the transcript has no step"},
+		{"case without a name", "@case", "1:2: @case needs a name"},
+		{"case twice", "@case a\nClient -> Job Server: opens\n@case a\n", "3:2: the case a stands twice"},
+		{"steps before a case", "Client -> Job Server: opens\n@case a\n", "2:2: steps stand before the first @case"},
+		{"late meta", "Client -> Job Server: opens\n  @rule x", "2:4: @rule stands behind the first step"},
+		{"bad key", "@Rule x", "1:2: a key of letters"},
+		{"prose beside lines", "Client -> Job Server: opens\nand so on", "2:1: want a step, such as"},
+
+		{"unknown actor", "Clint -> Job Server: NOOP", `1:1: unknown actor "Clint": did you mean Client?`},
+		{"unknown actor, nothing near", "Postman -> Job Server: NOOP", `there are Job Server, Client, Worker, Admin`},
+		{"named badly", "Client a-b -> Job Server: NOOP", `1:1: unknown actor "Client a-b"`},
+		{"server named", "Client -> Job Server 2: GRAB_JOB", `1:11: unknown actor "Job Server 2": did you mean Job Server?`},
+		{"no server", "Client -> Worker: NOOP", "1:1: one end of a step is the Job Server"},
+		{"two servers", "Job Server -> Job Server: NOOP", "1:14: the Job Server cannot speak to itself"},
+
+		{"nothing said", "Client -> Job Server:  # hm", "1:1: the step does not say what is done"},
+		{"direction alone", "Client -> Job Server", "1:1: want \": \" and a step"},
+		{"unknown type", "Client -> Job Server: SUBMIT_JOBS a b c", `1:23: unknown message type or step "SUBMIT_JOBS": did you mean SUBMIT_JOB?`},
+		{"unknown word", "Client -> Job Server: close", `did you mean closes?`},
+		{"quoted type", `Client -> Job Server: "NOOP"`, "1:23: want a message type"},
+		{"unchecked nothing", "Client -> Job Server: unchecked", "1:1: a message type is due behind unchecked"},
+		{"wrong role", "Client -> Job Server: CAN_DO f", "1:23: CAN_DO is sent by Worker, not by Client"},
+		{"wrong role to", "Job Server -> Client: NOOP", "1:23: NOOP is sent to Worker, not to Client"},
+		{"wrong way", "Client -> Job Server: NO_JOB", "1:23: NO_JOB is sent by the Job Server, to Worker"},
+		{"wrong way to", "Job Server -> Client: SUBMIT_JOB a b c", "1:23: SUBMIT_JOB is sent to the Job Server, by Client"},
+		{"too few", "Client -> Job Server: SUBMIT_JOB a b", "1:23: wrong number of arguments (2): SUBMIT_JOB function unique-id workload"},
+		{"too many", "Client -> Job Server: SUBMIT_JOB a b c d", "wrong number of arguments (4)"},
+		{"too many before rest", "Client -> Job Server: SUBMIT_JOB a b c d ...", "wrong number of arguments (5)"},
+		{"half a repetition", "Job Server -> Admin: status-reply a 1 1", "wrong number of arguments (3)"},
+		{"behind the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:38: ... must be the last argument"},
+
+		{"illegal value", "Client -> Job Server: SUBMIT_JOB_EPOCH $f * soon ...", `1:45: SUBMIT_JOB_EPOCH, Epoch time: "soon" is not a decimal number of 64 bits [gearman.number.decimal]`},
+		{"illegal beside a wildcard", "Worker -> Job Server: WORK_FAIL " + strings.Repeat("h", 64), "1:33: WORK_FAIL, Job handle: 64 bytes, at most 63 are allowed [gearman.handle.length]"},
+		{"separator", `Client -> Job Server: SUBMIT_JOB "a\0b" u *`, `1:34: SUBMIT_JOB, Function: the value contains the separator "\x00" [gearman.args.surplus]`},
+		{"illegal in a reply", "Job Server -> Admin: status-reply f 1 x *", "1:39: status-reply, Running:"},
+
+		{"open quote", `Client -> Job Server: ECHO_REQ "a\"`, "1:32: the quoted text has no end"},
+		{"glued quote", `Client -> Job Server: ECHO_REQ "a"b`, "1:35: a blank is due"},
+		{"quote in a word", `Client -> Job Server: ECHO_REQ a"b"`, `1:33: a word cannot hold '"'`},
+		{"parenthesis", `Client -> Job Server: ECHO_REQ (a)`, `1:32: a word cannot hold '('`},
+		{"escape in a word", `Client -> Job Server: ECHO_REQ a\n`, `1:33: a word cannot hold '\\'`},
+		{"unknown escape", `Client -> Job Server: ECHO_REQ "ab\q"`, `1:35: unknown escape \q`},
+		{"half an escape", `Client -> Job Server: ECHO_REQ "\x1"`, `1:33: two hex digits are due`},
+		{"signed escape", `Client -> Job Server: ECHO_REQ "\x+1"`, `two hex digits are due`},
+		{"repeated how often", `Client -> Job Server: ECHO_REQ "a"*`, `1:36: a number is due behind *`},
+		{"repeated too often", `Client -> Job Server: ECHO_REQ "ab"*999999999999`, "1:32: the quoted texts of one file"},
+		{"glued star", "Client -> Job Server: ECHO_REQ *a", "1:32: * stands alone"},
+		{"no name", "Client -> Job Server: ECHO_REQ $", "1:32: a name of letters"},
+		{"bad name", "Client -> Job Server: ECHO_REQ $a.b", "1:32: a name of letters"},
+		{"bad time", "Client -> Job Server: ECHO_REQ $now+x", "1:32: a number of seconds is due"},
+
+		{"no duration", "Job Server -> Worker: NOOP within", "1:28: something is due behind within"},
+		{"bad duration", "Job Server -> Worker: NOOP within 2", `1:35: "2" is no time`},
+		{"negative duration", "Job Server -> Worker: NOOP after -2s", `1:34: "-2s" is no time`},
+		{"within twice", "Job Server -> Worker: NOOP within 2s within 2s", `1:38: within stands twice`},
+		{"nothing for ever", "Job Server -> Worker: nothing", `1:23: nothing needs a time`},
+		{"unknown modifier", "Job Server -> Worker: NOOP within 2s pst NOOP", `1:38: unknown word "pst" behind the step: did you mean past?`},
+		{"argument of closes", "Job Server -> Worker: closes now", `1:30: unknown word "now" behind the step`},
+		{"past what", "Job Server -> Worker: NO_JOB past within 1s", `1:35: unknown message type "within"`},
+		{"past the wrong way", "Job Server -> Worker: NO_JOB past GRAB_JOB", `1:35: GRAB_JOB is sent to the Job Server, by Worker`},
+		{"crlf of a packet", "Job Server -> Worker: NOOP crlf", "1:28: crlf belongs, once"},
+		{"raw what", "Client -> Job Server: raw", "1:23: raw needs at least one byte"},
+		{"raw word", "Client -> Job Server: raw 00 5", `1:30: want two hex digits or a quoted text, not "5"`},
+		{"server opens", "Job Server -> Client: opens", "1:23: only a connecting end opens"},
+		{"opens again", "Client -> Job Server: closes\nClient -> Job Server: opens", "2:1: Client has a connection already"},
+
+		{"or first", "@case a\n  or closes", `2:3: "or" needs a step above it`},
+		{"or of the case before", "@case a\nClient -> Job Server: closes\n@case b\n  or closes", `4:3: "or" needs a step above it`},
+		{"or opens", "Client -> Job Server: closes\n or opens", "2:5: only a connecting end opens"},
+		{"opens or", "Client -> Job Server: opens\n or closes", "2:2: there is no alternative to a connection that opens"},
+		{"or nothing", "Client -> Job Server: closes\n or lax", "2:2: the step does not say"},
+		{"or within", "Client -> Job Server: closes\n or resets within 2s", "2:12: within belongs to the step"},
+
+		{"text lies", strings.Replace(job, `\0REQ`, `\0RES`, 1) + "66 00 75 00 77 77", `2:14: the text is "\\0RES", these bytes are "\\0REQ"`},
+		{"number lies", strings.Replace(job, "06  6", "06  7", 1) + "66 00  f\\0  (Function)\n75 00  u\\0  (Unique ID)\n77 77  ww  (Workload)", `4:14: the text is "7", these bytes are the number 6`},
+		{"type lies", strings.Replace(job, "SUBMIT_JOB", "CAN_DO", 1) + "66 00 75 00 77 77", "3:17: the label is (Packet type: CAN_DO), these bytes are (Packet type: SUBMIT_JOB)"},
+		{"label lies", job + "66 00  f\\0  (Unique ID)\n75 00 77 77  u", "5:13: the label is (Unique ID), these bytes are (Function)"},
+		{"no label", job + "66 00  f\\0\n75 00 77 77  u", "5:11: the row needs its label, (Function)"},
+		{"no text", job + "66 00  (Function)\n75 00 77 77  u", `5:8: the text is "", these bytes are "f\\0"`},
+		{"row over two fields", job + "66 00 75  f\\0u (Function)\n00 77 77  u", "5:7: the row goes on behind the end of the field (Function)"},
+		{"label twice", job + "66     f (Function)\n00   \\0 (Function)\n75 00 77 77  u", `6:6: the text is "\\0 (Function)"`},
+		{"bad escape in a row", job + "66 00  f\\q  (Function)\n75 00 77 77  u", `5:9: unknown escape \q`},
+		{"short message", job + "66 00  f\\0  (Function)", "1:1: the message is not complete: of at least 18 bytes the rows hold 14"},
+		{"long message", job + "66 00  f\\0  (Function)\n75 00  u\\0  (Unique ID)\n77 77 77  www  (Workload)", "7:7: the message ends before this byte"},
+		{"bad magic", strings.Replace(job, "45", "46", 1), "2:7: Magic: 0x46 where the magic has 'E' [gearman.packet.magic]"},
+		{"role in a block", strings.Replace(job, "Client", "Worker", 1) + "66 00  f\\0  (Function)\n75 00  u\\0  (Unique ID)\n77 77  ww  (Workload)", "1:1: SUBMIT_JOB is sent by Client, not by Worker"},
+		{"no row", job + "60 0g  x\n", "5:1: want a row"},
+		{"no second blank", job + "66 00 f\\0  (Function)\n", "5:1: want a row"},
+		{"nine bytes", job + "01 02 03 04 05 06 07 08 09  x (Function)\n", "5:25: a row holds at most 8 bytes"},
+		{"folded", job + "...  6 bytes more  (Function)\n", "5:1: bytes are left out of this listing"},
+		{"row without a direction", "Some prose.\n\n66 00  f\\0 (Function)\n", "3:1: a row of bytes needs a line above it"},
+		{"raw lies", "Client -> Job Server\n00 52  \\0S (Raw)", `2:8: the text is "\\0S", these bytes are "\\0R"`},
+		{"reply without its command", "Job Server -> Admin\n4f 4b 0a  OK\\n  (Reply: OK)", `2:1: Reply: "OK" answers no command [gearman.admin.reply-asked-for]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse(gearman.Protocol, "test.wire", []byte(tt.src))
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want an *Error", err)
+			}
+			if got := e.Error(); !strings.Contains(got, tt.want) || tt.want[0] <= '9' && !strings.HasPrefix(got, "test.wire:"+tt.want) {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestPrinted holds steps in the form in which they are printed; ways to write
+// the same differently are in front of it.
+func TestPrinted(t *testing.T) {
+	tests := []struct{ src, want string }{
+		{"Client->Job Server:NOOPE", ""},
+		{" Client  bob\t->  Job   Server :  ECHO_REQ\tx", "Client bob -> Job Server: ECHO_REQ x"},
+		{`Client -> Job Server: ECHO_REQ "x"`, "Client -> Job Server: ECHO_REQ x"},
+		{`Client -> Job Server: ECHO_REQ "...."`, "Client -> Job Server: ECHO_REQ ...."},
+		{`Client -> Job Server: ECHO_REQ "\x41\x00\x0a"`, `Client -> Job Server: ECHO_REQ "A\0\n"`},
+		{`Client -> Job Server: ECHO_REQ "é"`, `Client -> Job Server: ECHO_REQ "\xc3\xa9"`},
+		{`Client -> Job Server: ECHO_REQ "ab"*3`, "Client -> Job Server: ECHO_REQ ababab"},
+		{`Client -> Job Server: ECHO_REQ "ab"*0`, `Client -> Job Server: ECHO_REQ ""`},
+		{"Client -> Job Server: ECHO_REQ " + strings.Repeat("y", 32), `Client -> Job Server: ECHO_REQ "y"*32`},
+		{`Client -> Job Server: ECHO_REQ "->: #"`, `Client -> Job Server: ECHO_REQ "->: #"`},
+		{"Client -> Job Server: ECHO_REQ a#b # c", "Client -> Job Server: ECHO_REQ a#b"},
+		{"Job Server -> Client: ECHO_RES * past ECHO_RES ERROR past OPTION_RES within 60s after 1000us", "Job Server -> Client: ECHO_RES * within 1m0s after 1ms past ECHO_RES ERROR OPTION_RES"},
+		{"Admin -> Job Server: maxqueue f crlf within 2s", "Admin -> Job Server: maxqueue f crlf within 2s"},
+		{"Client -> Job Server: raw 00 52 45 51", `Client -> Job Server: raw 00 "REQ"`},
+		{`Client -> Job Server: raw "\0\0"*20 61`, `Client -> Job Server: raw "\0"*40 61`},
+		{"Job Server -> Client: JOB_CREATED $now-3 within 1s", ""},
+		{"Client -> Job Server: SUBMIT_JOB_EPOCH f u $now-3 w\r", "Client -> Job Server: SUBMIT_JOB_EPOCH f u $now-3 w"},
+		{"Client -> Job Server: SUBMIT_JOB_EPOCH f u $now+0 w", "Client -> Job Server: SUBMIT_JOB_EPOCH f u $now w"},
+		{"Client -> Job Server: SUBMIT_JOB_EPOCH f u $nowhere w", "Client -> Job Server: SUBMIT_JOB_EPOCH f u $nowhere w"},
+		{"Job Server -> Admin: status-reply", "Job Server -> Admin: status-reply"},
+		{"Job Server -> Admin: status-reply f 1 2 3 ...", "Job Server -> Admin: status-reply f 1 2 3 ..."},
+	}
+	for _, tt := range tests {
+		scripts, err := Parse(gearman.Protocol, "", []byte(tt.src))
+		if tt.want == "" {
+			if err == nil && !strings.Contains(tt.src, "$now-3") {
+				t.Errorf("%s: accepted", tt.src)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.src, err)
+			continue
+		}
+		if got := lines(t, scripts[0]); got != tt.want+"\n" {
+			t.Errorf("%s\ngot  %swant %s", tt.src, got, tt.want)
+		}
+	}
+}
+
+// TestSuite reads a file of cases in which everything occurs.
+func TestSuite(t *testing.T) {
+	src, err := os.ReadFile("testdata/suite.wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := Parse(gearman.Protocol, "suite.wire", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, s := range scripts {
+		out.WriteString("---- " + s.Value("case") + "\n")
+		if err := Lines(&out, s); err != nil {
+			t.Fatal(err)
+		}
+		if back := parse(t, gearman.Protocol, lines(t, s)); !same(s, back, false) {
+			t.Errorf("%s: the lines mean something else:\n%s", s.Value("case"), lines(t, s))
+		}
+	}
+	golden(t, "suite.lines", out.Bytes())
+
+	words := scripts[0]
+	if got := words.Value("section"); got != "Binary Packet" {
+		t.Errorf("the file's section is %q in the case", got)
+	}
+	if words.Line != 5 || words.Steps[0].Line != 7 || words.Steps[0].Choices[0].Args[2].Col != 45 {
+		t.Errorf("case at line %d, step at line %d, argument at column %d", words.Line, words.Steps[0].Line, words.Steps[0].Choices[0].Args[2].Col)
+	}
+	if st := words.Steps[3]; st.Within != 2*time.Second || st.After != 5*time.Millisecond || len(st.Past) != 1 || st.Past[0].Name != "ECHO_RES" || st.From != codec.Server {
+		t.Errorf("modifiers were read as %+v", st)
+	}
+	rules := scripts[1]
+	if n := len(rules.Steps[3].Choices); n != 4 || rules.Steps[3].Choices[3].Grade != Lax || rules.Steps[3].Choices[1].Grade != Strict {
+		t.Errorf("%d choices: %+v", n, rules.Steps[3].Choices)
+	}
+	if p := rules.Steps[0].Peer; p.Name != "Worker 2" || p.Role != gearman.Worker {
+		t.Errorf("actor %+v", p)
+	}
+	forms := scripts[2]
+	if c := forms.Steps[1].Choices[0]; c.Verb != Send || string(c.Bytes) != "OK 11\n" || string(c.Args[0].Value) != "11" || c.Args[0].Line != 32 {
+		t.Errorf("block read as %+v", c)
+	}
+	if c := forms.Steps[4].Choices[0]; c.Verb != Raw || string(c.Bytes) != "\x00\xffA" {
+		t.Errorf("raw block read as %+v", c)
+	}
+	if want := "Admin -> Job Server\n00 ff         \\0\\xff     (Raw)\n41            A"; forms.Steps[4].Source != want {
+		t.Errorf("source is %q", forms.Steps[4].Source)
+	}
+}
+
+// TestExample reads prose with blocks and prints it in both forms.
+func TestExample(t *testing.T) {
+	src, err := os.ReadFile("testdata/example.wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parse(t, gearman.Protocol, string(src))
+	golden(t, "example.lines", []byte(lines(t, s)))
+	var b bytes.Buffer
+	if err := Bytes(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "example.bytes", b.Bytes())
+	if !same(s, parse(t, gearman.Protocol, b.String()), true) {
+		t.Error("the bytes mean something else")
+	}
+	if !same(s, parse(t, gearman.Protocol, lines(t, s)), false) {
+		t.Error("the lines mean something else")
+	}
+	// Every block of the source is printed just as it stands there.
+	for block := range strings.SplitSeq(b.String(), "\n\n") {
+		if !strings.Contains(string(src), strings.TrimSpace(block)) {
+			t.Errorf("not in the source:\n%s", block)
+		}
+	}
+}
+
+// TestRows reads rows that are cut and set otherwise than the printer does.
+func TestRows(t *testing.T) {
+	s := parse(t, gearman.Protocol, strings.Join([]string{
+		"Client -> Job Server",
+		"00       \\x00 (Magic)",
+		"52 45 51\tREQ",
+		"00 00  \\0\\0     (Packet type: SUBMIT_JOB)",
+		"00 07  \\0\\x07",
+		"00 00 00 0D   13    (Packet length)",
+		"66 20 28 78 29 00   f (x)\\0   (Function)",
+		"00  \\0(Unique ID)",
+		"20 20      (Workload)",
+		"20 3a 2d 3e  :->",
+	}, "\n"))
+	want := "Client -> Job Server: SUBMIT_JOB \"f (x)\" \"\" \"   :->\"\n"
+	if got := lines(t, s); got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+}
+
+func TestBinaryNumbers(t *testing.T) {
+	s := parse(t, toy, "Client -> Server: count 16909060 255\nServer -> Client: count \"\\0\\0\\0\\x07\" $n\nServer -> Client: unchecked count x \"5\"\n")
+	if got := s.Steps[0].Choices[0].Args; !bytes.Equal(got[0].Value, be32(0x01020304)) || !bytes.Equal(got[1].Value, []byte{255}) {
+		t.Errorf("got %v", got)
+	}
+	want := "Client -> Server: count 16909060 255\nServer -> Client: count 7 $n\nServer -> Client: unchecked count \"x\" 53\n"
+	if got := lines(t, s); got != want {
+		t.Errorf("got %s", got)
+	}
+	if !same(s, parse(t, toy, want), false) {
+		t.Error("the lines mean something else")
+	}
+	var b bytes.Buffer
+	if err := Bytes(&b, parse(t, toy, "Client -> Server: count 258 9")); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "numbers.bytes", b.Bytes())
+	parse(t, toy, b.String())
+	for src, want := range map[string]string{
+		"Client -> Server: count 1 256":     `:27: Flags: "256" is not a decimal number of 1 bytes`,
+		"Client -> Server: count many 1":    `:25: Total: "many" is not a decimal number of 4 bytes`,
+		`Client -> Server: count "12" 1`:    ":25: count, Total: 2 bytes [toy.width]",
+		"Client -> Server: count $n \"ab\"": ":28: count, Flags: 2 bytes [toy.width]",
+	} {
+		if _, err := Parse(toy, "", []byte(src)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", src, err)
+		}
+	}
+}
+
+// TestNotInBytes names steps that have no byte form.
+func TestNotInBytes(t *testing.T) {
+	for src, want := range map[string]string{
+		"Client -> Job Server: closes\nClient -> Job Server: ECHO_REQ $x":              "test.wire:2: step 2: $x cannot be written in byte form",
+		"Client -> Job Server: SUBMIT_JOB f ...":                                       "... cannot be written",
+		"Client -> Job Server: unchecked ECHO_REQ x":                                   "unchecked ECHO_REQ cannot be written",
+		"Client -> Job Server: ECHO_REQ x within 1s":                                   "within, after and past cannot be written",
+		"Job Server -> Admin: OK":                                                      "no command that OK could answer is waiting",
+		"Admin -> Job Server: version\nJob Server -> Admin: version-reply \"ERR x y\"": "would not be read back as the same version-reply",
+	} {
+		var b bytes.Buffer
+		if err := Bytes(&b, parse(t, gearman.Protocol, src)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", src, err, want)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"jobwire/codec"
+)
+
+// Lines writes a script in line form. [Parse] makes the same script of it again,
+// but for places in the source, and for the bytes of messages that were
+// recorded in byte form.
+func Lines(w io.Writer, s *Script) error {
+	out := appendMeta(nil, s)
+	for i := range s.Steps {
+		var err error
+		if out, err = AppendStep(out, s.Protocol, &s.Steps[i]); err != nil {
+			return stepError(s, i, err)
+		}
+	}
+	_, err := w.Write(out)
+	return err
+}
+
+// Bytes writes a script in byte form. Steps that put no bytes on the wire stay
+// lines. A step that bytes cannot express is an error that names it: names,
+// wildcards, deadlines, messages sent unchecked, and bytes that would be read
+// back as something else.
+func Bytes(w io.Writer, s *Script) error {
+	out := appendMeta(nil, s)
+	ends := map[string]*endpoints{}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		e := ends[st.Peer.Name]
+		if e == nil {
+			e = &endpoints{writer: newWire(s.Protocol), reader: newWire(s.Protocol)}
+			ends[st.Peer.Name] = e
+		}
+		var err error
+		if out, err = e.appendStep(out, s.Protocol, st); err != nil {
+			return stepError(s, i, err)
+		}
+	}
+	_, err := w.Write(out)
+	return err
+}
+
+func stepError(s *Script, i int, err error) error {
+	st := &s.Steps[i]
+	if st.Line > 0 {
+		return fmt.Errorf("%s:%d: step %d: %w", s.File, st.Line, i+1, err)
+	}
+	return fmt.Errorf("%s: step %d: %w", s.File, i+1, err)
+}
+
+func appendMeta(dst []byte, s *Script) []byte {
+	for _, m := range s.Meta {
+		dst = append(dst, '@')
+		dst = append(dst, m.Key...)
+		if m.Value != "" {
+			dst = append(dst, ' ')
+			dst = append(dst, m.Value...)
+		}
+		dst = append(dst, '\n')
+	}
+	if len(s.Meta) > 0 {
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// AppendStep appends a step in line form, with its alternatives.
+func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
+	if len(st.Choices) == 0 {
+		return nil, errors.New("the step does nothing")
+	}
+	dst = append(appendEnds(dst, p, st.Peer.Name, st.From), ": "...)
+	dst, err := appendChoice(dst, &st.Choices[0])
+	if err != nil {
+		return nil, err
+	}
+	if st.Within > 0 {
+		dst = fmt.Appendf(dst, " within %s", st.Within)
+	}
+	if st.After > 0 {
+		dst = fmt.Appendf(dst, " after %s", st.After)
+	}
+	for i, t := range st.Past {
+		if i == 0 {
+			dst = append(dst, " past"...)
+		}
+		dst = append(append(dst, ' '), t.Name...)
+	}
+	return appendAlternatives(append(dst, '\n'), st)
+}
+
+func appendAlternatives(dst []byte, st *Step) ([]byte, error) {
+	for i := range st.Choices[1:] {
+		c := &st.Choices[i+1]
+		dst = append(dst, "  or "...)
+		if c.Grade == Lax {
+			dst = append(dst, "lax "...)
+		}
+		var err error
+		if dst, err = appendChoice(dst, c); err != nil {
+			return nil, err
+		}
+		dst = append(dst, '\n')
+	}
+	return dst, nil
+}
+
+// appendEnds appends the direction of a step.
+func appendEnds(dst []byte, p *codec.Protocol, actor string, from codec.Side) []byte {
+	a, b := actor, p.ServerName
+	if from == codec.Server {
+		a, b = b, a
+	}
+	dst = append(dst, a...)
+	dst = append(dst, " -> "...)
+	return append(dst, b...)
+}
+
+func appendChoice(dst []byte, c *Choice) ([]byte, error) {
+	switch c.Verb {
+	case Send:
+		return appendMessage(dst, c)
+	case Raw:
+		if len(c.Bytes) == 0 {
+			return nil, errors.New("raw without bytes")
+		}
+		return appendRaw(append(dst, c.Verb.String()...), c.Bytes), nil
+	case Nothing:
+		return fmt.Appendf(dst, "%s for %s", c.Verb, c.For), nil
+	}
+	return append(dst, c.Verb.String()...), nil
+}
+
+func appendMessage(dst []byte, c *Choice) ([]byte, error) {
+	if c.Type == nil {
+		return nil, errors.New("a message without a type")
+	}
+	if c.Unchecked {
+		dst = append(dst, "unchecked "...)
+	}
+	dst = append(dst, c.Type.Name...)
+	for i := range c.Args {
+		dst = appendArg(append(dst, ' '), c.Type.FieldAt(i), &c.Args[i], 0)
+	}
+	if c.CRLF {
+		dst = append(dst, " crlf"...)
+	}
+	return dst, nil
+}
+
+// appendArg appends an argument as transcripts write it. A value longer than
+// limit is cut, if limit is not 0.
+func appendArg(dst []byte, fd *codec.Field, a *Arg, limit int) []byte {
+	switch a.Kind {
+	case Any:
+		return append(dst, '*')
+	case Rest:
+		return append(dst, "..."...)
+	case Name:
+		return append(append(dst, '$'), a.Name...)
+	case Now:
+		dst = append(dst, "$now"...)
+		if a.Delta != 0 {
+			dst = fmt.Appendf(dst, "%+d", a.Delta)
+		}
+		return dst
+	}
+	return appendValue(dst, fd, a.Value, limit)
+}
+
+func appendValue(dst []byte, fd *codec.Field, v []byte, limit int) []byte {
+	switch {
+	case isUint(fd) && fd.Width <= 8 && len(v) == fd.Width:
+		return fmt.Append(dst, uintOf(v))
+	case isUint(fd) || !isWord(v):
+		return appendQuoted(dst, v, limit)
+	case limit > 0 && len(v) > limit || isRun(v):
+		return appendQuoted(dst, v, limit)
+	}
+	return append(dst, v...)
+}
+
+// isWord reports whether a value can stand without quotes and mean itself.
+func isWord(v []byte) bool {
+	if len(v) == 0 || bytes.IndexByte([]byte("$*#"), v[0]) >= 0 || string(v) == "..." || isModifier(string(v)) {
+		return false
+	}
+	for _, c := range v {
+		if c <= ' ' || c > '~' || notInWord(rune(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// runBytes is the number of identical bytes that is worth a repetition.
+const runBytes = 32
+
+func isRun(v []byte) bool { return len(v) >= runBytes && run(v) == len(v) }
+
+// run counts the bytes at the beginning of v that are the same.
+func run(v []byte) int {
+	n := 1
+	for n < len(v) && v[n] == v[0] {
+		n++
+	}
+	return n
+}
+
+func appendQuoted(dst, v []byte, limit int) []byte {
+	dst = append(dst, '"')
+	switch {
+	case isRun(v):
+		dst = appendEscaped(dst, v[:1], `"`)
+		return fmt.Appendf(dst, "\"*%d", len(v))
+	case limit > 0 && len(v) > limit:
+		dst = appendEscaped(dst, v[:limit], `"`)
+		return fmt.Appendf(dst, "\" ... %d bytes more", len(v)-limit)
+	}
+	dst = appendEscaped(dst, v, `"`)
+	return append(dst, '"')
+}
+
+// appendRaw appends bytes as hex and, where they are readable, as text.
+func appendRaw(dst, b []byte) []byte {
+	for len(b) > 0 {
+		dst = append(dst, ' ')
+		if n := run(b); n >= runBytes {
+			dst = appendQuoted(dst, b[:n], 0)
+			b = b[n:]
+		} else if n := readable(b); n >= 3 {
+			dst = appendQuoted(dst, b[:n], 0)
+			b = b[n:]
+		} else {
+			dst = fmt.Appendf(dst, "%02x", b[0])
+			b = b[1:]
+		}
+	}
+	return dst
+}
+
+// readable counts the bytes at the beginning of b that read well as text, up to
+// one that begins a run.
+func readable(b []byte) int {
+	for i, c := range b {
+		if (c < ' ' || c > '~') && c != '\n' && c != '\r' && c != '\t' {
+			return i
+		}
+		if len(b)-i >= runBytes && run(b[i:i+runBytes]) == runBytes {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// endpoints write and read one actor's connection while it is printed.
+type endpoints struct{ writer, reader *wire }
+
+func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
+	if len(st.Choices) == 0 {
+		return nil, errors.New("the step does nothing")
+	}
+	if len(dst) > 0 && !bytes.HasSuffix(dst, []byte("\n\n")) {
+		dst = append(dst, '\n')
+	}
+	c := &st.Choices[0]
+	if c.Verb != Send && c.Verb != Raw {
+		return AppendStep(dst, p, st)
+	}
+	if st.Within > 0 || st.After > 0 || len(st.Past) > 0 {
+		return nil, errors.New("within, after and past cannot be written in byte form")
+	}
+	pr := Printer{Protocol: p}
+	if c.Verb == Raw {
+		if len(c.Bytes) == 0 {
+			return nil, errors.New("raw without bytes")
+		}
+		e.writer.raw(st.From, c.Bytes)
+		e.reader.raw(st.From, c.Bytes)
+		dst = append(appendEnds(dst, p, st.Peer.Name, st.From), '\n')
+		dst = pr.appendRows(dst, segment{label: rawLabel, b: c.Bytes}, -1, "")
+		return appendAlternatives(dst, st)
+	}
+	f, err := e.send(st, c)
+	if err != nil {
+		return nil, err
+	}
+	return appendAlternatives(pr.AppendFrame(dst, st.Peer.Name, f), st)
+}
+
+// send encodes a message and reads it again, to be sure that its rows say what
+// the message does.
+func (e *endpoints) send(st *Step, c *Choice) (*codec.Frame, error) {
+	if c.Type == nil {
+		return nil, errors.New("a message without a type")
+	}
+	if c.Unchecked {
+		return nil, fmt.Errorf("unchecked %s cannot be written in byte form", c.Type.Name)
+	}
+	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
+	for i := range c.Args {
+		a := &c.Args[i]
+		if a.Kind != Literal {
+			return nil, fmt.Errorf("%s cannot be written in byte form", appendArg(nil, nil, a, 0))
+		}
+		m.Args = append(m.Args, a.Value)
+	}
+	raw := c.Bytes
+	var err error
+	if raw == nil {
+		raw, err = e.writer.session.Append(nil, st.From, &m)
+	} else {
+		_, _, err = e.writer.decode(st.From, raw)
+	}
+	if err != nil {
+		return nil, errors.New(explain(c.Type, err))
+	}
+	f, n, err := e.reader.decode(st.From, raw)
+	if err != nil {
+		return nil, fmt.Errorf("its bytes cannot be read back: %s", explain(c.Type, err))
+	}
+	var back codec.Message
+	f.Message(&back)
+	same := n == len(raw) && back.Type == m.Type && back.CRLF == m.CRLF && len(back.Args) == len(m.Args)
+	for i := 0; same && i < len(m.Args); i++ {
+		same = bytes.Equal(back.Args[i], m.Args[i])
+	}
+	if !same {
+		return nil, fmt.Errorf("its bytes would not be read back as the same %s", c.Type.Name)
+	}
+	return f, nil
+}

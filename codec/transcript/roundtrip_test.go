@@ -1,0 +1,216 @@
+package transcript_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	. "jobwire/codec/transcript"
+)
+
+// awkward are values that a notation may stumble over.
+func awkward() [][]byte {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	values := [][]byte{all, bytes.Repeat([]byte{0}, 33), bytes.Repeat([]byte("ab"), 40)}
+	for _, s := range []string{"", " ", "  x ", "a b", `"`, `\`, `\x41`, "'", "(Raw)", "x (Raw)", "(Data)", "$x", "$now", "*", "#", "...",
+		"within", "past", "crlf", "or", "nothing", "raw", "->", "a -> b: c", "@case", "00 52", ".", "-1", "é", "\x7f", "\t", "\n", "a\r", "a\rb", "\r\n", "12345678 ", "1234567 12345678"} {
+		values = append(values, []byte(s))
+	}
+	return values
+}
+
+// plain returns a value that is legal for the field.
+func plain(fd *codec.Field) []byte {
+	if fd.Kind == codec.Number || fd.Kind == codec.Signed {
+		return fmt.Append(nil, fd.Lo)
+	}
+	return []byte("v")
+}
+
+// request returns a row that t answers, or nil.
+func request(p *codec.Protocol, t *codec.Type) *codec.Type {
+	for _, q := range p.Types {
+		for _, name := range q.Replies {
+			if name == t.Name {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
+// messages returns messages of a row: with and without the optional arguments
+// and repetitions, and with every awkward value in every place. None is judged.
+func messages(t *codec.Type) []codec.Message {
+	var counts []int
+	required, full := 0, 0
+	for i := range t.Fields {
+		if fd := &t.Fields[i]; !fd.Derived() {
+			full++
+			if !fd.Optional {
+				required++
+			}
+		}
+	}
+	for n := required; n <= full; n++ {
+		counts = append(counts, n)
+	}
+	for n := range 3 {
+		if len(t.Repeat) > 0 {
+			counts = append(counts, full+(n+1)*len(t.Repeat))
+		}
+	}
+	base := func(n int) codec.Message {
+		m := codec.Message{Type: t}
+		for i := range n {
+			m.Args = append(m.Args, plain(t.FieldAt(i)))
+		}
+		return m
+	}
+	var all []codec.Message
+	for _, n := range counts {
+		all = append(all, base(n))
+		for i := range n {
+			for _, v := range awkward() {
+				m := base(n)
+				m.Args[i] = v
+				all = append(all, m)
+			}
+		}
+		if t.End == "\n" {
+			m := base(n)
+			m.CRLF = true
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// TestEveryRow prints messages of every row in both forms and reads them again.
+// What the codec refuses, the parser must refuse; what the codec would read back
+// as something else must not be printed as bytes.
+func TestEveryRow(t *testing.T) {
+	p := gearman.Protocol
+	for _, row := range p.Types {
+		t.Run(row.Name, func(t *testing.T) {
+			for side, roles := range map[codec.Side]codec.Role{codec.Peer: row.Req, codec.Server: row.Res} {
+				done := 0
+				for _, m := range messages(row) {
+					if roles == 0 || !bothForms(t, p, side, roles, &m) {
+						continue
+					}
+					done++
+				}
+				if roles != 0 && done == 0 {
+					t.Errorf("no message from the %s was tried", side)
+				}
+			}
+		})
+	}
+}
+
+// bothForms tries one message and reports whether the codec takes it.
+func bothForms(t *testing.T, p *codec.Protocol, side codec.Side, roles codec.Role, m *codec.Message) bool {
+	t.Helper()
+	bit := codec.Role(1)
+	for roles&bit == 0 {
+		bit <<= 1
+	}
+	peer := Actor{Name: p.RoleNames(bit), Role: bit}
+	script := &Script{Protocol: p}
+	writer, reader := p.NewSession(codec.Options{}), p.NewSession(codec.Options{})
+	if q := request(p, m.Type); q != nil && side == codec.Server {
+		ask := codec.Message{Type: q}
+		for i := range q.Fields {
+			if fd := q.FieldAt(i); fd != nil && !fd.Optional {
+				ask.Args = append(ask.Args, plain(fd))
+			}
+		}
+		script.Steps = append(script.Steps, send(peer, codec.Peer, &ask))
+		raw, err := writer.Append(nil, codec.Peer, &ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f codec.Frame
+		if _, err := reader.Decode(codec.Peer, raw, &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script.Steps = append(script.Steps, send(peer, side, m))
+	text := lines(t, script)
+	raw, err := writer.Append(nil, side, m)
+	if err != nil {
+		if _, perr := Parse(p, "test.wire", []byte(text)); perr == nil {
+			t.Errorf("accepted, though %v:\n%s", err, text)
+		}
+		return false
+	}
+	if back := parse(t, p, text); !same(script, back, false) {
+		t.Errorf("the lines mean something else:\n%s%s", text, lines(t, back))
+	}
+
+	var f codec.Frame
+	var got codec.Message
+	n, err := reader.Decode(side, raw, &f)
+	if err == nil {
+		f.Message(&got)
+	}
+	faithful := err == nil && n == len(raw) && got.Type == m.Type && got.CRLF == m.CRLF && len(got.Args) == len(m.Args)
+	for i := 0; faithful && i < len(m.Args); i++ {
+		faithful = bytes.Equal(got.Args[i], m.Args[i])
+	}
+	var b bytes.Buffer
+	switch err := Bytes(&b, script); {
+	case !faithful && err == nil:
+		t.Errorf("printed, though it would be read otherwise:\n%s", b.String())
+	case !faithful:
+	case err != nil:
+		t.Errorf("%v:\n%s", err, text)
+	default:
+		back := parse(t, p, b.String())
+		if !same(script, back, false) {
+			t.Errorf("the bytes mean something else:\n%s%s", b.String(), lines(t, back))
+		}
+		if last := back.Steps[len(back.Steps)-1].Choices[0].Bytes; !bytes.Equal(last, raw) {
+			t.Errorf("got %q, want %q", last, raw)
+		}
+		if rec := Record(peer, &f); !same(&Script{Protocol: p, Steps: []Step{rec}}, &Script{Protocol: p, Steps: back.Steps[len(back.Steps)-1:]}, true) {
+			t.Errorf("recorded otherwise:\n%s", b.String())
+		}
+	}
+	return true
+}
+
+func send(peer Actor, from codec.Side, m *codec.Message) Step {
+	c := Choice{Type: m.Type, CRLF: m.CRLF}
+	for _, v := range m.Args {
+		c.Args = append(c.Args, Arg{Value: v})
+	}
+	return Step{Peer: peer, From: from, Choices: []Choice{c}}
+}
+
+// TestRawInBytes prints every byte as raw, in both forms.
+func TestRawInBytes(t *testing.T) {
+	for _, v := range awkward() {
+		if len(v) == 0 {
+			continue
+		}
+		s := &Script{Protocol: gearman.Protocol, Steps: []Step{{Peer: Actor{"Client", gearman.Client}, Choices: []Choice{
+			{Verb: Raw, Bytes: v}, {Verb: Closes}, {Verb: Raw, Bytes: v, Grade: Lax}}}}}
+		if back := parse(t, gearman.Protocol, lines(t, s)); !same(s, back, true) {
+			t.Errorf("%q: the lines mean something else:\n%s", v, lines(t, s))
+		}
+		var b bytes.Buffer
+		if err := Bytes(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		if back := parse(t, gearman.Protocol, b.String()); !same(s, back, true) {
+			t.Errorf("%q: the bytes mean something else:\n%s", v, b.String())
+		}
+	}
+}

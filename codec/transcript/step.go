@@ -1,0 +1,340 @@
+package transcript
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+)
+
+// verbWords are the words of the line form, by verb. A message has none: it is
+// told by its type.
+var verbWords = [...]string{
+	Raw:        "raw",
+	Nothing:    "nothing",
+	Opens:      "opens",
+	Closes:     "closes",
+	HalfCloses: "half-closes",
+	Resets:     "resets",
+}
+
+// String returns the word of the line form; a message has none.
+func (v Verb) String() string { return verbWords[v] }
+
+// modifiers are the words that end the arguments of a step. Written as an
+// argument they need quotes.
+var modifiers = []string{"within", "after", "past", "crlf"}
+
+func isModifier(word string) bool {
+	for _, m := range modifiers {
+		if m == word {
+			return true
+		}
+	}
+	return false
+}
+
+// is reports whether the token is that word.
+func (t token) is(word string) bool { return !t.quoted && t.text == word }
+
+// choice reads what stands behind the colon of a step, or behind "or". pos is
+// the beginning of its line; whole tells a step from an alternative, which has
+// no modifiers but crlf.
+func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *Error) {
+	if len(toks) == 0 {
+		return nil, pos.errorf("the step does not say what is done")
+	}
+	c := &Choice{Line: pos.line}
+	var err *Error
+	first := toks[0]
+	if first.quoted {
+		return nil, pos.to(first.col).errorf("want a message type or a word such as closes, not a quoted text")
+	}
+	for v, word := range verbWords {
+		if word != "" && word == first.text {
+			c.Verb = Verb(v)
+		}
+	}
+	switch c.Verb {
+	case Send:
+		toks, err = r.message(pos, st, c, toks)
+	case Raw:
+		toks, err = r.raw(pos, c, toks)
+	case Nothing:
+		if len(toks) < 3 || !toks[1].is("for") {
+			return nil, pos.to(first.col).errorf("nothing needs a time, as in \"nothing for 100ms\"")
+		}
+		c.For, err = duration(pos, toks[2])
+		toks = toks[3:]
+	case Opens:
+		if st.From == codec.Server || !whole {
+			return nil, pos.to(first.col).errorf("only a connecting end opens, and only as a step of its own")
+		}
+		toks = toks[1:]
+	default:
+		toks = toks[1:]
+	}
+	if err == nil {
+		err = r.modify(pos, st, c, toks, whole)
+	}
+	if err == nil && c.Verb == Send && !c.Unchecked {
+		err = r.judge(pos.to(first.col), st, c)
+	}
+	return c, err
+}
+
+// message reads a message type and its arguments.
+func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *Error) {
+	if toks[0].is("unchecked") {
+		c.Unchecked = true
+		if toks = toks[1:]; len(toks) == 0 || toks[0].quoted {
+			return nil, pos.errorf("a message type is due behind unchecked")
+		}
+	}
+	pos.col = toks[0].col
+	c.Type = r.proto.TypeNamed(toks[0].text)
+	if c.Type == nil {
+		known := append([]string{"unchecked"}, verbWords[Raw:]...)
+		return nil, pos.errorf("unknown message type or step %q%s", toks[0].text, nearest(toks[0].text, append(known, typeNames(r.proto)...)))
+	}
+	if bad := r.misdirected(c.Type, st); bad != "" && !c.Unchecked {
+		return nil, pos.errorf("%s", bad)
+	}
+	toks = toks[1:]
+	for len(toks) > 0 && (toks[0].quoted || !isModifier(toks[0].text)) {
+		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest {
+			return nil, pos.to(toks[0].col).errorf("... must be the last argument")
+		}
+		a, err := argument(pos.to(toks[0].col), c, toks[0])
+		if err != nil {
+			return nil, err
+		}
+		c.Args, toks = append(c.Args, a), toks[1:]
+	}
+	if !c.Unchecked && !rightCount(c) {
+		return nil, pos.errorf("wrong number of arguments (%d): %s", len(c.Args), c.Type.Signature())
+	}
+	return toks, nil
+}
+
+func typeNames(p *codec.Protocol) []string {
+	names := make([]string, len(p.Types))
+	for i, t := range p.Types {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// misdirected tells why a type may not go the way of a step, or nothing.
+func (r *parser) misdirected(t *codec.Type, st *Step) string {
+	roles, server := r.proto.RoleNames, r.proto.ServerName
+	switch {
+	case st.From == codec.Peer && t.Req == 0:
+		return t.Name + " is sent by the " + server + ", to " + roles(t.Res)
+	case st.From == codec.Server && t.Res == 0:
+		return t.Name + " is sent to the " + server + ", by " + roles(t.Req)
+	case st.From == codec.Peer && t.Req&st.Peer.Role == 0:
+		return t.Name + " is sent by " + roles(t.Req) + ", not by " + roles(st.Peer.Role)
+	case st.From == codec.Server && t.Res&st.Peer.Role == 0:
+		return t.Name + " is sent to " + roles(t.Res) + ", not to " + roles(st.Peer.Role)
+	}
+	return ""
+}
+
+// argument reads one argument of c, which has those before it.
+func argument(pos at, c *Choice, tok token) (Arg, *Error) {
+	a := Arg{Line: pos.line, Col: pos.col}
+	s := tok.text
+	switch {
+	case tok.quoted:
+		a.Value = []byte(s)
+	case s == "*":
+		a.Kind = Any
+	case s == "...":
+		a.Kind = Rest
+	case s[0] == '$':
+		err := name(pos, &a, s[1:])
+		return a, err
+	case s[0] == '*':
+		return a, pos.errorf("* stands alone: write a value that begins with it in quotes")
+	default:
+		a.Value = []byte(s)
+		if fd := c.Type.FieldAt(len(c.Args)); isUint(fd) && !(c.Unchecked && !isDecimal(s)) {
+			n, err := strconv.ParseUint(s, 10, min(fd.Width, 8)*8)
+			if err != nil {
+				return a, pos.errorf("%s: %q is not a decimal number of %d bytes", fd.Name, s, fd.Width)
+			}
+			a.Value = appendUint(nil, fd.Width, n)
+		}
+	}
+	return a, nil
+}
+
+// name reads what stands behind a dollar sign.
+func name(pos at, a *Arg, s string) *Error {
+	if rest, ok := strings.CutPrefix(s, "now"); ok && (rest == "" || rest[0] == '+' || rest[0] == '-') {
+		a.Kind = Now
+		if rest != "" {
+			n, err := strconv.ParseInt(rest, 10, 32)
+			if err != nil {
+				return pos.errorf("a number of seconds is due in $now%c...", rest[0])
+			}
+			a.Delta = n
+		}
+		return nil
+	}
+	notIn := func(c rune) bool { return notInName(c) && c != '_' && c != '-' }
+	if s == "" || strings.IndexFunc(s, notIn) >= 0 {
+		return pos.errorf("a name of letters, digits, _ and - is due behind $")
+	}
+	a.Kind, a.Name = Name, s
+	return nil
+}
+
+// isUint reports whether the field is a binary number, which transcripts write
+// in decimal.
+func isUint(fd *codec.Field) bool { return fd != nil && fd.Kind == codec.Uint && fd.Width > 0 }
+
+func isDecimal(s string) bool {
+	_, bad := codec.ParseNumber([]byte(s))
+	return bad < 0
+}
+
+// appendUint appends n as a big-endian number of that width.
+func appendUint(dst []byte, width int, n uint64) []byte {
+	for i := width - 1; i >= 0; i-- {
+		if i >= 8 {
+			dst = append(dst, 0)
+		} else {
+			dst = append(dst, byte(n>>(8*i)))
+		}
+	}
+	return dst
+}
+
+// uintOf reads a big-endian number of up to eight bytes.
+func uintOf(b []byte) uint64 {
+	var v [8]byte
+	copy(v[8-len(b):], b)
+	return binary.BigEndian.Uint64(v[:])
+}
+
+// raw reads pairs of hex digits and quoted texts.
+func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
+	start := toks[0].col
+	for toks = toks[1:]; len(toks) > 0; toks = toks[1:] {
+		tok := toks[0]
+		b, ok := hexPair(tok.text)
+		switch {
+		case tok.quoted:
+			c.Bytes = append(c.Bytes, tok.text...)
+			continue
+		case isModifier(tok.text):
+		case !ok:
+			return nil, pos.to(tok.col).errorf("want two hex digits or a quoted text, not %q", tok.text)
+		default:
+			c.Bytes = append(c.Bytes, b)
+			continue
+		}
+		break
+	}
+	if len(c.Bytes) == 0 {
+		return nil, pos.to(start).errorf("raw needs at least one byte")
+	}
+	return toks, nil
+}
+
+func duration(pos at, tok token) (time.Duration, *Error) {
+	d, err := time.ParseDuration(tok.text)
+	if err != nil || d <= 0 || tok.quoted {
+		return 0, pos.to(tok.col).errorf("%q is no time: write it as 100ms or 2s", tok.text)
+	}
+	return d, nil
+}
+
+// modify reads the words behind a step.
+func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *Error {
+	for len(toks) > 0 {
+		word := toks[0]
+		here := pos.to(word.col)
+		switch {
+		case word.quoted || !isModifier(word.text):
+			return here.errorf("unknown word %q behind the step%s", word.text, nearest(word.text, modifiers))
+		case word.text == "crlf":
+			if c.Verb != Send || c.Type.End != "\n" || c.CRLF {
+				return here.errorf("crlf belongs, once, behind a message whose lines may end in LF or CR LF")
+			}
+			c.CRLF, toks = true, toks[1:]
+			continue
+		case !whole:
+			return here.errorf("%s belongs to the step, not to an alternative", word.text)
+		case len(toks) < 2:
+			return here.errorf("something is due behind %s", word.text)
+		}
+		var err *Error
+		if word.text == "past" {
+			toks, err = r.past(pos, st, toks[1:])
+		} else {
+			d := &st.Within
+			if word.text == "after" {
+				d = &st.After
+			}
+			if *d != 0 {
+				return here.errorf("%s stands twice", word.text)
+			}
+			*d, err = duration(pos, toks[1])
+			toks = toks[2:]
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// past reads the types that may be passed over.
+func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
+	for n := 0; len(toks) > 0 && (n == 0 || !isModifier(toks[0].text)); n++ {
+		here := pos.to(toks[0].col)
+		t := r.proto.TypeNamed(toks[0].text)
+		if t == nil || toks[0].quoted {
+			return nil, here.errorf("unknown message type %q%s", toks[0].text, nearest(toks[0].text, typeNames(r.proto)))
+		}
+		if bad := r.misdirected(t, st); bad != "" {
+			return nil, here.errorf("%s", bad)
+		}
+		st.Past, toks = append(st.Past, t), toks[1:]
+	}
+	return toks, nil
+}
+
+// rightCount reports whether a choice has as many arguments as its row takes.
+func rightCount(c *Choice) bool {
+	need, most, group := arity(c.Type)
+	n := len(c.Args)
+	if n > 0 && c.Args[n-1].Kind == Rest {
+		return n-1 <= most || group > 0
+	}
+	return n >= need && (n <= most || group > 0 && (n-most)%group == 0)
+}
+
+// arity tells how many arguments a row takes at least and at most, and how many
+// every repetition adds.
+func arity(t *codec.Type) (need, most, group int) {
+	for i := range t.Fields {
+		if fd := &t.Fields[i]; !fd.Derived() {
+			most++
+			if !fd.Optional {
+				need++
+			}
+		}
+	}
+	for i := range t.Repeat {
+		if !t.Repeat[i].Derived() {
+			group++
+		}
+	}
+	return need, most, group
+}

@@ -1,0 +1,173 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+
+	"jobwire/codec"
+)
+
+// wire is the reading of one actor's connection along a script, so that bytes
+// can be understood beside what went before.
+type wire struct {
+	session codec.Session
+	frame   codec.Frame
+	part    [2][]byte // of a message that raw bytes have begun, by sender
+	proto   *codec.Protocol
+}
+
+func (r *parser) wire(a Actor) *wire {
+	w := r.wires[a.Name]
+	if w == nil {
+		w = newWire(r.proto)
+		r.wires[a.Name] = w
+	}
+	return w
+}
+
+func newWire(p *codec.Protocol) *wire {
+	return &wire{session: p.NewSession(codec.Options{}), proto: p}
+}
+
+// decode reads a whole message. The frame is good until the next call.
+func (w *wire) decode(from codec.Side, b []byte) (*codec.Frame, int, error) {
+	w.part[from] = nil
+	n, err := w.session.Decode(from, b, &w.frame)
+	return &w.frame, n, err
+}
+
+// raw reads bytes that need not be whole messages. What cannot be read is
+// passed over: nobody has claimed that it can.
+func (w *wire) raw(from codec.Side, b []byte) {
+	b = append(w.part[from], b...)
+	for len(b) > 0 {
+		n, err := w.session.Decode(from, b, &w.frame)
+		if errors.Is(err, codec.ErrShort) {
+			break
+		}
+		if n <= 0 {
+			b = nil
+			break
+		}
+		b = b[n:]
+	}
+	w.part[from] = b
+}
+
+// advance reads what a step puts on the wire if it goes as its first choice
+// has it.
+func (w *wire) advance(st *Step) {
+	switch c := &st.Choices[0]; c.Verb {
+	case Raw:
+		w.raw(st.From, c.Bytes)
+	case Send:
+		m := codec.Message{Type: c.Type, Args: filled(c, nil), CRLF: c.CRLF}
+		if b, err := w.proto.NewSession(codec.Options{WaiveAll: true}).Append(nil, st.From, &m); err == nil {
+			w.decode(st.From, b)
+		}
+	}
+}
+
+// judge tells whether the values written out in a message are legal for its
+// row. Others are stood in for by values that are.
+func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
+	err := r.legal(st.From, c, filled(c, nil))
+	if err == nil {
+		return nil
+	}
+	none := func(int) bool { return false }
+	if r.legal(st.From, c, filled(c, none)) != nil {
+		for i := range c.Args {
+			if c.Args[i].Kind != Literal {
+				return nil // The stand-ins may be at fault.
+			}
+		}
+	} else {
+		for i, a := range c.Args {
+			only := func(k int) bool { return k == i }
+			if bad := r.legal(st.From, c, filled(c, only)); bad != nil && a.Kind == Literal {
+				return (at{pos.file, a.Line, a.Col}).errorf("%s", explain(c.Type, bad))
+			}
+		}
+	}
+	return pos.errorf("%s", explain(c.Type, err))
+}
+
+// explain words a codec's refusal, with its rule.
+func explain(t *codec.Type, err error) string {
+	var e *codec.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	what := e.Field
+	if t != nil && t.Name != e.Field {
+		what = t.Name + ", " + what
+	}
+	return fmt.Sprintf("%s: %s [%s]", what, e.Detail, e.Rule)
+}
+
+// legal encodes a message in a conversation of its own. A reply that is told
+// by its request gets one.
+func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
+	s := r.proto.NewSession(codec.Options{})
+	if from == codec.Server {
+		if t := r.asks(c.Type); t != nil {
+			ask := Choice{Type: t}
+			// The request is made of stand-ins: if it is refused, so is the reply, which says why.
+			_, _ = s.Append(nil, codec.Peer, &codec.Message{Type: t, Args: filled(&ask, nil)})
+		}
+	}
+	_, err := s.Append(nil, from, &codec.Message{Type: c.Type, Args: args, CRLF: c.CRLF})
+	return err
+}
+
+// asks returns a row that t may answer, or nil.
+func (r *parser) asks(t *codec.Type) *codec.Type {
+	for _, q := range r.proto.Types {
+		for _, name := range q.Replies {
+			if name == t.Name {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
+// filled returns the arguments of a choice, with stand-ins for those that are
+// not literal, for literal ones that keep turns down, and for those that "..."
+// leaves open.
+func filled(c *Choice, keep func(i int) bool) [][]byte {
+	var args [][]byte
+	open := len(c.Args) == 0
+	for i := range c.Args {
+		a := &c.Args[i]
+		switch {
+		case a.Kind == Rest:
+			open = true
+		case a.Kind == Literal && (keep == nil || keep(i)):
+			args = append(args, a.Value)
+		default:
+			args = append(args, standIn(c.Type.FieldAt(i)))
+		}
+	}
+	need, most, group := arity(c.Type)
+	for open && !c.Unchecked && (len(args) < need || group > 0 && len(args) > most && (len(args)-most)%group != 0) {
+		args = append(args, standIn(c.Type.FieldAt(len(args))))
+	}
+	return args
+}
+
+// standIn returns a value that is legal for a field.
+func standIn(fd *codec.Field) []byte {
+	if fd != nil {
+		switch fd.Kind {
+		case codec.Number:
+			return fmt.Append(nil, fd.Lo)
+		case codec.Signed:
+			return []byte("0")
+		case codec.Uint:
+			return make([]byte, fd.Width)
+		}
+	}
+	return []byte("x")
+}

@@ -1,0 +1,17 @@
+// Package conform judges servers. A suite is a set of cases, each a transcript
+// with expectations and the rules that it tests; a [Runner] performs them against a
+// target and gives each a [Verdict].
+//
+// Cases are the .wire files below cases/, a folder a protocol and a file a
+// section of its document. These keys describe one:
+//
+//	@case NAME        its ID, permanent: the protocol's name and a dot are put in front
+//	@about TEXT       what it shows, in a sentence
+//	@rules ID...      the rules that it tests; the first one's level is the case's
+//	@alone            it needs a server of its own, because it ends or reconfigures it
+//	@section TEXT     of the document; once at the head of a file
+//
+// Any number of cases may run at once against one server, so a case names its functions and
+// unique IDs by $name: a name first mentioned in what a case sends stands for
+// a word that nobody else uses.
+package conform

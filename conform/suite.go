@@ -1,0 +1,176 @@
+package conform
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+//go:embed cases
+var cases embed.FS
+
+// Case is one test of a server.
+type Case struct {
+	ID      string
+	About   string
+	Section string
+	Level   codec.Level // of its first rule
+	Rules   []codec.RuleID
+	Alone   bool // needs a server of its own
+	Script  *transcript.Script
+}
+
+// Suite is the cases of one protocol, in the order of their files.
+type Suite struct {
+	Protocol *codec.Protocol
+	Cases    []*Case
+}
+
+// Load reads the suite that comes with jobwire.
+func Load(p *codec.Protocol) (*Suite, error) {
+	dir, err := fs.Sub(cases, path.Join("cases", p.Name))
+	if err != nil {
+		return nil, err
+	}
+	return LoadFS(p, dir)
+}
+
+// LoadFS reads every .wire file in fsys as cases. Unknown keys, unknown rules and IDs that
+// stand twice are errors with file, line and column ([*transcript.Error]).
+func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
+	files, err := fs.Glob(fsys, "*.wire")
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no cases for %s", p.Title)
+	}
+	s := &Suite{Protocol: p}
+	seen := map[string]*Case{}
+	for _, name := range files {
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		scripts, err := transcript.Parse(p, name, src)
+		if err != nil {
+			return nil, err
+		}
+		for _, sc := range scripts {
+			c, err := newCase(p, sc)
+			if err != nil {
+				return nil, err
+			}
+			if twin := seen[c.ID]; twin != nil {
+				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("case %s stands at %s:%d already", c.ID, twin.Script.File, twin.Script.Line)}
+			}
+			seen[c.ID] = c
+			s.Cases = append(s.Cases, c)
+		}
+	}
+	return s, nil
+}
+
+// keys are what a case may say about itself.
+var keys = map[string]func(c *Case, p *codec.Protocol, value string) error{
+	"case": func(c *Case, p *codec.Protocol, v string) error {
+		if v == "" || strings.ContainsAny(v, " \t*?[") {
+			return fmt.Errorf("%q cannot be a case's name", v)
+		}
+		c.ID = p.Name + "." + v
+		return nil
+	},
+	"about":   func(c *Case, _ *codec.Protocol, v string) error { c.About = v; return nil },
+	"section": func(c *Case, _ *codec.Protocol, v string) error { c.Section = v; return nil },
+	"rules": func(c *Case, p *codec.Protocol, v string) error {
+		for _, id := range strings.Fields(v) {
+			r := p.Rule(codec.RuleID(id))
+			if r == nil {
+				return fmt.Errorf("there is no rule %s", id)
+			}
+			if len(c.Rules) == 0 {
+				c.Level = r.Level
+			}
+			c.Rules = append(c.Rules, r.ID)
+		}
+		return nil
+	},
+	"alone": func(c *Case, _ *codec.Protocol, v string) error {
+		if v != "" {
+			return fmt.Errorf("@alone takes no value")
+		}
+		c.Alone = true
+		return nil
+	},
+}
+
+func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
+	c := &Case{Script: sc}
+	for _, m := range sc.Meta {
+		set := keys[m.Key]
+		if set == nil {
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are case, about, rules, alone, section", m.Key)}
+		}
+		if err := set(c, p, m.Value); err != nil {
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: err.Error()}
+		}
+	}
+	for _, due := range []struct {
+		key    string
+		absent bool
+	}{{"case", c.ID == ""}, {"about", c.About == ""}, {"section", c.Section == ""}, {"rules", len(c.Rules) == 0}} {
+		if due.absent {
+			return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("the case has no @%s", due.key)}
+		}
+	}
+	return c, nil
+}
+
+// Select returns the suite with the cases whose ID, or one of whose rules, matches one of
+// the patterns run (all, if there are none) and none of skip. A pattern is a
+// path.Match glob. One that matches nothing is an error: a misspelt selector must
+// not pass for an empty success.
+func (s *Suite) Select(run, skip []string) (*Suite, error) {
+	hit := map[string]bool{}
+	matches := func(c *Case, patterns []string) (any bool, err error) {
+		for _, p := range patterns {
+			ok, err := path.Match(p, c.ID)
+			if err != nil {
+				return false, fmt.Errorf("pattern %q: %v", p, err)
+			}
+			for _, r := range c.Rules {
+				m, _ := path.Match(p, string(r))
+				ok = ok || m
+			}
+			if ok {
+				hit[p], any = true, true
+			}
+		}
+		return any, nil
+	}
+	out := &Suite{Protocol: s.Protocol}
+	for _, c := range s.Cases {
+		in, err := matches(c, run)
+		if err != nil {
+			return nil, err
+		}
+		no, err := matches(c, skip)
+		if err != nil {
+			return nil, err
+		}
+		if (in || len(run) == 0) && !no {
+			out.Cases = append(out.Cases, c)
+		}
+	}
+	for _, p := range append(append([]string(nil), run...), skip...) {
+		if !hit[p] {
+			return nil, fmt.Errorf("no case and no rule of %s matches %q; conform %s --list shows them", s.Protocol.Title, p, s.Protocol.Name)
+		}
+	}
+	return out, nil
+}

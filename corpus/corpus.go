@@ -1,0 +1,14 @@
+// Package corpus holds jobwire's vectors and recorded conversations: transcripts,
+// a folder a protocol.
+package corpus
+
+import "embed"
+
+// FS holds a folder for each protocol, with its files:
+//
+//	example.wire  the document's own example
+//	accept.wire   a vector for every message type, byte for byte
+//	reject.wire   a vector for every way to break a rule of the codec
+//
+//go:embed gearman
+var FS embed.FS

@@ -1,0 +1,62 @@
+package play
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// Encode writes out both sides of a script as if it had been performed without a
+// hitch: the events that would have happened, with every byte. Of several
+// choices the first happens. Names stand for words made of them, those that a
+// server would choose for "H:name"; a wildcard says too little to be encoded, and is
+// an error that names the step.
+func Encode(s *transcript.Script, now time.Time) ([]Event, error) {
+	var (
+		bind     transcript.Bindings
+		events   []Event
+		at       time.Duration
+		sessions = map[string]codec.Session{}
+		n        int
+	)
+	word := func(name string, fd *codec.Field) string {
+		n++
+		if fd != nil && fd.Assigned {
+			return "H:" + name + ":" + strconv.Itoa(n)
+		}
+		return name
+	}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		c := &st.Choices[0]
+		ev := Event{Actor: st.Peer, From: st.From, Verb: c.Verb, For: c.For, Step: i}
+		at += max(st.After, c.For, time.Millisecond)
+		ev.At = at
+		switch c.Verb {
+		case transcript.Raw:
+			ev.Frame = codec.Frame{From: st.From, Raw: c.Bytes}
+		case transcript.Send:
+			sess := sessions[st.Peer.Name]
+			if sess == nil {
+				// What may stand in a script was judged when it was parsed.
+				sess = s.Protocol.NewSession(codec.Options{WaiveAll: true})
+				sessions[st.Peer.Name] = sess
+			}
+			bindFresh(&bind, c, word)
+			m, err := bind.Resolve(c, now.Add(at), true)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: cannot be encoded: %w", s.File, st.Line, err)
+			}
+			raw, err := sess.Append(nil, st.From, &m)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: cannot be encoded: %w", s.File, st.Line, err)
+			}
+			ev.Frame = codec.Frame{Type: c.Type, From: st.From, Raw: raw}
+		}
+		events = append(events, ev)
+	}
+	return events, nil
+}

@@ -1,0 +1,204 @@
+package play
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// maxUnread bounds what the other side may send beyond what the transcript has
+// asked for, in bytes. A side that floods is cut off.
+const maxUnread = 256 << 20
+
+// link is one connection and what has arrived on it. A goroutine reads; the
+// performer alone decodes and writes.
+type link struct {
+	net   net.Conn
+	actor transcript.Actor // zero while nobody is known to be behind it
+	sess  codec.Session    // reads both directions
+	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
+	raw   []byte           // own bytes that the session has not seen as a whole message
+	frame codec.Frame
+	head  outcome // what next found, until it is consumed
+
+	mu       sync.Mutex
+	unread   []byte
+	arrivals []arrival // of the bytes in unread, oldest first
+	need     int       // bytes wanted before decoding is worth a try
+	end      error     // why reading ended
+
+	wake   chan<- struct{} // told of every arrival
+	done   chan struct{}   // closed when reading has ended
+	closed bool            // by us
+}
+
+// arrival says when the bytes up to an offset in unread had come.
+type arrival struct {
+	upTo int
+	at   time.Time
+}
+
+func newLink(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}) *link {
+	loose := o
+	loose.WaiveAll = true
+	return &link{net: c, sess: p.NewSession(o), loose: p.NewSession(loose), wake: wake, done: make(chan struct{})}
+}
+
+// read takes in whatever comes until the connection ends.
+func (l *link) read() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := l.net.Read(buf)
+		l.mu.Lock()
+		if n > 0 {
+			l.unread = append(l.unread, buf[:n]...)
+			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
+			if len(l.unread) > maxUnread {
+				err = errors.New("more than 256 MiB came unasked")
+			}
+		}
+		l.end = err
+		l.mu.Unlock()
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// outcome is what came of waiting for the other side.
+type outcome struct {
+	kind outcomeKind
+	at   time.Time
+	size int          // bytes of unread that it covers
+	err  *codec.Error // of a broken message
+}
+
+type outcomeKind uint8
+
+const (
+	waiting outcomeKind = iota // nothing yet
+	message                    // l.frame holds it
+	broken                     // bytes that are no message; l.frame holds the rows read
+	ended                      // end of stream
+	reset                      // broken off
+)
+
+// next looks at the first message that has arrived, without consuming it. Where
+// the bytes at hand end within a message and no more will come, the outcome is
+// ended or reset, and what is left stays in unread.
+func (l *link) next(from codec.Side) outcome {
+	if l.head.kind == waiting {
+		l.head = l.look(from)
+	}
+	return l.head
+}
+
+func (l *link) look(from codec.Side) outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.unread) > 0 && (len(l.unread) >= l.need || l.end != nil) {
+		n, err := l.sess.Decode(from, l.unread, &l.frame)
+		var e *codec.Error
+		switch {
+		case err == nil:
+			return outcome{kind: message, at: l.arrived(n), size: n}
+		case errors.As(err, &e):
+			size := n
+			if e.Fatal || n > len(l.unread) {
+				size = len(l.unread)
+			}
+			return outcome{kind: broken, at: l.arrived(min(e.Offset+1, size)), size: size, err: e}
+		}
+		l.need = n
+	}
+	switch {
+	case l.end == nil:
+		return outcome{kind: waiting}
+	case errors.Is(l.end, io.EOF):
+		return outcome{kind: ended, at: time.Now()}
+	}
+	if errors.Is(l.end, syscall.ECONNRESET) || errors.Is(l.end, syscall.EPIPE) {
+		return outcome{kind: reset, at: time.Now()}
+	}
+	return outcome{kind: ended, at: time.Now()}
+}
+
+// arrived returns when the first n unread bytes were there.
+func (l *link) arrived(n int) time.Time {
+	for _, a := range l.arrivals {
+		if a.upTo >= n {
+			return a.at
+		}
+	}
+	return time.Now()
+}
+
+// peek returns what has arrived and whether more may come.
+func (l *link) peek() ([]byte, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unread, l.end == nil
+}
+
+// consume drops the first n unread bytes.
+func (l *link) consume(n int) {
+	l.head = outcome{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unread, l.need = l.unread[n:], 0
+	kept := l.arrivals[:0]
+	for _, a := range l.arrivals {
+		if a.upTo > n {
+			kept = append(kept, arrival{a.upTo - n, a.at})
+		}
+	}
+	l.arrivals = kept
+	if len(l.unread) == 0 {
+		l.unread = nil
+	}
+}
+
+// sent shows the session what went out, so that replies to it can be read. It
+// returns the frame if b is one legal message, else just the bytes.
+func (l *link) sent(from codec.Side, b []byte) codec.Frame {
+	whole := len(l.raw) == 0
+	l.raw = append(l.raw, b...)
+	var f codec.Frame
+	for len(l.raw) > 0 {
+		n, err := l.sess.Decode(from, l.raw, &f)
+		var e *codec.Error
+		if err == codec.ErrShort || errors.As(err, &e) && (e.Fatal || n > len(l.raw)) {
+			break
+		}
+		l.raw = l.raw[n:]
+		if whole && err == nil && n == len(b) {
+			return f.Clone()
+		}
+		whole = false
+	}
+	return codec.Frame{From: from, Raw: b}
+}
+
+// write sends b, giving up at the deadline.
+func (l *link) write(b []byte, deadline time.Time) error {
+	l.net.SetWriteDeadline(deadline)
+	_, err := l.net.Write(b)
+	return err
+}
+
+func (l *link) close() {
+	if !l.closed {
+		l.closed = true
+		l.net.Close()
+	}
+}

@@ -1,0 +1,346 @@
+package play_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+	"jobwire/play"
+)
+
+// parse reads a script of one conversation.
+func parse(t *testing.T, src string) *transcript.Script {
+	t.Helper()
+	scripts, err := transcript.Parse(gearman.Protocol, "test.wire", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scripts) != 1 {
+		t.Fatalf("%d scripts", len(scripts))
+	}
+	return scripts[0]
+}
+
+// duet performs a script as the peers, and another as the server, over
+// in-memory pipes, and returns both results.
+func duet(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, asServer *play.Result) {
+	t.Helper()
+	ln := newPipeListener()
+	peersScript, serverScript := parse(t, peersSay), parse(t, serverSays)
+	var wg sync.WaitGroup
+	wg.Go(func() { asServer = play.Server(t.Context(), serverScript, ln, o) })
+	asPeers = play.Peers(t.Context(), peersScript, ln.dial, o)
+	ln.Close()
+	wg.Wait()
+	return asPeers, asServer
+}
+
+// pipeListener accepts net.Pipe connections, which synctest can follow.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) dial(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+	a, b := net.Pipe()
+	select {
+	case l.conns <- a:
+		return b, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+const submit = `
+Client -> Job Server: SUBMIT_JOB reverse "" test
+Job Server -> Client: JOB_CREATED $h
+Job Server -> Client: WORK_COMPLETE $h tset within 10s
+`
+
+func TestBothSidesOfAScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := strings.ReplaceAll(submit, " within 10s", "")
+		server = strings.ReplaceAll(server, "$h", "H:lap:1")
+		p, s := duet(t, submit, server, play.Options{})
+		for _, r := range []*play.Result{p, s} {
+			if r.Failure != nil {
+				t.Errorf("%v", r.Failure)
+			}
+			if len(r.Events) != 3 {
+				t.Errorf("%d events, want 3", len(r.Events))
+			}
+		}
+	})
+}
+
+func TestLiteralHandlesAreBoundAndRewritten(t *testing.T) {
+	recorded := `
+Client -> Job Server: SUBMIT_JOB reverse "" test
+Job Server -> Client: JOB_CREATED H:lap:1
+Client -> Job Server: GET_STATUS H:lap:1
+Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
+`
+	live := strings.ReplaceAll(recorded, "H:lap:1", "H:somewhere-else:4711")
+	synctest.Test(t, func(t *testing.T) {
+		p, s := duet(t, recorded, live, play.Options{})
+		if p.Failure != nil || s.Failure != nil {
+			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := duet(t, recorded, live, play.Options{Exact: true})
+		if p.Failure == nil || p.Failure.Index != 1 || p.Failure.Reason != play.Mismatched {
+			t.Errorf("exactly: %v, want a mismatch at the second step", p.Failure)
+		}
+	})
+}
+
+func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
+	script := "Client -> Job Server: ECHO_REQ $word\nJob Server -> Client: ECHO_RES $word\n"
+	seen := map[string]bool{}
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			p, s := duet(t, script, "Client -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n", play.Options{})
+			if p.Failure != nil || s.Failure != nil {
+				t.Fatalf("peers: %v; server: %v", p.Failure, s.Failure)
+			}
+			seen[string(p.Events[0].Frame.Arg(0))] = true
+		})
+	}
+	if len(seen) != 3 {
+		t.Errorf("the words were %v, want three different ones", seen)
+	}
+}
+
+// TestFallsShort plays a server that does something else than the script, and
+// looks at what is said of it.
+func TestFallsShort(t *testing.T) {
+	tests := []struct {
+		name, peers, server string
+		reason              play.Reason
+		rule                codec.RuleID
+		text                string
+	}{
+		{"another type", submit,
+			"Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: ERROR queue_full full",
+			play.Mismatched, "", "want JOB_CREATED, got ERROR"},
+		{"another argument", "Client -> Job Server: ECHO_REQ one\nJob Server -> Client: ECHO_RES one",
+			"Client -> Job Server: ECHO_REQ one\nJob Server -> Client: ECHO_RES two",
+			play.Mismatched, "", "want one, got two"},
+		{"a handle that changes", submit,
+			"Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: JOB_CREATED H:1\nJob Server -> Client: WORK_COMPLETE H:2 tset",
+			play.Mismatched, "", "H:2"},
+		{"no answer", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nClient -> Job Server: closes within 20s",
+			play.TimedOut, "", "nothing came within 5s"},
+		{"half an answer", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: raw 00 \"RES\"\nClient -> Job Server: closes within 20s",
+			play.TimedOut, "", "4 bytes came"},
+		{"a broken packet", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: unchecked JOB_CREATED \"\"",
+			play.Broken, gearman.RuleHandleEmpty, "is empty"},
+		{"no packet at all", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: raw 00 \"HTTP\"",
+			play.Broken, gearman.RuleMagic, "magic"},
+		{"a close", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: closes",
+			play.Ended, "", "closed"},
+		{"noise where silence is due", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: nothing for 1s",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: ECHO_RES y",
+			play.Mismatched, "", "ECHO_RES came"},
+		{"too early", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x after 1s",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x",
+			play.TooEarly, "", "not to be earlier than 1s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, _ := duet(t, tt.peers, tt.server, play.Options{})
+				f := p.Failure
+				if f == nil {
+					t.Fatal("nothing fell short")
+				}
+				if f.Reason != tt.reason || f.Rule() != tt.rule || !strings.Contains(f.Text, tt.text) {
+					t.Errorf("reason %d, rule %q, %q; want %d, %q, and %q in it", f.Reason, f.Rule(), f.Text, tt.reason, tt.rule, tt.text)
+				}
+				var report strings.Builder
+				if err := play.WriteReport(&report, parse(t, tt.peers), p, play.ReportOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(report.String(), tt.text) {
+					t.Errorf("the report does not say %q:\n%s", tt.text, report.String())
+				}
+			})
+		})
+	}
+}
+
+func TestExpectationsThatAllowMore(t *testing.T) {
+	tests := []struct {
+		name, peers, server string
+		grade               transcript.Grade
+	}{
+		{"second choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES y\n  or ECHO_RES x",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", transcript.Strict},
+		{"lax choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax closes",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: closes", transcript.Lax},
+		{"lax silence", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 1s",
+			"Client -> Job Server: ECHO_REQ x\nClient -> Job Server: closes", transcript.Lax},
+		{"past", "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP",
+			"Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: NOOP\nJob Server -> Worker: NOOP\nJob Server -> Worker: ECHO_RES x", transcript.Strict},
+		{"wildcard", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES anything", transcript.Strict},
+		{"raw", "Client -> Job Server: raw \"status\\n\"\nJob Server -> Client: raw \".\\n\"",
+			"Admin -> Job Server: status\nJob Server -> Admin: status-reply", transcript.Strict},
+		{"raw in pieces", "Client -> Job Server: raw 00 \"RE\"\nClient -> Job Server: raw \"Q\" 00 00 00 10 00 00 00 01 \"x\"\nJob Server -> Client: ECHO_RES x",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", transcript.Strict},
+		{"rows around a row", "Admin -> Job Server: status\nJob Server -> Admin: status-reply ... f 1 0 2 ...",
+			"Admin -> Job Server: status\nJob Server -> Admin: status-reply a 0 0 0 f 1 0 2 z 1 1 1", transcript.Strict},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := duet(t, tt.peers, tt.server, play.Options{})
+				if p.Failure != nil || s.Failure != nil || p.Grade != tt.grade {
+					t.Errorf("peers: %v, grade %d, want %d; server: %v", p.Failure, p.Grade, tt.grade, s.Failure)
+				}
+			})
+		})
+	}
+}
+
+// TestServerTellsActorsApart connects a worker before the client that the
+// script mentions first.
+func TestServerTellsActorsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := duet(t,
+			"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
+			"Client -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED H:1\nWorker -> Job Server: CAN_DO f", play.Options{})
+		if p.Failure != nil && p.Failure.Reason != play.Ended || s.Failure != nil {
+			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+		}
+	})
+}
+
+func TestCastLeavesOthersOut(t *testing.T) {
+	script := "Worker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+	synctest.Test(t, func(t *testing.T) {
+		p, s := duet(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Cast: []string{"Client"}})
+		if p.Failure != nil || s.Failure != nil || len(p.Events) != 2 {
+			t.Errorf("peers: %v with %d events; server: %v", p.Failure, len(p.Events), s.Failure)
+		}
+	})
+}
+
+// TestEndings needs real sockets, which pipes are not: half-closing and
+// resetting are TCP's.
+func TestEndings(t *testing.T) {
+	for _, ending := range []string{"closes", "half-closes", "resets"} {
+		t.Run(ending, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			saw := make(chan error, 1)
+			go func() {
+				c, err := ln.Accept()
+				if err != nil {
+					saw <- err
+					return
+				}
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(5 * time.Second))
+				_, err = io.Copy(io.Discard, c)
+				c.Write([]byte("\x00RES\x00\x00\x00\x11\x00\x00\x00\x00"))
+				saw <- err
+			}()
+			script := "Client -> Job Server: ECHO_REQ \"\"\nClient -> Job Server: " + ending + "\n"
+			if ending == "half-closes" {
+				script += "Job Server -> Client: ECHO_RES \"\"\nJob Server -> Client: closes\n"
+			}
+			dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", ln.Addr().String())
+			}
+			if r := play.Peers(t.Context(), parse(t, script), dial, play.Options{}); r.Failure != nil {
+				t.Error(r.Failure)
+			}
+			if err := <-saw; (err != nil) != (ending == "resets") {
+				t.Errorf("the server saw %v", err)
+			}
+		})
+	}
+}
+
+func TestNoConnection(t *testing.T) {
+	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
+	r := play.Peers(t.Context(), parse(t, submit), dial, play.Options{})
+	if r.Failure == nil || r.Failure.Reason != play.Unreachable {
+		t.Errorf("%v, want unreachable", r.Failure)
+	}
+}
+
+// TestExampleOnGearmand plays the document's own example, unchanged, against
+// the real server.
+func TestExampleOnGearmand(t *testing.T) {
+	src, err := corpus.FS.ReadFile("gearman/example.wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := peers.Start(t, "gearmand")
+	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, srv) }
+	r := play.Peers(t.Context(), parse(t, string(src)), dial, play.Options{})
+	if r.Failure != nil {
+		var report strings.Builder
+		play.WriteReport(&report, parse(t, string(src)), r, play.ReportOptions{Bytes: true})
+		t.Errorf("%v\n%s", r.Failure, report.String())
+	}
+}
+
+func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
+	src, err := corpus.FS.ReadFile("gearman/example.wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parse(t, string(src))
+	events, err := play.Encode(s, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != len(s.Steps) {
+		t.Fatalf("%d events of %d steps", len(events), len(s.Steps))
+	}
+	for i, ev := range events {
+		if want := s.Steps[i].Choices[0].Bytes; string(ev.Frame.Raw) != string(want) {
+			t.Errorf("step %d: %q, want %q", i, ev.Frame.Raw, want)
+		}
+	}
+	if _, err := play.Encode(parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *"), time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "test.wire:2") {
+		t.Errorf("a wildcard: %v, want an error that names line 2", err)
+	}
+}

@@ -1,0 +1,108 @@
+package play
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// ReportOptions are how a conversation is shown.
+type ReportOptions struct {
+	Bytes  bool   // every message in byte form; otherwise only the one that fell short
+	Full   bool   // show all of long payloads
+	Color  bool   // with the escape sequences of terminals
+	Indent string // before every line
+}
+
+// foldRows is how many rows of a long field a report shows.
+const foldRows = 4
+
+// WriteReport writes the conversation of a performance and, where it fell
+// short, what was due, what came instead, and the offending bytes.
+func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) error {
+	pr := printer(s, o)
+	var out []byte
+	for i := range r.Events {
+		ev := &r.Events[i]
+		if f := r.Failure; f != nil && f.Event != nil && ev.At == f.Event.At && ev.Step == f.Index && ev.From == f.Step.From {
+			continue // shown below
+		}
+		out = appendEvent(out, pr, ev, o.Bytes)
+	}
+	if r.Failure != nil {
+		out = r.Failure.append(out, pr)
+	}
+	return writeIndented(w, out, o.Indent)
+}
+
+// WriteEvent writes one event of a conversation, for those who follow it as it
+// happens.
+func WriteEvent(w io.Writer, s *transcript.Script, ev *Event, o ReportOptions) error {
+	return writeIndented(w, appendEvent(nil, printer(s, o), ev, o.Bytes), o.Indent)
+}
+
+func printer(s *transcript.Script, o ReportOptions) *transcript.Printer {
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color}
+	if o.Full {
+		pr.Fold = 0
+	}
+	return pr
+}
+
+func writeIndented(w io.Writer, text []byte, indent string) error {
+	var out []byte
+	for line := range bytes.Lines(text) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			out = append(out, indent...)
+		}
+		out = append(out, line...)
+	}
+	_, err := w.Write(out)
+	return err
+}
+
+func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []byte {
+	switch ev.Verb {
+	case transcript.Send, transcript.Raw:
+		switch {
+		case ev.Err != nil:
+			return pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, ev.Err)
+		case asBytes:
+			return append(pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame), '\n')
+		}
+		return pr.AppendLine(dst, ev.Actor.Name, &ev.Frame)
+	case transcript.Nothing:
+		dst = pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
+		return fmt.Appendf(dst[:len(dst)-1], " for %v\n", ev.For)
+	}
+	return pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
+}
+
+// append shows the step that fell short.
+func (f *Failure) append(dst []byte, pr *transcript.Printer) []byte {
+	dst = fmt.Appendf(dst, "\ndue, by line %d:\n", f.Step.Line)
+	dst, _ = transcript.AppendStep(dst, pr.Protocol, f.Step)
+	ev := f.Event
+	if ev == nil {
+		return fmt.Appendf(dst, "%s\n", f.Text)
+	}
+	dst = fmt.Appendf(dst, "came after %v:\n", ev.At.Round(100*time.Microsecond))
+	message := ev.Verb == transcript.Send || ev.Verb == transcript.Raw
+	switch {
+	case message && f.Diff != nil:
+		// The bytes are legal; they are not those that were due.
+		dst = pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, &codec.Error{Rule: "differs", Offset: f.Diff.Offset, Detail: f.Diff.String()})
+	case message && ev.Err == nil:
+		dst = pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame)
+	default:
+		dst = appendEvent(dst, pr, ev, true)
+	}
+	if message && (f.Diff != nil || ev.Err != nil) {
+		return dst
+	}
+	return fmt.Appendf(dst, "%s\n", f.Text)
+}

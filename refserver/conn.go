@@ -1,0 +1,304 @@
+package refserver
+
+import (
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"jobwire/codec"
+)
+
+// A read buffer is small while little comes, holds many messages while much
+// does, and exceeds that only for one message that needs it.
+const (
+	minBuffer = 512
+	maxBuffer = 64 << 10
+)
+
+// Conn is one connection. Its exported methods are for the machine, which calls
+// them under the server's lock.
+type Conn struct {
+	Data any // the machine's
+
+	srv     *Server
+	nc      net.Conn
+	raw     syscall.RawConn // nil if nc is no socket
+	id      uint64
+	session codec.Session
+	cond    sync.Cond // output was written, or the connection's state changed
+
+	// What its goroutine has read. The server's lock is not needed.
+	buf        []byte
+	start, top int // the unread part
+	need       int // how much of it is worth another Decode
+	quiet      int // reads in a row that used little of buf
+	flushing   []*Conn
+
+	// Under the server's lock:
+	closing bool // no more is read; what is due is written, then it closes
+	polite  bool // the peer may still be sending: read it off before closing
+	gone    bool // the machine has been told
+	dead    bool // nothing can be written any more
+	crlf    bool // the last text line ended CR LF, and so shall its reply
+
+	output
+	watch
+}
+
+func newConn(s *Server, nc net.Conn) *Conn {
+	c := &Conn{srv: s, nc: nc, session: s.opts.Protocol.NewSession(s.opts.Codec), need: 1, buf: make([]byte, minBuffer)}
+	c.cond.L = &s.mu
+	if sc, ok := nc.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw = raw
+			c.prepare()
+		}
+	}
+	c.watch.init(s)
+	return c
+}
+
+// ID numbers the connections of a server from 1.
+func (c *Conn) ID() uint64 { return c.id }
+
+// FD returns the connection's file descriptor, or its ID if it has none.
+func (c *Conn) FD() uint64 {
+	n := c.id
+	if c.raw != nil {
+		c.raw.Control(func(fd uintptr) { n = uint64(fd) })
+	}
+	return n
+}
+
+// RemoteIP returns the peer's address without its port, or what stands for an
+// address where the connection is not IP.
+func (c *Conn) RemoteIP() string {
+	a := c.nc.RemoteAddr()
+	if a == nil {
+		return "-"
+	}
+	if host, _, err := net.SplitHostPort(a.String()); err == nil {
+		return host
+	}
+	return a.String()
+}
+
+// MaxData is the cap on the data of a message to or from this connection.
+func (c *Conn) MaxData() int { return c.srv.opts.Codec.MaxData }
+
+// Close ends the connection after what is due has been written.
+func (c *Conn) Close() { c.end(true) }
+
+// Shutdown stops the whole server: at once, or when it is graceful as soon as
+// the last connection has ended, while no new ones are taken.
+func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
+
+// past wakes a blocked Read when it is set as its deadline.
+var past = time.Unix(1, 0)
+
+func (c *Conn) end(polite bool) {
+	if c.closing {
+		return
+	}
+	c.closing, c.polite = true, polite
+	c.nc.SetReadDeadline(past)
+	c.cond.Broadcast()
+}
+
+// fail gives the connection up: nothing is written to it any more.
+func (c *Conn) fail() {
+	c.dead = true
+	c.out = nil
+	c.nc.Close()
+	c.cond.Broadcast()
+}
+
+// run serves the connection to its end.
+func (c *Conn) run() {
+	c.read()
+	c.finish()
+}
+
+func (c *Conn) read() {
+	for {
+		n, err := c.nc.Read(c.buf[c.top:])
+		c.top += n
+		if n > 0 && c.top-c.start >= c.need && !c.turn() {
+			return
+		}
+		if err == io.EOF {
+			c.linger()
+		}
+		if err != nil {
+			return
+		}
+		c.room(n)
+	}
+}
+
+// turn handles the messages in the buffer. It reports whether the connection
+// goes on.
+func (c *Conn) turn() bool {
+	s := c.srv
+	s.mu.Lock()
+	for {
+		paused := c.handle()
+		open := !c.closing && !c.dead
+		c.flushing = s.release(c.flushing)
+		if !open || !paused {
+			return open
+		}
+		s.mu.Lock()
+		for c.pending() > s.opts.PauseOutput/2 && !c.closing && !c.dead {
+			c.cond.Wait()
+		}
+	}
+}
+
+// handle gives the complete messages in the buffer to the machine. It stops
+// early, and says so, when the peer does not read its replies.
+func (c *Conn) handle() (paused bool) {
+	s := c.srv
+	for c.start < c.top {
+		b := c.buf[c.start:c.top]
+		n, err := c.session.Decode(codec.Peer, b, &s.frame)
+		if err == codec.ErrShort {
+			c.need = n
+			return false
+		}
+		e, _ := err.(*codec.Error)
+		if e == nil || !e.Fatal {
+			b = b[:n]
+		}
+		c.start += n
+		if !s.watching() {
+			c.deliver(&s.frame, e)
+		} else if c.inspect(&s.frame, b, e) {
+			c.deliver(&s.frame, e)
+		}
+		if c.closing || c.dead {
+			return false
+		}
+		if c.pending() > s.opts.PauseOutput {
+			return true
+		}
+	}
+	c.start, c.top, c.need = 0, 0, 1
+	return false
+}
+
+// deliver hands one message to the machine.
+func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
+	c.crlf = f.CRLF
+	if e == nil {
+		c.srv.machine.Handle(c, f)
+		return
+	}
+	c.srv.machine.Reject(c, f, e)
+	if e.Fatal || c.srv.opts.Strict {
+		c.Close()
+	}
+}
+
+// room makes space for the next read, of which the last took n bytes. The
+// buffer doubles as bytes really arrive, whatever a header announces.
+func (c *Conn) room(n int) {
+	have, size := c.top-c.start, len(c.buf)
+	switch {
+	case have == 0 && size > maxBuffer:
+		c.buf = make([]byte, maxBuffer)
+		return
+	case n == size && size < maxBuffer:
+		size *= 2
+	case have == 0 && n < size/4 && size > minBuffer:
+		if c.quiet++; c.quiet > 8 {
+			size /= 2
+			c.quiet = 0
+		}
+	case have == size:
+		// One message is longer than the buffer.
+		size = min(2*size, max(c.need, maxBuffer))
+	}
+	if size == len(c.buf) {
+		if c.start > 0 {
+			copy(c.buf, c.buf[c.start:c.top])
+		}
+	} else {
+		b := make([]byte, size)
+		copy(b, c.buf[c.start:c.top])
+		c.buf = b
+	}
+	c.start, c.top = 0, have
+}
+
+// linger stays with a peer that has ended its direction for as long as the
+// machine has something for it.
+func (c *Conn) linger() {
+	s := c.srv
+	_, can := c.nc.(interface{ CloseWrite() error })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !can || s.opts.HalfClosed < 0 || c.closing || c.dead || !s.machine.HalfClosed(c) {
+		return
+	}
+	t := time.AfterFunc(s.opts.HalfClosed, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.end(false)
+	})
+	defer t.Stop()
+	for !c.closing && !c.dead {
+		c.cond.Wait()
+	}
+	c.polite = false
+}
+
+// finish tells the machine that the connection has ended, writes what is still
+// due to the peer, and closes it.
+func (c *Conn) finish() {
+	s := c.srv
+	s.mu.Lock()
+	c.gone = true
+	s.machine.Close(c)
+	c.nc.SetWriteDeadline(time.Now().Add(s.opts.Linger))
+	c.flushing = s.release(c.flushing)
+	s.mu.Lock()
+	for c.busy && !c.dead {
+		c.cond.Wait()
+	}
+	polite := c.polite && !c.dead
+	s.mu.Unlock()
+	if polite {
+		c.hangUp()
+	}
+	c.nc.Close()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c.busy {
+		c.cond.Wait()
+	}
+	delete(s.conns, c)
+	if len(s.conns) == 0 {
+		s.empty.Broadcast()
+	}
+}
+
+// hangUp ends our direction and reads off what the peer is still sending, for a
+// while: closing over unread bytes would destroy the last words on their way.
+func (c *Conn) hangUp() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.nc.SetReadDeadline(time.Now().Add(c.srv.opts.Linger))
+	for left := 16 << 20; left > 0; {
+		n, err := c.nc.Read(c.buf)
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}

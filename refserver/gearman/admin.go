@@ -1,0 +1,211 @@
+package gearman
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Rows of the replies ("Administrative Protocol").
+var (
+	okReply         = row("OK")
+	errReply        = row("ERR")
+	workersReply    = row("workers-reply")
+	statusReply     = row("status-reply")
+	prioritiesReply = row("prioritystatus-reply")
+	jobsReply       = row("show-jobs-reply")
+	uniqueReply     = row("show-unique-jobs-reply")
+	versionReply    = row("version-reply")
+	pidReply        = row("getpid-reply")
+	verboseReply    = row("verbose-reply")
+)
+
+// err answers ERR. The text is written in one word, as in the URLs that the
+// first server encoded it for.
+func (p *peer) err(code, text string) {
+	p.conn.Send(errReply, []byte(code), []byte(strings.ReplaceAll(text, " ", "+")))
+}
+
+// table collects the arguments of a list.
+type table struct{ args [][]byte }
+
+func (t *table) text(s string)   { t.args = append(t.args, []byte(s)) }
+func (t *table) number(n uint64) { t.args = append(t.args, decimal(n)) }
+
+// list sends what has been collected, unless a packet of that size is not to be
+// sent.
+func (p *peer) list(reply *codec.Type, t *table) {
+	if err := p.conn.Send(reply, t.args...); err != nil {
+		p.err("LIST_TOO_LONG", err.Error())
+	}
+}
+
+// printable writes bytes that would upset a text line as \xNN. Function names
+// and IDs may hold any byte but NUL; blanks matter where they separate.
+func printable[T string | []byte](b T, blanks bool) string {
+	var out strings.Builder
+	for _, c := range []byte(b) {
+		if c < ' ' || c == 0x7f || blanks && c == ' ' {
+			fmt.Fprintf(&out, `\x%02x`, c)
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// showWorkers lists the connections that have sent what only workers send.
+func showWorkers(m *machine, p *peer, _ *codec.Frame) {
+	var t table
+	for w := range m.peers.all {
+		if !w.worker {
+			continue
+		}
+		id := "-"
+		if len(w.clientID) > 0 {
+			id = printable(w.clientID, true)
+		}
+		var names strings.Builder
+		for a := range w.abilities.all {
+			names.WriteString(" " + printable(a.fn.name, true))
+		}
+		t.number(w.conn.FD())
+		t.text(w.conn.RemoteIP())
+		t.text(id)
+		t.text(names.String())
+	}
+	p.list(workersReply, &t)
+}
+
+func showStatus(m *machine, p *peer, _ *codec.Frame) {
+	var t table
+	for fn := range m.order.all {
+		t.text(printable(fn.name, false))
+		t.number(uint64(fn.total))
+		t.number(uint64(fn.running))
+		t.number(uint64(fn.abilities.len))
+	}
+	p.list(statusReply, &t)
+}
+
+func showPriorities(m *machine, p *peer, _ *codec.Frame) {
+	var t table
+	for fn := range m.order.all {
+		t.text(printable(fn.name, false))
+		for i := range fn.queue {
+			t.number(uint64(fn.queue[i].len))
+		}
+		t.number(uint64(fn.abilities.len))
+	}
+	p.list(prioritiesReply, &t)
+}
+
+func showJobs(m *machine, p *peer, _ *codec.Frame) {
+	var t table
+	for _, n := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[n]
+		t.text(string(j.handle))
+		t.number(uint64(j.lost))
+		t.number(0)
+		if j.worker == nil {
+			t.number(1)
+		} else {
+			t.number(0)
+		}
+	}
+	p.list(jobsReply, &t)
+}
+
+func showUnique(m *machine, p *peer, _ *codec.Frame) {
+	var t table
+	for _, n := range slices.Sorted(maps.Keys(m.jobs)) {
+		if j := m.jobs[n]; len(j.unique) > 0 {
+			t.text(printable(j.unique, false))
+		}
+	}
+	p.list(uniqueReply, &t)
+}
+
+// maxQueue sets a function's limits: one for all priorities, or one for each.
+func maxQueue(m *machine, p *peer, f *codec.Frame) {
+	var sizes []int
+	for i := 1; f.Arg(i) != nil; i++ {
+		n, _ := strconv.Atoi(string(f.Arg(i)))
+		sizes = append(sizes, n)
+	}
+	fn := m.function(f.Arg(0))
+	switch len(sizes) {
+	case 0:
+		fn.limits = nil
+		m.release(fn)
+	case 1:
+		fn.limits = &[3]int{sizes[0], sizes[0], sizes[0]}
+	case 3:
+		fn.limits = &[3]int{sizes[0], sizes[1], sizes[2]}
+	default:
+		m.release(fn)
+		p.err("INVALID_ARGUMENTS", "one size is due or three")
+		return
+	}
+	p.conn.Send(okReply)
+}
+
+func shutdown(_ *machine, p *peer, f *codec.Frame) {
+	mode := f.Arg(0)
+	if mode != nil && string(mode) != "graceful" {
+		p.err("INVALID_ARGUMENTS", "the only mode is graceful")
+		return
+	}
+	p.conn.Send(okReply)
+	p.conn.Shutdown(mode != nil)
+}
+
+func showVersion(m *machine, p *peer, _ *codec.Frame) {
+	p.conn.Send(versionReply, []byte("OK "+m.opts.Version))
+}
+
+func showPID(_ *machine, p *peer, _ *codec.Frame) {
+	p.conn.Send(pidReply, decimal(uint64(os.Getpid())))
+}
+
+// showVerbosity names a level because clients expect one. What is logged is the
+// business of the program around the server.
+func showVerbosity(_ *machine, p *peer, _ *codec.Frame) { p.conn.Send(verboseReply, []byte("ERROR")) }
+
+// cancelJob takes back a job that no worker has yet.
+func cancelJob(m *machine, p *peer, f *codec.Frame) {
+	j := m.find(f.Arg(0))
+	switch {
+	case j == nil:
+		p.err("UNKNOWN_JOB", "there is no job with that handle")
+	case j.worker != nil:
+		p.err("JOB_IS_RUNNING", "a worker has the job already")
+	default:
+		m.fail(j)
+		p.conn.Send(okReply)
+	}
+}
+
+func createFunction(m *machine, p *peer, f *codec.Frame) {
+	m.function(f.Arg(0)).kept = true
+	p.conn.Send(okReply)
+}
+
+func dropFunction(m *machine, p *peer, f *codec.Frame) {
+	fn := m.functions[string(f.Arg(0))]
+	switch {
+	case fn == nil:
+		p.err("UNKNOWN_FUNCTION", "there is no function of that name")
+	case fn.total > 0 || fn.abilities.len > 0:
+		p.err("FUNCTION_IN_USE", "the function still has jobs or workers")
+	default:
+		fn.kept, fn.limits = false, nil
+		m.release(fn)
+		p.conn.Send(okReply)
+	}
+}

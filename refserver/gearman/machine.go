@@ -1,0 +1,231 @@
+// Package gearman is the Gearman reference server's state machine, to be run by
+// [refserver.Server].
+//
+// It does all that the document says. Where the document is silent it follows
+// common practice; README.md lists every such reading. Each message type has one
+// handler, found by the index of its row in the contract.
+package gearman
+
+import (
+	"cmp"
+	"os"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+)
+
+// Options are the choices that the document leaves to a server.
+type Options struct {
+	Host    string // in handles, "H:<host>:<n>"; "" is the machine's name
+	Version string // what the version command answers behind OK; "" is "jobwire"
+
+	// TimeoutUnit is what CAN_DO_TIMEOUT counts. The document does not say;
+	// 0 is a millisecond, as in gearmand.
+	TimeoutUnit time.Duration
+
+	// Retries is how many workers may be lost over a job before it fails.
+	// 0 is any number.
+	Retries int
+
+	// Wakeups is how many sleeping workers are woken for a job. 0 is all of
+	// them, as the document has it.
+	Wakeups int
+
+	// MaxQueue limits the jobs of a function that maxqueue sets no limits for,
+	// by the priority of the one to be added: high, normal, low. 0 is no limit.
+	MaxQueue [3]int
+}
+
+// maxHost leaves room for a number in the longest handle.
+const maxHost = gearman.MaxHandle - len("H::") - len("18446744073709551615")
+
+// machine is the server's whole state. Nothing in it is searched through: every
+// list is entered and left in constant time.
+type machine struct {
+	opts   Options
+	prefix string // of every handle
+
+	lastJob   uint64
+	jobs      map[uint64]*job
+	keyed     map[key]*job          // the job that an equal submission joins
+	named     map[string]*list[job] // jobs by unique ID, oldest first
+	functions map[string]*function
+	order     list[function] // as they were first mentioned
+	peers     list[peer]     // as they connected
+	timers    timers
+	scratch   []byte
+	msg       codec.Message
+}
+
+// New returns a machine without jobs.
+func New(o Options) refserver.Machine {
+	if o.Host == "" {
+		o.Host, _ = os.Hostname()
+	}
+	o.Host = strings.ToValidUTF8(strings.ReplaceAll(o.Host, "\x00", ""), "")
+	o.Host = o.Host[:min(len(o.Host), maxHost)]
+	if o.Host == "" {
+		o.Host = "localhost"
+	}
+	if o.Version == "" {
+		o.Version = "jobwire"
+	}
+	if o.TimeoutUnit == 0 {
+		o.TimeoutUnit = time.Millisecond
+	}
+	return &machine{
+		opts:      o,
+		prefix:    "H:" + o.Host + ":",
+		jobs:      map[uint64]*job{},
+		keyed:     map[key]*job{},
+		named:     map[string]*list[job]{},
+		functions: map[string]*function{},
+	}
+}
+
+// peer is one connection: a client, a worker, an administrator or all of them.
+type peer struct {
+	conn   *refserver.Conn
+	member link[peer]
+	ended  bool // it has shut down its direction; it is only here for results
+
+	waits      list[wait] // results it is waiting for
+	exceptions bool       // it has asked for WORK_EXCEPTION
+
+	worker    bool // it has sent what only workers send
+	clientID  []byte
+	able      map[*function]*ability
+	abilities list[ability] // in the order in which they were registered
+	sleeping  bool
+	work      list[job] // assigned to it, in the order in which it grabbed them
+}
+
+// ability is a worker's registration for a function.
+type ability struct {
+	peer    *peer
+	fn      *function
+	timeout time.Duration // 0 is none
+	ofPeer  link[ability]
+	ofFn    link[ability]
+	asleep  link[ability] // in fn.sleepers
+}
+
+// function is what the server knows of a function. It is forgotten when nothing
+// depends on it any more.
+type function struct {
+	name      string
+	member    link[function]
+	queue     [3]list[job] // by priority, oldest first
+	total     int          // jobs, whatever their state
+	running   int
+	abilities list[ability]
+	sleepers  list[ability] // abilities of workers that sleep
+	limits    *[3]int       // set by maxqueue
+	kept      bool          // made by "create function"
+}
+
+func (m *machine) Open(c *refserver.Conn) {
+	p := &peer{conn: c}
+	p.member.item = p
+	c.Data = p
+	m.peers.pushBack(&p.member)
+}
+
+func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
+	p := c.Data.(*peer)
+	if f.Type.Req == gearman.Worker {
+		p.worker = true
+	}
+	if h := handlers[f.Type.Index]; h != nil {
+		h(m, p, f)
+	} else {
+		refuse(p, "INVALID_COMMAND", f.Type.Name+" is no request")
+	}
+}
+
+// Reject answers what breaks the contract. The connection goes on, unless the
+// server closes it.
+func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
+	p := c.Data.(*peer)
+	code := errorCodes[e.Rule]
+	if len(f.Raw) > 0 && f.Raw[0] != 0 {
+		p.err(cmp.Or(code, "INVALID_ARGUMENTS"), e.Error())
+		return
+	}
+	refuse(p, cmp.Or(code, "INVALID_PACKET"), e.Error())
+}
+
+// errorCodes are what ERROR and ERR begin with for rules of their own.
+var errorCodes = map[codec.RuleID]string{
+	gearman.RuleMagic:          "INVALID_MAGIC",
+	gearman.RuleMagicDirection: "INVALID_MAGIC",
+	gearman.RuleTypeKnown:      "INVALID_COMMAND",
+	gearman.RuleTypeDirection:  "INVALID_COMMAND",
+	gearman.RuleSizeCap:        "ARGUMENT_TOO_LARGE",
+	gearman.RuleHandleLength:   "ARGUMENT_TOO_LARGE",
+	gearman.RuleAdminCommand:   "UNKNOWN_COMMAND",
+}
+
+// refuse sends an ERROR.
+func refuse(p *peer, code, text string) {
+	p.conn.Send(errorPacket, []byte(code), []byte(text))
+}
+
+// HalfClosed keeps a client that has shut down its direction until it has its
+// results. A worker cannot report any more: it has left.
+func (m *machine) HalfClosed(c *refserver.Conn) bool {
+	p := c.Data.(*peer)
+	p.ended = p.waits.len > 0 && p.abilities.len == 0 && p.work.len == 0
+	return p.ended
+}
+
+func (m *machine) Close(c *refserver.Conn) {
+	p := c.Data.(*peer)
+	p.member.remove()
+	m.reset(p)
+	for w := range p.waits.all {
+		m.leave(w)
+	}
+	// The newest job first, so that the oldest ends up in front of all.
+	for p.work.last != nil {
+		m.requeue(p.work.last.item)
+	}
+}
+
+func (m *machine) Next() time.Time { return m.timers.next() }
+
+func (m *machine) Tick(now time.Time) {
+	for j := m.timers.due(now); j != nil; j = m.timers.due(now) {
+		if j.worker != nil {
+			m.fail(j) // it ran out of its CAN_DO_TIMEOUT
+		} else {
+			m.enqueue(j) // its SCHED or EPOCH time has come
+		}
+	}
+}
+
+// function returns the function of that name, which need not exist yet.
+func (m *machine) function(name []byte) *function {
+	if fn := m.functions[string(name)]; fn != nil {
+		return fn
+	}
+	fn := &function{name: string(name)}
+	fn.member.item = fn
+	m.functions[fn.name] = fn
+	m.order.pushBack(&fn.member)
+	return fn
+}
+
+// release forgets the function if nothing depends on it.
+func (m *machine) release(fn *function) {
+	if fn.total == 0 && fn.abilities.len == 0 && fn.limits == nil && !fn.kept {
+		delete(m.functions, fn.name)
+		fn.member.remove()
+	}
+}
+
+// queued returns how many jobs wait for a worker.
+func (fn *function) queued() int { return fn.queue[0].len + fn.queue[1].len + fn.queue[2].len }

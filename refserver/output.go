@@ -1,0 +1,175 @@
+package refserver
+
+import (
+	"errors"
+	"time"
+
+	"jobwire/codec"
+)
+
+// chunk is how much is written at once to a connection that reads slowly, so
+// that its progress is seen.
+const chunk = 256 << 10
+
+// output is what waits to be written to a connection. All of it belongs to the
+// server's lock, but the bytes of writing, which belong to the one who writes
+// while busy is set.
+type output struct {
+	out     []byte // not yet being written
+	writing []byte
+	sent    int  // of writing
+	busy    bool // somebody writes
+	dirty   bool // on the server's list
+
+	total  int64   // bytes ever taken into writing; splits refer to it
+	splits []split // pieces that a fault wants written apart
+
+	once    func(fd uintptr) bool // one attempt to write, made once to save allocations
+	tried   int
+	tryFail error
+}
+
+// split says that bytes up to an offset of the stream are written in pieces.
+type split struct {
+	from, to int64
+	size     int
+	pause    time.Duration
+}
+
+// pending is the number of bytes that wait.
+func (o *output) pending() int { return len(o.out) + len(o.writing) - o.sent }
+
+var errGone = errors.New("the connection has ended")
+
+// Send sends a message of that type with those arguments. It fails if the
+// connection has ended, or with a [*codec.Error] if the row does not allow the
+// message; nothing is sent then.
+func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
+	s := c.srv
+	if c.gone || c.dead {
+		return errGone
+	}
+	if c.pending() > s.opts.MaxOutput {
+		c.fail()
+		return errGone
+	}
+	s.msg.Type, s.msg.CRLF, s.msg.Args = t, c.crlf, append(s.msg.Args[:0], args...)
+	if s.watching() {
+		return c.sendWatched()
+	}
+	out, err := c.session.Append(c.out, codec.Server, &s.msg)
+	if err != nil {
+		return err
+	}
+	c.out = out
+	c.mark()
+	return nil
+}
+
+// mark notes that the connection has something to write.
+func (c *Conn) mark() {
+	if !c.dirty {
+		c.dirty = true
+		c.srv.dirty = append(c.srv.dirty, c)
+	}
+}
+
+// take hands what waits to the one who will write it. It reports whether there
+// is anything.
+func (c *Conn) take() bool {
+	if c.sent == len(c.writing) {
+		c.total += int64(len(c.writing))
+		next := c.writing[:0]
+		if cap(next) > maxBuffer {
+			next = nil
+		}
+		c.writing, c.out, c.sent = c.out, next, 0
+	}
+	return c.sent < len(c.writing) && !c.dead
+}
+
+// release ends a turn: it sets the timer, unlocks the server and writes what
+// the turn has produced. list is memory to be used again, and returned.
+func (s *Server) release(list []*Conn) []*Conn {
+	list = list[:0]
+	for i, c := range s.dirty {
+		s.dirty[i] = nil
+		c.dirty = false
+		if c.busy || !c.take() {
+			continue
+		}
+		c.busy = true
+		if c.once == nil || len(c.splits) > 0 {
+			go c.drain()
+		} else {
+			list = append(list, c)
+		}
+	}
+	s.dirty = s.dirty[:0]
+	s.arm()
+	s.mu.Unlock()
+	if len(list) == 0 {
+		return list
+	}
+	for _, c := range list {
+		c.tried, c.tryFail = 0, nil
+		if err := c.raw.Write(c.once); err != nil {
+			c.tryFail = err
+		}
+	}
+	s.mu.Lock()
+	for i, c := range list {
+		list[i] = nil
+		c.sent += c.tried
+		if c.tryFail != nil {
+			c.fail()
+		}
+		if c.take() {
+			go c.drain()
+			continue
+		}
+		c.busy = false
+		c.cond.Broadcast()
+	}
+	s.mu.Unlock()
+	return list
+}
+
+// drain writes until nothing is left, waiting for the peer as long as it takes.
+func (c *Conn) drain() {
+	mu := &c.srv.mu
+	mu.Lock()
+	for c.take() {
+		b, pause := c.piece()
+		mu.Unlock()
+		n, err := c.nc.Write(b)
+		time.Sleep(pause)
+		mu.Lock()
+		c.sent += n
+		if err != nil {
+			c.fail()
+		}
+		c.cond.Broadcast()
+	}
+	c.busy = false
+	c.cond.Broadcast()
+	mu.Unlock()
+}
+
+// piece returns what to write next and how long to wait behind it.
+func (c *Conn) piece() ([]byte, time.Duration) {
+	b := c.writing[c.sent:]
+	at := c.total + int64(c.sent)
+	for len(c.splits) > 0 && c.splits[0].to <= at {
+		c.splits = c.splits[1:]
+	}
+	n, pause := chunk, time.Duration(0)
+	if len(c.splits) > 0 {
+		if p := c.splits[0]; at < p.from {
+			n = int(p.from - at)
+		} else {
+			n, pause = min(p.size, int(p.to-at)), p.pause
+		}
+	}
+	return b[:min(n, len(b))], pause
+}
