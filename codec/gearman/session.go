@@ -26,7 +26,8 @@ type session struct {
 	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
-	pending []uint8 // rows of the text commands that wait for their reply, oldest first
+	form    codec.Layout // as list, but nothing is waived: tells the forms of replies apart
+	pending []uint8      // rows of the text commands that wait for their reply, oldest first
 }
 
 func newSession(o codec.Options) codec.Session {
@@ -34,6 +35,8 @@ func newSession(o codec.Options) codec.Session {
 	s.packet = codec.Layout{Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing, Options: &s.opts}
 	s.line = codec.Layout{Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing, Options: &s.opts}
 	s.list = codec.Layout{Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply, Options: &s.opts}
+	s.form = s.list
+	s.form.Options = &codec.Options{}
 	return s
 }
 
@@ -283,7 +286,7 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 		return true
 	}
 	probe := codec.Frame{Raw: line, Spans: f.Spans[:0]}
-	return s.list.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
+	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
 }
 
 // decodeList reads the lines of a list up to the one that ends it.

@@ -35,25 +35,30 @@ var (
 	response  = codec.Field{Name: "Response"}
 	data      = codec.Field{Name: "Data"}
 	option    = codec.Field{Name: "Option", Kind: codec.Text}
-	known     = codec.Field{Name: "Known", Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
-	running   = codec.Field{Name: "Running", Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
-	numer     = number("Numerator", 0, 0)
-	denom     = number("Denominator", 0, 0)
+	known     = boolean("Known")
+	running   = boolean("Running")
+	numer     = number("Numerator")
+	denom     = number("Denominator")
 	reducer   = codec.Field{Name: "Reducer", Kind: codec.Text}
 	unused    = codec.Field{Name: "Unused", Kind: codec.Text}
-	clients   = number("Client count", 0, 0)
+	clients   = number("Client count")
 	submit    = []codec.Field{function, unique, workload}
 	submitRed = []codec.Field{function, unique, reducer, unused, workload}
 	result    = []codec.Field{handle, response}
 	progress  = []codec.Field{handle, numer, denom}
 )
 
-func number(name string, lo, hi uint64) codec.Field {
-	f := codec.Field{Name: name, Kind: codec.Number, Lo: lo, Hi: hi, Rule: RuleDecimal}
-	if hi > 0 {
-		f.Rule = RuleRange
-	}
-	return f
+func number(name string) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Number, Rule: RuleDecimal}
+}
+
+func boolean(name string) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
+}
+
+// within is a number of a schedule.
+func within(name string, lo, hi uint64) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Number, Lo: lo, Hi: hi, Rule: RuleRange}
 }
 
 // packets are the binary types in the order of their numbers. Number 5 is
@@ -81,7 +86,7 @@ var packets = []codec.Type{
 	{Code: 20, Name: "STATUS_RES", Res: Client, Section: secClientRes, Fields: []codec.Field{handle, known, running, numer, denom}},
 	{Code: 21, Name: "SUBMIT_JOB_HIGH", Req: Client, Section: secClientReq, Fields: submit},
 	{Code: 22, Name: "SET_CLIENT_ID", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text}}},
-	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function, number("Timeout", 0, 0)}},
+	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function, number("Timeout")}},
 	{Code: 24, Name: "ALL_YOURS", Req: Worker, Section: secWorkerReq},
 	{Code: 25, Name: "WORK_EXCEPTION", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, {Name: "Exception"}}},
 	{Code: 26, Name: "OPTION_REQ", Req: Client | Worker, Section: secClientReq, Fields: []codec.Field{option}},
@@ -94,8 +99,8 @@ var packets = []codec.Type{
 	{Code: 33, Name: "SUBMIT_JOB_LOW", Req: Client, Section: secClientReq, Fields: submit},
 	{Code: 34, Name: "SUBMIT_JOB_LOW_BG", Req: Client, Section: secClientReq, Fields: submit},
 	{Code: 35, Name: "SUBMIT_JOB_SCHED", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique,
-		number("Minute", 0, 59), number("Hour", 0, 23), number("Day of month", 1, 31), number("Month", 1, 12), number("Day of week", 0, 6), workload}},
-	{Code: 36, Name: "SUBMIT_JOB_EPOCH", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique, number("Epoch time", 0, 0), workload}},
+		within("Minute", 0, 59), within("Hour", 0, 23), within("Day of month", 1, 31), within("Month", 1, 12), within("Day of week", 0, 6), workload}},
+	{Code: 36, Name: "SUBMIT_JOB_EPOCH", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique, number("Epoch time"), workload}},
 	{Code: 37, Name: "SUBMIT_REDUCE_JOB", Req: Client, Section: secBeyond, Fields: submitRed},
 	{Code: 38, Name: "SUBMIT_REDUCE_JOB_BACKGROUND", Req: Client, Section: secBeyond, Fields: submitRed},
 	{Code: 39, Name: "GRAB_JOB_ALL", Req: Worker, Section: secBeyond},
@@ -132,16 +137,16 @@ var lines = []codec.Type{
 	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{
 		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Optional: true}}},
 	{Name: "workers-reply", Res: Admin, Section: secAdmin, Stop: ".", Repeat: []codec.Field{
-		number("Descriptor", 0, 0), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
+		number("Descriptor"), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
 	{Name: "status-reply", Res: Admin, Section: secAdmin, Stop: ".", Sep: "\t", Repeat: []codec.Field{
-		function, number("Total", 0, 0), number("Running", 0, 0), number("Available workers", 0, 0)}},
+		function, number("Total"), number("Running"), number("Available workers")}},
 	{Name: "version-reply", Res: Admin, Section: secAdmin, Fields: []codec.Field{{Name: "Version", NonEmpty: RuleAdminArgs}}},
 	{Name: "prioritystatus-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
-		function, number("High", 0, 0), number("Normal", 0, 0), number("Low", 0, 0), number("Available workers", 0, 0)}},
+		function, number("High"), number("Normal"), number("Low"), number("Available workers")}},
 	{Name: "show-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
-		handle, number("Retries", 0, 0), number("Ignored", 0, 1), number("Queued", 0, 1)}},
+		handle, number("Retries"), boolean("Ignored"), boolean("Queued")}},
 	{Name: "show-unique-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Repeat: []codec.Field{{Name: "Unique ID"}}},
-	{Word: "OK", Name: "getpid-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{number("Process ID", 0, 0)}},
+	{Word: "OK", Name: "getpid-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{number("Process ID")}},
 	{Word: "OK", Name: "verbose-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{{Name: "Level", Kind: codec.Text}}},
 }
 

@@ -66,15 +66,17 @@
 //	*              anything
 //	$name          whatever stood there at first, the same from then on
 //	$now+2         the time in seconds since 1970, plus or minus so many
-//	...            any number of arguments, last in an expectation
+//	...            any number of arguments at the end of an expectation, or of
+//	               whole repetitions anywhere among those of a list
 //
 // The words within, after, past and crlf need quotes as arguments. A binary
 // number is written in decimal; quoted, it is its bytes.
 //
-// A step of two ends with names for one connection binds a name in the direction
-// that mentions it first. Values that the server chooses, such as job handles,
-// may be written out: unless exactness is asked for, a literal handle is bound
-// at its first mention as if it were a name, and what is sent later is
+// A name that is first mentioned in what the performer sends stands for a
+// fresh word, so that performances do not meet; one first mentioned in what is
+// expected is bound to what comes. Values that the server chooses, such as job
+// handles, may be written out: unless exactness is asked for, a literal handle is
+// bound at its first mention as if it were a name, and what is sent later is
 // rewritten. Sent before anything was bound to it, it stands for itself.
 // Different names, or literals, for such values stand for different values.
 //

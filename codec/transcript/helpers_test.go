@@ -99,12 +99,14 @@ func choice(t *testing.T, step string) *Choice {
 }
 
 // toy is a protocol with binary numbers: a byte of type, a byte of size, and
-// arguments of fixed width.
+// arguments of fixed width. The arguments of differ may not be the same.
 var toy = &codec.Protocol{
 	Name: "toy", ServerName: "Server", Roles: []string{"Client"},
 	Types: []*codec.Type{
 		{Name: "count", Code: 1, Req: 1, Res: 1, Section: "-", Fields: []codec.Field{
 			{Name: "Total", Kind: codec.Uint, Width: 4}, {Name: "Flags", Kind: codec.Uint, Width: 1}}},
+		{Name: "differ", Code: 2, Index: 1, Req: 1, Section: "-", Fields: []codec.Field{
+			{Name: "One", Kind: codec.Uint, Width: 1}, {Name: "Other", Kind: codec.Uint, Width: 1}}},
 	},
 	NewSession: func(o codec.Options) codec.Session { return toySession{o} },
 }
@@ -134,6 +136,9 @@ func (s toySession) Append(dst []byte, _ codec.Side, m *codec.Message) ([]byte, 
 			return nil, &codec.Error{Rule: "toy.width", Field: m.Type.Fields[i].Name, Detail: fmt.Sprintf("%d bytes", len(a))}
 		}
 		dst = append(dst, a...)
+	}
+	if m.Type.Code == 2 && bytes.Equal(m.Args[0], m.Args[1]) {
+		return nil, &codec.Error{Rule: "toy.differ", Field: "Other", Detail: "both are the same"}
 	}
 	return dst, nil
 }

@@ -105,32 +105,22 @@ func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *
 	if c.Verb != Send || f.Type != c.Type {
 		return typeMismatch(c, f)
 	}
-	m := matcher{b: b, f: f, now: now, exact: exact}
-	n := 0
+	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, len(c.Type.Repeat))}
 	for i := range f.Spans {
-		if f.Spans[i].Field.Derived() {
-			continue
+		if !f.Spans[i].Field.Derived() {
+			m.values = append(m.values, i)
 		}
-		if n < len(c.Args) && c.Args[n].Kind == Rest {
-			n = len(c.Args)
-			break
-		}
-		if n == len(c.Args) {
-			return m.count(c, f.Spans[i].Off)
-		}
-		if bad := m.arg(&c.Args[n], i); bad != nil {
-			bad.Arg = n
-			return bad
-		}
-		n++
 	}
-	if n < len(c.Args) && c.Args[n].Kind != Rest {
-		return m.count(c, len(f.Raw))
+	if bad := m.args(c, 0, 0); bad != nil {
+		return bad
 	}
 	if exact {
 		if c.Type.End == "\n" && c.CRLF != f.CRLF {
-			ends := map[bool]string{false: `\n`, true: `\r\n`}
-			return &Mismatch{Arg: -1, Field: "end of line", Offset: len(f.Raw) - len(ends[f.CRLF]), Want: ends[c.CRLF], Got: ends[f.CRLF]}
+			at := len(f.Raw) - 1
+			if f.CRLF {
+				at--
+			}
+			return &Mismatch{Arg: -1, Field: "end of line", Offset: at, Want: lineEnd(c.CRLF), Got: lineEnd(f.CRLF)}
 		}
 		if c.Bytes != nil && !bytes.Equal(c.Bytes, f.Raw) {
 			k := common(c.Bytes, f.Raw)
@@ -141,6 +131,13 @@ func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *
 		b.bind(n)
 	}
 	return nil
+}
+
+func lineEnd(crlf bool) string {
+	if crlf {
+		return `"\r\n"`
+	}
+	return `"\n"`
 }
 
 func typeMismatch(c *Choice, f *codec.Frame) *Mismatch {
@@ -167,19 +164,53 @@ type matcher struct {
 	now   time.Time
 	exact bool
 	fresh []binding
+
+	values []int // the spans that hold arguments
+	group  int   // how many arguments "..." passes over at a time
+}
+
+// args compares the arguments from the i-th with the values from the k-th. It
+// returns nil if they match, else what differs where the comparison got furthest.
+func (m *matcher) args(c *Choice, i, k int) *Mismatch {
+	for ; i < len(c.Args) && c.Args[i].Kind != Rest; i++ {
+		if k == len(m.values) {
+			return m.count(c, len(m.f.Raw))
+		}
+		if bad := m.arg(&c.Args[i], m.values[k]); bad != nil {
+			bad.Arg = i
+			return bad
+		}
+		k++
+	}
+	switch {
+	case i == len(c.Args) && k < len(m.values) && c.given(i) < i:
+		bad := m.differs(m.values[k], "the end of the list", "", nil)
+		bad.Arg = i
+		return bad
+	case i == len(c.Args) && k < len(m.values):
+		return m.count(c, m.f.Spans[m.values[k]].Off)
+	case i == len(c.Args), i == len(c.Args)-1:
+		return nil
+	}
+	var far *Mismatch
+	for bound := len(m.fresh); k <= len(m.values); k += m.group {
+		bad := m.args(c, i+1, k)
+		if bad == nil {
+			return nil
+		}
+		if far == nil || bad.Arg > far.Arg {
+			far = bad
+		}
+		m.fresh = m.fresh[:bound]
+	}
+	return far
 }
 
 // count says that the message has too few or too many arguments.
 func (m *matcher) count(c *Choice, off int) *Mismatch {
-	got := 0
-	for i := range m.f.Spans {
-		if !m.f.Spans[i].Field.Derived() {
-			got++
-		}
-	}
-	want := len(c.Args)
-	if want > 0 && c.Args[want-1].Kind == Rest {
-		return &Mismatch{Arg: got, Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want-1), Got: fmt.Sprint(got)}
+	got, want := len(m.values), c.given(len(c.Args))
+	if want < len(c.Args) {
+		return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want), Got: fmt.Sprint(got)}
 	}
 	return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
 }
@@ -276,7 +307,7 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
 	var fresh []binding
 	for i := range c.Args {
-		a, fd := &c.Args[i], c.Type.FieldAt(i)
+		a, fd := &c.Args[i], c.field(i)
 		v := a.Value
 		switch a.Kind {
 		case Any, Rest:

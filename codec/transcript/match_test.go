@@ -54,6 +54,13 @@ func TestMatch(t *testing.T) {
 		{"wildcards", []string{"ERROR * *", "ERROR code text"}, ""},
 		{"rest", []string{"ERROR code ...", "ERROR code text"}, ""},
 		{"rest of nothing", []string{"ERROR code text ...", "ERROR code text"}, ""},
+		{"rest before a row", []string{"status-reply ... f 1 0 2", "status-reply a 0 0 0 f 1 0 2"}, ""},
+		{"rest around a row", []string{"status-reply ... f * 0 2 ...", "status-reply a 0 0 0 f 1 0 2 z 0 0 0"}, ""},
+		{"rest around nothing", []string{"status-reply ... f 1 0 2 ...", "status-reply f 1 0 2"}, ""},
+		{"two rows between rests", []string{"status-reply ... a 0 0 0 ... z 0 0 0 ...", "status-reply a 0 0 0 f 1 0 2 z 0 0 0"}, ""},
+		{"rest binds one row only", []string{"status-reply ... $f 1 0 0 ... $f 1 0 0", "status-reply a 1 0 0 b 1 0 0 a 1 0 0"}, ""},
+		{"no such row", []string{"status-reply ... f 1 0 2 ...", "status-reply a 0 0 0 f 1 0 3 z 0 0 0"}, "byte 14, Available workers: want 2, got 3"},
+		{"a row too many", []string{"status-reply ... f 1 0 2", "status-reply f 1 0 2 z 0 0 0"}, "byte 8, Function: want the end of the list, got z"},
 		{"wrong before rest", []string{"ERROR cod ...", "ERROR code text"}, "byte 15, Error code: want cod, got code"},
 		{"name", []string{"ERROR $a $a", "ERROR code code"}, ""},
 		{"name at odds", []string{"ERROR $a $a", "ERROR code coda"}, "byte 20, Error text: want code (bound to $a), got coda"},
@@ -79,7 +86,11 @@ func TestMatch(t *testing.T) {
 			for i := 0; i < len(tt.exchanges); i += 2 {
 				expect, exact := strings.CutPrefix(tt.exchanges[i], "exact ")
 				expect, fails := strings.CutPrefix(expect, "!")
-				bad := b.Match(choice(t, toClient+expect), frame(t, toClient+tt.exchanges[i+1]), now, exact)
+				to := toClient
+				if strings.HasPrefix(expect, "status-reply") {
+					to = toAdmin
+				}
+				bad := b.Match(choice(t, to+expect), frame(t, to+tt.exchanges[i+1]), now, exact)
 				last := i+2 == len(tt.exchanges)
 				switch {
 				case last && tt.want != "" && bad == nil:
@@ -114,11 +125,19 @@ func TestMatch(t *testing.T) {
 		}
 	}
 
+	jobs := frame(t, toAdmin+"show-jobs-reply H:1 0 0 1 H:1 0 0 1")
+	if bad := b.Match(choice(t, toAdmin+"show-jobs-reply $a 0 0 1 $b 0 0 1"), jobs, now, false); bad == nil || bad.Arg != 4 {
+		t.Errorf("two names for one handle: got %v", bad)
+	}
+	if bad := b.Match(choice(t, toAdmin+"show-jobs-reply $a 0 0 1 $a 0 0 1"), jobs, now, false); bad != nil {
+		t.Error(bad)
+	}
+
 	lf, crlf := choice(t, toAdmin+"ERR *"), frame(t, toAdmin+"ERR x crlf")
 	if bad := b.Match(lf, crlf, now, false); bad != nil {
 		t.Errorf("the end of the line counts: %s", bad)
 	}
-	if bad := b.Match(lf, crlf, now, true); bad == nil || bad.String() != `byte 5, end of line: want \n, got \r\n` {
+	if bad := b.Match(lf, crlf, now, true); bad == nil || bad.String() != `byte 5, end of line: want "\n", got "\r\n"` {
 		t.Errorf("got %v", bad)
 	}
 	recorded := *lf

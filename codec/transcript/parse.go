@@ -177,12 +177,8 @@ func (r *parser) nextCase(pos at, name string) error {
 
 // step reads a step that begins at the i-th line.
 func (r *parser) step(i int, pos at, s string) (int, error) {
-	arrow := strings.Index(s, "->")
-	if arrow < 0 {
-		arrow = len(s)
-	}
-	colon := len(s)
-	if k := strings.IndexAny(s[min(arrow+2, len(s)):], ":#"); k >= 0 {
+	arrow, colon := strings.Index(s, "->"), len(s)
+	if k := strings.IndexAny(s[arrow+2:], ":#"); k >= 0 {
 		colon = arrow + 2 + k
 	}
 	script := r.begin(pos.line)

@@ -3,6 +3,7 @@ package transcript_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -48,7 +49,8 @@ func TestRefused(t *testing.T) {
 		{"too many", "Client -> Job Server: SUBMIT_JOB a b c d", "wrong number of arguments (4)"},
 		{"too many before rest", "Client -> Job Server: SUBMIT_JOB a b c d ...", "wrong number of arguments (5)"},
 		{"half a repetition", "Job Server -> Admin: status-reply a 1 1", "wrong number of arguments (3)"},
-		{"behind the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:38: ... must be the last argument"},
+		{"behind the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:34: ... must be the last argument, or stand between whole repetitions"},
+		{"rest within a repetition", "Job Server -> Admin: status-reply f ... 1 0 0", "1:37: ... must be the last argument, or stand between whole repetitions"},
 
 		{"illegal value", "Client -> Job Server: SUBMIT_JOB_EPOCH $f * soon ...", `1:45: SUBMIT_JOB_EPOCH, Epoch time: "soon" is not a decimal number of 64 bits [gearman.number.decimal]`},
 		{"illegal beside a wildcard", "Worker -> Job Server: WORK_FAIL " + strings.Repeat("h", 64), "1:33: WORK_FAIL, Job handle: 64 bytes, at most 63 are allowed [gearman.handle.length]"},
@@ -145,6 +147,7 @@ func TestPrinted(t *testing.T) {
 		{"Job Server -> Client: ECHO_RES * past ECHO_RES ERROR past OPTION_RES within 60s after 1000us", "Job Server -> Client: ECHO_RES * within 1m0s after 1ms past ECHO_RES ERROR OPTION_RES"},
 		{"Admin -> Job Server: maxqueue f crlf within 2s", "Admin -> Job Server: maxqueue f crlf within 2s"},
 		{"Client -> Job Server: raw 00 52 45 51", `Client -> Job Server: raw 00 "REQ"`},
+		{`Client -> Job Server: raw "abc" "y"*40 78 79 within 1s`, `Client -> Job Server: raw "abc" "y"*40 78 79 within 1s`},
 		{`Client -> Job Server: raw "\0\0"*20 61`, `Client -> Job Server: raw "\0"*40 61`},
 		{"Job Server -> Client: JOB_CREATED $now-3 within 1s", ""},
 		{"Client -> Job Server: SUBMIT_JOB_EPOCH f u $now-3 w\r", "Client -> Job Server: SUBMIT_JOB_EPOCH f u $now-3 w"},
@@ -287,11 +290,14 @@ func TestBinaryNumbers(t *testing.T) {
 	}
 	golden(t, "numbers.bytes", b.Bytes())
 	parse(t, toy, b.String())
+	// What may be the fault of a stand-in is let through.
+	parse(t, toy, "Client -> Server: differ * 0")
 	for src, want := range map[string]string{
 		"Client -> Server: count 1 256":     `:27: Flags: "256" is not a decimal number of 1 bytes`,
 		"Client -> Server: count many 1":    `:25: Total: "many" is not a decimal number of 4 bytes`,
 		`Client -> Server: count "12" 1`:    ":25: count, Total: 2 bytes [toy.width]",
 		"Client -> Server: count $n \"ab\"": ":28: count, Flags: 2 bytes [toy.width]",
+		"Client -> Server: differ 7 7":      ":19: differ, Other: both are the same [toy.differ]",
 	} {
 		if _, err := Parse(toy, "", []byte(src)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", src, err)
@@ -312,6 +318,25 @@ func TestNotInBytes(t *testing.T) {
 		var b bytes.Buffer
 		if err := Bytes(&b, parse(t, gearman.Protocol, src)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", src, err, want)
+		}
+	}
+}
+
+// TestNotPrinted names what only a program can put into a script.
+func TestNotPrinted(t *testing.T) {
+	for want, s := range map[string]*Script{
+		"the value of @note is more than a line": {Meta: []Meta{{Key: "note", Value: "a\nb"}}},
+		"step 1: the step does nothing":          {Steps: []Step{{}}},
+		"step 1: a message without a type":       {Steps: []Step{{Choices: []Choice{{}}}}},
+		"step 1: raw without bytes":              {Steps: []Step{{Choices: []Choice{{Verb: Raw}}}}},
+		"step 1: nothing without a time":         {Steps: []Step{{Choices: []Choice{{Verb: Closes}, {Verb: Nothing}}}}},
+	} {
+		s.Protocol = gearman.Protocol
+		for _, print := range []func(io.Writer, *Script) error{Lines, Bytes} {
+			var b bytes.Buffer
+			if err := print(&b, s); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
+				t.Errorf("got %v and %q, want %s", err, b.String(), want)
+			}
 		}
 	}
 }

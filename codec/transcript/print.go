@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"jobwire/codec"
 )
@@ -13,14 +14,16 @@ import (
 // but for places in the source, and for the bytes of messages that were
 // recorded in byte form.
 func Lines(w io.Writer, s *Script) error {
-	out := appendMeta(nil, s)
+	out, err := appendMeta(nil, s)
+	if err != nil {
+		return err
+	}
 	for i := range s.Steps {
-		var err error
 		if out, err = AppendStep(out, s.Protocol, &s.Steps[i]); err != nil {
 			return stepError(s, i, err)
 		}
 	}
-	_, err := w.Write(out)
+	_, err = w.Write(out)
 	return err
 }
 
@@ -29,7 +32,10 @@ func Lines(w io.Writer, s *Script) error {
 // wildcards, deadlines, messages sent unchecked, and bytes that would be read
 // back as something else.
 func Bytes(w io.Writer, s *Script) error {
-	out := appendMeta(nil, s)
+	out, err := appendMeta(nil, s)
+	if err != nil {
+		return err
+	}
 	ends := map[string]*endpoints{}
 	for i := range s.Steps {
 		st := &s.Steps[i]
@@ -38,12 +44,11 @@ func Bytes(w io.Writer, s *Script) error {
 			e = &endpoints{writer: newWire(s.Protocol), reader: newWire(s.Protocol)}
 			ends[st.Peer.Name] = e
 		}
-		var err error
 		if out, err = e.appendStep(out, s.Protocol, st); err != nil {
 			return stepError(s, i, err)
 		}
 	}
-	_, err := w.Write(out)
+	_, err = w.Write(out)
 	return err
 }
 
@@ -55,8 +60,11 @@ func stepError(s *Script, i int, err error) error {
 	return fmt.Errorf("%s: step %d: %w", s.File, i+1, err)
 }
 
-func appendMeta(dst []byte, s *Script) []byte {
+func appendMeta(dst []byte, s *Script) ([]byte, error) {
 	for _, m := range s.Meta {
+		if strings.ContainsAny(m.Value, "\r\n") {
+			return nil, fmt.Errorf("%s: the value of @%s is more than a line", s.File, m.Key)
+		}
 		dst = append(dst, '@')
 		dst = append(dst, m.Key...)
 		if m.Value != "" {
@@ -68,7 +76,7 @@ func appendMeta(dst []byte, s *Script) []byte {
 	if len(s.Meta) > 0 {
 		dst = append(dst, '\n')
 	}
-	return dst
+	return dst, nil
 }
 
 // AppendStep appends a step in line form, with its alternatives.
@@ -133,6 +141,9 @@ func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 		}
 		return appendRaw(append(dst, c.Verb.String()...), c.Bytes), nil
 	case Nothing:
+		if c.For <= 0 {
+			return nil, errors.New("nothing without a time")
+		}
 		return fmt.Appendf(dst, "%s for %s", c.Verb, c.For), nil
 	}
 	return append(dst, c.Verb.String()...), nil
@@ -147,7 +158,7 @@ func appendMessage(dst []byte, c *Choice) ([]byte, error) {
 	}
 	dst = append(dst, c.Type.Name...)
 	for i := range c.Args {
-		dst = appendArg(append(dst, ' '), c.Type.FieldAt(i), &c.Args[i], 0)
+		dst = appendArg(append(dst, ' '), c.field(i), &c.Args[i], 0)
 	}
 	if c.CRLF {
 		dst = append(dst, " crlf"...)

@@ -39,15 +39,14 @@ func (p *Printer) AppendBroken(dst []byte, actor string, f *codec.Frame, raw []b
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
 	text := fmt.Sprintf("%s: %s", e.Rule, e.Detail)
 	segs := segments(f, raw)
-	bad := min(max(e.Offset, 0), len(raw))
+	bad := min(max(e.Offset, 0), len(raw)) // counted from the next segment
+	done := false
 	for i, s := range segs {
 		mark := -1
-		if bad < len(s.b) || i == len(segs)-1 {
-			mark = bad
-			bad = len(raw) // behind every other segment
-		} else {
-			bad -= len(s.b)
+		if !done && (bad < len(s.b) || i == len(segs)-1) {
+			mark, done = bad, true
 		}
+		bad -= len(s.b)
 		dst = p.appendRows(dst, s, mark, text)
 	}
 	if len(segs) == 0 {

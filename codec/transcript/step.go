@@ -104,8 +104,8 @@ func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *E
 	}
 	toks = toks[1:]
 	for len(toks) > 0 && (toks[0].quoted || !isModifier(toks[0].text)) {
-		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest {
-			return nil, pos.to(toks[0].col).errorf("... must be the last argument")
+		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest && !betweenRepetitions(c) {
+			return nil, pos.to(c.Args[n-1].Col).errorf("... must be the last argument, or stand between whole repetitions")
 		}
 		a, err := argument(pos.to(toks[0].col), c, toks[0])
 		if err != nil {
@@ -161,7 +161,7 @@ func argument(pos at, c *Choice, tok token) (Arg, *Error) {
 		return a, pos.errorf("* stands alone: write a value that begins with it in quotes")
 	default:
 		a.Value = []byte(s)
-		if fd := c.Type.FieldAt(len(c.Args)); isUint(fd) && !(c.Unchecked && !isDecimal(s)) {
+		if fd := c.field(len(c.Args)); isUint(fd) && !(c.Unchecked && !isDecimal(s)) {
 			n, err := strconv.ParseUint(s, 10, min(fd.Width, 8)*8)
 			if err != nil {
 				return a, pos.errorf("%s: %q is not a decimal number of %d bytes", fd.Name, s, fd.Width)
@@ -313,12 +313,34 @@ func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 // rightCount reports whether a choice has as many arguments as its row takes.
 func rightCount(c *Choice) bool {
 	need, most, group := arity(c.Type)
-	n := len(c.Args)
-	if n > 0 && c.Args[n-1].Kind == Rest {
-		return n-1 <= most || group > 0
+	n := c.given(len(c.Args))
+	if k := len(c.Args); k > 0 && c.Args[k-1].Kind == Rest {
+		return n <= most || group > 0
 	}
 	return n >= need && (n <= most || group > 0 && (n-most)%group == 0)
 }
+
+// betweenRepetitions reports whether the next argument of a choice begins a
+// repetition of its row.
+func betweenRepetitions(c *Choice) bool {
+	_, most, group := arity(c.Type)
+	n := c.given(len(c.Args))
+	return group > 0 && n >= most && (n-most)%group == 0
+}
+
+// given counts the arguments before the i-th that stand for just one.
+func (c *Choice) given(i int) int {
+	n := 0
+	for _, a := range c.Args[:i] {
+		if a.Kind != Rest {
+			n++
+		}
+	}
+	return n
+}
+
+// field returns the declaration of the i-th argument, or nil.
+func (c *Choice) field(i int) *codec.Field { return c.Type.FieldAt(c.given(i)) }
 
 // arity tells how many arguments a row takes at least and at most, and how many
 // every repetition adds.

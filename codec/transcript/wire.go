@@ -143,11 +143,11 @@ func filled(c *Choice, keep func(i int) bool) [][]byte {
 		a := &c.Args[i]
 		switch {
 		case a.Kind == Rest:
-			open = true
+			open = i == len(c.Args)-1
 		case a.Kind == Literal && (keep == nil || keep(i)):
 			args = append(args, a.Value)
 		default:
-			args = append(args, standIn(c.Type.FieldAt(i)))
+			args = append(args, standIn(c.field(i)))
 		}
 	}
 	need, most, group := arity(c.Type)

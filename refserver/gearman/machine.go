@@ -151,11 +151,16 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	p := c.Data.(*peer)
 	code := errorCodes[e.Rule]
-	if len(f.Raw) > 0 && f.Raw[0] != 0 {
+	switch {
+	case e.Rule == gearman.RuleAdminCommand:
+		p.err(code, "Unknown server command")
+	case e.Rule == gearman.RuleAdminLine:
+		// The line never ended, so that no reply is due: the connection ends.
+	case len(f.Raw) > 0 && f.Raw[0] != 0:
 		p.err(cmp.Or(code, "INVALID_ARGUMENTS"), e.Error())
-		return
+	default:
+		refuse(p, cmp.Or(code, "INVALID_PACKET"), e.Error())
 	}
-	refuse(p, cmp.Or(code, "INVALID_PACKET"), e.Error())
 }
 
 // errorCodes are what ERROR and ERR begin with for rules of their own.

@@ -1,0 +1,192 @@
+package gearman
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"jobwire/refserver"
+)
+
+func TestStatusCommands(t *testing.T) {
+	bubble(t, Options{Version: "9.8"}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, c, w := dial(), dial(), dial()
+		w.Send("CAN_DO", "f")
+		w.Send("CAN_DO", "two words\n")
+		w.quiet(t)
+		for _, typ := range []string{"SUBMIT_JOB", "SUBMIT_JOB_HIGH_BG", "SUBMIT_JOB_LOW_BG", "SUBMIT_JOB_LOW_BG"} {
+			c.submit(typ, "f", "", "")
+		}
+		c.submit("SUBMIT_JOB_BG", "f", "id 5", "")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", "H:test:2", "f", "")
+		for _, q := range []struct{ cmd, reply, want string }{
+			{"status", "status-reply", `f 5 1 1 two words\x0a 0 0 1`},
+			{"prioritystatus", "prioritystatus-reply", `f 0 2 2 1 two words\x0a 0 0 0 1`},
+			{"workers", "workers-reply", `3 pipe -  f two\x20words\x0a`},
+			{"show-jobs", "show-jobs-reply", "H:test:1 0 0 1 H:test:2 0 0 0 H:test:3 0 0 1 H:test:4 0 0 1 H:test:5 0 0 1"},
+			{"show-unique-jobs", "show-unique-jobs-reply", "id 5"},
+			{"version", "version-reply", "OK 9.8"},
+			{"getpid", "getpid-reply", strconv.Itoa(os.Getpid())},
+			{"verbose", "verbose-reply", "ERROR"},
+		} {
+			if got := a.ask(q.reply, q.cmd); got != q.want {
+				t.Errorf("%s: got %q, want %q", q.cmd, got, q.want)
+			}
+		}
+		w.Send("SET_CLIENT_ID", "a b")
+		w.Send("ALL_YOURS")
+		w.quiet(t)
+		if got := a.ask("workers-reply", "workers"); !strings.HasPrefix(got, `3 pipe a\x20b `) {
+			t.Errorf("workers: %q", got)
+		}
+	})
+}
+
+// A line that ends CR LF is answered so, and pipelined lines in their order.
+func TestLineEnds(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a := dial()
+		a.Raw([]byte("maxqueue f 3\r\nversion\nshow me\nstatus\r\n"))
+		a.Want("OK")
+		a.Want("version-reply", "OK jobwire")
+		a.Want("ERR", "UNKNOWN_COMMAND", "Unknown+server+command")
+		a.Want("status-reply", "f", "0", "0", "0")
+		a.Raw([]byte("workers all\n"))
+		a.Want("ERR", "INVALID_ARGUMENTS", "*")
+		a.quiet(t) // packets and lines may be mixed
+	})
+}
+
+func TestMaxQueue(t *testing.T) {
+	bubble(t, Options{MaxQueue: [3]int{0, 4, 0}}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, c := dial(), dial()
+		full := func(typ string) bool {
+			t.Helper()
+			c.Send(typ, "f", "", "")
+			name, args := c.Next()
+			if name == "ERROR" && args[0] != "QUEUE_ERROR" {
+				t.Errorf("%s: ERROR %q", typ, args)
+			}
+			return name == "ERROR"
+		}
+		set := func(sizes ...string) {
+			t.Helper()
+			if got := a.ask("OK", "maxqueue", append([]string{"f"}, sizes...)...); got != "" {
+				t.Errorf("maxqueue f %v: %s", sizes, got)
+			}
+		}
+		set("1")
+		if full("SUBMIT_JOB_BG") {
+			t.Error("the first job is refused")
+		}
+		c.submit("SUBMIT_JOB_BG", "g", "same", "")
+		for _, typ := range []string{"SUBMIT_JOB", "SUBMIT_JOB_HIGH_BG", "SUBMIT_JOB_LOW"} {
+			if !full(typ) {
+				t.Errorf("%s: taken over the limit of 1", typ)
+			}
+		}
+		set("3", "2", "1")
+		if !full("SUBMIT_JOB_LOW_BG") || full("SUBMIT_JOB_BG") || !full("SUBMIT_JOB_BG") || full("SUBMIT_JOB_HIGH_BG") || !full("SUBMIT_JOB_HIGH_BG") {
+			t.Error("limits of 3, 2 and 1 are not kept to")
+		}
+		set("0")
+		if full("SUBMIT_JOB_BG") {
+			t.Error("no limit is one")
+		}
+		set() // back to the default of 4 for normal ones
+		if !full("SUBMIT_JOB_BG") || full("SUBMIT_JOB_HIGH_BG") {
+			t.Error("the default is not kept to")
+		}
+		set("-5")
+		if full("SUBMIT_JOB_BG") {
+			t.Error("a negative limit is one")
+		}
+		for _, bad := range []string{"maxqueue f 1 2\n", "maxqueue\n", "maxqueue f x\n", "maxqueue f 1 2 3 4\n"} {
+			a.Raw([]byte(bad))
+			a.Want("ERR", "INVALID_ARGUMENTS", "*")
+		}
+	})
+}
+
+// A submission that joins a job adds none, so that a full queue takes it.
+func TestFullQueueTakesEqualSubmissions(t *testing.T) {
+	bubble(t, Options{MaxQueue: [3]int{1, 1, 1}}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		h := c.submit("SUBMIT_JOB_BG", "f", "id", "")
+		if c.submit("SUBMIT_JOB", "f", "id", "") != h {
+			t.Error("another handle")
+		}
+	})
+}
+
+func TestCancelJob(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, c, w := dial(), dial(), dial()
+		h := c.submit("SUBMIT_JOB", "f", "", "queued")
+		runs := c.submit("SUBMIT_JOB_HIGH", "f", "", "running")
+		w.Send("CAN_DO", "f")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", runs, "f", "running")
+		if got := a.ask("OK", "cancel-job", h); got != "" {
+			t.Errorf("cancel job: %s", got)
+		}
+		c.Want("WORK_FAIL", h)
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+		for _, q := range []struct{ handle, code string }{{h, "UNKNOWN_JOB"}, {runs, "JOB_IS_RUNNING"}} {
+			a.Send("cancel-job", q.handle)
+			a.Want("ERR", q.code, "*")
+		}
+		w.Send("WORK_COMPLETE", runs, "")
+		c.Want("WORK_COMPLETE", runs, "")
+	})
+}
+
+func TestFunctionsComeAndGo(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, w := dial(), dial()
+		if got := a.ask("OK", "create-function", "made"); got != "" {
+			t.Error(got)
+		}
+		w.Send("CAN_DO", "used")
+		w.quiet(t)
+		if got := a.ask("status-reply", "status"); got != "made 0 0 0 used 0 0 1" {
+			t.Errorf("status %q", got)
+		}
+		a.Send("drop-function", "used")
+		a.Want("ERR", "FUNCTION_IN_USE", "*")
+		a.Send("drop-function", "unheard-of")
+		a.Want("ERR", "UNKNOWN_FUNCTION", "*")
+		if got := a.ask("OK", "drop-function", "made"); got != "" {
+			t.Error(got)
+		}
+		w.Send("CANT_DO", "used")
+		w.quiet(t)
+		if got := a.ask("status-reply", "status"); got != "" {
+			t.Errorf("status %q, want nothing", got)
+		}
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, c := dial(), dial()
+		a.Send("shutdown", "slowly")
+		a.Want("ERR", "INVALID_ARGUMENTS", "*")
+		a.Send("shutdown", "graceful")
+		a.Want("OK")
+		dial().Ended() // no new connections
+		h := c.submit("SUBMIT_JOB", "f", "", "")
+		a.Send("CAN_DO", "f")
+		a.Send("GRAB_JOB")
+		a.Want("JOB_ASSIGN", h, "f", "")
+		a.Send("WORK_COMPLETE", h, "")
+		c.Want("WORK_COMPLETE", h, "")
+		a.Send("shutdown")
+		a.Want("OK")
+		a.Ended()
+		c.Ended()
+	})
+}

@@ -1,0 +1,612 @@
+package gearman
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// peerOf adds what tests of Gearman say often.
+type peerOf struct{ *peertest.Peer }
+
+// quiet checks that the server has nothing for the peer: its answer to an echo
+// would come behind it.
+func (p peerOf) quiet(t *testing.T) {
+	t.Helper()
+	p.Send("ECHO_REQ", "quiet?")
+	p.Want("ECHO_RES", "quiet?")
+}
+
+// submit sends a job and returns its handle.
+func (p peerOf) submit(typ string, args ...string) string {
+	p.Send(typ, args...)
+	return p.Want("JOB_CREATED", "*")[0]
+}
+
+// ask sends a command and returns the arguments of the reply.
+func (p peerOf) ask(reply, cmd string, args ...string) string {
+	p.Send(cmd, args...)
+	name, got := p.Next()
+	return strings.TrimPrefix(name+" "+strings.Join(got, " "), reply+" ")
+}
+
+// bubble runs a test against a server in a bubble of its own time. That every
+// goroutine of the server ends is part of every such test.
+func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.T, dial func() peerOf)) {
+	synctest.Test(t, func(t *testing.T) {
+		o.Host = "test"
+		ro.Protocol = gearman.Protocol
+		srv := refserver.New(New(o), ro)
+		dial := func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			synctest.Wait()
+			return peerOf{peertest.New(t, gearman.Protocol, near)}
+		}
+		test(t, dial)
+		srv.Close()
+	})
+}
+
+func TestEveryRequestHasAHandler(t *testing.T) {
+	for _, row := range gearman.Protocol.Types {
+		if has := handlers[row.Index] != nil; has != (row.Req != 0) {
+			t.Errorf("%s: sent to the server: %v, has a handler: %v", row.Name, row.Req != 0, has)
+		}
+	}
+}
+
+// The document's example, "Binary Protocol Example".
+func TestExample(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		w, c := dial(), dial()
+		w.Send("CAN_DO", "reverse")
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+		w.Send("PRE_SLEEP")
+		w.quiet(t)
+		if h := c.submit("SUBMIT_JOB", "reverse", "", "test"); h != "H:test:1" {
+			t.Errorf("handle %q, want H:test:1", h)
+		}
+		w.Want("NOOP")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", "H:test:1", "reverse", "test")
+		w.Send("WORK_COMPLETE", "H:test:1", "tset")
+		c.Want("WORK_COMPLETE", "H:test:1", "tset")
+		c.Send("GET_STATUS", "H:test:1")
+		c.Want("STATUS_RES", "H:test:1", "0", "0", "0", "0")
+		w.Send("WORK_COMPLETE", "H:test:1", "again")
+		w.Want("ERROR", "JOB_NOT_FOUND", "*")
+		c.quiet(t)
+	})
+}
+
+func TestGrabsByPriorityThenAge(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		for _, s := range []struct{ typ, fn, load string }{
+			{"SUBMIT_JOB_LOW_BG", "f", "low 1"}, {"SUBMIT_JOB_BG", "f", "normal 1"}, {"SUBMIT_JOB_HIGH_BG", "f", "high 1"},
+			{"SUBMIT_JOB_LOW", "f", "low 2"}, {"SUBMIT_JOB", "f", "normal 2"}, {"SUBMIT_JOB_HIGH", "f", "high 2"},
+			{"SUBMIT_JOB_HIGH", "g", "high of g"}, {"SUBMIT_JOB", "g", "normal of g"},
+		} {
+			c.submit(s.typ, s.fn, "", s.load)
+		}
+		w.Send("CAN_DO", "f")
+		w.Send("CAN_DO", "g")
+		for _, want := range []string{"high 1", "high 2", "high of g", "normal 1", "normal 2", "normal of g", "low 1", "low 2"} {
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", "*", "*", want)
+		}
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+	})
+}
+
+func TestGrabTypes(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		w.Send("CAN_DO", "f")
+		for _, g := range []struct {
+			grab   string
+			reduce bool
+			want   string
+			args   []string
+		}{
+			{"GRAB_JOB", false, "JOB_ASSIGN", []string{"f", "load"}},
+			{"GRAB_JOB_UNIQ", false, "JOB_ASSIGN_UNIQ", []string{"f", "id", "load"}},
+			{"GRAB_JOB_ALL", false, "JOB_ASSIGN_UNIQ", []string{"f", "id", "load"}},
+			{"GRAB_JOB", true, "JOB_ASSIGN", []string{"f", "load"}},
+			{"GRAB_JOB_UNIQ", true, "JOB_ASSIGN_UNIQ", []string{"f", "id", "load"}},
+			{"GRAB_JOB_ALL", true, "JOB_ASSIGN_ALL", []string{"f", "id", "sum", "load"}},
+		} {
+			var h string
+			if g.reduce {
+				h = c.submit("SUBMIT_REDUCE_JOB", "f", "id", "sum", "0", "load")
+			} else {
+				h = c.submit("SUBMIT_JOB", "f", "id", "load")
+			}
+			w.Send(g.grab)
+			w.Want(g.want, append([]string{h}, g.args...)...)
+			w.Send("WORK_FAIL", h)
+			c.Want("WORK_FAIL", h)
+		}
+		c.submit("SUBMIT_REDUCE_JOB_BACKGROUND", "f", "", "sum", "0", "bg")
+		w.Send("GRAB_JOB_ALL")
+		h := w.Want("JOB_ASSIGN_ALL", "*", "f", "", "sum", "bg")[0]
+		w.Send("WORK_COMPLETE", h, "")
+		w.quiet(t)
+		c.quiet(t)
+	})
+}
+
+func TestEqualSubmissionsAreOneJob(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a, b, w := dial(), dial(), dial()
+		h := a.submit("SUBMIT_JOB", "f", "id", "first")
+		same := map[string]bool{h: true}
+		same[b.submit("SUBMIT_JOB_HIGH", "f", "id", "second")] = true
+		same[b.submit("SUBMIT_JOB_BG", "f", "id", "third")] = true
+		if len(same) != 1 {
+			t.Errorf("one unique ID, handles %v", same)
+		}
+		if g := a.submit("SUBMIT_JOB_BG", "g", "id", "first"); g == h {
+			t.Error("another function's job has the same handle")
+		}
+		dash := a.submit("SUBMIT_JOB", "f", "-", "load")
+		if b.submit("SUBMIT_JOB", "f", "-", "load") != dash {
+			t.Error("equal workloads under the unique ID - have different handles")
+		}
+		if b.submit("SUBMIT_JOB_BG", "f", "-", "other") == dash || b.submit("SUBMIT_JOB_BG", "f", "load", "") == dash {
+			t.Error("another workload, or a unique ID like the workload, has the same handle")
+		}
+		if a.submit("SUBMIT_JOB_BG", "f", "", "x") == a.submit("SUBMIT_JOB_BG", "f", "", "x") {
+			t.Error("jobs without unique ID have the same handle")
+		}
+		b.Send("GET_STATUS_UNIQUE", "id")
+		b.Want("STATUS_RES_UNIQUE", "id", "1", "0", "0", "0", "2")
+		w.Send("CAN_DO", "f")
+		w.Send("GRAB_JOB_UNIQ")
+		w.Want("JOB_ASSIGN_UNIQ", h, "f", "id", "first")
+		w.Send("WORK_DATA", h, "part")
+		w.Send("WORK_COMPLETE", h, "done")
+		for _, c := range []peerOf{a, b} {
+			c.Want("WORK_DATA", h, "part")
+			c.Want("WORK_COMPLETE", h, "done")
+			c.quiet(t)
+		}
+		// The other function's job is now the oldest with that ID.
+		b.Send("GET_STATUS_UNIQUE", "id")
+		b.Want("STATUS_RES_UNIQUE", "id", "1", "0", "0", "0", "0")
+		b.Send("GET_STATUS_UNIQUE", "nobody's")
+		b.Want("STATUS_RES_UNIQUE", "nobody's", "0", "0", "0", "0", "0")
+		if a.submit("SUBMIT_JOB_BG", "f", "id", "") == h {
+			t.Error("a finished job's handle is given out again")
+		}
+	})
+}
+
+func TestOneClientWaitsTwice(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		h := c.submit("SUBMIT_JOB", "f", "id", "x")
+		c.submit("SUBMIT_JOB", "f", "id", "x")
+		w.Send("CAN_DO", "f")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", h, "f", "x")
+		w.Send("WORK_COMPLETE", h, "y")
+		c.Want("WORK_COMPLETE", h, "y")
+		c.Want("WORK_COMPLETE", h, "y")
+		c.quiet(t)
+	})
+}
+
+func TestWorkMessages(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, x, w, other := dial(), dial(), dial(), dial()
+		x.Send("OPTION_REQ", "exceptions")
+		x.Want("OPTION_RES", "exceptions")
+		x.Send("OPTION_REQ", "others")
+		x.Want("ERROR", "UNKNOWN_OPTION", "*")
+		h := c.submit("SUBMIT_JOB", "f", "id", "x")
+		x.submit("SUBMIT_JOB", "f", "id", "x")
+		w.Send("CAN_DO", "f")
+		other.Send("CAN_DO", "f")
+		w.Send("WORK_DATA", h, "not yet mine")
+		w.Want("ERROR", "JOB_NOT_FOUND", "*")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", h, "f", "x")
+		for _, bad := range []string{h, h + "0", "H:test:01", "H:test:", "H:else:1", "nonsense"} {
+			other.Send("WORK_COMPLETE", bad, "")
+			other.Want("ERROR", "JOB_NOT_FOUND", "*")
+		}
+		for _, m := range [][]string{{"WORK_DATA", h, "a\x00b"}, {"WORK_WARNING", h, "beware"}, {"WORK_STATUS", h, "3", "7"}} {
+			w.Send(m[0], m[1:]...)
+			c.Want(m[0], m[1:]...)
+			x.Want(m[0], m[1:]...)
+		}
+		other.Send("GET_STATUS", h)
+		other.Want("STATUS_RES", h, "1", "1", "3", "7")
+		w.Send("WORK_EXCEPTION", h, "boom")
+		c.Want("WORK_FAIL", h)
+		x.Want("WORK_EXCEPTION", h, "boom")
+		w.Send("WORK_FAIL", h)
+		w.Want("ERROR", "JOB_NOT_FOUND", "*")
+		c.quiet(t)
+		x.quiet(t)
+	})
+}
+
+func TestSleepAndWake(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w1, w2 := dial(), dial(), dial()
+		for _, w := range []peerOf{w1, w2} {
+			w.Send("CAN_DO", "f")
+			w.Send("PRE_SLEEP")
+			w.quiet(t)
+		}
+		c.submit("SUBMIT_JOB_BG", "g", "", "")
+		w1.quiet(t)
+		c.submit("SUBMIT_JOB_BG", "f", "", "1")
+		w1.Want("NOOP")
+		w2.Want("NOOP")
+		c.submit("SUBMIT_JOB_BG", "f", "", "2")
+		w1.quiet(t) // it has been told
+		w1.Send("PRE_SLEEP")
+		w1.Want("NOOP") // it did not grab, and the jobs are still there
+		w1.Send("GRAB_JOB")
+		w1.Want("JOB_ASSIGN", "*", "f", "1")
+		w1.Send("GRAB_JOB")
+		w1.Want("JOB_ASSIGN", "*", "f", "2")
+		w2.Send("PRE_SLEEP")
+		w2.quiet(t)
+		w2.Send("CAN_DO", "g") // asleep, it registers a function with a job
+		w2.Want("NOOP")
+		w1.Send("PRE_SLEEP")
+		w1.Send("CANT_DO", "f")
+		w1.quiet(t)
+		w2.Send("RESET_ABILITIES")
+		w2.Send("PRE_SLEEP")
+		w2.quiet(t)
+		c.submit("SUBMIT_JOB_BG", "f", "", "3")
+		w1.quiet(t)
+		w2.quiet(t)
+	})
+}
+
+func TestWakeupsAreLimited(t *testing.T) {
+	bubble(t, Options{Wakeups: 1}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w1, w2 := dial(), dial(), dial()
+		for _, w := range []peerOf{w1, w2} {
+			w.Send("CAN_DO", "f")
+			w.Send("PRE_SLEEP")
+			w.quiet(t)
+		}
+		c.submit("SUBMIT_JOB_BG", "f", "", "1")
+		w1.Want("NOOP")
+		w2.quiet(t)
+		w1.Conn.Close() // without having grabbed: the job must not be stuck
+		w2.Want("NOOP")
+		w2.Send("GRAB_JOB")
+		w2.Want("JOB_ASSIGN", "*", "f", "1")
+	})
+}
+
+func TestAbilitiesEnd(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		w.Send("CAN_DO", "f")
+		w.Send("CAN_DO", "g")
+		w.Send("CAN_DO", "g")
+		w.Send("CANT_DO", "unheard of")
+		w.quiet(t)
+		h := c.submit("SUBMIT_JOB", "f", "", "runs on")
+		c.submit("SUBMIT_JOB", "f", "", "waits")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", h, "f", "runs on")
+		w.Send("CANT_DO", "f")
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+		w.Send("WORK_COMPLETE", h, "")
+		c.Want("WORK_COMPLETE", h, "")
+		c.submit("SUBMIT_JOB", "g", "", "")
+		w.Send("RESET_ABILITIES")
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+		if got := c.ask("status-reply", "status"); got != "f 1 0 0 g 1 0 0" {
+			t.Errorf("status %q", got)
+		}
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		start := time.Now()
+		w.Send("CAN_DO_TIMEOUT", "f", "1500")
+		w.Send("CAN_DO_TIMEOUT", "g", "0")
+		w.Send("CAN_DO_TIMEOUT", "h", "18446744073709551615")
+		var handles []string
+		for _, fn := range []string{"f", "f", "g", "h"} {
+			handles = append(handles, c.submit("SUBMIT_JOB", fn, "", ""))
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", "*", fn, "")
+		}
+		w.Send("WORK_COMPLETE", handles[1], "in time")
+		c.Want("WORK_COMPLETE", handles[1], "in time")
+		c.Want("WORK_FAIL", handles[0])
+		if d := time.Since(start); d != 1500*time.Millisecond {
+			t.Errorf("failed after %v", d)
+		}
+		w.Send("WORK_COMPLETE", handles[0], "late")
+		w.Want("ERROR", "JOB_NOT_FOUND", "*")
+		time.Sleep(24 * time.Hour)
+		for _, h := range handles[2:] {
+			w.Send("WORK_COMPLETE", h, "no limit")
+			c.Want("WORK_COMPLETE", h, "no limit")
+		}
+		w.Send("CAN_DO", "f") // the limit is gone
+		h := c.submit("SUBMIT_JOB", "f", "", "")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", "*", "f", "")
+		time.Sleep(time.Hour)
+		w.Send("WORK_COMPLETE", h, "")
+		c.Want("WORK_COMPLETE", h, "")
+	})
+	bubble(t, Options{TimeoutUnit: time.Second}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		start := time.Now()
+		w.Send("CAN_DO_TIMEOUT", "f", "3")
+		h := c.submit("SUBMIT_JOB", "f", "", "")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", "*", "f", "")
+		c.Want("WORK_FAIL", h)
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("failed after %v", d)
+		}
+	})
+}
+
+func TestEpoch(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		start := time.Now()
+		w.Send("CAN_DO", "f")
+		at := func(d time.Duration) string { return string(decimal(uint64(start.Add(d).Unix()))) }
+		late := c.submit("SUBMIT_JOB_EPOCH", "f", "", at(2*time.Hour), "late")
+		soon := c.submit("SUBMIT_JOB_EPOCH", "f", "", at(time.Hour), "soon")
+		gone := c.submit("SUBMIT_JOB_EPOCH", "f", "", at(time.Minute), "cancelled")
+		c.submit("SUBMIT_JOB_EPOCH", "f", "", "18446744073709551615", "never")
+		if got := c.ask("OK", "cancel-job", gone); got != "" {
+			t.Errorf("cancel job: %s", got)
+		}
+		past := c.submit("SUBMIT_JOB_EPOCH", "f", "", at(-time.Hour), "past")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", past, "f", "past")
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+		for _, job := range []struct {
+			handle, load string
+			after        time.Duration
+		}{{soon, "soon", time.Hour}, {late, "late", 2 * time.Hour}} {
+			w.Send("PRE_SLEEP")
+			// Longer than a peer is patient.
+			time.Sleep(job.after - time.Since(start) - time.Second)
+			w.quiet(t)
+			w.Want("NOOP")
+			if d := time.Since(start); d != job.after {
+				t.Errorf("%s: woken after %v", job.load, d)
+			}
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", job.handle, "f", job.load)
+			w.Send("WORK_COMPLETE", job.handle, "")
+		}
+		c.quiet(t)
+	})
+}
+
+func TestSchedule(t *testing.T) {
+	day := func(y int, m time.Month, d, h, min int) time.Time { return time.Date(y, m, d, h, min, 0, 0, time.UTC) }
+	for _, s := range []struct {
+		name                        string
+		now                         time.Time
+		minute, hour, day, month, w string
+		want                        time.Time
+	}{
+		{"later today, a Wednesday", day(2025, 1, 1, 8, 0), "30", "9", "1", "1", "2", day(2025, 1, 1, 9, 30)},
+		{"the minute that has begun", day(2025, 1, 1, 9, 30).Add(59 * time.Second), "30", "9", "1", "1", "2", day(2025, 1, 1, 9, 30)},
+		{"a minute ago", day(2025, 1, 1, 9, 31), "30", "9", "1", "1", "2", day(2031, 1, 1, 9, 30)},
+		{"Monday is 0", day(2025, 1, 1, 0, 0), "0", "0", "3", "2", "0", day(2025, 2, 3, 0, 0)},
+		{"Sunday is 6", day(2025, 1, 1, 0, 0), "0", "0", "2", "2", "6", day(2025, 2, 2, 0, 0)},
+		{"leap day on a Sunday", day(2025, 1, 1, 0, 0), "0", "0", "29", "2", "6", day(2032, 2, 29, 0, 0)},
+		{"another zone asks", day(2025, 1, 1, 8, 0).In(time.FixedZone("", 7*3600)), "0", "9", "1", "1", "2", day(2025, 1, 1, 9, 0)},
+		{"30th of February", day(2025, 1, 1, 0, 0), "0", "0", "30", "2", "6", time.Time{}},
+	} {
+		f := schedFrame(t, s.minute, s.hour, s.day, s.month, s.w)
+		got, ok := schedule(f, s.now)
+		if ok != !s.want.IsZero() || !got.Equal(s.want) {
+			t.Errorf("%s: %v %v, want %v", s.name, got, ok, s.want)
+		}
+	}
+}
+
+func schedFrame(t *testing.T, when ...string) *codec.Frame {
+	m := codec.Message{Type: row("SUBMIT_JOB_SCHED"), Args: [][]byte{[]byte("f"), nil}}
+	for _, w := range when {
+		m.Args = append(m.Args, []byte(w))
+	}
+	m.Args = append(m.Args, nil)
+	s := gearman.Protocol.NewSession(codec.Options{})
+	b, err := s.Append(nil, codec.Peer, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f codec.Frame
+	if _, err := s.Decode(codec.Peer, b, &f); err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
+func TestScheduledJobRuns(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w := dial(), dial()
+		c.Send("SUBMIT_JOB_SCHED", "f", "", "0", "0", "31", "4", "0", "")
+		c.Want("ERROR", "NO_SUCH_TIME", "*")
+		// A bubble begins at midnight UTC of Saturday, 1 January 2000.
+		h := c.submit("SUBMIT_JOB_SCHED", "f", "", "5", "0", "1", "1", "5", "load")
+		w.Send("CAN_DO", "f")
+		w.Send("PRE_SLEEP")
+		time.Sleep(5*time.Minute - time.Second)
+		w.quiet(t)
+		w.Want("NOOP")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", h, "f", "load")
+	})
+}
+
+func TestLostWorker(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, w, next := dial(), dial(), dial()
+		w.Send("CAN_DO", "f")
+		var handles []string
+		for _, load := range []string{"1", "2", "3"} {
+			handles = append(handles, c.submit("SUBMIT_JOB", "f", "", load))
+		}
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", handles[0], "f", "1")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", handles[1], "f", "2")
+		w.Send("WORK_STATUS", handles[0], "1", "2")
+		c.Want("WORK_STATUS", handles[0], "1", "2")
+		next.Send("CAN_DO", "f")
+		next.Send("GRAB_JOB_UNIQ")
+		next.Want("JOB_ASSIGN_UNIQ", handles[2], "f", "", "3")
+		next.Send("PRE_SLEEP")
+		next.quiet(t)
+		w.Conn.Close()
+		next.Want("NOOP")
+		c.Send("GET_STATUS", handles[0])
+		c.Want("STATUS_RES", handles[0], "1", "0", "0", "0")
+		c.submit("SUBMIT_JOB", "f", "", "4")
+		for i, load := range []string{"1", "2", "4"} {
+			next.Send("GRAB_JOB")
+			h := next.Want("JOB_ASSIGN", "*", "f", load)[0]
+			if i < 2 && h != handles[i] {
+				t.Errorf("job %s has handle %s, had %s", load, h, handles[i])
+			}
+		}
+		next.Send("WORK_COMPLETE", handles[0], "done")
+		c.Want("WORK_COMPLETE", handles[0], "done")
+	})
+}
+
+func TestRetriesEnd(t *testing.T) {
+	bubble(t, Options{Retries: 2}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		h := c.submit("SUBMIT_JOB", "f", "", "poison")
+		for range 2 {
+			w := dial()
+			w.Send("CAN_DO", "f")
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", h, "f", "poison")
+			c.quiet(t)
+			w.Conn.Close()
+		}
+		c.Want("WORK_FAIL", h)
+		if got := c.ask("status-reply", "status"); got != "" {
+			t.Errorf("status %q, want nothing left", got)
+		}
+	})
+}
+
+// Over a pipe, whose directions cannot be ended apart, an end is a departure.
+func TestClientLeaves(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c, other, w := dial(), dial(), dial()
+		w.Send("CAN_DO", "f")
+		runs := c.submit("SUBMIT_JOB", "f", "", "runs")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", runs, "f", "runs")
+		c.submit("SUBMIT_JOB", "f", "", "dropped")
+		shared := c.submit("SUBMIT_JOB", "f", "shared", "")
+		other.submit("SUBMIT_JOB", "f", "shared", "")
+		c.submit("SUBMIT_JOB", "f", "detached", "")
+		detached := other.submit("SUBMIT_JOB_BG", "f", "detached", "")
+		c.Conn.Close()
+		synctest.Wait()
+		if got := other.ask("status-reply", "status"); got != "f 3 1 1" {
+			t.Errorf("status %q", got)
+		}
+		w.Send("WORK_COMPLETE", runs, "nobody hears it")
+		w.quiet(t)
+		for _, h := range []string{shared, detached} {
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", h, "f", "")
+		}
+		w.Send("GRAB_JOB")
+		w.Want("NO_JOB")
+	})
+}
+
+func TestRejects(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		h := c.submit("SUBMIT_JOB", "f", "", "kept")
+		packet := func(magic, code, data string) []byte {
+			return []byte("\x00" + magic + "\x00\x00\x00" + code + "\x00\x00\x00" + string(rune(len(data))) + data)
+		}
+		for _, bad := range []struct {
+			raw        []byte
+			code, rule string
+		}{
+			{packet("REQ", "\x4d", "x"), "INVALID_COMMAND", "gearman.packet.type-known"},
+			{packet("REQ", "\x08", "H:x:1"), "INVALID_COMMAND", "gearman.packet.type-direction"},
+			{packet("RES", "\x09", ""), "INVALID_MAGIC", "gearman.packet.magic-direction"},
+			{packet("REQ", "\x09", "x"), "INVALID_PACKET", "gearman.args.surplus"},
+			{packet("REQ", "\x07", "f"), "INVALID_PACKET", "gearman.args.missing"},
+			{packet("REQ", "\x0f", strings.Repeat("H", 64)), "ARGUMENT_TOO_LARGE", "gearman.handle.length"},
+		} {
+			c.Raw(bad.raw)
+			if got := c.Want("ERROR", bad.code, "*"); !strings.Contains(got[1], bad.rule) {
+				t.Errorf("%q: text %q, want rule %s", bad.raw, got[1], bad.rule)
+			}
+		}
+		c.Send("GET_STATUS", h)
+		c.Want("STATUS_RES", h, "1", "0", "0", "0")
+		c.Raw([]byte("\x00RAQ"))
+		c.Want("ERROR", "INVALID_MAGIC", "*")
+		c.Ended()
+	})
+	bubble(t, Options{}, refserver.Options{Strict: true}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		c.Send("OPTION_REQ", "unheard of") // legal, though unknown
+		c.Want("ERROR", "UNKNOWN_OPTION", "*")
+		c.Raw([]byte("\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00"))
+		c.Want("ERROR", "INVALID_COMMAND", "*")
+		c.Ended()
+	})
+}
+
+func TestAJobMustFitItsAssignment(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{Codec: codec.Options{MaxData: 200}}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		c.Send("SUBMIT_JOB_BG", "f", "", strings.Repeat("x", 190))
+		c.Want("ERROR", "ARGUMENT_TOO_LARGE", "*")
+		h := c.submit("SUBMIT_JOB_BG", "f", "", strings.Repeat("x", 130))
+		c.Send("CAN_DO", "f")
+		c.Send("GRAB_JOB_ALL")
+		c.Want("JOB_ASSIGN_UNIQ", h, "f", "", "*")
+		c.Send("GET_STATUS_UNIQUE", strings.Repeat("u", 199))
+		c.Want("ERROR", "ARGUMENT_TOO_LARGE", "*")
+		c.Raw([]byte("\x00REQ\x00\x00\x00\x10\xff\xff\xff\xff"))
+		c.Want("ERROR", "ARGUMENT_TOO_LARGE", "*")
+		c.Ended()
+	})
+}

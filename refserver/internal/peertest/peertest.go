@@ -1,0 +1,162 @@
+// Package peertest plays a peer of a reference server in tests.
+package peertest
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+)
+
+// patience is how long a peer waits for what it expects. In a synctest bubble
+// it passes at once.
+const patience = 20 * time.Second
+
+// Peer is one connecting end. Its messages may break any rule; those of the
+// server are read strictly.
+type Peer struct {
+	Conn net.Conn
+
+	t        testing.TB
+	protocol *codec.Protocol
+	mu       sync.Mutex
+	strict   codec.Session // reads
+	loose    codec.Session // writes
+	frames   chan codec.Frame
+	err      error // why frames is closed
+}
+
+// New plays a peer over nc and closes it when the test ends.
+func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
+	e := &Peer{
+		Conn: nc, t: t, protocol: p,
+		strict: p.NewSession(codec.Options{}),
+		loose:  p.NewSession(codec.Options{WaiveAll: true}),
+		frames: make(chan codec.Frame, 4096),
+	}
+	go e.read()
+	t.Cleanup(func() { nc.Close() })
+	return e
+}
+
+func (e *Peer) read() {
+	defer close(e.frames)
+	var b []byte
+	var f codec.Frame
+	in := make([]byte, 64<<10)
+	for {
+		n, err := e.Conn.Read(in)
+		b = append(b, in[:n]...)
+		for len(b) > 0 {
+			e.mu.Lock()
+			n, bad := e.strict.Decode(codec.Server, b, &f)
+			e.mu.Unlock()
+			if bad == codec.ErrShort {
+				break
+			}
+			if bad != nil {
+				e.err = bad
+				return
+			}
+			e.frames <- f.Clone()
+			b = b[n:]
+		}
+		if err != nil {
+			e.err = err
+			return
+		}
+	}
+}
+
+// Send sends a message.
+func (e *Peer) Send(name string, args ...string) {
+	e.t.Helper()
+	e.Raw(e.Encode(name, args...))
+}
+
+// Encode returns a message's bytes. The server is expected to get them.
+func (e *Peer) Encode(name string, args ...string) []byte {
+	e.t.Helper()
+	m := codec.Message{Type: e.protocol.TypeNamed(name)}
+	if m.Type == nil {
+		e.t.Fatalf("no type %s", name)
+	}
+	for _, a := range args {
+		m.Args = append(m.Args, []byte(a))
+	}
+	b, err := e.loose.Append(nil, codec.Peer, &m)
+	if err != nil {
+		e.t.Fatalf("%s %q: %v", name, args, err)
+	}
+	return b
+}
+
+// Raw sends bytes.
+func (e *Peer) Raw(b []byte) {
+	e.t.Helper()
+	// Let the reading session see what it may have to match replies with.
+	e.mu.Lock()
+	var f codec.Frame
+	for rest := b; ; {
+		n, err := e.strict.Decode(codec.Peer, rest, &f)
+		if n == 0 || err == codec.ErrShort {
+			break
+		}
+		rest = rest[n:]
+	}
+	e.mu.Unlock()
+	if _, err := e.Conn.Write(b); err != nil {
+		e.t.Fatalf("sending: %v", err)
+	}
+}
+
+// Next returns the next message of the server.
+func (e *Peer) Next() (name string, args []string) {
+	e.t.Helper()
+	select {
+	case f, ok := <-e.frames:
+		if !ok {
+			e.t.Fatalf("a message is due, but the connection ended: %v", e.err)
+		}
+		var m codec.Message
+		f.Message(&m)
+		for _, a := range m.Args {
+			args = append(args, string(a))
+		}
+		return f.Type.Name, args
+	case <-time.After(patience):
+		e.t.Fatal("a message is due, but none came")
+	}
+	panic("unreachable")
+}
+
+// Want checks the next message of the server and returns its arguments. A want
+// of "*" matches anything.
+func (e *Peer) Want(name string, args ...string) []string {
+	e.t.Helper()
+	got, have := e.Next()
+	ok := got == name && len(have) == len(args)
+	for i := 0; ok && i < len(args); i++ {
+		ok = args[i] == "*" || args[i] == have[i]
+	}
+	if !ok {
+		e.t.Fatalf("got %s %q, want %s %q", got, have, name, args)
+	}
+	return have
+}
+
+// Ended waits for the end of the connection and checks that no message is left.
+func (e *Peer) Ended() error {
+	e.t.Helper()
+	select {
+	case f, ok := <-e.frames:
+		if ok {
+			e.t.Fatalf("got %s %q, want the end of the connection", f.Type.Name, f.Raw)
+		}
+	case <-time.After(patience):
+		e.t.Fatal("the connection goes on, want its end")
+	}
+	return e.err
+}
