@@ -213,7 +213,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 		}
 		l.close()
 	}
-	p.record(ev)
+	p.record(&ev)
 	if err != nil {
 		return &Failure{Reason: CannotSend, Err: err, Event: &ev, Text: fmt.Sprintf("cannot send: %v", err)}
 	}
@@ -300,7 +300,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		}
 		if out.kind == message && slices.Contains(st.Past, l.frame.Type) && p.fitting(st, &ev) == nil {
 			ev.Step = -1
-			p.record(ev)
+			p.record(&ev)
 			l.consume(out.size)
 			continue
 		}
@@ -315,7 +315,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 				continue
 			}
 			if early := st.After - out.at.Sub(p.since); early > 0 && st.After > 0 {
-				p.record(ev)
+				p.record(&ev)
 				return &Failure{Reason: TooEarly, Event: &ev, Text: fmt.Sprintf("it came %v after the step before, not to be earlier than %v", out.at.Sub(p.since).Round(time.Millisecond), st.After)}
 			}
 			if out.kind == message {
@@ -323,7 +323,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			}
 			return p.accept(c, ev)
 		}
-		p.record(ev)
+		p.record(&ev)
 		if out.size > 0 {
 			l.consume(out.size)
 		}
@@ -395,7 +395,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 	var ev *Event
 	if b, _ := l.peek(); len(b) > 0 {
 		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
-		p.record(*ev)
+		p.record(ev)
 		text = fmt.Sprintf("the message is still incomplete after %v: %d bytes came", cmp.Or(st.Within, p.opts.Timeout), len(b))
 	}
 	return &Failure{Reason: TimedOut, Event: ev, Text: text}
@@ -403,7 +403,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 
 // accept takes an event for a step.
 func (p *performer) accept(c *transcript.Choice, ev Event) *Failure {
-	p.record(ev)
+	p.record(&ev)
 	p.result.Grade = max(p.result.Grade, c.Grade)
 	return nil
 }
@@ -475,16 +475,16 @@ func (p *performer) leftovers() {
 			if out.kind != message {
 				break
 			}
-			p.record(Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame.Clone(), Step: -1})
+			p.record(&Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame.Clone(), Step: -1})
 			l.consume(out.size)
 		}
 	}
 }
 
-func (p *performer) record(ev Event) {
+func (p *performer) record(ev *Event) {
 	ev.At = time.Since(p.start)
-	p.result.Events = append(p.result.Events, ev)
+	p.result.Events = append(p.result.Events, *ev)
 	if p.opts.Watch != nil {
-		p.opts.Watch(ev)
+		p.opts.Watch(*ev)
 	}
 }

@@ -67,6 +67,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 	if o.format != "text" && o.format != "json" {
 		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
 	}
+	if err := o.target.check(); err != nil {
+		return err
+	}
 	if o.parallel < 1 || o.timeout <= 0 {
 		return usage(fmt.Errorf("--parallel and --timeout must be above zero"))
 	}
@@ -112,7 +115,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 		done = func(conform.Result) { progress.step() }
 	}
 	began := time.Now()
-	report := &conform.Report{Protocol: sys.protocol, Target: o.name(sys)}
+	report := &conform.Report{Protocol: sys.protocol, Target: o.target.name(sys)}
 	report.Results = runner.Run(cmd.Context(), suite, done)
 	report.Took = time.Since(began)
 	progress.clear()
@@ -132,16 +135,6 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 		return &exit{exitFellShort, nil}
 	}
 	return nil
-}
-
-func (o *conformOptions) name(s *system) string {
-	switch {
-	case o.target.addr != "":
-		return o.target.addr
-	case o.target.exec != "":
-		return o.target.exec
-	}
-	return "the embedded " + s.protocol.Name + " server"
 }
 
 // listCases prints what there is to run.

@@ -73,7 +73,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if e.err == nil {
 			return status
 		}
-	case errors.Is(err, target.ErrCommand):
 	case errors.Is(err, target.ErrUnreachable):
 		status = exitUnreachable
 	}

@@ -112,6 +112,9 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.target.check(); err != nil {
+		return err
+	}
 	if o.timeout <= 0 {
 		return usage(errors.New("--timeout must be above zero"))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -76,6 +77,23 @@ func (t *targetFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("addr", "exec")
 }
 
+// check refuses flags that no target can come of.
+func (t *targetFlags) check() error {
+	switch {
+	case t.addr != "":
+		_, err := target.Address(t.addr)
+		return usage(err)
+	case t.exec != "":
+		return usage(target.Check(t.exec))
+	}
+	return nil
+}
+
+// name is what reports call the target.
+func (t *targetFlags) name(s *system) string {
+	return cmp.Or(t.addr, t.exec, "the embedded "+s.protocol.Name+" server")
+}
+
 // start makes the target: a server elsewhere, a program, or the embedded one.
 func (t *targetFlags) start(ctx context.Context, s *system) (target.Target, error) {
 	switch {
@@ -84,7 +102,7 @@ func (t *targetFlags) start(ctx context.Context, s *system) (target.Target, erro
 	case t.exec != "":
 		return target.Exec(ctx, t.exec)
 	}
-	return target.Func(ctx, "embedded "+s.protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
+	return target.Func(ctx, t.name(s), func(ctx context.Context, ln net.Listener) error {
 		srv := refserver.New(s.machine(0), refserver.Options{Protocol: s.protocol, Codec: codec.Options{Waive: s.waive}})
 		return srv.Serve(ctx, ln)
 	})

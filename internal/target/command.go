@@ -124,3 +124,22 @@ func display(args []string) string {
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Check returns the [ErrCommand] with which [Exec] would refuse a command line.
+func Check(line string) error {
+	args, err := Split(line)
+	if err != nil {
+		return err
+	}
+	return checkArgs(args)
+}
+
+func checkArgs(args []string) error {
+	if len(args) == 0 {
+		return badCommand("", "it is empty")
+	}
+	if !namesPort(args) {
+		return badCommand(display(args), "it does not say {port} (or {addr}), so the program cannot know where to listen")
+	}
+	return nil
+}

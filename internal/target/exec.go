@@ -50,11 +50,8 @@ func Exec(ctx context.Context, line string) (Target, error) {
 
 // Start is [Exec] for a command that is split already.
 func (c Command) Start(ctx context.Context) (Target, error) {
-	if len(c.Args) == 0 {
-		return nil, badCommand("", "it is empty")
-	}
-	if !namesPort(c.Args) {
-		return nil, badCommand(display(c.Args), "it does not say {port} (or {addr}), so the program cannot know where to listen")
+	if err := checkArgs(c.Args); err != nil {
+		return nil, err
 	}
 	if c.Name == "" {
 		c.Name = display(c.Args)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/internal/peers"
+)
+
+// TestTsharkReadsWhatEncodeWrites holds a capture of the accept vectors against
+// a decoder that shares no code with ours: types, magic, functions and handles.
+func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
+	tshark := peers.Need(t, "tshark")
+	vectors := filepath.Join(corpusDir(t), "gearman", "accept.wire")
+	capture := filepath.Join(t.TempDir(), "accept.pcap")
+	var complaints bytes.Buffer
+	if status := run(t.Context(), []string{"encode", vectors, "--pcap", capture}, nil, io.Discard, &complaints); status != exitHeld {
+		t.Fatalf("exit status %d: %s", status, complaints.String())
+	}
+
+	out, err := exec.CommandContext(t.Context(), tshark, "-r", capture, "-d", "tcp.port==4730,gearman", "-Y", "gearman.pkt_type", "-T", "fields",
+		"-e", "gearman.magic_code", "-e", "gearman.pkt_type", "-e", "gearman.func.name", "-e", "gearman.job.handle").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+
+	src, err := os.ReadFile(vectors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := transcript.Parse(gearman.Protocol, vectors, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What tshark 4.0 is known to read otherwise: it looks for no arguments in a
+	// GET_STATUS, and calls the unique ID of a STATUS_RES_UNIQUE a handle.
+	handles := map[uint32]func(handle, unique string) string{
+		15: func(string, string) string { return "" },
+		42: func(_, unique string) string { return unique },
+	}
+	var want []string
+	for _, s := range scripts {
+		for _, st := range s.Steps {
+			c := st.Choices[0]
+			if c.Type.Code == 0 {
+				continue // a text command
+			}
+			arg := func(label string) string {
+				for i := range c.Args {
+					if c.Type.FieldAt(i).Name == label {
+						return string(c.Args[i].Value)
+					}
+				}
+				return ""
+			}
+			handle := arg("Job handle")
+			if known := handles[c.Type.Code]; known != nil {
+				handle = known(handle, arg("Unique ID"))
+			}
+			magic := [2]string{"REQ", "RES"}[st.From]
+			want = append(want, fmt.Sprintf("%s\t%d\t%s\t%s", magic, c.Type.Code, arg("Function"), handle))
+		}
+	}
+	if len(want) != len(got) {
+		t.Fatalf("tshark sees %d packets, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("packet %d: tshark reads %q, want %q", i, got[i], want[i])
+		}
+	}
+}
