@@ -33,6 +33,7 @@ type Conn struct {
 	buf        []byte
 	start, top int // the unread part
 	need       int // how much of it is worth another Decode
+	skip       int // bytes of a refused message that have yet to come
 	quiet      int // reads in a row that used little of buf
 	flushing   []*Conn
 
@@ -163,12 +164,20 @@ func (c *Conn) handle() (paused bool) {
 	s := c.srv
 	for c.start < c.top {
 		b := c.buf[c.start:c.top]
+		if c.skip > 0 {
+			n := min(c.skip, len(b))
+			c.start, c.skip = c.start+n, c.skip-n
+			continue
+		}
 		n, err := c.session.Decode(codec.Peer, b, &s.frame)
 		if err == codec.ErrShort {
 			c.need = n
 			return false
 		}
 		e, _ := err.(*codec.Error)
+		if n > len(b) { // refused before all of it has come
+			c.skip, n = n-len(b), len(b)
+		}
 		if e == nil || !e.Fatal {
 			b = b[:n]
 		}
@@ -262,7 +271,7 @@ func (c *Conn) finish() {
 	s.mu.Lock()
 	c.gone = true
 	s.machine.Close(c)
-	c.nc.SetWriteDeadline(time.Now().Add(s.opts.Linger))
+	c.hurry()
 	c.flushing = s.release(c.flushing)
 	s.mu.Lock()
 	for c.busy && !c.dead {

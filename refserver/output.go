@@ -9,7 +9,7 @@ import (
 
 // chunk is how much is written at once to a connection that reads slowly, so
 // that its progress is seen.
-const chunk = 256 << 10
+const chunk = 128 << 10
 
 // output is what waits to be written to a connection. All of it belongs to the
 // server's lock, but the bytes of writing, which belong to the one who writes
@@ -141,6 +141,9 @@ func (c *Conn) drain() {
 	mu.Lock()
 	for c.take() {
 		b, pause := c.piece()
+		if c.gone && c.srv.state != stopped {
+			c.hurry()
+		}
 		mu.Unlock()
 		n, err := c.nc.Write(b)
 		time.Sleep(pause)
@@ -155,6 +158,10 @@ func (c *Conn) drain() {
 	c.cond.Broadcast()
 	mu.Unlock()
 }
+
+// hurry gives the peer of a connection that is closing a limited time to take
+// what is written next.
+func (c *Conn) hurry() { c.nc.SetWriteDeadline(time.Now().Add(c.srv.opts.Linger)) }
 
 // piece returns what to write next and how long to wait behind it.
 func (c *Conn) piece() ([]byte, time.Duration) {

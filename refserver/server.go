@@ -43,7 +43,7 @@ const (
 	DefaultMaxOutput   = 64 << 20
 	DefaultPauseOutput = 1 << 20
 	DefaultHalfClosed  = 10 * time.Minute
-	DefaultLinger      = time.Second
+	DefaultLinger      = 2 * time.Second
 )
 
 // Options are a server's settings. Only Protocol must be set.
@@ -66,8 +66,9 @@ type Options struct {
 	// the same, hence the limit. 0 is DefaultHalfClosed, less than 0 is not at all.
 	HalfClosed time.Duration
 
-	// Linger bounds the last words: how long a connection that is being closed
-	// may take to read what is still due. 0 is DefaultLinger.
+	// Linger bounds the last words: how long the peer of a connection that is
+	// being closed may read nothing of what is still due, and how long a stopping
+	// server waits in all. 0 is DefaultLinger.
 	Linger time.Duration
 
 	Faults    []Fault
@@ -263,6 +264,7 @@ func (s *Server) halt(graceful bool) {
 	s.disarm()
 	for c := range s.conns {
 		c.end(false)
+		c.hurry()
 	}
 }
 

@@ -17,31 +17,25 @@ var benchMessages = []struct {
 	{"WORK_COMPLETE", codec.Peer, []string{"H:lap:123456", "sixteen bytes ok"}},
 }
 
-func BenchmarkDecode(b *testing.B) {
+// BenchmarkSession decodes and appends the three in one session.
+func BenchmarkSession(b *testing.B) {
+	s := newSession(codec.Options{})
 	for _, bm := range benchMessages {
-		b.Run(bm.name, func(b *testing.B) {
-			s := newSession(codec.Options{})
-			raw, err := s.Append(nil, bm.from, message(bm.name, bm.args...))
-			if err != nil {
-				b.Fatal(err)
-			}
+		m := message(bm.name, bm.args...)
+		raw, err := s.Append(nil, bm.from, m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("decode/"+bm.name, func(b *testing.B) {
 			var f codec.Frame
 			b.ReportAllocs()
-			b.SetBytes(int64(len(raw)))
 			for b.Loop() {
 				if n, err := s.Decode(bm.from, raw, &f); n != len(raw) || err != nil {
 					b.Fatal(n, err)
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	for _, bm := range benchMessages {
-		b.Run(bm.name, func(b *testing.B) {
-			s := newSession(codec.Options{})
-			m := message(bm.name, bm.args...)
+		b.Run("append/"+bm.name, func(b *testing.B) {
 			buf := make([]byte, 0, 128)
 			b.ReportAllocs()
 			for b.Loop() {

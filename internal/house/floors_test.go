@@ -31,6 +31,7 @@ var floors = []floor{
 
 	{"refserver", []string{"codec", "internal/*"}},
 	{"refserver/gearmonkey", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "internal/*"}},
+	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},

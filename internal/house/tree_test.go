@@ -94,11 +94,11 @@ func (s *source) imports() []string {
 }
 
 // calls lists the uses of package functions, as "time.Sleep", that match names,
-// each with its position. The arguments of a call to inside are left out.
-func (s *source) calls(names *regexp.Regexp, inside string) []string {
+// each with its position. What skip says yes to is not looked into.
+func (s *source) calls(names *regexp.Regexp, skip func(ast.Node) bool) []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && qualified(call.Fun) == inside && inside != "" {
+		if skip != nil && skip(n) {
 			return false
 		}
 		if e, ok := n.(ast.Expr); ok {
@@ -111,8 +111,12 @@ func (s *source) calls(names *regexp.Regexp, inside string) []string {
 	return found
 }
 
-// qualified writes package.name, or "" for every other expression.
+// qualified writes package.name, or the name of a function of the same package;
+// for every other expression it is "".
 func qualified(e ast.Expr) string {
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
 	if sel, ok := e.(*ast.SelectorExpr); ok {
 		if pkg, ok := sel.X.(*ast.Ident); ok {
 			return pkg.Name + "." + sel.Sel.Name
@@ -122,12 +126,25 @@ func qualified(e ast.Expr) string {
 }
 
 // Tests wait for what they wait for. In a synctest bubble time stands still but
-// for sleeps, so there they are the means.
+// for sleeps, so there they are the means; a helper that makes one is called
+// bubble. A loop that polls may pause between its looks.
 func sleeps(s *source) []string {
 	if !s.test {
 		return nil
 	}
-	return s.calls(regexp.MustCompile(`^time\.Sleep$`), "synctest.Test")
+	pauses := map[ast.Node]bool{}
+	return s.calls(regexp.MustCompile(`^time\.Sleep$`), func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			name := qualified(n.Fun)
+			return name == "synctest.Test" || name == "bubble"
+		case *ast.ForStmt:
+			pauses[n.Post] = n.Post != nil && n.Cond != nil
+		case ast.Stmt:
+			return pauses[n]
+		}
+		return false
+	})
 }
 
 // Libraries neither print nor exit: that is for commands, and for the programs
@@ -136,7 +153,7 @@ func noises(s *source) []string {
 	if s.test || strings.HasPrefix(s.name, "cmd/") {
 		return nil
 	}
-	return s.calls(regexp.MustCompile(`^(fmt\.Print(f|ln)?|os\.(Exit|Stdout|Stderr)|log\.(Print|Fatal|Panic)(f|ln)?)$`), "")
+	return s.calls(regexp.MustCompile(`^(fmt\.Print(f|ln)?|os\.(Exit|Stdout|Stderr)|log\.(Print|Fatal|Panic)(f|ln)?)$`), nil)
 }
 
 func TestNoSleepsInTests(t *testing.T) {
@@ -164,6 +181,10 @@ func TestSourceRulesRefuse(t *testing.T) {
 		{"a/a_test.go", "func f() { wait := time.Sleep; wait(1) }", 1, 0},
 		{"a/a_test.go", "func f(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }", 0, 0},
 		{"a/a_test.go", "func f(t *T) { synctest.Test(t, g); time.Sleep(1) }", 1, 0},
+		{"a/a_test.go", "func f(t *T) { bubble(t, func() { time.Sleep(1) }) }", 0, 0},
+		{"a/a_test.go", "func f() { for !ok() { time.Sleep(1) } }", 1, 0},
+		{"a/a_test.go", "func f() { for ; !ok(); time.Sleep(1) {} }", 0, 0},
+		{"a/a_test.go", "func f() { for ; ; time.Sleep(1) {} }", 1, 0},
 		{"a/a.go", "func f() { time.Sleep(1) }", 0, 0},
 		{"a/a.go", `func f() { fmt.Println(); os.Exit(1); log.Fatalf("") }`, 0, 3},
 		{"a/a.go", "func f() { fmt.Fprintln(os.Stderr) }", 0, 1},

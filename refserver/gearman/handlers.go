@@ -271,10 +271,10 @@ func (p *peer) pick() (*ability, *job) {
 	return nil, nil
 }
 
-func assign(p *peer, j *job) { p.conn.Send(jobAssign, j.handle, []byte(j.fn.name), j.workload) }
+func assign(p *peer, j *job) { p.conn.Send(jobAssign, j.handle, j.fn.name, j.workload) }
 
 func assignUniq(p *peer, j *job) {
-	p.conn.Send(jobAssignUniq, j.handle, []byte(j.fn.name), j.unique, j.workload)
+	p.conn.Send(jobAssignUniq, j.handle, j.fn.name, j.unique, j.workload)
 }
 
 func assignAll(p *peer, j *job) {
@@ -282,7 +282,7 @@ func assignAll(p *peer, j *job) {
 		assignUniq(p, j)
 		return
 	}
-	p.conn.Send(jobAssignAll, j.handle, []byte(j.fn.name), j.unique, j.reducer, j.workload)
+	p.conn.Send(jobAssignAll, j.handle, j.fn.name, j.unique, j.reducer, j.workload)
 }
 
 // ofJob makes a handler for what a worker says of a job that it runs. Of other

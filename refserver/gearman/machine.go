@@ -7,6 +7,7 @@
 package gearman
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"strings"
@@ -116,7 +117,7 @@ type ability struct {
 // function is what the server knows of a function. It is forgotten when nothing
 // depends on it any more.
 type function struct {
-	name      string
+	name      []byte
 	member    link[function]
 	queue     [3]list[job] // by priority, oldest first
 	total     int          // jobs, whatever their state
@@ -217,9 +218,9 @@ func (m *machine) function(name []byte) *function {
 	if fn := m.functions[string(name)]; fn != nil {
 		return fn
 	}
-	fn := &function{name: string(name)}
+	fn := &function{name: bytes.Clone(name)}
 	fn.member.item = fn
-	m.functions[fn.name] = fn
+	m.functions[string(name)] = fn
 	m.order.pushBack(&fn.member)
 	return fn
 }
@@ -227,7 +228,7 @@ func (m *machine) function(name []byte) *function {
 // release forgets the function if nothing depends on it.
 func (m *machine) release(fn *function) {
 	if fn.total == 0 && fn.abilities.len == 0 && fn.limits == nil && !fn.kept {
-		delete(m.functions, fn.name)
+		delete(m.functions, string(fn.name))
 		fn.member.remove()
 	}
 }

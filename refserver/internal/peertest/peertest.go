@@ -147,6 +147,21 @@ func (e *Peer) Want(name string, args ...string) []string {
 	return have
 }
 
+// NextUnless returns the next message of the server, or false once stop is
+// closed and none has arrived.
+func (e *Peer) NextUnless(stop <-chan struct{}) (name string, ok bool) {
+	select {
+	case f, ok := <-e.frames:
+		if !ok {
+			e.t.Errorf("the connection ended: %v", e.err)
+			return "", false
+		}
+		return f.Type.Name, true
+	case <-stop:
+		return "", false
+	}
+}
+
 // Ended waits for the end of the connection and checks that no message is left.
 func (e *Peer) Ended() error {
 	e.t.Helper()

@@ -1,0 +1,51 @@
+package refserver_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+	machine "jobwire/refserver/gearman"
+	"jobwire/refserver/internal/peertest"
+)
+
+// earlySession refuses large packets on their header alone, and tells how long
+// they will be, as protocols do whose messages announce a body.
+type earlySession struct{ codec.Session }
+
+func (s earlySession) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	if from == codec.Peer && len(b) >= 12 && b[0] == 0 {
+		if size := int(binary.BigEndian.Uint32(b[8:])); size > 100 {
+			f.Reset(from)
+			return 12 + size, &codec.Error{Rule: gearman.RuleSizeCap, Offset: 8, Field: "Packet length", Detail: "too long"}
+		}
+	}
+	return s.Session.Decode(from, b, f)
+}
+
+// TestRefusedMessageIsDiscardedAsItComes sends a packet that is refused on its
+// header, in pieces, and one behind it.
+func TestRefusedMessageIsDiscardedAsItComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		early := *gearman.Protocol
+		early.NewSession = func(o codec.Options) codec.Session { return earlySession{gearman.Protocol.NewSession(o)} }
+		srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: &early})
+		defer srv.Close()
+		there, here := net.Pipe()
+		go srv.ServeConn(context.Background(), there)
+		p := peertest.New(t, gearman.Protocol, here)
+
+		p.Raw([]byte("\x00REQ\x00\x00\x00\x10\x00\x00\x10\x00 and the data"))
+		p.Want("ERROR", "*", "*")
+		rest := make([]byte, 4096-len(" and the data"))
+		p.Raw(rest[:1000])
+		p.Raw(rest[1000:])
+		p.Send("ECHO_REQ", "still here")
+		p.Want("ECHO_RES", "still here")
+	})
+}

@@ -1,0 +1,176 @@
+package gearman
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// Clients, workers that work, workers that are lost over their jobs and clients
+// that leave, all at once: every client that stays hears of the end of every
+// job, once, and nothing is left in the machine.
+func TestManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Host: "test"}).(*machine)
+		srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
+		dial := func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			return peerOf{peertest.New(t, gearman.Protocol, near)}
+		}
+		const clients, jobs, functions = 8, 60, 3
+		var workers, all sync.WaitGroup
+		stop := make(chan struct{})
+		for range 4 {
+			workers.Go(func() { workUntil(dial, functions, stop) })
+		}
+		for n := range clients {
+			all.Go(func() {
+				c := dial()
+				rng := rand.New(rand.NewPCG(uint64(n), 1))
+				left := map[string]int{}
+				for i := range jobs {
+					typ := []string{"SUBMIT_JOB", "SUBMIT_JOB_HIGH", "SUBMIT_JOB_LOW", "SUBMIT_JOB_BG"}[rng.IntN(4)]
+					unique := ""
+					if rng.IntN(3) == 0 {
+						unique = fmt.Sprint("shared", rng.IntN(5))
+					}
+					c.Send(typ, fmt.Sprint("f", rng.IntN(functions)), unique, fmt.Sprint(n, i))
+					for {
+						name, args := c.Next()
+						if name == "JOB_CREATED" {
+							if typ != "SUBMIT_JOB_BG" {
+								left[args[0]]++
+							}
+							break
+						}
+						ended(t, left, name, args)
+					}
+					if n == 0 && i == jobs/2 {
+						c.Conn.Close()
+						return
+					}
+				}
+				for len(left) > 0 {
+					name, args := c.Next()
+					ended(t, left, name, args)
+				}
+				c.quiet(t)
+			})
+		}
+		all.Wait()
+		synctest.Wait() // background jobs are done, too: only sleepers are left
+		close(stop)
+		workers.Wait()
+		synctest.Wait()
+		if len(m.jobs)+len(m.keyed)+len(m.named)+len(m.functions)+len(m.timers)+m.order.len != 0 {
+			t.Errorf("left in the machine: %d jobs, %d+%d keys, %d functions, %d timers",
+				len(m.jobs), len(m.keyed), len(m.named), len(m.functions), len(m.timers))
+		}
+		srv.Close()
+		if m.peers.len != 0 {
+			t.Errorf("%d peers are left", m.peers.len)
+		}
+	})
+}
+
+// ended takes one end of a job off what a client waits for.
+func ended(t *testing.T, left map[string]int, name string, args []string) {
+	if name != "WORK_COMPLETE" || left[args[0]] == 0 {
+		t.Errorf("%s %q is not awaited", name, args)
+		return
+	}
+	if left[args[0]]--; left[args[0]] == 0 {
+		delete(left, args[0])
+	}
+}
+
+// workUntil works off jobs, and every few jobs is lost and comes back.
+func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
+	for life := 1; ; life++ {
+		w := dial()
+		for i := range functions {
+			w.Send("CAN_DO_TIMEOUT", fmt.Sprint("f", i), "60000")
+		}
+		for done := 0; done < 10*life; done++ {
+			w.Send("GRAB_JOB")
+			name, args := w.Next()
+			if name == "JOB_ASSIGN" {
+				if done == 10*life-1 {
+					break // and it is lost
+				}
+				w.Send("WORK_COMPLETE", args[0], "done")
+				continue
+			}
+			w.Send("PRE_SLEEP")
+			if _, ok := w.NextUnless(stop); !ok {
+				w.Conn.Close()
+				return
+			}
+		}
+		w.Conn.Close()
+	}
+}
+
+// Whatever a peer sends, others are served.
+func FuzzPeer(f *testing.F) {
+	var seed []byte
+	s := gearman.Protocol.NewSession(codec.Options{WaiveAll: true})
+	for _, row := range gearman.Protocol.Types {
+		if row.Req == 0 {
+			continue
+		}
+		m := codec.Message{Type: row}
+		for i := range row.Fields {
+			m.Args = append(m.Args, []byte{byte('1' + i)})
+		}
+		b, err := s.Append(nil, codec.Peer, &m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		if row.Name != "shutdown" {
+			seed = append(seed, b...)
+		}
+	}
+	f.Add(seed)
+	f.Add(append(seed, seed...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			m := New(Options{Host: "test", Retries: 1}).(*machine)
+			srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol, Codec: codec.Options{MaxData: 1 << 16}})
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				for buf := make([]byte, 4096); ; {
+					if _, err := near.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+			near.Write(b)
+			synctest.Wait()
+			near.Close()
+			<-drained
+			srv.Close()
+			if m.peers.len != 0 {
+				t.Errorf("%d peers are left", m.peers.len)
+			}
+			for _, j := range m.jobs {
+				if !j.background || j.worker != nil {
+					t.Errorf("job %s is left of a connection that ended", j.handle)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,61 @@
+//go:build unix
+
+package refserver_test
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"jobwire/refserver"
+)
+
+// Thousands of idle connections are cheap, even after each was busy once.
+func TestIdleConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
+	want := 10_000
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if room := (int(limit.Cur) - 200) / 2; room < want {
+		if room < 2000 {
+			t.Skipf("the limit of %d descriptors leaves too little room", limit.Cur)
+		}
+		want = room
+	}
+	addr, stop := serve(t, refserver.Options{})
+	memory := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	echo := dial(t, addr).Encode("ECHO_REQ", "hello")
+	before := memory()
+	conns := make([]net.Conn, want)
+	answer := make([]byte, len(echo))
+	for i := range conns {
+		nc, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		nc.(*net.TCPConn).SetLinger(0) // leaves no port behind
+		conns[i] = nc
+		nc.Write(echo)
+		if _, err := io.ReadFull(nc, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := (memory() - before) / uint64(want)
+	t.Logf("%d connections, %d bytes each, both ends", want, each)
+	if each > 12<<10 {
+		t.Errorf("an idle connection takes %d bytes", each)
+	}
+	stop()
+}
