@@ -28,6 +28,8 @@ type Rule struct {
 	Level   Level
 	Text    string // what is required
 	Reading string // why we read it so, where the document is silent or at odds with itself
+
+	Untestable string // why nothing that passes over a wire can test it; "" if something can
 }
 
 // ErrShort says that the input ends before the message does.

@@ -8,6 +8,7 @@
 //	@case NAME        its ID, permanent: the protocol's name and a dot are put in front
 //	@about TEXT       what it shows, in a sentence
 //	@rules ID...      the rules that it tests; the first one's level is the case's
+//	@needs NAME...    capabilities that a server may lack, as its profile says
 //	@alone            it needs a server of its own, because it ends or reconfigures it
 //	@section TEXT     of the document; once at the head of a file
 //

@@ -1,9 +1,11 @@
 package conform
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -31,54 +33,12 @@ func (r *Report) Count(v Verdict) int {
 
 // Failed reports whether any case fell short.
 func (r *Report) Failed() bool {
-	return r.Count(Failed)+r.Count(Died)+r.Count(Unreachable) > 0
+	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
 }
 
 // Unreachable reports whether not one case found a target to judge.
 func (r *Report) Unreachable() bool {
 	return len(r.Results) > 0 && r.Count(Unreachable)+r.Count(Skipped) == len(r.Results) && r.Count(Unreachable) > 0
-}
-
-// verdicts in the order in which summaries name them.
-var verdicts = []Verdict{Passed, Lax, Failed, Died, Unreachable, Skipped}
-
-// WriteJSON writes the report as one object.
-func (r *Report) WriteJSON(w io.Writer) error {
-	type caseJSON struct {
-		ID      string         `json:"id"`
-		Section string         `json:"section"`
-		About   string         `json:"about"`
-		Rules   []codec.RuleID `json:"rules"`
-		Level   codec.Level    `json:"level"`
-		Verdict Verdict        `json:"verdict"`
-		Seconds float64        `json:"seconds"`
-		Note    string         `json:"note,omitempty"`
-		Broken  codec.RuleID   `json:"broken,omitempty"`
-		File    string         `json:"file"`
-		Line    int            `json:"line"`
-	}
-	out := struct {
-		Protocol string         `json:"protocol"`
-		Target   string         `json:"target"`
-		Seconds  float64        `json:"seconds"`
-		Summary  map[string]int `json:"summary"`
-		Cases    []caseJSON     `json:"cases"`
-	}{r.Protocol.Name, r.Target, r.Took.Seconds(), map[string]int{"cases": len(r.Results)}, []caseJSON{}}
-	for _, v := range verdicts {
-		out.Summary[string(v)] = r.Count(v)
-	}
-	for _, res := range r.Results {
-		c := res.Case
-		j := caseJSON{c.ID, c.Section, c.About, c.Rules, c.Level, res.Verdict, res.Took.Seconds(), res.Note, "", c.Script.File, c.Script.Line}
-		if res.Play != nil && res.Play.Failure != nil {
-			j.Broken = res.Play.Failure.Rule()
-			j.Line = res.Play.Failure.Step.Line
-		}
-		out.Cases = append(out.Cases, j)
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
 }
 
 // Text writes a run for people.
@@ -87,15 +47,16 @@ type Text struct {
 	Color   bool
 	Verbose bool // name the cases that passed too
 	section string
+	note    string // of the case before
 }
 
-var colors = map[Verdict]string{Passed: "32", Lax: "33", Failed: "31", Died: "31", Unreachable: "31", Skipped: "90"}
+var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
 		return s
 	}
-	return "\x1b[" + colors[v] + "m" + s + "\x1b[0m"
+	return "\x1b[" + cmp.Or(colors[v], "31") + "m" + s + "\x1b[0m"
 }
 
 // Case writes one result; a failed one with its conversation.
@@ -108,11 +69,12 @@ func (t *Text) Case(r Result) {
 		t.section = c.Section
 		fmt.Fprintf(t.W, "\n%s\n", c.Section)
 	}
-	fmt.Fprintf(t.W, "  %s  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-11s", r.Verdict)), c.ID, c.About)
-	if r.Note != "" {
-		fmt.Fprintf(t.W, "      %s\n", r.Note)
+	fmt.Fprintf(t.W, "  %s  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-12s", r.Verdict)), c.ID, c.About)
+	if r.Note != "" && r.Note != t.note {
+		fmt.Fprintf(t.W, "      %s\n", strings.ReplaceAll(r.Note, "\n", "\n      "))
 	}
-	if r.Verdict == Passed || r.Verdict == Lax || r.Play == nil {
+	t.note = r.Note
+	if r.Verdict != Failed && r.Verdict != Died && r.Verdict != Unsteady && r.Verdict != Inconclusive || r.Play == nil {
 		return
 	}
 	for _, id := range c.Rules {
@@ -127,7 +89,7 @@ func (t *Text) Case(r Result) {
 func (t *Text) Summary(r *Report) {
 	fmt.Fprintf(t.W, "\n%s, judged against %s: %d cases", r.Target, r.Protocol.Title, len(r.Results))
 	sep := ": "
-	for _, v := range verdicts {
+	for _, v := range Verdicts {
 		if n := r.Count(v); n > 0 {
 			fmt.Fprintf(t.W, "%s%s", sep, t.paint(v, fmt.Sprintf("%d %s", n, v)))
 			sep = ", "

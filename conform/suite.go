@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -21,7 +22,8 @@ type Case struct {
 	Section string
 	Level   codec.Level // of its first rule
 	Rules   []codec.RuleID
-	Alone   bool // needs a server of its own
+	Alone   bool     // needs a server of its own
+	Needs   []string // what a server may lack
 	Script  *transcript.Script
 }
 
@@ -100,6 +102,12 @@ var keys = map[string]func(c *Case, p *codec.Protocol, value string) error{
 		}
 		return nil
 	},
+	"needs": func(c *Case, _ *codec.Protocol, v string) error {
+		if c.Needs = strings.Fields(v); len(c.Needs) == 0 {
+			return fmt.Errorf("@needs names no capability")
+		}
+		return nil
+	},
 	"alone": func(c *Case, _ *codec.Protocol, v string) error {
 		if v != "" {
 			return fmt.Errorf("@alone takes no value")
@@ -114,7 +122,7 @@ func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
 		if set == nil {
-			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are case, about, rules, alone, section", m.Key)}
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are case, about, rules, needs, alone, section", m.Key)}
 		}
 		if err := set(c, p, m.Value); err != nil {
 			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: err.Error()}
@@ -129,6 +137,16 @@ func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 		}
 	}
 	return c, nil
+}
+
+// Capabilities lists what cases need that a server may lack, sorted.
+func (s *Suite) Capabilities() []string {
+	var all []string
+	for _, c := range s.Cases {
+		all = append(all, c.Needs...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Select returns the suite with the cases whose ID, or one of whose rules, matches one of
@@ -170,6 +188,27 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	for _, p := range append(append([]string(nil), run...), skip...) {
 		if !hit[p] {
 			return nil, fmt.Errorf("no case and no rule of %s matches %q; conform %s --list shows them", s.Protocol.Title, p, s.Protocol.Name)
+		}
+	}
+	return out, nil
+}
+
+// AtLevels returns the suite with the cases of the given levels, or all of them if
+// none is given.
+func (s *Suite) AtLevels(levels []string) (*Suite, error) {
+	if len(levels) == 0 {
+		return s, nil
+	}
+	known := []codec.Level{codec.Must, codec.Should, codec.May, codec.DeFacto, codec.Extension}
+	out := &Suite{Protocol: s.Protocol}
+	for _, l := range levels {
+		if !slices.Contains(known, codec.Level(l)) {
+			return nil, fmt.Errorf("%q is no level: they are %v", l, known)
+		}
+	}
+	for _, c := range s.Cases {
+		if slices.Contains(levels, string(c.Level)) {
+			out.Cases = append(out.Cases, c)
 		}
 	}
 	return out, nil

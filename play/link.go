@@ -23,6 +23,7 @@ type link struct {
 	actor transcript.Actor // zero while nobody is known to be behind it
 	sess  codec.Session    // reads both directions
 	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
+	held  []byte           // written with the next message
 	raw   []byte           // own bytes that the session has not seen as a whole message
 	frame codec.Frame
 	head  outcome // what next found, until it is consumed
@@ -189,10 +190,51 @@ func (l *link) sent(from codec.Side, b []byte) codec.Frame {
 	return codec.Frame{From: from, Raw: b}
 }
 
-// write sends b, giving up at the deadline.
-func (l *link) write(b []byte, deadline time.Time) error {
+// How much of a long message is written byte by byte: all that holds framing,
+// and a little of the end. Bytes written one after another may still be read
+// together, so there are pauses behind the first, in the middle and before the last.
+const (
+	bytewiseHead  = 4 << 10
+	bytewiseTail  = 64
+	bytewisePause = 200 * time.Microsecond
+)
+
+// write sends b, cut as asked for, giving up at the deadline. That the other
+// side has gone is no error: what it said before is for the next step to judge.
+func (l *link) write(b []byte, how Segmentation, deadline time.Time) error {
+	switch how {
+	case Coalesced:
+		l.held = append(l.held, b...)
+		return nil
+	case Bytewise:
+		for i := 0; i < len(b); {
+			n := 1
+			if rest := len(b) - bytewiseTail - i; i >= bytewiseHead && rest > 0 {
+				n = rest
+			}
+			l.held = b[i : i+n]
+			if err := l.flush(deadline); err != nil {
+				return err
+			}
+			i += n
+			if i == 1 || i == len(b)/2 || i == len(b)-1 {
+				time.Sleep(bytewisePause)
+			}
+		}
+		return nil
+	}
+	l.held = b
+	return l.flush(deadline)
+}
+
+// flush writes what is held back.
+func (l *link) flush(deadline time.Time) error {
 	l.net.SetWriteDeadline(deadline)
-	_, err := l.net.Write(b)
+	_, err := l.net.Write(l.held)
+	l.held = nil
+	if peerLeft(err) {
+		return nil
+	}
 	return err
 }
 

@@ -26,6 +26,10 @@ type Options struct {
 	Exact   bool          // send and expect literal handles as they are written
 	Codec   codec.Options // what to be lenient about, and limits
 
+	// Segments is how what is sent is cut into writes, each of which TCP is
+	// likely to carry in a segment of its own.
+	Segments Segmentation
+
 	// Cast names the actors to be played, by name or by role; the steps of all others are
 	// left out. Empty means everybody. It has no meaning for Server.
 	Cast []string
@@ -33,6 +37,18 @@ type Options struct {
 	// Watch is told of every event as it happens.
 	Watch func(Event)
 }
+
+// Segmentation is how the bytes that a side sends are cut into writes. It must
+// make no difference to the other side.
+type Segmentation uint8
+
+const (
+	Plain     Segmentation = iota // a write for each message
+	Bytewise                      // a write for each byte, the middle of long messages excepted
+	Coalesced                     // one write for messages that follow each other on a connection
+)
+
+func (s Segmentation) String() string { return [...]string{"plain", "bytewise", "coalesced"}[s] }
 
 // Dialer connects on behalf of an actor.
 type Dialer func(ctx context.Context, a transcript.Actor) (net.Conn, error)
@@ -132,13 +148,18 @@ func (p *performer) run(ctx context.Context) *Result {
 		if !p.plays(st.Peer) {
 			continue
 		}
-		if f := p.step(ctx, st, i); f != nil {
+		f := p.release(st)
+		if f == nil {
+			f = p.step(ctx, st, i)
+		}
+		if f != nil {
 			f.Step, f.Index = st, i
 			p.result.Failure = f
 			break
 		}
 		p.since = time.Now()
 	}
+	p.release(nil) // what fails now, nobody waits for
 	p.leftovers()
 	p.result.Took = time.Since(p.start)
 	return &p.result
@@ -192,9 +213,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 		var out []byte
 		if out, err = p.encode(l, c); err == nil {
 			ev.Frame = l.sent(p.side, out)
-			if err = l.write(out, deadline); peerLeft(err) {
-				err = nil // what it said before leaving is for the next step to judge
-			}
+			err = l.write(out, p.opts.Segments, deadline)
 		}
 	case transcript.Nothing:
 		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("%s is to say nothing, but that is for the end that watches", st.Peer.Name)}
@@ -216,6 +235,23 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 	p.record(&ev)
 	if err != nil {
 		return &Failure{Reason: CannotSend, Err: err, Event: &ev, Text: fmt.Sprintf("cannot send: %v", err)}
+	}
+	return nil
+}
+
+// release writes what connections have held back to be coalesced. Messages go on
+// being held back only while the next step sends more on the same connection.
+func (p *performer) release(next *transcript.Step) *Failure {
+	for _, l := range p.links {
+		if len(l.held) == 0 || l.closed {
+			continue
+		}
+		if next != nil && next.From == p.side && next.Peer == l.actor && next.Choices[0].Verb <= transcript.Raw {
+			continue
+		}
+		if err := l.flush(time.Now().Add(p.opts.Timeout)); err != nil {
+			return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
+		}
 	}
 	return nil
 }

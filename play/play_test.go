@@ -125,6 +125,56 @@ Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
 	})
 }
 
+// TestSegmentation counts the writes that reach the other side, and checks that
+// what they hold is the same.
+func TestSegmentation(t *testing.T) {
+	const script = `
+Client -> Job Server: ECHO_REQ one
+Client -> Job Server: ECHO_REQ two
+Job Server -> Client: ECHO_RES one
+Job Server -> Client: ECHO_RES two
+Client -> Job Server: ECHO_REQ three
+`
+	packets := []int{15, 15, 17}
+	tests := []struct {
+		how    play.Segmentation
+		writes int
+	}{{play.Plain, 3}, {play.Bytewise, 15 + 15 + 17}, {play.Coalesced, 2}}
+	for _, tt := range tests {
+		t.Run(tt.how.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				got := make(chan []int)
+				go func() {
+					var sizes []int
+					total, answered := 0, false
+					buf := make([]byte, 4096)
+					for {
+						n, err := far.Read(buf)
+						if err != nil {
+							break
+						}
+						sizes, total = append(sizes, n), total+n
+						if total >= packets[0]+packets[1] && !answered {
+							answered = true
+							io.WriteString(far, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x03one\x00RES\x00\x00\x00\x11\x00\x00\x00\x03two")
+						}
+					}
+					got <- append(sizes, total)
+				}()
+				dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
+				if r := play.Peers(t.Context(), parse(t, script), dial, play.Options{Segments: tt.how}); r.Failure != nil {
+					t.Fatal(r.Failure)
+				}
+				sizes := <-got
+				if writes, total := len(sizes)-1, sizes[len(sizes)-1]; writes != tt.writes || total != 15+15+17 {
+					t.Errorf("%d writes of %d bytes, want %d writes of 47", writes, total, tt.writes)
+				}
+			})
+		})
+	}
+}
+
 func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
 	script := "Client -> Job Server: ECHO_REQ $word\nJob Server -> Client: ECHO_RES $word\n"
 	seen := map[string]bool{}

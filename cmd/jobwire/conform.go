@@ -3,8 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,16 +17,22 @@ import (
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/play"
 )
 
 type conformOptions struct {
 	target   targetFlags
+	profiles []string
 	color    colorFlag
 	format   string
+	html     string
 	run      []string
 	skip     []string
 	list     bool
+	levels   []string
+	segments []string
 	parallel int
+	fresh    bool
 	timeout  time.Duration
 	waive    []string
 	verbose  bool
@@ -38,24 +49,32 @@ the offending bytes marked.`,
 		Example: `  jobwire conform gearman
   jobwire conform gearman --addr 127.0.0.1:4730
   jobwire conform gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
+  jobwire conform gearman --profile gearmand
+  jobwire conform gearman --profile my-server.yaml --level MUST
   jobwire conform gearman --run 'gearman.queue.*' -v
-  jobwire conform gearman --format json > report.json`,
+  jobwire conform gearman --format json > report.json
+  jobwire conform gearman --profile embedded --profile gearmand --html matrix.html`,
 		Args:      protocolArg,
 		ValidArgs: systemNames(),
 		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
 	}
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringArrayVar(&o.profiles, "profile", nil, "what is known of the server, by `NAME` or file: how to start it, what it lacks, where it falls short; may be repeated")
+	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, json, junit or tap")
+	f.StringVar(&o.html, "html", "", "write a page with all results, conversations included, to this `FILE`")
 	f.StringArrayVar(&o.run, "run", nil, "only cases whose ID, or a rule of which, matches the `GLOB`; may be repeated")
 	f.StringArrayVar(&o.skip, "skip", nil, "leave out cases that match the `GLOB`; may be repeated")
 	f.BoolVar(&o.list, "list", false, "list the cases instead of running them")
+	f.StringSliceVar(&o.levels, "level", nil, "only cases of this `LEVEL`: MUST, SHOULD, MAY, DE-FACTO or EXTENSION; may be repeated")
+	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "the ways in which each case is sent")
+	f.BoolVar(&o.fresh, "fresh", false, "start a server for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "cases at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long an answer may take")
 	f.StringArrayVar(&o.waive, "waive", nil, "do not hold the server to this `RULE`; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "name the cases that passed too")
 	o.color.add(cmd)
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -64,75 +83,175 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if o.format != "text" && o.format != "json" {
-		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+	suite, runner, err := o.plan(sys)
+	if err != nil {
+		return usage(err)
 	}
-	if err := o.target.check(); err != nil {
+	if o.list {
+		return listCases(cmd.OutOrStdout(), suite, o.format)
+	}
+	subjects, err := o.subjects(sys)
+	if err != nil {
+		return usage(err)
+	}
+	color, err := o.color.on(cmd.OutOrStdout())
+	if err != nil {
 		return err
 	}
-	if o.parallel < 1 || o.timeout <= 0 {
-		return usage(fmt.Errorf("--parallel and --timeout must be above zero"))
+	var reports []*conform.Report
+	for _, subj := range subjects {
+		reports = append(reports, o.judge(cmd, sys, suite, runner, subj, color))
+	}
+	if err := o.write(cmd.OutOrStdout(), suite, reports); err != nil {
+		return err
+	}
+	status := exitHeld
+	for _, r := range reports {
+		switch {
+		case r.Unreachable():
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s could not be judged: %s\n", r.Target, r.Results[0].Note)
+			status = exitUnreachable
+		case r.Count(conform.Died) > 0:
+			status = exitUnreachable
+		case r.Failed():
+			status = max(status, exitFellShort)
+		}
+	}
+	if cmd.Context().Err() != nil {
+		status = max(status, exitFellShort)
+	}
+	if status != exitHeld {
+		return &exit{status, nil}
+	}
+	return nil
+}
+
+// plan reads everything from the flags that does not depend on the target.
+func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, error) {
+	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, Fresh: o.fresh}
+	switch {
+	case formats[o.format] == nil && o.format != "text":
+		return nil, r, fmt.Errorf("--format %q: it is %s", o.format, strings.Join(formatNames(), ", "))
+	case o.parallel < 1 || o.timeout <= 0:
+		return nil, r, errors.New("--parallel and --timeout must be above zero")
+	case o.fresh && o.target.addr != "":
+		return nil, r, errors.New("--fresh starts servers, which --addr cannot; use --exec")
+	}
+	var err error
+	if r.Waive, err = ruleIDs(sys.protocol, o.waive); err != nil {
+		return nil, r, err
+	}
+	for _, name := range o.segments {
+		i := slices.IndexFunc(segmentations, func(s play.Segmentation) bool { return s.String() == name })
+		if i < 0 {
+			return nil, r, fmt.Errorf("--segments %q: they are plain, bytewise, coalesced", name)
+		}
+		r.Segments = append(r.Segments, segmentations[i])
 	}
 	suite, err := conform.Load(sys.protocol)
 	if err != nil {
-		return usage(err)
+		return nil, r, err
 	}
 	if suite, err = suite.Select(o.run, o.skip); err != nil {
-		return usage(err)
+		return nil, r, err
 	}
-	waive, err := ruleIDs(sys.protocol, o.waive)
-	if err != nil {
-		return err
+	if suite, err = suite.AtLevels(o.levels); err != nil {
+		return nil, r, err
 	}
 	if len(suite.Cases) == 0 {
-		return usage(fmt.Errorf("--skip leaves no case to run"))
+		return nil, r, errors.New("the selection leaves no case to run")
 	}
-	out := cmd.OutOrStdout()
-	if o.list {
-		return listCases(out, suite, o.format)
-	}
-	color, err := o.color.on(out)
-	if err != nil {
-		return err
-	}
+	return suite, r, nil
+}
 
-	runner := conform.Runner{
-		Start:    func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) },
-		Parallel: o.parallel,
-		Timeout:  o.timeout,
-		Waive:    waive,
+var segmentations = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
+
+// subject is a server to be judged, and what is known of it.
+type subject struct {
+	target  targetFlags
+	profile *conform.Profile
+}
+
+// subjects reads the profiles. Where --addr or --exec say which server to judge,
+// a profile only tells what is known of it.
+func (o *conformOptions) subjects(sys *system) ([]subject, error) {
+	if len(o.profiles) == 0 {
+		return []subject{{target: o.target}}, o.target.check()
 	}
-	text := &conform.Text{W: out, Color: color, Verbose: o.verbose}
-	var done func(conform.Result)
+	explicit := o.target != targetFlags{}
+	if explicit && len(o.profiles) > 1 {
+		return nil, errors.New("--addr and --exec name one server: give one --profile with them")
+	}
+	whole, err := conform.Load(sys.protocol) // profiles know cases that may not be selected
+	if err != nil {
+		return nil, err
+	}
+	var all []subject
+	for _, name := range o.profiles {
+		p, err := conform.LoadProfile(name, whole)
+		if err != nil {
+			return nil, err
+		}
+		s := subject{target: o.target, profile: p}
+		if !explicit {
+			s.target.exec = p.Exec
+		}
+		if err := s.target.check(); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// judge runs the suite against one subject, telling of it on the way.
+func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
+	report := &conform.Report{Protocol: sys.protocol, Target: subj.target.name(sys)}
+	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
+	if runner.Profile = subj.profile; subj.profile != nil {
+		report.Target = subj.profile.Name
+		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
+	}
+	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
-	if o.format == "text" {
-		done = func(r conform.Result) {
+	began := time.Now()
+	report.Results = runner.Run(cmd.Context(), suite, func(r conform.Result) {
+		if o.format == "text" {
 			progress.clear()
 			text.Case(r)
-			progress.step()
 		}
-	} else {
-		done = func(conform.Result) { progress.step() }
-	}
-	began := time.Now()
-	report := &conform.Report{Protocol: sys.protocol, Target: o.target.name(sys)}
-	report.Results = runner.Run(cmd.Context(), suite, done)
+		progress.step()
+	})
 	report.Took = time.Since(began)
 	progress.clear()
-	if o.format == "json" {
-		if err := report.WriteJSON(out); err != nil {
-			return err
-		}
-	} else {
+	if o.format == "text" {
 		text.Summary(report)
 	}
-	switch {
-	case report.Unreachable():
-		return &exit{exitUnreachable, fmt.Errorf("%s could not be judged: %s", report.Target, report.Results[0].Note)}
-	case report.Count(conform.Died) > 0:
-		return &exit{exitUnreachable, nil}
-	case cmd.Context().Err() != nil, report.Failed():
-		return &exit{exitFellShort, nil}
+	return report
+}
+
+// formats are the machine-readable reports on standard output.
+var formats = map[string]func(io.Writer, []*conform.Report) error{
+	"json":  conform.WriteJSON,
+	"junit": conform.WriteJUnit,
+	"tap":   conform.WriteTAP,
+}
+
+func formatNames() []string { return append([]string{"text"}, slices.Sorted(maps.Keys(formats))...) }
+
+// write puts out the reports that are not written on the way.
+func (o *conformOptions) write(out io.Writer, suite *conform.Suite, reports []*conform.Report) error {
+	if o.html != "" {
+		f, err := os.Create(o.html)
+		if err != nil {
+			return usage(err)
+		}
+		if err := errors.Join(conform.WriteHTML(f, suite, reports), f.Close()); err != nil {
+			return err
+		}
+	}
+	if write := formats[o.format]; write != nil {
+		return write(out, reports)
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ var fences = []fence{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
+	{"github.com/goccy/go-yaml", []string{"conform"}, true},
 
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},

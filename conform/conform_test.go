@@ -1,0 +1,392 @@
+package conform_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/conform"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+var update = flag.Bool("update", false, "write what real servers fail to testdata")
+
+func suite(t *testing.T) *conform.Suite {
+	t.Helper()
+	s, err := conform.Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// embedded starts the reference server.
+func embedded(ctx context.Context) (target.Target, error) {
+	return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol}).Serve(ctx, ln)
+	})
+}
+
+func TestReferenceServerPassesEveryCase(t *testing.T) {
+	r := conform.Runner{Start: embedded, Parallel: 8, Timeout: 5 * time.Second}
+	for _, res := range r.Run(t.Context(), suite(t), nil) {
+		if res.Verdict != conform.Passed {
+			var text bytes.Buffer
+			(&conform.Text{W: &text}).Case(res)
+			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text.String())
+		}
+	}
+}
+
+// TestEveryRowHasACase demands that the cases, together, send or expect every
+// message type in every direction that it has.
+func TestEveryRowHasACase(t *testing.T) {
+	type way struct {
+		row  *codec.Type
+		from codec.Side
+	}
+	seen := map[way]bool{}
+	for _, c := range suite(t).Cases {
+		for _, st := range c.Script.Steps {
+			for _, ch := range st.Choices {
+				if ch.Type != nil && !ch.Unchecked {
+					seen[way{ch.Type, st.From}] = true
+				}
+			}
+		}
+	}
+	for _, row := range gearman.Protocol.Types {
+		for _, from := range []codec.Side{codec.Peer, codec.Server} {
+			if row.Sends(from) && !seen[way{row, from}] {
+				t.Errorf("no case has %s from the %s", row.Name, from)
+			}
+		}
+	}
+}
+
+// TestEveryRuleIsCovered demands a test, or the reason why there can be none, for
+// every rule of the manifest.
+func TestEveryRuleIsCovered(t *testing.T) {
+	rules, err := conform.Coverage(suite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rules) != len(gearman.Protocol.Rules) {
+		t.Errorf("%d rules are listed of %d", len(rules), len(gearman.Protocol.Rules))
+	}
+	for _, r := range rules {
+		if !r.Covered() {
+			t.Errorf("%s: no case, no vector, and no reason", r.ID)
+		}
+		if len(r.TestedBy) > 0 && r.Untestable != "" {
+			t.Errorf("%s: called untestable, but tested by %v", r.ID, r.TestedBy)
+		}
+	}
+}
+
+// TestRealServers judges the servers in the field and compares what they fall
+// short of with what is known; -update writes what is found.
+func TestRealServers(t *testing.T) {
+	servers := []struct {
+		peer string
+		args []string
+	}{
+		{"gearmand", []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}},
+		{"gearmand-perl", []string{"--listen=127.0.0.1", "--port={port}"}},
+	}
+	for _, srv := range servers {
+		t.Run(srv.peer, func(t *testing.T) {
+			path := peers.Need(t, srv.peer)
+			r := conform.Runner{Parallel: 8, Timeout: 2 * time.Second, Start: func(ctx context.Context) (target.Target, error) {
+				return target.Command{Args: append([]string{path}, srv.args...)}.Start(ctx)
+			}}
+			var got bytes.Buffer
+			for _, res := range r.Run(t.Context(), suite(t), nil) {
+				if res.Verdict != conform.Passed {
+					fmt.Fprintf(&got, "%s %s\n", res.Case.ID, res.Verdict)
+				}
+			}
+			file := filepath.Join("testdata", srv.peer+".txt")
+			if *update {
+				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("verdicts that are not passed:\n%s\nknown:\n%s", got.String(), want)
+			}
+		})
+	}
+}
+
+const (
+	head = "@section Echo\n"
+	echo = "@case echo\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n"
+)
+
+// small is a suite of one case and, if alone is set, another that needs a server of
+// its own.
+func small(t *testing.T, alone bool) *conform.Suite {
+	t.Helper()
+	src := head + echo
+	if alone {
+		src += strings.Replace(echo, "@case echo", "@case alone\n@alone", 1)
+	}
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tests := []struct{ name, src, want string }{
+		{"unknown key", head + strings.Replace(echo, "@about", "@abuot", 1), "a.wire:3:"},
+		{"unknown rule", head + strings.Replace(echo, "same-data", "other-data", 1), "there is no rule gearman.echo.other-data"},
+		{"no rule", head + strings.Replace(echo, "@rules gearman.echo.same-data\n", "", 1), "has no @rules"},
+		{"no section", echo, "has no @section"},
+		{"twice", head + echo + echo, "a.wire:7:"},
+		{"unknown type", head + strings.Replace(echo, "ECHO_REQ", "ECHO_RQ", 1), "a.wire:5:"},
+		{"a pattern for a name", head + strings.Replace(echo, "@case echo", "@case ec*", 1), "cannot be a case's name"},
+		{"@alone with a value", head + strings.Replace(echo, "@about", "@alone yes\n@about", 1), "takes no value"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(tt.src)}})
+			var e *transcript.Error
+			if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line == 0 {
+				t.Errorf("%v; want a place, and %q", err, tt.want)
+			}
+		})
+	}
+	both := fstest.MapFS{"a.wire": {Data: []byte(head + echo)}, "b.wire": {Data: []byte(head + echo)}}
+	if _, err := conform.LoadFS(gearman.Protocol, both); err == nil || !strings.Contains(err.Error(), "b.wire:2:1: case gearman.echo stands at a.wire:2 already") {
+		t.Errorf("the same ID in two files: %v", err)
+	}
+	if _, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{}); err == nil {
+		t.Error("no files: no error")
+	}
+}
+
+func TestSelect(t *testing.T) {
+	s := suite(t)
+	one, err := s.Select([]string{"gearman.submit.created"}, nil)
+	if err != nil || len(one.Cases) == 0 {
+		t.Fatalf("%d cases, %v", len(one.Cases), err)
+	}
+	for _, c := range one.Cases {
+		if c.ID != "gearman.submit.created" && !slices.Contains(c.Rules, "gearman.submit.created") {
+			t.Errorf("%s has neither the ID nor the rule", c.ID)
+		}
+	}
+	rest, err := s.Select(nil, []string{"gearman.submit.*"})
+	if err != nil || len(rest.Cases) == 0 || len(rest.Cases) == len(s.Cases) {
+		t.Errorf("%d of %d cases are left, %v", len(rest.Cases), len(s.Cases), err)
+	}
+	for _, bad := range [][2][]string{{{"nothing.*"}, nil}, {nil, {"nothing.*"}}, {{"["}, nil}} {
+		if _, err := s.Select(bad[0], bad[1]); err == nil {
+			t.Errorf("Select(%q, %q) is an empty success", bad[0], bad[1])
+		}
+	}
+}
+
+// serve makes a target of a function that is given each connection. An error of
+// it ends the target.
+func serve(handle func(net.Conn) error) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "fake", func(ctx context.Context, ln net.Listener) error {
+			defer context.AfterFunc(ctx, func() { ln.Close() })()
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return nil
+				}
+				// The first bytes tell a case from a look whether the target is up.
+				c.SetDeadline(time.Now().Add(5 * time.Second))
+				if _, err := io.ReadFull(c, make([]byte, 12)); err == nil {
+					err = handle(c)
+					if err != nil {
+						c.Close()
+						return err
+					}
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
+func TestVerdictsOnBadTargets(t *testing.T) {
+	tests := []struct {
+		name  string
+		start func(context.Context) (target.Target, error)
+		want  conform.Verdict
+		note  string
+	}{
+		{"absent", func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }, conform.Unreachable, "refused"},
+		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
+		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Died, "out of luck"},
+		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "nothing came within 300ms"},
+		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "the connection was"},
+		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), conform.Failed, "magic"},
+		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), conform.Failed, "answers no command"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := conform.Runner{Start: tt.start, Timeout: 300 * time.Millisecond, Parallel: 2}
+			var told []string
+			results := r.Run(t.Context(), small(t, false), func(r conform.Result) { told = append(told, r.Case.ID) })
+			if len(results) != 1 || len(told) != 1 || results[0].Verdict != tt.want || !strings.Contains(results[0].Note, tt.note) {
+				t.Fatalf("%+v, told %v; want %s and %q", results, told, tt.want, tt.note)
+			}
+			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
+			if !report.Failed() || report.Unreachable() != (tt.want == conform.Unreachable) {
+				t.Errorf("failed %v, unreachable %v", report.Failed(), report.Unreachable())
+			}
+		})
+	}
+}
+
+// TestUnsteady judges a server that takes a read for a packet.
+func TestUnsteady(t *testing.T) {
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
+			defer context.AfterFunc(ctx, func() { ln.Close() })()
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return nil
+				}
+				buf := make([]byte, 4096)
+				if n, _ := c.Read(buf); n > 12 {
+					buf[3], buf[7] = 'S', 17 // an ECHO_RES of the ECHO_REQ
+					c.Write(buf[:n])
+				}
+				c.Close()
+			}
+		})
+	}
+	for _, how := range []play.Segmentation{play.Bytewise, play.Coalesced} {
+		r := conform.Runner{Start: start, Timeout: time.Second, Segments: []play.Segmentation{play.Plain, how}}
+		res := r.Run(t.Context(), small(t, false), nil)[0]
+		want := map[play.Segmentation]conform.Verdict{play.Bytewise: conform.Unsteady, play.Coalesced: conform.Passed}[how]
+		if res.Verdict != want || want == conform.Unsteady && !strings.Contains(res.Note, "passed when sent plain, but failed when sent bytewise") {
+			t.Errorf("plain and %s: %s, %s; want %s", how, res.Verdict, res.Note, want)
+		}
+	}
+}
+
+// TestDeathIsPinnedOnItsCause judges a server that dies of one packet, with many
+// cases under way.
+func TestDeathIsPinnedOnItsCause(t *testing.T) {
+	src := head + echo
+	for i := range 12 {
+		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
+	}
+	src += "@case poison\n@about Poison.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ poison\nJob Server -> Client: ECHO_RES poison\n"
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragile := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "fragile", func(ctx context.Context, ln net.Listener) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			poison := func(_ *refserver.Conn, _ codec.Side, f *codec.Frame) refserver.Verdict {
+				if f.Type != nil && f.Type.Name == "ECHO_REQ" && string(f.Arg(0)) == "poison" {
+					cancel(errors.New("poisoned"))
+				}
+				return refserver.Verdict{}
+			}
+			refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol, Intercept: poison}).Serve(ctx, ln)
+			if err := context.Cause(ctx); err != nil && err.Error() == "poisoned" {
+				return err
+			}
+			return nil
+		})
+	}
+	r := conform.Runner{Start: fragile, Parallel: 8, Timeout: time.Second}
+	for _, res := range r.Run(t.Context(), s, nil) {
+		want := conform.Passed
+		if res.Case.ID == "gearman.poison" {
+			want = conform.Died
+		}
+		if res.Verdict != want {
+			t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
+		}
+	}
+}
+
+func TestAloneGetsItsOwnServer(t *testing.T) {
+	started := 0
+	r := conform.Runner{Start: func(ctx context.Context) (target.Target, error) { started++; return embedded(ctx) }}
+	for _, res := range r.Run(t.Context(), small(t, true), nil) {
+		if res.Verdict != conform.Passed {
+			t.Errorf("%s: %s, %s", res.Case.ID, res.Verdict, res.Note)
+		}
+	}
+	if started != 2 {
+		t.Errorf("%d servers were started, want 2", started)
+	}
+
+	shared, err := embedded(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Stop()
+	r.Start = func(context.Context) (target.Target, error) { return target.Address(shared.Addr()) }
+	results := r.Run(t.Context(), small(t, true), nil)
+	if results[0].Verdict != conform.Passed || results[1].Verdict != conform.Skipped {
+		t.Errorf("at an address: %s and %s, want passed and skipped", results[0].Verdict, results[1].Verdict)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	r := conform.Runner{Start: embedded}
+	report := &conform.Report{Protocol: gearman.Protocol, Target: "x", Results: r.Run(t.Context(), small(t, false), nil)}
+	var out bytes.Buffer
+	if err := conform.WriteJSON(&out, []*conform.Report{report}); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Target  string
+		Summary map[string]int
+		Cases   []struct {
+			ID, Level, Verdict string
+			Rules              []string
+			Seconds            *float64
+		}
+	}
+	d := json.NewDecoder(&out)
+	if err := d.Decode(&got); err != nil || d.More() {
+		t.Fatalf("not one object: %v", err)
+	}
+	if got.Target != "x" || got.Summary["cases"] != 1 || got.Summary["passed"] != 1 || got.Summary["failed"] != 0 || len(got.Cases) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if c := got.Cases[0]; c.ID != "gearman.echo" || c.Level != "MUST" || c.Verdict != "passed" || c.Seconds == nil || !slices.Equal(c.Rules, []string{"gearman.echo.same-data"}) {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,49 @@
+package conform
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+)
+
+// RuleCoverage is a rule and what tests it.
+type RuleCoverage struct {
+	codec.Rule
+	TestedBy []string // IDs of cases, and vectors of the codec as "reject:NAME"
+}
+
+// Covered reports whether the rule is tested, or says why nothing can test it.
+func (r *RuleCoverage) Covered() bool { return len(r.TestedBy) > 0 || r.Untestable != "" }
+
+// Coverage lists the protocol's rules with what tests each: the suite's cases,
+// and the vectors that the codec must refuse.
+func Coverage(s *Suite) ([]RuleCoverage, error) {
+	by := map[codec.RuleID][]string{}
+	for _, c := range s.Cases {
+		for _, id := range c.Rules {
+			by[id] = append(by[id], c.ID)
+		}
+	}
+	file := path.Join(s.Protocol.Name, "reject.wire")
+	src, err := fs.ReadFile(corpus.FS, file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	vectors, err := transcript.Parse(s.Protocol, path.Join("corpus", file), src)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range vectors {
+		id := codec.RuleID(v.Value("rule"))
+		by[id] = append(by[id], "reject:"+v.Value("case"))
+	}
+	var all []RuleCoverage
+	for _, r := range s.Protocol.Rules {
+		all = append(all, RuleCoverage{r, by[r.ID]})
+	}
+	return all, nil
+}

@@ -1,0 +1,267 @@
+package conform
+
+import (
+	"cmp"
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+//go:embed page.html
+var pageSource string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(pageSource))
+
+// look is how the page shows a verdict. The symbols and words say it all without
+// the colours, of which there are few: that is what Tone is for.
+type look struct {
+	Verdict Verdict
+	Symbol  string
+	Tone    string // a class of the style sheet: good, fair, bad or none
+	Meaning string
+}
+
+// looks are the verdicts from best to worst: a rule is worth what its worst case is.
+var looks = []look{
+	{Passed, "✓", "good", "it did what is due"},
+	{Skipped, "–", "none", "it cannot be put to this test"},
+	{Lax, "≈", "fair", "what it did is tolerable, but not what is due"},
+	{Inconclusive, "?", "none", "the machine that judged was too slow for the case's times"},
+	{Known, "◇", "fair", "it fell short, as its profile says it does"},
+	{Flaky, "~", "fair", "it fell short, which its profile says may happen"},
+	{Unreachable, "∅", "bad", "there was no server to judge"},
+	{Unexpected, "!", "bad", "it did what is due, though its profile says that it does not"},
+	{Unsteady, "≠", "bad", "what it does depends on how the stream is cut into segments"},
+	{Failed, "✗", "bad", "it did something else"},
+	{Died, "†", "bad", "it ended during the case"},
+}
+
+func rank(v Verdict) int {
+	return slices.IndexFunc(looks, func(l look) bool { return l.Verdict == v })
+}
+
+// What the template is given. Cells stand in the order of the targets.
+type (
+	page struct {
+		Protocol *codec.Protocol
+		Targets  []targetView
+		Legend   []look
+		Cases    int
+		Sections []*sectionView
+		Untested []codec.Rule
+	}
+	targetView struct {
+		*Report
+		Short   int // cases that fell short
+		Tallies []tally
+	}
+	tally struct {
+		look
+		N int
+	}
+	sectionView struct {
+		Name  string
+		Rules []*ruleView
+	}
+	ruleView struct {
+		*codec.Rule
+		Cells []cell
+		Cases []caseView
+	}
+	cell struct {
+		Target  string
+		Worst   look
+		Tallies []tally
+	}
+	caseView struct {
+		*Case
+		Home     bool // this is its first rule: here its details stand
+		Verdicts string
+		Cells    []cell
+		Results  []resultView
+		Source   []sourceLine
+	}
+	resultView struct {
+		Result
+		Look         look
+		Target       string
+		Conversation []shownLine
+	}
+	// sourceLine is a line of a case's transcript.
+	sourceLine struct {
+		Number int // in its file
+		Text   string
+		Fell   []string // the targets that fell short there
+	}
+	// shownLine is a line of a conversation. Of a row with an offending byte, Byte is
+	// its digits; a line that says what is wrong is all Byte.
+	shownLine struct {
+		Before, Byte, After string
+	}
+)
+
+// WriteHTML writes one self-contained page: how each target did, and the rules of the
+// suite beside the targets, with their cases, transcripts and the conversations of
+// what did not pass. The same reports make the same page.
+func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
+	p := &page{Protocol: s.Protocol, Legend: looks, Cases: len(s.Cases)}
+	results := make([]map[string]Result, len(reports)) // by the case's ID
+	for i, r := range reports {
+		results[i] = map[string]Result{}
+		t := targetView{Report: r, Tallies: tallies(r.Results)}
+		for _, res := range r.Results {
+			results[i][res.Case.ID] = res
+			if res.Verdict.FallsShort() {
+				t.Short++
+			}
+		}
+		p.Targets = append(p.Targets, t)
+	}
+	rules := map[codec.RuleID]*ruleView{}
+	for _, c := range s.Cases {
+		view, err := newCaseView(c, reports, results)
+		if err != nil {
+			return err
+		}
+		for i, id := range c.Rules {
+			if rules[id] == nil {
+				rules[id] = &ruleView{Rule: s.Protocol.Rule(id)}
+			}
+			view.Home = i == 0
+			rules[id].Cases = append(rules[id].Cases, view)
+		}
+	}
+	for _, rule := range s.Protocol.Rules {
+		v := rules[rule.ID]
+		if v == nil {
+			p.Untested = append(p.Untested, rule)
+			continue
+		}
+		for i, r := range reports {
+			var of []Result
+			for _, c := range v.Cases {
+				if res, ok := results[i][c.ID]; ok {
+					of = append(of, res)
+				}
+			}
+			v.Cells = append(v.Cells, newCell(r.Target, of...))
+		}
+		p.section(rule.Section).Rules = append(p.section(rule.Section).Rules, v)
+	}
+	p.sort(s)
+	return pageTemplate.Execute(w, p)
+}
+
+// section returns the section of that name, and begins it if it is new.
+func (p *page) section(name string) *sectionView {
+	for _, s := range p.Sections {
+		if s.Name == name {
+			return s
+		}
+	}
+	p.Sections = append(p.Sections, &sectionView{Name: name})
+	return p.Sections[len(p.Sections)-1]
+}
+
+// sort puts the sections into the order of the suite's files, which is that of the document.
+// One that no file is about, like an introduction, goes first.
+func (p *page) sort(s *Suite) {
+	slices.SortStableFunc(p.Sections, func(a, b *sectionView) int {
+		place := func(v *sectionView) int {
+			return slices.IndexFunc(s.Cases, func(c *Case) bool { return c.Section == v.Name })
+		}
+		return cmp.Compare(place(a), place(b))
+	})
+}
+
+// tallies counts verdicts, the worst first.
+func tallies(results []Result) []tally {
+	n := make([]int, len(looks))
+	for _, r := range results {
+		n[rank(r.Verdict)]++
+	}
+	var out []tally
+	for i, l := range slices.Backward(looks) {
+		if n[i] > 0 {
+			out = append(out, tally{l, n[i]})
+		}
+	}
+	return out
+}
+
+func newCell(target string, results ...Result) cell {
+	c := cell{Target: target, Worst: look{Verdict: "not run", Tone: "none"}, Tallies: tallies(results)}
+	if len(c.Tallies) > 0 {
+		c.Worst = c.Tallies[0].look
+	}
+	return c
+}
+
+func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseView, error) {
+	view := caseView{Case: c}
+	var verdicts []string
+	for i, r := range reports {
+		res, ok := results[i][c.ID]
+		if !ok {
+			view.Cells = append(view.Cells, newCell(r.Target))
+			continue
+		}
+		view.Cells = append(view.Cells, newCell(r.Target, res))
+		verdicts = append(verdicts, string(res.Verdict))
+		shown := resultView{Result: res, Look: looks[rank(res.Verdict)], Target: r.Target}
+		if res.Verdict != Passed && res.Play != nil {
+			var b strings.Builder
+			if err := play.WriteReport(&b, c.Script, res.Play, play.ReportOptions{Bytes: true}); err != nil {
+				return view, err
+			}
+			shown.Conversation = shownLines(b.String())
+		}
+		view.Results = append(view.Results, shown)
+	}
+	view.Verdicts = strings.Join(verdicts, " ")
+	for i := range c.Script.Steps {
+		step := &c.Script.Steps[i]
+		text, err := transcript.AppendStep(nil, c.Script.Protocol, step)
+		if err != nil {
+			return view, err
+		}
+		// A step has a line for each of its choices.
+		for k, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
+		}
+		for _, res := range view.Results {
+			if res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
+				last := &view.Source[len(view.Source)-1]
+				last.Fell = append(last.Fell, res.Target)
+			}
+		}
+	}
+	return view, nil
+}
+
+// shownLines finds the offending bytes of a conversation: a line that begins with ^^ points
+// at the digits above it.
+func shownLines(text string) []shownLine {
+	var out []shownLine
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		said := strings.TrimLeft(line, " ")
+		if !strings.HasPrefix(said, "^^ ") {
+			out = append(out, shownLine{Before: line})
+			continue
+		}
+		col := len(line) - len(said)
+		if n := len(out) - 1; n >= 0 && len(out[n].Before) >= col+2 {
+			row := out[n].Before
+			out[n] = shownLine{row[:col], row[col : col+2], row[col+2:]}
+		}
+		out = append(out, shownLine{Before: line[:col], Byte: said})
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package conform
+
+import (
+	"encoding/json"
+	"io"
+
+	"jobwire/codec"
+)
+
+// reportJSON is a report as programs read it.
+type reportJSON struct {
+	Protocol string         `json:"protocol"`
+	Target   string         `json:"target"`
+	Seconds  float64        `json:"seconds"`
+	Summary  map[string]int `json:"summary"` // "cases", and a count for each verdict
+	Cases    []caseJSON     `json:"cases"`
+}
+
+type caseJSON struct {
+	ID       string         `json:"id"`
+	Section  string         `json:"section"`
+	About    string         `json:"about"`
+	Rules    []codec.RuleID `json:"rules"`
+	Level    codec.Level    `json:"level"`
+	Verdict  Verdict        `json:"verdict"`
+	Seconds  float64        `json:"seconds"`
+	Note     string         `json:"note,omitempty"`
+	Segments string         `json:"segments,omitempty"` // how the stream was cut when it did not pass
+	Broken   codec.RuleID   `json:"broken,omitempty"`   // the codec's rule that an answer broke
+	File     string         `json:"file"`
+	Line     int            `json:"line"` // of the step that fell short, or of the case
+}
+
+// WriteJSON writes one object: the report, or where there are several, an object
+// that holds them as "reports".
+func WriteJSON(w io.Writer, reports []*Report) error {
+	var all []reportJSON
+	for _, r := range reports {
+		all = append(all, r.json())
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if len(all) == 1 {
+		return e.Encode(all[0])
+	}
+	return e.Encode(map[string]any{"reports": all})
+}
+
+func (r *Report) json() reportJSON {
+	out := reportJSON{
+		Protocol: r.Protocol.Name,
+		Target:   r.Target,
+		Seconds:  r.Took.Seconds(),
+		Summary:  map[string]int{"cases": len(r.Results)},
+		Cases:    []caseJSON{},
+	}
+	for _, v := range Verdicts {
+		out.Summary[string(v)] = r.Count(v)
+	}
+	for _, res := range r.Results {
+		c := res.Case
+		j := caseJSON{
+			ID: c.ID, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
+			Verdict: res.Verdict, Seconds: res.Took.Seconds(), Note: res.Note,
+			File: c.Script.File, Line: c.Script.Line,
+		}
+		if res.Play != nil && res.Play.Failure != nil {
+			j.Segments = res.Segments.String()
+			j.Broken = res.Play.Failure.Rule()
+			j.Line = res.Play.Failure.Step.Line
+		}
+		out.Cases = append(out.Cases, j)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package conform
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"jobwire/play"
+)
+
+// The elements and attributes of a JUnit report that continuous integration reads.
+type (
+	junitSuites struct {
+		XMLName xml.Name `xml:"testsuites"`
+		Name    string   `xml:"name,attr"`
+		junitCounts
+		Suites []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name string `xml:"name,attr"`
+		junitCounts
+		Cases []junitCase `xml:"testcase"`
+	}
+	junitCounts struct {
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     junitSecond `xml:"time,attr"`
+	}
+	junitCase struct {
+		Name    string       `xml:"name,attr"`
+		Class   string       `xml:"classname,attr"`
+		Time    junitSecond  `xml:"time,attr"`
+		Failure *junitDetail `xml:"failure"`
+		Error   *junitDetail `xml:"error"`
+		Skipped *junitDetail `xml:"skipped"`
+		Output  string       `xml:"system-out,omitempty"`
+	}
+	junitDetail struct {
+		Type    string `xml:"type,attr"`
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	junitSecond float64
+)
+
+func (s junitSecond) MarshalText() ([]byte, error) { return []byte(seconds(float64(s))), nil }
+
+// WriteJUnit writes the reports as JUnit XML, a test suite each. A target that died or
+// was not there is an error, what else falls short a failure. What says nothing of the
+// target, or nothing new, is skipped: skips and inconclusive cases, and known and
+// flaky shortfalls. Bytes that no XML document may hold become U+FFFD.
+func WriteJUnit(w io.Writer, reports []*Report) error {
+	out := junitSuites{Name: "jobwire conform"}
+	for _, r := range reports {
+		class := r.Protocol.Name
+		if len(reports) > 1 {
+			// Readers tell tests apart by class and name, and take dots for packages.
+			class += "." + strings.ReplaceAll(r.Target, ".", "_")
+		}
+		s := junitSuite{Name: r.Protocol.Name + ": " + r.Target}
+		for _, res := range r.Results {
+			s.add(class, res)
+		}
+		s.Time = junitSecond(r.Took.Seconds())
+		out.Tests += s.Tests
+		out.Failures += s.Failures
+		out.Errors += s.Errors
+		out.Skipped += s.Skipped
+		out.Time += s.Time
+		out.Suites = append(out.Suites, s)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (s *junitSuite) add(class string, res Result) {
+	c := junitCase{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junitSecond(res.Took.Seconds())}
+	detail := &junitDetail{Type: string(res.Verdict), Message: res.Note}
+	s.Tests++
+	switch v := res.Verdict; {
+	case v == Died || v == Unreachable:
+		s.Errors++
+		detail.Text, c.Error = conversation(res), detail
+	case v.FallsShort():
+		s.Failures++
+		detail.Text, c.Failure = conversation(res), detail
+	case v == Lax:
+		c.Output = res.Note + "\n" + conversation(res)
+	case v != Passed:
+		s.Skipped++
+		c.Skipped, c.Output = detail, conversation(res)
+	}
+	s.Cases = append(s.Cases, c)
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
+
+// conversation shows a case's performance as text.
+func conversation(r Result) string {
+	if r.Play == nil {
+		return ""
+	}
+	var b strings.Builder
+	play.WriteReport(&b, r.Case.Script, r.Play, play.ReportOptions{})
+	return b.String()
+}

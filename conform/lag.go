@@ -1,0 +1,70 @@
+package conform
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	lagTick = 10 * time.Millisecond
+	maxLag  = 100 * time.Millisecond // beyond it, a case's times are not to be trusted
+)
+
+// lagMeter measures how late this machine wakes who waits: a process that hardly gets
+// to run cannot tell a slow target from itself.
+type lagMeter struct {
+	mu   sync.Mutex
+	seen []lateness // those beyond maxLag, oldest first
+	quit chan struct{}
+	gone chan struct{}
+}
+
+type lateness struct {
+	at time.Time
+	by time.Duration
+}
+
+func watchLag() *lagMeter {
+	m := &lagMeter{quit: make(chan struct{}), gone: make(chan struct{})}
+	go func() {
+		defer close(m.gone)
+		t := time.NewTimer(lagTick)
+		defer t.Stop()
+		due := time.Now().Add(lagTick)
+		for {
+			select {
+			case <-t.C:
+			case <-m.quit:
+				return
+			}
+			now := time.Now()
+			m.note(now, now.Sub(due))
+			due = now.Add(lagTick)
+			t.Reset(lagTick)
+		}
+	}()
+	return m
+}
+
+func (m *lagMeter) note(at time.Time, by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if by > maxLag {
+		m.seen = append(m.seen, lateness{at, by})
+	}
+}
+
+// since returns the worst lateness since a moment, or 0 if it was bearable.
+func (m *lagMeter) since(t time.Time) (worst time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(m.seen) - 1; i >= 0 && !m.seen[i].at.Before(t); i-- {
+		worst = max(worst, m.seen[i].by)
+	}
+	return worst
+}
+
+func (m *lagMeter) stop() {
+	close(m.quit)
+	<-m.gone
+}

@@ -1,0 +1,70 @@
+package conform
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteTAP writes the reports in the Test Anything Protocol, version 13. A known
+// shortfall is a TODO, as that protocol calls a test that is expected to fail. What went
+// wrong stands below a test, as comments.
+func WriteTAP(w io.Writer, reports []*Report) error {
+	b := bufio.NewWriter(w)
+	total := 0
+	for _, r := range reports {
+		total += len(r.Results)
+	}
+	fmt.Fprintf(b, "TAP version 13\n1..%d\n", total)
+	n := 0
+	for _, r := range reports {
+		tapComment(b, r.Target)
+		for _, res := range r.Results {
+			n++
+			status, directive := tapStatus(res)
+			fmt.Fprintf(b, "%s %d - %s: %s%s\n", status, n, tapLine(res.Case.ID), tapLine(res.Case.About), directive)
+			if res.Verdict.FallsShort() || res.Verdict == Lax {
+				tapComment(b, string(res.Verdict)+": "+res.Note)
+			}
+			if res.Verdict.FallsShort() {
+				tapComment(b, conversation(res))
+			}
+		}
+	}
+	return b.Flush()
+}
+
+func tapStatus(res Result) (status, directive string) {
+	switch v := res.Verdict; {
+	case v.FallsShort():
+		return "not ok", ""
+	case v == Known || v == Flaky:
+		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)
+	case v == Skipped || v == Inconclusive:
+		return "ok", " # SKIP " + string(v) + ": " + tapLine(res.Note)
+	}
+	return "ok", ""
+}
+
+// tapLine keeps text on a line, and from being read as a directive.
+func tapLine(s string) string {
+	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(printable(s))
+}
+
+func tapComment(w io.Writer, text string) {
+	for line := range strings.Lines(printable(text)) {
+		fmt.Fprintln(w, strings.TrimRight("# "+line, " \n"))
+	}
+}
+
+// printable replaces bytes that are no text, and control characters but for tabs and ends
+// of lines.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "?"))
+}
