@@ -7,9 +7,9 @@ BENCHTIME ?= 1s
 
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
-# The programs of others that tests run against: servers, clients, decoders.
+# The programs of others that tests run against: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
-        php-cli php-gearman beanstalkd ruby ruby-beaneater redis-server tshark tcpdump
+        php-cli php-gearman beanstalkd ruby ruby-beaneater redis-server tshark tcpdump chromium
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 

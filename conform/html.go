@@ -59,6 +59,7 @@ type (
 	targetView struct {
 		*Report
 		Short   int // cases that fell short
+		Excused int // those that did as its profile expects
 		Tallies []tally
 	}
 	tally struct {
@@ -114,7 +115,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	results := make([]map[string]Result, len(reports)) // by the case's ID
 	for i, r := range reports {
 		results[i] = map[string]Result{}
-		t := targetView{Report: r, Tallies: tallies(r.Results)}
+		t := targetView{Report: r, Excused: r.Count(Known) + r.Count(Flaky), Tallies: tallies(r.Results)}
 		for _, res := range r.Results {
 			results[i][res.Case.ID] = res
 			if res.Verdict.FallsShort() {
@@ -214,13 +215,10 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		}
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
+		res.Note = printable(res.Note)
 		shown := resultView{Result: res, Look: looks[rank(res.Verdict)], Target: r.Target}
-		if res.Verdict != Passed && res.Play != nil {
-			var b strings.Builder
-			if err := play.WriteReport(&b, c.Script, res.Play, play.ReportOptions{Bytes: true}); err != nil {
-				return view, err
-			}
-			shown.Conversation = shownLines(b.String())
+		if res.Verdict != Passed {
+			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
 		}
 		view.Results = append(view.Results, shown)
 	}
@@ -231,14 +229,14 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		if err != nil {
 			return view, err
 		}
+		first := len(view.Source)
 		// A step has a line for each of its choices.
 		for k, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
 			if res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
-				last := &view.Source[len(view.Source)-1]
-				last.Fell = append(last.Fell, res.Target)
+				view.Source[first].Fell = append(view.Source[first].Fell, res.Target)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (s junitSecond) MarshalText() ([]byte, error) { return []byte(seconds(float
 // WriteJUnit writes the reports as JUnit XML, a test suite each. A target that died or
 // was not there is an error, what else falls short a failure. What says nothing of the
 // target, or nothing new, is skipped: skips and inconclusive cases, and known and
-// flaky shortfalls. Bytes that no XML document may hold become U+FFFD.
+// flaky shortfalls.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junitSuites{Name: "jobwire conform"}
 	for _, r := range reports {
@@ -86,20 +86,23 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 
 func (s *junitSuite) add(class string, res Result) {
 	c := junitCase{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junitSecond(res.Took.Seconds())}
-	detail := &junitDetail{Type: string(res.Verdict), Message: res.Note}
+	detail := &junitDetail{Type: string(res.Verdict), Message: printable(res.Note)}
+	if res.Verdict != Passed {
+		detail.Text = conversation(res, play.ReportOptions{})
+	}
 	s.Tests++
 	switch v := res.Verdict; {
 	case v == Died || v == Unreachable:
 		s.Errors++
-		detail.Text, c.Error = conversation(res), detail
+		c.Error = detail
 	case v.FallsShort():
 		s.Failures++
-		detail.Text, c.Failure = conversation(res), detail
+		c.Failure = detail
 	case v == Lax:
-		c.Output = res.Note + "\n" + conversation(res)
+		c.Output = detail.Message + "\n" + detail.Text
 	case v != Passed:
 		s.Skipped++
-		c.Skipped, c.Output = detail, conversation(res)
+		c.Skipped = detail
 	}
 	s.Cases = append(s.Cases, c)
 }
@@ -107,11 +110,11 @@ func (s *junitSuite) add(class string, res Result) {
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // conversation shows a case's performance as text.
-func conversation(r Result) string {
+func conversation(r Result, o play.ReportOptions) string {
 	if r.Play == nil {
 		return ""
 	}
 	var b strings.Builder
-	play.WriteReport(&b, r.Case.Script, r.Play, play.ReportOptions{})
-	return b.String()
+	play.WriteReport(&b, r.Case.Script, r.Play, o) // a builder takes everything
+	return printable(b.String())
 }

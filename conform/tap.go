@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+
+	"jobwire/play"
 )
 
 // WriteTAP writes the reports in the Test Anything Protocol, version 13. A known
@@ -28,7 +31,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 				tapComment(b, string(res.Verdict)+": "+res.Note)
 			}
 			if res.Verdict.FallsShort() {
-				tapComment(b, conversation(res))
+				tapComment(b, conversation(res, play.ReportOptions{}))
 			}
 		}
 	}
@@ -39,10 +42,12 @@ func tapStatus(res Result) (status, directive string) {
 	switch v := res.Verdict; {
 	case v.FallsShort():
 		return "not ok", ""
-	case v == Known || v == Flaky:
-		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)
+	case v == Known:
+		return "not ok", " # TODO " + tapLine(res.Note)
+	case v == Flaky:
+		return "not ok", " # TODO flaky: " + tapLine(res.Note)
 	case v == Skipped || v == Inconclusive:
-		return "ok", " # SKIP " + string(v) + ": " + tapLine(res.Note)
+		return "ok", " # SKIP " + tapLine(res.Note)
 	}
 	return "ok", ""
 }
@@ -58,13 +63,13 @@ func tapComment(w io.Writer, text string) {
 	}
 }
 
-// printable replaces bytes that are no text, and control characters but for tabs and ends
-// of lines.
+// printable replaces bytes that are no text, and characters that control how it is shown,
+// but for tabs and ends of lines.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			return '?'
+		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+			return r
 		}
-		return r
+		return '?'
 	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "?"))
 }

@@ -179,7 +179,10 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 	l := p.link(st.Peer)
 	if l == nil {
 		var err error
-		if l, err = p.connect(ctx, st.Peer, st, deadline); err != nil {
+		if l, err = p.connect(ctx, st.Peer, st, deadline); err != nil && p.mayBeRefused(st, index) {
+			l, err = p.refused(), nil
+		}
+		if err != nil {
 			return &Failure{Reason: Unreachable, Err: err, Text: fmt.Sprintf("%s has no connection: %v", st.Peer.Name, err)}
 		}
 		l.actor = st.Peer
@@ -188,6 +191,28 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 		return p.act(l, st, index, deadline)
 	}
 	return p.watch(ctx, l, st, index, deadline)
+}
+
+// mayBeRefused reports whether a connection that cannot be made is as good as one
+// that is closed at once: where an actor opens one, and the server's closing it
+// is the next that is to happen on it.
+func (p *performer) mayBeRefused(st *transcript.Step, index int) bool {
+	if p.side != codec.Peer || st.Choices[0].Verb != transcript.Opens {
+		return false
+	}
+	for _, next := range p.script.Steps[index+1:] {
+		if next.Peer == st.Peer {
+			return next.From == codec.Server && slices.ContainsFunc(next.Choices, func(c transcript.Choice) bool { return c.Verb == transcript.Closes })
+		}
+	}
+	return false
+}
+
+// refused returns a connection that has ended before it began.
+func (p *performer) refused() *link {
+	near, far := net.Pipe()
+	far.Close()
+	return p.adopt(near)
 }
 
 // link returns the actor's open connection, or nil.

@@ -347,6 +347,18 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+func TestRefusedConnectionCountsAsClosed(t *testing.T) {
+	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
+	r := play.Peers(t.Context(), parse(t, "Client -> Job Server: opens\nJob Server -> Client: closes"), dial, play.Options{})
+	if r.Failure != nil {
+		t.Error(r.Failure)
+	}
+	r = play.Peers(t.Context(), parse(t, "Client -> Job Server: opens\nJob Server -> Client: nothing for 1s"), dial, play.Options{})
+	if r.Failure == nil || r.Failure.Reason != play.Unreachable {
+		t.Errorf("%v, want unreachable", r.Failure)
+	}
+}
+
 func TestNoConnection(t *testing.T) {
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	r := play.Peers(t.Context(), parse(t, submit), dial, play.Options{})

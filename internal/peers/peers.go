@@ -41,6 +41,9 @@ var known = map[string]peer{
 
 	// Decoders.
 	"tshark": {program: "tshark"},
+
+	// The browser that reads our pages.
+	"chromium": {program: "chromium"},
 }
 
 var found sync.Map // name to func() (path string, err error)

@@ -165,7 +165,7 @@ func TestEqualSubmissionsAreOneJob(t *testing.T) {
 		if b.submit("SUBMIT_JOB_BG", "f", "-", "other") == dash || b.submit("SUBMIT_JOB_BG", "f", "load", "") == dash {
 			t.Error("another workload, or a unique ID like the workload, has the same handle")
 		}
-		if a.submit("SUBMIT_JOB_BG", "f", "", "x") == a.submit("SUBMIT_JOB_BG", "f", "", "x") {
+		if first := a.submit("SUBMIT_JOB_BG", "f", "", "x"); a.submit("SUBMIT_JOB_BG", "f", "", "x") == first {
 			t.Error("jobs without unique ID have the same handle")
 		}
 		b.Send("GET_STATUS_UNIQUE", "id")

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	"jobwire/internal/peers"
+)
+
+// TestFindingsAreTrue plays every transcript in docs/findings.md against the
+// server that it is about.
+func TestFindingsAreTrue(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite, err := conform.Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^### ([^\n]*)\n(?:[^#].*?)?^```wire ([a-z-]+)(?: breaks ([a-z.-]+))?\n(.*?)^```$").FindAllSubmatch(doc, -1)
+	if n := bytes.Count(doc, []byte("```wire ")); n != len(blocks) || n < 15 {
+		t.Fatalf("%d transcripts, %d of them below a heading", n, len(blocks))
+	}
+	for _, b := range blocks {
+		title, peer, breaks, script := string(b[1]), string(b[2]), string(b[3]), b[4]
+		t.Run(fmt.Sprintf("%s: %s", peer, title), func(t *testing.T) {
+			t.Parallel()
+			peers.Need(t, peer)
+			profile, err := conform.LoadProfile(peer, suite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out, complaints strings.Builder
+			status := run(t.Context(), []string{"play", "-", "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
+			if breaks == "" && status != exitHeld {
+				t.Errorf("exit status %d\n%s%s", status, out.String(), complaints.String())
+			}
+			if breaks != "" && (status != exitFellShort || !strings.Contains(out.String(), "^^ "+breaks)) {
+				t.Errorf("exit status %d, and the rule %s is not broken\n%s%s", status, breaks, out.String(), complaints.String())
+			}
+		})
+	}
+}

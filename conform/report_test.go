@@ -1,0 +1,281 @@
+package conform_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/conform"
+	"jobwire/play"
+)
+
+// What hostile servers say: text that HTML, XML and TAP would make something of, and
+// bytes that none of them may hold.
+const (
+	markup  = `</pre><script>alert("&1")</script> # SKIP ]]>`
+	noText  = "\x1b[31m it said last:\r\n\x00\x07\xff\ufffe # TODO\nBail out!"
+	badNote = "byte 0: " + markup + "\n" + noText
+)
+
+// reportSuite has a case for each verdict, and one more.
+func reportSuite(t *testing.T) *conform.Suite {
+	t.Helper()
+	var src strings.Builder
+	src.WriteString("@section Client/Worker\n")
+	for _, v := range append([]conform.Verdict{"other"}, conform.Verdicts...) {
+		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", v)
+		src.WriteString("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n  or lax closes\n")
+	}
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"report.wire": {Data: []byte(src.String())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// converse performs a case with a server that answers the same to everybody. In the
+// bubble nothing takes any time.
+func converse(t *testing.T, c *conform.Case, answer string) (res *play.Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(context.Context, transcript.Actor) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				io.ReadFull(far, make([]byte, 12+len("hello")))
+				io.WriteString(far, answer)
+				far.Close()
+			}()
+			return near, nil
+		}
+		res = play.Peers(t.Context(), c.Script, dial, play.Options{})
+	})
+	return res
+}
+
+func echoRes(data string) string {
+	return fmt.Sprintf("\x00RES\x00\x00\x00\x11\x00\x00\x00%c%s", len(data), data)
+}
+
+// sampleReports are those of a server that passes everything and of one that has had
+// every verdict.
+func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
+	t.Helper()
+	s := reportSuite(t)
+	good := &conform.Report{Protocol: gearman.Protocol, Target: "good 1.0", Took: time.Second}
+	odd := &conform.Report{Protocol: gearman.Protocol, Target: `odd <b>"2" & # TODO`, Took: 2 * time.Second}
+	answers := map[conform.Verdict]string{
+		conform.Passed:   echoRes("hello"),
+		conform.Lax:      "",
+		conform.Failed:   echoRes(markup),
+		conform.Unsteady: "\x00BAD" + markup + noText,
+		conform.Died:     echoRes(noText),
+		conform.Known:    echoRes(markup),
+	}
+	for i, c := range s.Cases {
+		passed := conform.Result{Case: c, Verdict: conform.Passed, Took: 5 * time.Millisecond, Play: converse(t, c, answers[conform.Passed])}
+		good.Results = append(good.Results, passed)
+		if i == 0 {
+			odd.Results = append(odd.Results, passed)
+			continue
+		}
+		v := conform.Verdicts[i-1]
+		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond}
+		if v != conform.Passed {
+			res.Note = badNote
+		}
+		if answer, ok := answers[v]; ok {
+			res.Play = converse(t, c, answer)
+			if fell := res.Play.Failure != nil; fell != (v != conform.Passed && v != conform.Lax) {
+				t.Fatalf("%s: the conversation fell short: %v", c.ID, fell)
+			}
+		}
+		odd.Results = append(odd.Results, res)
+	}
+	return s, []*conform.Report{good, odd}
+}
+
+// golden compares with a file of testdata; -update writes it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("not as %s, which -update writes:\n%s", file, got)
+	}
+}
+
+type junitCounts struct {
+	Tests    int `xml:"tests,attr"`
+	Failures int `xml:"failures,attr"`
+	Errors   int `xml:"errors,attr"`
+	Skipped  int `xml:"skipped,attr"`
+}
+
+// TestJUnit reads the report as continuous integration does.
+func TestJUnit(t *testing.T) {
+	_, reports := sampleReports(t)
+	var out bytes.Buffer
+	if err := conform.WriteJUnit(&out, reports); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.junit.xml", out.Bytes())
+
+	type detail struct {
+		Type    string `xml:"type,attr"`
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	var got struct {
+		XMLName xml.Name `xml:"testsuites"`
+		junitCounts
+		Suites []struct {
+			junitCounts
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string  `xml:"name,attr"`
+				Class   string  `xml:"classname,attr"`
+				Time    float64 `xml:"time,attr"`
+				Failure *detail `xml:"failure"`
+				Error   *detail `xml:"error"`
+				Skipped *detail `xml:"skipped"`
+				Output  string  `xml:"system-out"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if want := (junitCounts{24, 3, 2, 4}); got.junitCounts != want {
+		t.Errorf("counts of all %+v, want %+v", got.junitCounts, want)
+	}
+	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 12}) || got.Suites[1].junitCounts != (junitCounts{12, 3, 2, 4}) {
+		t.Fatalf("counts of the suites: %+v", got.Suites)
+	}
+	kinds := map[conform.Verdict]string{
+		conform.Failed: "failure", conform.Unsteady: "failure", conform.Unexpected: "failure",
+		conform.Died: "error", conform.Unreachable: "error",
+		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
+	}
+	names := map[string]bool{}
+	for _, suite := range got.Suites {
+		count := junitCounts{Tests: len(suite.Cases)}
+		for i, c := range suite.Cases {
+			if key := c.Class + " " + c.Name; names[key] {
+				t.Errorf("%q stands twice", key)
+			} else {
+				names[key] = true
+			}
+			var v conform.Verdict
+			if suite.Name == "gearman: "+reports[1].Target && i > 0 {
+				v = conform.Verdicts[i-1]
+			}
+			for kind, d := range map[string]*detail{"failure": c.Failure, "error": c.Error, "skipped": c.Skipped} {
+				if (d != nil) != (kinds[v] == kind) {
+					t.Errorf("%s: %s is there: %v", c.Name, kind, d != nil)
+				}
+				if d == nil {
+					continue
+				}
+				if d.Type != string(v) || !strings.Contains(d.Message, markup) {
+					t.Errorf("%s: %+v", c.Name, d)
+				}
+				switch kind {
+				case "failure":
+					count.Failures++
+				case "error":
+					count.Errors++
+				case "skipped":
+					count.Skipped++
+				}
+			}
+			if v == conform.Failed && !strings.Contains(c.Failure.Text, "^^ ") {
+				t.Errorf("%s: no conversation with the offending bytes: %q", c.Name, c.Failure.Text)
+			}
+		}
+		if count != suite.junitCounts {
+			t.Errorf("%s: %+v cases, but the attributes say %+v", suite.Name, count, suite.junitCounts)
+		}
+	}
+}
+
+// TestTAP reads the report as a harness does, which takes an unescaped # for a directive.
+func TestTAP(t *testing.T) {
+	_, reports := sampleReports(t)
+	var out bytes.Buffer
+	if err := conform.WriteTAP(&out, reports); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.tap", out.Bytes())
+
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if lines[0] != "TAP version 13" || lines[1] != "1..24" {
+		t.Fatalf("it begins %q", lines[:2])
+	}
+	var (
+		line = regexp.MustCompile(`^(ok|not ok) (\d+) - ((?:[^\\#]|\\.)*?)(?: # (SKIP|TODO) ((?:[^\\#]|\\.)*))?$`)
+		want = map[conform.Verdict][2]string{
+			conform.Passed: {"ok"}, conform.Lax: {"ok"},
+			conform.Skipped: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
+			conform.Known: {"not ok", "TODO"}, conform.Flaky: {"not ok", "TODO"},
+		}
+		n = 0
+	)
+	for _, l := range lines[2:] {
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		m := line.FindStringSubmatch(l)
+		if m == nil {
+			t.Errorf("neither a test nor a comment: %q", l)
+			continue
+		}
+		n++
+		if m[2] != fmt.Sprint(n) {
+			t.Errorf("number %s, want %d", m[2], n)
+		}
+		v := conform.Passed
+		if n > 13 {
+			v = conform.Verdicts[n-14]
+		}
+		due, ok := want[v]
+		if !ok {
+			due = [2]string{"not ok"}
+		}
+		if m[1] != due[0] || m[4] != due[1] {
+			t.Errorf("%s: %q with directive %q, want %q", v, m[1], m[4], due)
+		}
+		if about := strings.NewReplacer(`\\`, `\`, `\#`, "#").Replace(m[3]); !strings.HasSuffix(about, `The #1 <i>echo</i> \# SKIP & "co".`) {
+			t.Errorf("the description reads %q", about)
+		}
+	}
+	if n != 24 {
+		t.Errorf("%d tests, want 24", n)
+	}
+	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\ufffd' }); i >= 0 {
+		t.Errorf("byte %d is no text: %q", i, out.Bytes()[max(0, i-20):i+1])
+	}
+}
