@@ -44,7 +44,12 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 		}
 		at = next
 		more = false
-		if i < len(fields)-1 || fd.Term != "" {
+		if fd.Width > 0 {
+			if stop = at + fd.Width; stop > end {
+				return &Error{Rule: l.Missing, Offset: end, Field: fd.Name, Detail: fmt.Sprintf("%d bytes of %d", end-at, fd.Width)}
+			}
+			next, more = stop, true
+		} else if i < len(fields)-1 || fd.Term != "" {
 			term := sep
 			if fd.Term != "" {
 				term = fd.Term
@@ -212,7 +217,7 @@ func (l *Layout) join(dst []byte, start int, fields []Field, sep string, args []
 			}
 			return nil, &Error{Rule: l.Missing, Offset: len(dst) - start, Field: fd.Name, Detail: "this argument is missing"}
 		}
-		if i > 0 && fields[i-1].Term == "" {
+		if i > 0 && fields[i-1].Term == "" && fields[i-1].Width == 0 {
 			if len(sep) == 1 {
 				dst = append(dst, sep[0])
 			} else {
@@ -223,7 +228,11 @@ func (l *Layout) join(dst []byte, start int, fields []Field, sep string, args []
 			dst = append(dst, fd.Lead...)
 		}
 		v, last := args[i], i == len(fields)-1
-		if term := fd.Term; !last || fd.Kind != Opaque {
+		if fd.Width > 0 {
+			if len(v) != fd.Width {
+				return nil, &Error{Rule: fd.Rule, Offset: len(dst) - start, Field: fd.Name, Detail: fmt.Sprintf("%d bytes, not %d", len(v), fd.Width)}
+			}
+		} else if term := fd.Term; !last || fd.Kind != Opaque {
 			if term == "" {
 				term = sep
 			}

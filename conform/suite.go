@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 	return s, nil
 }
 
+// Keys lists what a case may say about itself, sorted.
+func Keys() []string { return slices.Sorted(maps.Keys(keys)) }
+
 // keys are what a case may say about itself.
 var keys = map[string]func(c *Case, p *codec.Protocol, value string) error{
 	"case": func(c *Case, p *codec.Protocol, v string) error {
@@ -122,7 +126,7 @@ func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
 		if set == nil {
-			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are case, about, rules, needs, alone, section", m.Key)}
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are %s", m.Key, strings.Join(Keys(), ", "))}
 		}
 		if err := set(c, p, m.Value); err != nil {
 			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: err.Error()}

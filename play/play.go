@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -304,7 +305,7 @@ func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
 // runID and lastFresh make words that no other process and no other
 // performance uses.
 var (
-	runID     = uint64(time.Now().UnixNano())
+	runID     = rand.Uint64N(36 * 36 * 36 * 36 * 36)
 	lastFresh atomic.Uint64
 )
 

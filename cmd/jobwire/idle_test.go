@@ -73,7 +73,9 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	}
 	grown := memory() - before
 	t.Logf("%d idle connections take %d KiB", connections, grown)
-	if grown > connections*16 {
-		t.Errorf("%d idle connections take %d KiB, more than 16 KiB each", connections, grown)
+	// It is 5 KiB each; the race detector takes five times that. A buffer held
+	// for each would show in either.
+	if grown > connections*48 {
+		t.Errorf("%d idle connections take %d KiB, more than 48 KiB each", connections, grown)
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/play"
 )
@@ -99,9 +101,17 @@ func readScripts(cmd *cobra.Command, p *codec.Protocol, name string) ([]*transcr
 		if len(s.Steps) == 0 {
 			return nil, usage(fmt.Errorf("%s:%d: the transcript has no steps", name, s.Line))
 		}
+		for _, m := range s.Meta {
+			if !slices.Contains(vectorKeys, m.Key) && !slices.Contains(conform.Keys(), m.Key) {
+				return nil, usage(fmt.Errorf("%s:%d:%d: unknown key @%s", name, m.Line, m.Col, m.Key))
+			}
+		}
 	}
 	return scripts, nil
 }
+
+// vectorKeys are what transcripts in the corpus say beside the keys of cases.
+var vectorKeys = []string{"row", "rule", "offset", "field", "fatal"}
 
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	sys, err := systemNamed(o.protocol)

@@ -1,0 +1,161 @@
+package codec_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	. "jobwire/codec"
+)
+
+// rules of an imaginary protocol.
+const (
+	missing  RuleID = "x.missing"
+	surplus  RuleID = "x.surplus"
+	trailing RuleID = "x.trailing"
+	spacing  RuleID = "x.spacing"
+	value    RuleID = "x.value"
+	longest  RuleID = "x.longest"
+	filled   RuleID = "x.filled"
+)
+
+// rows of every kind that a layout knows.
+var (
+	binary = Type{Name: "binary", Sep: "\x00", Fields: []Field{
+		{Name: "Count", Kind: Uint, Width: 4, Rule: value}, {Name: "Flag", Kind: Uint, Width: 1, Rule: value},
+		{Name: "Name", Kind: Text, Max: 5, MaxRule: longest, NonEmpty: filled}, {Name: "Data"}}}
+	line = Type{Name: "line", Sep: " ", End: "\n", Fields: []Field{
+		{Name: "Tube", Kind: Text}, {Name: "Size", Kind: Number, Lo: 1, Hi: 9, Rule: value, Optional: true}, {Name: "Delta", Kind: Signed, Rule: value, Optional: true}}}
+	list = Type{Name: "list", Sep: " ", End: "\n", Repeat: []Field{
+		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Lead: "=", Rule: value}}}
+)
+
+func split(t *Type, text string, opts Options) (*Frame, *Error) {
+	l := Layout{Missing: missing, Surplus: surplus, Trailing: trailing, Options: &opts}
+	if t.End != "" {
+		l.Spacing = spacing
+	}
+	f := &Frame{Raw: []byte(text)}
+	fields := t.Fields
+	if len(fields) == 0 {
+		fields = t.Repeat
+	}
+	return f, l.Split(f, fields, t.Sep, 0, len(text), true)
+}
+
+func values(f *Frame) (all []string) {
+	for i := range f.Spans {
+		all = append(all, string(f.Value(i)))
+	}
+	return all
+}
+
+func TestSplit(t *testing.T) {
+	tests := []struct {
+		row  *Type
+		text string
+		want []string
+	}{
+		{&binary, "\x00\x00\x00\x07\x01name\x00da\x00ta", []string{"\x00\x00\x00\x07", "\x01", "name", "da\x00ta"}},
+		{&binary, "\x00\x00\x00\x00\x00n\x00", []string{"\x00\x00\x00\x00", "\x00", "n", ""}},
+		{&line, "tube", []string{"tube"}},
+		{&line, "tube 9 -4", []string{"tube", "9", "-4"}},
+		{&list, "some key: =some value", []string{"some key", "some value"}},
+	}
+	for _, tt := range tests {
+		f, err := split(tt.row, tt.text, Options{})
+		if err != nil || !slices.Equal(values(f), tt.want) {
+			t.Errorf("%s %q: %q, %v; want %q", tt.row.Name, tt.text, values(f), err, tt.want)
+		}
+		var rows []byte
+		for i := range f.Spans {
+			rows = append(rows, f.Row(i)...)
+		}
+		if string(rows) != tt.text {
+			t.Errorf("%s: the rows hold %q, not %q", tt.row.Name, rows, tt.text)
+		}
+		l := Layout{Missing: missing, Surplus: surplus, Trailing: trailing, Options: &Options{}}
+		m := Message{Type: tt.row}
+		f.Type = tt.row
+		f.Message(&m)
+		again, err := l.Join([]byte("kept"), 4, &m)
+		if want := "kept" + tt.text + strings.Repeat(tt.row.End, len(tt.row.Repeat)/2); err != nil || string(again) != want {
+			t.Errorf("%s: joined %q, %v; want %q", tt.row.Name, again, err, want)
+		}
+	}
+}
+
+func TestSplitRefuses(t *testing.T) {
+	tests := []struct {
+		row    *Type
+		text   string
+		rule   RuleID
+		offset int
+		field  string
+	}{
+		{&binary, "\x00\x00", missing, 2, "Count"},
+		{&binary, "\x00\x00\x00\x07", missing, 4, "Flag"},
+		{&binary, "\x00\x00\x00\x07\x01name", missing, 9, "Data"},
+		{&binary, "\x00\x00\x00\x07\x01longname\x00", longest, 10, "Name"},
+		{&binary, "\x00\x00\x00\x07\x01\x00", filled, 5, "Name"},
+		{&line, "tube 0", value, 5, "Size"},
+		{&line, "tube 10", value, 5, "Size"},
+		{&line, "tube x", value, 5, "Size"},
+		{&line, "tube 99999999999999999999", value, 24, "Size"},
+		{&line, "tube 1 --2", value, 8, "Delta"},
+		{&line, "tube 1 9223372036854775808", value, 7, "Delta"},
+		{&line, "tube 1 2 ", trailing, 8, "Delta"},
+		{&line, "tube 1 2 3", surplus, 9, "Delta"},
+		{&line, "tube  1", spacing, 5, "Size"},
+		{&list, "key: value", value, 5, "Value"},
+		{&list, "key", missing, 3, "Value"},
+	}
+	for _, tt := range tests {
+		_, err := split(tt.row, tt.text, Options{})
+		if err == nil || err.Rule != tt.rule || err.Offset != tt.offset || err.Field != tt.field {
+			t.Errorf("%s %q: %v; want %s at %d, %s", tt.row.Name, tt.text, err, tt.rule, tt.offset, tt.field)
+		}
+	}
+}
+
+func TestParseNumber(t *testing.T) {
+	tests := []struct {
+		text string
+		n    uint64
+		bad  int
+	}{{"0", 0, -1}, {"007", 7, -1}, {"18446744073709551615", 1<<64 - 1, -1}, {"18446744073709551616", 0, 19}, {"", 0, 0}, {"1a", 0, 1}, {"-1", 0, 0}}
+	for _, tt := range tests {
+		if n, bad := ParseNumber([]byte(tt.text)); n != tt.n || bad != tt.bad {
+			t.Errorf("%q: %d, %d; want %d, %d", tt.text, n, bad, tt.n, tt.bad)
+		}
+	}
+}
+
+func TestSignatureAndFieldAt(t *testing.T) {
+	if got := line.Signature(); got != "line tube [size] [delta]" {
+		t.Error(got)
+	}
+	if got := list.Signature(); got != "list {key value}..." {
+		t.Error(got)
+	}
+	if f := list.FieldAt(5); f == nil || f.Name != "Value" {
+		t.Errorf("the sixth argument of a list is %v", f)
+	}
+	if f := line.FieldAt(3); f != nil {
+		t.Errorf("a line has a fourth argument, %v", f)
+	}
+}
+
+func TestCloneSharesNothing(t *testing.T) {
+	f, err := split(&line, "tube 1", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.Clone()
+	f.Raw[0] = 'T'
+	f.Spans[0].End = 1
+	if !bytes.Equal(c.Value(0), []byte("tube")) || c.Spans[0].End != 4 {
+		t.Errorf("the clone changed with the frame: %q", c.Value(0))
+	}
+}
