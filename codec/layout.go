@@ -66,6 +66,7 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 				if k := index(f.Raw[at:end], sep); k >= 0 {
 					var err *Error
 					if stop, err = l.surplus(fd, at+k, end, len(sep)); err != nil {
+						f.Spans = append(f.Spans, Span{fd, at, end, end}) // it is this field that is wrong
 						return err
 					}
 				}

@@ -34,7 +34,7 @@ func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) 
 		out = appendEvent(out, pr, ev, o.Bytes)
 	}
 	if r.Failure != nil {
-		out = r.Failure.append(out, pr)
+		out = r.Failure.append(out, pr, s.File)
 	}
 	return writeIndented(w, out, o.Indent)
 }
@@ -83,8 +83,8 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 }
 
 // append shows the step that fell short.
-func (f *Failure) append(dst []byte, pr *transcript.Printer) []byte {
-	dst = fmt.Appendf(dst, "\ndue, by line %d:\n", f.Step.Line)
+func (f *Failure) append(dst []byte, pr *transcript.Printer, file string) []byte {
+	dst = fmt.Appendf(dst, "\ndue, by %s:%d:\n", file, f.Step.Line)
 	dst, _ = transcript.AppendStep(dst, pr.Protocol, f.Step)
 	ev := f.Event
 	if ev == nil {

@@ -1,0 +1,82 @@
+package conform
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	"jobwire/play"
+)
+
+// TestSlowMachineIsNotTheTargetsFault judges a server that never answers, once on a
+// machine that keeps time and once on one that was late meanwhile.
+func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
+	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := 0
+	mute, err := target.Func(t.Context(), "mute", func(ctx context.Context, ln net.Listener) error {
+		defer context.AfterFunc(ctx, func() { ln.Close() })()
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return nil
+			}
+			if n, _ := io.Copy(io.Discard, c); n > 0 {
+				connections++
+			}
+			c.Close()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(context.Context) (target.Target, error) { return mute, nil }
+	r := &Runner{Start: start, Timeout: 50 * time.Millisecond, Segments: []play.Segmentation{play.Plain}}
+
+	onTime := &lagMeter{}
+	if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, onTime); a.Verdict != Failed {
+		t.Errorf("on a machine that keeps time: %s, want failed", a.Verdict)
+	}
+	late := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 300 * time.Millisecond}}}
+	a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, late)
+	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "300ms late") {
+		t.Errorf("on a late one: %s, %s; want inconclusive", a.Verdict, a.Note)
+	}
+	if Inconclusive.FallsShort() {
+		t.Error("what is inconclusive falls short")
+	}
+	mute.Stop()
+	if want := 1 + 1 + retries; connections != want {
+		t.Errorf("%d performances, want %d", connections, want)
+	}
+}
+
+func TestLagIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := watchLag()
+		time.Sleep(time.Second)
+		before := time.Now()
+		if lag := m.since(before.Add(-time.Hour)); lag != 0 {
+			t.Errorf("a machine that is never late is %v late", lag)
+		}
+		m.note(before.Add(time.Second), maxLag)
+		m.note(before.Add(2*time.Second), maxLag+1)
+		if lag := m.since(before); lag != maxLag+1 {
+			t.Errorf("%v late, want %v", lag, maxLag+1)
+		}
+		if lag := m.since(before.Add(3 * time.Second)); lag != 0 {
+			t.Errorf("%v late since then, want 0", lag)
+		}
+		m.stop()
+	})
+}
