@@ -47,7 +47,7 @@ type Result struct {
 	Note     string // why it was skipped, or did not pass
 	Took     time.Duration
 	Segments play.Segmentation // how the stream was cut in the performance that decided
-	Play     *play.Result      // that performance; nil if there was none
+	Play     *play.Result      // that performance; nil if it passed, or there was none
 }
 
 // Runner performs suites against one target.
@@ -62,6 +62,7 @@ type Runner struct {
 	Fresh    bool                // every case gets a server of its own
 	Waive    []codec.RuleID
 	Profile  *Profile // what is known of the target; may be nil
+	Bare     bool     // results come without their performance, which holds all that was said
 
 	autopsy bool // look at the target behind every performance, also one that passed
 }
@@ -226,7 +227,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	case f == nil && p.Grade == transcript.Lax:
 		return verdict(Lax, "what it does is tolerable, but not what is due", p)
 	case f == nil:
-		return verdict(Passed, "", p)
+		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:
 		return verdict(Unreachable, f.Error(), p)
 	case (f.Reason == play.TimedOut || f.Reason == play.TooEarly) && lag.since(from) > 0:
