@@ -347,6 +347,30 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestFloodEnds has a server send nothing but what a step passes over.
+func TestFloodEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var flood sync.WaitGroup
+		defer flood.Wait()
+		defer far.Close()
+		flood.Go(func() {
+			far.Read(make([]byte, 100))
+			for {
+				if _, err := io.WriteString(far, "\x00RES\x00\x00\x00\x06\x00\x00\x00\x00"); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
+		r := play.Peers(t.Context(), parse(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP"), dial, play.Options{})
+		if r.Failure == nil || r.Failure.Reason != play.TimedOut || len(r.Events) > 300 {
+			t.Errorf("%v, with %d events; want an end at the deadline", r.Failure, len(r.Events))
+		}
+	})
+}
+
 func TestRefusedConnectionCountsAsClosed(t *testing.T) {
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	r := play.Peers(t.Context(), parse(t, "Client -> Job Server: opens\nJob Server -> Client: closes"), dial, play.Options{})
