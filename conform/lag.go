@@ -7,7 +7,11 @@ import (
 
 const (
 	lagTick = 10 * time.Millisecond
-	maxLag  = 100 * time.Millisecond // beyond it, a case's times are not to be trusted
+	maxLag  = 20 * time.Millisecond // what is bearable whatever the times
+
+	// shareOfWait is how much of the time that an expectation waits this machine may
+	// be late before the wait proves nothing: a quarter.
+	shareOfWait = 4
 )
 
 // lagMeter measures how late this machine wakes who waits: a process that hardly gets

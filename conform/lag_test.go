@@ -47,6 +47,10 @@ func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 	if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, onTime); a.Verdict != Failed {
 		t.Errorf("on a machine that keeps time: %s, want failed", a.Verdict)
 	}
+	barely := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 15 * time.Millisecond}}}
+	if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, barely); a.Verdict != Failed {
+		t.Errorf("on one that was a little late: %s, want failed", a.Verdict)
+	}
 	late := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 300 * time.Millisecond}}}
 	a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, late)
 	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "300ms late") {
@@ -56,7 +60,7 @@ func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 		t.Error("what is inconclusive falls short")
 	}
 	mute.Stop()
-	if want := 1 + 1 + retries; connections != want {
+	if want := 2 + 1 + retries; connections != want {
 		t.Errorf("%d performances, want %d", connections, want)
 	}
 }

@@ -36,6 +36,11 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
 }
 
+// Judged reports whether any case came to a verdict about the target.
+func (r *Report) Judged() bool {
+	return r.Count(Skipped)+r.Count(Inconclusive) < len(r.Results)
+}
+
 // Unreachable reports whether not one case found a target to judge.
 func (r *Report) Unreachable() bool {
 	return len(r.Results) > 0 && r.Count(Unreachable)+r.Count(Skipped) == len(r.Results) && r.Count(Unreachable) > 0

@@ -150,6 +150,9 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 	defer func() {
 		a.Case, a.from, a.to = c, from, time.Now()
 		a.Took = a.to.Sub(from)
+		if r.Bare {
+			a.Play = nil
+		}
 	}()
 	if why := r.Profile.lacks(c); why != "" {
 		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
@@ -230,8 +233,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:
 		return verdict(Unreachable, f.Error(), p)
-	case (f.Reason == play.TimedOut || f.Reason == play.TooEarly) && lag.since(from) > 0:
-		return verdict(Inconclusive, fmt.Sprintf("this machine was up to %v late meanwhile, too much to judge times: %s", lag.since(from).Round(time.Millisecond), f.Error()), p)
+	case f.Waited > 0 && lag.since(from) > max(maxLag, f.Waited/shareOfWait):
+		return verdict(Inconclusive, fmt.Sprintf("this machine was up to %v late meanwhile, too much to judge %v by: %s", lag.since(from).Round(time.Millisecond), f.Waited, f.Error()), p)
 	}
 	return verdict(Failed, f.Error(), p)
 }

@@ -189,9 +189,27 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 		l.actor = st.Peer
 	}
 	if st.From == p.side {
+		if st.After > 0 {
+			if err := p.pause(ctx, st.After-time.Since(p.since)); err != nil {
+				return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("the run ended before its time: %v", err)}
+			}
+			deadline = deadline.Add(st.After)
+		}
 		return p.act(l, st, index, deadline)
 	}
 	return p.watch(ctx, l, st, index, deadline)
+}
+
+// pause waits.
+func (p *performer) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // mayBeRefused reports whether a connection that cannot be made is as good as one
@@ -371,7 +389,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 				p.record(&ev)
 			}
 			if out.at.After(deadline) {
-				return &Failure{Reason: TimedOut, Text: fmt.Sprintf("only what may be passed over came within %v, %d messages", cmp.Or(st.Within, p.opts.Timeout), past)}
+				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: fmt.Sprintf("only what may be passed over came within %v, %d messages", cmp.Or(st.Within, p.opts.Timeout), past)}
 			}
 			continue
 		}
@@ -380,17 +398,19 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			c := &st.Choices[i]
 			d, ok := p.fits(c, &ev)
 			if !ok {
-				if diff == nil || d != nil && c.Type == ev.Frame.Type {
-					diff = d
+				if d != nil && (diff == nil || diff.Arg < 0 && d.Arg >= 0) {
+					diff = d // the first of its type says most
 				}
 				continue
 			}
 			if early := st.After - out.at.Sub(p.since); early > 0 && st.After > 0 {
 				p.record(&ev)
-				return &Failure{Reason: TooEarly, Event: &ev, Text: fmt.Sprintf("it came %v after the step before, not to be earlier than %v", out.at.Sub(p.since).Round(time.Millisecond), st.After)}
+				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("it came %v after the step before, not to be earlier than %v", out.at.Sub(p.since).Round(time.Millisecond), st.After)}
 			}
 			if out.kind == message {
 				l.consume(out.size)
+			} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
+				l.close() // the actor connects anew if it acts again
 			}
 			return p.accept(c, ev)
 		}
@@ -469,7 +489,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 		p.record(ev)
 		text = fmt.Sprintf("the message is still incomplete after %v: %d bytes came", cmp.Or(st.Within, p.opts.Timeout), len(b))
 	}
-	return &Failure{Reason: TimedOut, Event: ev, Text: text}
+	return &Failure{Reason: TimedOut, Event: ev, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: text}
 }
 
 // accept takes an event for a step.
@@ -516,14 +536,21 @@ func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcrip
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
 	for {
+		var second *link // of the right type, if nothing better comes
 		for _, l := range p.links {
 			if l.actor.Name != "" || l.closed {
 				continue
 			}
 			out := l.next(st.From)
 			ev := Event{Verb: transcript.Send, Frame: l.frame}
-			if st.From == p.side || st.Choices[0].Verb != transcript.Send || out.kind == message && p.fitting(st, &ev) != nil {
+			switch {
+			case st.From == p.side, st.Choices[0].Verb != transcript.Send:
 				return l, nil
+			case out.kind != message || p.fitting(st, &ev) == nil:
+			case slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return p.bind.Fits(&c, &l.frame, time.Now(), p.opts.Exact) }):
+				return l, nil
+			case second == nil:
+				second = l
 			}
 		}
 		select {
@@ -531,6 +558,9 @@ func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcrip
 			p.adopt(c)
 		case <-p.wake:
 		case <-t.C:
+			if second != nil {
+				return second, nil
+			}
 			return nil, fmt.Errorf("nobody connected that begins as %s does", a.Name)
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -265,6 +265,10 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 			"Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: NOOP\nJob Server -> Worker: NOOP\nJob Server -> Worker: ECHO_RES x", transcript.Strict},
 		{"wildcard", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES anything", transcript.Strict},
+		{"sent later", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nClient -> Job Server: ECHO_REQ y after 2s",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nClient -> Job Server: ECHO_REQ y after 1900ms", transcript.Strict},
+		{"connects anew", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: closes\nClient -> Job Server: ECHO_REQ y\nJob Server -> Client: ECHO_RES y",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: closes\nClient 2 -> Job Server: ECHO_REQ y\nJob Server -> Client 2: ECHO_RES y", transcript.Strict},
 		{"raw", "Client -> Job Server: raw \"status\\n\"\nJob Server -> Client: raw \".\\n\"",
 			"Admin -> Job Server: status\nJob Server -> Admin: status-reply", transcript.Strict},
 		{"raw in pieces", "Client -> Job Server: raw 00 \"RE\"\nClient -> Job Server: raw \"Q\" 00 00 00 10 00 00 00 01 \"x\"\nJob Server -> Client: ECHO_RES x",
@@ -282,6 +286,19 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestServerTellsLikeActorsApart connects two workers in another order than the
+// script has them: their arguments tell which is which.
+func TestServerTellsLikeActorsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := duet(t,
+			"Worker -> Job Server: CAN_DO other\nWorker 2 -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: GRAB_JOB\nJob Server -> Worker 2: NO_JOB",
+			"Worker -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: CAN_DO other\nWorker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB", play.Options{})
+		if p.Failure != nil || s.Failure != nil {
+			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+		}
+	})
 }
 
 // TestServerTellsActorsApart connects a worker before the client that the

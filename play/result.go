@@ -15,6 +15,17 @@ type Result struct {
 	Took    time.Duration
 }
 
+// Messages counts the messages of the conversation, broken ones too.
+func (r *Result) Messages() int {
+	n := 0
+	for i := range r.Events {
+		if r.Events[i].Verb <= transcript.Raw {
+			n++
+		}
+	}
+	return n
+}
+
 // Event is one thing that happened on one connection.
 type Event struct {
 	At    time.Duration // since the beginning
@@ -47,6 +58,7 @@ type Failure struct {
 	Index  int                  // of the step
 	Event  *Event               // what came instead; nil if nothing did
 	Diff   *transcript.Mismatch // of a Mismatched: what differs from the nearest choice
+	Waited time.Duration        // of a TimedOut or TooEarly: the time that counts
 	Text   string               // one sentence: what was due and what came
 	Err    error                // the cause, where there is one
 }

@@ -1,9 +1,6 @@
 package refserver
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,12 +12,22 @@ type Fault struct {
 	Action Action
 	Side   codec.Side // who sends the message
 	Type   string     // which messages: a row's name, or "*"
+	When   Condition  // only those that meet it
 	Nth    int        // only the n-th of them on each connection; 0 is every one
 
 	Delay time.Duration // of a Delay; of a Split, the pause behind each piece
 	Size  int           // of a Split, in bytes
 	Field string        // of an Alter: a field's name with hyphens
-	Value string        // of an Alter
+	Value string        // of an Alter; of an Answer or a Follow, the arguments, blanks between them
+	To    *codec.Type   // of a Retype, what the message becomes; of an Answer or a Follow, what is sent
+}
+
+// Condition is a demand on one of a message's fields. The zero Condition is
+// met by every message.
+type Condition struct {
+	Field string // its name with hyphens
+	Value string
+	Glob  bool // Value is a pattern, in which * stands for any bytes and ? for one
 }
 
 // Action is what a fault does to a message.
@@ -32,159 +39,15 @@ const (
 	Duplicate Action = "duplicate" // it comes twice
 	Split     Action = "split"     // it is written in pieces
 	Alter     Action = "alter"     // one of its fields has another value
+	Retype    Action = "retype"    // it is another message, with the same values in fields of the same name
+	Answer    Action = "answer"    // it is never handled, but answered so
+	Follow    Action = "follow"    // the server sends something else behind it
 	Close     Action = "close"     // the connection is closed instead
 )
-
-// actions are the forms in which faults are written, for help and for errors.
-var actions = []struct {
-	action Action
-	args   string
-}{
-	{Drop, "TYPE"},
-	{Delay, "TYPE DURATION"},
-	{Duplicate, "TYPE"},
-	{Split, "TYPE SIZE [PAUSE]"},
-	{Alter, "TYPE FIELD=VALUE"},
-	{Close, "TYPE"},
-}
 
 // maxPause is the longest pause between the pieces of a split message, which
 // the end of a connection has to wait for.
 const maxPause = time.Second
-
-// FaultSyntax says how faults are written, one form to a line.
-func FaultSyntax() string {
-	var b strings.Builder
-	for _, a := range actions {
-		fmt.Fprintf(&b, "%s [from-peer|from-server] %s [nth=N]\n", a.action, a.args)
-	}
-	return b.String()
-}
-
-// ParseFault reads a fault as users write it:
-//
-//	drop NOOP
-//	drop from-peer WORK_DATA nth=2
-//	delay WORK_COMPLETE 500ms
-//	split * 1 2ms
-//	alter JOB_CREATED job-handle=H:x:1
-//
-// Without a direction it concerns what the server sends, unless only the peer
-// sends messages of the type.
-func ParseFault(p *codec.Protocol, text string) (Fault, error) {
-	words := strings.Fields(text)
-	f := Fault{Side: codec.Server}
-	next := func() (w string) {
-		if len(words) > 0 {
-			w, words = words[0], words[1:]
-		}
-		return w
-	}
-	fail := func(format string, args ...any) (Fault, error) {
-		return Fault{}, fmt.Errorf("fault %q: %s", text, fmt.Sprintf(format, args...))
-	}
-
-	f.Action = Action(next())
-	form := slices.IndexFunc(actions, func(a struct {
-		action Action
-		args   string
-	}) bool {
-		return a.action == f.Action
-	})
-	if form < 0 {
-		return fail("%q is no action; there are these:\n%s", f.Action, FaultSyntax())
-	}
-	var directed bool
-	f.Type = next()
-	if f.Type == "from-peer" || f.Type == "from-server" {
-		directed = true
-		if f.Type == "from-peer" {
-			f.Side = codec.Peer
-		}
-		f.Type = next()
-	}
-	if f.Type == "" {
-		return fail("the type is missing: %s %s", f.Action, actions[form].args)
-	}
-	if f.Type != "*" {
-		t := p.TypeNamed(f.Type)
-		if t == nil {
-			return fail("%s has no type %q; its types are %s", p.Title, f.Type, typeNames(p))
-		}
-		if !directed && !t.Sends(codec.Server) {
-			f.Side = codec.Peer
-		}
-		if !t.Sends(f.Side) {
-			return fail("%s is never sent by the %s", t.Name, f.Side)
-		}
-	}
-	if n := len(words); n > 0 {
-		if v, ok := strings.CutPrefix(words[n-1], "nth="); ok {
-			var err error
-			if f.Nth, err = strconv.Atoi(v); err != nil || f.Nth < 1 {
-				return fail("nth is %q; it must be a number from 1", v)
-			}
-			words = words[:n-1]
-		}
-	}
-
-	var err error
-	switch f.Action {
-	case Delay:
-		if f.Delay, err = time.ParseDuration(next()); err != nil || f.Delay < 0 {
-			return fail("a duration is due behind the type, such as 500ms")
-		}
-	case Split:
-		if f.Side == codec.Peer {
-			return fail("only what the server sends can be split")
-		}
-		if f.Size, err = strconv.Atoi(next()); err != nil || f.Size < 1 {
-			return fail("a size in bytes is due behind the type, from 1")
-		}
-		if w := next(); w != "" {
-			if f.Delay, err = time.ParseDuration(w); err != nil || f.Delay < 0 || f.Delay > maxPause {
-				return fail("the pause is %q; it must be a duration up to %s", w, maxPause)
-			}
-		}
-	case Alter:
-		var ok bool
-		if f.Field, f.Value, ok = strings.Cut(strings.Join(words, " "), "="); !ok {
-			return fail("FIELD=VALUE is due behind the type")
-		}
-		words = nil
-		if t := p.TypeNamed(f.Type); t != nil && fieldIndex(t, f.Field) < 0 {
-			return fail("%s has no field %q: it is %s", t.Name, f.Field, t.Signature())
-		}
-	}
-	if len(words) > 0 {
-		return fail("%q is one word too many: %s %s", words[0], f.Action, actions[form].args)
-	}
-	return f, nil
-}
-
-func typeNames(p *codec.Protocol) string {
-	names := make([]string, len(p.Types))
-	for i, t := range p.Types {
-		names[i] = t.Name
-	}
-	return strings.Join(names, " ")
-}
-
-// fieldIndex returns the index among a row's arguments of the field with that
-// name, in its hyphened form, or -1.
-func fieldIndex(t *codec.Type, name string) int {
-	n := 0
-	for _, f := range t.Fields {
-		if f.Derived() {
-			continue
-		}
-		if strings.ReplaceAll(strings.ToLower(f.Name), " ", "-") == name {
-			return n
-		}
-		n++
-	}
-	return -1
-}
 
 // verdict turns the fault into what is to be done with one message it concerns.
 func (f *Fault) verdict(frame *codec.Frame) Verdict {
@@ -200,16 +63,127 @@ func (f *Fault) verdict(frame *codec.Frame) Verdict {
 	case Split:
 		return Verdict{Split: f.Size, Pause: f.Delay}
 	case Alter:
-		if i := fieldIndex(frame.Type, f.Field); i >= 0 {
-			var m codec.Message
-			frame.Message(&m)
-			if i < len(m.Args) {
-				m.Args[i] = []byte(f.Value)
-				return Verdict{Replace: &m}
-			}
+		if m := altered(frame, f.Field, f.Value); m != nil {
+			return Verdict{Replace: m}
 		}
+	case Retype:
+		return Verdict{Replace: Retyped(frame, f.To)}
+	case Answer:
+		return Verdict{Drop: true, Also: f.message()}
+	case Follow:
+		return Verdict{Also: f.message()}
 	}
 	return Verdict{}
+}
+
+// message is what an Answer or a Follow sends.
+func (f *Fault) message() *codec.Message {
+	m := &codec.Message{Type: f.To}
+	for _, a := range strings.Fields(f.Value) {
+		if a == `""` {
+			a = ""
+		}
+		m.Args = append(m.Args, []byte(a))
+	}
+	return m
+}
+
+// altered returns what the frame says with another value in every field of that name,
+// or nil if it has none.
+func altered(frame *codec.Frame, field, value string) *codec.Message {
+	var m codec.Message
+	frame.Message(&m)
+	found := false
+	for i := range m.Args {
+		if fd := frame.Type.FieldAt(i); fd != nil && hyphened(fd) == field {
+			m.Args[i], found = []byte(value), true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return &m
+}
+
+// Retyped returns a message of another type that says what the frame says: fields of the
+// same name keep their values, and so does the last one if it may hold any bytes.
+func Retyped(frame *codec.Frame, to *codec.Type) *codec.Message {
+	var was codec.Message
+	frame.Message(&was)
+	values := map[string][]byte{}
+	var last []byte
+	for i, v := range was.Args {
+		if fd := frame.Type.FieldAt(i); fd != nil {
+			values[fd.Name] = v
+			last = v
+		}
+	}
+	m := &codec.Message{Type: to, CRLF: was.CRLF}
+	for i := range to.Fields {
+		fd := &to.Fields[i]
+		v, ok := values[fd.Name]
+		switch {
+		case ok:
+		case fd.Optional:
+			return m
+		case i == len(to.Fields)-1 && fd.Kind == codec.Opaque && opaqueEnd(frame.Type):
+			v = last
+		}
+		m.Args = append(m.Args, v)
+	}
+	return m
+}
+
+// opaqueEnd reports whether the row's last field may hold any bytes.
+func opaqueEnd(t *codec.Type) bool {
+	n := len(t.Fields)
+	return n > 0 && t.Fields[n-1].Kind == codec.Opaque
+}
+
+// met reports whether the frame meets the condition.
+func (w *Condition) met(frame *codec.Frame) bool {
+	if w.Field == "" {
+		return true
+	}
+	var m codec.Message
+	frame.Message(&m)
+	for i, v := range m.Args {
+		fd := frame.Type.FieldAt(i)
+		if fd == nil || hyphened(fd) != w.Field {
+			continue
+		}
+		if string(v) == w.Value || w.Glob && glob(w.Value, string(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+// glob reports whether s is of the pattern's form: * is any bytes, ? is one.
+func glob(pattern, s string) bool {
+	star, mark := -1, 0 // the last *, and where what it stands for ends by now
+	p, i := 0, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// hyphened is a field's name as faults write it.
+func hyphened(f *codec.Field) string {
+	return strings.ReplaceAll(strings.ToLower(f.Name), " ", "-")
 }
 
 // combine makes one interceptor of a hook and a list of faults. The first that
@@ -229,7 +203,7 @@ func combine(hook Intercept, faults []Fault) Intercept {
 		}
 		for i := range faults {
 			f := &faults[i]
-			if f.Side != from || f.Type != "*" && f.Type != frame.Type.Name {
+			if f.Side != from || f.Type != "*" && f.Type != frame.Type.Name || !f.When.met(frame) {
 				continue
 			}
 			if c.counts == nil {

@@ -30,6 +30,16 @@ func TestParseFault(t *testing.T) {
 		"alter JOB_CREATED job-handle=H:x:1":    {Action: refserver.Alter, Side: codec.Server, Type: "JOB_CREATED", Field: "job-handle", Value: "H:x:1"},
 		"alter from-peer ECHO_REQ data=a b = c": {Action: refserver.Alter, Side: codec.Peer, Type: "ECHO_REQ", Field: "data", Value: "a b = c"},
 		"close JOB_ASSIGN":                      {Action: refserver.Close, Side: codec.Server, Type: "JOB_ASSIGN"},
+
+		"retype SUBMIT_JOB_HIGH SUBMIT_JOB": {Action: refserver.Retype, Side: codec.Peer, Type: "SUBMIT_JOB_HIGH", To: named("SUBMIT_JOB")},
+		"answer GRAB_JOB NO_JOB nth=1":      {Action: refserver.Answer, Side: codec.Peer, Type: "GRAB_JOB", To: named("NO_JOB"), Nth: 1},
+		"answer SUBMIT_JOB ERROR full \"\" when function=f": {Action: refserver.Answer, Side: codec.Peer, Type: "SUBMIT_JOB",
+			To: named("ERROR"), Value: "full \"\"", When: refserver.Condition{Field: "function", Value: "f"}},
+		"follow JOB_ASSIGN NOOP": {Action: refserver.Follow, Side: codec.Server, Type: "JOB_ASSIGN", To: named("NOOP")},
+		"drop ERROR when error-text~*a=b* nth=2": {Action: refserver.Drop, Side: codec.Server, Type: "ERROR", Nth: 2,
+			When: refserver.Condition{Field: "error-text", Value: "*a=b*", Glob: true}},
+		"alter status-reply running=0 when total=1": {Action: refserver.Alter, Side: codec.Server, Type: "status-reply", Field: "running", Value: "0",
+			When: refserver.Condition{Field: "total", Value: "1"}},
 	} {
 		if got, err := refserver.ParseFault(gearman.Protocol, text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
@@ -50,12 +60,22 @@ func TestParseFault(t *testing.T) {
 		"split * 1 1h":                   "1s",
 		"alter JOB_CREATED":              "FIELD=VALUE",
 		"alter JOB_CREATED handle=H:x:1": "job-handle",
+		"retype JOB_CREATED":             "no type",
+		"retype JOB_CREATED CAN_DO":      "other side",
+		"answer JOB_CREATED NO_JOB":      "can be answered",
+		"answer GRAB_JOB CAN_DO":         "other side",
+		"retype NOOP NO_JOB soon":        `"soon"`,
+		"drop NOOP when":                 "FIELD=VALUE",
+		"drop ERROR when error-text":     "FIELD~GLOB",
+		"drop ERROR when text=x":         "error-text",
 	} {
 		if _, err := refserver.ParseFault(gearman.Protocol, text); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: error %v, want a mention of %q", text, err, hint)
 		}
 	}
 }
+
+func named(name string) *codec.Type { return gearman.Protocol.TypeNamed(name) }
 
 func faults(t *testing.T, texts ...string) refserver.Options {
 	var o refserver.Options
@@ -234,4 +254,73 @@ func TestInterceptAndTrace(t *testing.T) {
 	if !slices.Equal(log, want) {
 		t.Errorf("traced\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+func TestRetype(t *testing.T) {
+	bubble(t, faults(t, "retype SUBMIT_JOB_HIGH SUBMIT_JOB_LOW", "retype from-server WORK_DATA WORK_WARNING",
+		"retype WORK_FAIL WORK_COMPLETE", "retype JOB_ASSIGN_UNIQ JOB_ASSIGN"), func(t *testing.T, dial func() *peertest.Peer) {
+		c, w := dial(), dial()
+		c.Send("SUBMIT_JOB_HIGH", "f", "id", "low")
+		low := c.Want("JOB_CREATED", "*")[0]
+		c.Send("SUBMIT_JOB", "f", "", "normal")
+		normal := c.Want("JOB_CREATED", "*")[0]
+		w.Send("CAN_DO", "f")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", normal, "f", "normal")
+		w.Send("GRAB_JOB_UNIQ")
+		w.Want("JOB_ASSIGN", low, "f", "low") // the unique ID has no place in it
+		w.Send("WORK_DATA", low, "some")
+		c.Want("WORK_WARNING", low, "some")
+		w.Send("WORK_FAIL", low)
+		c.Want("WORK_COMPLETE", low, "") // a field that is new is empty
+	})
+}
+
+func TestAnswerAndFollow(t *testing.T) {
+	bubble(t, faults(t, "answer SUBMIT_JOB ERROR QUEUE_ERROR full when function=f", "answer version ERR NO why", "follow JOB_CREATED WORK_FAIL H:x:1 nth=2",
+		"follow NOOP NOOP"), func(t *testing.T, dial func() *peertest.Peer) {
+		c, w := dial(), dial()
+		c.Send("SUBMIT_JOB", "f", "", "x")
+		c.Want("ERROR", "QUEUE_ERROR", "full")
+		c.Send("version")
+		c.Want("ERR", "NO", "why")
+		c.Send("SUBMIT_JOB", "g", "", "x")
+		c.Want("JOB_CREATED", "*")
+		w.Send("CAN_DO", "g")
+		w.Send("PRE_SLEEP")
+		w.Want("NOOP")
+		w.Want("NOOP") // and no third, for a fault does not concern its own doing
+		c.Send("SUBMIT_JOB", "g", "", "x")
+		c.Want("JOB_CREATED", "*")
+		c.Want("WORK_FAIL", "H:x:1")
+		w.Send("GRAB_JOB")
+		w.Want("JOB_ASSIGN", "*", "g", "x")
+	})
+}
+
+func TestConditions(t *testing.T) {
+	bubble(t, faults(t, "drop ECHO_REQ when data=", "alter ECHO_RES data=one when data~a*c*e", "alter ECHO_RES data=two when data~b?d nth=2",
+		"alter status-reply total=9 when running=1", "drop from-peer * when option=x"), func(t *testing.T, dial func() *peertest.Peer) {
+		c := dial()
+		c.Send("ECHO_REQ", "")
+		for _, e := range []struct{ in, out string }{
+			{"abcde", "one"}, {"ace", "one"}, {"aec", "aec"}, {"abcded", "abcded"}, {"a/c/e", "one"}, {"acecece", "one"},
+			{"bcd", "bcd"}, {"bd", "bd"}, {"bed", "two"}, {"", ""},
+		} {
+			c.Send("ECHO_REQ", e.in)
+			if e.in != "" {
+				c.Want("ECHO_RES", e.out)
+			}
+		}
+		c.Send("OPTION_REQ", "x")
+		c.Send("SUBMIT_JOB", "f", "", "")
+		h := c.Want("JOB_CREATED", "*")[0]
+		c.Send("status")
+		c.Want("status-reply", "f", "1", "0", "0")
+		c.Send("CAN_DO", "f")
+		c.Send("GRAB_JOB")
+		c.Want("JOB_ASSIGN", h, "f", "")
+		c.Send("status")
+		c.Want("status-reply", "f", "9", "1", "1")
+	})
 }

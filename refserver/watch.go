@@ -19,6 +19,7 @@ type Verdict struct {
 	Delay   time.Duration  // handle or send it so much later; others overtake it
 	Extra   int            // how many times more
 	Replace *codec.Message // put this in its place
+	Also    *codec.Message // send the peer this too, behind it; no hook sees it
 	Raw     *[]byte        // send these bytes in its place; from the server only
 	Split   int            // write it in pieces of so many bytes; from the server only
 	Pause   time.Duration  // behind each piece
@@ -88,6 +89,7 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 			}
 		})
 	}
+	c.also(v.Also)
 	if v.Close {
 		c.Close()
 	}
@@ -98,11 +100,7 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 // what to send.
 func (c *Conn) sendWatched() error {
 	s := c.srv
-	b, err := c.session.Append(s.scratch[:0], codec.Server, &s.msg)
-	if err != nil && s.intercept != nil {
-		// A fault may have kept the request from us that this answers.
-		b, err = c.loose.Append(s.scratch[:0], codec.Server, &s.msg)
-	}
+	b, err := c.encode(s.scratch[:0], &s.msg)
 	if err != nil {
 		return err
 	}
@@ -143,10 +141,35 @@ func (c *Conn) sendWatched() error {
 			}
 		})
 	}
+	c.also(v.Also)
 	if v.Close {
 		c.Close()
 	}
 	return nil
+}
+
+// encode appends a message of ours as the contract has it, or, since a fault may have
+// kept the request from us that it answers, as best it can.
+func (c *Conn) encode(dst []byte, m *codec.Message) ([]byte, error) {
+	b, err := c.session.Append(dst, codec.Server, m)
+	if err != nil && c.srv.intercept != nil {
+		return c.loose.Append(dst, codec.Server, m)
+	}
+	return b, err
+}
+
+// also sends a message that a hook has asked for, if it has.
+func (c *Conn) also(m *codec.Message) {
+	if m == nil || c.gone || c.dead {
+		return
+	}
+	b, err := c.encode(nil, m)
+	if err != nil {
+		return
+	}
+	_, bad := c.viewer.Decode(codec.Server, b, &c.srv.sent)
+	e, _ := bad.(*codec.Error)
+	c.put(&c.srv.sent, b, e, Verdict{})
 }
 
 // put queues the bytes of one message for writing.

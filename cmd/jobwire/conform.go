@@ -23,6 +23,7 @@ import (
 type conformOptions struct {
 	target   targetFlags
 	profiles []string
+	cases    string
 	color    colorFlag
 	format   string
 	html     string
@@ -36,6 +37,7 @@ type conformOptions struct {
 	timeout  time.Duration
 	waive    []string
 	verbose  bool
+	selfTest bool
 }
 
 func newConform() *cobra.Command {
@@ -61,6 +63,7 @@ the offending bytes marked.`,
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.StringArrayVar(&o.profiles, "profile", nil, "what is known of the server, by `NAME` or file: how to start it, what it lacks, where it falls short; may be repeated")
+	f.StringVar(&o.cases, "cases", "", "judge by the .wire files in this `FOLDER` instead of jobwire's own")
 	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, json, junit or tap")
 	f.StringVar(&o.html, "html", "", "write a page with all results, conversations included, to this `FILE`")
 	f.StringArrayVar(&o.run, "run", nil, "only cases whose ID, or a rule of which, matches the `GLOB`; may be repeated")
@@ -72,6 +75,7 @@ the offending bytes marked.`,
 	f.IntVar(&o.parallel, "parallel", 8, "cases at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long an answer may take")
 	f.StringArrayVar(&o.waive, "waive", nil, "do not hold the server to this `RULE`; may be repeated")
+	f.BoolVar(&o.selfTest, "self-test", false, "judge the cases themselves: run them against faulty servers, each of which must fail exactly the cases named for it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "name the cases that passed too")
 	o.color.add(cmd)
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -90,6 +94,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 	if o.list {
 		return listCases(cmd.OutOrStdout(), suite, o.format)
 	}
+	if o.selfTest {
+		return o.prove(cmd, sys, suite)
+	}
 	subjects, err := o.subjects(sys)
 	if err != nil {
 		return usage(err)
@@ -98,12 +105,26 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	var page *os.File
+	if o.html != "" { // before the work, not behind it
+		if page, err = os.Create(o.html); err != nil {
+			return usage(err)
+		}
+		defer page.Close()
+	}
 	var reports []*conform.Report
 	for _, subj := range subjects {
 		reports = append(reports, o.judge(cmd, sys, suite, runner, subj, color))
 	}
-	if err := o.write(cmd.OutOrStdout(), suite, reports); err != nil {
-		return err
+	if write := formats[o.format]; write != nil {
+		if err := write(cmd.OutOrStdout(), reports); err != nil {
+			return err
+		}
+	}
+	if page != nil {
+		if err := errors.Join(conform.WriteHTML(page, suite, reports), page.Close()); err != nil {
+			return err
+		}
 	}
 	status := exitHeld
 	for _, r := range reports {
@@ -114,6 +135,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 		case r.Count(conform.Died) > 0:
 			status = exitUnreachable
 		case r.Failed():
+			status = max(status, exitFellShort)
+		case !r.Judged():
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: no case came to a verdict about %s\n", r.Target)
 			status = max(status, exitFellShort)
 		}
 	}
@@ -132,6 +156,8 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 	switch {
 	case formats[o.format] == nil && o.format != "text":
 		return nil, r, fmt.Errorf("--format %q: it is %s", o.format, strings.Join(formatNames(), ", "))
+	case len(o.segments) == 0:
+		return nil, r, errors.New("--segments names no way of sending")
 	case o.parallel < 1 || o.timeout <= 0:
 		return nil, r, errors.New("--parallel and --timeout must be above zero")
 	case o.fresh && o.target.addr != "":
@@ -148,7 +174,7 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 		}
 		r.Segments = append(r.Segments, segmentations[i])
 	}
-	suite, err := conform.Load(sys.protocol)
+	suite, err := o.load(sys)
 	if err != nil {
 		return nil, r, err
 	}
@@ -162,6 +188,14 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 		return nil, r, errors.New("the selection leaves no case to run")
 	}
 	return suite, r, nil
+}
+
+// load reads the suite: jobwire's own, or the one in a folder.
+func (o *conformOptions) load(sys *system) (*conform.Suite, error) {
+	if o.cases == "" {
+		return conform.Load(sys.protocol)
+	}
+	return conform.LoadFS(sys.protocol, os.DirFS(o.cases))
 }
 
 var segmentations = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
@@ -182,7 +216,7 @@ func (o *conformOptions) subjects(sys *system) ([]subject, error) {
 	if explicit && len(o.profiles) > 1 {
 		return nil, errors.New("--addr and --exec name one server: give one --profile with them")
 	}
-	whole, err := conform.Load(sys.protocol) // profiles know cases that may not be selected
+	whole, err := o.load(sys) // profiles know cases that may not be selected
 	if err != nil {
 		return nil, err
 	}
@@ -238,23 +272,6 @@ var formats = map[string]func(io.Writer, []*conform.Report) error{
 }
 
 func formatNames() []string { return append([]string{"text"}, slices.Sorted(maps.Keys(formats))...) }
-
-// write puts out the reports that are not written on the way.
-func (o *conformOptions) write(out io.Writer, suite *conform.Suite, reports []*conform.Report) error {
-	if o.html != "" {
-		f, err := os.Create(o.html)
-		if err != nil {
-			return usage(err)
-		}
-		if err := errors.Join(conform.WriteHTML(f, suite, reports), f.Close()); err != nil {
-			return err
-		}
-	}
-	if write := formats[o.format]; write != nil {
-		return write(out, reports)
-	}
-	return nil
-}
 
 // listCases prints what there is to run.
 func listCases(w io.Writer, s *conform.Suite, format string) error {

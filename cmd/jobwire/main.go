@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"jobwire/internal/target"
 )
@@ -57,11 +58,16 @@ func main() {
 // run executes a command line and returns its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
+	out := &output{Writer: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if out.err != nil {
+		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", out.err)
+		return exitFellShort
+	}
 	if err == nil {
 		return exitHeld
 	}
@@ -125,14 +131,33 @@ Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}`
 
-// isTerminal reports whether w is a terminal that wants colour.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+// output is standard output. It remembers whether anything could not be written, so that no
+// command has to.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
 	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return n, err
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// wantsColor reports whether w is a terminal whose user has not declined colour.
+func wantsColor(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // colorFlag is --color.
@@ -146,7 +171,7 @@ func (c *colorFlag) add(cmd *cobra.Command) {
 func (c *colorFlag) on(w io.Writer) (bool, error) {
 	switch c.when {
 	case "auto":
-		return isTerminal(w), nil
+		return wantsColor(w), nil
 	case "always", "never":
 		return c.when == "always", nil
 	}

@@ -143,7 +143,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if err := o.checkCast(scripts); err != nil {
 		return err
 	}
-	perform, stop, err := o.stage(cmd, sys)
+	perform, died, stop, err := o.stage(cmd, sys)
 	if err != nil {
 		return err
 	}
@@ -155,6 +155,14 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
 		r := perform(cmd.Context(), s, opts)
 		status = max(status, o.report(cmd, s, r, show, len(scripts) > 1))
+		if r.Failure == nil {
+			continue
+		}
+		if err := died(); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
+			status = exitUnreachable
+			break
+		}
 	}
 	if status != exitHeld {
 		return &exit{status, nil}
@@ -179,26 +187,30 @@ func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 	return nil
 }
 
-// stage returns what performs a script: against a target, or as the server.
-func (o *playOptions) stage(cmd *cobra.Command, sys *system) (func(context.Context, *transcript.Script, play.Options) *play.Result, func(), error) {
+// performance performs a script.
+type performance func(context.Context, *transcript.Script, play.Options) *play.Result
+
+// stage returns what performs a script, against a target or as the server; what tells
+// whether the target has died; and what clears the stage.
+func (o *playOptions) stage(cmd *cobra.Command, sys *system) (perform performance, died func() error, stop func(), err error) {
 	if o.listen != "" {
 		ln, err := net.Listen("tcp", o.listen)
 		if err != nil {
-			return nil, nil, usage(fmt.Errorf("cannot listen: %w", err))
+			return nil, nil, nil, usage(fmt.Errorf("cannot listen: %w", err))
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.protocol.ServerName, ln.Addr())
 		return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
 			return play.Server(ctx, s, ln, opts)
-		}, func() { ln.Close() }, nil
+		}, func() error { return nil }, func() { ln.Close() }, nil
 	}
 	t, err := o.target.start(cmd.Context(), sys)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, t) }
 	return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
 		return play.Peers(ctx, s, dial, opts)
-	}, func() { t.Stop() }, nil
+	}, func() error { return target.Died(t) }, func() { t.Stop() }, nil
 }
 
 // report shows how a script went and returns its exit status.
@@ -228,7 +240,7 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 		}
 	}
 	if !o.quiet || status != exitHeld {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, len(r.Events), r.Took.Round(10*time.Microsecond))
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, r.Messages(), r.Took.Round(10*time.Microsecond))
 	}
 	return status
 }

@@ -11,9 +11,11 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
+	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	gearmanserver "jobwire/refserver/gearman"
+	"jobwire/refserver/gearman/mutants"
 )
 
 // system is a protocol with its reference server.
@@ -21,13 +23,22 @@ type system struct {
 	protocol *codec.Protocol
 	waive    []codec.RuleID // what its reference server lets pass unless told to be strict
 	machine  func(retries int) refserver.Machine
+	mutants  func() []conform.Mutant // faulty servers that prove the suite
 }
 
 // systems are all that jobwire speaks. Adding one is a line here.
 var systems = []system{
 	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, func(retries int) refserver.Machine {
 		return gearmanserver.New(gearmanserver.Options{Retries: retries})
-	}},
+	}, gearmanMutants},
+}
+
+func gearmanMutants() []conform.Mutant {
+	var all []conform.Mutant
+	for _, m := range mutants.All() {
+		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
+	}
+	return all
 }
 
 func systemNames() []string {

@@ -18,7 +18,8 @@ import (
 type serveOptions struct {
 	listen  string
 	strict  bool
-	trace   string
+	trace   bool
+	bytes   bool
 	audit   bool
 	faults  []string
 	waive   []string
@@ -49,15 +50,14 @@ Faults make it misbehave on purpose, to see what clients and workers make of it:
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "the `HOST:PORT` to listen on; port 0 takes a free one (default: the protocol's port on 127.0.0.1)")
 	f.BoolVar(&o.strict, "strict", false, "waive nothing, and close a connection at its first violation")
-	f.StringVar(&o.trace, "trace", "", "show every message on standard output: lines, or bytes")
-	f.Lookup("trace").NoOptDefVal = "lines"
+	f.BoolVar(&o.trace, "trace", false, "show every message on standard output")
+	f.BoolVar(&o.bytes, "annotate", false, "show every byte of every message")
 	f.BoolVar(&o.audit, "audit", false, "report every violation on standard output; exit 1 if there were any")
 	f.StringArrayVar(&o.faults, "fault", nil, "misbehave as `SPEC` says; may be repeated")
 	f.StringArrayVar(&o.waive, "waive", nil, "let peers break this `RULE`; may be repeated")
 	f.IntVar(&o.maxData, "max-data", codec.DefaultMaxData, "the largest message taken, in bytes of data")
 	f.IntVar(&o.retries, "retries", 0, "how often a job may lose its worker before it fails; 0 is without end")
 	o.color.add(cmd)
-	cmd.RegisterFlagCompletionFunc("trace", cobra.FixedCompletions([]string{"lines", "bytes"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -73,9 +73,6 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	if !o.strict {
 		waive = append(waive, sys.waive...)
-	}
-	if o.trace != "" && o.trace != "lines" && o.trace != "bytes" {
-		return usage(fmt.Errorf("--trace=%s: it is lines or bytes", o.trace))
 	}
 	if o.maxData < 1 || o.retries < 0 {
 		return usage(fmt.Errorf("--max-data must be above zero, and --retries not below"))
@@ -93,8 +90,8 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{out: out, audit: o.audit, trace: o.trace, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color}}
-	if o.trace != "" || o.audit {
+	w := &watcher{out: out, trace: o.trace, bytes: o.bytes, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color}}
+	if o.trace || o.bytes || o.audit {
 		opts.Trace = w.message
 	}
 	addr := o.listen
@@ -121,9 +118,10 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 // watcher prints what passes through a server.
 type watcher struct {
 	out        io.Writer
-	trace      string
-	audit      bool
+	trace      bool
+	bytes      bool
 	printer    transcript.Printer
+	roles      map[uint64]string // by connection, as soon as it shows
 	mu         sync.Mutex
 	buf        []byte
 	violations int
@@ -133,24 +131,27 @@ type watcher struct {
 func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A server cannot know an actor's name: the role that the message implies,
-	// and the connection, have to do.
-	actor := w.actor(from, f) + " " + strconv.FormatUint(c.ID(), 10)
+	// A server cannot know an actor's name: its role and the connection have to do.
+	actor := w.role(c.ID(), from, f) + " " + strconv.FormatUint(c.ID(), 10)
 	w.buf = w.buf[:0]
 	switch {
 	case err != nil && from == codec.Peer:
 		w.violations++
 		w.buf = w.printer.AppendBroken(w.buf, actor, f, raw, err)
-	case w.trace == "bytes":
+	case w.bytes:
 		w.buf = append(w.printer.AppendFrame(w.buf, actor, f), '\n')
-	case w.trace == "lines":
+	case w.trace:
 		w.buf = w.printer.AppendLine(w.buf, actor, f)
 	}
 	w.out.Write(w.buf)
 }
 
-// actor names the role that a message shows its peer to have.
-func (w *watcher) actor(from codec.Side, f *codec.Frame) string {
+// role names the role of a connection: the first that a message shows it to have, and until
+// then the first that its messages allow.
+func (w *watcher) role(id uint64, from codec.Side, f *codec.Frame) string {
+	if role := w.roles[id]; role != "" {
+		return role
+	}
 	p := w.printer.Protocol
 	if f.Type == nil {
 		return p.Roles[0]
@@ -159,6 +160,9 @@ func (w *watcher) actor(from codec.Side, f *codec.Frame) string {
 	if from == codec.Server {
 		set = f.Type.Res
 	}
-	role, _, _ := strings.Cut(p.RoleNames(set), "/")
+	role, more, _ := strings.Cut(p.RoleNames(set), "/")
+	if more == "" {
+		w.roles[id] = role
+	}
 	return role
 }

@@ -48,7 +48,7 @@
 //	A -> B: resets                 breaks the connection off
 //
 // Behind a step may stand, in any order: "within 2s", the deadline of an
-// expectation; "after 900ms", the earliest time at which it may come; "past
+// expectation; "after 900ms", the earliest time at which it may come, or is sent; "past
 // NOOP ECHO_RES", types that may come before it and are passed over; "crlf",
 // lines that end CR LF where the protocol allows LF alone.
 //

@@ -102,8 +102,25 @@ const showBytes = 64
 // With exact, literals stand for themselves, lines must end as written, and a
 // message that was recorded must come again byte for byte.
 func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *Mismatch {
+	fresh, bad := b.match(c, f, now, exact)
+	if bad == nil {
+		for _, n := range fresh {
+			b.bind(n)
+		}
+	}
+	return bad
+}
+
+// Fits reports whether Match would return nil. It binds nothing.
+func (b *Bindings) Fits(c *Choice, f *codec.Frame, now time.Time, exact bool) bool {
+	_, bad := b.match(c, f, now, exact)
+	return bad == nil
+}
+
+// match returns what a match would bind.
+func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) ([]binding, *Mismatch) {
 	if c.Verb != Send || f.Type != c.Type {
-		return typeMismatch(c, f)
+		return nil, typeMismatch(c, f)
 	}
 	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, len(c.Type.Repeat))}
 	for i := range f.Spans {
@@ -112,7 +129,7 @@ func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *
 		}
 	}
 	if bad := m.args(c, 0, 0); bad != nil {
-		return bad
+		return nil, bad
 	}
 	if exact {
 		if c.Type.End == "\n" && c.CRLF != f.CRLF {
@@ -120,17 +137,14 @@ func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *
 			if f.CRLF {
 				at--
 			}
-			return &Mismatch{Arg: -1, Field: "end of line", Offset: at, Want: lineEnd(c.CRLF), Got: lineEnd(f.CRLF)}
+			return nil, &Mismatch{Arg: -1, Field: "end of line", Offset: at, Want: lineEnd(c.CRLF), Got: lineEnd(f.CRLF)}
 		}
 		if c.Bytes != nil && !bytes.Equal(c.Bytes, f.Raw) {
 			k := common(c.Bytes, f.Raw)
-			return &Mismatch{Arg: -1, Field: "bytes", Offset: k, Want: show(c.Bytes[k:]), Got: show(f.Raw[k:])}
+			return nil, &Mismatch{Arg: -1, Field: "bytes", Offset: k, Want: show(c.Bytes[k:]), Got: show(f.Raw[k:])}
 		}
 	}
-	for _, n := range m.fresh {
-		b.bind(n)
-	}
-	return nil
+	return m.fresh, nil
 }
 
 func lineEnd(crlf bool) string {

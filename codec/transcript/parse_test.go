@@ -48,6 +48,7 @@ func TestRefused(t *testing.T) {
 		{"too few", "Client -> Job Server: SUBMIT_JOB a b", "1:23: wrong number of arguments (2): SUBMIT_JOB function unique-id workload"},
 		{"too many", "Client -> Job Server: SUBMIT_JOB a b c d", "wrong number of arguments (4)"},
 		{"too many before rest", "Client -> Job Server: SUBMIT_JOB a b c d ...", "wrong number of arguments (5)"},
+		{"silence with a deadline", "Job Server -> Client: nothing for 5s within 1s", "nothing has its own time"},
 		{"half a repetition", "Job Server -> Admin: status-reply a 1 1", "wrong number of arguments (3)"},
 		{"behind the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:34: ... must be the last argument, or stand between whole repetitions"},
 		{"rest within a repetition", "Job Server -> Admin: status-reply f ... 1 0 0", "1:37: ... must be the last argument, or stand between whole repetitions"},

@@ -280,6 +280,8 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 			d := &st.Within
 			if word.text == "after" {
 				d = &st.After
+			} else if c.Verb == Nothing {
+				return here.errorf("nothing has its own time: within does not go with it")
 			}
 			if *d != 0 {
 				return here.errorf("%s stands twice", word.text)

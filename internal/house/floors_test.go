@@ -25,6 +25,7 @@ var floors = []floor{
 	{"corpus", nil},
 
 	{"codec", nil},
+	{"codec/internal/*", []string{"codec", "codec/transcript", "corpus"}},
 	{"codec/transcript", []string{"codec"}}, // for any protocol: it knows none
 	{"codec/gearmonkey", []string{"codec", "codec/resp"}},
 	{"codec/*", []string{"codec"}},
@@ -32,6 +33,7 @@ var floors = []floor{
 	{"refserver", []string{"codec", "internal/*"}},
 	{"refserver/gearmonkey", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "internal/*"}},
 	{"refserver/internal/*", []string{"codec"}},
+	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
@@ -39,7 +41,7 @@ var floors = []floor{
 	{"fuzz", []string{"codec", "codec/*", "corpus", "play", "internal/*"}},
 	{"pcap", []string{"codec", "codec/*", "internal/*"}},
 
-	{"cmd/*", []string{"*", "*/*"}},
+	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }
 
 // A fence says who may import a module from outside. Modules without a fence
@@ -55,7 +57,8 @@ var fences = []fence{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
-	{"github.com/goccy/go-yaml", []string{"conform"}, true},
+	{"golang.org/x/term", []string{"cmd/*"}, false},
+	{"github.com/goccy/go-yaml", []string{"codec/beanstalk", "conform"}, true},
 
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},
@@ -146,6 +149,11 @@ func TestFloorsRefuse(t *testing.T) {
 		{"codec/gearman", "jobwire/codec", false, ""},
 		{"codec/gearman", "jobwire/codec/transcript", false, "the floor codec/* may import only codec"},
 		{"codec/gearman", "jobwire/codec/beanstalk", false, "only codec"},
+		{"codec/gearman", "jobwire/codec/internal/codectest", false, "only codec"},
+		{"codec/internal/codectest", "jobwire/corpus", false, ""},
+		{"codec/internal/codectest", "jobwire/codec/gearman", false, "only codec, codec/transcript, corpus"},
+		{"codec/beanstalk", "github.com/goccy/go-yaml/parser", false, ""},
+		{"codec/gearman", "github.com/goccy/go-yaml", false, "only codec/beanstalk"},
 		{"codec/gearmonkey", "jobwire/codec/resp", false, ""},
 		{"codec/gearmonkey", "jobwire/codec/gearman", false, "only codec, codec/resp"},
 		{"codec/transcript", "jobwire/codec/gearman", false, "only codec"},

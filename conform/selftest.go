@@ -1,0 +1,113 @@
+package conform
+
+import (
+	"context"
+	"time"
+
+	"jobwire/internal/target"
+)
+
+// Mutant is a server with one deliberate fault, which proves the cases that notice it.
+type Mutant struct {
+	Name  string   // says the fault: "noop-not-sent"
+	About string   // a sentence
+	Kills []string // IDs of the cases that it must fail; it must pass all others
+	Start func(context.Context) (target.Target, error)
+}
+
+// SelfTestOptions say how a self-test is run.
+type SelfTestOptions struct {
+	Mutants int           // at a time; 0 is 1
+	Cases   int           // of one mutant at a time; 0 is 1
+	Timeout time.Duration // of an expectation; 0 is DefaultSelfTestTimeout
+}
+
+// DefaultSelfTestTimeout is short because a mutant that is silent costs all of it.
+const DefaultSelfTestTimeout = 400 * time.Millisecond
+
+// patience is how many times longer the timeout is where a verdict that may be this
+// machine's fault is given again.
+const patience = 5
+
+// MutantResult says what became of one mutant.
+type MutantResult struct {
+	Mutant     *Mutant
+	Kills      []string // IDs of the cases that it failed, in the suite's order
+	Survivors  []string // of those that were named for it, and passed
+	Unexpected []Result // cases that it failed though they were not named for it
+	Took       time.Duration
+}
+
+// Exact reports whether the mutant failed the cases named for it, and no others.
+func (r *MutantResult) Exact() bool { return len(r.Survivors)+len(r.Unexpected) == 0 }
+
+// SelfTestReport is the proof of a suite, or where it falls short.
+type SelfTestReport struct {
+	Suite   *Suite
+	Failed  []Result       // what the faultless server did not pass; if there is any, no mutant is run
+	Mutants []MutantResult // in the order in which they were given
+	Took    time.Duration
+}
+
+// KilledBy returns the names of the mutants that fail each case, by the case's ID.
+func (r *SelfTestReport) KilledBy() map[string][]string {
+	by := map[string][]string{}
+	for _, m := range r.Mutants {
+		for _, id := range m.Kills {
+			by[id] = append(by[id], m.Mutant.Name)
+		}
+	}
+	return by
+}
+
+// Unproved returns the IDs of the cases that no mutant fails, in the suite's order.
+func (r *SelfTestReport) Unproved() []string {
+	by := r.KilledBy()
+	var ids []string
+	for _, c := range r.Suite.Cases {
+		if len(by[c.ID]) == 0 {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Exact returns how many mutants failed the cases named for them, and no others.
+func (r *SelfTestReport) Exact() int {
+	n := 0
+	for i := range r.Mutants {
+		if r.Mutants[i].Exact() {
+			n++
+		}
+	}
+	return n
+}
+
+// Held reports whether the faultless server passes, every mutant is exact and every case is
+// failed by one.
+func (r *SelfTestReport) Held() bool {
+	return len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
+}
+
+// SelfTest tests the suite itself: the faultless server has to pass every case, and
+// every mutant has to fail exactly those named for it. A suite that is only a
+// selection leaves out the mutants that have nothing to do with it. done, if not nil, is
+// told of each mutant as it ends.
+func SelfTest(ctx context.Context, s *Suite, faultless func(context.Context) (target.Target, error), mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
+	began := time.Now()
+	if o.Timeout == 0 {
+		o.Timeout = DefaultSelfTestTimeout
+	}
+	report := &SelfTestReport{Suite: s}
+	sound := Runner{Start: faultless, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true}
+	for _, r := range sound.Run(ctx, s, nil) {
+		if r.Verdict != Passed {
+			report.Failed = append(report.Failed, r)
+		}
+	}
+	if len(report.Failed) == 0 {
+		report.Mutants = o.run(ctx, s, mutants, done)
+	}
+	report.Took = time.Since(began)
+	return report
+}

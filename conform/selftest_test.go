@@ -1,0 +1,89 @@
+package conform_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// mutant is the reference server with faults.
+func mutant(name, kills string, faults ...string) conform.Mutant {
+	return conform.Mutant{Name: name, About: "It is wrong.", Kills: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
+		o := refserver.Options{Protocol: gearman.Protocol}
+		for _, text := range faults {
+			f, err := refserver.ParseFault(gearman.Protocol, text)
+			if err != nil {
+				return nil, err
+			}
+			o.Faults = append(o.Faults, f)
+		}
+		return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(gearmanserver.New(gearmanserver.Options{}), o).Serve(ctx, ln)
+		})
+	}}
+}
+
+// three is a suite of three cases.
+func three(t *testing.T) *conform.Suite {
+	t.Helper()
+	src := head + echo +
+		strings.ReplaceAll(strings.Replace(echo, "@case echo", "@case long", 1), "$x", `"x"*5000`) +
+		strings.ReplaceAll(strings.Replace(echo, "@case echo", "@case none", 1), "$x", `""`)
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSelfTestHolds(t *testing.T) {
+	told := 0
+	r := conform.SelfTest(t.Context(), three(t), embedded, []conform.Mutant{
+		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
+		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data="),
+		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
+	}, conform.SelfTestOptions{Mutants: 2, Cases: 3}, func(*conform.MutantResult) { told++ })
+	if !r.Held() || r.Exact() != 2 || told != 2 || len(r.Mutants) != 2 {
+		t.Errorf("held %v, %d exact, told of %d: %+v", r.Held(), r.Exact(), told, r.Mutants)
+	}
+	if got := r.KilledBy()["gearman.none"]; !slices.Equal(got, []string{"echo-silent", "empty-echo-silent"}) {
+		t.Errorf("gearman.none is killed by %v", got)
+	}
+}
+
+// A mutant that survives, one that kills too much and a case that nobody kills are noticed.
+func TestSelfTestFallsShort(t *testing.T) {
+	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data=")
+	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data~*x")
+	r := conform.SelfTest(t.Context(), three(t), embedded, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
+	if r.Held() || r.Exact() != 0 || len(r.Failed) != 0 {
+		t.Fatalf("held %v, %d exact, faultless failed %v", r.Held(), r.Exact(), r.Failed)
+	}
+	if m := r.Mutants[0]; !slices.Equal(m.Survivors, []string{"gearman.echo"}) || !slices.Equal(m.Kills, []string{"gearman.none"}) || m.Unexpected != nil {
+		t.Errorf("survives: %+v", m)
+	}
+	if m := r.Mutants[1]; !slices.Equal(m.Survivors, []string{"gearman.none"}) || len(m.Unexpected) != 1 || m.Unexpected[0].Case.ID != "gearman.long" {
+		t.Errorf("too-much: %+v", m)
+	}
+	if got := r.Unproved(); !slices.Equal(got, []string{"gearman.echo"}) {
+		t.Errorf("unproved: %v", got)
+	}
+}
+
+// Nothing is proved with a server that should be faultless and is not.
+func TestSelfTestNeedsFaultlessServer(t *testing.T) {
+	bad := mutant("bad", "", "drop ECHO_REQ when data=")
+	r := conform.SelfTest(t.Context(), three(t), bad.Start, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
+	if r.Held() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
+		t.Errorf("held %v, failed %+v, %d mutants were run", r.Held(), r.Failed, len(r.Mutants))
+	}
+}
