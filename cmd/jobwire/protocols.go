@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
@@ -22,15 +23,22 @@ import (
 type system struct {
 	protocol *codec.Protocol
 	waive    []codec.RuleID // what its reference server lets pass unless told to be strict
-	machine  func(retries int) refserver.Machine
-	mutants  func() []conform.Mutant // faulty servers that prove the suite
+
+	// server adds the flags that only this server has to those of serve, and returns
+	// what makes its machine once they are parsed.
+	server func(*pflag.FlagSet) func() refserver.Machine
+
+	mutants func() []conform.Mutant // faulty servers that prove the suite
 }
 
 // systems are all that jobwire speaks. Adding one is a line here.
 var systems = []system{
-	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, func(retries int) refserver.Machine {
-		return gearmanserver.New(gearmanserver.Options{Retries: retries})
-	}, gearmanMutants},
+	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants},
+}
+
+func gearmanServer(f *pflag.FlagSet) func() refserver.Machine {
+	retries := f.Uint("retries", 0, "how often a job may lose its worker; 0 is without end")
+	return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
 }
 
 func gearmanMutants() []conform.Mutant {
@@ -114,7 +122,8 @@ func (t *targetFlags) start(ctx context.Context, s *system) (target.Target, erro
 		return target.Exec(ctx, t.exec)
 	}
 	return target.Func(ctx, t.name(s), func(ctx context.Context, ln net.Listener) error {
-		srv := refserver.New(s.machine(0), refserver.Options{Protocol: s.protocol, Codec: codec.Options{Waive: s.waive}})
+		machine := s.server(pflag.NewFlagSet("", pflag.ContinueOnError))
+		srv := refserver.New(machine(), refserver.Options{Protocol: s.protocol, Codec: codec.Options{Waive: s.waive}})
 		return srv.Serve(ctx, ln)
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -24,12 +26,14 @@ type serveOptions struct {
 	faults  []string
 	waive   []string
 	maxData int
-	retries int
 	color   colorFlag
+
+	machines map[string]func() refserver.Machine // by protocol
+	owners   map[string]string                   // of the flags that only one protocol has
 }
 
 func newServe() *cobra.Command {
-	o := &serveOptions{}
+	o := &serveOptions{machines: map[string]func() refserver.Machine{}, owners: map[string]string{}}
 	cmd := &cobra.Command{
 		Use:   "serve PROTOCOL [flags]",
 		Short: "Serve the reference server",
@@ -55,9 +59,17 @@ Faults make it misbehave on purpose, to see what clients and workers make of it:
 	f.BoolVar(&o.audit, "audit", false, "report every violation on standard output; exit 1 if there were any")
 	f.StringArrayVar(&o.faults, "fault", nil, "misbehave as `SPEC` says; may be repeated")
 	f.StringArrayVar(&o.waive, "waive", nil, "let peers break this `RULE`; may be repeated")
-	f.IntVar(&o.maxData, "max-data", codec.DefaultMaxData, "the largest message taken, in bytes of data")
-	f.IntVar(&o.retries, "retries", 0, "how often a job may lose its worker before it fails; 0 is without end")
+	f.IntVar(&o.maxData, "max-data", 0, "the largest message taken, in bytes of data; 0 is the protocol's default")
 	o.color.add(cmd)
+	for _, sys := range systems {
+		own := pflag.NewFlagSet(sys.protocol.Name, pflag.ContinueOnError)
+		o.machines[sys.protocol.Name] = sys.server(own)
+		own.VisitAll(func(fl *pflag.Flag) {
+			fl.Usage = sys.protocol.Name + ": " + fl.Usage
+			o.owners[fl.Name] = sys.protocol.Name
+			f.AddFlag(fl)
+		})
+	}
 	return cmd
 }
 
@@ -74,8 +86,13 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 	if !o.strict {
 		waive = append(waive, sys.waive...)
 	}
-	if o.maxData < 1 || o.retries < 0 {
-		return usage(fmt.Errorf("--max-data must be above zero, and --retries not below"))
+	if o.maxData < 0 {
+		return usage(errors.New("--max-data must not be below zero"))
+	}
+	for flag, owner := range o.owners {
+		if cmd.Flags().Changed(flag) && owner != p.Name {
+			return usage(fmt.Errorf("--%s is for serve %s", flag, owner))
+		}
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
 	for _, text := range o.faults {
@@ -103,7 +120,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 		return usage(fmt.Errorf("cannot listen: %w", err))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; interrupt to stop\n", p.Title, ln.Addr())
-	if err := refserver.New(sys.machine(o.retries), opts).Serve(cmd.Context(), ln); err != nil {
+	if err := refserver.New(o.machines[p.Name](), opts).Serve(cmd.Context(), ln); err != nil {
 		return &exit{exitFellShort, err}
 	}
 	if o.audit {

@@ -57,9 +57,11 @@ var fences = []fence{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
+	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // the flags that cobra is made of
 	{"golang.org/x/term", []string{"cmd/*"}, false},
 	{"github.com/goccy/go-yaml", []string{"codec/beanstalk", "conform"}, true},
 
+	{"github.com/beanstalkd/go-beanstalk", nil, true}, // a client that the reference server is run against
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},
 	{"go.uber.org/goleak", nil, true},
