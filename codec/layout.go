@@ -73,7 +73,7 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			}
 		}
 		f.Spans = append(f.Spans, Span{fd, at, stop, next})
-		if fd.Kind >= Number || fd.Max > 0 || fd.NonEmpty != "" {
+		if fd.checked() {
 			if err := l.check(fd, f.Raw[at:stop], at); err != nil {
 				return err
 			}
@@ -98,6 +98,11 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "another argument follows the last one"}
 }
 
+// checked reports whether a value of the field can be illegal at all.
+func (f *Field) checked() bool {
+	return f.Kind >= Number || f.Max > 0 || f.NonEmpty != "" || f.Chars != ""
+}
+
 // check judges a value against its field's declaration.
 func (l *Layout) check(fd *Field, v []byte, at int) *Error {
 	if fd.Max > 0 && len(v) > fd.Max && !l.Options.Waived(fd.MaxRule) {
@@ -107,6 +112,23 @@ func (l *Layout) check(fd *Field, v []byte, at int) *Error {
 		return &Error{Rule: fd.NonEmpty, Offset: at, Field: fd.Name, Detail: "is empty"}
 	}
 	switch fd.Kind {
+	case Text:
+		if fd.Chars == "" || l.Options.Waived(fd.Rule) {
+			break
+		}
+		for i := range v {
+			if strings.IndexByte(fd.Chars, v[i]) < 0 {
+				return &Error{Rule: fd.Rule, Offset: at + i, Field: fd.Name, Detail: fmt.Sprintf("%q is not allowed here", v[i:i+1])}
+			}
+		}
+		if len(v) > 0 && strings.IndexByte(fd.NotFirst, v[0]) >= 0 {
+			return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("begins with %q", v[:1])}
+		}
+	case Length:
+		// Nothing behind a length can be read without it, so there is no waiver.
+		if n, bad := ParseNumber(v); fd.Width == 0 && (bad >= 0 || fd.Hi > 0 && n > fd.Hi) {
+			return numberError(fd, v, at, bad)
+		}
 	case Number:
 		n, bad := ParseNumber(v)
 		if (bad >= 0 || n < fd.Lo || fd.Hi > 0 && n > fd.Hi) && !l.Options.Waived(fd.Rule) {
@@ -172,7 +194,7 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	}
 	if n := len(t.Fields); n > 0 {
 		k := min(n, len(args))
-		if dst, err = l.join(dst, start, t.Fields, t.Sep, args[:k]); err != nil {
+		if dst, err = l.JoinFields(dst, start, t.Fields, t.Sep, args[:k]); err != nil {
 			return nil, err
 		}
 		args = args[k:]
@@ -183,7 +205,7 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	if n := len(t.Repeat); n > 0 {
 		for len(args) > 0 {
 			k, line := min(n, len(args)), len(dst)
-			if dst, err = l.join(dst, start, t.Repeat, t.Sep, args[:k]); err == nil {
+			if dst, err = l.JoinFields(dst, start, t.Repeat, t.Sep, args[:k]); err == nil {
 				err = l.checkEnd(dst, start, m)
 			}
 			if err == nil && string(dst[line:]) == t.Stop && !l.Options.Waived(l.Surplus) {
@@ -209,7 +231,9 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	return dst, nil
 }
 
-func (l *Layout) join(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
+// JoinFields appends some of a row's fields, none of them framing, with what
+// stands between them.
+func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
 	for i := range fields {
 		fd := &fields[i]
 		if i == len(args) {
@@ -241,7 +265,7 @@ func (l *Layout) join(dst []byte, start int, fields []Field, sep string, args []
 				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("the value contains the separator %q", term)}
 			}
 		}
-		if fd.Kind >= Number || fd.Max > 0 || fd.NonEmpty != "" {
+		if fd.checked() {
 			if err := l.check(fd, v, len(dst)-start); err != nil {
 				return nil, err
 			}

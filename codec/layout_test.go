@@ -27,6 +27,8 @@ var (
 		{Name: "Name", Kind: Text, Max: 5, MaxRule: longest, NonEmpty: filled}, {Name: "Data"}}}
 	line = Type{Name: "line", Sep: " ", End: "\n", Fields: []Field{
 		{Name: "Tube", Kind: Text}, {Name: "Size", Kind: Number, Lo: 1, Hi: 9, Rule: value, Optional: true}, {Name: "Delta", Kind: Signed, Rule: value, Optional: true}}}
+	sized = Type{Name: "sized", Sep: " ", End: "\r\n", Fields: []Field{
+		{Name: "Word", Kind: Text, Chars: "abc-", NotFirst: "-", Rule: value}, {Name: "Bytes", Kind: Length, Hi: 99, Rule: value}}}
 	list = Type{Name: "list", Sep: " ", End: "\n", Repeat: []Field{
 		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Lead: "=", Rule: value}}}
 )
@@ -108,6 +110,11 @@ func TestSplitRefuses(t *testing.T) {
 		{&line, "tube 1 2 ", trailing, 8, "Delta"},
 		{&line, "tube 1 2 3", surplus, 9, "Delta"},
 		{&line, "tube  1", spacing, 5, "Size"},
+		{&sized, "abd 1", value, 2, "Word"},
+		{&sized, "-ab 1", value, 0, "Word"},
+		{&sized, "a-b 100", value, 4, "Bytes"},
+		{&sized, "a-b 1x", value, 5, "Bytes"},
+		{&sized, "a-b 1 2", surplus, 6, "Bytes"},
 		{&list, "key: value", value, 5, "Value"},
 		{&list, "key", missing, 3, "Value"},
 	}
@@ -116,6 +123,15 @@ func TestSplitRefuses(t *testing.T) {
 		if err == nil || err.Rule != tt.rule || err.Offset != tt.offset || err.Field != tt.field {
 			t.Errorf("%s %q: %v; want %s at %d, %s", tt.row.Name, tt.text, err, tt.rule, tt.offset, tt.field)
 		}
+	}
+}
+
+func TestLengthIsNotWaived(t *testing.T) {
+	if f, err := split(&sized, "d 10", Options{WaiveAll: true}); err != nil || !slices.Equal(values(f), []string{"d", "10"}) {
+		t.Errorf("%q, %v", values(f), err)
+	}
+	if _, err := split(&sized, "d x", Options{WaiveAll: true}); err == nil || err.Rule != value {
+		t.Errorf("a size that is no number was let pass: %v", err)
 	}
 }
 

@@ -37,6 +37,9 @@ type Protocol struct {
 	Types       []*Type
 	Rules       []Rule
 
+	// Limits of its own, which hold where Options leaves a zero; 0 is the codec's.
+	MaxData, MaxLine int
+
 	// NewSession starts the reading of one connection.
 	NewSession func(Options) Session
 }
@@ -96,6 +99,17 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Limits returns o with its zeros replaced by what holds for the protocol.
+func (p *Protocol) Limits(o Options) Options {
+	if o.MaxData == 0 {
+		o.MaxData = p.MaxData
+	}
+	if o.MaxLine == 0 {
+		o.MaxLine = p.MaxLine
+	}
+	return o.WithDefaults()
+}
+
 // Waived reports whether the rule is not to be enforced.
 func (o *Options) Waived(id RuleID) bool {
 	if o.WaiveAll {
@@ -121,7 +135,7 @@ type Type struct {
 	Fields []Field
 	Repeat []Field // a group that may follow Fields any number of times
 	Sep    string  // between fields
-	End    string  // behind the last field (and every repetition); "" is the end of the message
+	End    string  // behind the last field, and every repetition without a Term; "" is the end of the message
 	Stop   string  // behind the repetitions
 
 	Replies []string // names of the types that may answer it, where replies carry no type
@@ -164,10 +178,13 @@ type Field struct {
 	Lead  string // bytes that must stand before the value
 	Term  string // ends the field instead of the row's Sep
 
+	Chars    string // the bytes that a Text may hold; "" is any
+	NotFirst string // those of them that it may not begin with
+
 	Optional bool // may be left out, with all that follow
 	Assigned bool // chosen by the server: a transcript binds it instead of comparing
 
-	Rule     RuleID // broken by a value that is not of Kind or range
+	Rule     RuleID // broken by a value that is not of Kind, range or Chars
 	MaxRule  RuleID // broken by a value longer than Max
 	NonEmpty RuleID // if set, broken by an empty value
 }

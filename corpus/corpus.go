@@ -6,9 +6,9 @@ import "embed"
 
 // FS holds a folder for each protocol, with its files:
 //
-//	example.wire  the document's own example
+//	example.wire  the document's own example, where it has one
 //	accept.wire   a vector for every message type, byte for byte
 //	reject.wire   a vector for every way to break a rule of the codec
 //
-//go:embed gearman
+//go:embed beanstalk gearman
 var FS embed.FS

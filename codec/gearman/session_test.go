@@ -9,72 +9,13 @@ import (
 	"testing"
 
 	"jobwire/codec"
+	"jobwire/codec/internal/codectest"
 )
 
+var rows = codectest.Rows{Protocol: Protocol}
+
 func message(name string, args ...string) *codec.Message {
-	m := &codec.Message{Type: Protocol.TypeNamed(name)}
-	for _, a := range args {
-		m.Args = append(m.Args, []byte(a))
-	}
-	return m
-}
-
-// sample makes a legal message of a row: every field filled, two repetitions.
-func sample(t *codec.Type) *codec.Message {
-	value := func(f codec.Field) []byte {
-		switch f.Kind {
-		case codec.Number:
-			return fmt.Append(nil, f.Lo+1)
-		case codec.Signed:
-			return []byte("-7")
-		case codec.Opaque:
-			if t.End == "" {
-				return []byte("a\x00b\n")
-			}
-		}
-		return []byte("x-" + strings.ReplaceAll(f.Name, " ", "_"))
-	}
-	m := &codec.Message{Type: t}
-	for _, f := range t.Fields {
-		m.Args = append(m.Args, value(f))
-	}
-	for range 2 {
-		for _, f := range t.Repeat {
-			m.Args = append(m.Args, value(f))
-		}
-	}
-	return m
-}
-
-// asked returns a session in which a message of the row may be sent by the
-// side: a text reply needs its command first.
-func asked(t *testing.T, row *codec.Type, from codec.Side) codec.Session {
-	t.Helper()
-	s := Protocol.NewSession(codec.Options{})
-	if from == codec.Peer || row.End == "" {
-		return s
-	}
-	for _, cmd := range Protocol.Types {
-		if slices.Contains(cmd.Replies, row.Name) {
-			if _, err := s.Append(nil, codec.Peer, sample(cmd)); err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-	}
-	t.Fatalf("no command is answered by %s", row.Name)
-	return nil
-}
-
-// eachRow runs f for every row and every direction in which it is legal.
-func eachRow(t *testing.T, f func(t *testing.T, row *codec.Type, from codec.Side)) {
-	for _, row := range Protocol.Types {
-		for _, from := range []codec.Side{codec.Peer, codec.Server} {
-			if row.Sends(from) {
-				t.Run(row.Name+" from "+from.String(), func(t *testing.T) { f(t, row, from) })
-			}
-		}
-	}
+	return codectest.Message(Protocol, name, args...)
 }
 
 func TestTableIsSound(t *testing.T) {
@@ -90,63 +31,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) {
-	eachRow(t, func(t *testing.T, row *codec.Type, from codec.Side) {
-		for _, crlf := range []bool{false, true} {
-			if crlf && row.End == "" {
-				continue
-			}
-			want := sample(row)
-			want.CRLF = crlf
-			raw, err := asked(t, row, from).Append([]byte("before"), from, want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw = raw[len("before"):]
-			var f codec.Frame
-			n, err := asked(t, row, from).Decode(from, append(slices.Clip(raw), "behind"...), &f)
-			if err != nil || n != len(raw) {
-				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
-			}
-			var got codec.Message
-			f.Message(&got)
-			if got.Type != row || got.CRLF != crlf || !slices.EqualFunc(got.Args, want.Args, bytes.Equal) {
-				t.Errorf("decoded %s %q (CRLF %v), want %q", got.Type.Name, got.Args, got.CRLF, want.Args)
-			}
-			var rows []byte
-			for i := range f.Spans {
-				rows = append(rows, f.Row(i)...)
-			}
-			if !bytes.Equal(rows, raw) {
-				t.Errorf("rows hold %q, want every byte of %q once", rows, raw)
-			}
-			again, err := asked(t, row, from).Append(nil, from, &got)
-			if err != nil || !bytes.Equal(again, raw) {
-				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
-			}
-		}
-	})
-}
-
-func TestEveryPrefixIsShort(t *testing.T) {
-	eachRow(t, func(t *testing.T, row *codec.Type, from codec.Side) {
-		raw, err := asked(t, row, from).Append(nil, from, sample(row))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := asked(t, row, from)
-		var f codec.Frame
-		for i := range raw {
-			n, err := s.Decode(from, raw[:i], &f)
-			if err != codec.ErrShort || n <= i || n > len(raw) {
-				t.Fatalf("Decode of %d bytes of %d = %d, %v; want ErrShort and a length between", i, len(raw), n, err)
-			}
-		}
-		if _, err := s.Decode(from, raw, &f); err != nil {
-			t.Errorf("after the prefixes: %v", err)
-		}
-	})
-}
+func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
 
 // packet writes a packet with any header, for what the codec would not encode.
 func packet(magic string, code, size uint32, data string) string {
@@ -224,39 +110,10 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 				return s
 			}
 			want := codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field, Fatal: tt.fatal}
-			s := start()
-			var f codec.Frame
-			for i := 1; i <= len(tt.raw); i++ {
-				n, err := s.Decode(tt.from, []byte(tt.raw[:i]), &f)
-				if err == codec.ErrShort {
-					continue
-				}
-				var e *codec.Error
-				if !errors.As(err, &e) {
-					t.Fatalf("after %d bytes: %d, %v", i, n, err)
-				}
-				got := *e
-				got.Detail = ""
-				if got != want {
-					t.Errorf("after %d bytes: %v; want %v", i, e, want)
-				}
-				if e.Detail == "" {
-					t.Error("the error has no detail")
-				}
-				if wantN := len(tt.raw); !tt.fatal && n != wantN {
-					t.Errorf("length %d, want %d", n, wantN)
-				}
-				if Protocol.Rule(e.Rule) == nil {
-					t.Errorf("%s is not in the manifest", e.Rule)
-				}
-				whole := start()
-				var g codec.Frame
-				if _, err := whole.Decode(tt.from, []byte(tt.raw), &g); err == nil || err.Error() != e.Error() {
-					t.Errorf("in one piece: %v; byte by byte: %v", err, e)
-				}
-				return
+			codectest.Refused(t, start, tt.from, []byte(tt.raw), want, len(tt.raw))
+			if Protocol.Rule(tt.rule) == nil {
+				t.Errorf("%s is not in the manifest", tt.rule)
 			}
-			t.Fatal("accepted, or still short at the end")
 		})
 	}
 }
@@ -389,7 +246,7 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 	for _, tt := range tests {
 		s := Protocol.NewSession(codec.Options{})
 		if tt.m.Type.Stop != "" {
-			s = asked(t, tt.m.Type, tt.from)
+			s = rows.Asked(t, tt.m.Type, tt.from)
 		}
 		out, err := s.Append([]byte("kept"), tt.from, tt.m)
 		var e *codec.Error

@@ -1,0 +1,34 @@
+package beanstalk
+
+import (
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/internal/codectest"
+)
+
+func FuzzSession(f *testing.F) {
+	for _, row := range Protocol.Types {
+		for _, from := range []codec.Side{codec.Peer, codec.Server} {
+			if row.Sends(from) {
+				s := Protocol.NewSession(codec.Options{WaiveAll: true})
+				raw, err := s.Append(nil, from, rows.Sample(row))
+				if err != nil {
+					f.Fatal(err)
+				}
+				if from == codec.Peer {
+					f.Add(raw, []byte(nil))
+				} else {
+					f.Add([]byte("stats\r\nlist-tubes\r\nreserve\r\nkick 1\r\nkick-job 1\r\n"), raw)
+				}
+			}
+		}
+	}
+	for _, r := range rejects {
+		f.Add([]byte(r.asked), []byte(r.raw))
+		f.Add([]byte(r.raw), []byte(r.asked))
+	}
+	f.Fuzz(func(t *testing.T, up, down []byte) {
+		codectest.Laws(t, Protocol, codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16}, up, down)
+	})
+}

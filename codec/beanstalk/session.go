@@ -1,0 +1,334 @@
+package beanstalk
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+const (
+	crlf = "\r\n"
+
+	// endless is the number of bytes without an end of line behind which a reader
+	// gives up. A line between Options.MaxLine and this is skipped as a whole.
+	endless = codec.DefaultMaxLine
+)
+
+// session reads one connection: lines, and the bodies that some of them
+// announce.
+type session struct {
+	opts    codec.Options
+	sides   [2]side
+	pending []uint8 // rows of the requests, oldest first
+	done    int     // how many of them are answered
+}
+
+// side is what differs between the directions of a connection.
+type side struct {
+	codec.Layout
+	word *codec.Field
+	max  int          // bytes of a body
+	size codec.RuleID // broken by a larger one
+	crlf codec.RuleID // broken by a body without CR LF behind it
+}
+
+func newSession(o codec.Options) codec.Session {
+	if o.MaxData == 0 {
+		o.MaxData = DefaultMaxData
+	}
+	if o.MaxLine == 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	s := &session{opts: o.WithDefaults()}
+	s.sides[codec.Peer] = side{word: &commandField, max: o.MaxData, size: RulePutSize, crlf: RulePutCRLF, Layout: codec.Layout{
+		Missing: RuleCommandArgs, Surplus: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing, Options: &s.opts}}
+	s.sides[codec.Server] = side{word: &replyField, max: max(o.MaxData, codec.DefaultMaxData), size: RuleReplySize, crlf: RuleBodyCRLF, Layout: codec.Layout{
+		Missing: RuleReplyForm, Surplus: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm, Options: &s.opts}}
+	return s
+}
+
+func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	f.Reset(from)
+	end, next, err := s.findLine(b, from)
+	if err != nil {
+		return next, err
+	}
+	f.Raw = b
+	var n int
+	if from == codec.Peer {
+		n, err = s.decodeCommand(f, end, next)
+	} else {
+		n, err = s.decodeReply(f, end, next)
+	}
+	f.Raw = b[:min(n, len(b)):min(n, len(b))]
+	return n, err
+}
+
+// findLine finds the end of the line that begins b, and where the next begins.
+// Only CR LF ends a line, unless that rule is waived.
+func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error) {
+	limit := max(s.opts.MaxLine, endless)
+	window := b[:min(len(b), limit)]
+	for {
+		k := bytes.IndexByte(window[next:], '\n')
+		if k < 0 {
+			break
+		}
+		next += k + 1
+		if next > 1 && b[next-2] == '\r' {
+			return next - 2, next, nil
+		}
+		if s.opts.Waived(RuleLineCRLF) {
+			return next - 1, next, nil
+		}
+	}
+	if len(b) < limit {
+		return 0, len(b) + 1, codec.ErrShort
+	}
+	return 0, 0, &codec.Error{Rule: RuleLineLength, Offset: limit - 1, Field: s.sides[from].word.Name, Fatal: true,
+		Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
+}
+
+func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
+	if s.waiting() >= s.opts.MaxPending {
+		return 0, &codec.Error{Rule: RuleCommandPending, Field: commandField.Name, Fatal: true,
+			Detail: fmt.Sprintf("%d requests wait for their reply already", s.waiting())}
+	}
+	f.Type = command(firstWord(f.Raw[:end]))
+	var n int
+	var err error
+	if f.Type != nil {
+		n, err = s.read(f, types[f.Type.Index:f.Type.Index+1], end, next)
+	} else if n, err = s.readUnknown(f, end, next), s.checkLine(f, end, next); err == nil {
+		err = &codec.Error{Rule: RuleCommandKnown, Field: commandField.Name, Detail: fmt.Sprintf("%q is no command", shorten(f.Raw[:end]))}
+	}
+	if err != codec.ErrShort {
+		s.asked(f.Type, err != nil)
+	}
+	return n, err
+}
+
+func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
+	word := string(firstWord(f.Raw[:end]))
+	rows := s.candidates(word)
+	if rows != nil {
+		f.Type = rows[0]
+		n, err := s.read(f, rows, end, next)
+		if err != codec.ErrShort {
+			s.answered()
+		}
+		return n, err
+	}
+	n := s.readUnknown(f, end, next)
+	for _, t := range types {
+		if t.Res != 0 && t.Word == word {
+			n += announced(t, f.Raw[:end])
+			break
+		}
+	}
+	err := s.checkLine(f, end, next)
+	switch {
+	case err != nil:
+	case s.waiting() == 0:
+		err = &codec.Error{Rule: RuleReplyAsked, Field: replyField.Name, Detail: fmt.Sprintf("%q answers no request", shorten(f.Raw[:end]))}
+	default:
+		err = &codec.Error{Rule: RuleReplyForm, Field: replyField.Name,
+			Detail: fmt.Sprintf("%q is none of the replies due: %s", shorten(f.Raw[:end]), names(s.replies()))}
+	}
+	s.answered()
+	return n, err
+}
+
+// readUnknown reads a line that belongs to no row.
+func (s *session) readUnknown(f *codec.Frame, end, next int) int {
+	f.Head = 1
+	f.Spans = append(f.Spans, codec.Span{Field: s.sides[f.From].word, Off: 0, End: end, Next: next})
+	return next
+}
+
+// read reads a message that is of one of the rows, which share their word. The
+// first that its body fits is taken.
+func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, error) {
+	t, d := rows[0], &s.sides[f.From]
+	err := s.checkLine(f, end, next)
+	if err == nil {
+		err = s.readLine(f, end, next)
+	}
+	if err != nil {
+		// What follows is a body if the line says how long, and must not be run as commands.
+		return next + announced(t, f.Raw[:end]), err
+	}
+	k := sizedAt[t.Index]
+	if k < 0 || f.Head+k >= len(f.Spans) {
+		return next, nil
+	}
+	size, _ := codec.ParseNumber(f.Value(f.Head + k))
+	stop := next + int(size)
+	n := stop + len(crlf)
+	if limit := d.limit(); size > uint64(limit) {
+		return n, &codec.Error{Rule: d.size, Offset: f.Spans[f.Head+k].Off, Field: t.Fields[k].Name,
+			Detail: fmt.Sprintf("a body of %d bytes, at most %d are taken", size, limit)}
+	}
+	if len(f.Raw) < n {
+		return n, codec.ErrShort
+	}
+	if string(f.Raw[stop:n]) != crlf && !s.opts.Waived(d.crlf) {
+		return s.skipBody(f, t, stop)
+	}
+	return n, s.readBody(f, rows, next, stop, n)
+}
+
+// limit returns the greatest size of a body. If the rule is waived there is
+// still one, to keep announcements from being believed without end.
+func (d *side) limit() int {
+	if d.Options.Waived(d.size) {
+		return max(d.max, codec.DefaultMaxData)
+	}
+	return d.max
+}
+
+// checkLine judges a line as such, whatever it says.
+func (s *session) checkLine(f *codec.Frame, end, next int) error {
+	word := s.sides[f.From].word.Name
+	if next > s.opts.MaxLine && !s.opts.Waived(RuleLineLength) {
+		return &codec.Error{Rule: RuleLineLength, Offset: s.opts.MaxLine, Field: word,
+			Detail: fmt.Sprintf("a line of %d bytes, at most %d are taken", next, s.opts.MaxLine)}
+	}
+	cr, lf := bytes.IndexByte(f.Raw[:end], '\r'), bytes.IndexByte(f.Raw[:end], '\n')
+	if cr < 0 && lf < 0 || s.opts.Waived(RuleLineCRLF) {
+		return nil
+	}
+	if cr < 0 || lf >= 0 && lf < cr {
+		return &codec.Error{Rule: RuleLineCRLF, Offset: lf, Field: word, Detail: "a line feed without a carriage return before it"}
+	}
+	return &codec.Error{Rule: RuleLineCRLF, Offset: cr, Field: word, Detail: "a carriage return without a line feed behind it"}
+}
+
+// readLine reads the word and the fields of f.Type that stand in the line.
+func (s *session) readLine(f *codec.Frame, end, next int) error {
+	t, d := f.Type, &s.sides[f.From]
+	if s.opts.Waived(d.Spacing) {
+		end = len(bytes.TrimRight(f.Raw[:end], " "))
+	}
+	stop := len(t.Word)
+	at, more := stop, stop < end
+	if more {
+		at++
+	}
+	f.Head = 1
+	f.Spans = append(f.Spans, codec.Span{Field: d.word, Off: 0, End: stop, Next: at})
+	fields := t.Fields
+	if k := sizedAt[t.Index]; k >= 0 {
+		fields = fields[:k+1]
+	}
+	var err *codec.Error
+	switch {
+	case len(fields) > 0:
+		err = d.Split(f, fields, t.Sep, at, end, more)
+	case more && at == end:
+		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name, Detail: "a space stands at the end of the line"}
+	case more:
+		err = &codec.Error{Rule: d.Surplus, Offset: at, Field: d.word.Name, Detail: t.Word + " takes no argument here"}
+	}
+	f.Spans[len(f.Spans)-1].Next = next
+	if err == nil || len(fields) == 0 && s.opts.Waived(err.Rule) {
+		return nil
+	}
+	return err
+}
+
+// announced returns how many bytes follow a line of that row, by its last
+// argument, for lines that are at fault otherwise. It is 0 if the row has no
+// body, or if the arguments do not reach to its size.
+func announced(t *codec.Type, line []byte) int {
+	k := sizedAt[t.Index]
+	if k < 0 {
+		return 0
+	}
+	args, last := -1, []byte(nil)
+	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' }) {
+		args, last = args+1, word
+	}
+	n, bad := codec.ParseNumber(last)
+	if args <= k || bad >= 0 || n > t.Fields[k].Hi {
+		return 0
+	}
+	return int(n) + len(crlf)
+}
+
+// replies returns the rows that may answer the oldest request, none if there is
+// none.
+func (s *session) replies() []*codec.Type {
+	if s.waiting() == 0 {
+		return nil
+	}
+	return answers[s.pending[s.done]]
+}
+
+// candidates returns those of them that have the word. They stand together.
+func (s *session) candidates(word string) []*codec.Type {
+	rows := s.replies()
+	for i, t := range rows {
+		if t.Word != word {
+			continue
+		}
+		n := i + 1
+		for n < len(rows) && rows[n].Word == word {
+			n++
+		}
+		return rows[i:n]
+	}
+	return nil
+}
+
+// awaits reports whether the oldest waiting request may be answered by t.
+func (s *session) awaits(t *codec.Type) bool { return slices.Contains(s.replies(), t) }
+
+// waiting counts the requests without a reply.
+func (s *session) waiting() int { return len(s.pending) - s.done }
+
+// asked puts a request behind those that wait. One that is broken is answered
+// even if its row is not.
+func (s *session) asked(t *codec.Type, broken bool) {
+	row := uint8(unknownCommand)
+	switch {
+	case t != nil && len(t.Replies) > 0:
+		row = uint8(t.Index)
+	case !broken:
+		return
+	}
+	if len(s.pending) == cap(s.pending) && s.done > 0 {
+		s.pending, s.done = s.pending[:copy(s.pending, s.pending[s.done:])], 0
+	}
+	s.pending = append(s.pending, row)
+}
+
+// answered takes the oldest request off.
+func (s *session) answered() {
+	if s.waiting() > 0 {
+		s.done++
+	}
+	if s.waiting() == 0 {
+		s.pending, s.done = s.pending[:0], 0
+	}
+}
+
+func firstWord(line []byte) []byte {
+	if k := bytes.IndexByte(line, ' '); k >= 0 {
+		return line[:k]
+	}
+	return line
+}
+
+func names(rows []*codec.Type) string {
+	var n []string
+	for _, t := range rows {
+		n = append(n, t.Name)
+	}
+	return strings.Join(n, ", ")
+}
+
+func shorten(b []byte) []byte { return b[:min(len(b), 40)] }

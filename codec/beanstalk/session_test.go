@@ -1,0 +1,351 @@
+package beanstalk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/internal/codectest"
+)
+
+var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"---\n\"a\": 'b'\n"}}}
+
+func message(name string, args ...string) *codec.Message {
+	return codectest.Message(Protocol, name, args...)
+}
+
+func TestTableIsSound(t *testing.T) {
+	if err := Protocol.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManifestIsSound(t *testing.T) {
+	for _, r := range manifest {
+		if !strings.HasPrefix(string(r.ID), "beanstalk.") || r.Section == "" || r.Level == "" || !strings.HasSuffix(r.Text, ".") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
+
+func repeat(s string, n int) string { return strings.Repeat(s, n) }
+
+var rejects = []struct {
+	name   string
+	from   codec.Side
+	asked  string // a request sent before
+	raw    string
+	rule   codec.RuleID
+	offset int
+	field  string
+	more   int // bytes that belong to the message and have not come
+}{
+	{"LF alone", codec.Peer, "", "use a\nuse b\r\n", RuleLineCRLF, 5, "Command", 0},
+	{"CR alone", codec.Peer, "", "use a\ruse b\r\n", RuleLineCRLF, 5, "Command", 0},
+	{"two CRs", codec.Peer, "", "reserve\r\r\n", RuleLineCRLF, 7, "Command", 0},
+	{"LF in a reply", codec.Server, "reserve\r\n", "TIMED_OUT\nx\r\n", RuleLineCRLF, 9, "Reply", 0},
+	{"a line of 225 bytes", codec.Peer, "", repeat("x", 223) + "\r\n", RuleLineLength, 224, "Command", 0},
+	{"a reply of 225 bytes", codec.Server, "use a\r\n", "USING " + repeat("x", 217) + "\r\n", RuleLineLength, 224, "Reply", 0},
+	{"unknown", codec.Peer, "", "bogus 1\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"empty line", codec.Peer, "", "\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"capitals", codec.Peer, "", "STATS\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"a reply as a command", codec.Peer, "", "DELETED\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"the beginning of a command", codec.Peer, "", "peek-\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"space before", codec.Peer, "", " reserve\r\n", RuleCommandKnown, 0, "Command", 0},
+	{"put alone", codec.Peer, "", "put\r\n", RuleCommandArgs, 3, "Priority", 0},
+	{"put without a size", codec.Peer, "", "put 1 2 3\r\n", RuleCommandArgs, 9, "Bytes", 0},
+	{"delete without an ID", codec.Peer, "", "delete\r\n", RuleCommandArgs, 6, "Job ID", 0},
+	{"delete of two", codec.Peer, "", "delete 1 2\r\n", RuleCommandArgs, 9, "Job ID", 0},
+	{"reserve of something", codec.Peer, "", "reserve 1\r\n", RuleCommandArgs, 8, "Command", 0},
+	{"space behind", codec.Peer, "", "reserve \r\n", RuleCommandSpacing, 7, "Command", 0},
+	{"space behind an argument", codec.Peer, "", "delete 1 \r\n", RuleCommandSpacing, 8, "Job ID", 0},
+	{"two spaces", codec.Peer, "", "release 1  2 3\r\n", RuleCommandSpacing, 10, "Priority", 0},
+	{"ID in words", codec.Peer, "", "delete one\r\n", RuleDecimal, 7, "Job ID", 0},
+	{"ID negative", codec.Peer, "", "peek -1\r\n", RuleDecimal, 5, "Job ID", 0},
+	{"ID beyond 64 bits", codec.Peer, "", "touch 18446744073709551616\r\n", RuleDecimal, 6 + 19, "Job ID", 0},
+	{"priority 2^32", codec.Peer, "", "bury 1 4294967296\r\n", RulePriority, 7, "Priority", 0},
+	{"delay with a unit", codec.Peer, "", "pause-tube t 5s\r\n", RuleSeconds, 14, "Delay", 0},
+	{"timeout with a plus", codec.Peer, "", "reserve-with-timeout +1\r\n", RuleTimeout, 21, "Timeout", 0},
+	{"timeout of a sign", codec.Peer, "", "reserve-with-timeout -\r\n", RuleTimeout, 22, "Timeout", 0},
+	{"name with a comma", codec.Peer, "", "use a,b\r\n", RuleNameChars, 5, "Tube", 0},
+	{"name with a hyphen first", codec.Peer, "", "watch -a\r\n", RuleNameChars, 6, "Tube", 0},
+	{"name with a NUL", codec.Peer, "", "ignore a\x00\r\n", RuleNameChars, 8, "Tube", 0},
+	{"name of nothing", codec.Peer, "", "use \r\n", RuleNameEmpty, 4, "Tube", 0},
+	{"name of 201 bytes", codec.Peer, "", "use " + repeat("a", 201) + "\r\n", RuleNameLength, 204, "Tube", 0},
+
+	{"put, priority in words", codec.Peer, "", "put x 0 60 6\r\nquit\r\n\r\n", RulePriority, 4, "Priority", 0},
+	{"put, priority in words, body to come", codec.Peer, "", "put x 0 60 5\r\n", RulePriority, 4, "Priority", 7},
+	{"put, delay of 2^32", codec.Peer, "", "put 1 4294967296 60 5\r\n", RuleSeconds, 6, "Delay", 7},
+	{"put with five numbers", codec.Peer, "", "put 1 0 60 5 6\r\n", RuleCommandArgs, 13, "Bytes", 8},
+	{"put of words", codec.Peer, "", "put 1 0 60 x\r\n", RuleBytes, 11, "Bytes", 0},
+	{"put of 2^32", codec.Peer, "", "put 1 0 60 4294967296\r\n", RuleBytes, 11, "Bytes", 0},
+	{"put too long a line", codec.Peer, "", "put " + repeat("0", 220) + " 0 60 5\r\n", RuleLineLength, 224, "Command", 7},
+	{"put with LF inside the line", codec.Peer, "", "put 1 0\n60 5\r\n", RuleLineCRLF, 7, "Command", 0},
+	{"put too big", codec.Peer, "", "put 1 0 60 65536\r\n", RulePutSize, 11, "Bytes", 65538},
+	{"put as big as can be", codec.Peer, "", "put 1 0 60 4294967295\r\n", RulePutSize, 11, "Bytes", 4294967297},
+	{"put, body longer", codec.Peer, "", "put 1 0 60 3\r\nhello\r\n", RulePutCRLF, 14 + 3, "Body", 0},
+	{"put, body one byte longer", codec.Peer, "", "put 1 0 60 3\r\nhell\r\n", RulePutCRLF, 14 + 3, "Body", 0},
+	{"put, body shorter", codec.Peer, "", "put 1 0 60 6\r\nhell\r\nuse a\r\n", RulePutCRLF, 14 + 6, "Body", 0},
+	{"put, CR behind the body", codec.Peer, "", "put 1 0 60 1\r\na\rb\r\n", RulePutCRLF, 14 + 2, "Body", 0},
+	{"put, LF behind the body", codec.Peer, "", "put 1 0 60 1\r\na\n\r\n", RulePutCRLF, 14 + 1, "Body", 0},
+
+	{"reply to nothing", codec.Server, "", "DELETED\r\n", RuleReplyAsked, 0, "Reply", 0},
+	{"reply to quit", codec.Server, "quit\r\n", "BAD_FORMAT\r\n", RuleReplyAsked, 0, "Reply", 0},
+	{"job to nobody", codec.Server, "", "RESERVED 1 6\r\nquit\r\n\r\n", RuleReplyAsked, 0, "Reply", 0},
+	{"wrong reply", codec.Server, "delete 1\r\n", "RELEASED\r\n", RuleReplyForm, 0, "Reply", 0},
+	{"a job for delete", codec.Server, "delete 1\r\n", "FOUND 1 2\r\n", RuleReplyForm, 0, "Reply", 4},
+	{"no words", codec.Server, "delete 1\r\n", "ok\r\n", RuleReplyForm, 0, "Reply", 0},
+	{"DEADLINE_SOON for peek", codec.Server, "peek 1\r\n", "DEADLINE_SOON\r\n", RuleReplyForm, 0, "Reply", 0},
+	{"BURIED without an ID for put", codec.Server, "put 1 0 60 0\r\n\r\n", "BURIED\r\n", RuleReplyForm, 6, "Job ID", 0},
+	{"BURIED with an ID for bury", codec.Server, "bury 1 1\r\n", "BURIED 1\r\n", RuleReplyForm, 7, "Reply", 0},
+	{"KICKED without a count", codec.Server, "kick 1\r\n", "KICKED\r\n", RuleReplyForm, 6, "Count", 0},
+	{"space behind a reply", codec.Server, "delete 1\r\n", "DELETED \r\n", RuleReplyForm, 7, "Reply", 0},
+	{"WATCHING words", codec.Server, "watch a\r\n", "WATCHING two\r\n", RuleDecimal, 9, "Count", 0},
+	{"FOUND without a size", codec.Server, "peek 1\r\n", "FOUND 1\r\n", RuleReplyForm, 7, "Bytes", 0},
+	{"RESERVED, body longer", codec.Server, "reserve\r\n", "RESERVED 1 1\r\nab\r\n", RuleBodyCRLF, 15, "Body", 0},
+	{"RESERVED, 64 MiB and a byte", codec.Server, "reserve\r\n", "RESERVED 1 67108865\r\n", RuleReplySize, 11, "Bytes", 67108867},
+	{"OK, list for a dictionary", codec.Server, "stats\r\n", "OK 8\r\n---\n- a\n\r\n", RuleReplyYAML, 6, "YAML", 0},
+	{"OK, dictionary for a list", codec.Server, "list-tubes\r\n", "OK 9\r\n---\na: b\n\r\n", RuleReplyYAML, 6, "YAML", 0},
+	{"OK, nested", codec.Server, "stats\r\n", "OK 12\r\n---\na: [b]\n\n\r\n", RuleReplyYAML, 7 + 7, "YAML", 0},
+	{"OK, no YAML", codec.Server, "stats\r\n", "OK 10\r\n---\na: \"b\n\r\n", RuleReplyYAML, 7 + 7, "YAML", 0},
+	{"OK, nothing", codec.Server, "stats\r\n", "OK 0\r\n\r\n", RuleReplyYAML, 6, "YAML", 0},
+}
+
+func TestRejectsNameRuleOffsetAndField(t *testing.T) {
+	for _, tt := range rejects {
+		t.Run(tt.name, func(t *testing.T) {
+			open := func() codec.Session {
+				s := Protocol.NewSession(codec.Options{})
+				if tt.asked != "" {
+					var f codec.Frame
+					if _, err := s.Decode(codec.Peer, []byte(tt.asked), &f); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return s
+			}
+			n := len(tt.raw) + tt.more
+			codectest.Refused(t, open, tt.from, []byte(tt.raw), codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field}, n)
+			if Protocol.Rule(tt.rule) == nil {
+				t.Errorf("%s is not in the manifest", tt.rule)
+			}
+		})
+	}
+}
+
+func TestEndlessLinesAndBodiesAreFatal(t *testing.T) {
+	open := func() codec.Session { return Protocol.NewSession(codec.Options{}) }
+	want := codec.Error{Rule: RuleLineLength, Offset: endless - 1, Field: "Command", Fatal: true}
+	codectest.Refused(t, open, codec.Peer, []byte(repeat("a\n", endless/2)+"\r\n"), want, 0)
+	want = codec.Error{Rule: RulePutCRLF, Offset: 14, Field: "Body", Fatal: true}
+	codectest.Refused(t, open, codec.Peer, []byte("put 1 0 60 0\r\n"+repeat("a", endless)+"\r\n"), want, 0)
+}
+
+func TestLongestLineIsTaken(t *testing.T) {
+	raw := "pause-tube " + repeat("t", MaxName) + " 4294967295\r\n"
+	if len(raw) != DefaultMaxLine {
+		t.Fatalf("%d bytes", len(raw))
+	}
+	var f codec.Frame
+	if n, err := Protocol.NewSession(codec.Options{}).Decode(codec.Peer, []byte(raw), &f); n != len(raw) || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestWaivers(t *testing.T) {
+	tests := []struct {
+		waive codec.RuleID
+		raw   string
+		args  []string
+	}{
+		{RuleLineCRLF, "use a\n", []string{"a"}},
+		{RuleLineLength, "delete " + repeat("0", 250) + "\r\n", []string{repeat("0", 250)}},
+		{RuleCommandArgs, "put 1 2\r\n", []string{"1", "2"}},
+		{RuleCommandSpacing, "release  1   2 3  \r\n", []string{"1", "2", "3"}},
+		{RuleCommandSpacing, "stats  \r\n", nil},
+		{RuleDecimal, "delete one\r\n", []string{"one"}},
+		{RulePriority, "bury 1 4294967296\r\n", []string{"1", "4294967296"}},
+		{RuleNameChars, "use -a,b\r\n", []string{"-a,b"}},
+		{RuleNameLength, "use " + repeat("a", 210) + "\r\n", []string{repeat("a", 210)}},
+		{RuleNameEmpty, "use \r\n", []string{""}},
+		{RulePutSize, "put 1 0 60 65536\r\n" + repeat("a", 65536) + "\r\n", []string{"1", "0", "60", repeat("a", 65536)}},
+		{RulePutCRLF, "put 1 0 60 1\r\nabc", []string{"1", "0", "60", "a"}},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s %.30q", tt.waive, tt.raw), func(t *testing.T) {
+			var f codec.Frame
+			if _, err := Protocol.NewSession(codec.Options{}).Decode(codec.Peer, []byte(tt.raw), &f); err == nil {
+				t.Fatal("accepted without the waiver")
+			}
+			s := Protocol.NewSession(codec.Options{Waive: []codec.RuleID{tt.waive}})
+			n, err := s.Decode(codec.Peer, []byte(tt.raw), &f)
+			if err != nil || n != len(tt.raw) {
+				t.Fatalf("waived: %d, %v", n, err)
+			}
+			var m codec.Message
+			f.Message(&m)
+			if want := message("put", tt.args...).Args; !slices.EqualFunc(m.Args, want, bytes.Equal) {
+				t.Errorf("arguments %q, want %q", m.Args, want)
+			}
+		})
+	}
+}
+
+// read decodes all of b and names what it finds; "..." stands for a message
+// whose end has not come.
+func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []string) {
+	t.Helper()
+	for len(b) > 0 {
+		var f codec.Frame
+		n, err := s.Decode(from, []byte(b), &f)
+		var e *codec.Error
+		switch {
+		case err == codec.ErrShort:
+			return append(all, "...")
+		case errors.As(err, &e):
+			all = append(all, string(e.Rule))
+		default:
+			var m codec.Message
+			f.Message(&m)
+			all = append(all, strings.TrimSpace(f.Type.Name+" "+string(bytes.Join(m.Args, []byte(" ")))))
+		}
+		b = b[min(n, len(b)):]
+	}
+	return all
+}
+
+func TestRepliesFollowTheirRequests(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{})
+	up := read(t, s, codec.Peer, "reserve\r\nput 1 0 60 8\r\nquit\r\n..\r\nlist-tubes\r\nnonsense\r\nkick 2\r\nkick-job 7\r\nbury 7 1\r\nstats\r\nquit\r\n")
+	down := read(t, s, codec.Server, "RESERVED 1 9\r\nDELETED\r\n\r\nBURIED 2\r\nOK 14\r\n---\n- default\n\r\nUNKNOWN_COMMAND\r\nKICKED 2\r\nKICKED\r\nBURIED\r\nOK 9\r\n---\na: 1\n\r\nOK 0\r\n\r\n")
+	if want := []string{"reserve", "put 1 0 60 quit\r\n..", "list-tubes", string(RuleCommandKnown), "kick 2", "kick-job 7", "bury 7 1", "stats", "quit"}; !slices.Equal(up, want) {
+		t.Errorf("requests %q, want %q", up, want)
+	}
+	want := []string{"RESERVED 1 DELETED", "BURIED_JOB 2", "list-reply default", "UNKNOWN_COMMAND", "KICKED 2", "KICKED_JOB", "BURIED", "stats-reply a 1", string(RuleReplyAsked)}
+	if !slices.Equal(down, want) {
+		t.Errorf("replies %q, want %q", down, want)
+	}
+}
+
+func TestBodiesAreNotRunAsCommands(t *testing.T) {
+	tests := []struct {
+		name, raw string
+		want      []string
+	}{
+		{"too big", "put 1 0 60 65536\r\n" + repeat("quit\r\nuse a\r\nuse ", 4096)[:65536] + "\r\nuse b\r\n", []string{string(RulePutSize), "use b"}},
+		{"priority in words", "put x 0 60 6\r\nquit\r\n\r\nuse b\r\n", []string{string(RulePriority), "use b"}},
+		{"space behind the size", "put 1 0 60 6 \r\nquit\r\n\r\nuse b\r\n", []string{string(RuleCommandSpacing), "use b"}},
+		{"size missing", "put 1 0 60\r\nquit\r\nuse b\r\n", []string{string(RuleCommandArgs), "quit", "use b"}},
+		{"body longer than its size", "put 1 0 60 3\r\nquit now\r\nuse b\r\n", []string{string(RulePutCRLF), "use b"}},
+		{"line too long", "put " + repeat("0", 300) + " 0 60 4\r\nquit\r\nuse b\r\n", []string{string(RuleLineLength), "use b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := read(t, Protocol.NewSession(codec.Options{}), codec.Peer, tt.raw); !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFormsOfYAML(t *testing.T) {
+	tests := []struct{ request, body, want string }{
+		{"stats", "---\npid: 42\nversion: \"1.12\"\nos: #1 SMP x\nhost: a b-c:d\nempty: \nneg: -1\n",
+			`stats-reply pid 42 version "1.12" os #1 SMP x host a b-c:d empty  neg -1`},
+		{"stats", "---\n", "stats-reply"},
+		{"stats", "pid: 42\n", "OK pid: 42"},
+		{"stats", "---\npid: 42", "OK ---\npid: 42"},
+		{"stats", "---\npid:   42\n", "OK ---\npid:   42"},
+		{"stats", "--- {pid: 42, 'version': 1.0}", "OK --- {pid: 42, 'version': 1.0}"},
+		{"stats", "---\na: 'it''s'\n", "OK ---\na: 'it''s'"},
+		{"stats-job 1", "---\na: b: c\n", string(RuleReplyYAML)},
+		{"stats-tube t", "---\na: - b\n", string(RuleReplyYAML)},
+		{"list-tubes", "---\n- default\n- a/b;c.$_()+-1\n- 12\n", "list-reply default a/b;c.$_()+-1 12"},
+		{"list-tubes", "---\n- \"default\"\n", "OK ---\n- \"default\""},
+		{"list-tubes-watched", "[a, b]", "OK [a, b]"},
+		{"list-tubes", "---\n- a\n---\n- b\n", string(RuleReplyYAML)},
+		{"list-tubes", "---\n- - a\n", string(RuleReplyYAML)},
+		{"list-tubes", "---\n- &x a\n- *x\n", string(RuleReplyYAML)},
+		{"list-tubes", "\xff\xfe\x00", string(RuleReplyYAML)},
+	}
+	for _, tt := range tests {
+		s := Protocol.NewSession(codec.Options{})
+		read(t, s, codec.Peer, tt.request+"\r\n")
+		got := read(t, s, codec.Server, fmt.Sprintf("OK %d\r\n%s\r\n", len(tt.body), tt.body))
+		if len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s: %q read as %q, want %q", tt.request, tt.body, got, tt.want)
+		}
+	}
+}
+
+func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+	tests := []struct {
+		asked string
+		from  codec.Side
+		m     *codec.Message
+		rule  codec.RuleID
+	}{
+		{"", codec.Peer, message("DELETED"), RuleDirection},
+		{"", codec.Server, message("reserve"), RuleDirection},
+		{"", codec.Peer, message("put", "1", "0", "60"), RuleCommandArgs},
+		{"", codec.Peer, message("put", "1", "0"), RuleCommandArgs},
+		{"", codec.Peer, message("put", "1", "0", "60", "a", "b"), RuleCommandArgs},
+		{"", codec.Peer, message("put", "1", "0", "60", repeat("a", 65536)), RulePutSize},
+		{"", codec.Peer, message("put", "4294967296", "0", "60", ""), RulePriority},
+		{"", codec.Peer, message("delete", "1\r\ndelete 2"), RuleCommandArgs},
+		{"", codec.Peer, message("delete", "1", "2"), RuleCommandArgs},
+		{"", codec.Peer, message("delete", repeat("0", 250)), RuleLineLength},
+		{"", codec.Peer, message("use", "a b"), RuleCommandArgs},
+		{"", codec.Peer, message("use", "-a"), RuleNameChars},
+		{"", codec.Peer, message("use", ""), RuleNameEmpty},
+		{"", codec.Peer, message("use", repeat("a", 201)), RuleNameLength},
+		{"", codec.Server, message("DELETED"), RuleReplyAsked},
+		{"delete 1", codec.Server, message("RELEASED"), RuleReplyAsked},
+		{"stats", codec.Server, message("stats-reply", "a", "b: c"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "a b", "c"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "a"), RuleReplyForm},
+		{"list-tubes", codec.Server, message("list-reply", "-"), RuleReplyYAML},
+		{"stats", codec.Server, message("OK", "[a]"), RuleReplyYAML},
+		{"stats", codec.Server, message("OK", "---\na: b\n"), RuleReplyYAML},
+	}
+	for _, tt := range tests {
+		s := Protocol.NewSession(codec.Options{})
+		if tt.asked != "" {
+			read(t, s, codec.Peer, tt.asked+"\r\n")
+		}
+		out, err := s.Append([]byte("kept"), tt.from, tt.m)
+		var e *codec.Error
+		if !errors.As(err, &e) || e.Rule != tt.rule || string(out) != "kept" {
+			t.Errorf("%s %.40q: %.40q, %v; want %s", tt.m.Type.Name, tt.m.Args, out, err, tt.rule)
+		}
+		if _, err := Protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, tt.from, tt.m); err != nil {
+			t.Errorf("%s %.40q with all rules waived: %v", tt.m.Type.Name, tt.m.Args, err)
+		}
+	}
+}
+
+func TestLimitsAreOptions(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{MaxData: 4, MaxLine: 20, MaxPending: 2})
+	if got := read(t, s, codec.Peer, "put 1 0 60 4\r\nabcd\r\nput 1 0 60 5\r\n"); !slices.Equal(got, []string{"put 1 0 60 abcd", string(RulePutSize)}) {
+		t.Error(got)
+	}
+	var f codec.Frame
+	_, err := s.Decode(codec.Peer, []byte("stats\r\n"), &f)
+	var e *codec.Error
+	if !errors.As(err, &e) || e.Rule != RuleCommandPending || !e.Fatal {
+		t.Errorf("third request: %v", err)
+	}
+	if got := read(t, s, codec.Server, "INSERTED 1\r\nJOB_TOO_BIG\r\n"); !slices.Equal(got, []string{"INSERTED 1", "JOB_TOO_BIG"}) {
+		t.Error(got)
+	}
+	if got := read(t, s, codec.Peer, "use aaaaaaaaaaaaaaaa\r\n"); !slices.Equal(got, []string{string(RuleLineLength)}) {
+		t.Error(got)
+	}
+}

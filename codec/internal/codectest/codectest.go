@@ -1,0 +1,201 @@
+// Package codectest holds the tests that every protocol's package runs over its
+// rows, and the vectors of the corpus.
+package codectest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+)
+
+// Message makes a message of the named row.
+func Message(p *codec.Protocol, name string, args ...string) *codec.Message {
+	m := &codec.Message{Type: p.TypeNamed(name)}
+	for _, a := range args {
+		m.Args = append(m.Args, []byte(a))
+	}
+	return m
+}
+
+// Rows runs the tests of a protocol's rows.
+type Rows struct {
+	Protocol *codec.Protocol
+	Samples  map[string][]string // arguments, for rows that Sample cannot guess
+}
+
+// Sample makes a legal message of a row: every field filled, two repetitions.
+func (r Rows) Sample(t *codec.Type) *codec.Message {
+	if args := r.Samples[t.Name]; args != nil {
+		return Message(r.Protocol, t.Name, args...)
+	}
+	m := &codec.Message{Type: t}
+	sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length })
+	for _, f := range slices.Concat(t.Fields, t.Repeat, t.Repeat) {
+		switch {
+		case f.Derived():
+		case f.Kind == codec.Number:
+			m.Args = append(m.Args, fmt.Append(nil, f.Lo+1))
+		case f.Kind == codec.Signed:
+			m.Args = append(m.Args, []byte("-7"))
+		case f.Kind == codec.Opaque && (sized || t.End == ""):
+			m.Args = append(m.Args, []byte("a\x00b\r\n"))
+		default:
+			m.Args = append(m.Args, []byte("x-"+strings.ReplaceAll(f.Name, " ", "_")))
+		}
+	}
+	return m
+}
+
+// Asked returns a session in which a message of the row may be sent by the
+// side: a reply that is told by its request gets one.
+func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Session {
+	t.Helper()
+	s := r.Protocol.NewSession(codec.Options{})
+	if from == codec.Peer {
+		return s
+	}
+	for _, q := range r.Protocol.Types {
+		if slices.Contains(q.Replies, row.Name) {
+			if _, err := s.Append(nil, codec.Peer, r.Sample(q)); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	return s
+}
+
+// Each runs f for every row and every direction in which it is legal.
+func (r Rows) Each(t *testing.T, f func(t *testing.T, row *codec.Type, from codec.Side)) {
+	for _, row := range r.Protocol.Types {
+		for _, from := range []codec.Side{codec.Peer, codec.Server} {
+			if row.Sends(from) {
+				t.Run(row.Name+" from "+from.String(), func(t *testing.T) { f(t, row, from) })
+			}
+		}
+	}
+}
+
+// RoundTrips encodes a sample of every row, decodes it and encodes it again.
+func (r Rows) RoundTrips(t *testing.T) {
+	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
+		for _, crlf := range []bool{false, true} {
+			if crlf && row.End != "\n" {
+				continue
+			}
+			want := r.Sample(row)
+			want.CRLF = crlf
+			raw, err := r.Asked(t, row, from).Append([]byte("before"), from, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = raw[len("before"):]
+			var f codec.Frame
+			n, err := r.Asked(t, row, from).Decode(from, append(slices.Clip(raw), "behind"...), &f)
+			if err != nil || n != len(raw) {
+				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
+			}
+			var got codec.Message
+			f.Message(&got)
+			if got.Type != row || got.CRLF != crlf || !slices.EqualFunc(got.Args, want.Args, bytes.Equal) {
+				t.Errorf("decoded %s %q (CRLF %v), want %q", got.Type.Name, got.Args, got.CRLF, want.Args)
+			}
+			var rows []byte
+			for i := range f.Spans {
+				rows = append(rows, f.Row(i)...)
+			}
+			if !bytes.Equal(rows, raw) {
+				t.Errorf("rows hold %q, want every byte of %q once", rows, raw)
+			}
+			again, err := r.Asked(t, row, from).Append(nil, from, &got)
+			if err != nil || !bytes.Equal(again, raw) {
+				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
+			}
+		}
+	})
+}
+
+// Prefixes decodes a sample of every row at every length.
+func (r Rows) Prefixes(t *testing.T) {
+	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
+		raw, err := r.Asked(t, row, from).Append(nil, from, r.Sample(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Asked(t, row, from)
+		var f codec.Frame
+		for i := range raw {
+			n, err := s.Decode(from, raw[:i], &f)
+			if err != codec.ErrShort || n <= i || n > len(raw) {
+				t.Fatalf("Decode of %d bytes of %d = %d, %v; want ErrShort and a length between", i, len(raw), n, err)
+			}
+		}
+		if _, err := s.Decode(from, raw, &f); err != nil {
+			t.Errorf("after the prefixes: %v", err)
+		}
+	})
+}
+
+// Laws feeds any bytes to a session, as a peer and then as the server. Whatever
+// is accepted must encode to the same bytes (but for leading zeros in a size,
+// which is framing), whatever is refused must be refused at every length with the
+// same error, and the rows read must tile the message.
+func Laws(t *testing.T, p *codec.Protocol, opts codec.Options, up, down []byte) {
+	whole, again, bytewise := p.NewSession(opts), p.NewSession(opts), p.NewSession(opts)
+	for i, b := range [][]byte{codec.Peer: up, codec.Server: down} {
+		for from := codec.Side(i); len(b) > 0; {
+			var f, g codec.Frame
+			n, err := whole.Decode(from, b, &f)
+			for short := 1; ; short++ {
+				m, e := bytewise.Decode(from, b[:short], &g)
+				if e != codec.ErrShort {
+					if m != n || fmt.Sprint(e) != fmt.Sprint(err) {
+						t.Fatalf("%q in one piece: %d, %v; of %d bytes: %d, %v", b, n, err, short, m, e)
+					}
+					break
+				}
+				if short == len(b) {
+					if err != codec.ErrShort {
+						t.Fatalf("%q in one piece: %v; byte by byte still short", b, err)
+					}
+					break
+				}
+			}
+			if err != nil {
+				if n == 0 || n > len(b) || err == codec.ErrShort {
+					break
+				}
+				var skip codec.Frame
+				again.Decode(from, b, &skip)
+				b = b[n:]
+				continue
+			}
+			want, end := []byte(nil), 0
+			for i, s := range f.Spans {
+				if s.Off < end || s.End < s.Off || s.Next < s.End {
+					t.Fatalf("spans of %q overlap: %v", f.Raw, f.Spans)
+				}
+				end = s.Next
+				row := f.Row(i)
+				if s.Field.Kind == codec.Length && s.Field.Width == 0 {
+					row = slices.Concat(bytes.TrimLeft(row[:s.End-s.Off-1], "0"), row[s.End-s.Off-1:])
+				}
+				want = append(want, row...)
+			}
+			if end != n {
+				t.Fatalf("spans end at %d of %d", end, n)
+			}
+			var m codec.Message
+			f.Message(&m)
+			out, err := again.Append(nil, from, &m)
+			if err != nil || !bytes.Equal(out, want) {
+				t.Fatalf("%q was read as %s %q, which encodes to %q, %v", b[:n], m.Type.Name, m.Args, out, err)
+			}
+			b = b[n:]
+		}
+	}
+}
