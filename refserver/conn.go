@@ -1,8 +1,12 @@
 package refserver
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
+	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +20,10 @@ const (
 	minBuffer = 512
 	maxBuffer = 64 << 10
 )
+
+// turnWork is how many messages, those to handle and those to send counted
+// alike, may pass before a connection gives the lock back though it has more.
+const turnWork = 4096
 
 // Conn is one connection. Its exported methods are for the machine, which calls
 // them under the server's lock.
@@ -42,6 +50,8 @@ type Conn struct {
 	polite  bool // the peer may still be sending: read it off before closing
 	gone    bool // the machine has been told
 	dead    bool // nothing can be written any more
+	held    bool // the machine wants no messages at present
+	backlog bool // some have come all the same
 	crlf    bool // the last text line ended CR LF, and so shall its reply
 
 	output
@@ -96,6 +106,24 @@ func (c *Conn) Close() { c.end(true) }
 // the last connection has ended, while no new ones are taken.
 func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
 
+// Hold keeps what comes next from the machine until Resume: a protocol whose
+// requests are served one behind the other calls it while one of them cannot be
+// answered yet. The peer's leaving is still noticed, unless it has sent more
+// than 64 KiB ahead. A machine that is told HalfClosed of a connection it holds
+// must resume it.
+func (c *Conn) Hold() { c.held = true }
+
+// Resume ends a Hold. The machine is given what has come meanwhile later, by the
+// connection's own goroutine.
+func (c *Conn) Resume() {
+	c.held = false
+	if c.backlog {
+		c.backlog = false
+		c.nc.SetReadDeadline(past)
+		c.cond.Broadcast()
+	}
+}
+
 // past wakes a blocked Read when it is set as its deadline.
 var past = time.Unix(1, 0)
 
@@ -126,7 +154,10 @@ func (c *Conn) read() {
 	for {
 		n, err := c.nc.Read(c.buf[c.top:])
 		c.top += n
-		if n > 0 && c.top-c.start >= c.need && !c.turn() {
+		if errors.Is(err, os.ErrDeadlineExceeded) && c.woken() {
+			err = nil
+		}
+		if c.top-c.start >= c.need && !c.turn() {
 			return
 		}
 		if err == io.EOF {
@@ -137,6 +168,17 @@ func (c *Conn) read() {
 		}
 		c.room(n)
 	}
+}
+
+// woken reports whether it was Resume that interrupted a Read.
+func (c *Conn) woken() bool {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	if c.closing || c.dead {
+		return false
+	}
+	c.nc.SetReadDeadline(time.Time{})
+	return true
 }
 
 // turn handles the messages in the buffer. It reports whether the connection
@@ -151,18 +193,35 @@ func (c *Conn) turn() bool {
 		if !open || !paused {
 			return open
 		}
+		runtime.Gosched() // else whoever waits for the lock would hardly ever get it
 		s.mu.Lock()
-		for c.pending() > s.opts.PauseOutput/2 && !c.closing && !c.dead {
+		for c.full() && !c.closing && !c.dead {
 			c.cond.Wait()
 		}
 	}
 }
 
+// full reports whether nothing can be done for the connection at present, not
+// even reading on: the peer does not take its replies, or sends on and on while
+// it is held.
+func (c *Conn) full() bool {
+	return c.pending() > c.srv.opts.PauseOutput/2 || c.held && c.top-c.start >= maxBuffer
+}
+
 // handle gives the complete messages in the buffer to the machine. It stops
-// early, and says so, when the peer does not read its replies.
+// early when the connection is held, and says so when there is nothing to be done
+// until that ends or until the peer reads its replies, or when it is the others'
+// turn.
 func (c *Conn) handle() (paused bool) {
 	s := c.srv
-	for c.start < c.top {
+	for s.work = 0; c.start < c.top; s.work++ {
+		if c.closing || c.dead {
+			return false
+		}
+		if c.held {
+			c.backlog, c.need = true, 1
+			return c.top-c.start >= maxBuffer
+		}
 		b := c.buf[c.start:c.top]
 		if c.skip > 0 {
 			n := min(c.skip, len(b))
@@ -187,10 +246,7 @@ func (c *Conn) handle() (paused bool) {
 		} else if c.inspect(&s.frame, b, e) {
 			c.deliver(&s.frame, e)
 		}
-		if c.closing || c.dead {
-			return false
-		}
-		if c.pending() > s.opts.PauseOutput {
+		if c.pending() > s.opts.PauseOutput || s.work >= turnWork {
 			return true
 		}
 	}
@@ -248,20 +304,43 @@ func (c *Conn) linger() {
 	s := c.srv
 	_, can := c.nc.(interface{ CloseWrite() error })
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !can || s.opts.HalfClosed < 0 || c.closing || c.dead || !s.machine.HalfClosed(c) {
+	if !can || s.opts.HalfClosed < 0 || c.closing || c.dead {
+		s.mu.Unlock()
 		return
 	}
-	t := time.AfterFunc(s.opts.HalfClosed, func() {
+	stay := s.machine.HalfClosed(c)
+	s.mu.Unlock()
+	if !c.turn() || !stay { // the turn is for what was held until now
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halfClosed = append(s.halfClosed, c)
+	for _, first := range s.halfClosed[:max(0, len(s.halfClosed)-s.opts.MaxHalfClosed)] {
+		first.end(false)
+	}
+	last := c.written()
+	var t *time.Timer
+	t = time.AfterFunc(s.opts.HalfClosed, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if c.closing || c.dead {
+			return
+		}
+		if now := c.written(); now > last {
+			last = now
+			t.Reset(s.opts.HalfClosed)
+			return
+		}
 		c.end(false)
 	})
-	defer t.Stop()
 	for !c.closing && !c.dead {
 		c.cond.Wait()
 	}
+	t.Stop()
 	c.polite = false
+	i := slices.Index(s.halfClosed, c)
+	s.halfClosed = slices.Delete(s.halfClosed, i, i+1)
 }
 
 // finish tells the machine that the connection has ended, writes what is still

@@ -39,6 +39,9 @@ type split struct {
 // pending is the number of bytes that wait.
 func (o *output) pending() int { return len(o.out) + len(o.writing) - o.sent }
 
+// written is the number of bytes that the peer's side has taken so far.
+func (o *output) written() int64 { return o.total + int64(o.sent) }
+
 var errGone = errors.New("the connection has ended")
 
 // Send sends a message of that type with those arguments. It fails if the
@@ -46,12 +49,18 @@ var errGone = errors.New("the connection has ended")
 // message; nothing is sent then.
 func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	s := c.srv
+	s.work++
 	if c.gone || c.dead {
 		return errGone
 	}
-	if c.pending() > s.opts.MaxOutput {
-		c.fail()
-		return errGone
+	if waits := c.pending(); waits > s.opts.PauseOutput {
+		for _, a := range args {
+			waits += len(a)
+		}
+		if waits > s.opts.MaxOutput {
+			c.fail()
+			return errGone
+		}
 	}
 	s.msg.Type, s.msg.CRLF, s.msg.Args = t, c.crlf, append(s.msg.Args[:0], args...)
 	if s.watching() {

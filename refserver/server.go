@@ -40,10 +40,11 @@ type Machine interface {
 
 // Limits that hold where Options leaves a zero.
 const (
-	DefaultMaxOutput   = 64 << 20
-	DefaultPauseOutput = 1 << 20
-	DefaultHalfClosed  = 10 * time.Minute
-	DefaultLinger      = 2 * time.Second
+	DefaultMaxOutput     = 128 << 20
+	DefaultPauseOutput   = 1 << 20
+	DefaultHalfClosed    = 5 * time.Second
+	DefaultMaxHalfClosed = 100
+	DefaultLinger        = 2 * time.Second
 )
 
 // Options are a server's settings. Only Protocol must be set.
@@ -53,7 +54,9 @@ type Options struct {
 	Strict   bool // close a connection behind its first illegal message
 
 	// MaxOutput is how many bytes may wait for a connection that does not read
-	// them; one more message, and it is closed. 0 is DefaultMaxOutput.
+	// them. A message that would make them more closes it, unless no more than
+	// PauseOutput waits: a large message is no sign of a slow reader. 0 is
+	// DefaultMaxOutput.
 	MaxOutput int
 
 	// PauseOutput is how many bytes may wait for a connection before its
@@ -62,9 +65,15 @@ type Options struct {
 	PauseOutput int
 
 	// HalfClosed is how long the server stays with a peer that has ended its
-	// own direction but is still due something. A peer that merely closed looks
-	// the same, hence the limit. 0 is DefaultHalfClosed, less than 0 is not at all.
+	// own direction, and is still due something, while nothing can be written
+	// to it. A peer that merely closed looks the same, hence the limit. It may
+	// take twice as long to notice. 0 is DefaultHalfClosed, less than 0 is not at all.
 	HalfClosed time.Duration
+
+	// MaxHalfClosed is with how many such peers the server stays. When there
+	// are more, or when descriptors run out, the first of them is given up. 0
+	// is DefaultMaxHalfClosed.
+	MaxHalfClosed int
 
 	// Linger bounds the last words: how long the peer of a connection that is
 	// being closed may read nothing of what is still due, and how long a stopping
@@ -82,7 +91,7 @@ type Options struct {
 type Trace func(c *Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error)
 
 func (o Options) withDefaults() Options {
-	o.Codec = o.Codec.WithDefaults()
+	o.Codec = o.Protocol.Limits(o.Codec)
 	if o.MaxOutput == 0 {
 		o.MaxOutput = DefaultMaxOutput
 	}
@@ -91,6 +100,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.HalfClosed == 0 {
 		o.HalfClosed = DefaultHalfClosed
+	}
+	if o.MaxHalfClosed == 0 {
+		o.MaxHalfClosed = DefaultMaxHalfClosed
 	}
 	if o.Linger == 0 {
 		o.Linger = DefaultLinger
@@ -108,17 +120,19 @@ type Server struct {
 	intercept Intercept
 	quit      chan struct{} // closed when no more connections are taken
 
-	mu        sync.Mutex
-	state     state
-	listeners map[net.Listener]bool
-	conns     map[*Conn]bool
-	empty     sync.Cond // no connections are left
-	lastID    uint64
-	dirty     []*Conn // connections that this turn has sent to
-	frame     codec.Frame
-	sent      codec.Frame // for watching our own messages
-	msg       codec.Message
-	scratch   []byte
+	mu         sync.Mutex
+	state      state
+	listeners  map[net.Listener]bool
+	conns      map[*Conn]bool
+	empty      sync.Cond // no connections are left
+	halfClosed []*Conn   // those that linger, the first first
+	lastID     uint64
+	dirty      []*Conn // connections that this turn has sent to
+	work       int     // messages that passed in this turn
+	frame      codec.Frame
+	sent       codec.Frame // for watching our own messages
+	msg        codec.Message
+	scratch    []byte
 
 	timer   *time.Timer
 	armed   time.Time // what timer is set to
@@ -196,16 +210,30 @@ func (s *Server) accept(l net.Listener) error {
 			return nil
 		default:
 		}
-		// Running out of descriptors passes; the connections that exist go on.
+		// Running out of descriptors passes; the connections that exist go on,
+		// but for those that may be nobody's any more.
 		var t interface{ Temporary() bool }
 		if !errors.As(err, &t) || !t.Temporary() {
 			return err
 		}
+		s.giveUp()
 		backoff = min(max(2*backoff, 5*time.Millisecond), time.Second)
 		select {
 		case <-time.After(backoff):
 		case <-s.quit:
 			return nil
+		}
+	}
+}
+
+// giveUp ends the first of the connections that linger, if any do.
+func (s *Server) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.halfClosed {
+		if !c.closing {
+			c.end(false)
+			return
 		}
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
 	gearmanserver "jobwire/refserver/gearman"
 	"jobwire/refserver/gearman/mutants"
 )
@@ -34,11 +36,19 @@ type system struct {
 // systems are all that jobwire speaks. Adding one is a line here.
 var systems = []system{
 	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants},
+	{beanstalk.Protocol, nil, beanstalkServer, nil},
 }
 
 func gearmanServer(f *pflag.FlagSet) func() refserver.Machine {
-	retries := f.Uint("retries", 0, "how often a job may lose its worker; 0 is without end")
+	retries := f.Uint("retries", 0, "fail a job with the `N`th worker that it loses, at 1 with the first; 0 is never")
 	return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
+}
+
+func beanstalkServer(f *pflag.FlagSet) func() refserver.Machine {
+	draining := f.Bool("draining", false, "take no new jobs, as behind SIGUSR1")
+	return func() refserver.Machine {
+		return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
+	}
 }
 
 func gearmanMutants() []conform.Mutant {

@@ -120,7 +120,11 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 		return usage(fmt.Errorf("cannot listen: %w", err))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; interrupt to stop\n", p.Title, ln.Addr())
-	if err := refserver.New(o.machines[p.Name](), opts).Serve(cmd.Context(), ln); err != nil {
+	machine := o.machines[p.Name]()
+	if d, ok := machine.(interface{ Drain() }); ok {
+		defer onDrainSignal(d.Drain)()
+	}
+	if err := refserver.New(machine, opts).Serve(cmd.Context(), ln); err != nil {
 		return &exit{exitFellShort, err}
 	}
 	if o.audit {

@@ -1,10 +1,9 @@
 package gearman
 
 import (
+	"bytes"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,104 +30,145 @@ func (p *peer) err(code, text string) {
 	p.conn.Send(errReply, []byte(code), []byte(strings.ReplaceAll(text, " ", "+")))
 }
 
-// table collects the arguments of a list.
-type table struct{ args [][]byte }
+// table collects the arguments of a list. One that would be longer than a
+// packet may be is not collected any further.
+type table struct {
+	args      [][]byte
+	size, max int
+}
 
-func (t *table) text(s string)   { t.args = append(t.args, []byte(s)) }
-func (t *table) number(n uint64) { t.args = append(t.args, decimal(n)) }
+func (p *peer) table() *table { return &table{max: p.conn.MaxData()} }
 
-// list sends what has been collected, unless a packet of that size is not to be
-// sent.
+func (t *table) text(b []byte) {
+	t.args = append(t.args, b)
+	t.size += len(b) + 1
+}
+
+func (t *table) number(n uint64) { t.text(decimal(n)) }
+
+func (t *table) full() bool { return t.size > t.max }
+
+// list sends what has been collected.
 func (p *peer) list(reply *codec.Type, t *table) {
-	if err := p.conn.Send(reply, t.args...); err != nil {
-		p.err("LIST_TOO_LONG", err.Error())
+	if t.full() {
+		p.err("LIST_TOO_LONG", fmt.Sprintf("the list is longer than %d bytes", t.max))
+	} else if err := p.conn.Send(reply, t.args...); err != nil {
+		p.err("INTERNAL_ERROR", err.Error())
 	}
 }
 
 // printable writes bytes that would upset a text line as \xNN. Function names
 // and IDs may hold any byte but NUL; blanks matter where they separate.
-func printable[T string | []byte](b T, blanks bool) string {
-	var out strings.Builder
-	for _, c := range []byte(b) {
+func printable(b []byte, blanks bool) []byte {
+	out := make([]byte, 0, len(b))
+	for _, c := range b {
 		if c < ' ' || c == 0x7f || blanks && c == ' ' {
-			fmt.Fprintf(&out, `\x%02x`, c)
+			out = escape(out, c)
 		} else {
-			out.WriteByte(c)
+			out = append(out, c)
 		}
 	}
-	return out.String()
+	return out
+}
+
+func escape(dst []byte, c byte) []byte { return fmt.Appendf(dst, `\x%02x`, c) }
+
+// printableLine is for a value that has a line to itself. It must not be taken
+// for the end of the list, nor for an ERR in the list's place.
+func printableLine(b []byte) []byte {
+	out := printable(b, false)
+	if string(b) == "." || bytes.HasPrefix(b, []byte("ERR")) {
+		return append(escape(nil, b[0]), out[1:]...)
+	}
+	return out
 }
 
 // showWorkers lists the connections that have sent what only workers send.
 func showWorkers(m *machine, p *peer, _ *codec.Frame) {
-	var t table
+	t := p.table()
 	for w := range m.peers.all {
 		if !w.worker {
 			continue
 		}
-		id := "-"
+		id := []byte("-")
 		if len(w.clientID) > 0 {
 			id = printable(w.clientID, true)
 		}
-		var names strings.Builder
-		for a := range w.abilities.all {
-			names.WriteString(" " + printable(a.fn.name, true))
-		}
 		t.number(w.conn.FD())
-		t.text(w.conn.RemoteIP())
+		t.text([]byte(w.conn.RemoteIP()))
 		t.text(id)
-		t.text(names.String())
+		var names []byte
+		for a := range w.abilities.all {
+			names = append(append(names, ' '), printable(a.fn.name, true)...)
+			if t.size+len(names) > t.max {
+				break
+			}
+		}
+		t.text(names)
+		if t.full() {
+			break
+		}
 	}
-	p.list(workersReply, &t)
+	p.list(workersReply, t)
 }
 
 func showStatus(m *machine, p *peer, _ *codec.Frame) {
-	var t table
+	t := p.table()
 	for fn := range m.order.all {
 		t.text(printable(fn.name, false))
 		t.number(uint64(fn.total))
 		t.number(uint64(fn.running))
 		t.number(uint64(fn.abilities.len))
+		if t.full() {
+			break
+		}
 	}
-	p.list(statusReply, &t)
+	p.list(statusReply, t)
 }
 
 func showPriorities(m *machine, p *peer, _ *codec.Frame) {
-	var t table
+	t := p.table()
 	for fn := range m.order.all {
 		t.text(printable(fn.name, false))
 		for i := range fn.queue {
 			t.number(uint64(fn.queue[i].len))
 		}
 		t.number(uint64(fn.abilities.len))
+		if t.full() {
+			break
+		}
 	}
-	p.list(prioritiesReply, &t)
+	p.list(prioritiesReply, t)
 }
 
 func showJobs(m *machine, p *peer, _ *codec.Frame) {
-	var t table
-	for _, n := range slices.Sorted(maps.Keys(m.jobs)) {
-		j := m.jobs[n]
-		t.text(string(j.handle))
+	t := p.table()
+	zero, one := []byte("0"), []byte("1")
+	for j := range m.all.all {
+		t.text(j.handle)
 		t.number(uint64(j.lost))
-		t.number(0)
+		t.text(zero)
 		if j.worker == nil {
-			t.number(1)
+			t.text(one)
 		} else {
-			t.number(0)
+			t.text(zero)
+		}
+		if t.full() {
+			break
 		}
 	}
-	p.list(jobsReply, &t)
+	p.list(jobsReply, t)
 }
 
 func showUnique(m *machine, p *peer, _ *codec.Frame) {
-	var t table
-	for _, n := range slices.Sorted(maps.Keys(m.jobs)) {
-		if j := m.jobs[n]; len(j.unique) > 0 {
-			t.text(printable(j.unique, false))
+	t := p.table()
+	for j := range m.unique.all {
+		t.text(printableLine(j.unique))
+		if t.full() {
+			break
 		}
 	}
-	p.list(uniqueReply, &t)
+	p.list(uniqueReply, t)
 }
 
 // maxQueue sets a function's limits: one for all priorities, or one for each.

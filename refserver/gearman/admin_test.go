@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/codec"
 	"jobwire/refserver"
 )
 
@@ -188,5 +189,57 @@ func TestShutdown(t *testing.T) {
 		a.Want("OK")
 		a.Ended()
 		c.Ended()
+	})
+}
+
+// What would end the list, or be an error in its place, is escaped.
+func TestUniqueIDsThatLookLikeSomethingElse(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		for _, id := range []string{"ERR it is not", ".", "..", "ERROR", "x ERR", "\n\r", "last"} {
+			c.submit("SUBMIT_JOB_BG", "f", id, "")
+		}
+		c.submit("SUBMIT_JOB_BG", "f", "", "")
+		want := `\x45RR it is not \x2e .. \x45RROR x ERR \x0a\x0d last`
+		if got := c.ask("show-unique-jobs-reply", "show-unique-jobs"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// A function that no packet can name is not made.
+func TestCommandsWithNUL(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		a := dial()
+		for _, bad := range []string{"create function a\x00b\n", "maxqueue a\x00b 1\n", "drop function a\x00b\n"} {
+			a.Raw([]byte(bad))
+			a.Want("ERR", "INVALID_ARGUMENTS", "*")
+		}
+		if got := a.ask("status-reply", "status"); got != "" {
+			t.Errorf("status %q, want nothing", got)
+		}
+	})
+}
+
+// A list that no packet could hold is refused, one that could is not.
+func TestListsAreBounded(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{Codec: codec.Options{MaxData: 1000}}, func(t *testing.T, dial func() peerOf) {
+		a := dial()
+		a.Send("SET_CLIENT_ID", strings.Repeat("i", 100))
+		for n := range 100 {
+			name := strings.Repeat("n", 10) + strconv.Itoa(n)
+			a.Send("CAN_DO", name)
+			a.submit("SUBMIT_JOB_BG", name, name, "")
+			if n != 10 && n != 99 {
+				continue
+			}
+			for _, cmd := range []string{"workers", "status", "prioritystatus", "show-jobs", "show-unique-jobs"} {
+				a.Send(cmd)
+				reply, args := a.Next()
+				if n == 10 && reply != cmd+"-reply" || n == 99 && (reply != "ERR" || args[0] != "LIST_TOO_LONG") {
+					t.Errorf("%s with %d names: %s %.40q", cmd, n+1, reply, args)
+				}
+			}
+		}
 	})
 }

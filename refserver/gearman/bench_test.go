@@ -88,6 +88,24 @@ func cycle(b *testing.B, window int) {
 	}
 }
 
+// BenchmarkGrab measures grabs in vain and back to sleep, by how much the worker
+// can do.
+func BenchmarkGrab(b *testing.B) {
+	for _, able := range []int{1, 1000, 100_000} {
+		b.Run(fmt.Sprintf("abilities=%d", able), func(b *testing.B) {
+			p := &peer{}
+			for i := range able {
+				p.newAbility(&function{name: fmt.Append(nil, i)})
+			}
+			for b.Loop() {
+				if _, j := p.pick(); j != nil {
+					b.Fatal("there is no job")
+				}
+			}
+		})
+	}
+}
+
 // work keeps up to window grabs under way and completes each job at once. When
 // all came back empty it sleeps.
 func work(nc net.Conn, window int, hello, grabJob []byte) error {

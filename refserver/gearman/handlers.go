@@ -144,14 +144,7 @@ func canDo(m *machine, p *peer, f *codec.Frame) {
 	fn := m.function(f.Arg(0))
 	a := p.able[fn]
 	if a == nil {
-		a = &ability{peer: p, fn: fn}
-		a.ofPeer.item, a.ofFn.item, a.asleep.item = a, a, a
-		if p.able == nil {
-			p.able = map[*function]*ability{}
-		}
-		p.able[fn] = a
-		p.abilities.pushBack(&a.ofPeer)
-		fn.abilities.pushBack(&a.ofFn)
+		a = p.newAbility(fn)
 	}
 	a.timeout = 0
 	if n, bad := codec.ParseNumber(f.Arg(1)); bad < 0 && n < uint64(never/m.opts.TimeoutUnit) {
@@ -168,66 +161,14 @@ func cantDo(m *machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// unable ends a registration. Jobs that run already go on.
-func (m *machine) unable(a *ability) {
-	delete(a.peer.able, a.fn)
-	a.ofPeer.remove()
-	a.ofFn.remove()
-	a.asleep.remove()
-	if m.opts.Wakeups > 0 && a.fn.queued() > 0 {
-		m.wake(a.fn) // the one that was woken may have been this one
-	}
-	m.release(a.fn)
-}
-
 func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
-
-// reset ends all of a worker's registrations.
-func (m *machine) reset(p *peer) {
-	for a := range p.abilities.all {
-		m.unable(a)
-	}
-}
 
 // preSleep puts a worker to sleep, or wakes it at once if there is something to
 // do: the job may have come between its last GRAB_JOB and this.
 func preSleep(_ *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
-	for a := range p.abilities.all {
-		if a.fn.queued() > 0 {
-			p.rouse()
-			return
-		}
-		if a.asleep.in == nil {
-			a.fn.sleepers.pushBack(&a.asleep)
-		}
-	}
-}
-
-// awake ends a worker's sleep, if it does sleep.
-func (p *peer) awake() {
-	if p.sleeping {
-		p.sleeping = false
-		for a := range p.abilities.all {
-			a.asleep.remove()
-		}
-	}
-}
-
-// rouse wakes a worker with a NOOP. It gets no other before it sleeps again.
-func (p *peer) rouse() {
-	p.awake()
-	p.conn.Send(noop)
-}
-
-// wake wakes workers that sleep and can do the function.
-func (m *machine) wake(fn *function) {
-	left := m.opts.Wakeups
-	for a := range fn.sleepers.all {
-		a.peer.rouse()
-		if left--; left == 0 {
-			return
-		}
+	if _, j := p.pick(); j != nil {
+		p.rouse()
 	}
 }
 
@@ -240,14 +181,14 @@ func allYours(*machine, *peer, *codec.Frame) {}
 // grab answers the GRAB_JOB types, which differ in what they tell of a job.
 func grab(tell func(p *peer, j *job)) handler {
 	return func(m *machine, p *peer, _ *codec.Frame) {
-		p.awake()
+		p.sleeping = false
 		a, j := p.pick()
 		if j == nil {
 			p.conn.Send(noJob)
 			return
 		}
-		j.place.remove()
-		p.work.pushBack(&j.place)
+		j.spot.remove()
+		p.work.pushBack(&j.spot)
 		j.worker = p
 		j.fn.running++
 		if a.timeout > 0 {
@@ -256,19 +197,6 @@ func grab(tell func(p *peer, j *job)) handler {
 		}
 		tell(p, j)
 	}
-}
-
-// pick finds the job that a worker gets: the oldest of the highest priority, of
-// the function among those that it registered first.
-func (p *peer) pick() (*ability, *job) {
-	for priority := high; priority <= low; priority++ {
-		for a := range p.abilities.all {
-			if first := a.fn.queue[priority].first; first != nil {
-				return a, first.item
-			}
-		}
-	}
-	return nil, nil
 }
 
 func assign(p *peer, j *job) { p.conn.Send(jobAssign, j.handle, j.fn.name, j.workload) }

@@ -32,14 +32,16 @@ type job struct {
 
 	key   *key       // under which equal submissions join it
 	same  link[job]  // in machine.named
-	place link[job]  // in a queue or in a worker's work
+	row   link[job]  // in machine.all
+	named link[job]  // in machine.unique
+	spot  link[job]  // in a queue or in a worker's work
 	waits list[wait] // clients that hear of it
 	first wait       // usually the only one
 
 	worker           *peer
 	numerator, denom uint64
 	due              time.Time // scheduled: when it is to be queued; running: when it fails
-	timer            int       // its index among the timers from 1; 0 is none
+	timer            int       // its place among the timers
 }
 
 // wait is one submission's wish to hear of a job. A client that submits the
@@ -130,7 +132,7 @@ func (m *machine) equal(fn *function, unique, workload []byte) *job {
 func (m *machine) newJob(fn *function, unique, reducer, workload []byte) *job {
 	m.lastJob++
 	j := &job{number: m.lastJob, fn: fn}
-	j.place.item, j.same.item = j, j
+	j.spot.item, j.same.item, j.row.item, j.named.item = j, j, j, j
 	m.scratch = strconv.AppendUint(append(m.scratch[:0], m.prefix...), j.number, 10)
 	block := make([]byte, 0, len(m.scratch)+len(unique)+len(reducer)+len(workload))
 	part := func(b []byte) []byte {
@@ -141,6 +143,7 @@ func (m *machine) newJob(fn *function, unique, reducer, workload []byte) *job {
 	j.handle, j.unique, j.reducer, j.workload = part(m.scratch), part(unique), part(reducer), part(workload)
 
 	m.jobs[j.number] = j
+	m.all.pushBack(&j.row)
 	fn.total++
 	if len(unique) == 0 {
 		return j
@@ -152,6 +155,7 @@ func (m *machine) newJob(fn *function, unique, reducer, workload []byte) *job {
 		m.named[j.key.text] = same
 	}
 	same.pushBack(&j.same)
+	m.unique.pushBack(&j.named)
 	if string(unique) == "-" {
 		j.key = &key{fn, string(workload), true}
 	}
@@ -196,15 +200,15 @@ func (j *job) unwanted() bool { return !j.background && j.waits.len == 0 }
 // enqueue puts the job at the end of its queue and wakes those who can do it.
 func (m *machine) enqueue(j *job) {
 	j.due = time.Time{}
-	j.fn.queue[j.priority].pushBack(&j.place)
-	m.wake(j.fn)
+	j.fn.queue[j.priority].pushBack(&j.spot)
+	m.wake(j.fn, j.priority)
 }
 
 // requeue takes the job from a worker that was lost. It goes to the front of
 // its queue under the same handle, unless it was lost too often.
 func (m *machine) requeue(j *job) {
 	m.timers.remove(j)
-	j.place.remove()
+	j.spot.remove()
 	j.worker = nil
 	j.fn.running--
 	j.lost++
@@ -216,8 +220,8 @@ func (m *machine) requeue(j *job) {
 		m.fail(j)
 	default:
 		j.due = time.Time{}
-		j.fn.queue[j.priority].pushFront(&j.place)
-		m.wake(j.fn)
+		j.fn.queue[j.priority].pushFront(&j.spot)
+		m.wake(j.fn, j.priority)
 	}
 }
 
@@ -232,7 +236,7 @@ func (m *machine) fail(j *job) {
 // end forgets the job, whatever its state.
 func (m *machine) end(j *job) {
 	m.timers.remove(j)
-	j.place.remove()
+	j.spot.remove()
 	if j.worker != nil {
 		j.worker = nil
 		j.fn.running--
@@ -245,6 +249,8 @@ func (m *machine) end(j *job) {
 		}
 	}
 	delete(m.jobs, j.number)
+	j.row.remove()
+	j.named.remove()
 	if j.key != nil {
 		delete(m.keyed, *j.key)
 		same := j.same.in

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,8 +28,8 @@ type Options struct {
 	// 0 is a millisecond, as in gearmand.
 	TimeoutUnit time.Duration
 
-	// Retries is how many workers may be lost over a job before it fails.
-	// 0 is any number.
+	// Retries is the number of workers lost over a job with which it fails: at 1
+	// it fails with the first and is never handed out again. 0 is no limit.
 	Retries int
 
 	// Wakeups is how many sleeping workers are woken for a job. 0 is all of
@@ -43,20 +44,25 @@ type Options struct {
 // maxHost leaves room for a number in the longest handle.
 const maxHost = gearman.MaxHandle - len("H::") - len("18446744073709551615")
 
-// machine is the server's whole state. Nothing in it is searched through: every
-// list is entered and left in constant time.
+// machine is the server's whole state. No message makes it search: lists are
+// entered and left in constant time, heaps in logarithmic. What a message costs
+// grows only with those it concerns: workers that are told of a job, clients that
+// wait for one, rows of a list (and connections, for workers), and what a peer
+// that leaves, or gives up its abilities, leaves behind.
 type machine struct {
 	opts   Options
 	prefix string // of every handle
 
 	lastJob   uint64
 	jobs      map[uint64]*job
+	all       list[job]             // as they were submitted
+	unique    list[job]             // those of them that have a unique ID
 	keyed     map[key]*job          // the job that an equal submission joins
 	named     map[string]*list[job] // jobs by unique ID, oldest first
 	functions map[string]*function
 	order     list[function] // as they were first mentioned
 	peers     list[peer]     // as they connected
-	timers    timers
+	timers    heap[*job]
 	scratch   []byte
 	msg       codec.Message
 }
@@ -99,19 +105,11 @@ type peer struct {
 	worker    bool // it has sent what only workers send
 	clientID  []byte
 	able      map[*function]*ability
-	abilities list[ability] // in the order in which they were registered
+	abilities list[ability]  // in the order in which they were registered
+	lastOrder uint64         // of an ability
+	ready     [3]heap[*lead] // by priority: where it may find jobs
 	sleeping  bool
 	work      list[job] // assigned to it, in the order in which it grabbed them
-}
-
-// ability is a worker's registration for a function.
-type ability struct {
-	peer    *peer
-	fn      *function
-	timeout time.Duration // 0 is none
-	ofPeer  link[ability]
-	ofFn    link[ability]
-	asleep  link[ability] // in fn.sleepers
 }
 
 // function is what the server knows of a function. It is forgotten when nothing
@@ -123,7 +121,8 @@ type function struct {
 	total     int          // jobs, whatever their state
 	running   int
 	abilities list[ability]
-	sleepers  list[ability] // abilities of workers that sleep
+	idle      [3]list[lead] // by priority: of workers that it is not ready for
+	passed    [3]list[lead] // of workers that it is ready for, but that sleep on
 	limits    *[3]int       // set by maxqueue
 	kept      bool          // made by "create function"
 }
@@ -137,6 +136,10 @@ func (m *machine) Open(c *refserver.Conn) {
 
 func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
+	if code, text := unfit(f); code != "" {
+		p.complain(f, code, text)
+		return
+	}
 	if f.Type.Req == gearman.Worker {
 		p.worker = true
 	}
@@ -145,6 +148,26 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	} else {
 		refuse(p, "INVALID_COMMAND", f.Type.Name+" is no request")
 	}
+}
+
+// maxName is the longest function name, unique ID, client ID or other name in
+// bytes. The document sets no limit, but names are held and listed many times.
+const maxName = 64 << 10
+
+// unfit says why a legal message is refused all the same, or nothing.
+func unfit(f *codec.Frame) (code, text string) {
+	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 {
+		return "INVALID_ARGUMENTS", "a NUL, which no name in a packet can hold"
+	}
+	if len(f.Raw) <= maxName {
+		return "", ""
+	}
+	for i := range f.Spans {
+		if fd := f.Spans[i].Field; fd.Kind == codec.Text && len(f.Value(i)) > maxName {
+			return "ARGUMENT_TOO_LARGE", fd.Name + ": at most " + strconv.Itoa(maxName) + " bytes are taken"
+		}
+	}
+	return "", ""
 }
 
 // Reject answers what breaks the contract. The connection goes on, unless the
@@ -175,6 +198,15 @@ var errorCodes = map[codec.RuleID]string{
 	gearman.RuleAdminCommand:   "UNKNOWN_COMMAND",
 }
 
+// complain answers a message with ERR, if it is a line, or ERROR.
+func (p *peer) complain(f *codec.Frame, code, text string) {
+	if f.Type.Code == 0 {
+		p.err(code, text)
+	} else {
+		refuse(p, code, text)
+	}
+}
+
 // refuse sends an ERROR.
 func refuse(p *peer, code, text string) {
 	p.conn.Send(errorPacket, []byte(code), []byte(text))
@@ -198,18 +230,6 @@ func (m *machine) Close(c *refserver.Conn) {
 	// The newest job first, so that the oldest ends up in front of all.
 	for p.work.last != nil {
 		m.requeue(p.work.last.item)
-	}
-}
-
-func (m *machine) Next() time.Time { return m.timers.next() }
-
-func (m *machine) Tick(now time.Time) {
-	for j := m.timers.due(now); j != nil; j = m.timers.due(now) {
-		if j.worker != nil {
-			m.fail(j) // it ran out of its CAN_DO_TIMEOUT
-		} else {
-			m.enqueue(j) // its SCHED or EPOCH time has come
-		}
 	}
 }
 

@@ -473,3 +473,27 @@ func TestAJobMustFitItsAssignment(t *testing.T) {
 		c.Ended()
 	})
 }
+
+// Names of any kind are taken up to a limit, whatever carries them.
+func TestNamesAreBounded(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		longest, over := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
+		for _, m := range [][]string{
+			{"CAN_DO", over}, {"CAN_DO_TIMEOUT", over, "1"}, {"SET_CLIENT_ID", over}, {"GET_STATUS_UNIQUE", over},
+			{"SUBMIT_JOB", over, "", ""}, {"SUBMIT_JOB_BG", "f", over, ""}, {"SUBMIT_REDUCE_JOB", "f", "", over, "", ""},
+		} {
+			c.Send(m[0], m[1:]...)
+			c.Want("ERROR", "ARGUMENT_TOO_LARGE", "*")
+		}
+		if got := c.ask("status-reply", "status"); got != "" {
+			t.Errorf("status %.40q, want nothing", got)
+		}
+		h := c.submit("SUBMIT_JOB", longest, longest, over) // a workload may be longer
+		c.Send("SET_CLIENT_ID", longest)
+		c.Send("CAN_DO", longest)
+		c.Send("GRAB_JOB_UNIQ")
+		c.Want("JOB_ASSIGN_UNIQ", h, longest, longest, over)
+		c.quiet(t)
+	})
+}

@@ -6,77 +6,34 @@ import (
 	"jobwire/codec"
 )
 
-// timers are the jobs that something is due to, as a heap by time: the root is
-// the earliest. Jobs know their place in it, so that any can leave.
-type timers []*job
+// In machine.timers stand the jobs that something is due to, the earliest first.
 
-func (t timers) next() time.Time {
-	if len(t) == 0 {
+func (j *job) before(k *job) bool { return j.due.Before(k.due) }
+func (j *job) place() *int        { return &j.timer }
+
+// atOnce is how many timers run out in one turn. Jobs may be due at one time in
+// any number, and the others wait meanwhile.
+const atOnce = 1000
+
+func (m *machine) Next() time.Time {
+	if len(m.timers) == 0 {
 		return time.Time{}
 	}
-	return t[0].due
+	return m.timers[0].due
 }
 
-// due takes the earliest job out if its time has come.
-func (t *timers) due(now time.Time) *job {
-	if len(*t) == 0 || (*t)[0].due.After(now) {
-		return nil
-	}
-	j := (*t)[0]
-	t.remove(j)
-	return j
-}
-
-func (t *timers) add(j *job) {
-	*t = append(*t, j)
-	j.timer = len(*t)
-	t.up(j.timer)
-}
-
-func (t *timers) remove(j *job) {
-	i := j.timer
-	if i == 0 {
-		return
-	}
-	last := len(*t)
-	t.swap(i, last)
-	(*t)[last-1] = nil
-	*t = (*t)[:last-1]
-	j.timer = 0
-	if i < last {
-		t.down(i)
-		t.up(i)
-	}
-}
-
-// Places count from 1; the children of i are 2i and 2i+1.
-
-func (t timers) before(i, k int) bool { return t[i-1].due.Before(t[k-1].due) }
-
-func (t timers) swap(i, k int) {
-	t[i-1], t[k-1] = t[k-1], t[i-1]
-	t[i-1].timer, t[k-1].timer = i, k
-}
-
-func (t timers) up(i int) {
-	for ; i > 1 && t.before(i, i/2); i /= 2 {
-		t.swap(i, i/2)
-	}
-}
-
-func (t timers) down(i int) {
-	for {
-		least := i
-		for k := 2 * i; k <= 2*i+1 && k <= len(t); k++ {
-			if t.before(k, least) {
-				least = k
-			}
-		}
-		if least == i {
+func (m *machine) Tick(now time.Time) {
+	for range atOnce {
+		if len(m.timers) == 0 || m.timers[0].due.After(now) {
 			return
 		}
-		t.swap(i, least)
-		i = least
+		j := m.timers[0]
+		m.timers.remove(j)
+		if j.worker != nil {
+			m.fail(j) // it ran out of its CAN_DO_TIMEOUT
+		} else {
+			m.enqueue(j) // its SCHED or EPOCH time has come
+		}
 	}
 }
 

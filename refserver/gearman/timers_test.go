@@ -2,6 +2,7 @@ package gearman
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -152,5 +153,22 @@ func TestScheduledJobRuns(t *testing.T) {
 		w.Want("NOOP")
 		w.Send("GRAB_JOB")
 		w.Want("JOB_ASSIGN", h, "f", "load")
+	})
+}
+
+// Jobs that are due at one time are all queued then, in any number.
+func TestManyTimersAtOnce(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
+		c := dial()
+		const many = 2*atOnce + 10
+		at := string(decimal(uint64(time.Now().Unix() + 60)))
+		for range many {
+			c.submit("SUBMIT_JOB_EPOCH", "f", "", at, "")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := c.ask("prioritystatus-reply", "prioritystatus"), "f 0 "+string(decimal(many))+" 0 0"; got != want {
+			t.Errorf("prioritystatus %q, want %q", got, want)
+		}
 	})
 }

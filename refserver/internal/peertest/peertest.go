@@ -24,6 +24,8 @@ type Peer struct {
 	mu       sync.Mutex
 	strict   codec.Session // reads
 	loose    codec.Session // writes
+	sent     []byte        // the beginning of a message whose end is not sent yet
+	skip     int           // bytes of a refused message that are not sent yet
 	frames   chan codec.Frame
 	err      error // why frames is closed
 }
@@ -99,12 +101,21 @@ func (e *Peer) Raw(b []byte) {
 	// Let the reading session see what it may have to match replies with.
 	e.mu.Lock()
 	var f codec.Frame
-	for rest := b; ; {
-		n, err := e.strict.Decode(codec.Peer, rest, &f)
-		if n == 0 || err == codec.ErrShort {
-			break
+	e.sent = append(e.sent, b...)
+	for len(e.sent) > 0 {
+		n := min(e.skip, len(e.sent))
+		e.skip -= n
+		if n == 0 {
+			var err error
+			if n, err = e.strict.Decode(codec.Peer, e.sent, &f); err == codec.ErrShort {
+				break
+			}
+			if n == 0 { // nothing behind it can be read
+				n = len(e.sent)
+			}
+			e.skip = max(0, n-len(e.sent))
 		}
-		rest = rest[n:]
+		e.sent = e.sent[min(n, len(e.sent)):]
 	}
 	e.mu.Unlock()
 	if _, err := e.Conn.Write(b); err != nil {

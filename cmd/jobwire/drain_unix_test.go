@@ -1,0 +1,65 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobwire/internal/target"
+)
+
+// SIGUSR1 makes the Beanstalk server refuse new jobs, and nothing else.
+func TestDrainSignal(t *testing.T) {
+	jobwire, err := exec.LookPath("jobwire") // the test binary, by TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := target.Command{Args: []string{jobwire, "serve", "beanstalk", "--listen", "127.0.0.1:{port}"}}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	nc, err := net.Dial("tcp", srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	r := bufio.NewReader(nc)
+	// ask sends commands and reads lines up to the one that begins so.
+	ask := func(commands string, begins ...string) string {
+		t.Helper()
+		io.WriteString(nc, commands)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range begins {
+				if strings.HasPrefix(line, b) {
+					return strings.TrimSpace(line)
+				}
+			}
+		}
+	}
+	const put = "put 0 0 100 1\r\nx\r\n"
+	ask(put, "INSERTED 1")
+	pid, err := strconv.Atoi(strings.TrimPrefix(ask("stats\r\n", "pid: "), "pid: "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	for ask(put, "INSERTED", "DRAINING") != "DRAINING" {
+	}
+	ask("reserve\r\n", "RESERVED 1 1")
+}

@@ -1,0 +1,92 @@
+package beanstalk
+
+import (
+	"cmp"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+	"jobwire/refserver"
+)
+
+// TestBadInputLosesNoJob sends every vector that the codec refuses, while there
+// is a job in each state. Each is answered with the error that the document has
+// for it, and the connection goes on; where the end of the message is unknown it
+// ends. Nothing in a refused message is taken for a command, and the jobs are
+// then finished as if nothing had been.
+func TestBadInputLosesNoJob(t *testing.T) {
+	src, err := corpus.FS.ReadFile("beanstalk/reject.wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := transcript.Parse(beanstalk.Protocol, "reject.wire", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]string{
+		string(beanstalk.RuleCommandKnown): "UNKNOWN_COMMAND",
+		string(beanstalk.RulePutCRLF):      "EXPECTED_CRLF",
+		string(beanstalk.RulePutSize):      "JOB_TOO_BIG",
+	}
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		for _, body := range []string{"reserved", "buried"} {
+			id := p.put(0, 0, 100, body)
+			w.want("reserve", "RESERVED "+id+" "+body)
+		}
+		w.want("bury 2 0", "BURIED")
+		p.put(0, 100, 100, "delayed")
+		p.put(0, 0, 100, "ready")
+
+		sent := 0
+		for _, v := range vectors {
+			st := v.Steps[len(v.Steps)-1]
+			if st.From == codec.Server {
+				continue
+			}
+			sent++
+			fatal := false
+			for _, m := range v.Meta {
+				fatal = fatal || m.Key == "fatal"
+			}
+			bad := dial()
+			bad.Raw(st.Choices[0].Bytes)
+			want := cmp.Or(answers[v.Value("rule")], "BAD_FORMAT")
+			if fatal && v.Value("rule") == string(beanstalk.RuleLineLength) {
+				bad.Ended() // a line that does not end is no command
+				continue
+			}
+			if got, _ := bad.Next(); got != want {
+				t.Errorf("%s: %s, want %s", v.Value("case"), got, want)
+			}
+			if fatal {
+				bad.Ended()
+				continue
+			}
+			if v.Value("rule") == string(beanstalk.RulePutSize) {
+				bad.Conn.Close() // the vector is a line without its body
+				continue
+			}
+			bad.quiet()
+			bad.Conn.Close()
+		}
+		if sent < 40 {
+			t.Errorf("only %d vectors were sent", sent)
+		}
+
+		if got := p.stats("stats", "total-jobs", "cmd-delete", "cmd-reserve", "cmd-kick"); got != "4 0 2 0" {
+			t.Errorf("jobs, deletes, reserves, kicks: %s", got)
+		}
+		w.want("delete 1", "DELETED")
+		w.want("reserve", "RESERVED 4 ready")
+		w.want("kick 9", "KICKED 1")
+		w.want("reserve", "RESERVED 2 buried")
+		w.want("kick-job 3", "KICKED_JOB")
+		w.want("reserve", "RESERVED 3 delayed")
+		for _, id := range []string{"2", "3", "4"} {
+			w.want("delete "+id, "DELETED")
+		}
+	})
+}

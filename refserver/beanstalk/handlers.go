@@ -1,0 +1,260 @@
+package beanstalk
+
+import (
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+)
+
+// handler answers one command.
+type handler func(m *Machine, p *peer, f *codec.Frame)
+
+// handlers stand at the index of their row.
+var handlers = func() []handler {
+	h := make([]handler, len(beanstalk.Protocol.Types))
+	for name, fn := range byName {
+		h[row(name).Index] = fn
+	}
+	return h
+}()
+
+var byName = map[string]handler{
+	"put": put,
+	"use": use,
+
+	"reserve":              reserve,
+	"reserve-with-timeout": reserveWithTimeout,
+	"reserve-job":          ofJob(free, reserveJob),
+	"delete":               ofJob(mineOrFree, deleteJob),
+	"release":              ofJob(mine, releaseJob),
+	"bury":                 ofJob(mine, buryJob),
+	"touch":                ofJob(mine, touch),
+	"watch":                watchTube,
+	"ignore":               ignore,
+
+	"peek":         ofJob(whatever, peek),
+	"peek-ready":   peekFirst(ready),
+	"peek-delayed": peekFirst(delayed),
+	"peek-buried":  peekFirst(buried),
+	"kick":         kick,
+	"kick-job":     ofJob(kickable, kickJob),
+	"pause-tube":   pauseTube,
+	"quit":         quit,
+
+	"stats":              showStats,
+	"stats-job":          ofJob(whatever, showJob),
+	"stats-tube":         showTube,
+	"list-tubes":         listTubes,
+	"list-tube-used":     listTubeUsed,
+	"list-tubes-watched": listWatched,
+}
+
+// refusals are what breaking a rule is answered with, where it is not BAD_FORMAT.
+var refusals = map[codec.RuleID]*codec.Type{
+	beanstalk.RuleCommandKnown: row("UNKNOWN_COMMAND"),
+	beanstalk.RulePutCRLF:      row("EXPECTED_CRLF"),
+	beanstalk.RulePutSize:      row("JOB_TOO_BIG"),
+}
+
+// Rows of the replies.
+var (
+	badFormat     = row("BAD_FORMAT")
+	inserted      = row("INSERTED")
+	draining      = row("DRAINING")
+	using         = row("USING")
+	reservedReply = row("RESERVED")
+	deadlineSoon  = row("DEADLINE_SOON")
+	timedOut      = row("TIMED_OUT")
+	notFound      = row("NOT_FOUND")
+	deleted       = row("DELETED")
+	released      = row("RELEASED")
+	buriedReply   = row("BURIED")
+	touched       = row("TOUCHED")
+	watching      = row("WATCHING")
+	notIgnored    = row("NOT_IGNORED")
+	found         = row("FOUND")
+	kicked        = row("KICKED")
+	kickedJob     = row("KICKED_JOB")
+	paused        = row("PAUSED")
+	listReply     = row("list-reply")
+	statsReply    = row("stats-reply")
+)
+
+func row(name string) *codec.Type {
+	t := beanstalk.Protocol.TypeNamed(name)
+	if t == nil {
+		panic("no type " + name)
+	}
+	return t
+}
+
+// number is an argument that the codec has found to be one.
+func number(f *codec.Frame, i int) uint64 {
+	n, _ := codec.ParseNumber(f.Arg(i))
+	return n
+}
+
+// put answers "put" ("Producer Commands"). Arguments: priority, delay, time to
+// run, size, body.
+func put(m *Machine, p *peer, f *codec.Frame) {
+	m.produces(p)
+	if m.draining.Load() {
+		p.conn.Send(draining)
+		return
+	}
+	j := m.newJob(p.tube, f.Arg(4))
+	j.priority, j.delay, j.ttr = uint32(number(f, 0)), uint32(number(f, 1)), max(1, uint32(number(f, 2)))
+	p.conn.Send(inserted, m.decimal(j.id))
+	m.postpone(j)
+}
+
+func use(m *Machine, p *peer, f *codec.Frame) {
+	m.use(p, m.tube(f.Arg(0)))
+	p.conn.Send(using, p.tube.name)
+}
+
+func listTubeUsed(_ *Machine, p *peer, _ *codec.Frame) { p.conn.Send(using, p.tube.name) }
+
+func reserve(m *Machine, p *peer, _ *codec.Frame) { m.await(p, never) }
+
+// reserveWithTimeout waits so many seconds; less than 0 is without end.
+func reserveWithTimeout(m *Machine, p *peer, f *codec.Frame) {
+	n, err := strconv.ParseInt(string(f.Arg(0)), 10, 64)
+	if limit := int64(never) / int64(time.Second); err != nil || n < 0 || n > limit {
+		m.await(p, never)
+	} else {
+		m.await(p, n*int64(time.Second))
+	}
+}
+
+// ofJob makes a handler for a command about one job. If there is none with that
+// ID, or not of the kind that the command is for, it is not found.
+func ofJob(fits func(p *peer, j *job) bool, do func(m *Machine, p *peer, j *job, f *codec.Frame)) handler {
+	return func(m *Machine, p *peer, f *codec.Frame) {
+		if j := m.jobs.find(number(f, 0)); j != nil && fits(p, j) {
+			do(m, p, j, f)
+		} else {
+			p.conn.Send(notFound)
+		}
+	}
+}
+
+func whatever(*peer, *job) bool       { return true }
+func mine(p *peer, j *job) bool       { return j.owner == p }
+func free(_ *peer, j *job) bool       { return j.owner == nil }
+func mineOrFree(p *peer, j *job) bool { return mine(p, j) || free(p, j) }
+func kickable(_ *peer, j *job) bool   { return j.state == buried || j.state == delayed }
+
+func reserveJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
+	m.works(p)
+	m.grant(p, j)
+}
+
+func deleteJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
+	j.tube.deletes++
+	m.end(j)
+	p.conn.Send(deleted)
+}
+
+func releaseJob(m *Machine, p *peer, j *job, f *codec.Frame) {
+	m.leave(j)
+	j.priority, j.delay = uint32(number(f, 1)), uint32(number(f, 2))
+	j.releases++
+	m.postpone(j)
+	p.conn.Send(released)
+}
+
+func buryJob(m *Machine, p *peer, j *job, f *codec.Frame) {
+	m.leave(j)
+	j.priority = uint32(number(f, 1))
+	m.bury(j)
+	p.conn.Send(buriedReply)
+}
+
+// touch lets the job's time begin anew.
+func touch(m *Machine, p *peer, j *job, _ *codec.Frame) {
+	p.reserved.remove(int(j.place))
+	p.reserved.add(m.now()+seconds(j.ttr), j.id, j)
+	p.conn.Send(touched)
+}
+
+func watchTube(m *Machine, p *peer, f *codec.Frame) {
+	m.watch(p, m.tube(f.Arg(0)))
+	p.conn.Send(watching, m.decimal(uint64(len(p.watches))))
+}
+
+// ignore takes a tube off the watch list, which is never left empty.
+func ignore(m *Machine, p *peer, f *codec.Frame) {
+	if t := m.tubes[string(f.Arg(0))]; t != nil {
+		if i := p.watching(t); i >= 0 && len(p.watches) == 1 {
+			p.conn.Send(notIgnored)
+			return
+		} else if i >= 0 {
+			m.unwatch(p, i)
+		}
+	}
+	p.conn.Send(watching, m.decimal(uint64(len(p.watches))))
+}
+
+func peek(m *Machine, p *peer, j *job, _ *codec.Frame) {
+	p.conn.Send(found, m.decimal(j.id), j.body)
+}
+
+// peekFirst makes a handler that shows the first job of a state in the tube that
+// the peer uses.
+func peekFirst(s state) handler {
+	return func(m *Machine, p *peer, f *codec.Frame) {
+		if e := p.tube.jobs[s].first(); e != nil {
+			peek(m, p, e.item, f)
+		} else {
+			p.conn.Send(notFound)
+		}
+	}
+}
+
+// kick makes buried jobs ready, or, if there are none, delayed ones, in the tube
+// that the peer uses.
+func kick(m *Machine, p *peer, f *codec.Frame) {
+	from := &p.tube.jobs[buried]
+	if from.len == 0 {
+		from = &p.tube.jobs[delayed]
+	}
+	n := min(number(f, 0), uint64(from.len))
+	for range n {
+		m.kick(from.first().item)
+	}
+	p.conn.Send(kicked, m.decimal(n))
+}
+
+func (m *Machine) kick(j *job) {
+	m.leave(j)
+	j.kicks++
+	m.queue(j)
+}
+
+func kickJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
+	m.kick(j)
+	p.conn.Send(kickedJob)
+}
+
+// pauseTube keeps a tube's jobs from being reserved for so many seconds. 0 ends a
+// pause.
+func pauseTube(m *Machine, p *peer, f *codec.Frame) {
+	t := m.tubes[string(f.Arg(0))]
+	if t == nil {
+		p.conn.Send(notFound)
+		return
+	}
+	t.pauses++
+	t.pause = uint32(number(f, 1))
+	t.resumes = m.now() + seconds(t.pause)
+	if t.pause == 0 {
+		m.supply(t)
+	}
+	m.wake(t, t.alarm())
+	p.conn.Send(paused)
+}
+
+func quit(_ *Machine, p *peer, _ *codec.Frame) { p.conn.Close() }

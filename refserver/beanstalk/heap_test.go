@@ -1,0 +1,89 @@
+package beanstalk
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"jobwire/refserver"
+)
+
+// thing is what the heap's test puts in.
+type thing struct {
+	key    int64
+	number uint64
+	place  int
+}
+
+func (t *thing) moved(place int) { t.place = place }
+
+// The first is always the least, whatever joins and leaves, and everything knows
+// its place.
+func TestHeap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var h heap[*thing]
+	var in []*thing
+	for n := range uint64(20_000) {
+		if len(in) == 0 || rng.IntN(1000) < 520-int(n/100) { // it grows, then shrinks
+			x := &thing{key: int64(rng.IntN(50)), number: n}
+			h.add(x.key, n, x)
+			in = append(in, x)
+		} else {
+			i := rng.IntN(len(in))
+			x := in[i]
+			h.remove(x.place)
+			in = slices.Delete(in, i, i+1)
+			if x.place != 0 {
+				t.Fatalf("what has left is told place %d", x.place)
+			}
+		}
+		if h.len != len(in) {
+			t.Fatalf("length %d, want %d", h.len, len(in))
+		}
+		if n%100 != 0 || len(in) == 0 {
+			continue
+		}
+		least := slices.MinFunc(in, func(a, b *thing) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.number, b.number))
+		})
+		if h.first().item != least {
+			t.Fatalf("first is %v, want %v", *h.first().item, *least)
+		}
+		for _, x := range in {
+			if h.at(x.place).item != x {
+				t.Fatalf("%v is not at place %d", *x, x.place)
+			}
+		}
+	}
+	if len(h.chunks) > h.len/chunk+2 {
+		t.Errorf("%d chunks are held for %d entries", len(h.chunks), h.len)
+	}
+}
+
+// The room of jobs that are gone is used again, and a few that stay hold little.
+func TestRoomIsUsedAgain(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p := dial()
+		for range 20 * pageSize {
+			p.want("delete "+p.put(0, 0, 100, "x"), "DELETED")
+		}
+		var kept []string
+		for i := range 20 * pageSize {
+			id := p.put(0, 0, 100, "x")
+			if i%(4*pageSize) == 0 {
+				kept = append(kept, id)
+			} else {
+				p.want("delete "+id, "DELETED")
+			}
+		}
+		for _, id := range kept {
+			p.want("peek "+id, "FOUND "+id+" x")
+		}
+		if n := len(m.jobs.pages); n > len(kept)+1 {
+			t.Errorf("%d pages are held for %d jobs", n, len(kept))
+		}
+		p.want("peek 0", "NOT_FOUND")
+		p.want("delete 18446744073709551615", "NOT_FOUND")
+	})
+}

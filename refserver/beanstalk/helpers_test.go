@@ -1,0 +1,139 @@
+package beanstalk
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec/beanstalk"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// peerOf adds what tests of Beanstalk say often.
+type peerOf struct {
+	*peertest.Peer
+	t testing.TB
+}
+
+// ask sends a command and returns the reply: its name, then its arguments.
+func (p peerOf) ask(name string, args ...string) string {
+	p.t.Helper()
+	p.Send(name, args...)
+	reply, got := p.Next()
+	return strings.Join(append([]string{reply}, got...), " ")
+}
+
+// want sends a line, its words being a command and its arguments, and checks the
+// reply.
+func (p peerOf) want(line, want string) {
+	p.t.Helper()
+	words := strings.Fields(line)
+	if got := p.ask(words[0], words[1:]...); got != want {
+		p.t.Fatalf("%s: got %s, want %s", line, got, want)
+	}
+}
+
+// put puts a job and returns its ID.
+func (p peerOf) put(priority, delay, ttr int, body string) string {
+	p.t.Helper()
+	reply := p.ask("put", fmt.Sprint(priority), fmt.Sprint(delay), fmt.Sprint(ttr), body)
+	id, ok := strings.CutPrefix(reply, "INSERTED ")
+	if !ok {
+		p.t.Fatalf("put: %s", reply)
+	}
+	return id
+}
+
+// stats sends a command that is answered with statistics and returns those of
+// the keys.
+func (p peerOf) stats(line string, keys ...string) string {
+	p.t.Helper()
+	words := strings.Fields(line)
+	p.Send(words[0], words[1:]...)
+	name, args := p.Next()
+	if name != "stats-reply" {
+		p.t.Fatalf("%s: %s %q", line, name, args)
+	}
+	var got []string
+	for _, key := range keys {
+		i := slices.Index(args, key)
+		if i < 0 || i%2 != 0 {
+			p.t.Fatalf("%s: no %s in %q", line, key, args)
+		}
+		got = append(got, args[i+1])
+	}
+	return strings.Join(got, " ")
+}
+
+// quiet checks that the server has nothing for the peer, which must not be
+// waiting: what it had would come before the reply.
+func (p peerOf) quiet() {
+	p.t.Helper()
+	if name := p.ask("list-tube-used"); !strings.HasPrefix(name, "USING ") {
+		p.t.Fatalf("got %s, want nothing", name)
+	}
+}
+
+// bubble runs a test against a server in a bubble of its own time. That every
+// goroutine of the server ends, and that nothing is left in the machine but
+// jobs, is part of every such test.
+func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.T, m *Machine, dial func() peerOf)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ro.Protocol = beanstalk.Protocol
+		m := New(o)
+		srv := refserver.New(m, ro)
+		test(t, m, func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			return peerOf{peertest.New(t, beanstalk.Protocol, near), t}
+		})
+		srv.Close()
+		m.check(t)
+		if m.peers+m.producers+m.workers+m.waiting != 0 {
+			t.Errorf("left behind: %d peers, %d producers, %d workers, %d waits", m.peers, m.producers, m.workers, m.waiting)
+		}
+	})
+}
+
+// check compares what the machine counts with what it holds.
+func (m *Machine) check(t testing.TB) {
+	t.Helper()
+	var in [len(stateNames)]int
+	for j := range m.jobs.all {
+		id := j.id
+		in[j.state]++
+		if e := j.heap().at(int(j.place)); e.item != j || m.jobs.find(id) != j || (j.state == reserved) != (j.owner != nil) {
+			t.Errorf("job %d is not where it belongs", id)
+		}
+		if m.tubes[string(j.tube.name)] != j.tube {
+			t.Errorf("job %d is in a tube that is forgotten", id)
+		}
+	}
+	var sum tally
+	waiting, using := 0, 0
+	for name, tb := range m.tubes {
+		for s := range tb.in {
+			sum.in[s] += tb.in[s]
+		}
+		sum.urgent += tb.urgent
+		using += tb.using
+		waiting += tb.waiters.len
+		if jobs := tb.in[ready] + tb.in[delayed] + tb.in[buried] + tb.in[reserved]; jobs+tb.using+tb.watching == 0 && name != "default" {
+			t.Errorf("tube %s is kept for nothing", name)
+		}
+		if tb.next() != nil && tb.waiters.len > 0 {
+			t.Errorf("tube %s has jobs, and peers that wait", name)
+		}
+	}
+	if in != m.in || sum.in != in || sum.urgent != m.urgent || using != m.peers || m.waiting > 0 && waiting == 0 {
+		t.Errorf("%v jobs are there, %v counted, %v in tubes; %d of %d urgent; %d of %d peers use a tube", in, m.in, sum.in, sum.urgent, m.urgent, using, m.peers)
+	}
+	if m.timers.len > len(m.tubes)+m.peers {
+		t.Errorf("%d timers for %d tubes and %d peers", m.timers.len, len(m.tubes), m.peers)
+	}
+}

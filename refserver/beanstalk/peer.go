@@ -1,0 +1,142 @@
+package beanstalk
+
+import (
+	"math"
+	"time"
+
+	"jobwire/refserver"
+)
+
+// margin is how long before the end of its time a reserved job keeps its worker
+// from waiting for another ("Worker Commands", reserve).
+const margin = int64(time.Second)
+
+// never is later than anything that a server lives to see.
+const never = math.MaxInt64
+
+// peer is one connection: a producer, a worker or both.
+type peer struct {
+	conn     *refserver.Conn
+	tube     *tube    // the one it uses
+	watches  []*watch // in the order in which it began to
+	reserved heap[*job]
+	timed
+
+	producer, worker bool // it has put; it has reserved, or tried to
+	ended            bool // it has shut down its direction: it is not made to wait
+	waiting          bool // for a job
+	until            int64
+}
+
+// produces notes that the peer has put.
+func (m *Machine) produces(p *peer) {
+	if !p.producer {
+		p.producer = true
+		m.producers++
+	}
+}
+
+// works notes that the peer has reserved, or tried to.
+func (m *Machine) works(p *peer) {
+	if !p.worker {
+		p.worker = true
+		m.workers++
+	}
+}
+
+// pick finds the job that a reserve gets: of all tubes that the peer watches the
+// one with the smallest priority, and of those the one that was put first.
+func (p *peer) pick() *job {
+	var best *entry[*job]
+	for _, w := range p.watches {
+		if e := w.tube.next(); e != nil && (best == nil || e.before(best)) {
+			best = e
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.item
+}
+
+// await answers a reserve, at the latest after so much time.
+func (m *Machine) await(p *peer, limit int64) {
+	if p.waiting {
+		return // only a fault can bring a second one before the first is answered
+	}
+	m.works(p)
+	now := m.now()
+	if j := p.pick(); j != nil {
+		m.grant(p, j)
+		return
+	}
+	p.until = never
+	if limit < never-now {
+		p.until = now + limit
+	}
+	switch {
+	case p.deadlineSoon(now):
+		p.conn.Send(deadlineSoon)
+	case p.until <= now || p.ended:
+		p.conn.Send(timedOut)
+	default:
+		p.waiting = true
+		m.waiting++
+		m.arrivals++
+		for _, w := range p.watches {
+			w.tube.waiters.add(m.arrivals, 0, w)
+		}
+		p.conn.Hold()
+		m.wake(p, p.alarm())
+	}
+}
+
+// stopWaiting ends a peer's wait without an answer.
+func (m *Machine) stopWaiting(p *peer) {
+	p.waiting = false
+	m.waiting--
+	for _, w := range p.watches {
+		w.tube.waiters.remove(w.place)
+	}
+	p.conn.Resume()
+}
+
+// deadlineSoon reports whether one of the peer's jobs is in its safety margin.
+func (p *peer) deadlineSoon(now int64) bool {
+	e := p.reserved.first()
+	return e != nil && e.key-margin <= now
+}
+
+// alarm is when something is due for the peer.
+func (p *peer) alarm() int64 {
+	at := int64(never)
+	if p.waiting {
+		at = p.until
+	}
+	if e := p.reserved.first(); e != nil && p.waiting {
+		at = min(at, e.key-margin)
+	} else if e != nil {
+		at = e.key
+	}
+	return at
+}
+
+// ring does what is due for the peer: a wait that ends, jobs that have run out
+// of time.
+func (p *peer) ring(m *Machine, now int64) {
+	if soon := p.deadlineSoon(now); p.waiting && (soon || p.until <= now) {
+		m.stopWaiting(p)
+		if soon {
+			p.conn.Send(deadlineSoon)
+		} else {
+			p.conn.Send(timedOut)
+		}
+	}
+	for e := p.reserved.first(); e != nil && e.key <= now; e = p.reserved.first() {
+		j := e.item
+		m.leave(j)
+		j.timeouts++
+		m.timeouts++
+		m.queue(j)
+	}
+}

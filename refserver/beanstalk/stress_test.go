@@ -1,0 +1,165 @@
+package beanstalk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/refserver"
+)
+
+// Producers, workers that work, workers that are lost over their jobs and jobs
+// that run out of time, all at once: every job is ended once, and nothing is
+// left in the machine.
+func TestManyAtOnce(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		const producers, jobs, tubes = 6, 80, 3
+		var all, workers sync.WaitGroup
+		var mu sync.Mutex
+		ended := map[string]int{}
+		stop := make(chan struct{})
+		for n := range 5 {
+			workers.Go(func() {
+				workUntil(dial, rand.New(rand.NewPCG(uint64(n), 2)), tubes, stop, func(id string) {
+					mu.Lock()
+					defer mu.Unlock()
+					ended[id]++
+				})
+			})
+		}
+		for n := range producers {
+			all.Go(func() {
+				p := dial()
+				rng := rand.New(rand.NewPCG(uint64(n), 1))
+				for i := range jobs {
+					p.ask("use", fmt.Sprint("t", rng.IntN(tubes)))
+					p.put(rng.IntN(5), rng.IntN(3), 1+rng.IntN(3), fmt.Sprint(n, " ", i))
+				}
+				p.Conn.Close()
+			})
+		}
+		all.Wait()
+		p := dial()
+		waitUntil(t, func() bool {
+			for i := range tubes {
+				p.ask("use", fmt.Sprint("t", i))
+				p.ask("kick", "100") // the buried ones
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return len(ended) == producers*jobs
+		})
+		close(stop)
+		workers.Wait()
+		for id, n := range ended {
+			if n != 1 {
+				t.Errorf("job %s was deleted %d times", id, n)
+			}
+		}
+		p.want("use default", "USING default")
+		synctest.Wait()
+		if got := p.stats("stats", "current-jobs-ready", "current-jobs-reserved", "current-jobs-delayed", "current-jobs-buried", "current-tubes", "total-jobs"); got != fmt.Sprint("0 0 0 0 1 ", producers*jobs) {
+			t.Errorf("left: %s", got)
+		}
+		if m.jobs.len != 0 || len(m.jobs.pages) > 1 {
+			t.Errorf("%d jobs, %d pages are left in the machine", m.jobs.len, len(m.jobs.pages))
+		}
+	})
+}
+
+// workUntil works off jobs in every way there is, and every few jobs is lost and
+// comes back.
+func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}, ended func(id string)) {
+	for {
+		w := dial()
+		for i := range tubes {
+			w.ask("watch", fmt.Sprint("t", i))
+		}
+		for range 10 + rng.IntN(10) {
+			select {
+			case <-stop:
+				w.Conn.Close()
+				return
+			default:
+			}
+			w.Send("reserve-with-timeout", "1")
+			name, args := w.Next()
+			if name != "RESERVED" {
+				continue
+			}
+			switch rng.IntN(6) {
+			case 0:
+				w.ask("release", args[0], "3", fmt.Sprint(rng.IntN(2)))
+			case 1:
+				w.ask("bury", args[0], "2")
+			case 2:
+				w.ask("touch", args[0])
+			case 3: // it runs out of time, or goes back with the connection
+			default:
+				if w.ask("delete", args[0]) == "DELETED" {
+					ended(args[0])
+				}
+			}
+		}
+		w.Conn.Close()
+	}
+}
+
+// Whatever a peer sends, nothing is left of it but jobs that are free.
+func FuzzPeer(f *testing.F) {
+	var seed []byte
+	s := beanstalk.Protocol.NewSession(codec.Options{WaiveAll: true})
+	for _, row := range beanstalk.Protocol.Types {
+		if row.Req == 0 {
+			continue
+		}
+		m := codec.Message{Type: row}
+		for i := range row.Fields {
+			if !row.Fields[i].Derived() {
+				m.Args = append(m.Args, []byte{byte('1' + i)})
+			}
+		}
+		b, err := s.Append(nil, codec.Peer, &m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		if row.Name != "quit" {
+			seed = append(seed, b...)
+		}
+	}
+	f.Add(seed)
+	f.Add(append(seed, seed...))
+	f.Add([]byte("put 0 0 1 1\r\nx\r\nreserve\r\nreserve\r\nreserve\r\nput 0 0 1 1\r\nx\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			m := New(Options{})
+			srv := refserver.New(m, refserver.Options{Protocol: beanstalk.Protocol})
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				for buf := make([]byte, 4096); ; {
+					if _, err := near.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+			near.Write(b)
+			synctest.Wait()
+			near.Close()
+			<-drained
+			srv.Close()
+			m.check(t)
+			if m.peers+m.waiting+m.in[reserved] != 0 {
+				t.Errorf("left behind: %d peers, %d waits, %d reserved jobs", m.peers, m.waiting, m.in[reserved])
+			}
+		})
+	})
+}

@@ -1,0 +1,286 @@
+package beanstalk
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/refserver"
+)
+
+// after checks how long something took.
+func after(t *testing.T, start time.Time, want time.Duration) {
+	t.Helper()
+	if got := time.Since(start); got != want {
+		t.Errorf("after %v, want %v", got, want)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		start := time.Now()
+		p.put(5, 3, 100, "late")
+		p.put(5, 2, 100, "soon")
+		p.put(1, 2, 100, "urgent")
+		p.put(0, 4294967295, 100, "never")
+		p.want("peek-ready", "NOT_FOUND")
+		p.want("peek-delayed", "FOUND 2 soon")
+		time.Sleep(1500 * time.Millisecond)
+		if got := p.stats("stats-job 1", "state", "age", "delay", "time-left"); got != "delayed 1 3 1" {
+			t.Errorf("stats-job: %s", got)
+		}
+		w.Send("reserve")
+		w.Want("RESERVED", "3", "urgent") // which becomes ready at the same time as 2
+		after(t, start, 2*time.Second)
+		w.want("reserve", "RESERVED 2 soon")
+		w.want("release 3 1 5", "RELEASED")
+		w.want("reserve", "RESERVED 1 late")
+		after(t, start, 3*time.Second)
+		w.want("delete 1", "DELETED")
+		w.want("reserve", "RESERVED 3 urgent")
+		after(t, start, 7*time.Second)
+		w.want("delete 4", "DELETED")
+	})
+}
+
+// A worker that watches two tubes gets the better of two jobs that become ready
+// at the same time.
+func TestDelaysInSeveralTubes(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		w.ask("watch", "a")
+		w.ask("watch", "b")
+		w.Send("reserve")
+		p.want("use a", "USING a")
+		p.put(2, 1, 100, "of a")
+		p.want("use b", "USING b")
+		p.put(1, 1, 100, "of b")
+		w.Want("RESERVED", "2", "of b")
+	})
+}
+
+func TestTimeToRun(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w, next := dial(), dial(), dial()
+		p.put(7, 0, 10, "x")
+		if got := p.stats("stats-job 1", "ttr", "time-left"); got != "10 0" {
+			t.Errorf("ttr, time-left of a ready job: %s", got)
+		}
+		time.Sleep(time.Minute) // it counts from the reserve
+		start := time.Now()
+		w.want("reserve", "RESERVED 1 x")
+		time.Sleep(3500 * time.Millisecond)
+		if got := p.stats("stats-job 1", "time-left", "age"); got != "6 63" {
+			t.Errorf("time-left, age: %s", got)
+		}
+		w.want("touch 1", "TOUCHED")
+		if got := p.stats("stats-job 1", "time-left"); got != "10" {
+			t.Errorf("time-left behind a touch: %s", got)
+		}
+		next.Send("reserve")
+		next.Want("RESERVED", "1", "x")
+		after(t, start, 13500*time.Millisecond)
+		w.want("delete 1", "NOT_FOUND")
+		if got := p.stats("stats-job 1", "pri", "reserves", "timeouts", "releases"); got != "7 2 1 0" {
+			t.Errorf("pri, reserves, timeouts, releases: %s", got)
+		}
+		if got := p.stats("stats", "job-timeouts"); got != "1" {
+			t.Errorf("job-timeouts: %s", got)
+		}
+		time.Sleep(11 * time.Second)
+		p.want("peek-ready", "FOUND 1 x") // though nobody asked for it
+	})
+}
+
+// A time to run of 0 is 1.
+func TestLeastTimeToRun(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		p.put(0, 0, 0, "x")
+		if got := p.stats("stats-job 1", "ttr"); got != "1" {
+			t.Errorf("ttr: %s", got)
+		}
+		start := time.Now()
+		w.want("reserve", "RESERVED 1 x")
+		p.want("reserve", "RESERVED 1 x")
+		after(t, start, time.Second)
+	})
+}
+
+func TestReserveTimeout(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		start := time.Now()
+		w.want("reserve-with-timeout 0", "TIMED_OUT")
+		after(t, start, 0)
+		w.want("reserve-with-timeout 5", "TIMED_OUT")
+		after(t, start, 5*time.Second)
+		for i, endless := range []string{"-1", "-9223372036854775807", "9223372036854775807"} {
+			start = time.Now()
+			w.Send("reserve-with-timeout", endless)
+			time.Sleep(1000 * time.Hour)
+			id := p.put(0, 0, 100, "x")
+			w.Want("RESERVED", id, "x")
+			after(t, start, 1000*time.Hour)
+			w.want("delete "+id, "DELETED")
+			if got := p.stats("stats", "cmd-reserve-with-timeout", "cmd-reserve", "current-waiting"); got != fmt.Sprint(i+3, " 0 0") {
+				t.Errorf("reserves, waiting: %s", got)
+			}
+		}
+		// What follows is done then, too.
+		w.Raw(append(w.Encode("reserve-with-timeout", "2"), w.Encode("list-tube-used")...))
+		start = time.Now()
+		w.Want("TIMED_OUT")
+		after(t, start, 2*time.Second)
+		w.Want("USING", "default")
+	})
+}
+
+func TestDeadlineSoon(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		p.put(0, 0, 5, "x")
+		p.put(0, 0, 3, "y")
+		w.want("reserve", "RESERVED 1 x")
+		w.want("reserve", "RESERVED 2 y")
+		start := time.Now()
+		w.want("reserve", "DEADLINE_SOON") // the margin arrives
+		after(t, start, 2*time.Second)
+		w.want("reserve-with-timeout 9", "DEADLINE_SOON") // it is there
+		after(t, start, 2*time.Second)
+		// A job that is ready needs no waiting.
+		p.put(0, 0, 100, "z")
+		w.want("reserve", "RESERVED 3 z")
+		w.want("touch 2", "TOUCHED")
+		w.want("reserve-with-timeout 1", "TIMED_OUT")
+		after(t, start, 3*time.Second)
+		w.want("reserve", "DEADLINE_SOON") // of 1
+		after(t, start, 4*time.Second)
+		w.want("delete 1", "DELETED")
+		w.want("reserve", "DEADLINE_SOON") // of 2, 2 s behind its touch
+		after(t, start, 4*time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait() // until all is done that this second has brought
+		p.want("peek-ready", "FOUND 2 y")
+		w.want("reserve", "RESERVED 2 y")
+		w.want("bury 2 0", "BURIED")
+		w.want("reserve-with-timeout 15", "TIMED_OUT")
+		after(t, start, 20*time.Second)
+		w.want("delete 3", "DELETED")
+		w.Send("reserve")
+		time.Sleep(time.Hour)
+		w.Conn.Close()
+	})
+}
+
+func TestPause(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		p.put(0, 0, 100, "x")
+		start := time.Now()
+		p.want("pause-tube default 10", "PAUSED")
+		w.want("reserve-with-timeout 0", "TIMED_OUT")
+		p.want("peek-ready", "FOUND 1 x")
+		w.Send("reserve")
+		p.put(0, 1, 100, "y")
+		time.Sleep(2500 * time.Millisecond)
+		if got := p.stats("stats-tube default", "pause", "pause-time-left", "cmd-pause-tube", "current-jobs-ready", "current-waiting"); got != "10 7 1 2 1" {
+			t.Errorf("stats-tube: %s", got)
+		}
+		w.Want("RESERVED", "1", "x")
+		after(t, start, 10*time.Second)
+		if got := p.stats("stats-tube default", "pause", "pause-time-left"); got != "0 0" {
+			t.Errorf("pause, left: %s", got)
+		}
+		// A second pause takes the place of the first.
+		start = time.Now()
+		p.want("pause-tube default 100", "PAUSED")
+		p.want("pause-tube default 5", "PAUSED")
+		w.want("reserve", "RESERVED 2 y")
+		after(t, start, 5*time.Second)
+		w.want("release 2 0 0", "RELEASED")
+		start = time.Now()
+		p.want("pause-tube default 5", "PAUSED")
+		p.want("pause-tube default 100", "PAUSED")
+		w.want("reserve-with-timeout 15", "TIMED_OUT")
+		w.Send("reserve")
+		synctest.Wait()
+		p.want("pause-tube default 0", "PAUSED")
+		w.Want("RESERVED", "2", "y")
+		after(t, start, 15*time.Second)
+	})
+}
+
+// A pause holds one tube only.
+func TestPauseOfOneTube(t *testing.T) {
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		w.ask("watch", "other")
+		p.put(0, 0, 100, "held")
+		p.want("use other", "USING other")
+		p.put(9, 0, 100, "free")
+		p.want("pause-tube default 10", "PAUSED")
+		w.want("reserve", "RESERVED 2 free")
+		w.Send("reserve")
+		synctest.Wait()
+		id := p.put(9, 0, 100, "free too")
+		w.Want("RESERVED", id, "free too")
+		w.want("reserve-job 1", "RESERVED 1 held") // asked for by name
+		w.want("release 1 0 0", "RELEASED")
+		p.want("use default", "USING default")
+		p.want("pause-tube nobody 1", "NOT_FOUND")
+	})
+}
+
+// The statistics' clock, and what they say of the process.
+func TestStatsOfServer(t *testing.T) {
+	bubble(t, Options{Version: "4.2"}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p := dial()
+		time.Sleep(90500 * time.Millisecond)
+		p.put(1023, 0, 10, "x")
+		p.put(1024, 0, 10, "x")
+		if got := p.stats("stats", "uptime", "version", "current-jobs-urgent", "current-jobs-ready", "current-producers", "current-workers", "draining"); got != `90 "4.2" 1 2 1 0 false` {
+			t.Errorf("stats: %s", got)
+		}
+		a, b := p.stats("stats", "id"), p.stats("stats", "id")
+		if a != b || a == fmt.Sprintf("%q", New(Options{}).id) {
+			t.Errorf("ids %s and %s", a, b)
+		}
+		host, _ := os.Hostname()
+		if got := p.stats("stats", "pid", "hostname"); got != fmt.Sprintf("%d %q", os.Getpid(), host) {
+			t.Errorf("pid, hostname: %s", got)
+		}
+		if got := p.stats("stats", "rusage-utime"); !regexp.MustCompile(`^[0-9]+\.[0-9]{6}$`).MatchString(got) {
+			t.Errorf("rusage-utime: %s", got)
+		}
+	})
+}
+
+// A peer that has ended its direction is not made to wait; what it sent before
+// is done to the last command.
+func TestHalfClosed(t *testing.T) {
+	addr := serveTCP(t)
+	p, w := dialTCP(t, addr), dialTCP(t, addr)
+	w.ask("watch", "other")
+	w.Raw(append(w.Encode("reserve"), w.Encode("reserve")...))
+	w.Raw(append(w.Encode("reserve-with-timeout", "1000"), w.Encode("put", "0", "0", "100", "last")...))
+	waitUntil(t, func() bool { return p.stats("stats", "current-waiting") == "1" })
+	id := p.put(0, 0, 100, "x")
+	w.Want("RESERVED", id, "x")
+	waitUntil(t, func() bool { return p.stats("stats", "current-waiting") == "1" })
+	w.Conn.(*net.TCPConn).CloseWrite()
+	w.Want("TIMED_OUT")
+	w.Want("TIMED_OUT")
+	w.Want("INSERTED", "2")
+	if err := w.Ended(); err != io.EOF {
+		t.Errorf("the connection ends with %v", err)
+	}
+	p.want("reserve", "RESERVED 1 x") // it was given back
+	p.want("reserve", "RESERVED 2 last")
+}

@@ -1,0 +1,139 @@
+package beanstalk
+
+// tube is a named set of queues. It is forgotten when nothing refers to it any
+// more ("Job Lifecycle").
+type tube struct {
+	name   []byte
+	number uint64 // in the order of creation
+	tally
+	jobs    [reserved]heap[*job] // by state, but for reserved ones
+	waiters heap[*watch]         // of peers that wait, in the order in which they began to
+
+	using, watching int // peers
+	deletes, pauses int // commands
+
+	pause   uint32 // seconds; 0 while it is not paused
+	resumes int64  // when the pause ends
+	timed
+}
+
+// watch is one peer's interest in a tube.
+type watch struct {
+	peer  *peer
+	tube  *tube
+	place int // among the tube's waiters
+}
+
+func (w *watch) moved(place int) { w.place = place }
+
+// tube returns the tube of that name, which is made if need be.
+func (m *Machine) tube(name []byte) *tube {
+	t := m.tubes[string(name)]
+	if t == nil {
+		m.lastTube++
+		t = &tube{name: append([]byte(nil), name...), number: m.lastTube}
+		m.tubes[string(name)] = t
+	}
+	return t
+}
+
+// release forgets the tube if nothing refers to it. The one named default stays.
+func (m *Machine) release(t *tube) {
+	if t.using > 0 || t.watching > 0 || t.in != [len(stateNames)]int{} || t == m.standard {
+		return
+	}
+	delete(m.tubes, string(t.name))
+	m.sleep(t)
+}
+
+// use makes the tube the one that a peer puts jobs into.
+func (m *Machine) use(p *peer, t *tube) {
+	old := p.tube
+	t.using++
+	p.tube = t
+	if old != nil {
+		old.using--
+		m.release(old)
+	}
+}
+
+// watching returns the index of a tube in the peer's watch list, or -1.
+func (p *peer) watching(t *tube) int {
+	for i, w := range p.watches {
+		if w.tube == t {
+			return i
+		}
+	}
+	return -1
+}
+
+func (m *Machine) watch(p *peer, t *tube) {
+	if p.watching(t) < 0 {
+		t.watching++
+		p.watches = append(p.watches, &watch{peer: p, tube: t})
+	}
+}
+
+// unwatch takes the i-th tube off the peer's watch list.
+func (m *Machine) unwatch(p *peer, i int) {
+	t := p.watches[i].tube
+	p.watches = append(p.watches[:i], p.watches[i+1:]...)
+	t.watching--
+	m.release(t)
+}
+
+// next returns the tube's next job to be reserved, or nil.
+func (t *tube) next() *entry[*job] {
+	if t.pause > 0 {
+		return nil
+	}
+	return t.jobs[ready].first()
+}
+
+// alarm is when something is due in the tube.
+func (t *tube) alarm() int64 {
+	at := int64(never)
+	if t.pause > 0 {
+		at = t.resumes
+	}
+	if e := t.jobs[delayed].first(); e != nil {
+		at = min(at, e.key)
+	}
+	return at
+}
+
+// ring does what is due in the tube: delays and a pause that end.
+func (t *tube) ring(m *Machine, now int64) {
+	if t.pause > 0 && t.resumes <= now {
+		t.pause = 0
+		m.supply(t)
+	}
+	for e := t.jobs[delayed].first(); e != nil && e.key <= now; e = t.jobs[delayed].first() {
+		j := e.item
+		m.leave(j)
+		m.queue(j)
+	}
+}
+
+// supply notes that the tube may have something for peers that wait.
+func (m *Machine) supply(t *tube) {
+	if n := len(m.supplied); n == 0 || m.supplied[n-1] != t {
+		m.supplied = append(m.supplied, t)
+	}
+}
+
+// settle gives what has become ready to peers that wait, in the order in which
+// they began to. A peer that watches several tubes gets its best job, which need
+// not be of the tube that it was found by.
+func (m *Machine) settle() {
+	for _, t := range m.supplied {
+		for t.next() != nil && t.waiters.len > 0 {
+			p := t.waiters.first().item.peer
+			j := p.pick()
+			m.stopWaiting(p)
+			m.grant(p, j)
+		}
+	}
+	clear(m.supplied)
+	m.supplied = m.supplied[:0]
+}

@@ -1,0 +1,113 @@
+package refserver_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+	machine "jobwire/refserver/gearman"
+	"jobwire/refserver/internal/peertest"
+)
+
+// While one connection has thousands of requests in the buffer, each of which
+// takes its time, another is served before half of them are done.
+func TestNobodyWaitsForABuffer(t *testing.T) {
+	const (
+		request = "version\n"
+		buffer  = 64 << 10 / len(request) // how many fill a buffer
+		all     = 16 * buffer
+	)
+	// Asked at places that are spread over the buffer.
+	var asked []int
+	for i := range 10 {
+		asked = append(asked, 5*buffer+i*(buffer+buffer/10))
+	}
+	var (
+		handled, since int
+		busy           *refserver.Conn
+		waited         []int
+		ask            func()
+	)
+	hook := func(c *refserver.Conn, from codec.Side, f *codec.Frame) refserver.Verdict {
+		switch {
+		case from != codec.Peer:
+		case f.Type.Name == "getpid":
+			waited = append(waited, handled-since)
+		case busy == nil || c == busy:
+			busy = c
+			handled++
+			for start := time.Now(); time.Since(start) < time.Microsecond; {
+			}
+			if len(asked) > 0 && handled >= asked[0] && len(waited) == 10-len(asked) {
+				asked, since = asked[1:], handled
+				ask() // returns when the other's goroutine has read it
+			}
+		}
+		return refserver.Verdict{}
+	}
+	srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol, Intercept: hook})
+	connect := func() net.Conn {
+		near, far := net.Pipe()
+		go srv.ServeConn(t.Context(), far)
+		go io.Copy(io.Discard, near)
+		return near
+	}
+	one, other := connect(), connect()
+	ask = func() { other.Write([]byte("getpid\n")) }
+	if _, err := one.Write(bytes.Repeat([]byte(request), all)); err != nil {
+		t.Fatal(err)
+	}
+	one.Close()
+	other.Close()
+	srv.Close()
+	if len(waited) < 8 {
+		t.Fatalf("only %d of 10 requests were answered", len(waited))
+	}
+	// The two that waited longest may be the scheduler's.
+	if slices.Sort(waited); waited[len(waited)-3] >= buffer/2 {
+		t.Errorf("another's request waits for %v of %d requests", waited, buffer)
+	}
+}
+
+// What waits for a connection is bounded with the message that is to be added,
+// but one alone may have any size.
+func TestOutputIsBounded(t *testing.T) {
+	bubble(t, refserver.Options{MaxOutput: 1000}, func(t *testing.T, dial func() *peertest.Peer) {
+		c := dial()
+		large := strings.Repeat("x", 5000)
+		c.Send("ECHO_REQ", large)
+		c.Want("ECHO_RES", large)
+		c.Send("ECHO_REQ", "still here")
+		c.Want("ECHO_RES", "still here")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		srv := refserver.New(machine.New(machine.Options{Host: "test"}),
+			refserver.Options{Protocol: gearman.Protocol, MaxOutput: 1000, PauseOutput: 100})
+		slow, far := net.Pipe()
+		go srv.ServeConn(t.Context(), far)
+		near, far := net.Pipe()
+		go srv.ServeConn(t.Context(), far)
+		w := peertest.New(t, gearman.Protocol, near)
+		slow.Write(w.Encode("SUBMIT_JOB", "f", "id", "x"))
+		synctest.Wait()
+		w.Send("CAN_DO", "f")
+		w.Send("GRAB_JOB")
+		h := w.Want("JOB_ASSIGN", "*", "f", "x")[0]
+		for _, clients := range []string{"1", "0"} {
+			w.Send("WORK_DATA", h, strings.Repeat("x", 600))
+			synctest.Wait()
+			w.Send("GET_STATUS_UNIQUE", "id")
+			w.Want("STATUS_RES_UNIQUE", "id", "1", "1", "0", "0", clients)
+		}
+		slow.Close()
+		srv.Close()
+	})
+}

@@ -1,0 +1,147 @@
+package gearman
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec/gearman"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// lookThrough finds a worker's next job the long way: through all that it can do.
+func lookThrough(p *peer) *job {
+	for priority := high; priority <= low; priority++ {
+		for a := range p.abilities.all {
+			if first := a.fn.queue[priority].first; first != nil {
+				return first.item
+			}
+		}
+	}
+	return nil
+}
+
+// Whatever becomes of jobs and abilities, a worker gets the job that it would
+// get if all were looked through. None sleeps while there is one for it, unless
+// Wakeups says how many are woken.
+func TestPickAsIfAllWereLookedThrough(t *testing.T) {
+	for seed, wakeups := range []int{0, 0, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			m := New(Options{Host: "test", Wakeups: wakeups}).(*machine)
+			srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
+			dial := func() peerOf {
+				near, far := net.Pipe()
+				go srv.ServeConn(t.Context(), far)
+				synctest.Wait()
+				return peerOf{peertest.New(t, gearman.Protocol, near)}
+			}
+			client := dial()
+			workers := []peerOf{dial(), dial(), dial(), dial()}
+			var peers []*peer
+			for p := range m.peers.all {
+				peers = append(peers, p)
+			}
+			peers = peers[1:]
+			rng := rand.New(rand.NewPCG(uint64(seed), 1))
+			noops := make([]int, len(workers))
+			// answer returns what comes behind the NOOPs.
+			answer := func(i int) (name string, args []string) {
+				for {
+					if name, args = workers[i].Next(); name != "NOOP" {
+						return name, args
+					}
+					noops[i]++
+				}
+			}
+			grabbed := 0
+			for range 4000 {
+				i := rng.IntN(len(workers))
+				w, fn := workers[i], fmt.Sprint("f", rng.IntN(10))
+				switch rng.IntN(20) {
+				default:
+					client.submit([]string{"SUBMIT_JOB_HIGH_BG", "SUBMIT_JOB_BG", "SUBMIT_JOB_LOW_BG"}[rng.IntN(3)], fn, "", "")
+				case 5, 6, 7, 8:
+					w.Send("CAN_DO", fn)
+				case 9:
+					w.Send("CANT_DO", fn)
+				case 10:
+					w.Send("RESET_ABILITIES")
+				case 11, 12:
+					w.Send("PRE_SLEEP")
+				case 13, 14, 15, 16, 17, 18, 19:
+					want := "NO_JOB"
+					if j := lookThrough(peers[i]); j != nil {
+						want = string(j.handle)
+					}
+					w.Send("GRAB_JOB")
+					name, args := answer(i)
+					if name == "JOB_ASSIGN" {
+						grabbed++
+						name = args[0]
+						w.Send("WORK_COMPLETE", name, "")
+					}
+					if name != want {
+						t.Fatalf("grabbed %s, want %s", name, want)
+					}
+				}
+				synctest.Wait()
+				for k, p := range peers {
+					if wakeups == 0 && p.sleeping && lookThrough(p) != nil {
+						t.Fatalf("worker %d sleeps, but there is a job for it", k)
+					}
+				}
+			}
+			told := 0
+			for i := range workers {
+				workers[i].Send("ECHO_REQ", "end")
+				answer(i)
+				told += noops[i]
+			}
+			if grabbed < 100 || told < 100 {
+				t.Errorf("only %d jobs grabbed and %d NOOPs sent", grabbed, told)
+			}
+			srv.Close()
+		})
+	}
+}
+
+// A worker is asked about functions that have had jobs only, however many it
+// can do.
+func TestFunctionsWithoutJobsAreNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Host: "test"}).(*machine)
+		srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
+		near, far := net.Pipe()
+		go srv.ServeConn(t.Context(), far)
+		w := peerOf{peertest.New(t, gearman.Protocol, near)}
+		for i := range 1000 {
+			w.Send("CAN_DO", fmt.Sprint("f", i))
+		}
+		w.quiet(t)
+		ready := func() int {
+			p := m.peers.first.item
+			return len(p.ready[high]) + len(p.ready[normal]) + len(p.ready[low])
+		}
+		if n := ready(); n != 0 {
+			t.Errorf("no job, and %d functions to look at", n)
+		}
+		w.submit("SUBMIT_JOB_BG", "f500", "", "")
+		w.submit("SUBMIT_JOB_LOW_BG", "f7", "", "")
+		if n := ready(); n != 2 {
+			t.Errorf("two jobs, and %d functions to look at", n)
+		}
+		for _, fn := range []string{"f500", "f7"} {
+			w.Send("GRAB_JOB")
+			w.Want("JOB_ASSIGN", "*", fn, "")
+		}
+		w.Send("PRE_SLEEP")
+		w.quiet(t)
+		if n := ready(); n != 0 {
+			t.Errorf("all jobs are taken, and there are %d functions to look at", n)
+		}
+		srv.Close()
+	})
+}
