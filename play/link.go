@@ -25,6 +25,7 @@ type link struct {
 	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
 	held  []byte           // written with the next message
 	raw   []byte           // own bytes that the session has not seen as a whole message
+	skip  int              // own bytes of a refused message that are not sent yet
 	frame codec.Frame
 	head  outcome // what next found, until it is consumed
 
@@ -172,16 +173,21 @@ func (l *link) consume(n int) {
 // sent shows the session what went out, so that replies to it can be read. It
 // returns the frame if b is one legal message, else just the bytes.
 func (l *link) sent(from codec.Side, b []byte) codec.Frame {
-	whole := len(l.raw) == 0
+	whole := len(l.raw) == 0 && l.skip == 0
 	l.raw = append(l.raw, b...)
 	var f codec.Frame
 	for len(l.raw) > 0 {
+		if n := min(l.skip, len(l.raw)); n > 0 {
+			l.raw, l.skip = l.raw[n:], l.skip-n
+			continue
+		}
 		n, err := l.sess.Decode(from, l.raw, &f)
 		var e *codec.Error
-		if err == codec.ErrShort || errors.As(err, &e) && (e.Fatal || n > len(l.raw)) {
+		if err == codec.ErrShort || errors.As(err, &e) && e.Fatal {
 			break
 		}
-		l.raw = l.raw[n:]
+		l.skip = max(0, n-len(l.raw))
+		l.raw = l.raw[min(n, len(l.raw)):]
 		if whole && err == nil && n == len(b) {
 			return f.Clone()
 		}

@@ -13,6 +13,7 @@ type wire struct {
 	session codec.Session
 	frame   codec.Frame
 	part    [2][]byte // of a message that raw bytes have begun, by sender
+	skip    [2]int    // bytes of a refused message that are still to come, by sender
 	proto   *codec.Protocol
 }
 
@@ -41,15 +42,20 @@ func (w *wire) decode(from codec.Side, b []byte) (*codec.Frame, int, error) {
 func (w *wire) raw(from codec.Side, b []byte) {
 	b = append(w.part[from], b...)
 	for len(b) > 0 {
-		n, err := w.session.Decode(from, b, &w.frame)
-		if errors.Is(err, codec.ErrShort) {
-			break
+		n := min(w.skip[from], len(b))
+		w.skip[from] -= n
+		if n == 0 {
+			var err error
+			if n, err = w.session.Decode(from, b, &w.frame); errors.Is(err, codec.ErrShort) {
+				break
+			}
+			if n <= 0 {
+				b = nil
+				break
+			}
+			w.skip[from] = max(0, n-len(b))
 		}
-		if n <= 0 {
-			b = nil
-			break
-		}
-		b = b[n:]
+		b = b[min(n, len(b)):]
 	}
 	w.part[from] = b
 }

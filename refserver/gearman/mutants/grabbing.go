@@ -70,15 +70,16 @@ var grabbing = []Mutant{
 				return replace(changed(f, 0, twin.handle))
 			})
 		}},
-	{Name: "one-high-job-a-worker", About: "A worker that has a job of high priority gets no other.",
-		Kills: cases("field.fifo-high queue.three-priorities"),
+	{Name: "one-high-job-at-a-time", About: "While a job of high priority runs, the function's next one is withheld.",
+		Kills: cases("field.fifo-high"),
 		Hook: func(b *bench) {
 			b.on("GRAB_JOB", func(c *conn, f *frame) {
-				for _, j := range b.running(c) {
-					if j.typ == "SUBMIT_JOB_HIGH" {
-						say(c, "NO_JOB")
-						return
-					}
+				running := b.find(func(j *job) bool {
+					return j.typ == "SUBMIT_JOB_HIGH" && j.worker != nil && j.ended == "" && b.peers[c].abilities[j.fn]
+				})
+				if running != nil {
+					say(c, "NO_JOB")
+					return
 				}
 				b.pass(c, f)
 			})
@@ -94,7 +95,7 @@ var grabbing = []Mutant{
 			b.out("NO_JOB", func(*conn, *frame) verdict { return verdict{Drop: wasWoken} })
 		}},
 	{Name: "completed-job-assigned-again", About: "A worker that finds nothing gets the job that it has completed.",
-		Kills: cases("wake.again worker.all-yours grab.not-again example.walkthrough"),
+		Kills: cases("worker.can-do worker.cant-do worker.reset-and-again wake.again worker.all-yours grab.not-again example.walkthrough field.coalesce"),
 		Hook: assignsInstead(func(j *job, c *conn) bool {
 			return j.ended == "WORK_COMPLETE" && j.worker == c
 		})},

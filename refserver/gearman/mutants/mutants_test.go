@@ -87,7 +87,7 @@ func TestSomeMutants(t *testing.T) {
 		"missing-timeout-awaited",        // one that goes deaf
 		"reset-not-noticed",
 		"unique-for-ever",
-		"workerless-functions-unlisted",
+		"waiting-jobs-not-counted",
 		"job-without-worker-fails", // something of its own time
 	}
 	var mutants []conform.Mutant

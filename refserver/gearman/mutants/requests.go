@@ -112,7 +112,7 @@ var requests = []Mutant{
 		Kills:  cases("queue.background"),
 		Faults: []string{"retype SUBMIT_JOB_LOW_BG SUBMIT_JOB_BG"}},
 	{Name: "low-is-normal", About: "SUBMIT_JOB_LOW has normal priority.",
-		Kills:  cases("queue.low-last queue.three-priorities maxqueue.normal maxqueue.low"),
+		Kills:  cases("queue.low-last queue.three-priorities maxqueue.low"),
 		Faults: []string{"retype SUBMIT_JOB_LOW SUBMIT_JOB"}},
 	{Name: "background-waits-for-foreground", About: "A background job of high priority comes behind those that clients wait for.",
 		Kills: cases("queue.foreground-and-background"),

@@ -121,7 +121,19 @@ var responses = []Mutant{
 				}
 			})
 		}},
-	{Name: "handle-given-twice", About: "A client's background job gets the handle of its job that waits for the same function.",
+	{Name: "progress-untold-is-empty", About: "The status of a job that has told no progress has empty numbers.",
+		Kills: cases("number.progress-untold"),
+		Hook: func(b *bench) {
+			b.out("STATUS_RES", func(_ *conn, f *frame) verdict {
+				if arg(f, 3) != "0" || arg(f, 4) != "0" {
+					return verdict{}
+				}
+				m := changed(f, 3, "")
+				m.Args[4] = nil
+				return replace(m)
+			})
+		}},
+	{Name: "handle-given-twice", About: "A client's background job gets the handle of its job that waits.",
 		Kills: cases("handles.distinct"),
 		Hook: func(b *bench) {
 			b.out("JOB_CREATED", func(c *conn, f *frame) verdict {
@@ -129,7 +141,7 @@ var responses = []Mutant{
 					return verdict{}
 				}
 				first := b.find(func(j *job) bool {
-					return j.queued() && j.submitter == c && j.typ == "SUBMIT_JOB" && j.fn == arg(b.request, 0)
+					return j.queued() && j.submitter == c && j.typ == "SUBMIT_JOB"
 				})
 				if first == nil {
 					return verdict{}

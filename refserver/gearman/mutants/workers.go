@@ -10,7 +10,7 @@ import (
 // workers are faults of section "Worker Requests".
 var workers = []Mutant{
 	{Name: "others-jobs-when-idle", About: "A worker without a job for it gets one that nobody has announced to do.",
-		Kills: cases("worker.can-do"),
+		Kills: cases("worker.can-do wake.only-able"),
 		Hook: func(b *bench) {
 			b.on("GRAB_JOB", func(c *conn, f *frame) {
 				p := b.peers[c]
@@ -188,20 +188,8 @@ var workers = []Mutant{
 	{Name: "woken-once", About: "A worker is woken once in its life.",
 		Kills:  cases("wake.again"),
 		Faults: []string{"drop NOOP nth=2"}},
-	{Name: "all-woken", About: "Every worker that sleeps is woken, whatever it can do.",
-		Kills: cases("wake.only-able wake.not-after-cant-do"), Hook: wakes(func(p *peer, _ string) bool { return p.asleep })},
-	{Name: "once-able-woken", About: "A worker that sleeps is woken for what it took back.",
-		Kills: cases("wake.not-after-cant-do"),
-		Hook: wakes(func(p *peer, fn string) bool {
-			for _, once := range p.functions {
-				if once == fn {
-					return p.asleep
-				}
-			}
-			return false
-		})},
 	{Name: "newcomer-woken", About: "A worker that has announced a function counts as asleep before it has grabbed.",
-		Kills: cases("wake.not-awake maxqueue.room-again"),
+		Kills: cases("wake.not-awake"),
 		Hook:  wakes(func(p *peer, fn string) bool { return p.abilities[fn] && !p.grabbed })},
 	{Name: "asleep-until-no-job", About: "A worker that grabs a job still counts as asleep.",
 		Kills: cases("wake.not-after-grab"),

@@ -1,0 +1,57 @@
+package conform_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/conform"
+)
+
+// needs lists what each capability of a Gearman server is the capability to take.
+var needs = map[string][]string{
+	"low-priority":    {"SUBMIT_JOB_LOW", "SUBMIT_JOB_LOW_BG"},
+	"high-background": {"SUBMIT_JOB_HIGH_BG"},
+	"epoch":           {"SUBMIT_JOB_EPOCH"},
+	"sched":           {"SUBMIT_JOB_SCHED"},
+	"grab-unique":     {"GRAB_JOB_UNIQ"},
+	"reduce":          {"SUBMIT_REDUCE_JOB", "SUBMIT_REDUCE_JOB_BACKGROUND", "GRAB_JOB_ALL"},
+	"status-unique":   {"GET_STATUS_UNIQUE"},
+	"shutdown":        {"shutdown"},
+	"extra-admin":     {"prioritystatus", "show-jobs", "show-unique-jobs", "cancel-job", "getpid", "verbose", "create-function", "drop-function"},
+}
+
+// sends lists the names of the messages that the peers of a case send.
+func sends(c *conform.Case) (names []string) {
+	for _, st := range c.Script.Steps {
+		if t := st.Choices[0].Type; st.From == codec.Peer && t != nil {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// TestCasesNeedWhatTheySend demands of every case that it needs a capability if, and only
+// if, it sends what the capability stands for: a server is neither accused of what
+// it does not offer, nor spared what it does.
+func TestCasesNeedWhatTheySend(t *testing.T) {
+	s := suite(t)
+	for _, c := range s.Cases {
+		sent := sends(c)
+		for capability, names := range needs {
+			uses := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(sent, n) })
+			switch named := slices.Contains(c.Needs, capability); {
+			case uses && !named:
+				t.Errorf("%s sends one of %s and does not need %s", c.ID, strings.Join(names, ", "), capability)
+			case named && !uses:
+				t.Errorf("%s needs %s and sends none of %s", c.ID, capability, strings.Join(names, ", "))
+			}
+		}
+	}
+	for _, capability := range s.Capabilities() {
+		if needs[capability] == nil {
+			t.Errorf("what the capability %s stands for is not listed here", capability)
+		}
+	}
+}
