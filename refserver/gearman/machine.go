@@ -252,6 +252,3 @@ func (m *machine) release(fn *function) {
 		fn.member.remove()
 	}
 }
-
-// queued returns how many jobs wait for a worker.
-func (fn *function) queued() int { return fn.queue[0].len + fn.queue[1].len + fn.queue[2].len }
