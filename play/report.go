@@ -14,6 +14,7 @@ import (
 type ReportOptions struct {
 	Bytes  bool   // every message in byte form; otherwise only the one that fell short
 	Full   bool   // show all of long payloads
+	Hex    bool   // show text protocols in hex too
 	Color  bool   // with the escape sequences of terminals
 	Indent string // before every line
 }
@@ -46,7 +47,7 @@ func WriteEvent(w io.Writer, s *transcript.Script, ev *Event, o ReportOptions) e
 }
 
 func printer(s *transcript.Script, o ReportOptions) *transcript.Printer {
-	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color}
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		pr.Fold = 0
 	}

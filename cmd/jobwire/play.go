@@ -27,6 +27,7 @@ type playOptions struct {
 	exact    bool
 	annotate bool
 	full     bool
+	hex      bool
 	quiet    bool
 	timeout  time.Duration
 	waive    []string
@@ -65,6 +66,7 @@ every byte as it stands.`,
 	f.StringArrayVar(&o.as, "as", nil, "play only this `ACTOR`, or all of this role; may be repeated")
 	f.BoolVar(&o.exact, "exact", false, "send and expect job handles as they are written")
 	f.BoolVar(&o.annotate, "annotate", false, "show every byte")
+	f.BoolVar(&o.hex, "hex", false, "show every byte in hex, those of text protocols too")
 	f.BoolVar(&o.full, "full", false, "show long payloads whole")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only what falls short")
 	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "how long an answer may take where the transcript does not say")
@@ -151,7 +153,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 
 	status := exitHeld
 	for _, s := range scripts {
-		show := play.ReportOptions{Bytes: o.annotate, Full: o.full, Color: color}
+		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
 		r := perform(cmd.Context(), s, opts)
 		status = max(status, o.report(cmd, s, r, show, len(scripts) > 1))

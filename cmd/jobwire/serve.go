@@ -22,6 +22,7 @@ type serveOptions struct {
 	strict  bool
 	trace   bool
 	bytes   bool
+	hex     bool
 	audit   bool
 	faults  []string
 	waive   []string
@@ -56,6 +57,7 @@ Faults make it misbehave on purpose, to see what clients and workers make of it:
 	f.BoolVar(&o.strict, "strict", false, "waive nothing, and close a connection at its first violation")
 	f.BoolVar(&o.trace, "trace", false, "show every message on standard output")
 	f.BoolVar(&o.bytes, "annotate", false, "show every byte of every message")
+	f.BoolVar(&o.hex, "hex", false, "show every byte in hex, those of text protocols too")
 	f.BoolVar(&o.audit, "audit", false, "report every violation on standard output; exit 1 if there were any")
 	f.StringArrayVar(&o.faults, "fault", nil, "misbehave as `SPEC` says; may be repeated")
 	f.StringArrayVar(&o.waive, "waive", nil, "let peers break this `RULE`; may be repeated")
@@ -107,8 +109,8 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{out: out, trace: o.trace, bytes: o.bytes, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color}}
-	if o.trace || o.bytes || o.audit {
+	w := &watcher{out: out, trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
+	if o.trace || o.bytes || o.hex || o.audit {
 		opts.Trace = w.message
 	}
 	addr := o.listen

@@ -15,10 +15,11 @@ const (
 
 // row is a line of the byte form.
 type row struct {
-	at             // of its first byte in hex
+	at             // of its first byte in hex, or of the quote of a text row
 	b       []byte // what it holds
 	off     int    // of b in the block
-	rest    string // text and label, without the blanks around them
+	quoted  string // a text row's text as it is written; "" in a row of hex
+	rest    string // text and label, or a text row's label, without the blanks around them
 	restCol int
 }
 
@@ -51,7 +52,7 @@ func cutRow(s string) (b []byte, rest string, col int, ok bool) {
 // isRow reports whether a line has the form of a row.
 func isRow(s string) bool {
 	_, _, _, ok := cutRow(s)
-	return ok
+	return ok || isTextRow(s)
 }
 
 // block reads the rows below the direction in the i-th line into st, and
@@ -103,6 +104,16 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 	for ; i < len(r.lines); i++ {
 		s, col := trim(r.lines[i])
 		pos := r.at(i, col)
+		if s != "" && s[0] == '"' {
+			w, err := r.textRow(pos, s)
+			if err != nil {
+				return nil, 0, err
+			}
+			w.off = off
+			rows = append(rows, w)
+			off += len(w.b)
+			continue
+		}
 		b, rest, k, ok := cutRow(s)
 		switch {
 		case ok:
@@ -111,7 +122,7 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 		case strings.HasPrefix(s, "..."):
 			return nil, 0, pos.errorf("bytes are left out of this listing: it cannot be read back")
 		default:
-			return nil, 0, pos.errorf("want a row: bytes in hex, at least two blanks, the bytes as text, and the (Label)")
+			return nil, 0, pos.errorf("want a row: bytes in hex, at least two blanks, the bytes as text, and the (Label); or the bytes as quoted text, and the (Label)")
 		}
 		if len(b) > rowBytes {
 			return nil, 0, pos.to(col+3*rowBytes).errorf("a row holds at most %d bytes", rowBytes)
@@ -165,15 +176,29 @@ func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *
 func find(rows []row, off int) at {
 	for _, w := range rows {
 		if off < w.off+len(w.b) {
-			return w.to(w.col + 3*max(off-w.off, 0))
+			return w.to(w.column(max(off-w.off, 0)))
 		}
 	}
 	w := rows[len(rows)-1]
-	return w.to(w.col + 3*len(w.b) - 1)
+	return w.to(w.column(len(w.b)))
+}
+
+// column returns the column of the row's k-th byte, or of its end.
+func (w *row) column(k int) int {
+	switch {
+	case w.quoted != "":
+		return w.col + quotedColumn(w.quoted, k, k == len(w.b))
+	case k == len(w.b):
+		return w.col + 3*k - 1
+	}
+	return w.col + 3*k
 }
 
 // check compares a row with the k-th span, in which its first byte stands.
 func (w *row) check(f *codec.Frame, k int) *Error {
+	if w.quoted != "" {
+		return w.checkLabel(textLabel(f, k, w.off, w.off+len(w.b)))
+	}
 	s := &f.Spans[k]
 	if over := w.off + len(w.b) - s.Next; over > 0 {
 		return w.to(w.col+3*(len(w.b)-over)).errorf("the row goes on behind the end of the field (%s)", label(s.Field, f.Type))
@@ -204,6 +229,9 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 
 // checkRaw compares a row of raw bytes with its text.
 func (w *row) checkRaw(first bool) *Error {
+	if w.quoted != "" {
+		return w.checkLabel(rawLabel)
+	}
 	cut, labelled := strings.CutSuffix(w.rest, rawLabel)
 	if labelled && (first || w.checkText(w.rest) != nil) {
 		return w.checkText(strings.TrimRight(cut, " \t"))

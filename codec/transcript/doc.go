@@ -24,6 +24,22 @@
 // count stands for bytes left out of a listing; such a listing cannot be read
 // back. A blank line ends a block.
 //
+// Messages of text have rows of text, one for each line on the wire, or, of a
+// long line, for a part of it:
+//
+//	Producer -> Server
+//	"put 0 1 60 5\r\n"                      (put: Priority, Delay, TTR, Bytes)
+//	"hello\r\n"                             (Body)
+//
+//	Server -> Producer
+//	"INSERTED 7\r\n"                        (INSERTED: Job ID)
+//
+// Such a row is a quoted text, as among the arguments below, of any length. Its
+// label names the fields that begin in it, with the type's name in the place of
+// its word; a row in which none begins has no label. Who writes one may leave
+// the label out. A field that holds an unprintable byte is listed in hex, as
+// are all of them on demand. Both kinds of row may stand in one block.
+//
 // The line form says the same in a line:
 //
 //	Client -> Job Server: SUBMIT_JOB reverse "" test

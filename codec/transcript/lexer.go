@@ -81,21 +81,14 @@ func notInWord(r rune) bool {
 // lexQuoted reads a quoted text, with its repetition, from the beginning of s
 // and returns its value and its length in s.
 func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
-	end := 1
-	for end < len(s) && s[end] != '"' {
-		if s[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end >= len(s) {
+	end := quotedEnd(s)
+	if end == 0 {
 		return "", 0, pos.errorf("the quoted text has no end")
 	}
-	text, k, bad := unescape(s[1:end], `"`)
+	text, k, bad := unescape(s[1:end-1], `"`)
 	if bad != "" {
 		return "", 0, pos.to(pos.col+1+k).errorf("%s", bad)
 	}
-	end++
 	count := 1
 	if end < len(s) && s[end] == '*' {
 		digits := end + 1
@@ -112,6 +105,20 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	}
 	*room -= count * len(text)
 	return strings.Repeat(text, count), end, nil
+}
+
+// quotedEnd returns the length of the quoted text that begins s, both quotes
+// counted, or 0 if it has no end.
+func quotedEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return 0
 }
 
 // The letters behind a backslash, and what each of them stands for.

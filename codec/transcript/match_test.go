@@ -26,8 +26,8 @@ func frame(t *testing.T, step string) *codec.Frame {
 		t.Fatal(err)
 	}
 	s := gearman.Protocol.NewSession(codec.Options{})
-	if q := request(gearman.Protocol, m.Type); q != nil && st.From == codec.Server {
-		if _, err := s.Append(nil, codec.Peer, &codec.Message{Type: q}); err != nil {
+	if asks := requests(gearman.Protocol, m.Type); asks != nil && st.From == codec.Server {
+		if _, err := s.Append(nil, codec.Peer, asking(asks[0])); err != nil {
 			t.Fatal(err)
 		}
 	}

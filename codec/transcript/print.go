@@ -261,7 +261,7 @@ func appendRaw(dst, b []byte) []byte {
 // one that begins a run.
 func readable(b []byte) int {
 	for i, c := range b {
-		if (c < ' ' || c > '~') && c != '\n' && c != '\r' && c != '\t' {
+		if !isReadable(c) {
 			return i
 		}
 		if len(b)-i >= runBytes && run(b[i:i+runBytes]) == runBytes {
@@ -269,6 +269,11 @@ func readable(b []byte) int {
 		}
 	}
 	return len(b)
+}
+
+// isReadable reports whether a byte reads well as text.
+func isReadable(c byte) bool {
+	return c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t'
 }
 
 // endpoints write and read one actor's connection while it is printed.
@@ -296,7 +301,7 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 		e.writer.raw(st.From, c.Bytes)
 		e.reader.raw(st.From, c.Bytes)
 		dst = append(appendEnds(dst, p, st.Peer.Name, st.From), '\n')
-		dst = pr.appendRows(dst, segment{label: rawLabel, b: c.Bytes}, -1, "")
+		dst = pr.appendSegments(dst, pr.segments(&codec.Frame{}, c.Bytes), -1, "")
 		return appendAlternatives(dst, st)
 	}
 	f, err := e.send(st, c)

@@ -13,10 +13,12 @@ const (
 	labelColumn = 40
 )
 
-// Printer writes messages as they come off a wire. Its listings are
-// transcripts, unless they are folded, coloured or of a broken message.
+// Printer writes messages as they come off a wire, those of text rows as text.
+// Its listings are transcripts, unless they are folded, coloured or of a broken
+// message.
 type Printer struct {
 	Protocol *codec.Protocol
+	Hex      bool // text rows in hex too
 	Fold     int  // rows that a field is cut to; 0 is no limit
 	Color    bool // with the escape sequences of terminals
 }
@@ -25,10 +27,7 @@ type Printer struct {
 // whichever of them sent it.
 func (p *Printer) AppendFrame(dst []byte, actor string, f *codec.Frame) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
-	for _, s := range segments(f, f.Raw) {
-		dst = p.appendRows(dst, s, -1, "")
-	}
-	return dst
+	return p.appendSegments(dst, p.segments(f, f.Raw), -1, "")
 }
 
 // AppendBroken appends bytes that the decoder refused: rows for the fields that
@@ -38,21 +37,11 @@ func (p *Printer) AppendFrame(dst []byte, actor string, f *codec.Frame) []byte {
 func (p *Printer) AppendBroken(dst []byte, actor string, f *codec.Frame, raw []byte, e *codec.Error) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
 	text := fmt.Sprintf("%s: %s", e.Rule, e.Detail)
-	segs := segments(f, raw)
-	bad := min(max(e.Offset, 0), len(raw)) // counted from the next segment
-	done := false
-	for i, s := range segs {
-		mark := -1
-		if !done && (bad < len(s.b) || i == len(segs)-1) {
-			mark, done = bad, true
-		}
-		bad -= len(s.b)
-		dst = p.appendRows(dst, s, mark, text)
-	}
+	segs := p.segments(f, raw)
 	if len(segs) == 0 {
-		dst = p.appendMark(dst, 0, text)
+		return p.appendMark(dst, 0, text)
 	}
-	return dst
+	return p.appendSegments(dst, segs, min(max(e.Offset, 0), len(raw)), text)
 }
 
 // AppendLine appends a message in line form.
@@ -86,71 +75,9 @@ func (p *Printer) AppendEvent(dst []byte, actor string, from codec.Side, v Verb)
 	return append(append(dst, v.String()...), '\n')
 }
 
-// segment is the bytes that share a label.
-type segment struct {
-	fd    *codec.Field // nil for raw bytes
-	label string
-	color string
-	b     []byte
-}
-
-// segments cuts raw into the fields of f and, behind them, raw bytes.
-func segments(f *codec.Frame, raw []byte) []segment {
-	var segs []segment
-	at, args := 0, 0
-	for i := range f.Spans {
-		s := &f.Spans[i]
-		color := colorOf(s.Field, &args)
-		if s.Next > len(raw) {
-			break
-		}
-		if s.Next > at {
-			segs = append(segs, segment{s.Field, "(" + label(s.Field, f.Type) + ")", color, raw[at:s.Next]})
-			at = s.Next
-		}
-	}
-	if at < len(raw) {
-		segs = append(segs, segment{label: rawLabel, b: raw[at:]})
-	}
-	return segs
-}
-
-// appendRows appends the rows of a segment and, below the row that holds the
-// byte at mark, the mark's text. A mark of -1 is none.
-func (p *Printer) appendRows(dst []byte, s segment, mark int, text string) []byte {
-	count := (len(s.b) + rowBytes - 1) / rowBytes
-	markRow := -1
-	if mark >= 0 {
-		markRow = min(mark, len(s.b)-1) / rowBytes
-	}
-	folded := p.Fold > 0 && count > p.Fold+1
-	for r := 0; r < count; r++ {
-		if folded && r >= p.Fold && r != markRow {
-			stop := count
-			if markRow > r {
-				stop = markRow
-			}
-			left := min(stop*rowBytes, len(s.b)) - r*rowBytes
-			dst = p.appendRow(dst, s.color, "...", fmt.Appendf(nil, "%d bytes more", left), s.label)
-			r = stop - 1
-			continue
-		}
-		b := s.b[r*rowBytes : min((r+1)*rowBytes, len(s.b))]
-		name := ""
-		if r == 0 {
-			name = s.label
-		}
-		dst = p.appendRow(dst, s.color, fmt.Sprintf("% x", b), textOf(s, b), name)
-		if r == markRow {
-			dst = p.appendMark(dst, 3*(mark-r*rowBytes), text)
-		}
-	}
-	return dst
-}
-
 // textOf returns what stands in the text column beside b, which is all of a
 // segment or a part of it.
-func textOf(s segment, b []byte) []byte {
+func textOf(s *segment, b []byte) []byte {
 	if s.fd != nil && isBinary(s.fd) && len(b) == len(s.b) {
 		return fmt.Append(nil, uintOf(b))
 	}
@@ -182,7 +109,7 @@ func (p *Printer) appendRow(dst []byte, color, hex string, text []byte, label st
 	return append(p.unpaint(dst, color), '\n')
 }
 
-// appendMark appends a line that points at the hex digits in a column.
+// appendMark appends a line that points at the byte in a column.
 func (p *Printer) appendMark(dst []byte, column int, text string) []byte {
 	dst = p.paint(dst, red)
 	dst = pad(dst, len(dst)+column)

@@ -3,6 +3,7 @@ package transcript
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"jobwire/codec"
 )
@@ -113,30 +114,42 @@ func explain(t *codec.Type, err error) string {
 }
 
 // legal encodes a message in a conversation of its own. A reply that is told
-// by its request gets one.
+// by its request is legal if it is beside any that it may answer; if it is not,
+// the first of them says why.
 func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
-	s := r.proto.NewSession(codec.Options{})
-	if from == codec.Server {
-		if t := r.asks(c.Type); t != nil {
+	m := codec.Message{Type: c.Type, Args: args, CRLF: c.CRLF}
+	var first error
+	for i, t := range r.asks(from, c.Type) {
+		s := r.proto.NewSession(codec.Options{})
+		if t != nil {
 			ask := Choice{Type: t}
 			// The request is made of stand-ins: if it is refused, so is the reply, which says why.
 			_, _ = s.Append(nil, codec.Peer, &codec.Message{Type: t, Args: filled(&ask, nil)})
 		}
-	}
-	_, err := s.Append(nil, from, &codec.Message{Type: c.Type, Args: args, CRLF: c.CRLF})
-	return err
-}
-
-// asks returns a row that t may answer, or nil.
-func (r *parser) asks(t *codec.Type) *codec.Type {
-	for _, q := range r.proto.Types {
-		for _, name := range q.Replies {
-			if name == t.Name {
-				return q
-			}
+		_, err := s.Append(nil, from, &m)
+		if err == nil {
+			return nil
+		}
+		if i == 0 {
+			first = err
 		}
 	}
-	return nil
+	return first
+}
+
+// asks returns the rows that a message of row t may answer. A nil alone stands
+// for none: the message needs no request.
+func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
+	var rows []*codec.Type
+	for _, q := range r.proto.Types {
+		if from == codec.Server && slices.Contains(q.Replies, t.Name) {
+			rows = append(rows, q)
+		}
+	}
+	if rows == nil {
+		return []*codec.Type{nil}
+	}
+	return rows
 }
 
 // filled returns the arguments of a choice, with stand-ins for those that are

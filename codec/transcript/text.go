@@ -1,0 +1,133 @@
+package transcript
+
+import (
+	"strings"
+
+	"jobwire/codec"
+)
+
+// textBytes is what a printed row of text holds at most; a line that is read may
+// hold any number.
+const textBytes = 64
+
+// isTextRow reports whether a line has the form of a row of text.
+func isTextRow(s string) bool {
+	if s == "" || s[0] != '"' {
+		return false
+	}
+	n := quotedEnd(s)
+	if n == 0 {
+		return false
+	}
+	rest := strings.TrimLeft(strings.TrimLeft(s[n:], "*0123456789"), " \t")
+	return rest == "" || rest[0] == '(' && rest[len(rest)-1] == ')'
+}
+
+// textRow reads a row of text: a quoted text and, if it has one, the label.
+func (r *parser) textRow(pos at, s string) (row, *Error) {
+	text, n, err := lexQuoted(pos, s, &r.room)
+	if err != nil {
+		return row{}, err
+	}
+	rest := strings.TrimLeft(s[n:], " \t")
+	w := row{at: pos, b: []byte(text), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
+	switch {
+	case text == "":
+		return w, pos.errorf("a row holds at least one byte")
+	case rest != "" && (rest[0] != '(' || rest[len(rest)-1] != ')'):
+		return w, w.to(w.restCol).errorf("the (Label), or nothing, is due behind the text of a row")
+	}
+	return w, nil
+}
+
+// checkLabel compares the label of a row of text, which may be left out.
+func (w *row) checkLabel(want string) *Error {
+	switch {
+	case w.rest == "" || w.rest == want:
+		return nil
+	case want == "":
+		return w.to(w.restCol).errorf("the label is %s, but no field begins in this row", w.rest)
+	}
+	return w.to(w.restCol).errorf("the label is %s, these bytes are %s", w.rest, want)
+}
+
+// textLabel returns the label of a row of text, which holds the bytes from off
+// to end of a message: the fields that begin there, and the row's own name for the
+// field that tells it. It is empty if none begins. Fields before the k-th end
+// before off.
+func textLabel(f *codec.Frame, k, off, end int) string {
+	start := 0
+	if k > 0 {
+		start = f.Spans[k-1].Next
+	}
+	var names []string
+	word := false // the first of them is the message's word
+	for ; k < len(f.Spans) && start < end; k++ {
+		s := &f.Spans[k]
+		if start >= off && s.Next > start {
+			name := s.Field.Name
+			if s.Field.Kind == codec.Code && f.Type != nil {
+				name = f.Type.Name
+				word = word || len(names) == 0
+			}
+			names = append(names, name)
+		}
+		start = s.Next
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case word && len(names) > 1:
+		return "(" + names[0] + ": " + strings.Join(names[1:], ", ") + ")"
+	}
+	return "(" + strings.Join(names, ", ") + ")"
+}
+
+// quotedColumn returns where the k-th byte of a quoted text stands in it, its
+// repetitions counted, or its closing quote.
+func quotedColumn(s string, k int, end bool) int {
+	stop := quotedEnd(s) - 1
+	if end {
+		return stop
+	}
+	for i := 1; ; k-- {
+		if i == stop {
+			i = 1 // the text is repeated
+		}
+		if k == 0 {
+			return i
+		}
+		switch {
+		case s[i] != '\\':
+			i++
+		case s[i+1] == 'x':
+			i += 4
+		default:
+			i += 2
+		}
+	}
+}
+
+// appendTextRow appends the bytes of a segment from at to end as a row of text.
+func (p *Printer) appendTextRow(dst []byte, s *segment, at, end int, label string) []byte {
+	dst = append(dst, '"')
+	width := 2
+	for _, part := range s.parts {
+		stop := min(part.end, end)
+		if stop <= at {
+			continue
+		}
+		dst = p.paint(dst, part.color)
+		n := len(dst)
+		dst = appendEscaped(dst, s.b[at:stop], `"`)
+		width += len(dst) - n
+		dst = p.unpaint(dst, part.color)
+		at = stop
+	}
+	dst = append(dst, '"')
+	if label != "" {
+		dst = pad(dst, len(dst)+max(2, labelColumn-width))
+		dst = append(dst, label...)
+	}
+	return append(dst, '\n')
+}
