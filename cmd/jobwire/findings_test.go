@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/internal/peers"
 )
@@ -17,10 +17,6 @@ import (
 // server that it is about.
 func TestFindingsAreTrue(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/findings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	suite, err := conform.Load(gearman.Protocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,12 +29,9 @@ func TestFindingsAreTrue(t *testing.T) {
 		t.Run(fmt.Sprintf("%s: %s", peer, title), func(t *testing.T) {
 			t.Parallel()
 			peers.Need(t, peer)
-			profile, err := conform.LoadProfile(peer, suite)
-			if err != nil {
-				t.Fatal(err)
-			}
+			protocol, profile := profileOf(t, peer)
 			var out, complaints strings.Builder
-			status := run(t.Context(), []string{"play", "-", "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
+			status := run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
 			if breaks == "" && status != exitHeld {
 				t.Errorf("exit status %d\n%s%s", status, out.String(), complaints.String())
 			}
@@ -47,4 +40,24 @@ func TestFindingsAreTrue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// profileOf returns the profile of a peer, and the protocol that it stands with.
+func profileOf(t *testing.T, peer string) (protocol string, p *conform.Profile) {
+	t.Helper()
+	for _, s := range systems {
+		if !slices.Contains(conform.Profiles(s.protocol), peer) {
+			continue
+		}
+		suite, err := conform.Load(s.protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err = conform.LoadProfile(peer, suite); err != nil {
+			t.Fatal(err)
+		}
+		return s.protocol.Name, p
+	}
+	t.Fatalf("no protocol has a profile of %s", peer)
+	return "", nil
 }

@@ -17,6 +17,7 @@ import (
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
+	beanstalkmutants "jobwire/refserver/beanstalk/mutants"
 	gearmanserver "jobwire/refserver/gearman"
 	"jobwire/refserver/gearman/mutants"
 )
@@ -36,7 +37,7 @@ type system struct {
 // systems are all that jobwire speaks. Adding one is a line here.
 var systems = []system{
 	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants},
-	{beanstalk.Protocol, nil, beanstalkServer, nil},
+	{beanstalk.Protocol, nil, beanstalkServer, beanstalkMutants},
 }
 
 func gearmanServer(f *pflag.FlagSet) func() refserver.Machine {
@@ -54,6 +55,14 @@ func beanstalkServer(f *pflag.FlagSet) func() refserver.Machine {
 func gearmanMutants() []conform.Mutant {
 	var all []conform.Mutant
 	for _, m := range mutants.All() {
+		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
+	}
+	return all
+}
+
+func beanstalkMutants() []conform.Mutant {
+	var all []conform.Mutant
+	for _, m := range beanstalkmutants.All() {
 		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
 	}
 	return all

@@ -16,7 +16,7 @@ import (
 
 // How much a self-test does at a time. Most of it is waiting.
 const (
-	mutantsAtATime = 12
+	mutantsAtATime = 16
 	casesAtATime   = 16
 )
 

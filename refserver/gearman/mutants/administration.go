@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
+	"jobwire/refserver/mutant"
 )
 
 // administration are faults of section "Administrative Protocol".
@@ -34,7 +35,7 @@ var administration = []Mutant{
 		Hook: func(b *bench) {
 			b.wrap = func(c net.Conn) net.Conn {
 				var s stream
-				return filtered(c, func(p []byte) []byte {
+				return mutant.Filtered(c, func(p []byte) []byte {
 					if whole := s.whole(p); len(s.head) > 0 && s.head[0] != 0 {
 						s = stream{}
 						return p[:whole]

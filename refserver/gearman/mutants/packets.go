@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
+	"jobwire/refserver/mutant"
 )
 
 // packets are faults in what section "Binary Packet" says of headers and streams.
@@ -73,7 +74,7 @@ var packets = []Mutant{
 		Hook: func(b *bench) {
 			b.wrap = func(c net.Conn) net.Conn {
 				var s stream
-				return filtered(c, func(p []byte) []byte {
+				return mutant.Filtered(c, func(p []byte) []byte {
 					if whole := s.whole(p); len(p)-whole > 0 && len(p)-whole < 12 && p[whole] == 0 {
 						s = stream{}
 						return p[:whole]
@@ -89,7 +90,7 @@ var packets = []Mutant{
 		Kills: cases("packet.two-in-a-segment echo.order"),
 		Hook: func(b *bench) {
 			b.wrap = func(c net.Conn) net.Conn {
-				return filtered(gathered(c), func(p []byte) []byte {
+				return mutant.Filtered(gathered(c), func(p []byte) []byte {
 					n := packetSize(p)
 					if n == 0 || 2*n > len(p) || !bytes.Equal(p[:12], p[n:n+12]) || p[7] != 16 {
 						return p
@@ -128,7 +129,7 @@ var packets = []Mutant{
 			var cutOff atomic.Bool
 			b.wrap = func(c net.Conn) net.Conn {
 				var s stream
-				return reader{c, func(p []byte) (int, error) {
+				return mutant.Reading(c, func(p []byte) (int, error) {
 					n, err := c.Read(p)
 					s.whole(p[:n])
 					if err != nil && s.left > 0 {
@@ -137,7 +138,7 @@ var packets = []Mutant{
 						time.Sleep(settle) // the one that breaks off is heard first
 					}
 					return n, err
-				}}
+				})
 			}
 			b.leaving = func(c *conn) {
 				if cutOff.Load() {

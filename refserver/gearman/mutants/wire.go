@@ -11,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
+	"jobwire/refserver/mutant"
 )
 
 // session reads as the bench's decode says.
@@ -50,52 +51,16 @@ func patched(s codec.Session, b []byte, f *frame, patch func(head []byte)) (int,
 
 // listener wraps the connections as the hook wants them.
 func (b *bench) listener(ln net.Listener) net.Listener {
-	if b.wrap == nil && b.slow == 0 {
-		return ln
+	if b.slow == 0 {
+		return mutant.Listen(ln, b.wrap)
 	}
-	return listener{ln, b}
-}
-
-type listener struct {
-	net.Listener
-	bench *bench
-}
-
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	if l.bench.slow > 0 {
-		c = slowed(c, l.bench.slow)
-	}
-	if l.bench.wrap != nil {
-		c = l.bench.wrap(c)
-	}
-	return c, nil
-}
-
-// reader is a connection that is read in another way.
-type reader struct {
-	net.Conn
-	read func([]byte) (int, error)
-}
-
-func (r reader) Read(p []byte) (int, error) { return r.read(p) }
-
-// CloseWrite ends the server's direction.
-func (r reader) CloseWrite() error { return r.Conn.(interface{ CloseWrite() error }).CloseWrite() }
-
-// slowed lets data wait before it is read, but neither the end of the connection nor what there is
-// much of.
-func slowed(c net.Conn, d time.Duration) net.Conn {
-	return reader{c, func(p []byte) (int, error) {
-		n, err := c.Read(p)
-		if err == nil && n < len(p) {
-			time.Sleep(d)
+	return mutant.Listen(ln, func(c net.Conn) net.Conn {
+		c = mutant.Slowed(c, b.slow)
+		if b.wrap != nil {
+			c = b.wrap(c)
 		}
-		return n, err
-	}}
+		return c
+	})
 }
 
 // packetSize is the length of the packet that b begins with, or 0 if that cannot be said.
@@ -140,25 +105,13 @@ func (s *stream) whole(p []byte) (done int) {
 	return done
 }
 
-// filtered reads what keep leaves of every read. What it takes away is lost.
-func filtered(c net.Conn, keep func([]byte) []byte) net.Conn {
-	return reader{c, func(p []byte) (int, error) {
-		for {
-			n, err := c.Read(p)
-			if kept := keep(p[:n]); len(kept) > 0 || err != nil {
-				return len(kept), err
-			}
-		}
-	}}
-}
-
 // patient reads nothing before the last message that has begun is whole.
 func patient(c net.Conn) net.Conn {
 	var s stream
 	var held bytes.Buffer
 	ready := false
 	chunk := make([]byte, 64<<10)
-	return reader{c, func(p []byte) (int, error) {
+	return mutant.Reading(c, func(p []byte) (int, error) {
 		for !ready {
 			n, err := c.Read(chunk)
 			if err != nil {
@@ -170,12 +123,12 @@ func patient(c net.Conn) net.Conn {
 		n, _ := held.Read(p)
 		ready = held.Len() > 0
 		return n, nil
-	}}
+	})
 }
 
 // gathered reads what is sent in one go as one segment, however it arrives.
 func gathered(c net.Conn) net.Conn {
-	return reader{c, func(p []byte) (int, error) {
+	return mutant.Reading(c, func(p []byte) (int, error) {
 		n, err := c.Read(p)
 		if err != nil || packetSize(p[:n]) == 0 || p[7] != 16 {
 			return n, err
@@ -185,7 +138,7 @@ func gathered(c net.Conn) net.Conn {
 		more, _ := c.Read(p[n:])
 		c.SetReadDeadline(time.Time{})
 		return n + more, nil
-	}}
+	})
 }
 
 // quick makes the end of the peer's direction the end of the connection at once.
