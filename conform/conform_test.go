@@ -303,8 +303,12 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 				t.Fatalf("%+v, told %v; want %s and %q", results, told, tt.want, tt.note)
 			}
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
-			if !report.Failed() || report.Unreachable() != (tt.want == conform.Unreachable) {
-				t.Errorf("failed %v, unreachable %v", report.Failed(), report.Unreachable())
+			if !report.Failed() || report.Unreachable() != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Died) {
+				t.Errorf("failed %v, unreachable %v, lost %v", report.Failed(), report.Unreachable(), report.Lost())
+			}
+			report.Results = append(report.Results, conform.Result{Case: results[0].Case, Verdict: conform.Passed})
+			if report.Lost() {
+				t.Error("lost, though a case passed")
 			}
 		})
 	}

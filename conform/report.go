@@ -36,6 +36,12 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
 }
 
+// Lost reports whether the target died and not one case found anything good in it: a
+// server that dies of a case or two and is restarted has been judged, one that dies of all has not.
+func (r *Report) Lost() bool {
+	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(Lax) == 0
+}
+
 // Judged reports whether any case came to a verdict about the target.
 func (r *Report) Judged() bool {
 	return r.Count(Skipped)+r.Count(Inconclusive) < len(r.Results)

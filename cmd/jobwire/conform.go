@@ -47,7 +47,8 @@ func newConform() *cobra.Command {
 		Short: "Judge a server by the protocol's document",
 		Long: `conform performs conversations with a server and judges what it says. Each case
 names the rules that it tests; one that falls short is shown with the conversation,
-the offending bytes marked.`,
+the offending bytes marked. A target that dies is restarted, and the death is a
+verdict on the case that it died of.`,
 		Example: `  jobwire conform gearman
   jobwire conform gearman --addr 127.0.0.1:4730
   jobwire conform gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
@@ -132,7 +133,8 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 		case r.Unreachable():
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s could not be judged: %s\n", r.Target, r.Results[0].Note)
 			status = exitUnreachable
-		case r.Count(conform.Died) > 0:
+		case r.Lost():
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s died of whatever it was sent\n", r.Target)
 			status = exitUnreachable
 		case r.Failed():
 			status = max(status, exitFellShort)
