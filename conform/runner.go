@@ -56,6 +56,9 @@ type Runner struct {
 	// and for every case that needs one of its own.
 	Start func(context.Context) (target.Target, error)
 
+	// Programs are the clients and workers that cases judge, by their roles.
+	Programs map[string]Program
+
 	Parallel int                 // cases at a time; 0 is 1
 	Timeout  time.Duration       // of an expectation; 0 is play.DefaultTimeout
 	Segments []play.Segmentation // the ways each case is performed; nil is plain alone
@@ -154,7 +157,11 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 			a.Play = nil
 		}
 	}()
-	if why := r.Profile.lacks(c); why != "" {
+	why := r.Profile.lacks(c)
+	if c.Program != "" && r.Programs[c.Program] == nil {
+		why = "there is no program to judge that is a " + c.Program
+	}
+	if why != "" {
 		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
 	}
 	ways := r.Segments
@@ -162,6 +169,9 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		ways = []play.Segmentation{play.Plain}
 	}
 	for i, how := range ways {
+		if c.Program != "" && how == play.Coalesced && i > 0 {
+			continue // a relay does not hold back what others say
+		}
 		var once attempt
 		for try := 0; ; try++ {
 			once = r.perform(ctx, c, shared, how, lag)
@@ -213,8 +223,18 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		return target.Dial(ctx, t)
 	}
 	from := time.Now()
-	p := play.Peers(ctx, c.Script, dial, play.Options{Timeout: r.Timeout, Segments: how, Codec: codec.Options{Waive: r.Waive}})
+	options := play.Options{Timeout: r.Timeout, Segments: how, Codec: codec.Options{Waive: r.Waive}}
+	var p *play.Result
+	var note string
+	if c.Program == "" {
+		p = play.Peers(ctx, c.Script, dial, options)
+	} else {
+		p, note = r.performProgram(ctx, c, dial, options)
+	}
 	f := p.Failure
+	if f != nil && note == "" {
+		note = f.Error()
+	}
 	if ctx.Err() != nil {
 		return verdict(Skipped, "the run was ended", p)
 	}
@@ -227,14 +247,16 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		}
 	}
 	switch {
+	case f == nil && note != "":
+		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.Lax:
 		return verdict(Lax, "what it does is tolerable, but not what is due", p)
 	case f == nil:
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:
-		return verdict(Unreachable, f.Error(), p)
+		return verdict(Unreachable, note, p)
 	case f.Waited > 0 && lag.since(from) > max(maxLag, f.Waited/shareOfWait):
-		return verdict(Inconclusive, fmt.Sprintf("this machine was up to %v late meanwhile, too much to judge %v by: %s", lag.since(from).Round(time.Millisecond), f.Waited, f.Error()), p)
+		return verdict(Inconclusive, fmt.Sprintf("this machine was up to %v late meanwhile, too much to judge %v by: %s", lag.since(from).Round(time.Millisecond), f.Waited, note), p)
 	}
-	return verdict(Failed, f.Error(), p)
+	return verdict(Failed, note, p)
 }

@@ -7,12 +7,31 @@ import (
 	"jobwire/internal/target"
 )
 
-// Mutant is a server with one deliberate fault, which proves the cases that notice it.
+// Mutant is a server, or a client or worker, with one deliberate fault, which proves the
+// cases that notice it. Only the cases about its kind are performed.
 type Mutant struct {
 	Name  string   // says the fault: "noop-not-sent"
 	About string   // a sentence
 	Kills []string // IDs of the cases that it must fail; it must pass all others
-	Start func(context.Context) (target.Target, error)
+
+	Start func(context.Context) (target.Target, error) // of a server
+
+	Role    string // of a program
+	Program Program
+}
+
+// Sound is what has no fault: the server, and the programs by their roles.
+type Sound struct {
+	Start    func(context.Context) (target.Target, error)
+	Programs map[string]Program
+}
+
+// with returns what a mutant is judged with: itself, and what is sound of the rest.
+func (s Sound) with(m *Mutant) Sound {
+	if m.Program != nil {
+		return Sound{s.Start, map[string]Program{m.Role: m.Program}}
+	}
+	return Sound{m.Start, s.Programs}
 }
 
 // SelfTestOptions say how a self-test is run.
@@ -44,7 +63,7 @@ func (r *MutantResult) Exact() bool { return len(r.Survivors)+len(r.Unexpected) 
 // SelfTestReport is the proof of a suite, or where it falls short.
 type SelfTestReport struct {
 	Suite   *Suite
-	Failed  []Result       // what the faultless server did not pass; if there is any, no mutant is run
+	Failed  []Result       // what the faultless ones did not pass; if there is any, no mutant is run
 	Mutants []MutantResult // in the order in which they were given
 	Took    time.Duration
 }
@@ -83,30 +102,30 @@ func (r *SelfTestReport) Exact() int {
 	return n
 }
 
-// Held reports whether the faultless server passes, every mutant is exact and every case is
+// Held reports whether the faultless ones pass, every mutant is exact and every case is
 // failed by one.
 func (r *SelfTestReport) Held() bool {
 	return len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
 }
 
-// SelfTest tests the suite itself: the faultless server has to pass every case, and
+// SelfTest tests the suite itself: what is faultless has to pass every case, and
 // every mutant has to fail exactly those named for it. A suite that is only a
 // selection leaves out the mutants that have nothing to do with it. done, if not nil, is
 // told of each mutant as it ends.
-func SelfTest(ctx context.Context, s *Suite, faultless func(context.Context) (target.Target, error), mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
+func SelfTest(ctx context.Context, s *Suite, faultless Sound, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
 	if o.Timeout == 0 {
 		o.Timeout = DefaultSelfTestTimeout
 	}
 	report := &SelfTestReport{Suite: s}
-	sound := Runner{Start: faultless, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true}
+	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true}
 	for _, r := range sound.Run(ctx, s, nil) {
 		if r.Verdict != Passed {
 			report.Failed = append(report.Failed, r)
 		}
 	}
 	if len(report.Failed) == 0 {
-		report.Mutants = o.run(ctx, s, mutants, done)
+		report.Mutants = o.run(ctx, s, faultless, mutants, done)
 	}
 	report.Took = time.Since(began)
 	return report

@@ -47,7 +47,7 @@ func three(t *testing.T) *conform.Suite {
 
 func TestSelfTestHolds(t *testing.T) {
 	told := 0
-	r := conform.SelfTest(t.Context(), three(t), embedded, []conform.Mutant{
+	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
 		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data="),
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
@@ -64,7 +64,7 @@ func TestSelfTestHolds(t *testing.T) {
 func TestSelfTestFallsShort(t *testing.T) {
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data=")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data~*x")
-	r := conform.SelfTest(t.Context(), three(t), embedded, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Held() || r.Exact() != 0 || len(r.Failed) != 0 {
 		t.Fatalf("held %v, %d exact, faultless failed %v", r.Held(), r.Exact(), r.Failed)
 	}
@@ -82,7 +82,7 @@ func TestSelfTestFallsShort(t *testing.T) {
 // Nothing is proved with a server that should be faultless and is not.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	bad := mutant("bad", "", "drop ECHO_REQ when data=")
-	r := conform.SelfTest(t.Context(), three(t), bad.Start, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Held() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Held(), r.Failed, len(r.Mutants))
 	}

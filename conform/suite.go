@@ -2,6 +2,7 @@ package conform
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,7 +26,10 @@ type Case struct {
 	Rules   []codec.RuleID
 	Alone   bool     // needs a server of its own
 	Needs   []string // what a server may lack
+	Program string   // the role that a program under test plays, between itself and the server; "" if the server is judged
 	Script  *transcript.Script
+
+	errand errand
 }
 
 // Suite is the cases of one protocol, in the order of their files.
@@ -83,18 +87,18 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 func Keys() []string { return slices.Sorted(maps.Keys(keys)) }
 
 // keys are what a case may say about itself.
-var keys = map[string]func(c *Case, p *codec.Protocol, value string) error{
-	"case": func(c *Case, p *codec.Protocol, v string) error {
-		if v == "" || strings.ContainsAny(v, " \t*?[") {
-			return fmt.Errorf("%q cannot be a case's name", v)
+var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
+	"case": func(c *Case, p *codec.Protocol, m transcript.Meta) error {
+		if m.Value == "" || strings.ContainsAny(m.Value, " \t*?[") {
+			return fmt.Errorf("%q cannot be a case's name", m.Value)
 		}
-		c.ID = p.Name + "." + v
+		c.ID = p.Name + "." + m.Value
 		return nil
 	},
-	"about":   func(c *Case, _ *codec.Protocol, v string) error { c.About = v; return nil },
-	"section": func(c *Case, _ *codec.Protocol, v string) error { c.Section = v; return nil },
-	"rules": func(c *Case, p *codec.Protocol, v string) error {
-		for _, id := range strings.Fields(v) {
+	"about":   func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.About = m.Value; return nil },
+	"section": func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.Section = m.Value; return nil },
+	"rules": func(c *Case, p *codec.Protocol, m transcript.Meta) error {
+		for _, id := range strings.Fields(m.Value) {
 			r := p.Rule(codec.RuleID(id))
 			if r == nil {
 				return fmt.Errorf("there is no rule %s", id)
@@ -106,19 +110,32 @@ var keys = map[string]func(c *Case, p *codec.Protocol, value string) error{
 		}
 		return nil
 	},
-	"needs": func(c *Case, _ *codec.Protocol, v string) error {
-		if c.Needs = strings.Fields(v); len(c.Needs) == 0 {
+	"needs": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		if c.Needs = strings.Fields(m.Value); len(c.Needs) == 0 {
 			return fmt.Errorf("@needs names no capability")
 		}
 		return nil
 	},
-	"alone": func(c *Case, _ *codec.Protocol, v string) error {
-		if v != "" {
+	"alone": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		if m.Value != "" {
 			return fmt.Errorf("@alone takes no value")
 		}
 		c.Alone = true
 		return nil
 	},
+	"program": func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.Program = m.Value; return nil },
+	"task":    func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.tasks, c, m) },
+	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.answers, c, m) },
+}
+
+// addArgs reads a line of arguments.
+func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
+	args, err := transcript.ParseArgs(c.Script.File, m.Line, m.Col+len(m.Key)+1, m.Value)
+	if err == nil && len(args) == 0 {
+		err = fmt.Errorf("@%s is empty", m.Key)
+	}
+	*to = append(*to, args)
+	return err
 }
 
 func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
@@ -128,9 +145,16 @@ func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 		if set == nil {
 			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are %s", m.Key, strings.Join(Keys(), ", "))}
 		}
-		if err := set(c, p, m.Value); err != nil {
+		var located *transcript.Error
+		switch err := set(c, p, m); {
+		case errors.As(err, &located):
+			return nil, located
+		case err != nil:
 			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: err.Error()}
 		}
+	}
+	if err := c.errand.check(p, c.Program); err != nil {
+		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
 	}
 	for _, due := range []struct {
 		key    string
@@ -192,6 +216,25 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	for _, p := range append(append([]string(nil), run...), skip...) {
 		if !hit[p] {
 			return nil, fmt.Errorf("no case and no rule of %s matches %q; conform %s --list shows them", s.Protocol.Title, p, s.Protocol.Name)
+		}
+	}
+	return out, nil
+}
+
+// About returns the suite with the cases about programs of the given roles, where "" stands
+// for the server. An empty success is none: a role without cases is an error.
+func (s *Suite) About(roles ...string) (*Suite, error) {
+	out := &Suite{Protocol: s.Protocol}
+	seen := map[string]bool{}
+	for _, c := range s.Cases {
+		if slices.Contains(roles, c.Program) {
+			out.Cases = append(out.Cases, c)
+			seen[c.Program] = true
+		}
+	}
+	for _, role := range roles {
+		if !seen[role] {
+			return nil, fmt.Errorf("no case of %s is about a program in the role of %q", s.Protocol.Title, role)
 		}
 	}
 	return out, nil

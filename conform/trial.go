@@ -10,6 +10,7 @@ import (
 // trial is the judgement of one mutant, while it goes on.
 type trial struct {
 	*MutantResult
+	with   Sound
 	due    map[string]bool // IDs of the cases that it must fail
 	mu     sync.Mutex
 	passes int // of the suite's parts, that are still to be judged
@@ -17,11 +18,12 @@ type trial struct {
 }
 
 // run judges the mutants, several at a time.
-func (o SelfTestOptions) run(ctx context.Context, s *Suite, mutants []Mutant, done func(*MutantResult)) []MutantResult {
+func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants []Mutant, done func(*MutantResult)) []MutantResult {
 	var trials, doubted []*trial
 	for i := range mutants {
-		if due := s.named(mutants[i].Kills); len(due) > 0 {
-			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: &mutants[i]}, due: due, passes: 2, so: map[*Case]Result{}})
+		m := &mutants[i]
+		if due := s.named(m.Kills); len(due) > 0 {
+			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), due: due, passes: 2, so: map[*Case]Result{}})
 		}
 	}
 	var mu sync.Mutex
@@ -93,8 +95,14 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 // seen by another.
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
-	r.Start, r.Fresh, r.Bare = t.Mutant.Start, true, true
-	results := r.Run(ctx, s, nil)
+	r.Start, r.Programs, r.Fresh, r.Bare = t.with.Start, t.with.Programs, true, true
+	part := &Suite{Protocol: s.Protocol}
+	for _, c := range s.Cases {
+		if t.concerns(c) {
+			part.Cases = append(part.Cases, c)
+		}
+	}
+	results := r.Run(ctx, part, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, res := range results {
@@ -102,6 +110,9 @@ func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	}
 	t.Took += time.Since(began)
 }
+
+// concerns reports whether the case is about what the mutant is.
+func (t *trial) concerns(c *Case) bool { return c.Program == t.Mutant.Role }
 
 // passed notes that a part of the suite has been judged, and tells whether it was the last.
 func (t *trial) passed() bool {
@@ -116,6 +127,9 @@ func (t *trial) doubtful(s *Suite) []*Case {
 	var cases []*Case
 	for _, c := range s.Cases {
 		r := t.so[c]
+		if !t.concerns(c) {
+			continue
+		}
 		if r.Verdict == Inconclusive || r.Verdict == Unreachable || kills(r) != t.due[c.ID] {
 			cases = append(cases, c)
 		}

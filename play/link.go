@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ const maxUnread = 256 << 20
 // performer alone decodes and writes.
 type link struct {
 	net   net.Conn
+	relay *relay           // if a program is behind it, which has connections of its own
 	actor transcript.Actor // zero while nobody is known to be behind it
 	sess  codec.Session    // reads both directions
 	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
@@ -47,9 +49,13 @@ type arrival struct {
 }
 
 func newLink(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}) *link {
-	loose := o
-	loose.WaiveAll = true
-	return &link{net: c, sess: p.NewSession(o), loose: p.NewSession(loose), wake: wake, done: make(chan struct{})}
+	return &link{net: c, sess: p.NewSession(o), loose: p.NewSession(loosely(o)), wake: wake, done: make(chan struct{})}
+}
+
+// loosely returns the options with every rule waived.
+func loosely(o codec.Options) codec.Options {
+	o.WaiveAll = true
+	return o
 }
 
 // read takes in whatever comes until the connection ends.
@@ -99,6 +105,9 @@ const (
 // the bytes at hand end within a message and no more will come, the outcome is
 // ended or reset, and what is left stays in unread.
 func (l *link) next(from codec.Side) outcome {
+	if l.relay != nil {
+		return l.relay.next(from, &l.frame)
+	}
 	if l.head.kind == waiting {
 		l.head = l.look(from)
 	}
@@ -145,8 +154,12 @@ func (l *link) arrived(n int) time.Time {
 	return time.Now()
 }
 
-// peek returns what has arrived and whether more may come.
+// peek returns what has arrived and whether more may come. Of a program it shows nothing:
+// what it says is judged by the message.
 func (l *link) peek() ([]byte, bool) {
+	if l.relay != nil {
+		return nil, false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unread, l.end == nil
@@ -154,6 +167,10 @@ func (l *link) peek() ([]byte, bool) {
 
 // consume drops the first n unread bytes.
 func (l *link) consume(n int) {
+	if l.relay != nil {
+		l.relay.consume(l.frame.From)
+		return
+	}
 	l.head = outcome{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,24 +230,31 @@ func (l *link) write(b []byte, how Segmentation, deadline time.Time) error {
 		l.held = append(l.held, b...)
 		return nil
 	case Bytewise:
-		for i := 0; i < len(b); {
-			n := 1
-			if rest := len(b) - bytewiseTail - i; i >= bytewiseHead && rest > 0 {
-				n = rest
-			}
-			l.held = b[i : i+n]
-			if err := l.flush(deadline); err != nil {
-				return err
-			}
-			i += n
-			if i == 1 || i == len(b)/2 || i == len(b)-1 {
-				time.Sleep(bytewisePause)
-			}
-		}
-		return nil
+		return bytewise(b, func(piece []byte) error {
+			l.held = piece
+			return l.flush(deadline)
+		})
 	}
 	l.held = b
 	return l.flush(deadline)
+}
+
+// bytewise writes b in pieces.
+func bytewise(b []byte, write func([]byte) error) error {
+	for i := 0; i < len(b); {
+		n := 1
+		if rest := len(b) - bytewiseTail - i; i >= bytewiseHead && rest > 0 {
+			n = rest
+		}
+		if err := write(b[i : i+n]); err != nil {
+			return err
+		}
+		i += n
+		if i == 1 || i == len(b)/2 || i == len(b)-1 {
+			time.Sleep(bytewisePause)
+		}
+	}
+	return nil
 }
 
 // flush writes what is held back.
@@ -244,9 +268,31 @@ func (l *link) flush(deadline time.Time) error {
 	return err
 }
 
+// mayReturn reports whether an end is no news to a step: a program is free to connect for
+// each of its messages, so only a step that waits for the last word sees it.
+func (l *link) mayReturn(st *transcript.Step) bool {
+	return l.relay != nil && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+		return c.Verb == transcript.Closes || c.Verb == transcript.Resets
+	})
+}
+
+// parted notes that the other end has gone: the actor connects anew if it acts again.
+func (l *link) parted() {
+	if l.relay != nil {
+		l.relay.parted()
+		return
+	}
+	l.close()
+}
+
 func (l *link) close() {
-	if !l.closed {
-		l.closed = true
+	switch {
+	case l.closed:
+		return
+	case l.relay != nil:
+		l.relay.stop()
+	default:
 		l.net.Close()
 	}
+	l.closed = true
 }

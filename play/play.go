@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -35,6 +34,9 @@ type Options struct {
 	// left out. Empty means everybody. It has no meaning for Server.
 	Cast []string
 
+	// Names are what names of the script stand for from the beginning.
+	Names map[string]string
+
 	// Watch is told of every event as it happens.
 	Watch func(Event)
 }
@@ -58,13 +60,7 @@ type Dialer func(ctx context.Context, a transcript.Actor) (net.Conn, error)
 // first step. The connections are closed when it returns.
 func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *Result {
 	p := newPerformer(s, codec.Peer, o)
-	p.connect = func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*link, error) {
-		c, err := dial(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		return p.adopt(c), nil
-	}
+	p.connect = p.dialer(dial)
 	return p.run(ctx)
 }
 
@@ -97,11 +93,7 @@ func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Option
 	}
 	r := p.run(ctx)
 	cancel()
-	if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
-		d.SetDeadline(time.Unix(1, 0)) // ends Accept, and only that
-		<-gone
-		d.SetDeadline(time.Time{})
-	}
+	interrupt(ln, gone)
 	return r
 }
 
@@ -124,7 +116,22 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 		o.Timeout = DefaultTimeout
 	}
 	now := time.Now()
-	return &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now}
+	p := &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now}
+	for name, value := range o.Names {
+		p.bind.Set(name, []byte(value))
+	}
+	return p
+}
+
+// dialer makes a connection for an actor that is performed.
+func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error) {
+	return func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*link, error) {
+		c, err := dial(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return p.adopt(c), nil
+	}
 }
 
 func (p *performer) adopt(c net.Conn) *link {
@@ -162,6 +169,7 @@ func (p *performer) run(ctx context.Context) *Result {
 	}
 	p.release(nil) // what fails now, nobody waits for
 	p.leftovers()
+	p.result.Names = p.bind.Names()
 	p.result.Took = time.Since(p.start)
 	return &p.result
 }
@@ -188,7 +196,7 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 		}
 		l.actor = st.Peer
 	}
-	if st.From == p.side {
+	if st.From == p.side && l.relay == nil {
 		if st.After > 0 {
 			if err := p.pause(ctx, st.After-time.Since(p.since)); err != nil {
 				return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("the run ended before its time: %v", err)}
@@ -310,9 +318,7 @@ func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
 	}
-	bindFresh(&p.bind, c, func(name string, _ *codec.Field) string {
-		return name + "-" + strconv.FormatUint(runID, 36) + "-" + strconv.FormatUint(lastFresh.Add(1), 36)
-	})
+	bindFresh(&p.bind, c, func(name string, _ *codec.Field) string { return Fresh(name) })
 	m, err := p.bind.Resolve(c, time.Now(), p.opts.Exact)
 	if err != nil {
 		return nil, err
@@ -320,8 +326,11 @@ func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
 	return l.loose.Append(nil, p.side, &m)
 }
 
-// runID and lastFresh make words that no other process and no other
-// performance uses.
+// Fresh returns a word for a name that no other process and no other performance uses.
+func Fresh(name string) string {
+	return name + "-" + strconv.FormatUint(runID, 36) + "-" + strconv.FormatUint(lastFresh.Add(1), 36)
+}
+
 var (
 	runID     = rand.Uint64N(36 * 36 * 36 * 36 * 36)
 	lastFresh atomic.Uint64
@@ -340,259 +349,15 @@ func bindFresh(b *transcript.Bindings, c *transcript.Choice, word func(name stri
 	}
 }
 
-// maxPassed bounds how many messages are recorded that a step passes over, or
-// that come when the script is over. A side that floods would fill the memory.
-const maxPassed = 100
-
-// watch holds what comes against a step of the other side.
-func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
-	for i := range st.Choices {
-		// Silence among the choices is over sooner than the default deadline.
-		if c := &st.Choices[i]; c.Verb == transcript.Nothing && st.Within == 0 {
-			deadline = time.Now().Add(c.For)
-		}
-	}
-	for past := 0; ; {
-		if c := p.rawFits(l, st); c != nil {
-			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
-			var f codec.Frame
-			l.sess.Decode(st.From, c.Bytes, &f)
-			l.consume(len(c.Bytes))
-			return p.accept(c, got)
-		}
-		out := l.next(st.From)
-		if out.kind == waiting || out.kind == broken && p.rawMayFit(l, st) {
-			if !p.wait(ctx, deadline) {
-				return p.silence(ctx, l, st, index)
-			}
-			continue
-		}
-		ev := Event{Actor: st.Peer, From: st.From, Step: index, Err: out.err}
-		switch out.kind {
-		case ended:
-			ev.Verb = transcript.Closes
-		case reset:
-			ev.Verb = transcript.Resets
-		case broken:
-			ev.Verb, ev.Frame = transcript.Raw, l.frame.Clone()
-			if ev.Frame.Raw == nil {
-				b, _ := l.peek()
-				ev.Frame.Raw = slices.Clone(b[:out.size])
-			}
-		case message:
-			ev.Frame = l.frame.Clone()
-		}
-		if out.kind == message && slices.Contains(st.Past, l.frame.Type) && p.fitting(st, &ev) == nil {
-			l.consume(out.size)
-			if past++; past <= maxPassed {
-				ev.Step = -1
-				p.record(&ev)
-			}
-			switch late := out.at.After(deadline); {
-			case late && p.mayBeSilent(st):
-				return p.silence(ctx, l, st, index)
-			case late:
-				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: fmt.Sprintf("only what may be passed over came within %v, %d messages", cmp.Or(st.Within, p.opts.Timeout), past)}
-			}
-			continue
-		}
-		var diff *transcript.Mismatch
-		for i := range st.Choices {
-			c := &st.Choices[i]
-			d, ok := p.fits(c, &ev)
-			if !ok && out.kind == broken {
-				ok = p.fitsUnchecked(l, c, &ev)
-			}
-			if !ok {
-				if d != nil && (diff == nil || diff.Arg < 0 && d.Arg >= 0) {
-					diff = d // the first of its type says most
-				}
-				continue
-			}
-			if early := st.After - out.at.Sub(p.since); early > 0 && st.After > 0 {
-				p.record(&ev)
-				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("it came %v after the step before, not to be earlier than %v", out.at.Sub(p.since).Round(time.Millisecond), st.After)}
-			}
-			if out.kind == message || out.kind == broken {
-				l.consume(out.size)
-			} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
-				l.close() // the actor connects anew if it acts again
-			}
-			return p.accept(c, ev)
-		}
-		p.record(&ev)
-		if out.size > 0 {
-			l.consume(out.size)
-		}
-		return p.differs(st, &ev, diff)
-	}
-}
-
-// fits reports whether an event is what a choice asks for; if not, and both are
-// messages, it says what differs.
-func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
-	switch c.Verb {
-	case transcript.Send:
-		if ev.Verb != transcript.Send {
-			return nil, false
-		}
-		d := p.bind.Match(c, &ev.Frame, time.Now(), p.opts.Exact)
-		return d, d == nil
-	case transcript.Closes, transcript.HalfCloses:
-		return nil, ev.Verb == transcript.Closes || ev.Verb == transcript.Resets
-	case transcript.Resets:
-		return nil, ev.Verb == transcript.Resets
-	case transcript.Opens:
-		return nil, true
-	}
-	return nil, false
-}
-
-// fitsUnchecked reports whether a message that breaks rules is what a choice asks for
-// that does not judge it.
-func (p *performer) fitsUnchecked(l *link, c *transcript.Choice, ev *Event) bool {
-	var f codec.Frame
-	if c.Verb != transcript.Send || !c.Unchecked {
-		return false
-	}
-	n, err := l.loose.Decode(ev.From, ev.Frame.Raw, &f)
-	return err == nil && n == len(ev.Frame.Raw) && p.bind.Match(c, &f, time.Now(), p.opts.Exact) == nil
-}
-
-// fitting returns the first choice that names the event's type, whatever its
-// arguments.
-func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
-	for i := range st.Choices {
-		if c := &st.Choices[i]; c.Verb == transcript.Send && c.Type == ev.Frame.Type {
-			return c
-		}
-	}
-	return nil
-}
-
-// rawFits returns the raw choice whose bytes have all arrived, if there is one.
-func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
-	b, _ := l.peek()
-	for i := range st.Choices {
-		if c := &st.Choices[i]; c.Verb == transcript.Raw && len(b) >= len(c.Bytes) && string(b[:len(c.Bytes)]) == string(c.Bytes) {
-			return c
-		}
-	}
-	return nil
-}
-
-// rawMayFit reports whether what has arrived may become a raw choice.
-func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
-	b, more := l.peek()
-	return more && slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
-		return c.Verb == transcript.Raw && len(b) < len(c.Bytes) && strings.HasPrefix(string(c.Bytes), string(b))
-	})
-}
-
-// silence judges a deadline that has passed.
-func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index int) *Failure {
-	if err := ctx.Err(); err != nil {
-		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting: %v", err)}
-	}
-	for i := range st.Choices {
-		if c := &st.Choices[i]; c.Verb == transcript.Nothing {
-			return p.accept(c, Event{Actor: st.Peer, From: st.From, Verb: transcript.Nothing, For: c.For, Step: index})
-		}
-	}
-	text := fmt.Sprintf("nothing came within %v", cmp.Or(st.Within, p.opts.Timeout))
-	var ev *Event
-	if b, _ := l.peek(); len(b) > 0 {
-		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
-		p.record(ev)
-		text = fmt.Sprintf("the message is still incomplete after %v: %d bytes came", cmp.Or(st.Within, p.opts.Timeout), len(b))
-	}
-	return &Failure{Reason: TimedOut, Event: ev, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: text}
-}
-
-// accept takes an event for a step.
-func (p *performer) accept(c *transcript.Choice, ev Event) *Failure {
-	p.record(&ev)
-	p.result.Grade = max(p.result.Grade, c.Grade)
-	return nil
-}
-
-// mayBeSilent reports whether silence is one of a step's choices.
-func (p *performer) mayBeSilent(st *transcript.Step) bool {
-	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.Verb == transcript.Nothing })
-}
-
-// differs builds the failure of an event that no choice asks for.
-func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mismatch) *Failure {
-	f := &Failure{Reason: Mismatched, Event: ev, Diff: diff}
-	switch {
-	case ev.Err != nil:
-		f.Reason, f.Err, f.Text = Broken, ev.Err, "what came breaks a rule: "+ev.Err.Error()
-	case ev.Verb == transcript.Closes:
-		f.Reason, f.Text = Ended, "the connection was closed"
-	case ev.Verb == transcript.Resets:
-		f.Reason, f.Text = Ended, "the connection was reset"
-	case diff != nil:
-		f.Text = diff.String()
-	default:
-		f.Text = fmt.Sprintf("%s came", ev.Frame.Type.Name)
-	}
-	return f
-}
-
-// wait returns true when something may have arrived, false at the deadline.
-func (p *performer) wait(ctx context.Context, deadline time.Time) bool {
-	t := time.NewTimer(time.Until(deadline))
-	defer t.Stop()
-	select {
-	case <-p.wake:
-		return true
-	case <-t.C:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// await finds the connection of an actor that connects to us.
-func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn, deadline time.Time) (*link, error) {
-	t := time.NewTimer(time.Until(deadline))
-	defer t.Stop()
-	for {
-		var second *link // of the right type, if nothing better comes
-		for _, l := range p.links {
-			if l.actor.Name != "" || l.closed {
-				continue
-			}
-			out := l.next(st.From)
-			ev := Event{Verb: transcript.Send, Frame: l.frame}
-			switch {
-			case st.From == p.side, st.Choices[0].Verb != transcript.Send:
-				return l, nil
-			case out.kind != message || p.fitting(st, &ev) == nil:
-			case slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return p.bind.Fits(&c, &l.frame, time.Now(), p.opts.Exact) }):
-				return l, nil
-			case second == nil:
-				second = l
-			}
-		}
-		select {
-		case c := <-accepted:
-			p.adopt(c)
-		case <-p.wake:
-		case <-t.C:
-			if second != nil {
-				return second, nil
-			}
-			return nil, fmt.Errorf("nobody connected that begins as %s does", a.Name)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // leftovers records what has arrived by the end and was never asked for.
 func (p *performer) leftovers() {
 	for _, l := range p.links {
+		if l.relay != nil {
+			for _, f := range l.relay.rest(maxPassed) {
+				p.record(&Event{Actor: l.actor, From: f.From, Frame: f, Step: -1})
+			}
+			continue
+		}
 		for n := 0; n < maxPassed && !l.closed && l.actor.Name != ""; n++ {
 			out := l.next(p.side.Other())
 			if out.kind != message {

@@ -13,6 +13,7 @@ type Result struct {
 	Failure *Failure         // nil if everything came as written
 	Events  []Event          // the conversation as it went
 	Took    time.Duration
+	Names   map[string]string // what the script's names stood for
 }
 
 // Messages counts the messages of the conversation, broken ones too.

@@ -23,6 +23,7 @@ import (
 type conformOptions struct {
 	target   targetFlags
 	profiles []string
+	programs []string
 	cases    string
 	color    colorFlag
 	format   string
@@ -44,11 +45,15 @@ func newConform() *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{
 		Use:   "conform PROTOCOL [flags]",
-		Short: "Judge a server by the protocol's document",
+		Short: "Judge a server, a client or a worker by the protocol's document",
 		Long: `conform performs conversations with a server and judges what it says. Each case
 names the rules that it tests; one that falls short is shown with the conversation,
 the offending bytes marked. A target that dies is restarted, and the death is a
-verdict on the case that it died of.`,
+verdict on the case that it died of.
+
+Some cases are about a client or a worker. Such a program is started for each of them, told
+on standard input what to do, and watched on its way to the server through a relay.
+Without --program it is jobwire's own; see docs/drivers.md for what yours has to do.`,
 		Example: `  jobwire conform gearman
   jobwire conform gearman --addr 127.0.0.1:4730
   jobwire conform gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
@@ -56,7 +61,8 @@ verdict on the case that it died of.`,
   jobwire conform gearman --profile my-server.yaml --level MUST
   jobwire conform gearman --run 'gearman.queue.*' -v
   jobwire conform gearman --format json > report.json
-  jobwire conform gearman --profile embedded --profile gearmand --html matrix.html`,
+  jobwire conform gearman --profile embedded --profile gearmand --html matrix.html
+  jobwire conform gearmonkey --program 'Worker=./my-worker {host} {port}'`,
 		Args:      protocolArg,
 		ValidArgs: systemNames(),
 		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
@@ -64,6 +70,7 @@ verdict on the case that it died of.`,
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.StringArrayVar(&o.profiles, "profile", nil, "what is known of the server, by `NAME` or file: how to start it, what it lacks, where it falls short; may be repeated")
+	f.StringArrayVar(&o.programs, "program", nil, "judge a client or worker instead, as `ROLE=COMMAND`; {addr}, or {host} and {port}, say where it connects; may be repeated")
 	f.StringVar(&o.cases, "cases", "", "judge by the .wire files in this `FOLDER` instead of jobwire's own")
 	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, json, junit or tap")
 	f.StringVar(&o.html, "html", "", "write a page with all results, conversations included, to this `FILE`")
@@ -180,6 +187,14 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 	if err != nil {
 		return nil, r, err
 	}
+	if r.Programs = sys.programs; len(o.programs) > 0 {
+		if r.Programs, err = programs(o.programs); err != nil {
+			return nil, r, err
+		}
+		if suite, err = suite.About(slices.Sorted(maps.Keys(r.Programs))...); err != nil {
+			return nil, r, err
+		}
+	}
 	if suite, err = suite.Select(o.run, o.skip); err != nil {
 		return nil, r, err
 	}
@@ -190,6 +205,23 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 		return nil, r, errors.New("the selection leaves no case to run")
 	}
 	return suite, r, nil
+}
+
+// programs reads the flags that say which clients and workers are to be judged.
+func programs(flags []string) (map[string]conform.Program, error) {
+	all := map[string]conform.Program{}
+	for _, text := range flags {
+		role, line, ok := strings.Cut(text, "=")
+		if !ok || role == "" || all[role] != nil {
+			return nil, fmt.Errorf("--program %q: want ROLE=COMMAND, once for a role", text)
+		}
+		program, err := conform.Command(line)
+		if err != nil {
+			return nil, fmt.Errorf("--program %s: %w", role, err)
+		}
+		all[role] = program
+	}
+	return all, nil
 }
 
 // load reads the suite: jobwire's own, or the one in a folder.
@@ -242,10 +274,9 @@ func (o *conformOptions) subjects(sys *system) ([]subject, error) {
 
 // judge runs the suite against one subject, telling of it on the way.
 func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.protocol, Target: subj.target.name(sys)}
+	report := &conform.Report{Protocol: sys.protocol, Target: o.nameOf(subj, sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
 	if runner.Profile = subj.profile; subj.profile != nil {
-		report.Target = subj.profile.Name
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
 	}
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
@@ -264,6 +295,18 @@ func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.S
 		text.Summary(report)
 	}
 	return report
+}
+
+// nameOf is what reports call what is judged.
+func (o *conformOptions) nameOf(subj subject, sys *system) string {
+	name := subj.target.name(sys)
+	if subj.profile != nil {
+		name = subj.profile.Name
+	}
+	if len(o.programs) > 0 {
+		name = strings.Join(o.programs, " and ") + ", with " + name
+	}
+	return name
 }
 
 // formats are the machine-readable reports on standard output.

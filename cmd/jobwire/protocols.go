@@ -31,13 +31,17 @@ type system struct {
 	// what makes its machine once they are parsed.
 	server func(*pflag.FlagSet) func() refserver.Machine
 
-	mutants func() []conform.Mutant // faulty servers that prove the suite
+	mutants func() []conform.Mutant // faulty ones that prove the suite
+
+	// programs are the reference client and worker, by their roles, where the suite has cases
+	// about such.
+	programs map[string]conform.Program
 }
 
 // systems are all that jobwire speaks. Adding one is a line here.
 var systems = []system{
-	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants},
-	{beanstalk.Protocol, nil, beanstalkServer, beanstalkMutants},
+	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants, nil},
+	{beanstalk.Protocol, nil, beanstalkServer, beanstalkMutants, nil},
 }
 
 func gearmanServer(f *pflag.FlagSet) func() refserver.Machine {

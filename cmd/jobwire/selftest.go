@@ -23,14 +23,17 @@ const (
 // prove runs the suite's self-test.
 func (o *conformOptions) prove(cmd *cobra.Command, sys *system, suite *conform.Suite) error {
 	switch {
-	case o.target != targetFlags{} || len(o.profiles) > 0 || o.cases != "" || o.html != "":
-		return usage(errors.New("--self-test brings its own servers, which are made for jobwire's cases, and writes no page: leave --addr, --exec, --profile, --cases and --html away"))
+	case o.target != targetFlags{} || len(o.profiles) > 0 || o.cases != "" || o.html != "" || len(o.programs) > 0:
+		return usage(errors.New("--self-test brings its own servers and programs, which are made for jobwire's cases, and writes no page: leave --addr, --exec, --profile, --program, --cases and --html away"))
 	case o.format != "text" && o.format != "json":
 		return usage(fmt.Errorf("--self-test writes text or json, not %s", o.format))
 	case sys.mutants == nil:
 		return usage(fmt.Errorf("there are no mutants of %s", sys.protocol.Title))
 	}
-	faultless := func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) }
+	faultless := conform.Sound{
+		Start:    func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
+		Programs: sys.programs,
+	}
 	mutants := sys.mutants()
 	progress := newProgress(cmd.ErrOrStderr(), len(mutants))
 	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants,
@@ -56,7 +59,7 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	prefix := r.Suite.Protocol.Name + "."
 	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
 	for _, res := range r.Failed {
-		fmt.Fprintf(w, "the faultless server: %s %s: %s\n", res.Verdict, res.Case.ID, res.Note)
+		fmt.Fprintf(w, "the faultless: %s %s: %s\n", res.Verdict, res.Case.ID, res.Note)
 	}
 	for _, m := range r.Mutants {
 		mark := "exact "

@@ -45,6 +45,17 @@ func (b *Bindings) Value(name string) ([]byte, bool) {
 	return []byte(v), ok
 }
 
+// Names returns what every name stands for.
+func (b *Bindings) Names() map[string]string {
+	all := map[string]string{}
+	for k, v := range b.live {
+		if k.kind == Name {
+			all[k.text] = v
+		}
+	}
+	return all
+}
+
 // binding is one that is about to be made.
 type binding struct {
 	key    key

@@ -87,8 +87,8 @@ func badCommand(line, why string) error {
 	return fmt.Errorf("%w %q: %s", ErrCommand, line, why)
 }
 
-// expand replaces {port}, {host} and {addr} in the words of a command.
-func expand(args []string, addr string) ([]string, error) {
+// Expand replaces {port}, {host} and {addr} in the words of a command.
+func Expand(args []string, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func TestSplitRefuses(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	got, err := expand([]string{"-p{port}", "{host}", "http://{addr}/{port}"}, "127.0.0.1:99")
+	got, err := Expand([]string{"-p{port}", "{host}", "http://{addr}/{port}"}, "127.0.0.1:99")
 	want := []string{"-p99", "127.0.0.1", "http://127.0.0.1:99/99"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)

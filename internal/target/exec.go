@@ -102,7 +102,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 
 // launch starts the program in a process group of its own.
 func (c *Command) launch(ctx context.Context, addr string) (*life, error) {
-	args, err := expand(c.Args, addr)
+	args, err := Expand(c.Args, addr)
 	if err != nil {
 		return nil, err
 	}

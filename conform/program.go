@@ -1,0 +1,233 @@
+package conform
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+// Program is a client or a worker under test. It connects to addr, reads one task a
+// line, does it and writes one line that says what came of it; it returns at the end of the
+// tasks. What the lines mean is the protocol's affair, see docs/drivers.md.
+type Program func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
+
+// errand is what a case asks of a program, and what it should answer.
+type errand struct {
+	tasks   [][]transcript.Arg
+	answers [][]transcript.Arg // by task; those left out may be anything
+}
+
+// maxAnswer bounds a line of a program's answers, in bytes.
+const maxAnswer = 64 << 20
+
+// check refuses an errand that does not make sense.
+func (e *errand) check(p *codec.Protocol, role string) error {
+	switch {
+	case role == "" && len(e.tasks)+len(e.answers) > 0:
+		return errors.New("@task and @answer are for a @program")
+	case role == "":
+		return nil
+	case p.RoleNamed(role) == 0:
+		return fmt.Errorf("@program %s: the roles are %s", role, strings.Join(p.Roles, ", "))
+	case len(e.tasks) == 0:
+		return errors.New("@program has no @task")
+	case len(e.answers) > len(e.tasks):
+		return fmt.Errorf("there are %d @answer for %d @task", len(e.answers), len(e.tasks))
+	}
+	for _, a := range slices.Concat(e.tasks...) {
+		if a.Kind != transcript.Literal && a.Kind != transcript.Name {
+			return errors.New("a @task holds words and $names only")
+		}
+	}
+	return nil
+}
+
+// fresh makes words for the names of the tasks, but for those that an earlier answer tells.
+func (e *errand) fresh() map[string]string {
+	names, told := map[string]string{}, map[string]bool{}
+	for i, task := range e.tasks {
+		for _, a := range task {
+			if a.Kind == transcript.Name && names[a.Name] == "" && !told[a.Name] {
+				names[a.Name] = play.Fresh(a.Name)
+			}
+		}
+		if i < len(e.answers) {
+			for _, a := range e.answers[i] {
+				told[a.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// run sends a program on its errand. known is what names stand for; those in
+// the answers are added.
+func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
+	defer tasks.Close()
+	lines := bufio.NewScanner(answers)
+	lines.Buffer(nil, maxAnswer)
+	for i, task := range e.tasks {
+		line, err := instruct(task, known)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(tasks, line+"\n"); err != nil {
+			return fmt.Errorf("the program ended before the task %q", line)
+		}
+		if !lines.Scan() {
+			return fmt.Errorf("the program ended without an answer to %q", line)
+		}
+		if i >= len(e.answers) {
+			continue
+		}
+		words, err := transcript.ParseWords(lines.Text())
+		if err != nil || !answered(e.answers[i], words, known) {
+			return fmt.Errorf("the program answered %q by %q; due was %q", line, shortened(lines.Text()), written(e.answers[i]))
+		}
+	}
+	return nil
+}
+
+// instruct writes a task as the program reads it.
+func instruct(task []transcript.Arg, known map[string]string) (string, error) {
+	var words []string
+	for _, a := range task {
+		v := string(a.Value)
+		if a.Kind == transcript.Name {
+			var ok bool
+			if v, ok = known[a.Name]; !ok {
+				return "", fmt.Errorf("nothing has told what $%s is", a.Name)
+			}
+		}
+		words = append(words, transcript.Quote(v))
+	}
+	return strings.Join(words, " "), nil
+}
+
+// answered reports whether an answer is the one that is due. It adds to known what names
+// in it stand for.
+func answered(due []transcript.Arg, words []string, known map[string]string) bool {
+	for i, a := range due {
+		if a.Kind == transcript.Rest {
+			return true
+		}
+		if i >= len(words) {
+			return false
+		}
+		switch v, ok := known[a.Name]; {
+		case a.Kind == transcript.Any:
+		case a.Kind == transcript.Name && !ok:
+			known[a.Name] = words[i]
+		case a.Kind == transcript.Name && v != words[i], a.Kind == transcript.Literal && string(a.Value) != words[i]:
+			return false
+		}
+	}
+	return len(words) == len(due)
+}
+
+// written is an answer as a case writes it.
+func written(due []transcript.Arg) string {
+	var words []string
+	for _, a := range due {
+		switch a.Kind {
+		case transcript.Any:
+			words = append(words, "*")
+		case transcript.Rest:
+			words = append(words, "...")
+		case transcript.Name:
+			words = append(words, "$"+a.Name)
+		default:
+			words = append(words, transcript.Quote(string(a.Value)))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func shortened(s string) string {
+	if len(s) > 200 {
+		return s[:200] + "..."
+	}
+	return s
+}
+
+// performProgram performs a case whose actor is a program, between it and the server. note
+// tells what the performance cannot: what became of the tasks.
+func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, o play.Options) (p *play.Result, note string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return &play.Result{}, err.Error()
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	o.Names = c.errand.fresh()
+	known := maps.Clone(o.Names)
+	taskR, taskW := io.Pipe()
+	answerR, answerW := io.Pipe()
+	var wg sync.WaitGroup
+	var failed, unmet error
+	ended := make(chan struct{})
+	wg.Go(func() {
+		failed = r.Programs[c.Program](ctx, ln.Addr().String(), taskR, answerW)
+		taskR.Close()
+		answerW.Close()
+	})
+	wg.Go(func() {
+		defer close(ended)
+		unmet = c.errand.run(known, taskW, answerR)
+		io.Copy(io.Discard, answerR)
+	})
+	p = play.Through(ctx, c.Script, dial, c.Program, ln, o)
+	if p.Failure == nil {
+		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout))
+		select {
+		case <-ended:
+		case <-t.C:
+			note = "the program did not end with its tasks"
+		}
+		t.Stop()
+	}
+	select {
+	case <-ended:
+	default:
+		cancel()
+		taskW.Close()
+		answerR.Close()
+		wg.Wait()
+		failed, unmet = nil, nil // of being ended by us
+	}
+	wg.Wait()
+	cancel()
+	switch {
+	case note != "":
+	case p.Failure != nil && unmet != nil:
+		note = p.Failure.Error() + "; " + unmet.Error()
+	case p.Failure != nil:
+		note = p.Failure.Error()
+	case unmet != nil:
+		note = unmet.Error()
+	default:
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			if v, ok := p.Names[name]; ok && v != known[name] {
+				note = fmt.Sprintf("the program says that $%s is %s; on the wire it was %s", name, transcript.Quote(known[name]), transcript.Quote(v))
+			}
+		}
+		return p, note
+	}
+	if failed != nil {
+		note += "; the program: " + failed.Error()
+	}
+	return p, note
+}

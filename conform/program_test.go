@@ -1,0 +1,220 @@
+package conform_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/conform"
+	"jobwire/play"
+)
+
+// echoing is a case about a client that is told to have a text echoed, to tell what came
+// back, and to leave.
+const echoing = `
+@case client.echo
+@about A client has a text echoed.
+@section Echo
+@rules gearman.echo.same-data
+@program Client
+@task echo $text
+@answer echoed $text
+
+Client -> Job Server: ECHO_REQ $text
+Job Server -> Client: ECHO_RES $text
+Client -> Job Server: closes
+`
+
+// echoer returns a program that does with each task what do says.
+func echoer(do func(addr string, words []string) (answer string)) conform.Program {
+	return func(_ context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		for lines := bufio.NewScanner(tasks); lines.Scan(); {
+			words, err := transcript.ParseWords(lines.Text())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(answers, do(addr, words))
+		}
+		return nil
+	}
+}
+
+// say sends packets, a connection for each, and reads as many back.
+func say(addr string, packets ...string) string {
+	for _, p := range packets {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "\x00REQ\x00\x00\x00\x10\x00\x00\x00%c%s", len(p), p)
+		io.ReadFull(c, make([]byte, 12+len(p)))
+	}
+	return "echoed " + strings.Join(packets, " ")
+}
+
+func TestPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		program conform.Program
+		verdict conform.Verdict
+		note    string // part of it
+	}{
+		"does as it is told": {
+			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), conform.Passed, ""},
+		"says something else": {
+			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), conform.Failed, "Data: want"},
+		"says more than it should": {
+			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), conform.Failed, "ECHO_REQ came"},
+		"tells something else": {
+			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `by "echoed nothing"`},
+		"never connects": {
+			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "nothing came within"},
+		"ends at once": {
+			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program: unexpected EOF"},
+		"does not end": {
+			func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+				line, _ := bufio.NewReader(tasks).ReadString('\n')
+				fmt.Fprintln(answers, say(addr, strings.Fields(line)[1]))
+				<-ctx.Done()
+				return nil
+			}, conform.Failed, "did not end with its tasks"},
+		"breaks a rule": {
+			echoer(func(addr string, w []string) string {
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					return err.Error()
+				}
+				defer c.Close()
+				io.WriteString(c, "\x00REX")
+				io.Copy(io.Discard, c)
+				return ""
+			}), conform.Failed, "gearman."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := conform.Runner{Start: embedded, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
+				Programs: map[string]conform.Program{"Client": c.program}}
+			res := r.Run(t.Context(), s, nil)[0]
+			if res.Verdict != c.verdict || !strings.Contains(res.Note, c.note) {
+				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, text(res))
+			}
+		})
+	}
+}
+
+func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := conform.Runner{Start: embedded}
+	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Skipped {
+		t.Errorf("%s: %s", res.Verdict, res.Note)
+	}
+	if _, err := s.About("Worker"); err == nil {
+		t.Error("a selection of cases about workers is not refused, though there are none")
+	}
+}
+
+// TestMain lets the test's own binary be a program under test.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv("JOBWIRE_TEST_ECHO"); addr != "" {
+		program := echoer(func(_ string, w []string) string {
+			if w[1] == "fail" {
+				fmt.Fprintln(os.Stderr, "it cannot")
+				os.Exit(3)
+			}
+			return say(addr, w[1])
+		})
+		if err := program(context.Background(), addr, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestProgramByCommand(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := conform.Command("env JOBWIRE_TEST_ECHO={addr} " + self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for src, want := range map[string]conform.Verdict{
+		echoing: conform.Passed,
+		strings.Replace(echoing, "@task echo $text", "@task echo fail", 1): conform.Failed,
+	} {
+		s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := conform.Runner{Start: embedded, Timeout: time.Second, Programs: map[string]conform.Program{"Client": program}}
+		res := r.Run(t.Context(), s, nil)[0]
+		if res.Verdict != want {
+			t.Errorf("%s: %s, want %s", res.Verdict, res.Note, want)
+		}
+		if want == conform.Failed && !strings.Contains(res.Note, "it cannot") {
+			t.Errorf("%q does not say what the program wrote to standard error", res.Note)
+		}
+	}
+}
+
+func TestProgramsAreRefused(t *testing.T) {
+	for _, line := range []string{"", "true", "/does/not/exist {addr}", "true | cat {addr}"} {
+		if _, err := conform.Command(line); err == nil {
+			t.Errorf("the command %q is taken", line)
+		}
+	}
+	for change, want := range map[string]string{
+		"@program Client\n":       "for a @program",
+		"@task echo $text\n":      "no @task",
+		"@program Client=Cook\n":  "the roles are",
+		"@task echo $text=@task":  "@task is empty",
+		"echo $text=echo *":       "words and $names",
+		"@answer echoed $text=\"": "a.wire:",
+	} {
+		from, to, _ := strings.Cut(change, "=")
+		if to == "\"" {
+			to = `@answer "echoed`
+		} else if to != "" && strings.HasPrefix(from, "@program") {
+			to = "@program " + to
+		}
+		_, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(strings.Replace(echoing, from, to, 1))}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", change, err, want)
+		}
+	}
+}
+
+// TestFaultyProgramsProve runs a self-test with a program for a mutant.
+func TestFaultyProgramsProve(t *testing.T) {
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound := conform.Sound{Start: embedded, Programs: map[string]conform.Program{
+		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
+	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
+		{Name: "mute", Kills: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
+		mutant("about-the-server", "gearman.client.echo", "drop ECHO_REQ"),
+	}, conform.SelfTestOptions{}, nil)
+	if len(r.Failed) > 0 || !r.Mutants[0].Exact() || len(r.Mutants[1].Survivors) != 1 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,287 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// Through performs a script in which a program plays one of the actors: whatever
+// connects to ln is relayed to the server, on as many connections as the program likes, and
+// what both say is held against the actor's steps. All other actors are performed as
+// [Peers] does. The actor's "closes" is that the last of its connections has ended.
+//
+// With Bytewise the relay passes on what comes byte by byte, in both directions.
+func Through(ctx context.Context, s *transcript.Script, dial Dialer, program string, ln net.Listener, o Options) *Result {
+	p := newPerformer(s, codec.Peer, o)
+	p.connect = p.dialer(dial)
+	actor := transcript.Actor{Name: program, Role: s.Protocol.RoleNamed(program)}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &relay{
+		actor:    actor,
+		protocol: s.Protocol,
+		opts:     o,
+		dial:     func() (net.Conn, error) { return dial(ctx, actor) },
+		conns:    map[net.Conn]bool{},
+		wake:     p.wake,
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r.accept(ln)
+	}()
+	p.links = append(p.links, &link{actor: actor, relay: r, done: gone, loose: p.script.Protocol.NewSession(loosely(o.Codec))})
+	r.stop = func() {
+		cancel()
+		interrupt(ln, gone)
+		r.hangUp()
+	}
+	result := p.run(ctx)
+	r.pumps.Wait()
+	return result
+}
+
+// interrupt makes a listener's Accept return, and only that.
+func interrupt(ln net.Listener, gone <-chan struct{}) {
+	if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
+		d.SetDeadline(time.Unix(1, 0))
+		<-gone
+		d.SetDeadline(time.Time{})
+	}
+}
+
+// relay stands between a program and the server. It passes on what they say and keeps
+// it for the performer.
+type relay struct {
+	actor    transcript.Actor
+	protocol *codec.Protocol
+	opts     Options
+	dial     func() (net.Conn, error)
+	stop     func()
+	wake     chan<- struct{}
+	pumps    sync.WaitGroup
+
+	mu     sync.Mutex
+	heard  [2][]overheard // by who said it, in the order of their coming
+	unread int            // bytes in heard
+	conns  map[net.Conn]bool
+	open   int  // connections of the program
+	met    bool // it has connected since it was last seen to be gone
+	over   bool // hung up
+}
+
+// overheard is a message that was passed on, or bytes that are none.
+type overheard struct {
+	outcome
+	frame codec.Frame
+}
+
+// accept relays connections until ln is interrupted.
+func (r *relay) accept(ln net.Listener) {
+	for {
+		near, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		far, err := r.dial()
+		if err != nil || !r.admit(near, far) {
+			near.Close()
+			if far != nil {
+				far.Close()
+			}
+			continue
+		}
+		r.pumps.Go(func() { r.serve(near, far) })
+	}
+}
+
+func (r *relay) admit(near, far net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return false
+	}
+	r.conns[near], r.conns[far] = true, true
+	r.open++
+	r.met = true
+	return true
+}
+
+// serve relays one connection to its end.
+func (r *relay) serve(near, far net.Conn) {
+	e := &ear{relay: r, sess: r.protocol.NewSession(r.opts.Codec)}
+	var wg sync.WaitGroup
+	wg.Go(func() { r.pump(e, codec.Peer, near, far) })
+	wg.Go(func() { r.pump(e, codec.Server, far, near) })
+	wg.Wait()
+	near.Close()
+	far.Close()
+	r.mu.Lock()
+	delete(r.conns, near)
+	delete(r.conns, far)
+	r.open--
+	r.mu.Unlock()
+	r.tell()
+}
+
+// pump passes on what one side says until it ends its direction.
+func (r *relay) pump(e *ear, from codec.Side, src, dst net.Conn) {
+	write := func(b []byte) error { _, err := dst.Write(b); return err }
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if e.hear(from, buf[:n]) {
+				r.tell()
+			}
+			failed := error(nil)
+			if r.opts.Segments == Bytewise {
+				failed = bytewise(buf[:n], write)
+			} else {
+				failed = write(buf[:n])
+			}
+			if failed != nil {
+				src.Close()
+				return
+			}
+		}
+		if err != nil {
+			if hc, ok := dst.(interface{ CloseWrite() error }); ok {
+				hc.CloseWrite()
+			} else {
+				dst.Close()
+			}
+			return
+		}
+	}
+}
+
+func (r *relay) tell() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the first message that one side has sent, without consuming it.
+func (r *relay) next(from codec.Side, f *codec.Frame) outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case len(r.heard[from]) > 0:
+		*f = r.heard[from][0].frame
+		return r.heard[from][0].outcome
+	case r.met && r.open == 0:
+		return outcome{kind: ended, at: time.Now()}
+	}
+	return outcome{kind: waiting}
+}
+
+func (r *relay) consume(from codec.Side) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.heard[from]) > 0 {
+		r.unread -= len(r.heard[from][0].frame.Raw)
+		r.heard[from] = r.heard[from][1:]
+	}
+}
+
+// parted notes that the program was seen to have gone. It may come back.
+func (r *relay) parted() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.met = r.open > 0
+}
+
+// hangUp ends all connections, for good.
+func (r *relay) hangUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for c := range r.conns {
+		c.Close()
+	}
+}
+
+// ear makes messages of what passes on one connection.
+type ear struct {
+	*relay
+	sess codec.Session
+	part [2]part
+}
+
+// part is what one side has said that is no whole message yet.
+type part struct {
+	buf  []byte
+	need int
+	skip int  // bytes of a refused message that have yet to come
+	deaf bool // where the next message begins is not known any more
+}
+
+// hear takes in bytes, and reports whether they made a message. A flood is cut off.
+func (e *ear) hear(from codec.Side, b []byte) (any bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &e.part[from]
+	if n := min(p.skip, len(b)); n > 0 {
+		b, p.skip = b[n:], p.skip-n
+	}
+	if p.deaf {
+		return false
+	}
+	p.buf = append(p.buf, b...)
+	for len(p.buf) > 0 && len(p.buf) >= p.need {
+		var f codec.Frame
+		n, err := e.sess.Decode(from, p.buf, &f)
+		var bad *codec.Error
+		switch {
+		case err == nil:
+			e.keep(from, overheard{outcome{kind: message, at: time.Now(), size: n}, f.Clone()})
+		case errors.As(err, &bad):
+			if bad.Fatal {
+				n, p.deaf = len(p.buf), true
+			}
+			p.skip = max(0, n-len(p.buf))
+			n = min(n, len(p.buf))
+			f.Raw = p.buf[:n]
+			e.keep(from, overheard{outcome{kind: broken, at: time.Now(), size: n, err: bad}, f.Clone()})
+		default:
+			p.need = n
+			return any
+		}
+		p.buf, p.need, any = p.buf[n:], 0, true
+	}
+	if len(p.buf) == 0 {
+		p.buf = nil
+	}
+	return any
+}
+
+func (e *ear) keep(from codec.Side, o overheard) {
+	o.frame.From = from
+	e.heard[from] = append(e.heard[from], o)
+	if e.unread += len(o.frame.Raw); e.unread > maxUnread {
+		e.over = true
+		for c := range e.conns {
+			c.Close()
+		}
+	}
+}
+
+// rest returns what was said and never asked for, up to a bound.
+func (r *relay) rest(bound int) (said []codec.Frame) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range slices.Concat(r.heard[codec.Peer], r.heard[codec.Server]) {
+		if len(said) < bound && o.kind == message {
+			said = append(said, o.frame)
+		}
+	}
+	return said
+}
