@@ -100,7 +100,17 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 
 // checked reports whether a value of the field can be illegal at all.
 func (f *Field) checked() bool {
-	return f.Kind >= Number || f.Max > 0 || f.NonEmpty != "" || f.Chars != ""
+	return f.Kind >= Number || f.Max > 0 || f.NonEmpty != "" || f.Chars != "" || f.Values != nil
+}
+
+// has reports whether a value is one of the field's Values.
+func (f *Field) has(v []byte) bool {
+	for _, s := range f.Values {
+		if s == string(v) {
+			return true
+		}
+	}
+	return false
 }
 
 // check judges a value against its field's declaration.
@@ -113,6 +123,9 @@ func (l *Layout) check(fd *Field, v []byte, at int) *Error {
 	}
 	switch fd.Kind {
 	case Text:
+		if fd.Values != nil && !fd.has(v) && !l.Options.Waived(fd.Rule) {
+			return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("%s is none of %s", quote(v), strings.Join(fd.Values, ", "))}
+		}
 		if fd.Chars == "" || l.Options.Waived(fd.Rule) {
 			break
 		}
@@ -133,6 +146,12 @@ func (l *Layout) check(fd *Field, v []byte, at int) *Error {
 		n, bad := ParseNumber(v)
 		if (bad >= 0 || n < fd.Lo || fd.Hi > 0 && n > fd.Hi) && !l.Options.Waived(fd.Rule) {
 			return numberError(fd, v, at, bad)
+		}
+	case Uint:
+		if fd.Hi > 0 && !l.Options.Waived(fd.Rule) {
+			if n := bigEndian(v); n < fd.Lo || n > fd.Hi {
+				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("%d is outside %d to %d", n, fd.Lo, fd.Hi)}
+			}
 		}
 	case Signed:
 		digits, sign := v, 0
@@ -159,6 +178,14 @@ func numberError(fd *Field, v []byte, at, bad int) *Error {
 		e.Detail = fmt.Sprintf("%s is below %d", v, fd.Lo)
 	}
 	return e
+}
+
+// bigEndian reads a binary number of at most 8 bytes.
+func bigEndian(v []byte) (n uint64) {
+	for _, c := range v {
+		n = n<<8 | uint64(c)
+	}
+	return n
 }
 
 // ParseNumber reads unsigned decimal text. bad is the offset of the first byte
@@ -254,7 +281,7 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 		}
 		v, last := args[i], i == len(fields)-1
 		if fd.Width > 0 {
-			if len(v) != fd.Width {
+			if len(v) != fd.Width && !(fd.Kind == Text && l.Options.Waived(fd.Rule)) {
 				return nil, &Error{Rule: fd.Rule, Offset: len(dst) - start, Field: fd.Name, Detail: fmt.Sprintf("%d bytes, not %d", len(v), fd.Width)}
 			}
 		} else if term := fd.Term; !last || fd.Kind != Opaque {
@@ -325,8 +352,24 @@ func (t *Type) FieldAt(i int) *Field {
 		}
 		i--
 	}
-	if len(t.Repeat) > 0 {
-		return &t.Repeat[i%len(t.Repeat)]
+	group := 0
+	for k := range t.Repeat {
+		if !t.Repeat[k].Derived() {
+			group++
+		}
+	}
+	if group == 0 {
+		return nil
+	}
+	i %= group
+	for k := range t.Repeat {
+		if t.Repeat[k].Derived() {
+			continue
+		}
+		if i == 0 {
+			return &t.Repeat[k]
+		}
+		i--
 	}
 	return nil
 }
@@ -356,11 +399,12 @@ func (t *Type) Signature() string {
 	}
 	if len(t.Repeat) > 0 {
 		b.WriteString(" {")
-		for i, f := range t.Repeat {
-			if i > 0 {
-				b.WriteByte(' ')
+		sep := ""
+		for _, f := range t.Repeat {
+			if !f.Derived() {
+				b.WriteString(sep + slug(f))
+				sep = " "
 			}
-			b.WriteString(slug(f))
 		}
 		b.WriteString("}...")
 	}

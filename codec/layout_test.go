@@ -23,7 +23,7 @@ const (
 // rows of every kind that a layout knows.
 var (
 	binary = Type{Name: "binary", Sep: "\x00", Fields: []Field{
-		{Name: "Count", Kind: Uint, Width: 4, Rule: value}, {Name: "Flag", Kind: Uint, Width: 1, Rule: value},
+		{Name: "Count", Kind: Uint, Width: 4, Rule: value}, {Name: "Flag", Kind: Uint, Width: 1, Hi: 2, Rule: value},
 		{Name: "Name", Kind: Text, Max: 5, MaxRule: longest, NonEmpty: filled}, {Name: "Data"}}}
 	line = Type{Name: "line", Sep: " ", End: "\n", Fields: []Field{
 		{Name: "Tube", Kind: Text}, {Name: "Size", Kind: Number, Lo: 1, Hi: 9, Rule: value, Optional: true}, {Name: "Delta", Kind: Signed, Rule: value, Optional: true}}}
@@ -98,6 +98,7 @@ func TestSplitRefuses(t *testing.T) {
 	}{
 		{&binary, "\x00\x00", missing, 2, "Count"},
 		{&binary, "\x00\x00\x00\x07", missing, 4, "Flag"},
+		{&binary, "\x00\x00\x00\x07\x03name\x00", value, 4, "Flag"},
 		{&binary, "\x00\x00\x00\x07\x01name", missing, 9, "Data"},
 		{&binary, "\x00\x00\x00\x07\x01longname\x00", longest, 10, "Name"},
 		{&binary, "\x00\x00\x00\x07\x01\x00", filled, 5, "Name"},

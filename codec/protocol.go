@@ -171,15 +171,16 @@ const (
 type Field struct {
 	Name  string // the label in annotated listings: "Job handle"
 	Kind  Kind
-	Width int    // bytes of a binary integer
-	Lo    uint64 // smallest legal Number
-	Hi    uint64 // largest legal Number; 0 is no bound but 64 bits
+	Width int    // bytes of a binary integer, or of a Text that has always as many
+	Lo    uint64 // smallest legal Number, or Uint if Hi is set
+	Hi    uint64 // largest legal Number or Uint; 0 is no bound but 64 bits, or Width
 	Max   int    // longest legal value in bytes; 0 is no limit of its own
 	Lead  string // bytes that must stand before the value
 	Term  string // ends the field instead of the row's Sep
 
-	Chars    string // the bytes that a Text may hold; "" is any
-	NotFirst string // those of them that it may not begin with
+	Chars    string   // the bytes that a Text may hold; "" is any
+	NotFirst string   // those of them that it may not begin with
+	Values   []string // all that a Text may be; nil is anything
 
 	Optional bool // may be left out, with all that follow
 	Assigned bool // chosen by the server: a transcript binds it instead of comparing

@@ -10,5 +10,8 @@ import "embed"
 //	accept.wire   a vector for every message type, byte for byte
 //	reject.wire   a vector for every way to break a rule of the codec
 //
-//go:embed beanstalk gearman
+// The Danga draft describes two conversations without their bytes: best.wire and
+// worst.wire.
+//
+//go:embed beanstalk danga gearman
 var FS embed.FS

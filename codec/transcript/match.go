@@ -133,7 +133,8 @@ func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) (
 	if c.Verb != Send || f.Type != c.Type {
 		return nil, typeMismatch(c, f)
 	}
-	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, len(c.Type.Repeat))}
+	_, _, group := arity(c.Type)
+	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, group)}
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Derived() {
 			m.values = append(m.values, i)

@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"jobwire/codec"
 )
@@ -180,6 +182,15 @@ func filled(c *Choice, keep func(i int) bool) [][]byte {
 func standIn(fd *codec.Field) []byte {
 	if fd != nil {
 		switch fd.Kind {
+		case codec.Text:
+			if len(fd.Values) > 0 {
+				return []byte(fd.Values[0])
+			}
+			c := "x"
+			if fd.Chars != "" && !strings.Contains(fd.Chars, c) {
+				c = fd.Chars[:1]
+			}
+			return bytes.Repeat([]byte(c), max(1, fd.Width))
 		case codec.Number:
 			return fmt.Append(nil, fd.Lo)
 		case codec.Signed:

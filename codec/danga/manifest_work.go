@@ -1,0 +1,163 @@
+package danga
+
+import "jobwire/codec"
+
+// Sections of the packets that a rule of behaviour comes from.
+const (
+	secNoop       = "Packet: noop"
+	secDisconnect = "Packet: worker_disconnect"
+	secSleep      = "Packet: worker_sleep"
+	secAssignRes  = "Packet: job_assign_res"
+	secAnnounce   = "Packet: job_status_announce"
+	secStatusReq  = "Packet: job_status_req"
+	secStatusRes  = "Packet: job_status_res"
+	secResult     = "Packet: job_complete_announce"
+	secDoneReq    = "Packet: job_complete_req"
+	secDoneRes    = "Packet: job_complete_res"
+)
+
+// workerRules are about workers: what they can do, asking, sleeping, leaving.
+var workerRules = []codec.Rule{
+	{ID: "danga.connect.capabilities", Section: secConnect, Level: codec.Must,
+		Text:    "A worker gets jobs with the names that it announced, and no others.",
+		Reading: "The first step of the work flow breaks off where it says what workers announce; the packet says it."},
+	{ID: "danga.connect.needed", Section: secConnect, Level: codec.Should,
+		Text:    "A worker that has announced nothing gets no job.",
+		Reading: "It is not told off for asking: there is nothing that it can do, which is what the answer says."},
+	{ID: "danga.connect.empty-list", Section: secConnect, Level: codec.May,
+		Text:    "A list without names is legal, and announces a worker that can do nothing.",
+		Reading: "The list goes up to the length, which may be 0."},
+	{ID: "danga.connect.replaces", Section: secConnect, Level: codec.Should,
+		Text:    "Another worker_connect replaces the list.",
+		Reading: "It announces what the worker can do, not what it can do besides, and nothing else takes a name back. A job that it has stays with it."},
+	{ID: "danga.disconnect.no-more", Section: secDisconnect, Level: codec.Must,
+		Text:    "After worker_disconnect a worker gets neither jobs nor noops that wake it.",
+		Reading: "It says goodbye, and ends the connection itself. A server that ends it is right as well; where it stays open, worker_connect begins anew."},
+
+	{ID: "danga.assign.answered", Section: secAssignRes, Level: codec.Must,
+		Text: "job_assign_req is answered by job_assign_res if there is a job that the worker can do."},
+	{ID: "danga.assign.name-and-args", Section: secAssignRes, Level: codec.Must,
+		Text: "job_assign_res has the name and the args with which the job was created."},
+	{ID: "danga.assign.no-job", Section: secWorst, Level: codec.Should,
+		Text:    "job_assign_req is answered by noop if there is none.",
+		Reading: "The worst case has the server say no, and no packet does. noop is the one that a worker may get and that means nothing else. Silence would leave it asking for ever. A worker cannot tell such a noop from one that wakes it, if both are on their way: it asks again, and takes what comes."},
+	{ID: "danga.assign.locked", Section: secBest, Level: codec.Must,
+		Text:    "A job is assigned to one worker at a time.",
+		Reading: "The draft has it locked for the worker."},
+	{ID: "danga.assign.asked-for", Section: secCycles, Level: codec.Should,
+		Text:    "A job is sent only to a worker that has asked for one.",
+		Reading: "The draft lists what follows upon a job, and has it sent in response to the worker's request."},
+	{ID: "danga.worker.one-task", Section: secGuarantees, Level: codec.Must,
+		Text:    "A worker that has a job gets no second one.",
+		Reading: "The guarantee says exactly one. Whoever asks again before it has given its result hears noop, and keeps the job that it has. To end the connection is right as well. A worker is a connection: what it announces of its job carries no handle."},
+
+	{ID: "danga.noop.nothing", Section: secNoop, Level: codec.Must,
+		Text:       "noop has a worker do nothing, unless it sleeps: then it wakes up.",
+		Untestable: "It binds workers: what one does does not show on the wire."},
+	{ID: "danga.sleep.wakes", Section: secSleep, Level: codec.Must,
+		Text: "A worker that sent worker_sleep gets noop when a job comes that it can do."},
+	{ID: "danga.sleep.wakes-each", Section: secSleep, Level: codec.Should,
+		Text:    "Every sleeping worker that can do a new job is woken, not only one.",
+		Reading: "The draft does not say which. A worker that is woken may find a job at another server first. To wake fewer is tolerable, as long as somebody gets the job."},
+	{ID: "danga.sleep.wakes-late", Section: secSleep, Level: codec.Should,
+		Text:    "It gets noop also when the job was there before worker_sleep arrived.",
+		Reading: "Otherwise a job that comes between the answer no and worker_sleep would wait until the worker wakes up by itself."},
+	{ID: "danga.sleep.only-able", Section: secSleep, Level: codec.Should,
+		Text:    "No noop comes for jobs that the worker cannot do.",
+		Reading: "The draft does not forbid to wake it for nothing, so a noop too many is tolerable."},
+	{ID: "danga.sleep.once", Section: secSleep, Level: codec.Should,
+		Text:    "A sleeper is woken once, and then not before it sleeps again.",
+		Reading: "A noop is one that it may take for the answer to its next request."},
+	{ID: "danga.sleep.awake-undisturbed", Section: secSleep, Level: codec.Should,
+		Text:    "A worker that does not sleep is sent no noop but as an answer.",
+		Reading: "The draft would not forbid a noop at any time; but one could be taken for the answer to a request that is under way."},
+	{ID: "danga.sleep.by-itself", Section: secWorst, Level: codec.Must,
+		Text:    "A worker may wake up by itself, and ask; it is then awake.",
+		Reading: "The worst case has it resume after t seconds, without a word."},
+	{ID: "danga.sleep.with-a-job", Section: secSleep, Level: codec.May,
+		Text:    "A worker that has a job and says that it sleeps keeps the job, and is not woken for others.",
+		Reading: "It makes no sense to sleep over a job, but nothing is lost: it could not be given another one."},
+
+	{ID: "danga.sleep.watches-all", Section: secSleep, Level: codec.Must,
+		Text:       "A worker that sleeps watches its connections to all job servers.",
+		Untestable: "It binds workers. That any one of them can wake it is danga.sleep.wakes."},
+
+	// Retries.
+	{ID: "danga.retry.worker-lost", Section: secGuarantees, Level: codec.Must,
+		Text:    "When a worker's connection ends before its job has a result, the job is assigned to another worker.",
+		Reading: "The draft has jobs tried again as specified, and specifies nothing. This is the one failure that a server can see."},
+	{ID: "danga.retry.goodbye", Section: secDisconnect, Level: codec.Should,
+		Text:    "So it is when the worker says worker_disconnect.",
+		Reading: "Whoever says goodbye will not give a result any more."},
+	{ID: "danga.retry.from-the-start", Section: secGuarantees, Level: codec.Must,
+		Text: "A job that is tried again has the same name and args."},
+	{ID: "danga.retry.application-waits", Section: secGuarantees, Level: codec.Must,
+		Text:    "The application is told nothing of it, and gets the other worker's result, under the same handle.",
+		Reading: "The draft has no packet that could tell. Progress that was announced is void."},
+	{ID: "danga.retry.wakes", Section: secSleep, Level: codec.Should,
+		Text:    "A sleeping worker is woken for a job that is to be tried again.",
+		Reading: "For the worker it is a job that comes."},
+	{ID: "danga.retry.still-one", Section: secGuarantees, Level: codec.Should,
+		Text:    "While it waits to be tried again, duplicates are killed as before.",
+		Reading: "It is not finished."},
+	{ID: "danga.retry.result-final", Section: secResult, Level: codec.Should,
+		Text:    "Any result ends the job, an error code as well: it is not tried again.",
+		Reading: "The packet posts the final results, and has a code for errors; nothing specifies a retry."},
+	{ID: "danga.retry.how-often", Section: secGuarantees, Level: codec.May,
+		Text:       "A job is tried as often as it takes, while the server runs.",
+		Reading:    "No packet and no number limits it.",
+		Untestable: "No count of attempts shows that another one would follow."},
+}
+
+// resultRules are about progress and results.
+var resultRules = []codec.Rule{
+	{ID: "danga.status.answered", Section: secStatusReq, Level: codec.Must,
+		Text: "job_status_req is answered by job_status_res."},
+	{ID: "danga.status.latest", Section: secStatusRes, Level: codec.Must,
+		Text: "It tells what the worker announced last, number for number."},
+	{ID: "danga.status.none-yet", Section: secStatusRes, Level: codec.Should,
+		Text:    "Of a job of which nothing was announced it tells that none of it is done.",
+		Reading: "The draft gives no numbers. The numerator is 0. The reference server writes 0 of 1, so that nobody divides by nothing, and the time as unknown."},
+	{ID: "danga.status.time-unknown", Section: secAnnounce, Level: codec.Should,
+		Text:    "The time remaining is optional: 0xFFFFFFFF says that nobody knows it.",
+		Reading: "The draft has the estimate optional and its four bytes always there, so that a value must say so. 0 is what a job has left that is about to end."},
+	{ID: "danga.status.any-ratio", Section: secAnnounce, Level: codec.May,
+		Text:    "Numerator and denominator are any numbers, and are passed on as they are: also a denominator of 0, or a numerator that is greater.",
+		Reading: "The draft sets no bounds. Over a denominator of 0 no ratio is known."},
+	{ID: "danga.status.finished", Section: secStatusRes, Level: codec.Should,
+		Text:    "Of a finished job it tells that all is done.",
+		Reading: "The draft does not say. Numerator and denominator are equal, and no time remains. While its result is kept, that is."},
+	{ID: "danga.status.unknown-handle", Section: secStatusReq, Level: codec.Should,
+		Text:    "job_status_req with a handle that names no job is answered all the same.",
+		Reading: "Jobs are lost with servers and results are not kept for ever, so to ask is no violation, and silence would leave the application waiting. The reference server answers 0 of 0, which no ratio is, and no known time. Ending the connection is tolerable."},
+	{ID: "danga.status.optional", Section: secAnnounce, Level: codec.May,
+		Text: "A worker may give its result without having announced any progress."},
+	{ID: "danga.status.no-job", Section: secAnnounce, Level: codec.Should,
+		Text:    "A worker without a job announces no progress.",
+		Reading: "It comes out of turn: danga.violation.closes."},
+
+	{ID: "danga.complete.result", Section: secResult, Level: codec.Must,
+		Text: "Result code and data reach whoever waits or asks, byte for byte: codes from 0 to 255, data of any bytes or none."},
+	{ID: "danga.complete.no-job", Section: secResult, Level: codec.Should,
+		Text:    "A worker without a job announces no result.",
+		Reading: "Before it was assigned a job, or after it gave its result, there is nothing that the announcement could be of. It comes out of turn: danga.violation.closes."},
+	{ID: "danga.complete.frees-worker", Section: secResult, Level: codec.Must,
+		Text: "A worker that has announced its result may ask for the next job."},
+	{ID: "danga.complete.answered", Section: secDoneReq, Level: codec.Must,
+		Text: "job_complete_req is answered by job_complete_res at once, whether the job is finished or not."},
+	{ID: "danga.complete.incomplete", Section: secDoneRes, Level: codec.Must,
+		Text:    "The job status is 0 while the job is not finished, whether it waits or is being done.",
+		Reading: "Code and data are given only if it has completed. They have no meaning before; the reference server writes 0 and none."},
+	{ID: "danga.complete.elapsed", Section: secDoneRes, Level: codec.Must,
+		Text:    "The job status of a finished job is the time in seconds that it took, and at least 1.",
+		Reading: "0 means incomplete, so what took less than a second took 1. The draft does not say from when to when: the reference server counts from the job's creation to its result, in whole seconds, so that the value does not change with the time of asking."},
+	{ID: "danga.complete.kept", Section: secDoneRes, Level: codec.Should,
+		Text:    "The result of a job of type 1 is kept for whoever asks later, and asking does not use it up.",
+		Reading: "The draft does not say for how long. No server can keep results for ever, so each has its limits."},
+	{ID: "danga.complete.unknown-handle", Section: secDoneReq, Level: codec.Should,
+		Text:    "job_complete_req with a handle that names no job is answered all the same.",
+		Reading: "The server cannot say that the job is finished. The reference server answers that it is incomplete, with result code 255, which no job that is to be finished has: the application may create it again. Any result code and ending the connection are tolerable."},
+	{ID: "danga.complete.not-for-sync", Section: secDoneRes, Level: codec.May,
+		Text:       "Applications do not ask whether their synchronous jobs are completed.",
+		Untestable: "They have no handle to ask with. What happens to one that asks while it waits is danga.sync.one-at-a-time."},
+}
