@@ -1,0 +1,121 @@
+package danga
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec/danga"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// peerOf adds what tests of the draft say often.
+type peerOf struct {
+	*peertest.Peer
+	t testing.TB
+}
+
+// Job types as they stand on the wire.
+const syncWait, async, throwAway = "\x00", "\x01", "\x02"
+
+// create creates a job and returns its handle, "" if it has none.
+func (p peerOf) create(name, dupkey, typ, args string) string {
+	p.t.Helper()
+	p.Send("job_create_req", name, dupkey, "\x00", typ, args)
+	got, handle := p.Next()
+	if got != "job_create_res" || (len(handle) == 1) != (typ == async) {
+		p.t.Fatalf("%s %q for type %q", got, handle, typ)
+	}
+	return strings.Join(handle, "")
+}
+
+// connect announces names, and waits until that has arrived.
+func (p peerOf) connect(names ...string) {
+	p.t.Helper()
+	p.Send("worker_connect", names...)
+	synctest.Wait()
+}
+
+// gets asks for a job and wants that one.
+func (p peerOf) gets(name, args string) {
+	p.t.Helper()
+	p.Send("job_assign_req")
+	p.Want("job_assign_res", name, args)
+}
+
+// getsNone asks for a job and wants none.
+func (p peerOf) getsNone() {
+	p.t.Helper()
+	p.Send("job_assign_req")
+	p.Want("noop")
+}
+
+// finishes announces a result, and waits until that has arrived.
+func (p peerOf) finishes(code, data string) {
+	p.t.Helper()
+	p.Send("job_complete_announce", code, data)
+	synctest.Wait()
+}
+
+// quiet checks that the server has nothing for an application that does not wait,
+// nor for a worker: the answer to a question would come behind it.
+func (p peerOf) quiet() {
+	p.t.Helper()
+	p.Send("job_complete_req", "nobody's")
+	p.Want("job_complete_res", num(0), "\xff", "")
+}
+
+func num(n uint32) string {
+	b := bigEndian(n)
+	return string(b[:])
+}
+
+// bubble runs a test against a server in a bubble of its own time. That every
+// goroutine of the server ends, and that the machine has forgotten every name
+// unless jobs are left, is part of every such test.
+func bubble(t *testing.T, o Options, test func(t *testing.T, m *machine, dial func() peerOf)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		if o.Name == "" {
+			o.Name = "test"
+		}
+		m := New(o).(*machine)
+		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol})
+		test(t, m, func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			synctest.Wait()
+			return peerOf{peertest.New(t, danga.Protocol, near), t}
+		})
+		srv.Close()
+		m.check(t)
+	})
+}
+
+// check compares what the machine counts with what it holds, once nobody is
+// connected.
+func (m *machine) check(t testing.TB) {
+	t.Helper()
+	for name, task := range m.tasks {
+		if task.workers != 0 || task.sleepers.len != 0 || task.jobs != task.queue.len || task.jobs == 0 {
+			t.Errorf("%s: %d workers, %d sleepers, %d jobs, %d of them waiting", name, task.workers, task.sleepers.len, task.jobs, task.queue.len)
+		}
+		for j := range task.queue.all {
+			if j.unwanted() || j.worker != nil || j.waits.len != 0 {
+				t.Errorf("job %d is left of a connection that ended", j.number)
+			}
+		}
+	}
+	bytes, finished := 0, 0
+	for _, j := range m.jobs {
+		if j.finished {
+			finished++
+			bytes += len(j.data)
+		}
+	}
+	if bytes != m.keptBytes || finished != m.kept.len {
+		t.Errorf("%d results of %d bytes are kept, %d of %d counted", finished, bytes, m.kept.len, m.keptBytes)
+	}
+}

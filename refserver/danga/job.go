@@ -1,0 +1,165 @@
+package danga
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+)
+
+// job is one job from its creation until it is forgotten. It is in exactly one
+// state: waiting (in task.queue), assigned (worker is set), or finished (in
+// machine.kept).
+type job struct {
+	number  uint64 // in the order of creation; part of its handle
+	task    *task
+	dupkey  []byte // this and args share one allocation
+	args    []byte
+	created time.Time
+
+	handed   bool       // its handle was given out: type 1
+	detached bool       // it is to be run though nobody waits: type 2
+	waits    list[peer] // applications that wait: type 0
+
+	spot      link[job] // in task.queue or in machine.kept
+	worker    *peer
+	announced bool     // progress was
+	progress  [12]byte // three numbers, as they stand in the packet
+
+	// Of a finished job:
+	finished bool
+	took     [4]byte // seconds
+	code     [1]byte
+	data     []byte
+	forgetAt time.Time
+}
+
+// key is what makes jobs duplicates.
+type key struct {
+	task *task
+	text string
+}
+
+// newJob makes a job that waits, and wakes nobody yet.
+func (m *machine) newJob(t *task, dupkey, args []byte) *job {
+	m.lastJob++
+	block := append(append(make([]byte, 0, len(dupkey)+len(args)), dupkey...), args...)
+	j := &job{number: m.lastJob, task: t, dupkey: block[:len(dupkey)], args: block[len(dupkey):], created: time.Now()}
+	j.spot.item = j
+	t.jobs++
+	t.queue.pushBack(&j.spot)
+	if len(dupkey) > 0 {
+		m.keyed[key{t, string(dupkey)}] = j
+	}
+	return j
+}
+
+// unwanted reports whether the result is of interest to nobody.
+func (j *job) unwanted() bool { return !j.handed && !j.detached && j.waits.len == 0 }
+
+// assign gives the job to a worker that has none.
+func (j *job) assign(p *peer) {
+	j.spot.remove()
+	j.worker, p.job = p, j
+}
+
+// requeue takes the job from a worker that was lost. It goes to the front of its
+// queue, unless nobody wants it any more.
+func (m *machine) requeue(j *job) {
+	j.worker.job, j.worker, j.announced = nil, nil, false
+	if j.unwanted() {
+		m.end(j)
+		return
+	}
+	j.task.queue.pushFront(&j.spot)
+	m.wake(j.task)
+}
+
+// Result codes of our own.
+const (
+	tooLarge = 255 // the result fits no packet to the application
+	unknown  = 255 // there is no such job
+)
+
+// finish ends a job with a result: it is sent to those who wait, and kept for
+// those who have the handle. limit is the most data that a packet may have.
+func (m *machine) finish(j *job, code byte, data []byte, limit int) {
+	if len(j.took)+len(j.code)+len(data) > limit {
+		data = nil
+		if code == 0 {
+			code = tooLarge
+		}
+	}
+	now := time.Now()
+	seconds := min(max(int64(now.Sub(j.created)/time.Second), 1), math.MaxUint32)
+	j.took, j.code = bigEndian(uint32(seconds)), [1]byte{code}
+	for p := range j.waits.all {
+		p.wait.remove()
+		p.waitsFor = nil
+		p.conn.Send(jobCompleteRes, j.took[:], j.code[:], data)
+		if p.ended {
+			p.conn.Close()
+		}
+	}
+	m.end(j)
+	if j.handed {
+		m.keep(j, data, now.Add(m.opts.KeepTime))
+	}
+}
+
+// end takes the job from wherever it stands, its handle excepted.
+func (m *machine) end(j *job) {
+	j.spot.remove()
+	if j.worker != nil {
+		j.worker.job, j.worker = nil, nil
+	}
+	if len(j.dupkey) > 0 {
+		delete(m.keyed, key{j.task, string(j.dupkey)})
+	}
+	j.task.jobs--
+	m.release(j.task)
+}
+
+// keep stores a result, and forgets those that are too many beside it.
+func (m *machine) keep(j *job, data []byte, until time.Time) {
+	j.finished, j.forgetAt = true, until
+	j.task, j.dupkey, j.args = nil, nil, nil
+	j.data = bytes.Clone(data)
+	m.kept.pushBack(&j.spot)
+	m.keptBytes += len(data)
+	for m.kept.len > max(m.opts.KeepCount, 0) || m.keptBytes > m.opts.KeepBytes && m.kept.len > 1 {
+		m.forget(m.kept.first.item)
+	}
+}
+
+// forget drops a result: the handle names no job from now on.
+func (m *machine) forget(j *job) {
+	j.spot.remove()
+	m.keptBytes -= len(j.data)
+	delete(m.jobs, j.number)
+}
+
+// hand gives the job's handle out. It is good until the next call.
+func (m *machine) hand(j *job) []byte {
+	if !j.handed {
+		j.handed = true
+		m.jobs[j.number] = j
+	}
+	m.scratch = strconv.AppendUint(append(m.scratch[:0], m.prefix...), j.number, 10)
+	return m.scratch
+}
+
+// find returns the job with that handle, or nil.
+func (m *machine) find(handle []byte) *job {
+	digits, ok := bytes.CutPrefix(handle, []byte(m.prefix))
+	if !ok || len(digits) == 0 || digits[0] == '0' {
+		return nil
+	}
+	n, bad := codec.ParseNumber(digits)
+	if bad >= 0 {
+		return nil
+	}
+	return m.jobs[n]
+}

@@ -1,0 +1,346 @@
+package danga
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+	"jobwire/play"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+func TestEveryRequestHasAHandler(t *testing.T) {
+	for _, row := range danga.Protocol.Types {
+		if has := handlers[row.Index] != nil; has != (row.Req != 0) {
+			t.Errorf("%s: sent to the server: %v, has a handler: %v", row.Name, row.Req != 0, has)
+		}
+	}
+}
+
+// The draft's best and worst case, over TCP.
+func TestConversations(t *testing.T) {
+	for _, name := range []string{"best.wire", "worst.wire"} {
+		t.Run(name, func(t *testing.T) {
+			src, err := corpus.FS.ReadFile("danga/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			scripts, err := transcript.Parse(danga.Protocol, name, src)
+			if err != nil || len(scripts) != 1 {
+				t.Fatalf("%d scripts, %v", len(scripts), err)
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() {
+				served <- refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol}).Serve(ctx, l)
+			}()
+			dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "tcp", l.Addr().String())
+			}
+			if r := play.Peers(ctx, scripts[0], dial, play.Options{}); r.Failure != nil {
+				var report strings.Builder
+				play.WriteReport(&report, scripts[0], r, play.ReportOptions{Bytes: true})
+				t.Errorf("%v\n%s", r.Failure, report.String())
+			}
+			cancel()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSyncJobIsStreamed(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, w := dial(), dial()
+		w.connect("resize")
+		a.create("resize", "", syncWait, "x\x00y")
+		w.gets("resize", "x\x00y")
+		for _, s := range [][]string{{num(1), num(100), num(42)}, {num(7), num(0), num(1<<32 - 1)}, {num(3), num(2), num(0)}} {
+			w.Send("job_status_announce", s...)
+			a.Want("job_status_res", s...)
+		}
+		time.Sleep(5*time.Second + 900*time.Millisecond)
+		w.finishes("\x07", "no\x00image")
+		a.Want("job_complete_res", num(5), "\x07", "no\x00image")
+		a.quiet()
+		w.getsNone() // an error is a result: nothing is tried again
+	})
+}
+
+func TestAsyncJobIsAskedFor(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, b, w := dial(), dial(), dial()
+		h := a.create("rss", "", async, "feed")
+		if h != "J:test:1" {
+			t.Errorf("handle %q, want J:test:1", h)
+		}
+		state := func(p peerOf, n, d, left, took uint32, code, data string) {
+			t.Helper()
+			p.Send("job_status_req", h)
+			p.Want("job_status_res", num(n), num(d), num(left))
+			p.Send("job_complete_req", h)
+			p.Want("job_complete_res", num(took), code, data)
+		}
+		const nobodyKnows = 1<<32 - 1
+		state(a, 0, 1, nobodyKnows, 0, "\x00", "")
+		w.connect("rss")
+		w.gets("rss", "feed")
+		state(a, 0, 1, nobodyKnows, 0, "\x00", "")
+		w.Send("job_status_announce", num(1), num(4), num(30))
+		w.Send("job_status_announce", num(2), num(4), num(20))
+		synctest.Wait()
+		state(a, 2, 4, 20, 0, "\x00", "")
+		a.Conn.Close()
+		w.finishes("\x00", "news")
+		state(b, 1, 1, 0, 1, "\x00", "news")
+		time.Sleep(time.Minute)
+		state(b, 1, 1, 0, 1, "\x00", "news") // asking changes nothing, nor does time
+		for _, unknown := range []string{"J:test:2", "J:test:01", "J:test:", "J:other:1", "J:test:18446744073709551616"} {
+			h = unknown
+			state(b, 0, 0, nobodyKnows, 0, "\xff", "")
+		}
+	})
+}
+
+func TestThrowAwayJobIsRunInSilence(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, m *machine, dial func() peerOf) {
+		a, w := dial(), dial()
+		a.create("captcha", "1", throwAway, "")
+		a.quiet()
+		a.Conn.Close()
+		w.connect("captcha")
+		w.gets("captcha", "")
+		w.Send("job_status_announce", num(1), num(2), num(3))
+		w.finishes("\x00", "nobody reads this")
+		w.getsNone()
+		synctest.Wait()
+		if len(m.jobs)+len(m.keyed) != 0 {
+			t.Errorf("%d jobs and %d keys are left", len(m.jobs), len(m.keyed))
+		}
+	})
+}
+
+func TestDuplicatesAreKilled(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, b, c, w := dial(), dial(), dial(), dial()
+		a.create("f", "key", throwAway, "first")
+		h := b.create("f", "key", async, "second")
+		if again := c.create("f", "key", async, ""); again != h {
+			t.Errorf("a duplicate has the handle %s, not %s", again, h)
+		}
+		b.create("f", "key", throwAway, "third")
+		a.create("f", "key", syncWait, "fourth")
+		w.connect("f", "g")
+		w.gets("f", "first")
+		c.create("f", "key", syncWait, "fifth") // it runs already
+		w.Send("job_status_announce", num(1), num(2), num(3))
+		w.finishes("\x00", "done")
+		for _, p := range []peerOf{a, c} {
+			p.Want("job_status_res", num(1), num(2), num(3))
+			p.Want("job_complete_res", num(1), "\x00", "done")
+			p.quiet()
+		}
+		b.Send("job_complete_req", h)
+		b.Want("job_complete_res", num(1), "\x00", "done")
+		w.getsNone()
+
+		if again := b.create("f", "key", async, "anew"); again == h {
+			t.Error("a finished job takes its duplicates")
+		}
+		seen := map[string]bool{}
+		for _, dupkey := range []string{"key", "", "", "other"} {
+			seen[b.create("g", dupkey, async, "")] = true
+		}
+		if len(seen) != 4 {
+			t.Errorf("jobs of another name, without a key or with another one are taken for duplicates: %v", seen)
+		}
+		w.gets("f", "anew")
+		w.finishes("\x00", "")
+		for range 4 {
+			w.gets("g", "")
+			w.finishes("\x00", "")
+		}
+		w.getsNone()
+	})
+}
+
+func TestApplicationLeaves(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, m *machine, dial func() peerOf) {
+		w := dial()
+		gone := func(typ string) {
+			a := dial()
+			a.create("f", "key", typ, "args")
+			a.Conn.Close()
+			synctest.Wait()
+		}
+		gone(syncWait)
+		w.connect("f")
+		w.getsNone() // nobody waits for it any more
+		gone(async)
+		gone(syncWait) // others want it
+		w.gets("f", "args")
+		w.finishes("\x00", "")
+
+		a := dial()
+		a.create("f", "", syncWait, "running")
+		w.gets("f", "running")
+		a.Conn.Close()
+		synctest.Wait()
+		w.finishes("\x00", "for nobody")
+		w.getsNone()
+
+		a = dial()
+		a.create("f", "", syncWait, "running")
+		w.gets("f", "running")
+		a.Conn.Close()
+		synctest.Wait()
+		w.Send("worker_disconnect")
+		synctest.Wait()
+		w.connect("f")
+		w.getsNone() // it was lost, and is of interest to nobody
+		synctest.Wait()
+		if len(m.keyed) != 0 {
+			t.Errorf("%d keys are left", len(m.keyed))
+		}
+	})
+}
+
+// An application may shut down its direction once it has said all.
+func TestHalfClosedApplicationHearsItsResult(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// That it is not given up is not what ends it.
+	srv := refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol, HalfClosed: time.Hour})
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background(), l) }()
+	dial := func() peerOf {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return peerOf{peertest.New(t, danga.Protocol, nc), t}
+	}
+	a, w := dial(), dial()
+	a.create("f", "", syncWait, "x")
+	if err := a.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.Send("worker_connect", "f")
+	w.gets("f", "x")
+	w.Send("job_complete_announce", "\x00", "y")
+	a.Want("job_complete_res", num(1), "\x00", "y")
+	a.Ended()
+	srv.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// What comes out of turn ends the connection, and harms nobody else.
+func TestOutOfTurn(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		witness, w := dial(), dial()
+		h := witness.create("witness", "", async, "args")
+		for _, tt := range []struct {
+			name  string
+			waits bool // the offender waits for a job
+			send  []string
+		}{
+			{"progress of no job", false, []string{"job_status_announce", num(1), num(2), num(3)}},
+			{"a result of no job", false, []string{"job_complete_announce", "\x00", ""}},
+			{"a second sync job", true, []string{"job_create_req", "f", "", "\x00", syncWait, ""}},
+			{"status while waiting", true, []string{"job_status_req", h}},
+			{"completion while waiting", true, []string{"job_complete_req", h}},
+		} {
+			bad := dial()
+			if tt.waits {
+				bad.create("f", "", syncWait, "")
+				bad.create("f", "", throwAway, "also")
+			}
+			bad.Send(tt.send[0], tt.send[1:]...)
+			bad.Ended()
+		}
+		w.connect("witness", "f")
+		w.gets("witness", "args")
+		w.finishes("\x00", "")
+		for range 3 {
+			w.gets("f", "also")
+			w.finishes("\x00", "")
+		}
+		w.getsNone()
+		w.Send("job_complete_announce", "\x00", "twice")
+		w.Ended()
+	})
+}
+
+// The server answers with the magic that it is asked with.
+func TestMagicIsThePeers(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		p := dial()
+		p.Raw([]byte("\x00\x01\xff\n\x06\x00\x00\x00\x00"))
+		p.Want("noop")
+		p.Raw([]byte("GEAR\x06\x00\x00\x00\x00"))
+		p.Ended()
+	})
+}
+
+// A result that the packet to the application could not hold ends the job all
+// the same.
+func TestResultTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1000
+		m := New(Options{Name: "test"})
+		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol, Codec: codec.Options{MaxData: most}})
+		dial := func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			return peerOf{peertest.New(t, danga.Protocol, near), t}
+		}
+		a, w := dial(), dial()
+		w.connect("f")
+		for _, tt := range []struct {
+			size int
+			code string
+			want string
+		}{{most - 5, "\x00", "\x00"}, {most - 4, "\x00", "\xff"}, {most - 1, "\x03", "\x03"}} {
+			data := strings.Repeat("d", tt.size)
+			a.create("f", "", syncWait, "")
+			w.gets("f", "")
+			w.finishes(tt.code, data)
+			if tt.size > most-5 {
+				data = ""
+			}
+			a.Want("job_complete_res", num(1), tt.want, data)
+		}
+		srv.Close()
+	})
+}
+
+func TestHandlesNameTheServer(t *testing.T) {
+	for name, want := range map[string]string{"a b": "J:a b:1", "h\u00f6st\x00": "J:hst:1", strings.Repeat("x", 100): "J:" + strings.Repeat("x", 64) + ":1"} {
+		bubble(t, Options{Name: name}, func(t *testing.T, _ *machine, dial func() peerOf) {
+			if h := dial().create("f", "", async, ""); h != want {
+				t.Errorf("%q makes the handle %q, want %q", name, h, want)
+			}
+		})
+	}
+	if a, b := New(Options{Name: "\xff"}).(*machine), New(Options{}).(*machine); len(a.prefix) < 8 || len(b.prefix) < 8 {
+		t.Errorf("without a name handles begin with %s and %s", a.prefix, b.prefix)
+	}
+}

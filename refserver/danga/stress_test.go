@@ -1,0 +1,166 @@
+package danga
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
+)
+
+// Applications, workers that work, workers that are lost over their jobs and
+// applications that leave, all at once: every application that stays hears the
+// result of each of its jobs, once, and nothing but results is left in the machine.
+func TestManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Name: "test"}).(*machine)
+		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol})
+		dial := func() peerOf {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			return peerOf{peertest.New(t, danga.Protocol, near), t}
+		}
+		const applications, jobs, names = 8, 60, 3
+		var workers, all sync.WaitGroup
+		stop := make(chan struct{})
+		for range 4 {
+			workers.Go(func() { workUntil(dial, names, stop) })
+		}
+		for n := range applications {
+			all.Go(func() {
+				a := dial()
+				rng := rand.New(rand.NewPCG(uint64(n), 1))
+				args := map[string]string{} // by handle
+				for i := range jobs {
+					typ := []string{syncWait, async, throwAway}[rng.IntN(3)]
+					name, dupkey, arg := fmt.Sprint("f", rng.IntN(names)), "", fmt.Sprint(n, " ", i)
+					if rng.IntN(3) == 0 {
+						dupkey = fmt.Sprint("shared", rng.IntN(5))
+						arg = name + dupkey
+					}
+					handle := a.create(name, dupkey, typ, arg)
+					switch {
+					case typ == async:
+						args[handle] = arg
+					case typ == throwAway:
+					case n == 0 && i > jobs/2:
+						a.Conn.Close() // over a job that it waits for
+						return
+					default:
+						want := []string{"*", "\x00", "done " + arg}
+						if got := a.Want("job_complete_res", want...); got[0] == num(0) {
+							t.Error("a result in no time")
+						}
+					}
+				}
+				for handle, arg := range args {
+					got := []string{num(0)}
+					for ; got[0] == num(0); time.Sleep(time.Millisecond) {
+						a.Send("job_complete_req", handle)
+						got = a.Want("job_complete_res", "*", "\x00", "*")
+					}
+					if got[2] != "done "+arg {
+						t.Errorf("the result of %q is %q", arg, got[2])
+					}
+				}
+				a.quiet()
+			})
+		}
+		all.Wait()
+		synctest.Wait() // jobs to throw away are done, too: only sleepers are left
+		close(stop)
+		workers.Wait()
+		srv.Close()
+		m.check(t)
+		if len(m.tasks)+len(m.keyed) != 0 || len(m.jobs) != m.kept.len {
+			t.Errorf("left in the machine: %d names, %d keys, %d jobs that are not finished", len(m.tasks), len(m.keyed), len(m.jobs)-m.kept.len)
+		}
+	})
+}
+
+// workUntil works off jobs, and every few jobs is lost and comes back.
+func workUntil(dial func() peerOf, names int, stop chan struct{}) {
+	for life := 1; ; life++ {
+		w := dial()
+		var able []string
+		for i := range names {
+			able = append(able, fmt.Sprint("f", i))
+		}
+		w.Send("worker_connect", able...)
+		for done := 0; done < 10*life; done++ {
+			w.Send("job_assign_req")
+			name, args := w.Next()
+			if name == "job_assign_res" {
+				if done == 10*life-1 {
+					break // and it is lost
+				}
+				w.Send("job_complete_announce", "\x00", "done "+args[1])
+				continue
+			}
+			w.Send("worker_sleep")
+			if _, ok := w.NextUnless(stop); !ok {
+				w.Conn.Close()
+				return
+			}
+		}
+		w.Conn.Close()
+	}
+}
+
+// Whatever a peer sends, others are served, and nothing of it is left but the
+// jobs that it has created for nobody in particular.
+func FuzzPeer(f *testing.F) {
+	var seed []byte
+	s := danga.Protocol.NewSession(codec.Options{WaiveAll: true})
+	for _, row := range danga.Protocol.Types {
+		if row.Req == 0 {
+			continue
+		}
+		m := codec.Message{Type: row}
+		for i, fd := range row.Fields {
+			arg := []byte{byte('a' + i)}
+			if fd.Width > 0 {
+				arg = make([]byte, fd.Width)
+			}
+			m.Args = append(m.Args, arg)
+		}
+		b, err := s.Append(nil, codec.Peer, &m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		seed = append(seed, b...)
+	}
+	f.Add(seed)
+	f.Add(append(seed, seed...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			m := New(Options{Name: "test"}).(*machine)
+			srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol, Codec: codec.Options{MaxData: 1 << 16}})
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				for buf := make([]byte, 4096); ; {
+					if _, err := near.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+			near.Write(b)
+			synctest.Wait()
+			near.Close()
+			<-drained
+			srv.Close()
+			m.check(t)
+		})
+	})
+}

@@ -1,0 +1,162 @@
+package danga
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, w := dial(), dial()
+		for _, name := range []string{"b", "a", "c", "b", "a"} {
+			a.create(name, "", throwAway, name)
+		}
+		w.getsNone() // it has announced nothing
+		w.connect()
+		w.getsNone()
+		w.connect("a", "b", "a")
+		for _, name := range []string{"b", "a", "b"} {
+			w.gets(name, name)
+			w.finishes("\x00", "")
+		}
+		w.connect("c") // in place of the others
+		w.gets("c", "c")
+		w.connect("a") // the job stays
+		w.getsNone()
+		w.finishes("\x00", "")
+		w.gets("a", "a")
+		w.finishes("\x00", "")
+		w.Send("worker_disconnect")
+		a.create("a", "", throwAway, "")
+		w.getsNone()
+		w.connect("a")
+		w.gets("a", "")
+		w.finishes("\x00", "")
+	})
+}
+
+func TestOneTaskPerWorker(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, w, other := dial(), dial(), dial()
+		a.create("f", "", throwAway, "one")
+		a.create("f", "", throwAway, "two")
+		w.connect("f")
+		other.connect("f")
+		w.gets("f", "one")
+		w.getsNone()
+		other.gets("f", "two")
+		other.getsNone()
+		w.finishes("\x00", "")
+		w.getsNone()
+		a.create("f", "", throwAway, "three")
+		other.getsNone() // it still has one
+		w.gets("f", "three")
+	})
+}
+
+func TestSleepersAreWoken(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, one, two, other, awake := dial(), dial(), dial(), dial(), dial()
+		for _, w := range []peerOf{one, two, awake} {
+			w.connect("f", "g", "f")
+		}
+		other.connect("h")
+		for _, w := range []peerOf{one, two, other} {
+			w.getsNone()
+			w.Send("worker_sleep")
+			w.Send("worker_sleep")
+		}
+		synctest.Wait()
+		a.create("f", "", throwAway, "1")
+		one.Want("noop")
+		two.Want("noop")
+		a.create("g", "", throwAway, "2") // they are awake already
+		for _, w := range []peerOf{one, two, other, awake} {
+			w.quiet()
+		}
+		one.gets("f", "1")
+		two.gets("g", "2")
+		one.finishes("\x00", "")
+		a.create("f", "", throwAway, "3")
+		one.Send("worker_sleep") // too late: the job is there
+		one.Want("noop")
+		one.gets("f", "3")
+		one.Send("worker_sleep") // over a job
+		a.create("f", "", throwAway, "4")
+		one.quiet()
+		one.finishes("\x00", "")
+		one.gets("f", "4")
+
+		// A sleeper that asks is awake.
+		two.finishes("\x00", "")
+		two.Send("worker_sleep")
+		two.getsNone()
+		a.create("g", "", throwAway, "5")
+		two.quiet()
+		two.gets("g", "5")
+
+		// A sleeper that learns sleeps on, or finds a job.
+		a.create("i", "", throwAway, "6")
+		other.connect("j")
+		other.quiet()
+		other.Send("worker_connect", "j", "i")
+		other.Want("noop")
+		other.gets("i", "6")
+		other.finishes("\x00", "")
+		other.Send("worker_sleep")
+		other.Send("worker_disconnect")
+		a.create("i", "", throwAway, "7")
+		other.quiet()
+
+		// Nor is one woken that has said goodbye, or for a duplicate.
+		two.finishes("\x00", "")
+		one.finishes("\x00", "")
+		one.Send("worker_sleep")
+		one.Send("worker_disconnect")
+		synctest.Wait()
+		a.create("f", "key", throwAway, "8")
+		one.quiet()
+		two.gets("f", "8")
+		one.connect("f")
+		one.Send("worker_sleep")
+		synctest.Wait()
+		a.create("f", "key", throwAway, "8 again")
+		one.quiet()
+	})
+}
+
+func TestLostWorkersJobIsTriedAgain(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, b, lost, w, sleeper := dial(), dial(), dial(), dial(), dial()
+		a.create("f", "key", syncWait, "args")
+		h := b.create("f", "", async, "second")
+		lost.connect("f")
+		sleeper.connect("f")
+		lost.gets("f", "args")
+		lost.Send("job_status_announce", num(1), num(2), num(3))
+		a.Want("job_status_res", num(1), num(2), num(3))
+		w.connect("f")
+		w.gets("f", "second")
+		w.Send("job_status_announce", num(1), num(2), num(3))
+		sleeper.Send("worker_sleep")
+		synctest.Wait()
+
+		lost.Conn.Close()
+		sleeper.Want("noop")
+		sleeper.gets("f", "args")
+		b.create("f", "", throwAway, "third")
+		w.Send("worker_disconnect") // a goodbye over a job
+		synctest.Wait()
+		b.Send("job_status_req", h)
+		b.Want("job_status_res", num(0), num(1), num(1<<32-1))
+		w.connect("f")
+		w.gets("f", "second") // before what came later
+		w.finishes("\x00", "done")
+		b.Send("job_complete_req", h)
+		b.Want("job_complete_res", num(1), "\x00", "done")
+		sleeper.finishes("\x00", "done too")
+		a.Want("job_complete_res", num(1), "\x00", "done too")
+		w.gets("f", "third")
+		w.finishes("\x00", "")
+	})
+}
