@@ -158,7 +158,7 @@ func (l *Layout) check(fd *Field, v []byte, at int) *Error {
 		if len(v) > 0 && v[0] == '-' {
 			digits, sign = v[1:], 1
 		}
-		if n, bad := ParseNumber(digits); (bad >= 0 || n > math.MaxInt64) && !l.Options.Waived(fd.Rule) {
+		if n, bad := ParseNumber(digits); (bad >= 0 || n > math.MaxInt64+uint64(sign)) && !l.Options.Waived(fd.Rule) {
 			return &Error{Rule: fd.Rule, Offset: at + max(bad, 0) + sign, Field: fd.Name, Detail: fmt.Sprintf("%s is not a decimal number", quote(v))}
 		}
 	}

@@ -29,6 +29,10 @@ var (
 		{Name: "Tube", Kind: Text}, {Name: "Size", Kind: Number, Lo: 1, Hi: 9, Rule: value, Optional: true}, {Name: "Delta", Kind: Signed, Rule: value, Optional: true}}}
 	sized = Type{Name: "sized", Sep: " ", End: "\r\n", Fields: []Field{
 		{Name: "Word", Kind: Text, Chars: "abc-", NotFirst: "-", Rule: value}, {Name: "Bytes", Kind: Length, Hi: 99, Rule: value}}}
+	fixed = Type{Name: "fixed", Sep: " ", End: "\n", Fields: []Field{
+		{Name: "Level", Kind: Text, Values: []string{"high", "low"}, Rule: value}, {Name: "Hash", Kind: Text, Width: 4, Chars: "0123456789abcdef", Rule: value}}}
+	framed = Type{Name: "framed", Fields: []Field{{Name: "Count", Kind: Length}, {Name: "Word"}},
+		Repeat: []Field{{Name: "Size", Kind: Length}, {Name: "Key"}, {Name: "Size", Kind: Length}, {Name: "Value"}}}
 	list = Type{Name: "list", Sep: " ", End: "\n", Repeat: []Field{
 		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Lead: "=", Rule: value}}}
 )
@@ -63,6 +67,7 @@ func TestSplit(t *testing.T) {
 		{&binary, "\x00\x00\x00\x00\x00n\x00", []string{"\x00\x00\x00\x00", "\x00", "n", ""}},
 		{&line, "tube", []string{"tube"}},
 		{&line, "tube 9 -4", []string{"tube", "9", "-4"}},
+		{&line, "tube 9 -9223372036854775808", []string{"tube", "9", "-9223372036854775808"}},
 		{&list, "some key: =some value", []string{"some key", "some value"}},
 	}
 	for _, tt := range tests {
@@ -108,9 +113,13 @@ func TestSplitRefuses(t *testing.T) {
 		{&line, "tube 99999999999999999999", value, 24, "Size"},
 		{&line, "tube 1 --2", value, 8, "Delta"},
 		{&line, "tube 1 9223372036854775808", value, 7, "Delta"},
+		{&line, "tube 1 -9223372036854775809", value, 8, "Delta"},
 		{&line, "tube 1 2 ", trailing, 8, "Delta"},
 		{&line, "tube 1 2 3", surplus, 9, "Delta"},
 		{&line, "tube  1", spacing, 5, "Size"},
+		{&fixed, "medium 00ff", value, 0, "Level"},
+		{&fixed, "low 00fx", value, 7, "Hash"},
+		{&fixed, "low 00f", missing, 7, "Hash"},
 		{&sized, "abd 1", value, 2, "Word"},
 		{&sized, "-ab 1", value, 0, "Word"},
 		{&sized, "a-b 100", value, 4, "Bytes"},
@@ -158,6 +167,14 @@ func TestSignatureAndFieldAt(t *testing.T) {
 	}
 	if f := list.FieldAt(5); f == nil || f.Name != "Value" {
 		t.Errorf("the sixth argument of a list is %v", f)
+	}
+	if got := framed.Signature(); got != "framed word {key value}..." {
+		t.Error(got)
+	}
+	for i, want := range []string{"Word", "Key", "Value", "Key", "Value"} {
+		if f := framed.FieldAt(i); f == nil || f.Name != want {
+			t.Errorf("argument %d of a row with framing between its arguments is %v, want %s", i, f, want)
+		}
 	}
 	if f := line.FieldAt(3); f != nil {
 		t.Errorf("a line has a fourth argument, %v", f)

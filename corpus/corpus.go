@@ -13,5 +13,5 @@ import "embed"
 // The Danga draft describes two conversations without their bytes: best.wire and
 // worst.wire.
 //
-//go:embed beanstalk danga gearman
+//go:embed beanstalk danga gearman gearmonkey
 var FS embed.FS

@@ -37,6 +37,7 @@ var known = map[string]peer{
 	"gearman":      {program: "gearman"},
 	"gearman-perl": {program: "perl", probe: []string{"-MGearman::Client", "-MGearman::Worker", "-e1"}},
 	"gearman-php":  {program: "php", probe: []string{"-m"}, prints: "gearman"},
+	"redis-cli":    {program: "redis-cli"},
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
 
 	// Decoders.

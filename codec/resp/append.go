@@ -1,0 +1,240 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+)
+
+func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
+	t := m.Type
+	fm := s.forms[t.Index]
+	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
+		return dst, &codec.Error{Rule: RuleDirection, Field: "Type", Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+	}
+	if from == codec.Server && !s.due(fm) && !s.opts.Waived(RuleReplyAsked) {
+		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("no request that %s could answer is waiting", t.Name)}
+	}
+	start := len(dst)
+	out, bad := s.encode(dst, start, fm, m)
+	if bad != nil {
+		return dst, bad
+	}
+	if fm == nil || fm.general || s.opts.WaiveAll {
+		if err := s.reread(out[start:], from, m); err != nil {
+			return dst, err
+		}
+		return out, nil
+	}
+	switch {
+	case from == codec.Peer:
+		s.note(fm, nil, len(fm.words))
+	case fm.push && len(m.Args) > 0:
+		s.pushed(fm, m.Args[len(m.Args)-1])
+	case !fm.push:
+		s.answered()
+	}
+	return out, nil
+}
+
+// due reports whether the server may send a message of the form now. General
+// rows are judged when they are read again.
+func (s *session) due(fm *form) bool {
+	switch {
+	case fm == nil || fm.general:
+		return true
+	case fm.push:
+		return s.pushable()
+	}
+	r := s.oldest()
+	return r != nil && r.form != nil && slices.Contains(r.form.typed, fm)
+}
+
+// reread reads a message as it was encoded, where its row does not tell how it
+// will be read: one of a general row may be what a typed row says, and must not
+// be another general one; with all rules waived anything goes. If the message is
+// refused the session is as it was.
+func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
+	before := s.pending
+	s.again.Reset(from)
+	s.again.Raw = b
+	var n int
+	var err error
+	if from == codec.Peer {
+		n, err = s.readRequest(&s.again, b)
+	} else {
+		n, err = s.decodeReply(&s.again, b)
+	}
+	general := err == nil && (s.forms[s.again.Type.Index] == nil || s.forms[s.again.Type.Index].general)
+	switch {
+	case err == codec.ErrShort || err == nil && n < len(b):
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are not one message"}
+	case general && s.again.Type != m.Type && !s.opts.WaiveAll:
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are a message of the type " + s.again.Type.Name}
+	}
+	if err == nil {
+		return nil
+	}
+	s.pending = before
+	if !s.opts.WaiveAll {
+		return err
+	}
+	// Whatever it is, it counts as one.
+	if from == codec.Server {
+		s.answered()
+	} else {
+		s.note(nil, nil, 0)
+	}
+	return nil
+}
+
+// encode appends the bytes of a message, whatever has gone before it.
+func (s *session) encode(dst []byte, start int, fm *form, m *codec.Message) (out []byte, bad *codec.Error) {
+	s.data = 0
+	args := m.Args
+	switch {
+	case m.Type == s.inline:
+		out, bad = s.Join(dst, start, m)
+		args = nil
+		if bad == nil {
+			out = m.AppendEnd(out)
+		}
+	case fm == nil:
+		out, args = dst, nil
+		for _, a := range m.Args {
+			out = append(append(out, a...), crlf...)
+		}
+	case fm.null:
+		out = append(append(dst, m.Type.Word...), crlf...)
+	case isArray(fm.kind):
+		out, args, bad = s.appendArray(dst, start, fm, args)
+	default:
+		out, args, bad = s.appendSingle(dst, start, fm, args)
+	}
+	if bad == nil && len(args) > 0 && !s.opts.Waived(RuleForm) {
+		bad = &codec.Error{Rule: RuleForm, Offset: len(out) - start, Field: m.Type.Name, Detail: fmt.Sprintf("%d arguments too many", len(args))}
+	}
+	if bad == nil && s.data > s.opts.MaxData && !s.opts.Waived(RuleCap) {
+		bad = &codec.Error{Rule: RuleCap, Field: m.Type.Name, Detail: fmt.Sprintf("%d bytes of bulk strings, at most %d are sent", s.data, s.opts.MaxData)}
+	}
+	return out, bad
+}
+
+// appendArray appends an array, and returns the arguments that have no place in
+// it. Where the rule against them is waived they stand behind it as words, and an
+// array whose arguments are missing ends early.
+func (s *session) appendArray(dst []byte, start int, fm *form, args [][]byte) ([]byte, [][]byte, *codec.Error) {
+	once, words, left := len(fm.words)-fm.group, 0, len(args)
+	for words < once || fm.group > 0 && (left > 0 || (words-once)%fm.group != 0) {
+		w := fm.word(words)
+		if w.args > left {
+			if s.opts.Waived(RuleForm) {
+				break
+			}
+			return nil, nil, missing(w, len(dst)-start)
+		}
+		words, left = words+1, left-w.args
+	}
+	count := words
+	if s.opts.Waived(RuleForm) {
+		count += left
+	}
+	dst = strconv.AppendInt(append(dst, fm.kind), int64(count/kinds[fm.kind].array), 10)
+	dst = append(dst, crlf...)
+	all := args
+	var bad *codec.Error
+	for i := range words {
+		w := fm.word(i)
+		if dst, bad = s.appendWord(dst, start, w, args[:w.args], all); bad != nil {
+			return nil, nil, bad
+		}
+		dst = append(dst, crlf...)
+		args = args[w.args:]
+	}
+	for _, a := range args[:count-words] {
+		dst = append(append(s.appendSize(dst, '$', len(a)), a...), crlf...)
+	}
+	return dst, args, nil
+}
+
+// appendSingle appends a value that is no array, and returns the arguments that
+// are too many for it.
+func (s *session) appendSingle(dst []byte, start int, fm *form, args [][]byte) ([]byte, [][]byte, *codec.Error) {
+	w := &fm.words[0]
+	n, least := min(w.args, len(args)), w.args
+	if least > 0 && w.fields[len(w.fields)-1].Optional {
+		least--
+	}
+	if n < least && !s.opts.Waived(RuleForm) {
+		return nil, nil, missing(w, len(dst)-start)
+	}
+	dst, bad := s.appendWord(dst, start, w, args[:n], args)
+	if bad != nil {
+		return nil, nil, bad
+	}
+	return append(dst, crlf...), args[n:], nil
+}
+
+// missing says that a word lacks an argument.
+func missing(w *word, at int) *codec.Error {
+	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name, Detail: "this argument is missing"}
+}
+
+// appendSize appends the line of a size.
+func (s *session) appendSize(dst []byte, kind byte, n int) []byte {
+	s.data += n
+	return append(strconv.AppendInt(append(dst, kind), int64(n), 10), crlf...)
+}
+
+// appendWord appends a word that has those arguments. all are those of the
+// message, for one that is named again.
+func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte) ([]byte, *codec.Error) {
+	fields := w.fields
+	if isBulk(w.kind) {
+		n := w.size(args, all)
+		if n > MaxBulk && !s.opts.Waived(RuleSize) {
+			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name, Detail: fmt.Sprintf("a bulk string of %d bytes, at most %d are taken", n, MaxBulk)}
+		}
+		if dst = s.appendSize(dst, w.kind, n); !w.command {
+			fields = fields[1:]
+		}
+	} else if len(fields) == 0 || fields[0].Lead == "" {
+		dst = append(dst, w.kind)
+	}
+	if len(w.parts) == 0 {
+		return append(dst, w.tail...), nil
+	}
+	if p := &w.parts[0]; p.again {
+		return append(append(append(dst, p.lead...), all[p.arg]...), w.tail...), nil
+	}
+	sep := ""
+	if len(args) < len(w.parts) {
+		// The second is left out, and what parts them with it.
+		short := fields[0]
+		sep, short.Term = short.Term, ""
+		fields = []codec.Field{short}
+	}
+	var bad *codec.Error
+	for i := range args {
+		if dst, bad = s.JoinFields(dst, start, fields[i:i+1], sep, args[i:i+1]); bad != nil {
+			break
+		}
+	}
+	return dst, bad
+}
+
+// size counts the bytes of a word.
+func (w *word) size(args, all [][]byte) int {
+	n := len(w.tail)
+	for i, p := range w.parts {
+		switch {
+		case p.again:
+			n += len(p.lead) + len(all[p.arg])
+		case i < len(args):
+			n += len(p.lead) + len(args[i])
+		}
+	}
+	return n
+}

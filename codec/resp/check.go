@@ -1,0 +1,83 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The checks of values: bad is the offset of the first byte that is wrong, or -1.
+
+// checkInteger wants a signed decimal of 64 bits as Redis writes it: no plus,
+// no leading zeros.
+func checkInteger(v []byte) (bad int, detail string) {
+	if bad, detail = checkBigNumber(v); bad >= 0 {
+		return bad, detail
+	}
+	const limit = "9223372036854775807"
+	digits := bytes.TrimPrefix(v, []byte("-"))
+	if len(digits) < len(limit) || len(digits) == len(limit) && string(digits) <= limit || string(v) == "-9223372036854775808" {
+		return -1, ""
+	}
+	return 0, "an integer beyond 64 bits"
+}
+
+func checkBigNumber(v []byte) (bad int, detail string) {
+	first := 0
+	if len(v) > 0 && v[0] == '-' {
+		first = 1
+	}
+	for i, c := range v[first:] {
+		if c < '0' || c > '9' {
+			return first + i, fmt.Sprintf("%q in a decimal number", v[first+i:first+i+1])
+		}
+	}
+	switch {
+	case len(v) == first:
+		return 0, "a decimal number is due"
+	case v[first] == '0' && len(v) > 1:
+		return 0, "a decimal number does not begin with 0"
+	}
+	return -1, ""
+}
+
+func checkNull(v []byte) (bad int, detail string) {
+	if len(v) > 0 {
+		return 0, "null has no value"
+	}
+	return -1, ""
+}
+
+func checkBoolean(v []byte) (bad int, detail string) {
+	if len(v) == 1 && (v[0] == 't' || v[0] == 'f') {
+		return -1, ""
+	}
+	return 0, "neither t nor f"
+}
+
+// checkDouble takes what C's printf writes: decimals, an exponent, inf and nan.
+func checkDouble(v []byte) (bad int, detail string) {
+	digits := bytes.TrimPrefix(v, []byte("-"))
+	if string(digits) == "inf" || string(digits) == "nan" {
+		return -1, ""
+	}
+	for i, c := range v {
+		if strings.IndexByte("0123456789+-.e", c) < 0 {
+			return i, fmt.Sprintf("%q in a floating-point number", v[i:i+1])
+		}
+	}
+	if _, err := strconv.ParseFloat(string(v), 64); errors.Is(err, strconv.ErrSyntax) {
+		return 0, "a floating-point number is due"
+	}
+	return -1, ""
+}
+
+// checkVerbatim wants three bytes of format before a colon.
+func checkVerbatim(v []byte) (bad int, detail string) {
+	if len(v) < 4 || v[3] != ':' {
+		return min(len(v), 3), "three bytes of format and a colon are due"
+	}
+	return -1, ""
+}

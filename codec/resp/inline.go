@@ -1,0 +1,88 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+
+	"jobwire/codec"
+)
+
+// decodeInline reads a command that is a line.
+func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
+	limit := s.lineLimit(RuleInlineLength)
+	window := b[:min(len(b), limit)]
+	k := bytes.IndexByte(window, '\n')
+	if k < 0 {
+		if len(b) < limit {
+			return len(b) + 1, codec.ErrShort
+		}
+		return 0, &codec.Error{Rule: RuleInlineLength, Offset: limit - 1, Field: "Line", Fatal: true,
+			Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
+	}
+	end := k
+	if end > 0 && b[end-1] == '\r' {
+		end--
+		f.CRLF = true
+	}
+	line := b[:end]
+	count, bad, detail := s.cut(line)
+	if bad >= 0 {
+		if !s.opts.Waived(RuleInlineWords) {
+			return 0, &codec.Error{Rule: RuleInlineWords, Offset: bad, Field: "Line", Detail: detail, Fatal: true}
+		}
+		count++ // the word that is broken
+	}
+	f.Raw = b[: k+1 : k+1]
+	if count == 0 && !s.opts.Waived(RuleEmpty) {
+		return k + 1, &codec.Error{Rule: RuleEmpty, Field: "Line", Detail: "a line without a word"}
+	}
+	f.Type = s.inline
+	f.Spans = append(f.Spans, codec.Span{Field: &s.inline.Fields[0], Off: 0, End: end, Next: k + 1})
+	if count > 0 {
+		s.note(nil, s.words, count)
+	}
+	return k + 1, nil
+}
+
+// cut splits an inline command into words, as a shell would: quotes of two
+// kinds, escapes inside them. It counts them all and leaves the first three in
+// s.words, quotes included. bad is where the line cannot be split, or -1.
+func (s *session) cut(line []byte) (count, bad int, detail string) {
+	s.words = s.words[:0]
+	for i := 0; ; {
+		for i < len(line) && isBlank(line[i]) {
+			i++
+		}
+		if i == len(line) {
+			return count, -1, ""
+		}
+		start, quote, opened := i, byte(0), 0
+		for ; i < len(line) && (quote != 0 || !endsWord(line[i])); i++ {
+			c := line[i]
+			switch {
+			case c == 0:
+				return count, i, "a NUL byte"
+			case quote == 0 && (c == '"' || c == '\''):
+				quote, opened = c, i
+			case quote == '"' && c == '\\' && i+1 < len(line), quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
+				i++
+			case quote != 0 && c == quote:
+				if i+1 < len(line) && !isBlank(line[i+1]) {
+					return count, i + 1, "a word goes on behind its closing quote"
+				}
+				quote = 0
+			}
+		}
+		if quote != 0 {
+			return count, opened, "a quote that is not closed"
+		}
+		if count++; len(s.words) < cap(s.words) {
+			s.words = append(s.words, line[start:i])
+		}
+	}
+}
+
+// isBlank reports whether a byte may stand between words, and endsWord whether
+// it ends one without quotes. To Redis they are not the same.
+func isBlank(c byte) bool  { return c == ' ' || c >= '\t' && c <= '\r' }
+func endsWord(c byte) bool { return isBlank(c) && c != '\v' && c != '\f' }

@@ -1,0 +1,176 @@
+package resp
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// first gives f the row of the first form that fits what scan has left in it,
+// and returns that form, or nil.
+func (s *session) first(f *codec.Frame, v value, forms []*form) *form {
+	for _, fm := range forms {
+		if fm.kind == v.kind && fm.null == v.null && s.fits(f, fm, v) {
+			f.Type, f.Spans = fm.row, append(f.Spans[:0], s.spans...)
+			return fm
+		}
+	}
+	return nil
+}
+
+// fits reports whether a frame fits a form of its kind. It leaves the spans of
+// that form in s.spans.
+func (s *session) fits(f *codec.Frame, fm *form, v value) bool {
+	src := f.Spans
+	s.spans, s.named = s.spans[:0], s.named[:0]
+	switch {
+	case fm.null:
+		s.spans, f.Head = append(s.spans, codec.Span{Field: &typeField, End: src[1].End, Next: src[1].Next}), 1
+		return true
+	case !isArray(fm.kind):
+		s.spans, f.Head = append(s.spans, src[0]), 1
+		return s.fitsWord(f, &fm.words[0], src[1:], false)
+	}
+	n := len(fm.words)
+	once := n - fm.group
+	if v.count < once || fm.group == 0 && v.count > n || fm.group > 0 && (v.count-once)%fm.group != 0 {
+		return false
+	}
+	head := src[1]
+	if fm.command {
+		head.Field = &wordsField
+		s.spans, f.Head = append(s.spans, head), 3
+	} else {
+		head.Field = &countField
+		s.spans, f.Head = append(s.spans, src[0], head), 2
+	}
+	src = src[2:]
+	for i := range v.count {
+		w := fm.word(i)
+		if !s.fitsWord(f, w, src, true) {
+			return false
+		}
+		src = src[w.spans():]
+	}
+	return true
+}
+
+// word returns the form of the i-th element.
+func (fm *form) word(i int) *word {
+	if once := len(fm.words) - fm.group; i >= once && fm.group > 0 {
+		i = once + (i-once)%fm.group
+	}
+	return &fm.words[i]
+}
+
+// spans counts the spans that scan leaves of a word.
+func (w *word) spans() int {
+	if isBulk(w.kind) {
+		return 2
+	}
+	return 1
+}
+
+// isBulk reports whether values of the kind have a size.
+func isBulk(c byte) bool { return kinds[c].bulk }
+
+// fitsWord compares a word with the spans that scan has left of it, and adds
+// those of the form. In an array a line has its first byte in its own span.
+func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bool) bool {
+	fields, val := w.fields, src[0]
+	switch {
+	case isBulk(w.kind):
+		if val.Field != &sizeMark || f.Raw[val.Off-1] != w.kind {
+			return false
+		}
+		if val.Field = &sizeField; !w.command {
+			val.Field, fields = &fields[0], fields[1:]
+		}
+		s.spans, val = append(s.spans, val), src[1]
+	case inArray:
+		if val.Field != &tokenMark || f.Raw[val.Off] != w.kind {
+			return false
+		}
+		val.Off++
+	}
+	text := f.Raw[val.Off:val.End]
+	if len(w.parts) == 0 {
+		if string(text) != w.tail && !(w.fold && strings.EqualFold(string(text), w.tail)) {
+			return false
+		}
+		switch {
+		case w.command:
+			val.Field = &commandField
+		case len(fields) == 0: // a null is all type
+			s.spans[len(s.spans)-1].Next = val.Next
+			return true
+		default:
+			val.Field = &fields[0]
+		}
+		s.spans = append(s.spans, val)
+		return true
+	}
+	lead := w.parts[0].lead
+	if len(text) < len(lead)+len(w.tail) || string(text[:len(lead)]) != lead || string(text[len(text)-len(w.tail):]) != w.tail {
+		return false
+	}
+	if p := &w.parts[0]; p.again {
+		val.Field = &fields[0]
+		s.spans = append(s.spans, val)
+		return bytes.Equal(text[len(lead):len(text)-len(w.tail)], s.named[p.arg])
+	}
+	val.Off += len(lead)
+	val.End -= len(w.tail)
+	if len(w.parts) == 2 {
+		second, inner := &fields[1], f.Raw[val.Off:val.End]
+		k := bytes.LastIndexByte(inner, w.parts[1].lead[0])
+		if second.Kind == codec.Opaque {
+			k = bytes.IndexByte(inner, w.parts[1].lead[0])
+		}
+		if k < 0 {
+			return second.Optional && s.fitsField(f, &fields[0], val)
+		}
+		next := val
+		next.Off += k + 1
+		val.End, val.Next = val.Off+k, next.Off
+		return s.fitsField(f, &fields[0], val) && s.fitsField(f, second, next)
+	}
+	return s.fitsField(f, &fields[0], val)
+}
+
+// fitsField adds the span of an argument, if its value is legal.
+func (s *session) fitsField(f *codec.Frame, fd *codec.Field, val codec.Span) bool {
+	v := f.Raw[val.Off:val.End]
+	if !isLegal(fd, v) && !s.opts.Waived(fd.Rule) || fd.NonEmpty != "" && len(v) == 0 && !s.opts.Waived(fd.NonEmpty) {
+		return false
+	}
+	val.Field = fd
+	s.spans, s.named = append(s.spans, val), append(s.named, v)
+	return true
+}
+
+// isLegal tells what Layout would say of a value when it is written, without
+// the words.
+func isLegal(fd *codec.Field, v []byte) bool {
+	if fd.Width > 0 && len(v) != fd.Width {
+		return false
+	}
+	switch fd.Kind {
+	case codec.Text:
+		for _, c := range v {
+			if fd.Chars != "" && strings.IndexByte(fd.Chars, c) < 0 {
+				return false
+			}
+		}
+		return fd.Values == nil || slices.ContainsFunc(fd.Values, func(s string) bool { return s == string(v) })
+	case codec.Number:
+		n, bad := codec.ParseNumber(v)
+		return bad < 0 && n >= fd.Lo && (fd.Hi == 0 || n <= fd.Hi)
+	case codec.Signed:
+		bad, _ := checkInteger(v)
+		return bad < 0
+	}
+	return true
+}

@@ -1,0 +1,206 @@
+package resp
+
+import (
+	"bytes"
+
+	"jobwire/codec"
+)
+
+// effect is what a command, or the first word of a push, does to the pairing of
+// requests and replies beyond one reply for a request.
+type effect uint8
+
+const (
+	plain effect = iota
+	subscribe
+	unsubscribe
+	psubscribe
+	punsubscribe
+	ssubscribe
+	sunsubscribe
+	reply   // CLIENT REPLY, if that follows
+	monitor // an endless reply
+	reset   // a connection as it was at first
+)
+
+// effects are the words that have one, in small letters.
+var effects = map[string]effect{
+	"subscribe": subscribe, "unsubscribe": unsubscribe,
+	"psubscribe": psubscribe, "punsubscribe": punsubscribe,
+	"ssubscribe": ssubscribe, "sunsubscribe": sunsubscribe,
+	"client": reply, "monitor": monitor, "sync": monitor, "psync": monitor, "reset": reset,
+}
+
+// isSubscription reports whether pushes answer the command, one for each channel.
+func (e effect) isSubscription() bool { return e >= subscribe && e <= sunsubscribe }
+
+// request is one that waits for its reply.
+type request struct {
+	form   *form // whose typed replies are due; nil for none
+	effect effect
+	left   int // channels that a subscription still waits for; -1 is all there are
+}
+
+// pending pairs replies with requests.
+type pending struct {
+	queue []request
+	done  int // how many of them are answered
+
+	channels, patterns, shards int // subscribed to
+
+	muted bool // CLIENT REPLY OFF
+	skip  int  // requests that are not answered, after CLIENT REPLY SKIP
+	loose bool // replies without a request may come
+}
+
+// waiting counts the requests without a reply.
+func (p *pending) waiting() int { return len(p.queue) - p.done }
+
+// oldest returns the request that is answered next, or nil.
+func (p *pending) oldest() *request {
+	if p.waiting() == 0 {
+		return nil
+	}
+	return &p.queue[p.done]
+}
+
+// answered takes the oldest request off.
+func (p *pending) answered() {
+	if r := p.oldest(); r != nil {
+		if r.effect == reset {
+			p.channels, p.patterns, p.shards = 0, 0, 0
+		}
+		p.done++
+	}
+	if p.waiting() == 0 {
+		p.queue, p.done = p.queue[:0], 0
+	}
+}
+
+// asked notes a request. words are its command and what follows, as far as
+// effects depend on them; count is how many there are.
+func (p *pending) asked(r request, words [][]byte, count int) {
+	muted := p.muted || p.skip > 0
+	p.skip = max(0, p.skip-1)
+	switch e := r.effect; {
+	case e.isSubscription():
+		r.left = count - 1
+		if count == 1 && (e == unsubscribe || e == punsubscribe || e == sunsubscribe) {
+			r.left = -1
+		}
+	case e == monitor:
+		p.loose = true
+	case e == reset:
+		p.muted, p.skip, muted = false, 0, false
+	case e == reply && count == 3 && isWord(words[1], "reply"):
+		switch mode := words[2]; {
+		case isWord(mode, "on"):
+			p.muted, muted = false, false
+		case isWord(mode, "off"):
+			p.muted, p.loose, muted = true, true, true
+		case isWord(mode, "skip") && !p.muted:
+			p.skip, p.loose, muted = 1, true, true
+		}
+	}
+	if muted {
+		return
+	}
+	if len(p.queue) == cap(p.queue) && p.done > 0 {
+		p.queue, p.done = p.queue[:copy(p.queue, p.queue[p.done:])], 0
+	}
+	p.queue = append(p.queue, r)
+}
+
+// pushable reports whether an array may be a message of RESP2's publish and
+// subscribe, which only its first word tells from a reply.
+func (p *pending) pushable() bool {
+	r := p.oldest()
+	return r == nil || r.effect.isSubscription() || p.channels+p.patterns+p.shards > 0
+}
+
+// confirmed notes a push that confirms a subscription or its end. n is how many
+// there are now: of channels and patterns together, or of sharded channels.
+func (p *pending) confirmed(e effect, n int) {
+	left := 0
+	switch e {
+	case subscribe, unsubscribe:
+		p.channels = max(0, n-p.patterns)
+		left = p.channels
+	case psubscribe, punsubscribe:
+		p.patterns = max(0, n-p.channels)
+		left = p.patterns
+	case ssubscribe, sunsubscribe:
+		p.shards = n
+		left = n
+	}
+	r := p.oldest()
+	if r == nil || r.effect != e {
+		return
+	}
+	if r.left > 0 {
+		r.left--
+		left = r.left
+	}
+	if left == 0 {
+		p.answered()
+	}
+}
+
+// longestCommand bounds the commands that have an effect or a typed row.
+const longestCommand = 16
+
+// effectOf returns what a command, or the first word of a push, does.
+func effectOf(word []byte) effect {
+	var buf [longestCommand]byte
+	return effects[string(convert(buf[:0], word, small))]
+}
+
+// isWord reports whether b is a word, whatever its letter case.
+func isWord(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
+
+// convert appends a command in other letters, or nothing if it is too long for
+// dst: no command is then meant.
+func convert(dst, word []byte, letter func(byte) byte) []byte {
+	if len(word) > cap(dst) {
+		return dst
+	}
+	for _, c := range word {
+		dst = append(dst, letter(c))
+	}
+	return dst
+}
+
+func capital(c byte) byte {
+	if 'a' <= c && c <= 'z' {
+		c -= 'a' - 'A'
+	}
+	return c
+}
+
+func small(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// pushed notes a push of RESP2. last is its last value: the count, if it
+// confirms anything.
+func (p *pending) pushed(fm *form, last []byte) {
+	if fm.effect.isSubscription() {
+		n, _ := codec.ParseNumber(last)
+		p.confirmed(fm.effect, int(n))
+	}
+}
+
+// pushedTokens notes a push of RESP3, which f holds as scan has left it.
+func (p *pending) pushedTokens(f *codec.Frame) {
+	n := len(f.Spans)
+	if n < 5 || f.Spans[2].Field != &sizeMark || f.Spans[n-1].Field != &tokenMark {
+		return
+	}
+	if e := effectOf(f.Value(3)); e.isSubscription() {
+		count, _ := codec.ParseNumber(f.Value(n - 1)[1:])
+		p.confirmed(e, int(count))
+	}
+}

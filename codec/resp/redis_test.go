@@ -1,0 +1,341 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+)
+
+// connection is one to a real server, with a session on each side of it: what
+// is read must be written again as it came.
+type connection struct {
+	t            *testing.T
+	nc           net.Conn
+	read, mirror codec.Session
+	buf          []byte
+	frame        codec.Frame
+}
+
+func connect(t *testing.T, redis target.Target) *connection {
+	t.Helper()
+	nc, err := target.Dial(t.Context(), redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	return &connection{t: t, nc: nc, read: Protocol.NewSession(codec.Options{}), mirror: Protocol.NewSession(codec.Options{})}
+}
+
+// ask sends a command.
+func (c *connection) ask(words ...string) {
+	c.t.Helper()
+	m := message("command", words...)
+	raw, err := c.read.Append(nil, codec.Peer, m)
+	if err == nil {
+		_, err = c.mirror.Append(nil, codec.Peer, m)
+	}
+	if err == nil {
+		_, err = c.nc.Write(raw)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// next returns the next message from the server.
+func (c *connection) next() (row string, args []string) {
+	c.t.Helper()
+	for {
+		n, err := c.read.Decode(codec.Server, c.buf, &c.frame)
+		if err == codec.ErrShort {
+			chunk := make([]byte, max(4096, n-len(c.buf)))
+			k, err := c.nc.Read(chunk)
+			if err != nil {
+				c.t.Fatalf("%q: %v", c.buf, err)
+			}
+			c.buf = append(c.buf, chunk[:k]...)
+			continue
+		}
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.buf, err)
+		}
+		var m codec.Message
+		c.frame.Message(&m)
+		if again, err := c.mirror.Append(nil, codec.Server, &m); err != nil || !bytes.Equal(again, c.buf[:n]) {
+			c.t.Fatalf("%q is read as %s %q and written as %q, %v", c.buf[:n], m.Type.Name, m.Args, again, err)
+		}
+		for _, a := range m.Args {
+			args = append(args, string(a))
+		}
+		c.buf = c.buf[n:]
+		return m.Type.Name, args
+	}
+}
+
+// TestEveryKindOfValue has a real server send each kind of value that it has, in
+// both versions of the protocol.
+func TestEveryKindOfValue(t *testing.T) {
+	redis := peers.Start(t, "redis-server", "--enable-debug-command", "yes")
+	tests := []struct{ kind, resp2, resp3 string }{
+		{"string", "bulk Hello World", "bulk Hello World"},
+		{"integer", "integer 12345", "integer 12345"},
+		{"double", "bulk 3.141", "double 3.141"},
+		{"null", "nil", "null"},
+		{"array", "aggregate *3 :0 :1 :2", "aggregate *3 :0 :1 :2"},
+		{"set", "aggregate *3 :0 :1 :2", "aggregate ~3 :0 :1 :2"},
+		{"map", "aggregate *6 :0 :0 :1 :1 :2 :0", "aggregate %3 :0 #f :1 #t :2 #f"},
+		{"attrib", "bulk Some real reply following the attribute", "aggregate |1 $14 key-popularity *2 $7 key:123 :90 $39 Some real reply following the attribute"},
+		{"push", "error ERR RESP2 is not supported by this command", "push >2 $16 server-cpu-usage :42"},
+		{"verbatim", "bulk This is a verbatim\nstring", "verbatim txt This is a verbatim\nstring"},
+		{"true", "integer 1", "boolean t"},
+		{"false", "integer 0", "boolean f"},
+		{"bignum", "bulk 1234567999999999999999999999999999999", "big-number 1234567999999999999999999999999999999"},
+	}
+	for version := 2; version <= 3; version++ {
+		c := connect(t, redis)
+		c.ask("HELLO", strconv.Itoa(version))
+		c.next()
+		for _, tt := range tests {
+			want := tt.resp2
+			if version == 3 {
+				want = tt.resp3
+			}
+			c.ask("DEBUG", "PROTOCOL", tt.kind)
+			row, args := c.next()
+			if got := strings.Join(append([]string{row}, args...), " "); got != want {
+				t.Errorf("RESP%d, %s: %q, want %q", version, tt.kind, got, want)
+			}
+			if row == "push" {
+				// The reply stands behind it.
+				if row, args := c.next(); row != "bulk" || len(args) != 1 {
+					t.Errorf("RESP%d, %s: followed by %s %q", version, tt.kind, row, args)
+				}
+			}
+		}
+	}
+}
+
+// TestPublishedMessages reads subscriptions of all kinds off a real server.
+func TestPublishedMessages(t *testing.T) {
+	redis := peers.Start(t, "redis-server")
+	for version := 2; version <= 3; version++ {
+		c, other := connect(t, redis), connect(t, redis)
+		expect := func(c *connection, row string, words ...string) {
+			t.Helper()
+			if version == 3 && row != "integer" && row != "simple" && row != "list" {
+				word := map[string]string{"subscribed": "subscribe", "psubscribed": "psubscribe", "ssubscribed": "ssubscribe",
+					"unsubscribed": "unsubscribe", "punsubscribed": "punsubscribe", "sunsubscribed": "sunsubscribe"}[row]
+				if word == "" {
+					word = row
+				}
+				tokens := []string{fmt.Sprintf(">%d", len(words)+1), fmt.Sprintf("$%d", len(word)), word}
+				for i, w := range words {
+					if i == len(words)-1 && word != row {
+						tokens = append(tokens, ":"+w)
+					} else {
+						tokens = append(tokens, fmt.Sprintf("$%d", len(w)), w)
+					}
+				}
+				row, words = "push", tokens
+			}
+			if got, args := c.next(); got != row || !slices.Equal(args, words) {
+				t.Fatalf("RESP%d: %s %q, want %s %q", version, got, args, row, words)
+			}
+		}
+		c.ask("HELLO", strconv.Itoa(version))
+		c.next()
+		c.ask("SUBSCRIBE", "a", "b")
+		expect(c, "subscribed", "a", "1")
+		expect(c, "subscribed", "b", "2")
+		c.ask("PSUBSCRIBE", "a*")
+		expect(c, "psubscribed", "a*", "3")
+		c.ask("SSUBSCRIBE", "s")
+		expect(c, "ssubscribed", "s", "1")
+		other.ask("PUBLISH", "a", "x\r\n\x00")
+		expect(other, "integer", "2")
+		expect(c, "message", "a", "x\r\n\x00")
+		expect(c, "pmessage", "a*", "a", "x\r\n\x00")
+		other.ask("SPUBLISH", "s", "y")
+		expect(other, "integer", "1")
+		expect(c, "smessage", "s", "y")
+		c.ask("UNSUBSCRIBE", "a")
+		expect(c, "unsubscribed", "a", "2")
+		c.ask("UNSUBSCRIBE")
+		expect(c, "unsubscribed", "b", "1")
+		c.ask("PING")
+		if version == 2 {
+			expect(c, "list", "pong", "")
+		} else {
+			expect(c, "simple", "PONG")
+		}
+		c.ask("PUNSUBSCRIBE")
+		expect(c, "punsubscribed", "a*", "0")
+		c.ask("SUNSUBSCRIBE")
+		expect(c, "sunsubscribed", "s", "0")
+		c.ask("PING")
+		expect(c, "simple", "PONG")
+	}
+}
+
+// tree is a value that a script returns: how Lua writes it, and the tokens that
+// must come.
+type tree struct {
+	lua    string
+	tokens []string
+}
+
+// grow makes a random value.
+func grow(r *rand.Rand, depth, version int) tree {
+	kinds := 3
+	if version == 3 {
+		kinds = 7
+	}
+	if depth > 0 {
+		kinds += version - 1
+	}
+	word := make([]byte, r.IntN(12))
+	for i := range word {
+		word[i] = "ab\r\n\x00$*:1 "[r.IntN(10)]
+	}
+	var quoted strings.Builder
+	for _, b := range word {
+		fmt.Fprintf(&quoted, "\\%03d", b)
+	}
+	switch k := r.IntN(kinds); {
+	case k == 0:
+		n := r.Int64N(1<<53) - 1<<52
+		return tree{fmt.Sprintf("%d", n), []string{fmt.Sprintf(":%d", n)}}
+	case k == 1:
+		return tree{"'" + quoted.String() + "'", []string{fmt.Sprintf("$%d", len(word)), string(word)}}
+	case k == 2:
+		return tree{"{ok='a b'}", []string{"+a b"}}
+	case version == 3 && k == 3:
+		return tree{"true", []string{"#t"}}
+	case version == 3 && k == 4:
+		n := float64(r.IntN(4000)) / 8
+		return tree{fmt.Sprintf("{double=%v}", n), []string{fmt.Sprintf(",%v", n)}}
+	case version == 3 && k == 5:
+		return tree{"{big_number='-" + strings.Repeat("7", 40) + "'}", []string{"(-" + strings.Repeat("7", 40)}}
+	case version == 3 && k == 6:
+		return tree{"{verbatim_string={format='txt',string='" + quoted.String() + "'}}", []string{fmt.Sprintf("=%d", 4+len(word)), "txt:" + string(word)}}
+	case k == kinds-1 && version == 3:
+		value := grow(r, depth-1, version)
+		return tree{"{map={['a b']=" + value.lua + "}}", append([]string{"%1", "$3", "a b"}, value.tokens...)}
+	}
+	var all tree
+	n := r.IntN(4)
+	all.tokens = []string{fmt.Sprintf("*%d", n)}
+	var items []string
+	for range n {
+		item := grow(r, depth-1, version)
+		items = append(items, item.lua)
+		all.tokens = append(all.tokens, item.tokens...)
+	}
+	all.lua = "{" + strings.Join(items, ",") + "}"
+	return all
+}
+
+// flatten returns what the rows hold as tokens, so that rows can be compared with
+// trees.
+func flatten(row string, args []string) []string {
+	bulk := func(sign, s string) []string { return []string{fmt.Sprintf("%s%d", sign, len(s)), s} }
+	var all []string
+	switch row {
+	case "aggregate":
+		return args
+	case "simple":
+		return []string{"+" + args[0]}
+	case "integer":
+		return []string{":" + args[0]}
+	case "boolean":
+		return []string{"#" + args[0]}
+	case "double":
+		return []string{"," + args[0]}
+	case "big-number":
+		return []string{"(" + args[0]}
+	case "bulk":
+		return bulk("$", args[0])
+	case "verbatim":
+		return bulk("=", args[0]+":"+args[1])
+	case "list":
+		all = []string{fmt.Sprintf("*%d", len(args))}
+	case "map":
+		all = []string{fmt.Sprintf("%%%d", len(args)/2)}
+	}
+	for _, a := range args {
+		all = append(all, bulk("$", a)...)
+	}
+	return all
+}
+
+// TestRandomValues has scripts return values that are known beforehand.
+func TestRandomValues(t *testing.T) {
+	redis := peers.Start(t, "redis-server")
+	r := rand.New(rand.NewPCG(1, 2))
+	for version := 2; version <= 3; version++ {
+		c := connect(t, redis)
+		c.ask("HELLO", strconv.Itoa(version))
+		c.next()
+		for range 300 {
+			want := grow(r, 4, version)
+			c.ask("EVAL", fmt.Sprintf("redis.setresp(%d); return %s", version, want.lua), "0")
+			if row, args := c.next(); !slices.Equal(flatten(row, args), want.tokens) {
+				t.Fatalf("RESP%d: %s is read as %s %q, want the tokens %q", version, want.lua, row, args, want.tokens)
+			}
+		}
+	}
+}
+
+// TestRedisRefusesWhatWeRefuse sends the requests that the codec refuses to a
+// real server. Where it does not look, the manifest says so.
+func TestRedisRefusesWhatWeRefuse(t *testing.T) {
+	redis := peers.Start(t, "redis-server")
+	unseen := []codec.RuleID{RuleLineEnd, RuleBulkEnd, RuleCap}
+	for _, tt := range rejects {
+		if tt.from == codec.Server || slices.Contains(unseen, tt.rule) || tt.name == "NUL" {
+			continue
+		}
+		raw := tt.raw
+		switch {
+		case tt.rule == RuleInlineLength:
+			raw += "a" // it takes one byte more
+		case !tt.fatal:
+			raw += ping
+		}
+		c := connect(t, redis)
+		if _, err := io.WriteString(c.nc, raw); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(c.nc)
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if !tt.fatal {
+			if line != "+PONG\r\n" {
+				t.Errorf("%s: answered by %q, want nothing", tt.name, line)
+			}
+			continue
+		}
+		_, err = in.ReadByte()
+		var reset *net.OpError
+		if !strings.HasPrefix(line, "-ERR Protocol error") || err != io.EOF && !errors.As(err, &reset) {
+			t.Errorf("%s: answered by %q and %v, want an error and the end", tt.name, line, err)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+
+	"jobwire/codec"
+)
+
+// Marks are the fields of the spans that scan leaves, until a row gives them
+// its own.
+var (
+	countMark = codec.Field{Name: "Count", Kind: codec.Length} // of the whole message
+	sizeMark  = codec.Field{Name: "Size", Kind: codec.Length}  // of the bulk string in the next span
+	dataMark  = codec.Field{Name: "Data"}
+	tokenMark = codec.Field{Name: "Value"} // a line, or the header of an array, with its first byte
+)
+
+// value is what scan found.
+type value struct {
+	kind  byte
+	null  bool
+	count int // elements of an array, keys and values of a map
+}
+
+// kind is what the byte that begins a value says of it.
+type kind struct {
+	name  string
+	line  bool // the value is the line
+	bulk  bool // the line is the size of what follows
+	array int  // the line is a count of so many elements each
+	nulls bool // -1 stands for null
+	rule  codec.RuleID
+	check func(v []byte) (bad int, detail string) // judges the value; bad is where it is wrong, or -1
+}
+
+// kinds are all values that a server sends.
+var kinds = [256]*kind{
+	'+': {name: "Text", line: true},
+	'-': {name: "Error", line: true},
+	':': {name: "Integer", line: true, rule: RuleInteger, check: checkInteger},
+	'$': {name: "Data", bulk: true, nulls: true},
+	'*': {name: "Count", array: 1, nulls: true},
+	'_': {name: "Null", line: true, rule: RuleNull, check: checkNull},
+	',': {name: "Double", line: true, rule: RuleDouble, check: checkDouble},
+	'#': {name: "Boolean", line: true, rule: RuleBoolean, check: checkBoolean},
+	'(': {name: "Big number", line: true, rule: RuleBigNumber, check: checkBigNumber},
+	'!': {name: "Error", bulk: true},
+	'=': {name: "Text", bulk: true, rule: RuleVerbatim, check: checkVerbatim},
+	'%': {name: "Count", array: 2},
+	'~': {name: "Count", array: 1},
+	'|': {name: "Count", array: 2},
+	'>': {name: "Count", array: 1},
+}
+
+// Least bytes of an element.
+const (
+	leastValue = len("_\r\n")
+	leastWord  = len("$0\r\n\r\n")
+)
+
+// scan reads the message at the beginning of b, an array of bulk strings or
+// any value, and leaves its spans in f: one for the first byte, one for the rest
+// of its line, then those of the marks.
+//
+// Whatever keeps the end of the message from being known is an error at once.
+// What is wrong within a value is reported when the message is there as a whole.
+// A message that is still arriving is read again from its beginning. The length
+// that comes with ErrShort reaches to the end of the bulk string that is cut off,
+// so a large one is looked at a few times however small the pieces it comes in;
+// elements behind it are not counted, since the first of their bytes may be wrong
+// already, and nobody should wait for the others then.
+func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n int, err error) {
+	sc := scanner{s: s, b: b, f: f, from: from, least: leastValue}
+	if from == codec.Peer {
+		sc.least = leastWord
+	}
+	v, err = sc.message()
+	switch {
+	case err == codec.ErrShort:
+		return v, max(sc.need, len(b)+1), err
+	case err != nil:
+		return v, 0, err
+	case sc.soft != nil:
+		f.Spans = f.Spans[:sc.good]
+		return v, sc.at, sc.soft
+	}
+	return v, sc.at, nil
+}
+
+// scanner is the state of one scan.
+type scanner struct {
+	s     *session
+	b     []byte
+	f     *codec.Frame
+	from  codec.Side
+	at    int
+	data  int // bytes of bulk strings so far
+	all   int // elements of arrays so far
+	least int // bytes of an element
+	need  int // bytes worth another call
+
+	soft error // the first that does not hide the message's end
+	good int   // spans before it
+}
+
+func (sc *scanner) message() (first value, err error) {
+	var due [MaxDepth + 1]int // values still due, by depth
+	due[0] = 1
+	for depth := 0; depth >= 0; {
+		if due[depth] == 0 {
+			depth--
+			continue
+		}
+		if sc.at == len(sc.b) {
+			return first, codec.ErrShort
+		}
+		at, c := sc.at, sc.b[sc.at]
+		k := kinds[c]
+		switch {
+		case sc.from == codec.Peer && depth > 0 && c != '$':
+			return first, sc.fatal(RuleWord, at, "Type", "%q where a bulk string is due", sc.b[at:at+1])
+		case k == nil || c == '>' && depth > 0:
+			return first, sc.fatal(RuleReplyKind, at, "Type", "no value begins with %q here", sc.b[at:at+1])
+		}
+		count, null := 0, false
+		if k.line {
+			err = sc.line(k)
+		} else if count, null, err = sc.number(k); err == nil && k.bulk && !null {
+			err = sc.bulk(k, count)
+		}
+		if err != nil {
+			return first, err
+		}
+		if c != '|' { // attributes stand before a value
+			due[depth]--
+		}
+		count *= k.array
+		if depth == 0 && first.kind == 0 {
+			first = value{c, null, count}
+		}
+		if count == 0 {
+			continue
+		}
+		if sc.all += count; sc.all > sc.s.opts.MaxData/sc.least && !sc.s.opts.Waived(RuleCap) {
+			return first, sc.fatal(RuleCap, at+1, "Count", "%d elements, more than %d bytes can hold", sc.all, sc.s.opts.MaxData)
+		}
+		if depth++; depth > MaxDepth {
+			return first, sc.fatal(RuleDepth, at, "Type", "values nest deeper than %d", MaxDepth)
+		}
+		due[depth] = count
+	}
+	return first, nil
+}
+
+func (sc *scanner) fatal(rule codec.RuleID, at int, field, detail string, args ...any) error {
+	return &codec.Error{Rule: rule, Offset: at, Field: field, Detail: fmt.Sprintf(detail, args...), Fatal: true}
+}
+
+// span notes a part of the message. The first byte of the message has a span
+// of its own.
+func (sc *scanner) span(fd *codec.Field, off, end, next int) {
+	if len(sc.f.Spans) == 0 {
+		if end == off+1 {
+			// Nothing follows the first byte in its line.
+			sc.f.Spans = append(sc.f.Spans, codec.Span{Field: &typeField, Off: off, End: end, Next: end})
+			sc.f.Spans = append(sc.f.Spans, codec.Span{Field: fd, Off: end, End: end, Next: next})
+			return
+		}
+		sc.f.Spans = append(sc.f.Spans, codec.Span{Field: &typeField, Off: off, End: off + 1, Next: off + 1})
+		off++
+	} else if fd == &sizeMark {
+		off++
+	}
+	sc.f.Spans = append(sc.f.Spans, codec.Span{Field: fd, Off: off, End: end, Next: next})
+}
+
+// line reads a value that is a line.
+func (sc *scanner) line(k *kind) error {
+	at, b := sc.at, sc.b
+	end, next, err := sc.lineEnd(at)
+	if err != nil {
+		return err
+	}
+	if k.check != nil {
+		sc.judge(k, at+1, b[at+1:end])
+	}
+	sc.span(&tokenMark, at, end, next)
+	sc.at = next
+	return nil
+}
+
+// judge checks a value, and notes the first that is wrong.
+func (sc *scanner) judge(k *kind, at int, v []byte) {
+	if sc.soft != nil || sc.s.opts.Waived(k.rule) {
+		return
+	}
+	if bad, detail := k.check(v); bad >= 0 {
+		sc.soft = &codec.Error{Rule: k.rule, Offset: at + bad, Field: k.name, Detail: detail}
+		sc.good = len(sc.f.Spans)
+	}
+}
+
+// lineEnd finds the end of the line at at, and where the next begins.
+func (sc *scanner) lineEnd(at int) (end, next int, err error) {
+	limit := sc.s.lineLimit(RuleLineLength)
+	window := sc.b[at:min(len(sc.b), at+limit)]
+	for i := 0; ; i++ {
+		line := window[i:]
+		k := bytes.IndexByte(line, '\n')
+		if k >= 0 {
+			line = line[:k]
+		}
+		cr := bytes.IndexByte(line, '\r')
+		switch {
+		case cr >= 0:
+			i += cr
+			if i+1 == len(window) {
+				break // what follows is still to come
+			}
+			if window[i+1] == '\n' {
+				return at + i, at + i + 2, nil
+			}
+			if !sc.s.opts.Waived(RuleLineEnd) {
+				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "a carriage return without a line feed behind it")
+			}
+			continue
+		case k >= 0:
+			i += k
+			if !sc.s.opts.Waived(RuleLineEnd) {
+				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "a line feed without a carriage return before it")
+			}
+			return at + i, at + i + 1, nil
+		}
+		break
+	}
+	if len(window) == limit {
+		return 0, 0, sc.fatal(RuleLineLength, at+limit-1, "Value", "no end of line within %d bytes", limit)
+	}
+	return 0, 0, codec.ErrShort
+}
+
+// number reads a count or a size, and the end of its line. Nothing behind one
+// can be read without it, so there is no waiver.
+func (sc *scanner) number(k *kind) (n int, null bool, err error) {
+	b, start := sc.b, sc.at+1
+	rule, name, most := RuleCount, "Count", MaxCount
+	if k.bulk {
+		rule, name, most = RuleSize, "Size", MaxBulk
+	}
+	at, negative := start, false
+	if at < len(b) && b[at] == '-' {
+		negative = true
+		at++
+	}
+	for first := at; at < len(b) && b[at] != '\r'; at++ {
+		d := int(b[at] - '0')
+		switch {
+		case d > 9:
+			return 0, false, sc.fatal(rule, at, name, "%q in a decimal number", b[at:at+1])
+		case at > first && n == 0:
+			return 0, false, sc.fatal(rule, first, name, "a number that begins with 0")
+		}
+		if n = n*10 + d; n > most {
+			return 0, false, sc.fatal(rule, start, name, "greater than %d", most)
+		}
+	}
+	if at == len(b) {
+		return 0, false, codec.ErrShort
+	}
+	if b[at-1] < '0' || b[at-1] > '9' || negative && n == 0 {
+		return 0, false, sc.fatal(rule, start, name, "a decimal number is due")
+	}
+	if at+1 >= len(b) {
+		return 0, false, codec.ErrShort
+	}
+	if b[at+1] != '\n' && !sc.s.opts.Waived(RuleLineEnd) {
+		return 0, false, sc.fatal(RuleLineEnd, at, name, "a carriage return without a line feed behind it")
+	}
+	if negative {
+		switch {
+		case sc.from == codec.Peer && !k.bulk:
+			// Redis passes over an array of less than nothing.
+		case !k.nulls || n != 1 || sc.from == codec.Peer:
+			return 0, false, sc.fatal(rule, start, name, "negative")
+		}
+		n, null = 0, true
+	}
+	mark := &tokenMark
+	switch {
+	case null:
+	case k.bulk:
+		mark = &sizeMark
+	case len(sc.f.Spans) == 0:
+		mark = &countMark
+	}
+	sc.span(mark, sc.at, at, at+2)
+	sc.at = at + 2
+	return n, null, nil
+}
+
+// bulk reads the size bytes of a bulk string.
+func (sc *scanner) bulk(k *kind, size int) error {
+	at := sc.at
+	if sc.data += size; sc.data > sc.s.opts.MaxData && !sc.s.opts.Waived(RuleCap) {
+		return sc.fatal(RuleCap, sc.f.Spans[len(sc.f.Spans)-1].Off, "Size", "%d bytes of bulk strings, at most %d are taken", sc.data, sc.s.opts.MaxData)
+	}
+	end := at + size
+	next := end + len(crlf)
+	if next > len(sc.b) {
+		// The end is judged as far as it is there.
+		if end < len(sc.b) && sc.b[end] != '\r' && !sc.s.opts.Waived(RuleBulkEnd) {
+			return sc.bulkEnd(end)
+		}
+		sc.need = end + 1
+		return codec.ErrShort
+	}
+	if string(sc.b[end:next]) != crlf && !sc.s.opts.Waived(RuleBulkEnd) {
+		return sc.bulkEnd(end)
+	}
+	if k.check != nil {
+		sc.judge(k, at, sc.b[at:end])
+	}
+	sc.span(&dataMark, at, end, next)
+	sc.at = next
+	return nil
+}
+
+// bulkEnd says that CR LF does not stand behind a bulk string.
+func (sc *scanner) bulkEnd(end int) error {
+	if sc.b[end] == '\r' {
+		end++
+	}
+	return sc.fatal(RuleBulkEnd, end, "Data", "CR LF is due behind the bulk string")
+}
+
+// lineLimit is the longest line, its end included, that the rule allows.
+func (s *session) lineLimit(rule codec.RuleID) int {
+	if s.opts.Waived(rule) {
+		return max(s.opts.MaxLine, s.opts.MaxData)
+	}
+	return s.opts.MaxLine
+}

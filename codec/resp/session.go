@@ -1,0 +1,157 @@
+package resp
+
+import (
+	"fmt"
+
+	"jobwire/codec"
+)
+
+// session reads one connection.
+type session struct {
+	*grammar
+	codec.Layout
+	opts codec.Options
+	pending
+
+	spans []codec.Span // of the form that is being tried
+	named [][]byte     // its arguments so far
+	words [][]byte     // the first words of a request
+	again codec.Frame  // what was encoded, read again
+	data  int          // bytes of bulk strings in it
+}
+
+func (g *grammar) newSession(o codec.Options) codec.Session {
+	if o.MaxLine == 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	s := &session{grammar: g, opts: o.WithDefaults(), words: make([][]byte, 0, 3)}
+	s.Layout = codec.Layout{Missing: RuleForm, Surplus: RuleForm, Trailing: RuleForm, Options: &s.opts}
+	return s
+}
+
+func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	f.Reset(from)
+	if len(b) == 0 {
+		return 1, codec.ErrShort
+	}
+	f.Raw = b
+	var n int
+	var err error
+	if from == codec.Peer {
+		n, err = s.decodeRequest(f, b)
+	} else {
+		n, err = s.decodeReply(f, b)
+	}
+	f.Raw = b[:min(n, len(b)):min(n, len(b))]
+	return n, err
+}
+
+func (s *session) decodeRequest(f *codec.Frame, b []byte) (int, error) {
+	if s.waiting() >= s.opts.MaxPending {
+		return 0, &codec.Error{Rule: RulePending, Field: "Type", Fatal: true,
+			Detail: fmt.Sprintf("%d requests wait for their reply already", s.waiting())}
+	}
+	n, err := s.readRequest(f, b)
+	if e, ok := err.(*codec.Error); ok && e.Fatal {
+		s.note(nil, nil, 0) // it is answered by an error, the last words of the connection
+	}
+	return n, err
+}
+
+func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
+	if b[0] != '*' {
+		return s.decodeInline(f, b)
+	}
+	v, n, err := s.scan(b, codec.Peer, f)
+	if err != nil {
+		return n, err
+	}
+	f.Raw = b[:n:n]
+	if v.count == 0 {
+		if !s.opts.Waived(RuleEmpty) {
+			f.Spans = f.Spans[:1]
+			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count", Detail: "an array of no words"}
+		}
+		f.Type, f.Head = s.command[0].row, 2
+		f.Spans[1].Field = &countField
+		return n, nil
+	}
+	var word [longestCommand]byte
+	if fm := s.first(f, v, s.commands[string(convert(word[:0], f.Value(3), capital))]); fm != nil {
+		s.note(fm, nil, v.count)
+		return n, nil
+	}
+	s.words = s.words[:0]
+	for i := 3; i < len(f.Spans) && len(s.words) < cap(s.words); i += 2 {
+		s.words = append(s.words, f.Value(i))
+	}
+	s.first(f, v, s.command)
+	s.note(nil, s.words, v.count)
+	return n, nil
+}
+
+// note queues a request. A form is that of a typed row; words are those of
+// another request, as far as they matter.
+func (s *session) note(fm *form, words [][]byte, count int) {
+	e := plain
+	switch {
+	case fm != nil:
+		e = fm.effect
+	case len(words) > 0:
+		e = effectOf(words[0])
+	}
+	s.asked(request{form: fm, effect: e}, words, count)
+}
+
+func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
+	v, n, err := s.scan(b, codec.Server, f)
+	if err != nil {
+		if n > 0 && err != codec.ErrShort && v.kind != '>' {
+			s.answered()
+		}
+		return n, err
+	}
+	f.Raw = b[:n:n]
+	if v.kind == '>' {
+		s.pushedTokens(f)
+		s.tokens(f, s.push)
+		return n, nil
+	}
+	if v.kind == '*' && !v.null && s.pushable() {
+		if fm := s.first(f, v, s.pushes); fm != nil {
+			s.pushed(fm, f.Value(len(f.Spans)-1))
+			return n, nil
+		}
+	}
+	r := s.oldest()
+	if r == nil && !s.loose && !s.opts.Waived(RuleReplyAsked) {
+		f.Spans = f.Spans[:0]
+		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("%.40q answers no request", f.Raw)}
+	}
+	var fm *form
+	if r != nil && r.form != nil {
+		fm = s.first(f, v, r.form.typed)
+	}
+	if fm == nil {
+		fm = s.first(f, v, s.replies)
+	}
+	if fm == nil {
+		s.tokens(f, s.aggregate)
+	}
+	s.answered()
+	return n, nil
+}
+
+// tokens makes every line and every bulk string of a frame an argument.
+func (s *session) tokens(f *codec.Frame, row *codec.Type) {
+	f.Type, f.Head = row, 0
+	f.Spans[1].Off = 0
+	f.Spans = append(f.Spans[:0], f.Spans[1:]...)
+	for i := range f.Spans {
+		sp := &f.Spans[i]
+		if sp.Field == &sizeMark && i > 0 {
+			sp.Off--
+		}
+		sp.Field = &row.Repeat[0]
+	}
+}
