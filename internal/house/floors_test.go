@@ -34,8 +34,11 @@ var floors = []floor{
 	{"refserver/gearmonkey", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "internal/*"}},
 	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/beanstalk/mutants", []string{"codec", "codec/beanstalk", "refserver", "refserver/beanstalk", "refserver/mutant", "internal/*"}},
+	{"refserver/danga/mutants", []string{"codec", "codec/danga", "refserver", "refserver/danga", "refserver/mutant", "internal/*"}},
 	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "refserver/mutant", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "internal/*"}},
+	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
+	{"refpeer/*", []string{"codec", "codec/{same}"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
@@ -60,6 +63,7 @@ var fences = []fence{
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // the flags that cobra is made of
 	{"golang.org/x/term", []string{"cmd/*"}, false},
+	{"github.com/alicebob/miniredis/v2", []string{"refserver/gearmonkey"}, false}, // the Redis that GearMonkey lives in
 	{"github.com/goccy/go-yaml", []string{"codec/beanstalk", "conform"}, true},
 
 	{"github.com/beanstalkd/go-beanstalk", nil, true}, // a client that the reference server is run against
@@ -157,6 +161,8 @@ func TestFloorsRefuse(t *testing.T) {
 		{"codec/internal/codectest", "jobwire/codec/gearman", false, "only codec, codec/transcript, corpus"},
 		{"codec/beanstalk", "github.com/goccy/go-yaml/parser", false, ""},
 		{"codec/gearman", "github.com/goccy/go-yaml", false, "only codec/beanstalk"},
+		{"refserver/gearmonkey", "github.com/alicebob/miniredis/v2/server", false, ""},
+		{"conform", "github.com/alicebob/miniredis/v2", true, "only refserver/gearmonkey"},
 		{"codec/gearmonkey", "jobwire/codec/resp", false, ""},
 		{"codec/gearmonkey", "jobwire/codec/gearman", false, "only codec, codec/resp"},
 		{"codec/transcript", "jobwire/codec/gearman", false, "only codec"},
@@ -169,6 +175,10 @@ func TestFloorsRefuse(t *testing.T) {
 		{"refserver/gearman", "jobwire/codec/danga", false, "the floor refserver/*"},
 		{"refserver/gearman", "jobwire/conform", false, "the floor refserver/*"},
 		{"refserver/gearman", "jobwire/conform", true, ""},
+		{"refpeer/gearmonkey", "jobwire/codec/gearmonkey", false, ""},
+		{"refpeer/gearmonkey", "jobwire/codec/resp", false, "the floor refpeer/*"},
+		{"refpeer/gearmonkey", "jobwire/refserver", false, "the floor refpeer/*"},
+		{"refpeer/gearmonkey", "jobwire/refserver", true, ""},
 		{"play", "jobwire/codec/transcript", false, ""},
 		{"play", "jobwire/codec/gearman", false, "the floor play"},
 		{"play", "jobwire/refserver", false, "the floor play"},

@@ -1,0 +1,363 @@
+package gearmonkey
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// command is one row: what Redis 7 says of a command, and what is done here
+// instead of leaving it to miniredis.
+type command struct {
+	name  string // in small letters
+	arity int    // how many words it has; if negative, at least so many
+	flags flags
+	run   func(c *call) // nil: miniredis executes it
+}
+
+type flags uint8
+
+const (
+	noScript   flags = 1 << iota // scripts may not call it
+	subscribed                   // RESP2 connections that subscribe may send it
+	atOnce                       // MULTI does not queue it
+	far                          // it may supply keys of other databases, or keys that it does not name
+	clock                        // miniredis needs the time for it
+)
+
+// plain are the commands that miniredis executes as they are, by arity.
+var plain = map[int]string{
+	-1: "flushdb flushall",
+	1:  "dbsize randomkey",
+	-2: "bitcount del exists geopos lpop mget pfadd pfcount pfmerge rpop scan sdiff sinter spop sunion touch unlink",
+	2:  "decr echo expiretime get getdel hlen incr keys llen persist pexpiretime scard smembers strlen type zcard",
+	-3: "bitpos hmget hscan lpos lpush lpushx mset msetnx rpush rpushx sadd sdiffstore sintercard sinterstore smismember " +
+		"srem sscan sunionstore zmscore zrem zscan",
+	3: "append decrby getbit getset hexists hget hstrlen incrby incrbyfloat lindex rpoplpush setnx sismember zrank " +
+		"zrevrank zscore",
+	-4: "bitop geodist lmpop zadd zinterstore zmpop zrangebylex zrevrangebylex zunionstore",
+	4:  "getrange lrange lrem lset ltrim smove zcount zincrby zlexcount zremrangebylex zremrangebyrank zremrangebyscore",
+	-5: "geoadd georadiusbymember georadiusbymember_ro",
+	5:  "linsert lmove",
+	-6: "georadius georadius_ro",
+	-7: "geosearch",
+}
+
+// commands are all commands by their names.
+var commands = map[string]*command{}
+
+func init() {
+	rows := []command{
+		{"ping", -1, subscribed, ping},
+		{"hello", -1, noScript, hello},
+		{"auth", -2, noScript, auth},
+		{"select", 2, 0, selectDB},
+		{"reset", 1, noScript | subscribed | atOnce, reset},
+		{"quit", -1, noScript | subscribed | atOnce, quit},
+		{"client", -2, noScript, subcommands(clientCommands)},
+		{"command", -1, 0, describe},
+		{"info", -1, 0, info},
+		{"time", 1, 0, tellTime},
+		{"shutdown", -1, noScript, shutdown},
+
+		{"multi", 1, noScript | atOnce, multi},
+		{"exec", 1, noScript | atOnce, exec},
+		{"discard", 1, noScript | atOnce, discard},
+		{"watch", -2, noScript | atOnce, watch},
+		{"unwatch", 1, noScript, nil},
+
+		{"script", -2, noScript, subcommands(scriptCommands)},
+		{"eval", -3, noScript, eval},
+		{"eval_ro", -3, noScript, eval},
+		{"evalsha", -3, noScript, evalSHA},
+		{"evalsha_ro", -3, noScript, evalSHA},
+
+		{"subscribe", -2, noScript | subscribed, subscribe},
+		{"unsubscribe", -1, noScript | subscribed, unsubscribe},
+		{"psubscribe", -2, noScript | subscribed, subscribe},
+		{"punsubscribe", -1, noScript | subscribed, unsubscribe},
+		{"publish", 3, 0, publish},
+		{"pubsub", -2, 0, subcommands(pubsubCommands)},
+
+		{"blpop", -3, noScript, block},
+		{"brpop", -3, noScript, block},
+		{"brpoplpush", 4, noScript, block},
+		{"blmove", 6, noScript, block},
+		{"blmpop", -5, 0, block},
+		{"bzpopmin", -3, noScript, block},
+		{"bzpopmax", -3, noScript, block},
+		{"bzmpop", -5, 0, block},
+		{"xread", -4, 0, block},
+		{"xreadgroup", -7, 0, block},
+
+		{"expire", -3, 0, expireKey},
+		{"pexpire", -3, 0, expireKey},
+		{"expireat", -3, 0, expireKey},
+		{"pexpireat", -3, 0, expireKey},
+		{"ttl", 2, 0, timeLeft},
+		{"pttl", 2, 0, timeLeft},
+		{"set", -3, 0, set},
+		{"setex", 4, 0, setExpiring},
+		{"psetex", 4, 0, setExpiring},
+		{"getex", -2, 0, getExpiring},
+		{"rename", 3, 0, carry},
+		{"renamenx", 3, 0, carry},
+		{"copy", -3, far, carry},
+		{"move", 3, far, carry},
+		{"swapdb", 3, far, swapDB},
+
+		{"hset", -4, 0, setFields},
+		{"hmset", -4, 0, setFields},
+		{"hsetnx", 4, 0, setFields},
+		{"hincrby", 4, 0, setFields},
+		{"hincrbyfloat", 4, 0, setFields},
+		{"hdel", -3, 0, deleteFields},
+		{"hgetall", 2, 0, listFields},
+		{"hkeys", 2, 0, listFields},
+		{"hvals", 2, 0, listFields},
+
+		{"setrange", 4, 0, atMost(2, 512<<20, "string exceeds maximum allowed size (proto-max-bulk-len)")},
+		{"setbit", 4, 0, atMost(2, 4<<30, "bit offset is not an integer or out of range")},
+		{"srandmember", -2, 0, atLeast(2, -maxRandom)},
+		{"hrandfield", -2, 0, atLeast(2, -maxRandom)},
+		{"zrandmember", -2, 0, atLeast(2, -maxRandom)},
+
+		{"zrange", -4, 0, paired(withScores)},
+		{"zrevrange", -4, 0, paired(withScores)},
+		{"zrangebyscore", -4, 0, paired(withScores)},
+		{"zrevrangebyscore", -4, 0, paired(withScores)},
+		{"zunion", -3, 0, paired(withScores)},
+		{"zinter", -3, 0, paired(withScores)},
+		{"zpopmin", -2, 0, paired(hasCount)},
+		{"zpopmax", -2, 0, paired(hasCount)},
+
+		{"xadd", -5, clock, nil},
+		{"xlen", 2, 0, nil},
+		{"xrange", -4, 0, nil},
+		{"xrevrange", -4, 0, nil},
+		{"xdel", -3, 0, nil},
+		{"xtrim", -4, 0, nil},
+		{"xgroup", -2, clock, nil},
+		{"xinfo", -2, clock, nil},
+		{"xack", -4, 0, nil},
+		{"xpending", -3, clock, nil},
+		{"xclaim", -6, clock, nil},
+		{"xautoclaim", -6, clock, nil},
+	}
+	for arity, names := range plain {
+		for name := range strings.FieldsSeq(names) {
+			rows = append(rows, command{name: name, arity: arity})
+		}
+	}
+	for i := range rows {
+		commands[rows[i].name] = &rows[i]
+	}
+}
+
+// maxRandom bounds how many elements are drawn with repetition: there would be
+// no end to the reply.
+const maxRandom = 1 << 20
+
+// call is one command that is being executed.
+type call struct {
+	m      *Machine
+	peer   *peer // whose connection it came on
+	state  any   // what miniredis keeps about the connection, or about the script
+	row    *command
+	words  []string
+	script bool // a script calls it
+	exec   bool // it had been queued
+	silent bool // it is not answered now: it waits, or nothing is to be said
+	out    []byte
+}
+
+// run executes a call; its reply is appended to out.
+func (c *call) run() {
+	if text := c.find(); text != "" {
+		c.fail(text)
+		return
+	}
+	m := c.m
+	if c.row.flags&clock != 0 && !c.script {
+		m.redis.SetTime(time.Now())
+		defer m.redis.SetTime(m.epoch)
+	}
+	if c.row.run != nil {
+		c.row.run(c)
+	} else {
+		c.again()
+	}
+	m.supplies(c.words[1:], c.db(), c.row.flags&far != 0)
+}
+
+// find sets the row, or returns the error that keeps the command from being
+// executed.
+func (c *call) find() string {
+	c.row = commands[strings.ToLower(c.words[0])]
+	switch {
+	case c.row == nil && c.script:
+		return "ERR unknown command"
+	case c.row == nil:
+		return unknown(c.words)
+	case c.script && c.row.flags&noScript != 0:
+		return "ERR This Redis command is not allowed from script"
+	case c.fits(c.row.arity):
+		return ""
+	case c.script:
+		return "ERR Wrong number of args calling Redis command from script"
+	}
+	return wrongNumber(c.row.name)
+}
+
+// fits reports whether there are as many words as an arity asks for.
+func (c *call) fits(arity int) bool {
+	return len(c.words) == arity || arity < 0 && len(c.words) >= -arity
+}
+
+// again hands the command itself to miniredis.
+func (c *call) again() { c.pass(c.words...) }
+
+func (c *call) resp3() bool { return !c.script && c.peer.resp3 }
+
+func (c *call) db() int {
+	if c.script {
+		return c.m.scriptDB
+	}
+	return c.peer.db
+}
+
+func (c *call) fail(text string) {
+	text = strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' {
+			return ' '
+		}
+		return r
+	}, text)
+	c.out = append(append(append(c.out, '-'), text...), "\r\n"...)
+}
+
+func (c *call) ok()           { c.out = append(c.out, "+OK\r\n"...) }
+func (c *call) bulk(s string) { c.out = bulk(c.out, s) }
+func (c *call) null()         { c.out = append(c.out, null("$-1\r\n", c.resp3())...) }
+
+func (c *call) number(n int64) { c.head(':', n) }
+
+// head appends a line of a type and a number.
+func (c *call) head(typ byte, n int64) { c.out = head(c.out, typ, n) }
+
+// push appends the head of a message that is pushed.
+func (c *call) push(n int64) { c.head(pushed(c.resp3()), n) }
+
+func head(b []byte, typ byte, n int64) []byte {
+	return append(strconv.AppendInt(append(b, typ), n, 10), "\r\n"...)
+}
+
+func bulk(b []byte, s string) []byte {
+	return append(append(head(b, '$', int64(len(s))), s...), "\r\n"...)
+}
+
+// null is a null as it is in RESP3, or as it is given for RESP2.
+func null(resp2 string, resp3 bool) []byte {
+	if resp3 {
+		return []byte("_\r\n")
+	}
+	return []byte(resp2)
+}
+
+func pushed(resp3 bool) byte {
+	if resp3 {
+		return '>'
+	}
+	return '*'
+}
+
+func wrongNumber(name string) string {
+	return "ERR wrong number of arguments for '" + name + "' command"
+}
+
+// unknown tells about an unknown command, and with which arguments it came.
+func unknown(words []string) string {
+	const most = 128 // bytes of the name, and of the arguments
+	var args strings.Builder
+	for _, w := range words[1:] {
+		if args.Len() >= most {
+			break
+		}
+		args.WriteString("'" + w[:min(len(w), most-args.Len())] + "' ")
+	}
+	return "ERR unknown command '" + words[0][:min(len(words[0]), most)] + "', with args beginning with: " + args.String()
+}
+
+// subcommands makes a command of those that its second word tells apart.
+func subcommands(rows map[string]command) func(c *call) {
+	return func(c *call) {
+		row, ok := rows[strings.ToLower(c.words[1])]
+		switch name := c.row.name; {
+		case !ok:
+			c.fail("ERR unknown subcommand '" + c.words[1] + "'. Try " + strings.ToUpper(name) + " HELP.")
+		case !c.fits(row.arity):
+			c.fail(wrongNumber(name + "|" + strings.ToLower(c.words[1])))
+		case row.run == nil:
+			c.again()
+		default:
+			row.run(c)
+		}
+	}
+}
+
+// atMost refuses a number that is too large, before memory is taken for it.
+func atMost(word int, limit int64, text string) func(c *call) {
+	return func(c *call) {
+		if n, err := strconv.ParseInt(c.words[word], 10, 64); err == nil && n >= limit {
+			c.fail("ERR " + text)
+			return
+		}
+		c.again()
+	}
+}
+
+// atLeast refuses a number that is too small.
+func atLeast(word int, limit int64) func(c *call) {
+	return func(c *call) {
+		if len(c.words) > word {
+			if n, err := strconv.ParseInt(c.words[word], 10, 64); err == nil && n < limit {
+				c.fail("ERR value is out of range")
+				return
+			}
+		}
+		c.again()
+	}
+}
+
+// paired executes a command whose elements come with scores: in RESP3 each
+// element and its score are an array, which miniredis does not make.
+func paired(scored func(words []string) bool) func(c *call) {
+	return func(c *call) {
+		reply := c.ask(c.words...)
+		lines := strings.SplitAfter(reply, "\r\n")
+		if n, err := strconv.Atoi(strings.TrimSpace(lines[0][1:])); reply[0] == '*' && err == nil && c.resp3() && scored(c.words) {
+			reply = pairs(reply[len(lines[0]):], n/2)
+		}
+		c.out = append(c.out, reply...)
+	}
+}
+
+// pairs makes an array of n elements, each with its score, of their flat list.
+func pairs(flat string, n int) string {
+	b := head(nil, '*', int64(n))
+	for range n {
+		length, used := size(flat)
+		end := used + length + len("\r\n")
+		end += strings.IndexByte(flat[end:], '\n') + 1
+		b = append(head(b, '*', 2), flat[:end]...)
+		flat = flat[end:]
+	}
+	return string(b)
+}
+
+func withScores(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "WITHSCORES") })
+}
+
+func hasCount(words []string) bool { return len(words) > 2 }

@@ -1,0 +1,145 @@
+package gearmonkey
+
+import (
+	"slices"
+	"strings"
+	"unique"
+)
+
+// fieldOrder is the order in which the fields of hashes were set: Redis keeps it
+// for hashes that are small, miniredis sorts. Where they are
+// not all known here they stay sorted.
+type fieldOrder struct {
+	of    map[key][]unique.Handle[string]
+	limit int // when those of hashes that are gone are sorted out
+}
+
+// mostFields is up to how many fields Redis keeps in order.
+const mostFields = 128
+
+func (o *fieldOrder) init() {
+	o.limit = leastLimit
+	o.forgetAll()
+}
+
+func (o *fieldOrder) forgetAll() { o.of = map[key][]unique.Handle[string]{} }
+
+// sweep forgets hashes that are gone, when there may be many.
+func (m *Machine) sweep() {
+	o := &m.fields
+	if len(o.of) <= o.limit {
+		return
+	}
+	for k := range o.of {
+		if !m.redis.DB(k.db).Exists(k.name) {
+			delete(o.of, k)
+		}
+	}
+	o.limit = max(leastLimit, 2*len(o.of))
+}
+
+// setFields answers commands that set fields of a hash.
+func setFields(c *call) {
+	k := key{c.db(), c.words[1]}
+	old := integer(c.ask("EXISTS", k.name)) == 1
+	at := len(c.out)
+	c.again()
+	if c.out[at] == '-' {
+		return
+	}
+	order, known := c.m.fields.of[k]
+	switch {
+	case !old:
+		order = nil
+	case !known:
+		return
+	}
+	for i := 2; i+1 < len(c.words); i += 2 {
+		if f := unique.Make(c.words[i]); !slices.Contains(order, f) {
+			order = append(order, f)
+		}
+		if len(order) > mostFields {
+			delete(c.m.fields.of, k)
+			return
+		}
+	}
+	c.m.fields.of[k] = order
+}
+
+// carry notes that a key has been copied, or renamed: what is known of a hash
+// that is gone does no harm.
+func (o *fieldOrder) carry(from, to key) {
+	if order, known := o.of[from]; known {
+		o.of[to] = slices.Clone(order)
+	} else {
+		delete(o.of, to)
+	}
+}
+
+// deleteFields answers HDEL.
+func deleteFields(c *call) {
+	c.again()
+	k := key{c.db(), c.words[1]}
+	if order, known := c.m.fields.of[k]; known {
+		c.m.fields.of[k] = slices.DeleteFunc(order, func(f unique.Handle[string]) bool {
+			return slices.Contains(c.words[2:], f.Value())
+		})
+	}
+}
+
+// listFields answers HGETALL, HKEYS and HVALS.
+func listFields(c *call) {
+	reply := c.ask("HGETALL", c.words[1])
+	if reply[0] == '-' {
+		c.out = append(c.out, reply...)
+		return
+	}
+	values := map[string]string{}
+	var names []string
+	for rest := reply[strings.IndexByte(reply, '\n')+1:]; rest != ""; {
+		var name, value string
+		name, rest = cutBulk(rest)
+		value, rest = cutBulk(rest)
+		names = append(names, name)
+		values[name] = value
+	}
+	c.m.fields.sort(key{c.db(), c.words[1]}, names)
+
+	n := int64(len(names))
+	switch all := c.row.name == "hgetall"; {
+	case all && c.resp3():
+		c.head('%', n)
+	case all:
+		c.head('*', 2*n)
+	default:
+		c.head('*', n)
+	}
+	for _, name := range names {
+		if c.row.name != "hvals" {
+			c.bulk(name)
+		}
+		if c.row.name != "hkeys" {
+			c.bulk(values[name])
+		}
+	}
+}
+
+// sort puts the names of a hash's fields in order, if all of them are known.
+func (o *fieldOrder) sort(k key, names []string) {
+	order := map[string]int{}
+	for i, f := range o.of[k] {
+		order[f.Value()] = i
+	}
+	for _, name := range names {
+		if _, known := order[name]; !known {
+			return
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return order[a] - order[b] })
+}
+
+// cutBulk reads a bulk string.
+func cutBulk(s string) (value, rest string) {
+	n, used := size(s)
+	return s[used : used+n], s[used+n+len("\r\n"):]
+}

@@ -1,0 +1,77 @@
+package gearmonkey
+
+// heap holds items by when they are due, in milliseconds of Unix time. Each
+// knows its place, so that it can be taken out.
+type heap[T interface {
+	comparable
+	moved(place int) // 0 when it has left
+}] struct {
+	items []due[T] // items[0] is not used
+}
+
+type due[T any] struct {
+	at   int64
+	item T
+}
+
+// first returns what is due first, or the zero T.
+func (h *heap[T]) first() (item T, at int64) {
+	if len(h.items) < 2 {
+		return item, 0
+	}
+	return h.items[1].item, h.items[1].at
+}
+
+func (h *heap[T]) add(at int64, item T) {
+	if len(h.items) == 0 {
+		h.items = make([]due[T], 1)
+	}
+	h.items = append(h.items, due[T]{at, item})
+	h.up(len(h.items) - 1)
+}
+
+func (h *heap[T]) remove(place int) {
+	last := len(h.items) - 1
+	out := h.items[place].item
+	moved := h.items[last]
+	h.items[last] = due[T]{}
+	h.items = h.items[:last]
+	if place < last {
+		h.items[place] = moved
+		h.up(h.down(place))
+	}
+	out.moved(0)
+}
+
+// up moves an item to where nothing above it is due later.
+func (h *heap[T]) up(i int) {
+	e := h.items[i]
+	for ; i > 1 && e.at < h.items[i/2].at; i /= 2 {
+		h.set(i, h.items[i/2])
+	}
+	h.set(i, e)
+}
+
+// down moves an item to where nothing below it is due earlier, and returns its
+// place.
+func (h *heap[T]) down(i int) int {
+	e := h.items[i]
+	for 2*i < len(h.items) {
+		child := 2 * i
+		if child+1 < len(h.items) && h.items[child+1].at < h.items[child].at {
+			child++
+		}
+		if e.at <= h.items[child].at {
+			break
+		}
+		h.set(i, h.items[child])
+		i = child
+	}
+	h.set(i, e)
+	return i
+}
+
+func (h *heap[T]) set(i int, e due[T]) {
+	h.items[i] = e
+	e.item.moved(i)
+}

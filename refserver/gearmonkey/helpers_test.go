@@ -1,0 +1,204 @@
+package gearmonkey
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearmonkey"
+	"jobwire/refserver"
+)
+
+// patience is how long a client waits for what is due. In a bubble it passes at
+// once.
+const patience = 20 * time.Second
+
+// client is a connection to this server or to the real one. It knows just enough
+// of the protocol to tell where a reply ends, so that bytes are compared.
+type client struct {
+	t  testing.TB
+	nc net.Conn
+	r  *bufio.Reader
+}
+
+func newClient(t testing.TB, nc net.Conn) *client {
+	t.Cleanup(func() { nc.Close() })
+	return &client{t, nc, bufio.NewReader(nc)}
+}
+
+func dialTCP(t testing.TB, addr string) *client {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+// raw sends bytes.
+func (c *client) raw(s string) {
+	c.t.Helper()
+	c.nc.SetWriteDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c.nc, s); err != nil {
+		c.t.Fatalf("sending %.100q: %v", s, err)
+	}
+}
+
+// send sends a command of so many words.
+func (c *client) send(words ...string) {
+	c.t.Helper()
+	var b []byte
+	b = head(b, '*', int64(len(words)))
+	for _, w := range words {
+		b = bulk(b, w)
+	}
+	c.raw(string(b))
+}
+
+// next returns the next value the server sends, its line ends written as blanks.
+func (c *client) next() string {
+	c.t.Helper()
+	c.nc.SetReadDeadline(time.Now().Add(patience))
+	v, err := readValue(c.r)
+	if err != nil {
+		c.t.Fatalf("a reply is due: %v (got %q)", err, v)
+	}
+	return v
+}
+
+// readValue reads one value of RESP.
+func readValue(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return line, err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	n, _ := strconv.Atoi(line[1:])
+	switch line[0] {
+	case '$', '=':
+		if n < 0 {
+			return line, nil
+		}
+		b := make([]byte, n+2)
+		_, err = io.ReadFull(r, b)
+		return line + " " + string(b[:n]), err
+	case '%':
+		n *= 2
+		fallthrough
+	case '*', '>', '~':
+		for range n {
+			v, err := readValue(r)
+			line += " " + v
+			if err != nil {
+				return line, err
+			}
+		}
+	}
+	return line, nil
+}
+
+// ask sends a line of words and returns the reply.
+func (c *client) ask(line string) string {
+	c.t.Helper()
+	c.send(strings.Fields(line)...)
+	return c.next()
+}
+
+// want asks and checks the reply.
+func (c *client) want(line, want string) {
+	c.t.Helper()
+	if got := c.ask(line); got != want {
+		c.t.Fatalf("%s: got %q, want %q", line, got, want)
+	}
+}
+
+// gets checks what comes next.
+func (c *client) gets(want string) {
+	c.t.Helper()
+	if got := c.next(); got != want {
+		c.t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+// quiet checks that nothing has come. Only in a bubble is that certain.
+func (c *client) quiet() {
+	c.t.Helper()
+	c.nc.SetReadDeadline(time.Now().Add(time.Millisecond))
+	if b, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.t.Fatalf("got %q, %v, want nothing", b, err)
+	}
+}
+
+// ended checks that the server ends the connection and says nothing more.
+func (c *client) ended() {
+	c.t.Helper()
+	c.nc.SetReadDeadline(time.Now().Add(patience))
+	if b, err := io.ReadAll(c.r); err != nil || len(b) > 0 {
+		c.t.Fatalf("got %q, %v, want the end of the connection", b, err)
+	}
+}
+
+// waitBlocked waits until so many connections wait.
+func (c *client) waitBlocked(n int) {
+	c.t.Helper()
+	for end := time.Now().Add(patience); !strings.Contains(c.ask("INFO clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)); {
+		if time.Now().After(end) {
+			c.t.Fatalf("not %d connections wait: %s", n, c.ask("CLIENT LIST"))
+		}
+	}
+}
+
+// bubble runs a test against a server in a bubble of its own time. That every
+// goroutine ends, and that nothing is left in the machine but keys, is part of
+// every such test.
+func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machine, dial func() *client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o.Protocol = gearmonkey.Protocol
+		m := New(Options{})
+		srv := refserver.New(m, o)
+		test(t, m, func() *client {
+			near, far := net.Pipe()
+			go srv.ServeConn(t.Context(), far)
+			synctest.Wait() // so that they are numbered in this order
+			return newClient(t, near)
+		})
+		srv.Close()
+		synctest.Wait()
+		left := len(m.peers) + len(m.waiting) + max(0, len(m.timeouts.items)-1) + len(m.channels) + len(m.patterns)
+		if left > 0 {
+			t.Errorf("left behind: %d peers, %d keys waited for, timeouts %v, channels %v, patterns %v",
+				len(m.peers), len(m.waiting), m.timeouts.items, m.channels, m.patterns)
+		}
+	})
+}
+
+// serveTCP serves a machine on loopback until the test ends.
+func serveTCP(t testing.TB) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- refserver.New(New(Options{}), refserver.Options{Protocol: gearmonkey.Protocol}).Serve(ctx, l)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String()
+}

@@ -1,0 +1,77 @@
+package gearmonkey
+
+import (
+	"slices"
+	"strings"
+)
+
+// transaction is what stands behind a MULTI. Commands are executed one by one as
+// if they came at EXEC, so that those of ours are among them; only the watched
+// keys are miniredis's.
+type transaction struct {
+	queued [][]string
+	spoilt bool
+}
+
+func (t *transaction) queue(c *call) {
+	t.queued = append(t.queued, slices.Clone(c.words))
+	c.out = append(c.out, "+QUEUED\r\n"...)
+}
+
+func multi(c *call) {
+	if c.peer.tx != nil {
+		c.fail("ERR MULTI calls can not be nested")
+		return
+	}
+	c.peer.tx = &transaction{}
+	c.ok()
+}
+
+func watch(c *call) {
+	if c.peer.tx != nil {
+		c.fail("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	c.again()
+}
+
+// endTransaction forgets what was queued and what is watched.
+func (p *peer) endTransaction(c *call) {
+	p.tx = nil
+	c.ask("UNWATCH")
+}
+
+func discard(c *call) {
+	if c.peer.tx == nil {
+		c.fail("ERR DISCARD without MULTI")
+		return
+	}
+	c.peer.endTransaction(c)
+	c.ok()
+}
+
+func exec(c *call) {
+	p, tx := c.peer, c.peer.tx
+	if tx == nil {
+		c.fail("ERR EXEC without MULTI")
+		return
+	}
+	if tx.spoilt {
+		p.endTransaction(c)
+		c.fail("EXECABORT Transaction discarded because of previous errors.")
+		return
+	}
+	// An empty transaction tells whether a watched key has changed.
+	p.tx = nil
+	c.ask("MULTI")
+	if strings.HasPrefix(c.ask("EXEC"), "*-1") {
+		c.out = append(c.out, null("*-1\r\n", p.resp3)...)
+		return
+	}
+	c.head('*', int64(len(tx.queued)))
+	for _, words := range tx.queued {
+		q := &call{m: c.m, peer: p, state: p.state, words: words, exec: true, out: c.out}
+		q.run()
+		c.out = q.out
+	}
+}

@@ -1,0 +1,102 @@
+package gearmonkey
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var scriptCommands = map[string]command{
+	"load":   {arity: 3},
+	"exists": {arity: -3, run: scriptsExist},
+	"flush":  {arity: -2},
+	"kill":   {arity: 2, run: func(c *call) { c.fail("NOTBUSY No scripts in execution right now.") }},
+}
+
+// scriptsExist answers SCRIPT EXISTS: letter case does not matter in a hash.
+func scriptsExist(c *call) {
+	words := []string{"SCRIPT", "EXISTS"}
+	for _, sha := range c.words[2:] {
+		words = append(words, strings.ToLower(sha))
+	}
+	c.pass(words...)
+}
+
+// eval answers EVAL, which keeps the script as SCRIPT LOAD does.
+func eval(c *call) {
+	if !c.keysCounted() {
+		return
+	}
+	reply := c.ask("SCRIPT", "LOAD", c.words[1])
+	if reply[0] == '-' {
+		c.out = append(c.out, reply...)
+		return
+	}
+	sha, _ := cutBulk(reply)
+	c.runScript(sha)
+}
+
+// evalSHA answers EVALSHA.
+func evalSHA(c *call) {
+	if sha := c.words[1]; len(sha) != 40 {
+		c.fail("NOSCRIPT No matching script. Please use EVAL.")
+	} else if c.keysCounted() {
+		c.runScript(strings.ToLower(sha))
+	}
+}
+
+// keysCounted checks the number of keys of a script's call.
+func (c *call) keysCounted() bool {
+	n, err := strconv.ParseInt(c.words[2], 10, 64)
+	switch {
+	case err != nil:
+		c.fail("ERR value is not an integer or out of range")
+	case n > int64(len(c.words)-3):
+		c.fail("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		c.fail("ERR Number of keys can't be negative")
+	default:
+		return true
+	}
+	return false
+}
+
+func (c *call) runScript(sha string) {
+	name := "EVALSHA"
+	if strings.HasSuffix(c.row.name, "_ro") {
+		name = "EVALSHA_RO"
+	}
+	c.m.scriptDB = c.peer.db
+	c.m.failure = ""
+	reply := c.ask(append([]string{name, sha}, c.words[2:]...)...)
+	if text, ok := strings.CutPrefix(reply, compiling); ok {
+		c.fail(c.raised(sha, text))
+		return
+	}
+	c.out = append(c.out, reply...)
+}
+
+// compiling is what miniredis begins every error with that ends a script.
+const compiling = "-ERR Error compiling script (new function): "
+
+// raising finds what an error says, whether Redis's library for scripts says it,
+// and the line of the script that it came from.
+var raising = regexp.MustCompile(`^:\d+: (.*?)( script: [0-9a-f]{40}, &c\.?)? stack traceback:.* :(\d+): in main chunk`)
+
+// raised says what ended a script, as Redis does: with the error of the command
+// that failed in it, if that was it.
+func (c *call) raised(sha, text string) string {
+	parts := raising.FindStringSubmatch(text)
+	if parts == nil {
+		return compiling[1:] + strings.TrimSpace(text)
+	}
+	says, library, line := parts[1], parts[2] != "", parts[3]
+	switch where := " script: " + sha + ", on @user_script:" + line + "."; {
+	case c.m.failure != "" && says == c.m.failure:
+		return says + where
+	case library:
+		return "ERR " + says + where
+	default:
+		return "ERR user_script:" + line + ": " + says + where
+	}
+}
