@@ -1,0 +1,137 @@
+package mutants
+
+import (
+	"context"
+
+	"jobwire/codec"
+	"jobwire/refpeer/gearmonkey"
+)
+
+type (
+	program = gearmonkey.Program
+	step    = gearmonkey.Step
+	task    = gearmonkey.Task
+	message = codec.Message
+	check   = func(*task, *message) error
+)
+
+// change replaces the step of that name, in whatever sequence it is, by those that edit makes
+// of it.
+func change(p *program, name string, edit func(step) []step) {
+	for _, s := range []*gearmonkey.Sequence{&p.Run, &p.Get, &p.Load, &p.Enter, &p.Look, &p.Work, &p.Update, &p.Leave} {
+		for i := range *s {
+			if (*s)[i].Name() == name {
+				*s = s.Edit(name, edit)
+				return
+			}
+		}
+	}
+	panic("mutants: no sequence has a step " + name)
+}
+
+// The edits that most mutants are made by.
+
+func drop(name string) func(*program) {
+	return func(p *program) { change(p, name, func(step) []step { return nil }) }
+}
+
+func twice(name string) func(*program) {
+	return func(p *program) { change(p, name, func(s step) []step { return []step{s, s} }) }
+}
+
+// say sends another command instead. Its reply may be of any kind.
+func say(name, do string) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { return []step{{Do: do, If: s.If}} })
+	}
+}
+
+// ask sends another command instead, whose reply is judged as before.
+func ask(name, do string) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { s.Do = do; return []step{s} })
+	}
+}
+
+// behind sends another command, too.
+func behind(name, do string) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { return []step{s, {Do: do, If: s.If}} })
+	}
+}
+
+// before sends another command first.
+func before(name, do string) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { return []step{{Do: do, If: s.If}, s} })
+	}
+}
+
+// when takes a step for due at other times.
+func when(name string, due func(*task) bool) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { s.If = due; return []step{s} })
+	}
+}
+
+// first does something between commands, before a step.
+func first(name string, do func(*task) error) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step {
+			return []step{{Do: "before-" + name, If: s.If, Local: func(_ context.Context, t *task) error { return do(t) }}, s}
+		})
+	}
+}
+
+// judge makes another check of the one that a step has.
+func judge(name string, by func(was check) check) func(*program) {
+	return func(p *program) {
+		change(p, name, func(s step) []step { s.Then = by(s.Then); return []step{s} })
+	}
+}
+
+// then does something behind a step whose reply was as it should be.
+func then(name string, do func(*task)) func(*program) {
+	return judge(name, func(was check) check {
+		return func(t *task, m *message) error {
+			err := was(t, m)
+			if err == nil {
+				do(t)
+			}
+			return err
+		}
+	})
+}
+
+// swap exchanges two steps of a client's run or of a worker's job.
+func swap(a, b string) func(*program) {
+	return func(p *program) {
+		for i := range p.Run {
+			if p.Run[i].Name() == a {
+				p.Run = p.Run.Swap(a, b)
+				return
+			}
+		}
+		p.Work = p.Work.Swap(a, b)
+	}
+}
+
+// finished changes what the handler made of a job.
+func finished(do func(*task)) func(*program) {
+	return func(p *program) {
+		change(p, "work", func(s step) []step {
+			return []step{s, {Do: "worked", Local: func(_ context.Context, t *task) error { do(t); return nil }}}
+		})
+	}
+}
+
+// both makes two edits.
+func both(a, b func(*program)) func(*program) {
+	return func(p *program) { a(p); b(p) }
+}
+
+// remembering makes an edit that has something to remember of its own in each
+// life of a program.
+func remembering[T any](edit func(memory *T) func(*program)) func(*program) {
+	return func(p *program) { edit(new(T))(p) }
+}

@@ -1,0 +1,95 @@
+package gearmonkey
+
+import (
+	"context"
+
+	"jobwire/codec"
+)
+
+// performer performs sequences over a connection.
+type performer struct {
+	conn  *Conn
+	after func(step string)
+
+	args [][]byte
+	text []byte // of the arguments that are put together
+}
+
+// perform performs a sequence. The error is a [*StepError].
+func (p *performer) perform(ctx context.Context, c cycle, t *Task) error {
+	for i := range c {
+		cmd := &c[i]
+		if cmd.If != nil && !cmd.If(t) {
+			continue
+		}
+		err := p.step(ctx, cmd, t)
+		if err != nil {
+			if at, ok := err.(*StepError); ok {
+				return at // of the cure
+			}
+			return &StepError{cmd.name, err}
+		}
+	}
+	return nil
+}
+
+func (p *performer) step(ctx context.Context, cmd *command, t *Task) error {
+	if cmd.Local != nil {
+		err := cmd.Local(ctx, t)
+		p.reached(cmd)
+		return err
+	}
+	m, err := p.ask(ctx, cmd, t)
+	if err == nil && cmd.cure != nil && m.Type == rowError && string(m.Args[0]) == cmd.For {
+		if err = p.perform(ctx, cmd.cure, t); err == nil {
+			m, err = p.ask(ctx, cmd, t)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case m.Type == rowError:
+		return refusal(m)
+	case cmd.Then != nil:
+		return cmd.Then(t, m)
+	}
+	return nil
+}
+
+// ask sends a command and returns what the server answers.
+func (p *performer) ask(ctx context.Context, cmd *command, t *Task) (*codec.Message, error) {
+	p.args, p.text = p.args[:0], p.text[:0]
+	for _, w := range cmd.words {
+		p.args = append(p.args, p.say(w, t))
+	}
+	m, err := p.conn.Do(ctx, cmd.row, p.args...)
+	if err == nil {
+		p.reached(cmd)
+	}
+	return m, err
+}
+
+// say returns what an argument is for a task.
+func (p *performer) say(w word, t *Task) []byte {
+	if len(w) == 1 {
+		return w[0].say(t)
+	}
+	from := len(p.text)
+	for i := range w {
+		p.text = append(p.text, w[i].say(t)...)
+	}
+	return p.text[from:]
+}
+
+func (p *part) say(t *Task) []byte {
+	if p.value != nil {
+		return p.value(t)
+	}
+	return p.text
+}
+
+func (p *performer) reached(cmd *command) {
+	if p.after != nil {
+		p.after(cmd.name)
+	}
+}

@@ -1,0 +1,113 @@
+package gearmonkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"jobwire/internal/peers"
+)
+
+// Clients that wait and clients that do not, workers of one function and of
+// two, all at once: every job is worked on once and comes to the end that its
+// input asks for, nobody waits in vain, and no count is left.
+func TestManyAtOnce(t *testing.T) {
+	addr := peers.Start(t, "redis-server").Addr()
+	const clients, workers, each = 6, 4, 50
+	priorities := []string{"low", "normal", "high", "scheduled"}
+
+	ctx, stop := context.WithCancel(t.Context())
+	var working, creating sync.WaitGroup
+	var mu sync.Mutex
+	worked := map[string]int{}
+	for i := range workers {
+		w := worker(t, addr, [][]string{{"f"}, {"g"}, {"f", "g"}, {"g", "f"}}[i]...)
+		working.Go(func() {
+			if err := w.Work(ctx, func(ctx context.Context, t *Task) ([]byte, error) {
+				mu.Lock()
+				worked[string(t.Function)+string(t.ID)]++
+				mu.Unlock()
+				n, err := strconv.ParseUint(string(t.Input), 10, 64)
+				switch {
+				case err != nil:
+					return nil, err
+				case n%5 == 0:
+					return nil, errors.New("odd")
+				case n%7 == 0:
+					panic("odd")
+				}
+				return t.Input, w.Update(ctx, n, 2*n)
+			}); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
+	}
+	ids := make([]map[string]int, clients) // by job, its input
+	for i := range clients {
+		ids[i] = map[string]int{}
+		c := NewClient(redis(t, addr).Conn, nil)
+		creating.Go(func() {
+			for n := i; n < each*clients; n += clients {
+				fn := []string{"f", "g"}[n/clients%2]
+				id, err := c.Run(ctx, fn, []byte(strconv.Itoa(n)), RunOptions{
+					Priority: priorities[n%len(priorities)], Blocking: n%10 == i, RollCall: n%10 == i})
+				if err == nil && n%10 == i {
+					var j Job
+					if j, err = c.Get(ctx, fn, id); err == nil && j.Status() != "success" && j.Status() != "error" {
+						err = fmt.Errorf("the job ended as %v", j)
+					}
+				}
+				if errors.Is(err, ErrNothingRegistered) {
+					continue // the workers are on their way
+				}
+				if err != nil {
+					t.Errorf("client %d, job %d: %v", i, n, err)
+					return
+				}
+				ids[i][fn+strconv.FormatUint(id, 10)] = n
+			}
+		})
+	}
+	creating.Wait()
+	op := redis(t, addr)
+	all := map[string]int{}
+	for _, own := range ids {
+		for job, n := range own {
+			if _, twice := all[job]; twice {
+				t.Errorf("%s was given to two clients", job)
+			}
+			all[job] = n
+		}
+	}
+	for job, n := range all {
+		key := "job:" + job[:1] + ":" + job[1:]
+		want := fmt.Sprint("success ", n)
+		switch {
+		case n%5 == 0:
+			want = "error odd"
+		case n%7 == 0:
+			want = "error panic: odd"
+		}
+		waitUntil(t, job+" has come to its end", func() bool { return op.do("HMGET", key, "status", "output") == want })
+	}
+	stop()
+	working.Wait()
+	for job, n := range worked {
+		if _, ok := all[job]; n != 1 || !ok {
+			t.Errorf("%s was worked on %d times; created: %v", job, n, ok)
+		}
+	}
+	if len(worked) != len(all) || len(all) < clients*each/2 {
+		t.Errorf("%d jobs were created, %d worked on", len(all), len(worked))
+	}
+	if got := op.do("MGET", "count:f", "count:g"); got != "0 0" {
+		t.Errorf("the counts are %s", got)
+	}
+	if got := op.do("KEYS", "queue:*"); strings.TrimSpace(got) != "" {
+		t.Errorf("queues are left: %s", got)
+	}
+}

@@ -1,0 +1,294 @@
+package gearmonkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const sha = "0123456789abcdef0123456789abcdef01234567"
+
+// Parts of a worker's conversation; more of them are made by functions below.
+const (
+	loaded = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
+	joined = loaded + "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
+	left   = "Worker -> Server: DECR_COUNT reverse\nServer -> Worker: integer 0\n"
+	nodue  = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: nil\n"
+	idle   = nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
+)
+
+// popped is a round that brings a job.
+func popped(id string) string {
+	return nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse high " + id + "\n"
+}
+
+// begun is what is done before the handler's turn, and done what is done behind it.
+func begun(id, input string) string {
+	return lines(
+		"Worker -> Server: PUBLISH_START reverse "+id, "Server -> Worker: integer 0",
+		"Worker -> Server: HMSET_BUSY reverse "+id, "Server -> Worker: simple OK",
+		"Worker -> Server: HGET_INPUT reverse "+id, "Server -> Worker: "+input)
+}
+
+func done(id, status, output string) string {
+	return lines(
+		"Worker -> Server: HMSET_DONE reverse "+id+" "+status+" "+output, "Server -> Worker: simple OK",
+		"Worker -> Server: EXPIRE_JOB reverse "+id+" 90000", "Server -> Worker: integer 1",
+		"Worker -> Server: PUBLISH_FINISH reverse "+id, "Server -> Worker: integer 2",
+		"Worker -> Server: LPUSH_LOCK reverse "+id+" OK", "Server -> Worker: integer 1",
+		"Worker -> Server: EXPIRE_LOCK reverse "+id+" 10", "Server -> Worker: integer 0")
+}
+
+// of makes a script of another function's.
+func of(function, script string) string { return strings.ReplaceAll(script, "reverse", function) }
+
+func TestWork(t *testing.T) {
+	fail := func(context.Context, *Task) ([]byte, error) { return []byte("ignored"), errors.New("no good") }
+	panics := func(context.Context, *Task) ([]byte, error) { panic("oh dear") }
+	nothing := func(context.Context, *Task) ([]byte, error) { return nil, nil }
+	for name, tt := range map[string]struct {
+		handle Handler
+		limit  int // 0 is to end when idle
+		script string
+		done   int
+	}{
+		"nothing to do": {echo, 0, joined + idle + left, 0},
+		"a queued job":  {echo, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test") + left, 1},
+		"a job that is due": {echo, 1, joined + strings.Replace(nodue, "nil", "DUE reverse 8", 1) +
+			begun("8", "bulk test") + done("8", "success", "test") + left, 1},
+		"two jobs": {echo, 0, joined + popped("7") + begun("7", "bulk a") + done("7", "success", "a") +
+			popped("8") + begun("8", "bulk b") + done("8", "success", "b") + idle + left, 2},
+		"an error":        {fail, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "error", `"no good"`) + left, 1},
+		"a panic":         {panics, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "error", `"panic: oh dear"`) + left, 1},
+		"an empty input":  {echo, 1, joined + popped("7") + begun("7", `bulk ""`) + done("7", "success", `""`) + left, 1},
+		"an empty output": {nothing, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "success", `""`) + left, 1},
+		"bytes":           {echo, 1, joined + popped("7") + begun("7", `bulk "\0\r\n\xff"`) + done("7", "success", `"\0\r\n\xff"`) + left, 1},
+		"no input":        {echo, 1, joined + popped("7") + begun("7", "nil") + done("7", "error", `"the job has no input"`) + left, 1},
+		"a job after a lost one": {echo, 2, joined + popped("7") + begun("7", "nil") + done("7", "error", `"the job has no input"`) +
+			popped("8") + begun("8", "bulk b") + done("8", "success", "b") + left, 2},
+		"a forgotten script": {echo, 0, joined + lines(
+			"Worker -> Server: EVALSHA_SCHEDULED "+sha+" reverse $now",
+			`Server -> Worker: error NOSCRIPT "No matching script."`,
+			"Worker -> Server: SCRIPT_LOAD *",
+			"Server -> Worker: SHA1 "+strings.Repeat("a", 40),
+			"Worker -> Server: EVALSHA_SCHEDULED "+strings.Repeat("a", 40)+" reverse $now",
+			"Server -> Worker: nil",
+			"Worker -> Server: BRPOP_QUEUES reverse 1",
+			"Server -> Worker: nil-array") + left, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			against(t, tt.script, func(t *testing.T, dial func() *Conn) {
+				w := NewWorker(dial(), nil)
+				w.Accept("reverse")
+				w.Limit, w.Idle = tt.limit, tt.limit == 0
+				if err := w.Work(t.Context(), tt.handle); err != nil || w.Done != tt.done {
+					t.Errorf("Work: %v, %d jobs; want %d", err, w.Done, tt.done)
+				}
+			})
+		})
+	}
+}
+
+// An error of the server's ends the loop wherever it happens. The worker leaves the
+// counts that it stands in, once each.
+func TestWorkEndsAtAnError(t *testing.T) {
+	work := popped("7") + begun("7", "bulk test") + done("7", "success", "test")
+	whole := strings.Split(joined+work, "\n")
+	for i, step := range []string{"SCRIPT_LOAD", "INCR_COUNT", "EVALSHA_SCHEDULED", "BRPOP_QUEUES", "PUBLISH_START", "HMSET_BUSY",
+		"HGET_INPUT", "HMSET_DONE", "EXPIRE_JOB", "PUBLISH_FINISH", "LPUSH_LOCK", "EXPIRE_LOCK"} {
+		for _, reply := range []string{"error OOM", "list a b c"} {
+			t.Run(step+" "+reply, func(t *testing.T) {
+				script := lines(append(append([]string{}, whole[:2*i+1]...), "Server -> Worker: "+reply)...)
+				if i >= 2 {
+					script += left
+				}
+				against(t, script, func(t *testing.T, dial func() *Conn) {
+					w := NewWorker(dial(), nil)
+					w.Accept("reverse")
+					err := w.Work(t.Context(), echo)
+					var at *StepError
+					var refused *RedisError
+					if !errors.As(err, &at) || at.Step != step || !errors.As(err, &refused) || (refused.Code == "OOM") != (reply == "error OOM") {
+						t.Errorf("Work: %v; want an error of %s", err, step)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestScriptIsLoadedAgainOnce(t *testing.T) {
+	const no = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: error NOSCRIPT\n"
+	against(t, joined+no+loaded+no+left, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		var refused *RedisError
+		if err := w.Work(t.Context(), echo); !errors.As(err, &refused) || refused.Code != "NOSCRIPT" {
+			t.Errorf("Work: %v", err)
+		}
+	})
+}
+
+// A job of a queue that nobody asked for is nobody's.
+func TestJobOfAnotherFunction(t *testing.T) {
+	against(t, joined+nodue+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		if err := w.Work(t.Context(), echo); err == nil || !strings.Contains(err.Error(), "BRPOP_QUEUES") {
+			t.Errorf("Work: %v", err)
+		}
+	})
+}
+
+func TestUpdate(t *testing.T) {
+	script := joined + popped("7") + begun("7", "bulk test") +
+		"Worker -> Server: HMSET_PROGRESS reverse 7 1 3\nServer -> Worker: simple OK\n" +
+		"Worker -> Server: HMSET_PROGRESS reverse 7 2 3\nServer -> Worker: error OOM\n" +
+		done("7", "error", `"HMSET_PROGRESS: the server answered OOM"`) + left
+	against(t, script, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		w.Limit = 1
+		err := w.Work(t.Context(), func(ctx context.Context, t *Task) ([]byte, error) {
+			if err := w.Update(ctx, 1, 3); err != nil {
+				return nil, err
+			}
+			return nil, w.Update(ctx, 2, 3)
+		})
+		if err != nil {
+			t.Errorf("Work: %v", err)
+		}
+	})
+}
+
+func TestUpdateIsForHandlers(t *testing.T) {
+	against(t, joined+popped("7")+begun("7", "bulk test")+done("7", "success", "test")+left, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		if err := w.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if found, err := w.Round(t.Context(), echo); !found || err != nil {
+			t.Error(found, err)
+		}
+		if err := w.Update(t.Context(), 1, 2); !errors.Is(err, ErrUsage) {
+			t.Errorf("Update behind a job: %v", err)
+		}
+		if err := w.Exit(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Each function has its round in turn, also behind one that brought a job.
+func TestFunctionsInTurn(t *testing.T) {
+	enter := func(fn string) string { return of(fn, strings.TrimPrefix(joined, loaded)) }
+	work := begun("1", "bulk x") + done("1", "success", "x")
+	script := loaded + enter("a") + enter("b") + enter("c") +
+		of("a", popped("1")+work) + of("b", idle) + of("c", popped("1")+work) +
+		of("a", idle) + of("b", idle) + of("c", idle) +
+		of("a", left) + of("b", left) + of("c", left)
+	against(t, script, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		for _, fn := range []string{"a", "b", "a", "c"} {
+			w.Accept(fn)
+		}
+		w.Idle = true
+		if err := w.Work(t.Context(), echo); err != nil || w.Done != 2 {
+			t.Errorf("Work: %v, %d jobs", err, w.Done)
+		}
+	})
+}
+
+func TestOnlyWhatWasEnteredIsLeft(t *testing.T) {
+	script := joined + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + left
+	against(t, script, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		w.Accept("b")
+		w.Accept("c")
+		if err := w.Work(t.Context(), echo); err == nil {
+			t.Error("Work returns no error")
+		}
+		if err := w.Exit(t.Context()); err != nil { // there is nothing left to leave
+			t.Error(err)
+		}
+	})
+}
+
+// A worker that is asked to end while it waits waits on, as the round may bring a
+// job, and works on that.
+func TestWorkEndsBetweenJobs(t *testing.T) {
+	script := joined + nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
+		begun("7", "bulk test") + done("7", "success", "test") + left
+	against(t, script, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		err := w.Work(ctx, func(inner context.Context, t *Task) ([]byte, error) {
+			if ctx.Err() == nil || inner.Err() != nil {
+				return nil, errors.New("the job is told to end")
+			}
+			return t.Input, nil
+		})
+		if err != nil || w.Done != 1 {
+			t.Errorf("Work: %v, %d jobs", err, w.Done)
+		}
+	})
+}
+
+// A worker that is killed behind a step sends nothing more, and Work says where
+// it ended.
+func TestWorkerDiesBehindAStep(t *testing.T) {
+	whole := joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test")
+	replies := strings.Split(whole, "\n")
+	steps := []string{"SCRIPT_LOAD", "INCR_COUNT", "EVALSHA_SCHEDULED", "BRPOP_QUEUES", "PUBLISH_START", "HMSET_BUSY",
+		"HGET_INPUT", "HMSET_DONE", "EXPIRE_JOB", "PUBLISH_FINISH", "LPUSH_LOCK", "EXPIRE_LOCK"}
+	for i, last := range steps {
+		t.Run(last, func(t *testing.T) {
+			script := lines(append(append([]string{}, replies[:2*i+2]...), "Worker -> Server: closes")...)
+			against(t, script, func(t *testing.T, dial func() *Conn) {
+				c := dial()
+				w := NewWorker(c, nil)
+				w.Accept("reverse")
+				w.After = func(step string) {
+					if step == last {
+						c.Abort()
+					}
+				}
+				var at *StepError
+				err := w.Work(t.Context(), echo)
+				if !errors.As(err, &at) || at.Step == last || strings.Count(err.Error(), "closed pipe") != 1 {
+					t.Errorf("Work: %v; want one error, of the step behind %s", err, last)
+				}
+			})
+		})
+	}
+}
+
+func TestWorkerWithoutFunctions(t *testing.T) {
+	if err := NewWorker(answering(t, ""), nil).Work(t.Context(), echo); !errors.Is(err, ErrUsage) {
+		t.Errorf("Work: %v", err)
+	}
+}
+
+func TestAfterTellsTheHandlersTurn(t *testing.T) {
+	against(t, joined+popped("7")+begun("7", "bulk x")+done("7", "success", "x")+left, func(t *testing.T, dial func() *Conn) {
+		w := NewWorker(dial(), nil)
+		w.Accept("reverse")
+		w.Limit = 1
+		var steps []string
+		w.After = func(step string) { steps = append(steps, step) }
+		if err := w.Work(t.Context(), echo); err != nil {
+			t.Error(err)
+		}
+		want := "[SCRIPT_LOAD INCR_COUNT EVALSHA_SCHEDULED BRPOP_QUEUES PUBLISH_START HMSET_BUSY HGET_INPUT work HMSET_DONE EXPIRE_JOB PUBLISH_FINISH LPUSH_LOCK EXPIRE_LOCK DECR_COUNT]"
+		if got := fmt.Sprint(steps); got != want {
+			t.Error(got)
+		}
+	})
+}
