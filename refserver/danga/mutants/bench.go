@@ -27,9 +27,9 @@ type bench struct {
 	received []func(p *peer, f *frame, j *job)         // by row, instead of pass; j is the job that it is about, or nil
 	sending  []func(p *peer, f *frame, j *job) verdict // by row, before it goes out
 	rejected func(p *peer, f *frame, e *codec.Error) (done bool)
+	ending   func(p *peer)             // when it has ended its direction; it may never leave before the server does
 	leaving  func(p *peer) (deaf bool) // before the machine is told, which it is not if deaf
-	halved   func(p *peer)
-	decode   mutant.Decode // of what peers send
+	decode   mutant.Decode             // of what peers send
 	wrap     func(net.Conn) net.Conn
 
 	cause  string // what the machine does something for: a peer's packet, or its leaving
@@ -103,14 +103,24 @@ func (b *bench) Reject(c *conn, f *frame, e *codec.Error) {
 }
 
 func (b *bench) HalfClosed(c *conn) bool {
-	if b.halved != nil {
-		b.halved(b.peers[c])
-	}
+	b.end(b.peers[c])
 	return b.Machine.HalfClosed(c)
+}
+
+// end notes that a peer says nothing more.
+func (b *bench) end(p *peer) {
+	if p.ended {
+		return
+	}
+	if b.ending != nil {
+		b.ending(p)
+	}
+	b.ledger.ends(p)
 }
 
 func (b *bench) Close(c *conn) {
 	p := b.peers[c]
+	b.end(p)
 	deaf := b.leaving != nil && b.leaving(p)
 	b.cause, b.about = byLeave, p.job
 	b.ledger.leaves(p)
@@ -148,31 +158,41 @@ func (b *bench) intercept(c *conn, from codec.Side, f *frame) (v verdict) {
 	if f.Type.Name == "noop" && woken == p.woken {
 		p.told++
 	}
-	if do := b.sending[f.Type.Index]; do != nil {
-		v = do(p, f, b.about)
+	do := b.sending[f.Type.Index]
+	if do == nil {
+		return verdict{}
+	}
+	if v = do(p, f, b.about); v.Replace != nil {
+		// It goes out with the connection's own magic.
+		text := encode(codec.Server, v.Replace)
+		copy(text, f.Raw[:4])
+		v.Replace, v.Raw = nil, &text
 	}
 	return v
 }
 
 // compose is a packet that the hook makes up for a peer.
 func compose(name string, args ...string) *frame {
-	s := protocol.Protocol.NewSession(codec.Options{WaiveAll: true})
-	text, err := s.Append(nil, codec.Peer, message(name, args))
 	f := new(frame)
-	if err == nil {
-		_, err = s.Decode(codec.Peer, text, f)
-	}
-	if err != nil {
+	if _, err := loose().Decode(codec.Peer, encode(codec.Peer, message(name, args)), f); err != nil {
 		panic(err) // the mutant's fault, not the peer's
 	}
 	return f
 }
 
+// encode writes a packet with the default magic.
+func encode(from codec.Side, m *codec.Message) []byte {
+	text, err := loose().Append(nil, from, m)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func loose() codec.Session { return protocol.Protocol.NewSession(codec.Options{WaiveAll: true}) }
+
 // give has the machine take a packet for one of the peer's.
 func (b *bench) give(p *peer, name string, args ...string) { b.pass(p, compose(name, args...)) }
-
-// asIf has the machine and the ledger take a packet for the one that the peer sent.
-func (b *bench) asIf(p *peer, name string, args ...string) { b.Handle(p.conn, compose(name, args...)) }
 
 // consume makes the machine forget the first job of a name. p, who is leaving, does it.
 func (b *bench) consume(p *peer, name string) {

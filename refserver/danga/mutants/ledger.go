@@ -50,6 +50,7 @@ type peer struct {
 	bye     bool
 	job     *job
 	done    []*job
+	ended   bool // it says nothing more
 	left    bool
 }
 
@@ -78,7 +79,9 @@ func (l *ledger) find(holds func(j *job) bool) *job {
 }
 
 // byHandle returns the job with that handle, or nil.
-func (l *ledger) byHandle(h string) *job { return l.find(func(j *job) bool { return h != "" && j.handle == h }) }
+func (l *ledger) byHandle(h string) *job {
+	return l.find(func(j *job) bool { return h != "" && j.handle == h })
+}
 
 // queue returns the jobs of a name that wait for a worker.
 func (l *ledger) queue(name string) []*job {
@@ -193,13 +196,18 @@ var said = map[string]func(l *ledger, p *peer, f *frame, about *job){
 	},
 }
 
-// leaves notes that a connection has ended.
-func (l *ledger) leaves(p *peer) {
-	p.left = true
+// ends notes that nothing more comes from a peer.
+func (l *ledger) ends(p *peer) {
+	p.ended = true
 	for _, j := range p.created {
 		j.waits = slices.DeleteFunc(j.waits, func(c *conn) bool { return c == p.conn })
 		j.orphan = j.orphan || j.by == p.conn && j.worker != nil
 	}
+}
+
+// leaves notes that a connection has ended.
+func (l *ledger) leaves(p *peer) {
+	p.left = true
 	l.lose(p)
 	delete(l.peers, p.conn)
 }

@@ -1,14 +1,12 @@
 // Package mutants has job servers of the Danga draft that are wrong on purpose, each in one
 // way. They prove the conformance suite: a case that none of them fails tests nothing.
 //
-// A mutant is the reference server with a fault in the language of
-// [refserver.ParseFault], with a rule waived, or with a [Hook] where the fault
-// depends on what went before. The cases that it fails are named beside it.
+// A mutant is the reference server with a rule waived, or with a [Hook]. The cases
+// that it fails are named beside it.
 package mutants
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -27,9 +25,8 @@ type Mutant struct {
 	About string   // a sentence
 	Kills []string // IDs of the conformance cases that it fails
 
-	Faults []string       // as users write them
-	Waive  []codec.RuleID // what it does not hold its peers to
-	Hook   Hook           // may be nil
+	Waive []codec.RuleID // what it does not hold its peers to
+	Hook  Hook           // may be nil
 }
 
 // Hook changes what a server does. It is called once for each life of a server, and
@@ -52,13 +49,9 @@ func cases(names string) []string {
 
 // Start runs the server in this process.
 func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
-	faults, err := m.faults()
-	if err != nil {
-		return nil, err
-	}
 	return target.Func(ctx, m.Name, func(ctx context.Context, ln net.Listener) error {
 		b := newBench(danga.New(danga.Options{}))
-		o := refserver.Options{Codec: codec.Options{Waive: m.Waive}, Faults: faults}
+		o := refserver.Options{Codec: codec.Options{Waive: m.Waive}}
 		if m.Hook != nil {
 			m.Hook(b)
 			o.Intercept = b.intercept
@@ -66,16 +59,4 @@ func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
 		o.Protocol = mutant.Decoding(protocol.Protocol, b.decode)
 		return refserver.New(b, o).Serve(ctx, mutant.Listen(ln, b.wrap))
 	})
-}
-
-func (m *Mutant) faults() ([]refserver.Fault, error) {
-	var all []refserver.Fault
-	for _, text := range m.Faults {
-		f, err := refserver.ParseFault(protocol.Protocol, text)
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
-		}
-		all = append(all, f)
-	}
-	return all, nil
 }
