@@ -29,6 +29,7 @@ type Verdict struct {
 type watch struct {
 	viewer codec.Session // sees both directions, to read our own messages
 	loose  codec.Session // writes messages that break rules
+	primed bool          // loose has seen the first message
 	counts []int         // messages seen so far by each fault
 }
 
@@ -56,6 +57,10 @@ func (c *Conn) trace(from codec.Side, f *codec.Frame, raw []byte, e *codec.Error
 func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 	s := c.srv
 	c.viewer.Decode(codec.Peer, raw, &s.sent) // for the replies that depend on it
+	if !c.primed {
+		c.loose.Decode(codec.Peer, raw, &s.sent) // for what a first message settles, such as a magic
+		c.primed = true
+	}
 	c.trace(codec.Peer, f, raw, e)
 	if s.intercept == nil || e != nil && e.Fatal {
 		return true

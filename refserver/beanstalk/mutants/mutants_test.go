@@ -115,7 +115,7 @@ func TestSomeMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	faultless := func(ctx context.Context) (target.Target, error) { return (&Mutant{Name: "none"}).Start(ctx) }
-	report := conform.SelfTest(t.Context(), s, faultless, mutants, conform.SelfTestOptions{Mutants: 6, Cases: 12}, nil)
+	report := conform.SelfTest(t.Context(), s, conform.Sound{Start: faultless}, mutants, conform.SelfTestOptions{Mutants: 6, Cases: 12}, nil)
 	for _, r := range report.Failed {
 		t.Errorf("without a fault: %s %s: %s", r.Case.ID, r.Verdict, r.Note)
 	}
