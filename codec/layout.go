@@ -225,8 +225,10 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 			return nil, err
 		}
 		args = args[k:]
-		if err = l.checkEnd(dst, start, m); err != nil {
-			return nil, err
+		if t.End != "" {
+			if err = l.checkEnd(dst, start, m); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if n := len(t.Repeat); n > 0 {

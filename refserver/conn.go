@@ -44,6 +44,7 @@ type Conn struct {
 	skip       int // bytes of a refused message that have yet to come
 	quiet      int // reads in a row that used little of buf
 	flushing   []*Conn
+	input
 
 	// Under the server's lock:
 	closing bool // no more is read; what is due is written, then it closes
@@ -152,7 +153,7 @@ func (c *Conn) run() {
 
 func (c *Conn) read() {
 	for {
-		n, err := c.nc.Read(c.buf[c.top:])
+		n, err := c.receive()
 		c.top += n
 		if errors.Is(err, os.ErrDeadlineExceeded) && c.woken() {
 			err = nil

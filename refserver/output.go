@@ -2,6 +2,7 @@ package refserver
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"jobwire/codec"
@@ -53,16 +54,16 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	if c.gone || c.dead {
 		return errGone
 	}
-	if waits := c.pending(); waits > s.opts.PauseOutput {
-		for _, a := range args {
-			waits += len(a)
-		}
-		if waits > s.opts.MaxOutput {
-			c.fail()
-			return errGone
-		}
+	list, size := s.msg.Args[:0], 0
+	for _, a := range args {
+		list = append(list, a)
+		size += len(a)
 	}
-	s.msg.Type, s.msg.CRLF, s.msg.Args = t, c.crlf, append(s.msg.Args[:0], args...)
+	if waits := c.pending(); waits > s.opts.PauseOutput && waits+size > s.opts.MaxOutput {
+		c.fail()
+		return errGone
+	}
+	s.msg.Type, s.msg.CRLF, s.msg.Args = t, c.crlf, list
 	if s.watching() {
 		return c.sendWatched()
 	}
@@ -97,10 +98,20 @@ func (c *Conn) take() bool {
 	return c.sent < len(c.writing) && !c.dead
 }
 
-// release ends a turn: it sets the timer, unlocks the server and writes what
-// the turn has produced. list is memory to be used again, and returned.
+// release ends a turn: it sets the timer, unlocks the server and writes what is
+// to be written. Connections that are ready to have their turn have it first, so
+// that what all of them produce is written once to each. list is memory to be used
+// again, and returned.
 func (s *Server) release(list []*Conn) []*Conn {
 	list = list[:0]
+	s.arm()
+	idle := len(s.dirty) == 0
+	s.mu.Unlock()
+	if idle {
+		return list
+	}
+	runtime.Gosched()
+	s.mu.Lock()
 	for i, c := range s.dirty {
 		s.dirty[i] = nil
 		c.dirty = false
@@ -115,7 +126,6 @@ func (s *Server) release(list []*Conn) []*Conn {
 		}
 	}
 	s.dirty = s.dirty[:0]
-	s.arm()
 	s.mu.Unlock()
 	if len(list) == 0 {
 		return list

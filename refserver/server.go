@@ -6,8 +6,9 @@
 //	err := srv.Serve(ctx, listener)
 //
 // One lock guards the machine. A connection's goroutine takes it once per read,
-// handles every complete message that has arrived, and gives it back; only then
-// is anything written, once to each connection that got something. Nobody ever
+// handles every complete message that has arrived, and gives it back. When the
+// others that are ready have done so too, what is due is written, once to each
+// connection that got something. Nobody ever
 // waits for a connection that does not read: what such a connection does not
 // take is left to a goroutine of its own, and to the limits in [Options].
 //

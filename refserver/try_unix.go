@@ -2,24 +2,26 @@
 
 package refserver
 
-import "syscall"
+import (
+	"io"
+	"syscall"
+)
 
-// prepare makes the function that writes to a socket without waiting. It is
-// called only while nobody else writes to it.
+// prepare makes the functions that read from a socket and write to it without
+// waiting. once is called only while nobody else writes to it.
 func (c *Conn) prepare() {
 	c.once = func(fd uintptr) bool {
-		for {
-			n, err := syscall.Write(int(fd), c.writing[c.sent:])
-			switch err {
-			case nil:
-				c.tried = n
-			case syscall.EINTR:
-				continue
-			case syscall.EAGAIN:
-			default:
-				c.tryFail = err
-			}
-			return true
+		c.tried, c.tryFail = try(syscall.SYS_WRITE, fd, c.writing[c.sent:])
+		if c.tryFail == syscall.EAGAIN {
+			c.tryFail = nil
 		}
+		return true
+	}
+	c.arrive = func(fd uintptr) bool {
+		c.got, c.gotFail = try(syscall.SYS_READ, fd, c.buf[c.top:])
+		if c.gotFail == nil && c.got == 0 {
+			c.gotFail = io.EOF
+		}
+		return c.gotFail != syscall.EAGAIN
 	}
 }

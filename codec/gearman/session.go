@@ -88,8 +88,10 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	if t == nil {
 		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("%d is no packet type", code)}
 	}
-	if err := s.direction(t, from, 4, codeField.Name); err != nil {
-		return n, err
+	if !t.Sends(from) {
+		if err := s.misdirected(t, from, 4); err != nil {
+			return n, err
+		}
 	}
 	if len(t.Fields) == 0 {
 		if size > 0 && !s.opts.Waived(RuleArgsSurplus) {
@@ -116,13 +118,13 @@ func checkMagic(b []byte) error {
 	return nil
 }
 
-// direction judges whether a row may be sent from a side, as the document's
-// table of types says.
-func (s *session) direction(t *codec.Type, from codec.Side, at int, field string) error {
-	if t.Sends(from) || s.opts.Waived(RuleTypeDirection) {
+// misdirected judges a row that its side never sends, as the document's table of
+// types has it.
+func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
+	if s.opts.Waived(RuleTypeDirection) {
 		return nil
 	}
-	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: field, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
 }
 
 // textLine finds the line that begins at at: its end, and the beginning of the
@@ -333,16 +335,18 @@ func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, erro
 
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
-	if err := s.direction(t, from, 0, codeField.Name); err != nil {
-		return dst, err
+	if !t.Sends(from) {
+		if err := s.misdirected(t, from, 0); err != nil {
+			return dst, err
+		}
 	}
 	if t.Code == 0 {
 		return s.appendLine(dst, from, m)
 	}
-	var head [headerSize]byte
-	binary.BigEndian.PutUint32(head[:], magicOf[from])
-	binary.BigEndian.PutUint32(head[4:], t.Code)
-	out, err := s.packet.Join(append(dst, head[:]...), start, m)
+	head := binary.BigEndian.AppendUint32(dst, magicOf[from])
+	head = binary.BigEndian.AppendUint32(head, t.Code)
+	head = binary.BigEndian.AppendUint32(head, 0) // the size, when it is known
+	out, err := s.packet.Join(head, start, m)
 	if err != nil {
 		return dst, err
 	}

@@ -8,8 +8,8 @@ type ability struct {
 	fn      *function
 	order   uint64        // of registration
 	timeout time.Duration // 0 is none
-	ofPeer  link[ability]
-	ofFn    link[ability]
+	ofPeer  place[ability]
+	ofFn    place[ability]
 	leads   [3]lead // by priority
 }
 
@@ -23,8 +23,8 @@ type ability struct {
 // kept from waking it.
 type lead struct {
 	*ability
-	at   int        // its place in peer.ready; 0 while it is idle
-	link link[lead] // in fn.idle, or in fn.passed
+	at   int         // its place in peer.ready; 0 while it is idle
+	link place[lead] // in fn.idle, or in fn.passed
 }
 
 // Jobs are looked for in the order in which the worker registered the functions.
@@ -125,13 +125,13 @@ func (p *peer) rouse() {
 
 // pick finds the job that a worker gets: the oldest of the highest priority, of
 // the function among those that it registered first.
-func (p *peer) pick() (*ability, *job) {
+func (m *machine) pick(p *peer) (*ability, *job) {
 	for priority := range p.ready {
 		ready := &p.ready[priority]
 		for len(*ready) > 0 {
 			l := (*ready)[0]
-			if first := l.fn.queue[priority].first; first != nil {
-				return l.ability, first.item
+			if first := l.fn.queue[priority].first; first != 0 {
+				return l.ability, m.jobs.at(first)
 			}
 			// Others took them.
 			ready.remove(l)

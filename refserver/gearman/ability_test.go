@@ -13,11 +13,11 @@ import (
 )
 
 // lookThrough finds a worker's next job the long way: through all that it can do.
-func lookThrough(p *peer) *job {
+func lookThrough(m *machine, p *peer) *job {
 	for priority := high; priority <= low; priority++ {
 		for a := range p.abilities.all {
-			if first := a.fn.queue[priority].first; first != nil {
-				return first.item
+			if first := a.fn.queue[priority].first; first != 0 {
+				return m.jobs.at(first)
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 			client := dial()
 			workers := []peerOf{dial(), dial(), dial(), dial()}
 			var peers []*peer
-			for p := range m.peers.all {
+			for p := range m.joined.all {
 				peers = append(peers, p)
 			}
 			peers = peers[1:]
@@ -73,8 +73,8 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 					w.Send("PRE_SLEEP")
 				case 13, 14, 15, 16, 17, 18, 19:
 					want := "NO_JOB"
-					if j := lookThrough(peers[i]); j != nil {
-						want = string(j.handle)
+					if j := lookThrough(m, peers[i]); j != nil {
+						want = string(m.handle(j))
 					}
 					w.Send("GRAB_JOB")
 					name, args := answer(i)
@@ -89,7 +89,7 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 				}
 				synctest.Wait()
 				for k, p := range peers {
-					if wakeups == 0 && p.sleeping && lookThrough(p) != nil {
+					if wakeups == 0 && p.sleeping && lookThrough(m, p) != nil {
 						t.Fatalf("worker %d sleeps, but there is a job for it", k)
 					}
 				}
@@ -122,7 +122,7 @@ func TestFunctionsWithoutJobsAreNotLookedAt(t *testing.T) {
 		}
 		w.quiet(t)
 		ready := func() int {
-			p := m.peers.first.item
+			p := m.joined.first.item
 			return len(p.ready[high]) + len(p.ready[normal]) + len(p.ready[low])
 		}
 		if n := ready(); n != 0 {

@@ -86,7 +86,7 @@ func printableLine(b []byte) []byte {
 // showWorkers lists the connections that have sent what only workers send.
 func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
-	for w := range m.peers.all {
+	for w := range m.joined.all {
 		if !w.worker {
 			continue
 		}
@@ -144,11 +144,15 @@ func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 func showJobs(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	zero, one := []byte("0"), []byte("1")
-	for j := range m.all.all {
-		t.text(j.handle)
-		t.number(uint64(j.lost))
+	for _, j := range m.jobs.in(&m.all, inAll) {
+		t.text(bytes.Clone(m.handle(j)))
+		if j.extra != 0 {
+			t.number(uint64(m.extra(j).lost))
+		} else {
+			t.text(zero)
+		}
 		t.text(zero)
-		if j.worker == nil {
+		if j.worker == 0 {
 			t.text(one)
 		} else {
 			t.text(zero)
@@ -162,8 +166,9 @@ func showJobs(m *machine, p *peer, _ *codec.Frame) {
 
 func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
-	for j := range m.unique.all {
-		t.text(printableLine(j.unique))
+	for _, n := range m.names.in(&m.unique, inUnique) {
+		unique, _, _ := m.parts(m.jobs.at(n.job))
+		t.text(printableLine(unique))
 		if t.full() {
 			break
 		}
@@ -178,7 +183,7 @@ func maxQueue(m *machine, p *peer, f *codec.Frame) {
 		n, _ := strconv.Atoi(string(f.Arg(i)))
 		sizes = append(sizes, n)
 	}
-	fn := m.function(f.Arg(0))
+	fn := m.functionNamed(f.Arg(0))
 	switch len(sizes) {
 	case 0:
 		fn.limits = nil
@@ -223,7 +228,7 @@ func cancelJob(m *machine, p *peer, f *codec.Frame) {
 	switch {
 	case j == nil:
 		p.err("UNKNOWN_JOB", "there is no job with that handle")
-	case j.worker != nil:
+	case j.worker != 0:
 		p.err("JOB_IS_RUNNING", "a worker has the job already")
 	default:
 		m.fail(j)
@@ -232,12 +237,12 @@ func cancelJob(m *machine, p *peer, f *codec.Frame) {
 }
 
 func createFunction(m *machine, p *peer, f *codec.Frame) {
-	m.function(f.Arg(0)).kept = true
+	m.functionNamed(f.Arg(0)).kept = true
 	p.conn.Send(okReply)
 }
 
 func dropFunction(m *machine, p *peer, f *codec.Frame) {
-	fn := m.functions[string(f.Arg(0))]
+	fn := m.byName[string(f.Arg(0))]
 	switch {
 	case fn == nil:
 		p.err("UNKNOWN_FUNCTION", "there is no function of that name")

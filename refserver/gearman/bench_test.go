@@ -2,10 +2,12 @@ package gearman
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 
 	"jobwire/codec"
@@ -39,17 +41,6 @@ func cycle(b *testing.B, window int) {
 		return nc
 	}
 	client, worker := connect(), connect()
-	encode := func(name string, args ...string) []byte {
-		m := codec.Message{Type: row(name)}
-		for _, a := range args {
-			m.Args = append(m.Args, []byte(a))
-		}
-		p, err := gearman.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return p
-	}
 	submit, grabJob := encode("SUBMIT_JOB", "f", "", "sixteen bytes ok"), encode("GRAB_JOB")
 	worked := make(chan error, 1)
 	go func() { worked <- work(worker, window, append(encode("CAN_DO", "f"), encode("PRE_SLEEP")...), grabJob) }()
@@ -88,17 +79,111 @@ func cycle(b *testing.B, window int) {
 	}
 }
 
+// BenchmarkQueue queues a million background jobs of 16 bytes and reports the
+// memory that one takes.
+func BenchmarkQueue(b *testing.B) {
+	for _, named := range []bool{false, true} {
+		b.Run(fmt.Sprintf("unique=%v", named), func(b *testing.B) {
+			const jobs = 1_000_000
+			var each float64
+			for b.Loop() {
+				b.StopTimer()
+				m := New(Options{}).(*machine)
+				before := size()
+				b.StartTimer()
+				fill(m, jobs, named)
+				b.StopTimer()
+				each = float64(size()-before) / jobs
+				runtime.KeepAlive(m)
+				b.StartTimer()
+			}
+			b.ReportMetric(each, "B/job")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/jobs, "ns/job")
+		})
+	}
+}
+
+// A job that goes its whole way, with others, allocates nothing.
+func TestCyclesAllocateNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() {
+		served <- refserver.New(New(Options{Host: "test"}), refserver.Options{Protocol: gearman.Protocol}).Serve(ctx, l)
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const jobs = 500
+	nc.Write(encode("CAN_DO", "f"))
+	requests := append(bytes.Repeat(encode("SUBMIT_JOB", "f", "", "sixteen bytes ok"), jobs), bytes.Repeat(encode("GRAB_JOB"), jobs)...)
+	var results []byte
+	r := bufio.NewReaderSize(nc, 64<<10)
+	cycles := func() {
+		nc.Write(requests)
+		results = results[:0]
+		for assigned, done := 0, 0; done < jobs; {
+			typ, data, err := packet(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch typ {
+			case 11: // JOB_ASSIGN
+				results = appendComplete(results, data)
+				if assigned++; assigned == jobs {
+					nc.Write(results)
+				}
+			case 13: // WORK_COMPLETE
+				done++
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(50, cycles); n > 0 {
+		t.Errorf("%d jobs make %v allocations", jobs, n)
+	}
+	nc.Close()
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// encode writes a request.
+func encode(name string, args ...string) []byte {
+	m := codec.Message{Type: row(name)}
+	for _, a := range args {
+		m.Args = append(m.Args, []byte(a))
+	}
+	b, err := gearman.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// appendComplete writes the WORK_COMPLETE for the data of a JOB_ASSIGN.
+func appendComplete(dst, assigned []byte) []byte {
+	handle := assigned[:bytes.IndexByte(assigned, 0)+1]
+	dst = append(dst, "\x00REQ\x00\x00\x00\x0d"...)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(handle)+len("done")))
+	return append(append(dst, handle...), "done"...)
+}
+
 // BenchmarkGrab measures grabs in vain and back to sleep, by how much the worker
 // can do.
 func BenchmarkGrab(b *testing.B) {
 	for _, able := range []int{1, 1000, 100_000} {
 		b.Run(fmt.Sprintf("abilities=%d", able), func(b *testing.B) {
-			p := &peer{}
+			m, p := New(Options{}).(*machine), &peer{}
 			for i := range able {
 				p.newAbility(&function{name: fmt.Append(nil, i)})
 			}
 			for b.Loop() {
-				if _, j := p.pick(); j != nil {
+				if _, j := m.pick(p); j != nil {
 					b.Fatal("there is no job")
 				}
 			}
@@ -113,6 +198,7 @@ func work(nc net.Conn, window int, hello, grabJob []byte) error {
 	w.Write(hello)
 	sleep := hello[len(hello)-12:]
 	out := 0
+	var result []byte
 	for {
 		if r.Buffered() == 0 {
 			w.Flush()
@@ -131,20 +217,8 @@ func work(nc net.Conn, window int, hello, grabJob []byte) error {
 				w.Write(sleep)
 			}
 		case 11: // JOB_ASSIGN
-			handle := data
-			for i, c := range data {
-				if c == 0 {
-					handle = data[:i+1]
-					break
-				}
-			}
-			var head [12]byte
-			copy(head[:], "\x00REQ")
-			binary.BigEndian.PutUint32(head[4:], 13)
-			binary.BigEndian.PutUint32(head[8:], uint32(len(handle)+4))
-			w.Write(head[:])
-			w.Write(handle)
-			w.WriteString("done")
+			result = appendComplete(result[:0], data)
+			w.Write(result)
 			w.Write(grabJob)
 		}
 	}

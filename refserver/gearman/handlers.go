@@ -47,12 +47,12 @@ var byName = map[string]handler{
 	"GRAB_JOB":        grab(assign),
 	"GRAB_JOB_UNIQ":   grab(assignUniq),
 	"GRAB_JOB_ALL":    grab(assignAll),
-	"WORK_DATA":       ofJob(forward),
-	"WORK_WARNING":    ofJob(forward),
-	"WORK_STATUS":     ofJob(workStatus),
-	"WORK_COMPLETE":   ofJob(workEnd),
-	"WORK_FAIL":       ofJob(workEnd),
-	"WORK_EXCEPTION":  ofJob(workException),
+	"WORK_DATA":       about(forward),
+	"WORK_WARNING":    about(forward),
+	"WORK_STATUS":     about(workStatus),
+	"WORK_COMPLETE":   about(workEnd),
+	"WORK_FAIL":       about(workEnd),
+	"WORK_EXCEPTION":  about(workException),
 
 	"workers":          showWorkers,
 	"status":           showStatus,
@@ -107,41 +107,41 @@ func setOption(_ *machine, p *peer, f *codec.Frame) {
 
 func getStatus(m *machine, p *peer, f *codec.Frame) {
 	handle := f.Arg(0)
-	known, running, numer, denom, _ := progress(m.find(handle))
+	known, running, numer, denom, _ := m.progress(m.find(handle))
 	p.conn.Send(statusRes, handle, known, running, numer, denom)
 }
 
 // getStatusUnique answers for the oldest job with the unique ID, whatever its
 // function.
 func getStatusUnique(m *machine, p *peer, f *codec.Frame) {
-	var j *job
-	if same := m.named[string(f.Arg(0))]; same != nil {
-		j = same.first.item
-	}
-	known, running, numer, denom, clients := progress(j)
+	known, running, numer, denom, clients := m.progress(m.oldest(f.Arg(0)))
 	if err := p.conn.Send(statusResUnique, f.Arg(0), known, running, numer, denom, clients); err != nil {
 		refuse(p, "ARGUMENT_TOO_LARGE", "the answer would not fit a packet")
 	}
 }
 
 // progress tells a job's state in the terms of STATUS_RES. There may be no job.
-func progress(j *job) (known, running, numer, denom, clients []byte) {
+func (m *machine) progress(j *job) (known, running, numer, denom, clients []byte) {
 	zero, one := []byte("0"), []byte("1")
 	if j == nil {
 		return zero, zero, zero, zero, zero
 	}
-	running = zero
-	if j.worker != nil {
+	running, numer, denom = zero, zero, zero
+	if j.worker != 0 {
 		running = one
 	}
-	return one, running, decimal(j.numerator), decimal(j.denom), decimal(uint64(j.waits.len))
+	if j.extra != 0 {
+		x := m.extra(j)
+		numer, denom = decimal(x.numerator), decimal(x.denom)
+	}
+	return one, running, numer, denom, decimal(uint64(j.waits.len))
 }
 
 func decimal(n uint64) []byte { return strconv.AppendUint(nil, n, 10) }
 
 // canDo registers a function for a worker, or changes its timeout.
 func canDo(m *machine, p *peer, f *codec.Frame) {
-	fn := m.function(f.Arg(0))
+	fn := m.functionNamed(f.Arg(0))
 	a := p.able[fn]
 	if a == nil {
 		a = p.newAbility(fn)
@@ -156,7 +156,7 @@ func canDo(m *machine, p *peer, f *codec.Frame) {
 }
 
 func cantDo(m *machine, p *peer, f *codec.Frame) {
-	if fn := m.functions[string(f.Arg(0))]; fn != nil && p.able[fn] != nil {
+	if fn := m.byName[string(f.Arg(0))]; fn != nil && p.able[fn] != nil {
 		m.unable(p.able[fn])
 	}
 }
@@ -165,9 +165,9 @@ func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
 
 // preSleep puts a worker to sleep, or wakes it at once if there is something to
 // do: the job may have come between its last GRAB_JOB and this.
-func preSleep(_ *machine, p *peer, _ *codec.Frame) {
+func preSleep(m *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
-	if _, j := p.pick(); j != nil {
+	if _, j := m.pick(p); j != nil {
 		p.rouse()
 	}
 }
@@ -179,45 +179,46 @@ func setClientID(_ *machine, p *peer, f *codec.Frame) { p.clientID = append([]by
 func allYours(*machine, *peer, *codec.Frame) {}
 
 // grab answers the GRAB_JOB types, which differ in what they tell of a job.
-func grab(tell func(p *peer, j *job)) handler {
+func grab(tell func(m *machine, p *peer, fn *function, j *job)) handler {
 	return func(m *machine, p *peer, _ *codec.Frame) {
 		p.sleeping = false
-		a, j := p.pick()
+		a, j := m.pick(p)
 		if j == nil {
 			p.conn.Send(noJob)
 			return
 		}
-		j.spot.remove()
-		p.work.pushBack(&j.spot)
-		j.worker = p
-		j.fn.running++
+		m.assign(j, a.fn, p)
 		if a.timeout > 0 {
-			j.due = time.Now().Add(a.timeout)
-			m.timers.add(j)
+			m.setTimer(j, time.Now().Add(a.timeout))
 		}
-		tell(p, j)
+		tell(m, p, a.fn, j)
 	}
 }
 
-func assign(p *peer, j *job) { p.conn.Send(jobAssign, j.handle, j.fn.name, j.workload) }
-
-func assignUniq(p *peer, j *job) {
-	p.conn.Send(jobAssignUniq, j.handle, j.fn.name, j.unique, j.workload)
+func assign(m *machine, p *peer, fn *function, j *job) {
+	_, _, workload := m.parts(j)
+	p.conn.Send(jobAssign, m.handle(j), fn.name, workload)
 }
 
-func assignAll(p *peer, j *job) {
+func assignUniq(m *machine, p *peer, fn *function, j *job) {
+	unique, _, workload := m.parts(j)
+	p.conn.Send(jobAssignUniq, m.handle(j), fn.name, unique, workload)
+}
+
+func assignAll(m *machine, p *peer, fn *function, j *job) {
 	if !j.reduce {
-		assignUniq(p, j)
+		assignUniq(m, p, fn, j)
 		return
 	}
-	p.conn.Send(jobAssignAll, j.handle, j.fn.name, j.unique, j.reducer, j.workload)
+	unique, reducer, workload := m.parts(j)
+	p.conn.Send(jobAssignAll, m.handle(j), fn.name, unique, reducer, workload)
 }
 
-// ofJob makes a handler for what a worker says of a job that it runs. Of other
+// about makes a handler for what a worker says of a job that it runs. Of other
 // jobs it may say nothing.
-func ofJob(do func(m *machine, j *job, f *codec.Frame)) handler {
+func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
-		if j := m.find(f.Arg(0)); j != nil && j.worker == p {
+		if j := m.find(f.Arg(0)); j != nil && j.worker == p.id {
 			do(m, j, f)
 		} else {
 			refuse(p, "JOB_NOT_FOUND", "this worker runs no job with that handle")
@@ -228,14 +229,13 @@ func ofJob(do func(m *machine, j *job, f *codec.Frame)) handler {
 // forward sends what a worker said to all who wait for the job.
 func forward(m *machine, j *job, f *codec.Frame) {
 	f.Message(&m.msg)
-	for w := range j.waits.all {
-		w.peer.conn.Send(f.Type, m.msg.Args...)
-	}
+	m.tell(j, f.Type, m.msg.Args...)
 }
 
 func workStatus(m *machine, j *job, f *codec.Frame) {
-	j.numerator, _ = codec.ParseNumber(f.Arg(1))
-	j.denom, _ = codec.ParseNumber(f.Arg(2))
+	x := m.extra(j)
+	x.numerator, _ = codec.ParseNumber(f.Arg(1))
+	x.denom, _ = codec.ParseNumber(f.Arg(2))
 	forward(m, j, f)
 }
 
@@ -247,11 +247,11 @@ func workEnd(m *machine, j *job, f *codec.Frame) {
 // workException ends a job. Clients that have not asked for exceptions learn
 // that it failed.
 func workException(m *machine, j *job, f *codec.Frame) {
-	for w := range j.waits.all {
-		if w.peer.exceptions {
-			w.peer.conn.Send(f.Type, j.handle, f.Arg(1))
+	for _, w := range m.waits.in(&j.waits, ofJob) {
+		if p := *m.peers.at(w.peer); p.exceptions {
+			p.conn.Send(f.Type, f.Arg(0), f.Arg(1))
 		} else {
-			w.peer.conn.Send(workFail, j.handle)
+			p.conn.Send(workFail, f.Arg(0))
 		}
 	}
 	m.end(j)

@@ -3,18 +3,18 @@ package gearman
 // list is a chain whose links live in what they link, so that joining and
 // leaving cost no allocation and no search.
 type list[T any] struct {
-	first, last *link[T]
+	first, last *place[T]
 	len         int
 }
 
-// link is one place in a list. item says what stands there; it is set once.
-type link[T any] struct {
+// place is one in a list. item says what stands there; it is set once.
+type place[T any] struct {
 	item       *T
 	in         *list[T] // nil while it is in none
-	prev, next *link[T]
+	prev, next *place[T]
 }
 
-func (l *list[T]) pushBack(k *link[T]) {
+func (l *list[T]) pushBack(k *place[T]) {
 	k.in, k.prev, k.next = l, l.last, nil
 	if l.last != nil {
 		l.last.next = k
@@ -25,19 +25,8 @@ func (l *list[T]) pushBack(k *link[T]) {
 	l.len++
 }
 
-func (l *list[T]) pushFront(k *link[T]) {
-	k.in, k.prev, k.next = l, nil, l.first
-	if l.first != nil {
-		l.first.prev = k
-	} else {
-		l.last = k
-	}
-	l.first = k
-	l.len++
-}
-
 // remove takes k out of its list, if it is in one.
-func (k *link[T]) remove() {
+func (k *place[T]) remove() {
 	l := k.in
 	if l == nil {
 		return

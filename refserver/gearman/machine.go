@@ -50,21 +50,14 @@ const maxHost = gearman.MaxHandle - len("H::") - len("18446744073709551615")
 // wait for one, rows of a list (and connections, for workers), and what a peer
 // that leaves, or gives up its abilities, leaves behind.
 type machine struct {
+	*store
 	opts   Options
-	prefix string // of every handle
-
-	lastJob   uint64
-	jobs      map[uint64]*job
-	all       list[job]             // as they were submitted
-	unique    list[job]             // those of them that have a unique ID
-	keyed     map[key]*job          // the job that an equal submission joins
-	named     map[string]*list[job] // jobs by unique ID, oldest first
-	functions map[string]*function
-	order     list[function] // as they were first mentioned
-	peers     list[peer]     // as they connected
-	timers    heap[*job]
-	scratch   []byte
-	msg       codec.Message
+	byName map[string]*function
+	recent *function      // the one last looked for, or nil
+	order  list[function] // as they were first mentioned
+	joined list[peer]     // as they connected
+	timers heap[*extra]
+	msg    codec.Message
 }
 
 // New returns a machine without jobs.
@@ -83,24 +76,18 @@ func New(o Options) refserver.Machine {
 	if o.TimeoutUnit == 0 {
 		o.TimeoutUnit = time.Millisecond
 	}
-	return &machine{
-		opts:      o,
-		prefix:    "H:" + o.Host + ":",
-		jobs:      map[uint64]*job{},
-		keyed:     map[key]*job{},
-		named:     map[string]*list[job]{},
-		functions: map[string]*function{},
-	}
+	return &machine{store: newStore("H:" + o.Host + ":"), opts: o, byName: map[string]*function{}}
 }
 
 // peer is one connection: a client, a worker, an administrator or all of them.
 type peer struct {
+	id     id
 	conn   *refserver.Conn
-	member link[peer]
+	member place[peer]
 	ended  bool // it has shut down its direction; it is only here for results
 
-	waits      list[wait] // results it is waiting for
-	exceptions bool       // it has asked for WORK_EXCEPTION
+	waits      chain // results it is waiting for
+	exceptions bool  // it has asked for WORK_EXCEPTION
 
 	worker    bool // it has sent what only workers send
 	clientID  []byte
@@ -109,16 +96,17 @@ type peer struct {
 	lastOrder uint64         // of an ability
 	ready     [3]heap[*lead] // by priority: where it may find jobs
 	sleeping  bool
-	work      list[job] // assigned to it, in the order in which it grabbed them
+	work      chain // jobs assigned to it, in the order in which it grabbed them
 }
 
 // function is what the server knows of a function. It is forgotten when nothing
 // depends on it any more.
 type function struct {
+	id        id
 	name      []byte
-	member    link[function]
-	queue     [3]list[job] // by priority, oldest first
-	total     int          // jobs, whatever their state
+	member    place[function]
+	queue     [3]chain // of jobs, by priority, oldest first
+	total     int      // jobs, whatever their state
 	running   int
 	abilities list[ability]
 	idle      [3]list[lead] // by priority: of workers that it is not ready for
@@ -131,7 +119,9 @@ func (m *machine) Open(c *refserver.Conn) {
 	p := &peer{conn: c}
 	p.member.item = p
 	c.Data = p
-	m.peers.pushBack(&p.member)
+	m.joined.pushBack(&p.member)
+	i, at := m.peers.add()
+	p.id, *at = i, p
 }
 
 func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
@@ -224,31 +214,38 @@ func (m *machine) Close(c *refserver.Conn) {
 	p := c.Data.(*peer)
 	p.member.remove()
 	m.reset(p)
-	for w := range p.waits.all {
-		m.leave(w)
-	}
+	m.leave(p)
 	// The newest job first, so that the oldest ends up in front of all.
-	for p.work.last != nil {
-		m.requeue(p.work.last.item)
+	for p.work.last != 0 {
+		m.requeue(m.jobs.at(p.work.last))
 	}
+	m.peers.remove(p.id)
 }
 
-// function returns the function of that name, which need not exist yet.
-func (m *machine) function(name []byte) *function {
-	if fn := m.functions[string(name)]; fn != nil {
+// functionNamed returns the function of that name, which need not exist yet.
+func (m *machine) functionNamed(name []byte) *function {
+	if m.recent != nil && bytes.Equal(m.recent.name, name) {
+		return m.recent
+	}
+	if fn := m.byName[string(name)]; fn != nil {
+		m.recent = fn
 		return fn
 	}
 	fn := &function{name: bytes.Clone(name)}
 	fn.member.item = fn
-	m.functions[string(name)] = fn
+	m.byName[string(name)] = fn
 	m.order.pushBack(&fn.member)
+	i, at := m.functions.add()
+	fn.id, *at = i, fn
 	return fn
 }
 
 // release forgets the function if nothing depends on it.
 func (m *machine) release(fn *function) {
 	if fn.total == 0 && fn.abilities.len == 0 && fn.limits == nil && !fn.kept {
-		delete(m.functions, string(fn.name))
+		delete(m.byName, string(fn.name))
+		m.recent = nil
 		fn.member.remove()
+		m.functions.remove(fn.id)
 	}
 }

@@ -71,13 +71,22 @@ func TestManyAtOnce(t *testing.T) {
 		close(stop)
 		workers.Wait()
 		synctest.Wait()
-		if len(m.jobs)+len(m.keyed)+len(m.named)+len(m.functions)+len(m.timers)+m.order.len != 0 {
-			t.Errorf("left in the machine: %d jobs, %d+%d keys, %d functions, %d timers",
-				len(m.jobs), len(m.keyed), len(m.named), len(m.functions), len(m.timers))
+		left := 0
+		for _, n := range []int{
+			m.jobs.len, m.waits.len, m.names.len, m.extras.len, m.functions.len, m.texts.large.len,
+			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.all.len), int(m.unique.len), m.order.len, len(m.byName), len(m.timers),
+		} {
+			left += n
+		}
+		for _, c := range m.texts.classes {
+			left += c.len
+		}
+		if left != 0 {
+			t.Errorf("%d things are left in the machine: %+v", left, m)
 		}
 		srv.Close()
-		if m.peers.len != 0 {
-			t.Errorf("%d peers are left", m.peers.len)
+		if m.joined.len+m.peers.len != 0 {
+			t.Errorf("%d peers are left, %d of them in the list", m.peers.len, m.joined.len)
 		}
 	})
 }
@@ -163,12 +172,12 @@ func FuzzPeer(f *testing.F) {
 			near.Close()
 			<-drained
 			srv.Close()
-			if m.peers.len != 0 {
-				t.Errorf("%d peers are left", m.peers.len)
+			if m.joined.len != 0 {
+				t.Errorf("%d peers are left", m.joined.len)
 			}
-			for _, j := range m.jobs {
-				if !j.background || j.worker != nil {
-					t.Errorf("job %s is left of a connection that ended", j.handle)
+			for _, j := range m.jobs.in(&m.all, inAll) {
+				if !j.background || j.worker != 0 {
+					t.Errorf("job %s is left of a connection that ended", m.handle(j))
 				}
 			}
 		})

@@ -8,8 +8,21 @@ import (
 
 // In machine.timers stand the jobs that something is due to, the earliest first.
 
-func (j *job) before(k *job) bool { return j.due.Before(k.due) }
-func (j *job) place() *int        { return &j.timer }
+func (x *extra) before(y *extra) bool { return x.due.Before(y.due) }
+func (x *extra) place() *int          { return &x.timer }
+
+// setTimer makes something due to the job.
+func (m *machine) setTimer(j *job, due time.Time) {
+	x := m.extra(j)
+	x.due = due
+	m.timers.add(x)
+}
+
+func (m *machine) stopTimer(j *job) {
+	if j.extra != 0 {
+		m.timers.remove(m.extras.at(j.extra))
+	}
+}
 
 // atOnce is how many timers run out in one turn. Jobs may be due at one time in
 // any number, and the others wait meanwhile.
@@ -27,9 +40,9 @@ func (m *machine) Tick(now time.Time) {
 		if len(m.timers) == 0 || m.timers[0].due.After(now) {
 			return
 		}
-		j := m.timers[0]
-		m.timers.remove(j)
-		if j.worker != nil {
+		j := m.jobs.at(m.timers[0].job)
+		m.stopTimer(j)
+		if j.worker != 0 {
 			m.fail(j) // it ran out of its CAN_DO_TIMEOUT
 		} else {
 			m.enqueue(j) // its SCHED or EPOCH time has come

@@ -1,0 +1,18 @@
+//go:build unix && !linux
+
+package refserver
+
+import "syscall"
+
+// try reads into b or writes it, which must not be empty, and does not wait.
+func try(call, fd uintptr, b []byte) (n int, err error) {
+	do := syscall.Read
+	if call == syscall.SYS_WRITE {
+		do = syscall.Write
+	}
+	for {
+		if n, err = do(int(fd), b); err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package gearman
+
+// pool holds items of one kind in pages. L is an array with a link for each kind
+// of chain that an item may stand in at a time.
+type pool[T any, L links] struct{ pages[node[T, L]] }
+
+type node[T any, L links] struct {
+	links L
+	item  T
+}
+
+type links interface {
+	[0]link | [2]link
+}
+
+// link is an item's place in a chain.
+type link struct{ prev, next id }
+
+func newPool[T any, L links]() pool[T, L] {
+	return pool[T, L]{newPages[node[T, L]](1, maxShift)}
+}
+
+func (p *pool[T, L]) node(i id) *node[T, L] {
+	return &p.list[i>>maxShift].memory[i%maxPage]
+}
+
+// at returns an item.
+func (p *pool[T, L]) at(i id) *T { return &p.node(i).item }
+
+// add puts an item in that is all zeros.
+func (p *pool[T, L]) add() (id, *T) {
+	i := p.pages.add()
+	return i, p.at(i)
+}
+
+// remove takes an item out, which must have left its chains.
+func (p *pool[T, L]) remove(i id) {
+	*p.node(i) = node[T, L]{}
+	p.pages.remove(i)
+}
+
+// chain is a list of items of a pool. To join and to leave it takes no memory and
+// no search.
+type chain struct {
+	first, last id
+	len         int32
+}
+
+// pushBack puts i at the end of c, by its k-th link.
+func (p *pool[T, L]) pushBack(c *chain, k int, i id) {
+	p.node(i).links[k] = link{prev: c.last}
+	if c.last != 0 {
+		p.node(c.last).links[k].next = i
+	} else {
+		c.first = i
+	}
+	c.last = i
+	c.len++
+}
+
+func (p *pool[T, L]) pushFront(c *chain, k int, i id) {
+	p.node(i).links[k] = link{next: c.first}
+	if c.first != 0 {
+		p.node(c.first).links[k].prev = i
+	} else {
+		c.last = i
+	}
+	c.first = i
+	c.len++
+}
+
+// unlink takes i out of c, in which it must be.
+func (p *pool[T, L]) unlink(c *chain, k int, i id) {
+	l := p.node(i).links[k]
+	if l.prev != 0 {
+		p.node(l.prev).links[k].next = l.next
+	} else {
+		c.first = l.next
+	}
+	if l.next != 0 {
+		p.node(l.next).links[k].prev = l.prev
+	} else {
+		c.last = l.prev
+	}
+	c.len--
+}
+
+// in visits the items of c from the first to the last. The one being visited may
+// leave the chain and the pool.
+func (p *pool[T, L]) in(c *chain, k int) func(yield func(id, *T) bool) {
+	return func(yield func(id, *T) bool) {
+		for i := c.first; i != 0; {
+			n := p.node(i)
+			next := n.links[k].next
+			if !yield(i, &n.item) {
+				return
+			}
+			i = next
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package gearman
+
+import "math/bits"
+
+// text names bytes that stand in texts.
+type text struct {
+	at   id
+	size uint32
+}
+
+// texts hold byte strings of any size outside of the items that they belong to.
+// Strings stand in pages with others of about their size, so that those who
+// come find the room of those who went; what is too large for that has memory of
+// its own.
+type texts struct {
+	classes [classes]pages[byte]
+	large   pool[[]byte, [0]link]
+}
+
+// Sizes grow by a third or a half: 16, 24, 32, 48, and so on. A page is of 64 KiB
+// or less.
+const (
+	smallest = 16
+	classes  = 19
+	largest  = 8192
+	textPage = 64 << 10
+)
+
+func newTexts() (t texts) {
+	for i := range t.classes {
+		unit := smallest << (i / 2)
+		unit += unit / 2 * (i % 2)
+		t.classes[i] = newPages[byte](unit, min(maxShift, uint(bits.Len(uint(textPage/unit))-1)))
+	}
+	t.large = newPool[[]byte, [0]link]()
+	return t
+}
+
+// class returns the index of the smallest class for a size from 1 to largest.
+func class(size uint32) int {
+	if size <= smallest {
+		return 0
+	}
+	n := bits.Len32(size - 1) // the size is at most 1<<n, and above half of that
+	i := (n - 4) * 2
+	if size <= 3<<(n-2) {
+		i--
+	}
+	return i
+}
+
+// add stores the parts, one behind the other.
+func (t *texts) add(parts ...[]byte) text {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	s := text{size: uint32(size)}
+	var b []byte
+	switch {
+	case size == 0:
+		return s
+	case size <= largest:
+		c := &t.classes[class(s.size)]
+		s.at = c.add()
+		b = c.at(s.at)
+	default:
+		var l *[]byte
+		s.at, l = t.large.add()
+		b = make([]byte, size)
+		*l = b
+	}
+	for _, p := range parts {
+		b = b[copy(b, p):]
+	}
+	return s
+}
+
+// bytes returns what stands there, until it is removed.
+func (t *texts) bytes(s text) []byte {
+	switch {
+	case s.size == 0:
+		return nil
+	case s.size <= largest:
+		return t.classes[class(s.size)].at(s.at)[:s.size:s.size]
+	}
+	return *t.large.at(s.at)
+}
+
+func (t *texts) remove(s text) {
+	switch {
+	case s.size == 0:
+	case s.size <= largest:
+		t.classes[class(s.size)].remove(s.at)
+	default:
+		t.large.remove(s.at)
+	}
+}
