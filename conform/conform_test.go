@@ -17,15 +17,20 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/play"
+	peer "jobwire/refpeer/gearmonkey"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
+	dangaserver "jobwire/refserver/danga"
 	gearmanserver "jobwire/refserver/gearman"
+	gearmonkeyserver "jobwire/refserver/gearmonkey"
 )
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
@@ -36,6 +41,7 @@ var protocols = []struct {
 	machine  func() refserver.Machine
 	real     []string          // servers in the field, by their profiles
 	silent   map[string]string // rows that no server can be made to send, and the rule that says why
+	programs map[string]conform.Program
 }{
 	{
 		protocol: gearman.Protocol,
@@ -52,6 +58,32 @@ var protocols = []struct {
 			"OUT_OF_MEMORY":  "beanstalk.error.out-of-memory",
 			"INTERNAL_ERROR": "beanstalk.error.internal",
 		},
+	},
+	{
+		protocol: danga.Protocol,
+		machine:  func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
+	},
+	{
+		protocol: gearmonkey.Protocol,
+		machine:  func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) },
+		real:     []string{"redis-server"},
+		silent: map[string]string{
+			"null":          "resp.reply.resp3",
+			"double":        "resp.reply.resp3",
+			"boolean":       "resp.reply.resp3",
+			"big-number":    "resp.reply.resp3",
+			"verbatim":      "resp.reply.resp3",
+			"map":           "resp.reply.resp3",
+			"push":          "resp.reply.resp3",
+			"blob-error":    "resp.reply.blob-error",
+			"pmessage":      "resp.pubsub.patterns-and-shards",
+			"psubscribed":   "resp.pubsub.patterns-and-shards",
+			"punsubscribed": "resp.pubsub.patterns-and-shards",
+			"smessage":      "resp.pubsub.patterns-and-shards",
+			"ssubscribed":   "resp.pubsub.patterns-and-shards",
+			"sunsubscribed": "resp.pubsub.patterns-and-shards",
+		},
+		programs: map[string]conform.Program{"Client": peer.Drive, "Worker": peer.Drive},
 	},
 }
 
@@ -84,13 +116,25 @@ func embedded(ctx context.Context) (target.Target, error) {
 func TestReferenceServerPassesEveryCase(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.protocol.Name, func(t *testing.T) {
-			r := conform.Runner{Start: serving(p.protocol, p.machine), Parallel: 8, Timeout: 5 * time.Second}
+			r := conform.Runner{Start: serving(p.protocol, p.machine), Programs: p.programs, Parallel: 8, Timeout: 5 * time.Second}
 			for _, res := range r.Run(t.Context(), load(t, p.protocol), nil) {
 				if res.Verdict != conform.Passed {
 					t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
 				}
 			}
 		})
+	}
+}
+
+// TestNaiveServerFailsNoCase judges the second server of the Danga draft, which has
+// no server in the field: what two readings of the document disagree on, a case must not.
+func TestNaiveServerFailsNoCase(t *testing.T) {
+	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
+		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
+	for _, res := range r.Run(t.Context(), load(t, danga.Protocol), nil) {
+		if res.Verdict != conform.Passed && res.Verdict != conform.Lax {
+			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+		}
 	}
 }
 
@@ -169,7 +213,7 @@ func TestRealServers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := conform.Runner{Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Start: func(ctx context.Context) (target.Target, error) {
+				r := conform.Runner{Programs: p.programs, Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Start: func(ctx context.Context) (target.Target, error) {
 					return target.Exec(ctx, profile.Exec)
 				}}
 				for _, res := range r.Run(t.Context(), s, nil) {

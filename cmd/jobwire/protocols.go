@@ -12,14 +12,22 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	peer "jobwire/refpeer/gearmonkey"
+	peermutants "jobwire/refpeer/gearmonkey/mutants"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
 	beanstalkmutants "jobwire/refserver/beanstalk/mutants"
+	dangaserver "jobwire/refserver/danga"
+	dangamutants "jobwire/refserver/danga/mutants"
 	gearmanserver "jobwire/refserver/gearman"
 	"jobwire/refserver/gearman/mutants"
+	gearmonkeyserver "jobwire/refserver/gearmonkey"
+	gearmonkeymutants "jobwire/refserver/gearmonkey/mutants"
 )
 
 // system is a protocol with its reference server.
@@ -42,6 +50,8 @@ type system struct {
 var systems = []system{
 	{gearman.Protocol, []codec.RuleID{gearman.RuleAdminSpacing}, gearmanServer, gearmanMutants, nil},
 	{beanstalk.Protocol, nil, beanstalkServer, beanstalkMutants, nil},
+	{gearmonkey.Protocol, nil, gearmonkeyServer, gearmonkeyMutants, map[string]conform.Program{"Client": peer.Drive, "Worker": peer.Drive}},
+	{danga.Protocol, nil, dangaServer, dangaMutants, nil},
 }
 
 func gearmanServer(f *pflag.FlagSet) func() refserver.Machine {
@@ -56,6 +66,15 @@ func beanstalkServer(f *pflag.FlagSet) func() refserver.Machine {
 	}
 }
 
+func dangaServer(f *pflag.FlagSet) func() refserver.Machine {
+	keep := f.Duration("keep-results", dangaserver.DefaultKeepTime, "forget the results of jobs with a handle after `DURATION`")
+	return func() refserver.Machine { return dangaserver.New(dangaserver.Options{KeepTime: *keep}) }
+}
+
+func gearmonkeyServer(*pflag.FlagSet) func() refserver.Machine {
+	return func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }
+}
+
 func gearmanMutants() []conform.Mutant {
 	var all []conform.Mutant
 	for _, m := range mutants.All() {
@@ -68,6 +87,25 @@ func beanstalkMutants() []conform.Mutant {
 	var all []conform.Mutant
 	for _, m := range beanstalkmutants.All() {
 		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
+	}
+	return all
+}
+
+func dangaMutants() []conform.Mutant {
+	var all []conform.Mutant
+	for _, m := range dangamutants.All() {
+		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
+	}
+	return all
+}
+
+func gearmonkeyMutants() []conform.Mutant {
+	var all []conform.Mutant
+	for _, m := range gearmonkeymutants.All() {
+		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
+	}
+	for _, m := range peermutants.All() {
+		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Role: m.Role, Program: m.Drive})
 	}
 	return all
 }

@@ -1,0 +1,81 @@
+// Package mutants has Redis servers that are wrong on purpose, each in one way. They
+// prove the cases of GearMonkey's suite that are about servers: one that none of
+// them fails tests nothing.
+//
+// A mutant is the reference server with a fault in the language of
+// [refserver.ParseFault], with other limits, or with a [Hook] that does something else
+// with the words of a command. The cases that it fails are named beside it.
+package mutants
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	protocol "jobwire/codec/gearmonkey"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	"jobwire/refserver/gearmonkey"
+	"jobwire/refserver/mutant"
+)
+
+// Mutant is one faulty server.
+type Mutant struct {
+	Name  string   // says the fault
+	About string   // a sentence
+	Kills []string // IDs of the conformance cases that it fails
+
+	Faults []string      // as users write them
+	Codec  codec.Options // limits, and rules that it does not hold its peers to
+	Hook   Hook          // may be nil
+}
+
+// Hook changes what a server does. It is called once for each life of a server, and
+// keeps what it must remember in its closures.
+type Hook func(*bench)
+
+// All returns the mutants, in the order of the suite's files.
+func All() []Mutant {
+	return slices.Concat(ids, hashes, queues, locks, counts, scripts, scheduled, popping, jobs, lost, events, requests, framing)
+}
+
+// cases makes IDs of names.
+func cases(names string) []string {
+	ids := strings.Fields(names)
+	for i := range ids {
+		ids[i] = protocol.Protocol.Name + "." + ids[i]
+	}
+	return ids
+}
+
+// Start runs the server in this process.
+func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
+	faults, err := m.faults()
+	if err != nil {
+		return nil, err
+	}
+	return target.Func(ctx, m.Name, func(ctx context.Context, ln net.Listener) error {
+		b := newBench(gearmonkey.New(gearmonkey.Options{}))
+		o := refserver.Options{Protocol: protocol.Protocol, Codec: m.Codec, Faults: faults}
+		if m.Hook != nil {
+			m.Hook(b)
+			o.Protocol, o.Intercept = freely, b.intercept
+		}
+		return refserver.New(b, o).Serve(ctx, mutant.Listen(ln, b.wrap))
+	})
+}
+
+func (m *Mutant) faults() ([]refserver.Fault, error) {
+	var all []refserver.Fault
+	for _, text := range m.Faults {
+		f, err := refserver.ParseFault(protocol.Protocol, text)
+		if err != nil {
+			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
