@@ -35,6 +35,7 @@ var floors = []floor{
 	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/beanstalk/mutants", []string{"codec", "codec/beanstalk", "refserver", "refserver/beanstalk", "refserver/mutant", "internal/*"}},
 	{"refserver/danga/mutants", []string{"codec", "codec/danga", "refserver", "refserver/danga", "refserver/mutant", "internal/*"}},
+	{"refserver/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "refserver/gearmonkey", "refserver/mutant", "internal/*"}},
 	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "refserver/mutant", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "internal/*"}},
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
