@@ -41,7 +41,9 @@ func Command(line string) (Program, error) {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		// A driver may stand behind a shell or a launcher. What it starts ends with it.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 		cmd.WaitDelay = grace
 		cmd.Stdout = answers
 		said := &tail{limit: lastWords}
@@ -60,6 +62,7 @@ func Command(line string) (Program, error) {
 			in.Close()
 		}()
 		err = cmd.Wait()
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		if c, ok := tasks.(io.Closer); ok {
 			c.Close()
 		}

@@ -33,6 +33,13 @@ type errand struct {
 // maxAnswer bounds a line of a program's answers, in bytes.
 const maxAnswer = 64 << 20
 
+// bootTime is how long a program may take to start and to connect. Some run on machines of their
+// own that are slow to start, and several start at once.
+const bootTime = 10 * time.Second
+
+// endTime is how much longer than an answer it may take to end behind the last task.
+const endTime = 2 * time.Second
+
 // check refuses an errand that does not make sense.
 func (e *errand) check(p *codec.Protocol, role string) error {
 	switch {
@@ -178,8 +185,10 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	answerR, answerW := io.Pipe()
 	var wg sync.WaitGroup
 	var failed, unmet error
-	ended := make(chan struct{})
+	ended, left := make(chan struct{}), make(chan struct{})
+	o.Boot, o.Left = bootTime, left
 	wg.Go(func() {
+		defer close(left)
 		failed = r.Programs[c.Program](ctx, ln.Addr().String(), taskR, answerW)
 		taskR.Close()
 		answerW.Close()
@@ -191,7 +200,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	})
 	p = play.Through(ctx, c.Script, dial, c.Program, ln, o)
 	if p.Failure == nil {
-		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout))
+		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout) + endTime)
 		select {
 		case <-ended:
 		case <-t.C:

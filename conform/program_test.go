@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -216,5 +218,46 @@ func TestFaultyProgramsProve(t *testing.T) {
 	}, conform.SelfTestOptions{}, nil)
 	if len(r.Failed) > 0 || !r.Mutants[0].Exact() || len(r.Mutants[1].Survivors) != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestWhatAProgramStartsEndsWithIt has a shell start a process that nobody waits for.
+func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := conform.Command("sh -c 'exec 3>" + fifo + "; sleep 20 >/dev/null 2>&1 & : {addr}'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if err := program(t.Context(), "127.0.0.1:1", strings.NewReader(""), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	open.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, open); err != nil {
+		t.Errorf("the process is still there: %v", err)
+	}
+}
+
+// TestASlowStartIsNoFault has a program connect long after the time of its first step.
+func TestASlowStartIsNoFault(t *testing.T) {
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const patience = 100 * time.Millisecond
+	r := conform.Runner{Start: embedded, Timeout: patience, Programs: map[string]conform.Program{
+		"Client": echoer(func(addr string, w []string) string {
+			<-time.After(5 * patience)
+			return say(addr, w[1])
+		})}}
+	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Passed {
+		t.Errorf("%s: %s", res.Verdict, res.Note)
 	}
 }

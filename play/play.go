@@ -37,6 +37,12 @@ type Options struct {
 	// Names are what names of the script stand for from the beginning.
 	Names map[string]string
 
+	// Boot is how long a program may take to connect for the first time, before its
+	// first step's time begins. Left, if it is not nil, is closed when the program
+	// has ended, and will not connect any more. Both have a meaning for Through only.
+	Boot time.Duration
+	Left <-chan struct{}
+
 	// Watch is told of every event as it happens.
 	Watch func(Event)
 }
@@ -195,6 +201,9 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 			return &Failure{Reason: Unreachable, Err: err, Text: fmt.Sprintf("%s has no connection: %v", st.Peer.Name, err)}
 		}
 		l.actor = st.Peer
+	}
+	if l.relay != nil && l.relay.boot(ctx) {
+		deadline = time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
 	}
 	if st.From == p.side && l.relay == nil {
 		if st.After > 0 {

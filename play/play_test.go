@@ -265,6 +265,8 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 			"Client -> Job Server: ECHO_REQ x\nClient -> Job Server: closes", transcript.Lax},
 		{"past", "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP",
 			"Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: NOOP\nJob Server -> Worker: NOOP\nJob Server -> Worker: ECHO_RES x", transcript.Strict},
+		{"past what is not the lax choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x past ERROR\n  or lax ERROR none *",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ERROR other text\nJob Server -> Client: ERROR none text", transcript.Lax},
 		{"wildcard", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES anything", transcript.Strict},
 		{"sent later", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nClient -> Job Server: ECHO_REQ y after 2s",

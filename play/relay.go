@@ -29,6 +29,7 @@ func Through(ctx context.Context, s *transcript.Script, dial Dialer, program str
 		opts:     o,
 		dial:     func() (net.Conn, error) { return dial(ctx, actor) },
 		conns:    map[net.Conn]bool{},
+		first:    make(chan struct{}),
 		wake:     p.wake,
 	}
 	gone := make(chan struct{})
@@ -66,6 +67,8 @@ type relay struct {
 	stop     func()
 	wake     chan<- struct{}
 	pumps    sync.WaitGroup
+	first    chan struct{} // closed when the program has connected for the first time
+	booted   bool          // it was waited for
 
 	mu     sync.Mutex
 	heard  [2][]overheard // by who said it, in the order of their coming
@@ -110,6 +113,29 @@ func (r *relay) admit(near, far net.Conn) bool {
 	r.conns[near], r.conns[far] = true, true
 	r.open++
 	r.met = true
+	select {
+	case <-r.first:
+	default:
+		close(r.first)
+	}
+	return true
+}
+
+// boot waits, once, for the program to connect for the first time: what it takes to start is
+// no time of the protocol's. It reports whether it has waited.
+func (r *relay) boot(ctx context.Context) bool {
+	if r.booted {
+		return false
+	}
+	r.booted = true
+	t := time.NewTimer(r.opts.Boot)
+	defer t.Stop()
+	select {
+	case <-r.first:
+	case <-r.opts.Left:
+	case <-t.C:
+	case <-ctx.Done():
+	}
 	return true
 }
 

@@ -36,7 +36,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		out := l.next(st.From)
 		if out.kind == waiting || out.kind == broken && p.rawMayFit(l, st) || out.kind == ended && l.mayReturn(st) {
 			if !p.wait(ctx, deadline) {
-				return p.silence(ctx, l, st, index)
+				return p.silence(ctx, l, st, index, past)
 			}
 			continue
 		}
@@ -55,7 +55,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		case message:
 			ev.Frame = l.frame.Clone()
 		}
-		if out.kind == message && slices.Contains(st.Past, l.frame.Type) && p.fitting(st, &ev) == nil {
+		if out.kind == message && p.passes(st, &ev) {
 			l.consume(out.size)
 			if past++; past <= maxPassed {
 				ev.Step = -1
@@ -63,9 +63,9 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			}
 			switch late := out.at.After(deadline); {
 			case late && p.mayBeSilent(st):
-				return p.silence(ctx, l, st, index)
+				return p.silence(ctx, l, st, index, past)
 			case late:
-				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: fmt.Sprintf("only what may be passed over came within %v, %d messages", cmp.Or(st.Within, p.opts.Timeout), past)}
+				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.inVain(st, past)}
 			}
 			continue
 		}
@@ -143,6 +143,24 @@ func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 	return nil
 }
 
+// passes reports whether a message is passed over: its type may come before the step, and no
+// choice asks for it. Who does what is only tolerable may say other things of that type.
+func (p *performer) passes(st *transcript.Step, ev *Event) bool {
+	return slices.Contains(st.Past, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+		return c.Verb == transcript.Send && c.Type == ev.Frame.Type &&
+			(c.Grade != transcript.Lax || p.bind.Fits(&c, &ev.Frame, time.Now(), p.opts.Exact))
+	})
+}
+
+// inVain says that a step's time is over; past messages were passed over meanwhile.
+func (p *performer) inVain(st *transcript.Step, past int) string {
+	within := cmp.Or(st.Within, p.opts.Timeout)
+	if past == 0 {
+		return fmt.Sprintf("nothing came within %v", within)
+	}
+	return fmt.Sprintf("only what may be passed over came within %v, %d messages", within, past)
+}
+
 // rawFits returns the raw choice whose bytes have all arrived, if there is one.
 func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
 	b, _ := l.peek()
@@ -162,8 +180,8 @@ func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
 	})
 }
 
-// silence judges a deadline that has passed.
-func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index int) *Failure {
+// silence judges a deadline that has passed, and past messages that were passed over.
+func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index, past int) *Failure {
 	if err := ctx.Err(); err != nil {
 		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting: %v", err)}
 	}
@@ -172,7 +190,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 			return p.accept(c, Event{Actor: st.Peer, From: st.From, Verb: transcript.Nothing, For: c.For, Step: index})
 		}
 	}
-	text := fmt.Sprintf("nothing came within %v", cmp.Or(st.Within, p.opts.Timeout))
+	text := p.inVain(st, past)
 	var ev *Event
 	if b, _ := l.peek(); len(b) > 0 {
 		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
