@@ -204,6 +204,17 @@ func (p *Protocol) TypeNamed(name string) *Type {
 	return nil
 }
 
+// Sent returns the rows that a side may send on the connection of a role.
+func (p *Protocol) Sent(from Side, role Role) []*Type {
+	var all []*Type
+	for _, t := range p.Types {
+		if from == Peer && t.Req&role != 0 || from == Server && t.Res&role != 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // Rule returns the rule with that ID, or nil.
 func (p *Protocol) Rule(id RuleID) *Rule {
 	for i := range p.Rules {

@@ -65,8 +65,9 @@
 //
 // Behind a step may stand, in any order: "within 2s", the deadline of an
 // expectation; "after 900ms", the earliest time at which it may come, or is sent; "past
-// NOOP ECHO_RES", types that may come before it and are passed over; "crlf",
-// lines that end CR LF where the protocol allows LF alone.
+// NOOP ECHO_RES", types that may come before it and are passed over, or "past *",
+// which are all of them; "crlf", lines that end CR LF where the protocol allows LF
+// alone.
 //
 // Below an expectation other acceptable ones may stand, one to a line, "or"
 // first; "or lax" accepts with a lesser grade:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -95,11 +96,15 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if st.After > 0 {
 		dst = fmt.Appendf(dst, " after %s", st.After)
 	}
-	for i, t := range st.Past {
-		if i == 0 {
-			dst = append(dst, " past"...)
+	if len(st.Past) > 0 {
+		dst = append(dst, " past"...)
+	}
+	if all := p.Sent(st.From, st.Peer.Role); len(st.Past) > 0 && slices.Equal(st.Past, all) {
+		dst = append(dst, " *"...)
+	} else {
+		for _, t := range st.Past {
+			dst = append(append(dst, ' '), t.Name...)
 		}
-		dst = append(append(dst, ' '), t.Name...)
 	}
 	return appendAlternatives(append(dst, '\n'), st)
 }

@@ -296,8 +296,12 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 	return nil
 }
 
-// past reads the types that may be passed over.
+// past reads the types that may be passed over; a star is all that may come that way.
 func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
+	if len(toks) > 0 && toks[0].is("*") {
+		st.Past = r.proto.Sent(st.From, st.Peer.Role)
+		return toks[1:], nil
+	}
 	for n := 0; len(toks) > 0 && (n == 0 || !isModifier(toks[0].text)); n++ {
 		here := pos.to(toks[0].col)
 		t := r.proto.TypeNamed(toks[0].text)

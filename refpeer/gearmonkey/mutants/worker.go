@@ -288,14 +288,13 @@ var working = []Mutant{
 		})},
 	{Name: "status-before-output", About: "Status and output are stored by two commands.",
 		Kills: cases(`work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input
-			work.no-output work.long work.own-id update.progress update.only-if-told`),
+			work.no-output work.long work.own-id update.progress`),
 		Edit: both(
 			before("HMSET_DONE", "command HSET job:{FN}:{ID} output {OUTPUT}"),
 			say("HMSET_DONE", "command HMSET job:{FN}:{ID} status {STATUS}"))},
 	{Name: "input-removed", About: "The input of a job that is done is removed.",
-		Kills: cases(`work.success work.scheduled work.error work.behind-an-error work.no-output work.keeps-input work.own-id
-			update.progress update.only-if-told`),
-		Edit: behind("HMSET_DONE", "command HDEL job:{FN}:{ID} input")},
+		Kills: cases(`work.no-output work.keeps-input`),
+		Edit:  behind("HMSET_DONE", "command HDEL job:{FN}:{ID} input")},
 	{Name: "done-under-the-first-id", About: "The end of each job is stored under the first one's ID.",
 		Kills: cases(`exit.comes-back loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten
 			work.scheduled work.behind-an-error work.own-id work.no-data update.each-job`),
@@ -359,9 +358,8 @@ var updating = []Mutant{
 		Kills: cases("update.each-job"),
 		Edit:  say("HMSET_PROGRESS", "HMSET_PROGRESS {FN} 1 {DIVIDEND} {DIVISOR}")},
 	{Name: "progress-forgotten", About: "What was told of progress is removed at the job's end.",
-		Kills: cases(`work.success work.scheduled work.error work.behind-an-error work.keeps-input work.own-id update.progress
-			update.kept update.only-if-told`),
-		Edit: behind("HMSET_DONE", "command HDEL job:{FN}:{ID} status:dividend status:divisor")},
+		Kills: cases(`work.keeps-input update.kept`),
+		Edit:  behind("HMSET_DONE", "command HDEL job:{FN}:{ID} status:dividend status:divisor")},
 	{Name: "progress-unasked", About: "Progress of nothing is told at a job's start.",
 		Kills: cases(`accept.odd-function work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary
 			work.no-input work.no-output work.long work.keeps-input work.own-id update.progress update.each-job
