@@ -59,6 +59,9 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 			return 0, err
 		}
 	}
+	if len(b) < 4 {
+		return len(b) + 1, codec.ErrShort // the next byte may be the wrong one already
+	}
 	if len(b) < headerSize {
 		return headerSize, codec.ErrShort
 	}

@@ -59,6 +59,9 @@ const (
 	leastWord  = len("$0\r\n\r\n")
 )
 
+// patience is how long a message grows byte by byte, as far as its reader is concerned.
+const patience = 64 << 10
+
 // scan reads the message at the beginning of b, an array of bulk strings or
 // any value, and leaves its spans in f: one for the first byte, one for the rest
 // of its line, then those of the marks.
@@ -69,7 +72,9 @@ const (
 // that comes with ErrShort reaches to the end of the bulk string that is cut off,
 // so a large one is looked at a few times however small the pieces it comes in;
 // elements behind it are not counted, since the first of their bytes may be wrong
-// already, and nobody should wait for the others then.
+// already, and nobody should wait for the others then. Only behind patience bytes are
+// they, a quarter of what is there at most, so that a long array is not read again
+// for each of its elements.
 func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n int, err error) {
 	sc := scanner{s: s, b: b, f: f, from: from, least: leastValue}
 	if from == codec.Peer {
@@ -78,7 +83,11 @@ func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n in
 	v, err = sc.message()
 	switch {
 	case err == codec.ErrShort:
-		return v, max(sc.need, len(b)+1), err
+		need := max(sc.need, len(b)+1)
+		if len(b) > patience {
+			need = max(need, len(b)+min(sc.due*sc.least, len(b)/4))
+		}
+		return v, need, err
 	case err != nil:
 		return v, 0, err
 	case sc.soft != nil:
@@ -99,6 +108,7 @@ type scanner struct {
 	all   int // elements of arrays so far
 	least int // bytes of an element
 	need  int // bytes worth another call
+	due   int // elements that have not begun to arrive
 
 	soft error // the first that does not hide the message's end
 	good int   // spans before it
@@ -113,6 +123,9 @@ func (sc *scanner) message() (first value, err error) {
 			continue
 		}
 		if sc.at == len(sc.b) {
+			for _, n := range due[:depth+1] {
+				sc.due += n
+			}
 			return first, codec.ErrShort
 		}
 		at, c := sc.at, sc.b[sc.at]

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -243,5 +244,33 @@ func TestRequests(t *testing.T) {
 		if got := read(t, Protocol.NewSession(codec.Options{}), codec.Peer, tt.raw); !slices.Equal(got, tt.want) {
 			t.Errorf("%.60q read as %.60q, want %.60q", tt.raw, got, tt.want)
 		}
+	}
+}
+
+// TestLongArrayIsReadAFewTimes feeds an array of a hundred thousand elements in pieces, as
+// they come from a socket.
+func TestLongArrayIsReadAFewTimes(t *testing.T) {
+	const elements = 100_000
+	raw := append([]byte("*100000\r\n"), bytes.Repeat([]byte("$1\r\nx\r\n"), elements)...)
+	s := Protocol.NewSession(codec.Options{})
+	var f codec.Frame
+	calls, need := 0, 1
+	for have := 0; have < len(raw); {
+		have = min(have+1000, len(raw))
+		if have < need && have < len(raw) {
+			continue
+		}
+		calls++
+		n, err := s.Decode(codec.Peer, raw[:have], &f)
+		if err == nil && n == len(raw) {
+			break
+		}
+		if err != codec.ErrShort || n > len(raw) {
+			t.Fatalf("Decode of %d bytes: %d, %v", have, n, err)
+		}
+		need = n
+	}
+	if calls > 200 {
+		t.Errorf("it was read %d times", calls)
 	}
 }
