@@ -3,6 +3,7 @@ module jobwire
 go 1.26.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/beanstalkd/go-beanstalk v0.2.0
 	github.com/goccy/go-yaml v1.19.2

@@ -147,6 +147,7 @@ func (c *Command) launch(ctx context.Context, addr string) (*life, error) {
 		r.Close()
 		return nil, err
 	}
+	l.pid = cmd.Process.Pid
 	go func() {
 		io.Copy(l.output, r)
 		r.Close()

@@ -158,6 +158,7 @@ type life struct {
 	addr   string
 	output *tail
 	cancel context.CancelFunc // asks it to end
+	pid    int                // of the program; 0 is none
 	done   chan struct{}      // closed when it has
 	err    error              // why it ended; to be read once done is closed
 }
@@ -194,6 +195,15 @@ func (s *supervised) String() string        { return s.name }
 func (s *supervised) Addr() string          { return s.life().addr }
 func (s *supervised) Done() <-chan struct{} { return s.life().done }
 func (s *supervised) Output() string        { return s.life().output.String() }
+
+// Pid returns the process that a target started here runs in, which leads a group of its
+// own; 0 is none.
+func Pid(t Target) int {
+	if s, ok := t.(*supervised); ok {
+		return s.life().pid
+	}
+	return 0
+}
 
 func (s *supervised) Err() error {
 	l := s.life()

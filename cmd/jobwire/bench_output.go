@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/loadgen"
+)
+
+// addOutputs adds the flags that say what is written, and where.
+func (o *benchOptions) addOutputs(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "text", "what to write to standard output: "+strings.Join(benchFormatNames(), ", "))
+	f.StringVar(&o.out, "out", "", "save the report as JSON to this `FILE` too")
+	f.StringVar(&o.hlog, "hlog", "", "write the latencies of every interval to this `FILE`, as an HdrHistogram log tagged by stage")
+	f.StringVar(&o.hgrm, "hgrm", "", "write the latency distributions to `PREFIX`.STAGE.hgrm, for HdrHistogram's plotters")
+	f.StringVar(&o.html, "html", "", "write a page with the latency spectrum, time series and heat map to this `FILE`")
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormatNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkOutputs checks the flags of addOutputs, and reads the objectives.
+func (o *benchOptions) checkOutputs() error {
+	if benchFormats[o.format] == nil {
+		return fmt.Errorf("--format %q: it is one of %s", o.format, strings.Join(benchFormatNames(), ", "))
+	}
+	for _, text := range o.slo {
+		objective, err := loadgen.ParseObjective(text)
+		if err != nil {
+			return fmt.Errorf("--slo: %w", err)
+		}
+		o.objective = append(o.objective, objective)
+	}
+	return nil
+}
+
+// benchFormats are what bench writes to standard output.
+var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
+	"text":       loadgen.WriteText,
+	"json":       loadgen.WriteJSON,
+	"csv":        loadgen.WriteCSV,
+	"bench":      loadgen.WriteGoBench,
+	"prometheus": loadgen.WritePrometheus,
+}
+
+func benchFormatNames() []string { return slices.Sorted(maps.Keys(benchFormats)) }
+
+// benchFiles are what a run writes besides its report.
+type benchFiles struct {
+	out, hlog, html *os.File // nil is none
+	log             *loadgen.Log
+	hgrm            string
+}
+
+// open creates the files, before the work rather than behind it.
+func (o *benchOptions) open() (f *benchFiles, err error) {
+	f = &benchFiles{hgrm: o.hgrm}
+	if o.out != "" {
+		if f.out, err = os.Create(o.out); err != nil {
+			return nil, err
+		}
+	}
+	if o.hlog != "" {
+		if f.hlog, err = os.Create(o.hlog); err != nil {
+			f.discard()
+			return nil, err
+		}
+		f.log = loadgen.NewLog(f.hlog)
+	}
+	if o.html != "" {
+		if f.html, err = os.Create(o.html); err != nil {
+			f.discard()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *benchFiles) write(r *loadgen.Report) error {
+	var errs []error
+	if f.out != nil {
+		errs = append(errs, loadgen.WriteJSON(f.out, r), f.out.Close())
+	}
+	if f.hlog != nil {
+		errs = append(errs, f.log.Close(), f.hlog.Close())
+	}
+	if f.html != nil {
+		errs = append(errs, loadgen.WriteHTML(f.html, r), f.html.Close())
+	}
+	if f.hgrm != "" {
+		for stage, q := range r.Latency {
+			if q.Count > 0 {
+				errs = append(errs, create(f.hgrm+"."+stage+".hgrm", func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// discard closes what is still open.
+func (f *benchFiles) discard() {
+	for _, file := range []*os.File{f.out, f.hlog, f.html} {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// create writes a file.
+func create(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

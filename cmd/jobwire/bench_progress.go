@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"jobwire/loadgen"
+)
+
+// benchProgress tells how a run goes on: in one line that changes on a terminal, elsewhere in a
+// line for each interval.
+type benchProgress struct {
+	w     io.Writer // nil is nobody
+	live  bool
+	shown bool
+}
+
+func newBenchProgress(w io.Writer, quiet bool) *benchProgress {
+	if quiet {
+		return &benchProgress{}
+	}
+	return &benchProgress{w: w, live: isTerminal(w)}
+}
+
+func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
+	if p.w == nil {
+		return
+	}
+	var line bytes.Buffer
+	loadgen.WriteInterval(&line, iv, measured)
+	if !p.live {
+		fmt.Fprintln(p.w, line.String())
+		return
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s", fitting(line.Bytes(), width(p.w)))
+	p.shown = true
+}
+
+// width is that of a terminal, or one that all are as wide as.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// fitting is as much of a line as leaves the cursor in it.
+func fitting(line []byte, width int) []byte { return line[:min(len(line), width-1)] }
+
+// end leaves the place to the report.
+func (p *benchProgress) end() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

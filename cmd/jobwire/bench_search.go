@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/internal/target"
+	"jobwire/loadgen"
+)
+
+// What a search does unless flags say otherwise.
+const (
+	searchFrom      = 1000 // jobs a second
+	searchSlowest   = 1
+	searchDuration  = 5 * time.Second
+	searchPrecision = 0.05
+	searchRepeats   = 3
+	searchTrials    = 60
+	searchPatience  = time.Minute // the longest that a trial is made for the sake of its samples
+)
+
+// searchReport is what a search writes as JSON.
+type searchReport struct {
+	Protocol string   `json:"protocol"`
+	Scenario string   `json:"scenario"`
+	Target   string   `json:"target"`
+	SLO      []string `json:"slo"`
+	Seconds  float64  `json:"seconds_of_a_trial"`
+	*loadgen.Bracket
+}
+
+// search finds the highest rate that holds the objectives. Each trial has a server that is
+// fresh, unless it is somebody else's.
+func (o *benchOptions) search(cmd *cobra.Command, sys *system, cfg loadgen.Config) error {
+	switch {
+	case len(o.objective) == 0:
+		return usage(errors.New("--search looks for the highest rate that holds an objective: say which with --slo, as 'p99<5ms'"))
+	case o.format != "text" && o.format != "json":
+		return usage(errors.New("--search writes text or json"))
+	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
+		return usage(errors.New("--search begins at one rate and tries others: give --rate a single one"))
+	case o.cfg.Count > 0:
+		return usage(errors.New("--search runs each trial for a --duration: leave --count away"))
+	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "":
+		return usage(errors.New("--search writes no histograms and pages, and takes no baseline: run the rate that it finds"))
+	}
+	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
+	if cfg.Rate != nil {
+		schedule = *cfg.Rate
+	}
+	if o.cfg.Duration == 0 {
+		cfg.Duration = searchDuration
+	}
+	samples := 0.0
+	for _, objective := range o.objective {
+		samples = max(samples, float64(objective.Samples())*1.2)
+	}
+	stderr := cmd.ErrOrStderr()
+	trials := 0
+	s := loadgen.Search{From: schedule.Steps[0].From, Slowest: max(searchSlowest, samples/max(searchPatience, cfg.Duration).Seconds()), Precision: searchPrecision, Repeats: searchRepeats, Trials: searchTrials}
+	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
+		trials++
+		c := cfg
+		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
+		c.Rate = &loadgen.Schedule{Poisson: schedule.Poisson, Steps: []loadgen.Step{{From: rate, To: rate}}}
+		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // what one trial left behind is not the next one's
+		report, err := o.runOnce(cmd, sys, o.target, c, nil)
+		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
+			return loadgen.Trial{}, err
+		}
+		t := report.Trial(rate)
+		if !o.quiet {
+			loadgen.WriteTrial(stderr, &t)
+		}
+		return t, nil
+	}
+	bracket, err := s.Run(cmd.Context())
+	if bracket.Trials == nil {
+		return err
+	}
+	report := searchReport{sys.protocol.Name, cfg.Scenario, o.target.name(sys), o.slo, cfg.Duration.Seconds(), bracket}
+	write := func(w io.Writer) error { return loadgen.WriteBracket(w, bracket) }
+	writeJSON := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	}
+	if o.format == "json" {
+		write = writeJSON
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if o.out != "" {
+		if err := create(o.out, writeJSON); err != nil {
+			return err
+		}
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "jobwire: the search was interrupted; this is how far it came")
+		return &exit{exitFellShort, nil}
+	case err != nil:
+		return err
+	case bracket.Held == 0:
+		return &exit{exitFellShort, nil}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"jobwire/internal/target"
+)
+
+// jobwireItself is the program under test: this test's own binary, by TestMain.
+func jobwireItself(t *testing.T) string {
+	t.Helper()
+	name, err := exec.LookPath("jobwire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// benchResult is what the tests look at in the JSON of a run.
+type benchResult struct {
+	Jobs    int64 `json:"jobs"`
+	Clients int   `json:"clients"`
+	Latency map[string]struct {
+		Count int64    `json:"count"`
+		P50   *float64 `json:"p50"`
+	} `json:"latency_us"`
+	CPU map[string]*float64 `json:"cpu_us_per_job"`
+}
+
+func benchJSON(t *testing.T, args ...string) benchResult {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	if status := run(t.Context(), append([]string{"bench"}, append(args, "--format", "json")...), strings.NewReader(""), &out, &stderr); status != exitHeld {
+		t.Fatalf("bench %v: status %d: %s", args, status, stderr.String())
+	}
+	var r benchResult
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Several processes, each with its share, are one run: their merge has as many jobs as one
+// process would have done.
+func TestBenchSharesAreOneRun(t *testing.T) {
+	const shares, jobs = 3, 3001
+	self := jobwireItself(t)
+	srv, err := target.Command{Args: []string{self, "serve", "gearman", "--listen", "127.0.0.1:{port}"}}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	plan := []string{"gearman", "-q", "--addr", srv.Addr(), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
+	dir := t.TempDir()
+	at := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
+	var all sync.WaitGroup
+	errs := make([]error, shares)
+	for i := range shares {
+		all.Go(func() {
+			name := filepath.Join(dir, fmt.Sprint(i))
+			args := append([]string{"bench"}, plan...)
+			args = append(args, "--share", fmt.Sprintf("%d/%d", i+1, shares), "--start-at", at, "--out", name+".json", "--hlog", name+".hlog")
+			if out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput(); err != nil {
+				errs[i] = fmt.Errorf("share %d: %w\n%s", i+1, err, out)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	merged, whole := benchJSON(t, "merge", dir), benchJSON(t, plan...)
+	if merged.Jobs != jobs || merged.Jobs != whole.Jobs || merged.Clients != whole.Clients {
+		t.Errorf("%d jobs of %d clients; one process: %d of %d", merged.Jobs, merged.Clients, whole.Jobs, whole.Clients)
+	}
+	for stage, q := range whole.Latency {
+		if m := merged.Latency[stage]; m.Count != q.Count || m.P50 == nil {
+			t.Errorf("%s: %d latencies, one process has %d", stage, m.Count, q.Count)
+		}
+	}
+}
+
+// The embedded server is a process apart, so that both ends' processor time is known.
+func TestBenchTellsBothEndsApart(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	// In this process the embedded server would be started from the test's own binary, under
+	// another name than TestMain goes by.
+	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "gearman", "-q", "--count", "20000", "--format", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r benchResult
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"generator", "target"} {
+		if v := r.CPU[end]; v == nil || *v <= 0 || *v > 10000 {
+			t.Errorf("%s: %v us a job", end, v)
+		}
+	}
+}
+
+// An interruption ends a run with a whole report.
+func TestBenchInterrupted(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "gearman", "--duration", "1m", "--interval", "50ms")
+	progress, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(progress)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "jobs/s") {
+		t.Errorf("the first line of progress is %q, %v", line, err)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	io.Copy(io.Discard, lines)
+	err = cmd.Wait()
+	var e *exec.ExitError
+	if !errors.As(err, &e) || e.ExitCode() != exitFellShort {
+		t.Errorf("it ended with %v", err)
+	}
+	for _, want := range []string{" jobs/s", "latency", "none lost", "interrupted; nothing went wrong until then"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// What deploy/ has run is a command line of this program.
+func TestDeploymentsRunWhatThereIs(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	lines := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for in := yaml.NewDecoder(bytes.NewReader(text)); ; {
+			var doc struct {
+				Kind string
+				Spec struct {
+					Template struct {
+						Spec struct{ Containers []struct{ Args []string } }
+					}
+				}
+			}
+			err := in.Decode(&doc)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			for _, c := range doc.Spec.Template.Spec.Containers {
+				for _, script := range c.Args {
+					lines++
+					checkBenchLine(t, file, script)
+				}
+			}
+		}
+	}
+	if lines != 2 {
+		t.Errorf("%d command lines found", lines)
+	}
+}
+
+func checkBenchLine(t *testing.T, file, script string) {
+	t.Helper()
+	m := regexp.MustCompile(`jobwire (bench \S+) `).FindStringSubmatch(script)
+	if m == nil {
+		t.Errorf("%s runs no bench: %s", file, script)
+		return
+	}
+	cmd, _, err := newRoot().Find(strings.Fields(m[1]))
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+		return
+	}
+	for _, flag := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(script, -1) {
+		if cmd.Flags().Lookup(flag[1]) == nil {
+			t.Errorf("%s: %s has no --%s", file, cmd.CommandPath(), flag[1])
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package loadgen
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Group is the runs of one target, or of one state of it.
+type Group struct {
+	Name string
+	Runs []*Report
+}
+
+// Comparison is several groups of runs held against the first.
+type Comparison struct {
+	Targets []Compared `json:"targets"`
+	Runs    []*Report  `json:"runs"`
+}
+
+// Compared is one of them. A figure that is not known is absent.
+type Compared struct {
+	Name    string             `json:"name"`
+	Runs    int                `json:"runs"`
+	Medians map[string]float64 `json:"medians"`
+	Ratios  map[string]Ratio   `json:"ratios"` // to the first
+}
+
+// Ratio is that of two medians, with the interval in which 95 % of the ratios lie that come of
+// runs drawn at random from those there were. Low and High are null with fewer than three.
+type Ratio struct {
+	Ratio float64  `json:"ratio"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+}
+
+// figure is something that runs are compared by.
+type figure struct {
+	key    string
+	title  string
+	higher bool // is better
+	of     func(*Report) float64
+	format func(float64) string
+}
+
+func latencyFigure(stage, name string) figure {
+	c := columns[column(name)]
+	return figure{stage + "_" + c.name + "_us", stage + " " + c.name, false, func(r *Report) float64 {
+		q := r.Latency[stage]
+		return float64(c.of(&q))
+	}, formatMicros}
+}
+
+func formatMicros(v float64) string { return Micros(v).String() }
+
+// figures are what runs are compared by.
+var figures = []figure{
+	{"rate", "jobs/s", true, func(r *Report) float64 { return r.Rate }, func(v float64) string { return Grouped(int64(math.Round(v))) }},
+	{"cpu_us_per_job_target", "CPU a job, target", false, func(r *Report) float64 { return float64(r.CPU.Target) }, formatMicros},
+	{"cpu_us_per_job_generator", "CPU a job, generator", false, func(r *Report) float64 { return float64(r.CPU.Generator) }, formatMicros},
+	latencyFigure(Stages[stageTotal], "p50"),
+	latencyFigure(Stages[stageTotal], "p99"),
+	latencyFigure(Stages[stageTotal], "p99.9"),
+}
+
+// values are a figure of every run; nil if one of them does not have it.
+func (f *figure) values(runs []*Report) []float64 {
+	var all []float64
+	for _, r := range runs {
+		v := f.of(r)
+		if v == 0 {
+			return nil
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// Compare holds the groups against the first of them.
+func Compare(groups []Group) *Comparison {
+	c := &Comparison{}
+	for _, g := range groups {
+		t := Compared{Name: g.Name, Runs: len(g.Runs), Medians: map[string]float64{}, Ratios: map[string]Ratio{}}
+		for i := range figures {
+			f := &figures[i]
+			ours, first := f.values(g.Runs), f.values(groups[0].Runs)
+			if len(ours) == 0 {
+				continue
+			}
+			t.Medians[f.key] = median(ours)
+			if len(c.Targets) > 0 && len(first) > 0 {
+				t.Ratios[f.key] = ratio(ours, first)
+			}
+		}
+		c.Targets = append(c.Targets, t)
+		c.Runs = append(c.Runs, g.Runs...)
+	}
+	return c
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// Resamples of a bootstrap, and the fewest runs that it can say anything about.
+const (
+	resamples = 4000
+	fewest    = 3
+)
+
+// ratio is that of two medians, with its interval. Runs that took turns, of which there are as
+// many of each, are drawn in pairs: what slowed the machine for a while slowed both.
+func ratio(a, b []float64) Ratio {
+	out := Ratio{Ratio: median(a) / median(b)}
+	if len(a) < fewest || len(b) < fewest {
+		return out
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	drawnA, drawnB := make([]float64, len(a)), make([]float64, len(b))
+	all := make([]float64, resamples)
+	for k := range all {
+		for i := range drawnA {
+			j := r.IntN(len(a))
+			drawnA[i] = a[j]
+			if len(a) == len(b) {
+				drawnB[i] = b[j]
+			}
+		}
+		if len(a) != len(b) {
+			for i := range drawnB {
+				drawnB[i] = b[r.IntN(len(b))]
+			}
+		}
+		all[k] = median(drawnA) / median(drawnB)
+	}
+	slices.Sort(all)
+	low, high := all[resamples*25/1000], all[resamples*975/1000]
+	out.Low, out.High = &low, &high
+	return out
+}
+
+// WriteJSON writes the comparison as one object, its runs included.
+func (c *Comparison) WriteJSON(w io.Writer) error { return writeIndented(w, c) }
+
+// WriteText writes the comparison for people.
+func (c *Comparison) WriteText(w io.Writer) error {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "medians\t")
+	for i, o := range c.Targets {
+		fmt.Fprintf(t, "%s\t", o.Name)
+		if i > 0 {
+			fmt.Fprint(t, "times\t95 %\t")
+		}
+	}
+	fmt.Fprintln(t)
+	for i := range figures {
+		f := &figures[i]
+		fmt.Fprintf(t, "%s\t", f.title)
+		for k, o := range c.Targets {
+			v, known := o.Medians[f.key]
+			if known {
+				fmt.Fprintf(t, "%s\t", f.format(v))
+			} else {
+				fmt.Fprint(t, "-\t")
+			}
+			if k > 0 {
+				ratio, interval := o.Ratios[f.key].texts()
+				fmt.Fprintf(t, "%s\t%s\t", ratio, interval)
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	for _, o := range c.Targets {
+		fmt.Fprintf(&b, "\n%s: %s", o.Name, plural(o.Runs, "run"))
+	}
+	fmt.Fprintln(&b)
+	if notes := c.notes(); notes != "" {
+		fmt.Fprintf(&b, "\n%s", notes)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r Ratio) texts() (ratio, interval string) {
+	if r.Ratio == 0 {
+		return "-", "-"
+	}
+	digits := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+	if r.Low == nil {
+		return digits(r.Ratio), "-"
+	}
+	return digits(r.Ratio), digits(*r.Low) + " to " + digits(*r.High)
+}
+
+// notes are what keeps the figures from being taken at their face.
+func (c *Comparison) notes() string {
+	var b strings.Builder
+	count := func(what string, is func(*Report) bool) {
+		n := 0
+		for _, r := range c.Runs {
+			if is(r) {
+				n++
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(&b, "in %d of %s %s\n", n, plural(len(c.Runs), "run"), what)
+		}
+	}
+	count("something fell short", func(r *Report) bool { return !r.Held() })
+	count("the generator was saturated, so that the target may be faster", func(r *Report) bool { return r.Saturated })
+	count("others used more than a quarter of the machine", (*Report).Disturbed)
+	for _, r := range c.Runs {
+		if why := r.unlike(c.Runs[0]); why != "" {
+			fmt.Fprintf(&b, "the runs are not alike: %s\n", why)
+			break
+		}
+	}
+	return b.String()
+}
+
+// unlike says in what two runs differ that makes their figures hard to compare; "" is nothing.
+func (r *Report) unlike(o *Report) string {
+	for _, p := range []struct {
+		name string
+		a, b any
+	}{
+		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
+		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
+		{"payload", r.Payload, o.Payload}, {"rate", r.Requested, o.Requested},
+	} {
+		if p.a != p.b {
+			return fmt.Sprintf("%s is %v here and %v there", p.name, p.a, p.b)
+		}
+	}
+	return ""
+}
+
+// CheckBaseline reports whether what was measured before can be a baseline of such a run.
+func CheckBaseline(cfg Config, before []*Report) error {
+	plan := planOf(&cfg)
+	if plan.Grabs == 0 {
+		plan.Grabs = before[0].Grabs // it will be known when the run begins
+	}
+	if why := plan.unlike(before[0]); why != "" {
+		return fmt.Errorf("it is of another run: %s", why)
+	}
+	return nil
+}
+
+// Baseline holds the report to what was measured before: a figure that is worse by more
+// than the tolerance, 0.1 being a tenth, breaks it. Runs that were made otherwise are an
+// error.
+func (r *Report) Baseline(before []*Report, tolerance float64) error {
+	if why := r.unlike(before[0]); why != "" {
+		return fmt.Errorf("the baseline is of another run: %s", why)
+	}
+	for i := range figures {
+		f := &figures[i]
+		old, now := f.values(before), f.of(r)
+		if len(old) == 0 || now == 0 || !f.judged() {
+			continue
+		}
+		was := median(old)
+		worse := now/was - 1
+		if f.higher {
+			worse = 1 - now/was
+		}
+		j := Judgement{Objective: "baseline, " + f.title, Held: worse <= tolerance}
+		word := map[bool]string{true: "held", false: "BROKEN"}[j.Held]
+		j.Why = fmt.Sprintf("%s, it was %s and is %s", word, f.format(was), f.format(now))
+		r.Objectives = append(r.Objectives, j)
+	}
+	return nil
+}
+
+// judged reports whether a figure says something about the target, and not too little.
+func (f *figure) judged() bool {
+	return f.key != "cpu_us_per_job_generator" && !strings.HasSuffix(f.key, "p99.9_us")
+}

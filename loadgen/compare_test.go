@@ -1,0 +1,89 @@
+package loadgen
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// runsAt are reports with these rates.
+func runsAt(rates ...float64) []*Report {
+	var all []*Report
+	for _, v := range rates {
+		r := sampleReport(sampleResult())
+		r.Rate = v
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestCompareTellsRatios(t *testing.T) {
+	c := Compare([]Group{{"old", runsAt(100, 110, 90, 105, 95, 100)}, {"new", runsAt(210, 220, 190, 200, 205, 195)}})
+	got := c.Targets[1].Ratios["rate"]
+	if got.Ratio < 1.9 || got.Ratio > 2.2 || got.Low == nil || *got.Low > got.Ratio || *got.High < got.Ratio || *got.Low < 1.7 || *got.High > 2.4 {
+		t.Errorf("%+v", got)
+	}
+	if same := c.Targets[1].Ratios["total_p50_us"]; same.Ratio != 1 || *same.Low != 1 || *same.High != 1 {
+		t.Errorf("what is the same differs: %+v", same)
+	}
+	var b bytes.Buffer
+	if err := c.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "compare.txt", b.Bytes())
+
+	b.Reset()
+	if err := c.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := ReadReports(&b); err != nil || len(back) != 12 {
+		t.Errorf("%d runs were read back, %v", len(back), err)
+	}
+}
+
+// Paired runs that a busy machine slowed together are a steady ratio.
+func TestComparePairsTurns(t *testing.T) {
+	c := Compare([]Group{{"a", runsAt(100, 50, 80, 20, 90, 60)}, {"b", runsAt(200, 100, 160, 40, 180, 120)}})
+	if r := c.Targets[1].Ratios["rate"]; *r.Low < 1.99 || *r.High > 2.01 {
+		t.Errorf("every turn was twice as fast, and the ratio is from %v to %v", *r.Low, *r.High)
+	}
+}
+
+func TestCompareOfFewOrUnlikeRuns(t *testing.T) {
+	odd := runsAt(50)
+	odd[0].Window = 1
+	c := Compare([]Group{{"a", runsAt(100)}, {"b", odd}})
+	if r := c.Targets[1].Ratios["rate"]; r.Ratio != 0.5 || r.Low != nil {
+		t.Errorf("%+v", r)
+	}
+	if notes := c.notes(); !strings.Contains(notes, "window is 1 here and 128 there") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	for _, tt := range []struct {
+		rate float64
+		held bool
+	}{{95, true}, {300, true}, {89, false}} {
+		r := runsAt(tt.rate)[0]
+		if err := r.Baseline(runsAt(100, 101, 99), 0.1); err != nil {
+			t.Fatal(err)
+		}
+		if r.Held() != tt.held {
+			t.Errorf("%v against 100: %+v", tt.rate, r.Objectives)
+		}
+	}
+	other := runsAt(100)[0]
+	other.Clients = 1
+	if err := other.Baseline(runsAt(100), 0.1); err == nil || !strings.Contains(err.Error(), "clients is 1 here and 16 there") {
+		t.Errorf("another run was taken for a baseline: %v", err)
+	}
+	cfg := sampleResult().Config
+	if err := CheckBaseline(cfg, runsAt(100)); err != nil {
+		t.Errorf("the same run is refused as a baseline: %v", err)
+	}
+	if cfg.Window = 1; CheckBaseline(cfg, runsAt(100)) == nil {
+		t.Error("another window is taken")
+	}
+}

@@ -1,0 +1,37 @@
+package loadgen
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+)
+
+// WriteCSV writes the time series, a line for each interval. What is not known is empty.
+func WriteCSV(w io.Writer, r *Report) error {
+	out := csv.NewWriter(w)
+	head := []string{"start_s", "seconds", "jobs", "rate", "under_way"}
+	for _, stage := range Stages {
+		for _, c := range columns {
+			head = append(head, stage+"_"+c.name+"_us")
+		}
+	}
+	out.Write(head)
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	for i := range r.Series {
+		e := &r.Series[i]
+		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), strconv.FormatInt(e.Depth, 10)}
+		for _, stage := range Stages {
+			q := e.Latency[stage]
+			for _, c := range columns {
+				cell := ""
+				if v := c.of(&q); v != 0 {
+					cell = number(float64(v))
+				}
+				row = append(row, cell)
+			}
+		}
+		out.Write(row)
+	}
+	out.Flush()
+	return out.Error()
+}

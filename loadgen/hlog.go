@@ -1,0 +1,84 @@
+package loadgen
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Log writes the latencies of every interval as an HdrHistogram log, tagged with the names of
+// the stages. Values are nanoseconds; times are absolute, since a base time would be cut
+// to whole seconds.
+type Log struct {
+	buf     *bufio.Writer
+	out     *hdrhistogram.HistogramLogWriter
+	started bool
+	err     error
+}
+
+// NewLog returns a log that is complete once it is closed. Closing it does not close w.
+func NewLog(w io.Writer) *Log {
+	buf := bufio.NewWriter(w)
+	return &Log{buf: buf, out: hdrhistogram.NewHistogramLogWriter(buf)}
+}
+
+// begin writes what stands before the first line.
+func (l *Log) begin(at time.Time) {
+	l.started = true
+	for _, write := range []func() error{
+		func() error { return l.out.OutputComment("[Logged by jobwire bench: nanoseconds]") },
+		l.out.OutputLogFormatVersion,
+		func() error { return l.out.OutputStartTime(at.UnixMilli()) },
+		l.out.OutputLegend,
+	} {
+		if l.err == nil {
+			l.err = write()
+		}
+	}
+}
+
+// add writes an interval.
+func (l *Log) add(start time.Time, iv *Interval) {
+	l.histograms(start, start.Add(iv.Length), iv.Stages)
+}
+
+func (l *Log) histograms(start, end time.Time, all Histograms) {
+	if !l.started {
+		l.begin(start)
+	}
+	for st, h := range all {
+		if h.TotalCount() == 0 || l.err != nil {
+			continue
+		}
+		h.SetTag(Stages[st])
+		h.SetStartTimeMs(start.UnixMilli())
+		h.SetEndTimeMs(end.UnixMilli())
+		l.err = l.out.OutputIntervalHistogram(h)
+	}
+}
+
+// Close writes what is left, and returns the first error there was.
+func (l *Log) Close() error {
+	if !l.started {
+		l.begin(time.Now())
+	}
+	if err := l.buf.Flush(); l.err == nil {
+		l.err = err
+	}
+	return l.err
+}
+
+// WriteHgrm writes the distribution of one stage's latencies, in milliseconds, as HdrHistogram's
+// plotters read it.
+func WriteHgrm(w io.Writer, r *Report, stage string) error {
+	for st, name := range Stages {
+		if name == stage && r.film.total[st] != nil {
+			_, err := r.film.total[st].PercentilesPrint(w, 5, 1e6)
+			return err
+		}
+	}
+	return fmt.Errorf("the report has no distribution of %s", stage)
+}

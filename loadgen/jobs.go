@@ -1,0 +1,92 @@
+package loadgen
+
+import "sync/atomic"
+
+// A job's number says where it is kept: the slot, and how often that was used before.
+const slotBits = 28
+
+// maxSlots is how many jobs may be under way in one run.
+const maxSlots = 1 << slotBits
+
+// slot is one job under way. The client that it belongs to gives it out and takes it back;
+// workers find it by the number in the payload.
+type slot struct {
+	number   atomic.Uint64 // of the job that has it; 0 is none
+	ran      atomic.Uint64 // of the last job that a worker got, if it was this slot's
+	taken    atomic.Int64  // when it did
+	holder   atomic.Int32  // the worker's connection
+	seq      uint32        // counts the client's jobs
+	size     uint32        // of the payload
+	function uint16
+	priority uint8
+	acked    bool
+	over     bool  // its end was seen before the acknowledgement
+	start    int64 // when it was, or should have been, submitted
+	created  int64 // when the server acknowledged it
+}
+
+// priorities are those of jobs, from the most urgent on.
+const priorities = 3
+
+const normal = 1
+
+// slots are the jobs of all clients.
+type slots []slot
+
+// find returns the slot of the job with that number, or nil if it is under way no more.
+func (s slots) find(number uint64) *slot {
+	i := number & (maxSlots - 1)
+	if i >= uint64(len(s)) || s[i].number.Load() != number {
+		return nil
+	}
+	return &s[i]
+}
+
+// pool is the part of the slots that one client gives out.
+type pool struct {
+	slots slots
+	first uint32
+	free  []uint32 // the last of them goes first
+	uses  []uint32 // of each slot of the pool
+	seq   uint32
+}
+
+func newPool(all slots, first, n int) *pool {
+	p := &pool{slots: all, first: uint32(first), free: make([]uint32, n), uses: make([]uint32, n)}
+	for i := range p.free {
+		p.free[i] = uint32(first + n - 1 - i)
+	}
+	return p
+}
+
+// get gives a job its slot, or returns nil if all are under way.
+func (p *pool) get() *slot {
+	if len(p.free) == 0 {
+		return nil
+	}
+	i := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.uses[i-p.first]++
+	p.seq++
+	s := &p.slots[i]
+	s.created, s.acked, s.over, s.seq = 0, false, false, p.seq
+	s.function, s.priority = 0, normal
+	s.number.Store(uint64(p.uses[i-p.first])<<slotBits | uint64(i))
+	return s
+}
+
+// has reports whether the slot is one of the pool's.
+func (p *pool) has(s *slot) bool {
+	i := s.number.Load() & (maxSlots - 1)
+	return i >= uint64(p.first) && i < uint64(p.first)+uint64(len(p.uses))
+}
+
+// put takes a slot back.
+func (p *pool) put(s *slot) {
+	i := uint32(s.number.Load() & (maxSlots - 1))
+	s.number.Store(0)
+	p.free = append(p.free, i)
+}
+
+// owed counts the jobs that have not come to their end.
+func (p *pool) owed() int { return len(p.uses) - len(p.free) }

@@ -1,0 +1,282 @@
+package loadgen
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Merge makes one report of those of all shares of a run. Counts add up, and so do the
+// histograms of the shares' logs, by stage and interval: percentiles come of those, never of
+// other percentiles. The latencies are written to out too, unless it is nil.
+func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
+	if err := checkShares(parts); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(parts, func(a, b *Report) int { return cmp.Compare(shareOf(a).I, shareOf(b).I) })
+	m := *parts[0]
+	m.Share, m.Latency, m.Series, m.film, m.Objectives = "", nil, nil, film{}, nil
+	m.add(parts)
+	m.addProcessors(parts)
+	series := m.addSeries(parts)
+	if err := m.addLogs(logs, series, out); err != nil {
+		return nil, err
+	}
+	for _, bucket := range slices.Sorted(maps.Keys(series)) {
+		m.Series = append(m.Series, *series[bucket])
+	}
+	for _, stage := range Stages {
+		want := int64(0)
+		for _, p := range parts {
+			want += p.Latency[stage].Count
+		}
+		if got := m.Latency[stage].Count; got != want {
+			return nil, fmt.Errorf("the logs hold %s latencies of the stage %s and the reports tell of %s: a share's log is missing, or there twice",
+				Grouped(got), stage, Grouped(want))
+		}
+	}
+	return &m, nil
+}
+
+func shareOf(r *Report) Share {
+	s, _ := ParseShare(r.Share)
+	return s
+}
+
+// checkShares reports whether the parts are all the shares of one run.
+func checkShares(parts []*Report) error {
+	if len(parts) == 0 {
+		return errors.New("there is no report to merge")
+	}
+	n := shareOf(parts[0]).N
+	seen := make([]bool, n+1)
+	for _, p := range parts {
+		s := shareOf(p)
+		switch {
+		case s.N == 0:
+			return errors.New("a report is of a whole run, not of a share: make it with --share")
+		case s.N != n:
+			return fmt.Errorf("share %s is of another run than share %s", p.Share, parts[0].Share)
+		case seen[s.I]:
+			return fmt.Errorf("share %s is there twice", p.Share)
+		}
+		seen[s.I] = true
+		alike := *p
+		alike.Clients, alike.Workers, alike.Grabs = parts[0].Clients, parts[0].Workers, parts[0].Grabs
+		if why := alike.unlike(parts[0]); why != "" {
+			return fmt.Errorf("share %s is of another run: %s", p.Share, why)
+		}
+		if p.Interval != parts[0].Interval {
+			return fmt.Errorf("share %s has intervals of %v s, share %s of %v s", p.Share, p.Interval, parts[0].Share, parts[0].Interval)
+		}
+	}
+	for i := 1; i <= n; i++ {
+		if !seen[i] {
+			return fmt.Errorf("share %d/%d is missing", i, n)
+		}
+	}
+	return nil
+}
+
+// add enters the sums.
+func (m *Report) add(parts []*Report) {
+	m.Clients, m.Workers, m.Grabs = 0, 0, 0
+	m.Jobs, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0
+	m.Anomaly, m.Error, m.Interrupted = "", "", false
+	for _, t := range tallies {
+		*t.count(m) = 0
+	}
+	begin, end := parts[0].Started, time.Time{}
+	var wrong []string
+	for _, p := range parts {
+		m.Clients += p.Clients
+		m.Workers += p.Workers
+		m.Grabs = max(m.Grabs, p.Grabs)
+		m.Jobs += p.Jobs
+		m.Submitted += p.Submitted
+		m.Collections += p.Collections
+		m.Pauses += p.Pauses
+		for _, t := range tallies {
+			*t.count(m) += *t.count(p)
+		}
+		m.Anomaly = cmp.Or(m.Anomaly, p.Anomaly)
+		m.Interrupted = m.Interrupted || p.Interrupted
+		if p.Error != "" {
+			wrong = append(wrong, "share "+p.Share+": "+p.Error)
+		}
+		if p.Started.Before(begin) {
+			begin = p.Started
+		}
+		if e := p.Started.Add(time.Duration(p.Seconds * float64(time.Second))); e.After(end) {
+			end = e
+		}
+	}
+	m.Error = strings.Join(wrong, "\n")
+	m.Started, m.Seconds = begin, end.Sub(begin).Seconds()
+	m.Rate = float64(m.Jobs) / m.Seconds
+	m.Seed = parts[0].Seed // that of the first share is that of the whole
+	if s, err := ParseSchedule(m.Requested); err == nil {
+		s = s.times(float64(len(parts)))
+		for i := range s.Steps {
+			s.Steps[i].From, s.Steps[i].To = math.Round(s.Steps[i].From*1e6)/1e6, math.Round(s.Steps[i].To*1e6)/1e6
+		}
+		m.Requested = s.String()
+	}
+}
+
+// addProcessors enters what is known of processor time. Shares that see the same target
+// each see all of it; who else is busy is not told of several machines.
+func (m *Report) addProcessors(parts []*Report) {
+	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
+	generator, target, busy, late := 0.0, 0.0, 0.0, 0.0
+	known := true
+	var worst Micros
+	for _, p := range parts {
+		m.Processors += p.Processors
+		generator += float64(p.CPU.Generator) * float64(p.Jobs)
+		target = max(target, float64(p.CPU.Target)*float64(p.Jobs))
+		if p.Cores.Generator != nil {
+			busy += *p.Cores.Generator
+		} else {
+			known = false
+		}
+		if p.Cores.Target != nil && (m.Cores.Target == nil || *p.Cores.Target > *m.Cores.Target) {
+			m.Cores.Target = p.Cores.Target
+		}
+		if p.Pacing != nil {
+			late += float64(p.Pacing.Mean) * float64(p.Jobs)
+			worst = max(worst, p.Pacing.Max)
+		}
+		if p.Saturated && !m.Saturated {
+			m.Saturated, m.Saturation = true, "share "+p.Share+": "+p.Saturation
+		}
+	}
+	if known {
+		m.Cores.Generator = &busy
+	}
+	m.CPU = PerJob{}
+	if m.Jobs > 0 {
+		m.CPU = PerJob{Micros(generator / float64(m.Jobs)), Micros(target / float64(m.Jobs))}
+		if parts[0].Pacing != nil {
+			m.Pacing = &Pacing{Micros(late / float64(m.Jobs)), worst}
+		}
+	}
+}
+
+// bucket is the interval of the whole in which something began.
+func (m *Report) bucket(at time.Time) int {
+	return int(math.Round(at.Sub(m.Started).Seconds() / m.Interval))
+}
+
+// addSeries enters the counts of the intervals.
+func (m *Report) addSeries(parts []*Report) map[int]*IntervalEntry {
+	series := map[int]*IntervalEntry{}
+	for _, p := range parts {
+		for _, e := range p.Series {
+			if e.Start < 0 {
+				continue // the warm-up
+			}
+			at := p.Started.Add(time.Duration(e.Start * float64(time.Second)))
+			b := m.bucket(at)
+			sum := series[b]
+			if sum == nil {
+				sum = &IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: quantiles(&[stageCount]Summary{})}
+				series[b] = sum
+			}
+			sum.Start = min(sum.Start, at.Sub(m.Started).Seconds())
+			sum.Seconds = max(sum.Seconds, e.Seconds)
+			sum.Jobs += e.Jobs
+			sum.Depth += e.Depth
+		}
+	}
+	return series
+}
+
+// head is a log, with the next of its histograms.
+type head struct {
+	in     *hdrhistogram.HistogramLogReader
+	next   *hdrhistogram.Histogram // nil is the end
+	bucket int
+}
+
+func (h *head) step(m *Report) error {
+	var err error
+	before := h.bucket
+	if h.next, err = h.in.NextIntervalHistogram(); err != nil || h.next == nil {
+		return err
+	}
+	h.bucket = m.bucket(time.UnixMilli(h.next.StartTimeMs()))
+	if h.bucket < before {
+		return errors.New("a log is not in the order of time")
+	}
+	return nil
+}
+
+// addLogs enters the latencies, interval by interval: of each only one of every log is held.
+func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
+	heads := make([]*head, len(logs))
+	for i, log := range logs {
+		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(log), bucket: math.MinInt}
+		if err := heads[i].step(m); err != nil {
+			return fmt.Errorf("a log cannot be read: %w", err)
+		}
+	}
+	total, now := newHistograms(), newHistograms()
+	for {
+		bucket := math.MaxInt
+		for _, h := range heads {
+			if h.next != nil {
+				bucket = min(bucket, h.bucket)
+			}
+		}
+		if bucket == math.MaxInt {
+			break
+		}
+		now.reset()
+		for _, h := range heads {
+			for h.next != nil && h.bucket == bucket {
+				st := slices.Index(Stages[:], h.next.Tag())
+				if st < 0 {
+					return fmt.Errorf("a log has the tag %q, which is none of %s", h.next.Tag(), strings.Join(Stages[:], ", "))
+				}
+				if dropped := now[st].Merge(h.next); dropped > 0 {
+					return fmt.Errorf("a log has %d latencies beyond what is measured", dropped)
+				}
+				if err := h.step(m); err != nil {
+					return fmt.Errorf("a log cannot be read: %w", err)
+				}
+			}
+		}
+		total.merge(now)
+		e := series[bucket]
+		if e == nil { // a log's times are whole milliseconds: it fell beside its interval
+			e = &IntervalEntry{Start: float64(bucket) * m.Interval, Seconds: m.Interval}
+			series[bucket] = e
+		}
+		sums := now.summaries()
+		e.Latency = quantiles(&sums)
+		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)), Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
+		m.film.expose(&iv)
+		if out != nil {
+			out.add(m.Started.Add(iv.Start), &iv)
+		}
+	}
+	sums := total.summaries()
+	m.Latency, m.film.total = quantiles(&sums), total
+	return nil
+}
+
+func (h Histograms) summaries() (all [stageCount]Summary) {
+	for st := range h {
+		all[st] = summarize(h[st])
+	}
+	return all
+}

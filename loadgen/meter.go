@@ -1,0 +1,106 @@
+package loadgen
+
+import (
+	"sync"
+	"time"
+)
+
+// Interval is what happened between two ticks of a run.
+type Interval struct {
+	Start   time.Duration // since the measured part began; below zero during the warm-up
+	Length  time.Duration
+	Done    int64      // jobs that came to their end
+	Depth   int64      // jobs under way at its end
+	Stages  Histograms // valid during the call of Config.Watch only
+	Summary [stageCount]Summary
+	Account Account
+}
+
+// Rate is in jobs a second.
+func (i *Interval) Rate() float64 { return float64(i.Done) / i.Length.Seconds() }
+
+// meter measures a run as it goes on.
+type meter struct {
+	r  *run
+	mu sync.Mutex
+
+	began    time.Time // the measured part
+	ended    time.Time
+	measured bool
+	doneFrom int64 // jobs that had ended when it began
+	jobs     int64 // that ended in it
+	cpu      usage // what had been used when it began, then what it used
+
+	last      time.Time // the last tick
+	now       Histograms
+	total     Histograms
+	intervals []Interval
+	pacing    lateness
+}
+
+func newMeter(r *run) *meter {
+	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms()}
+}
+
+// begin starts the measured part: what was before does not count.
+func (m *meter) begin() {
+	m.interval()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.total.reset()
+	m.jobs = 0
+	for i := range m.intervals {
+		m.intervals[i].Start -= time.Since(m.r.base)
+	}
+	m.cpu = usageNow()
+	m.began = time.Now()
+	m.last, m.measured = m.began, true
+	m.edge()
+}
+
+// end ends the measured part.
+func (m *meter) end() {
+	if !m.ended.IsZero() {
+		return
+	}
+	m.interval()
+	m.ended = m.last
+	m.cpu = usageNow().since(m.cpu)
+	m.edge()
+}
+
+// interval takes stock of the time since it was last called.
+func (m *meter) interval() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.now.reset()
+	done := m.r.collect(m.now)
+	if !m.ended.IsZero() {
+		return
+	}
+	m.jobs += done
+	m.total.merge(m.now)
+	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.owed(), Stages: m.now, Account: m.r.ledger.account()}
+	if m.measured {
+		iv.Start = m.last.Sub(m.began)
+	}
+	for st := range m.now {
+		iv.Summary[st] = summarize(m.now[st])
+	}
+	m.last = now
+	if iv.Length < time.Millisecond && done == 0 {
+		return
+	}
+	if w := m.r.cfg.Watch; w != nil {
+		w(&iv)
+	}
+	iv.Stages = Histograms{}
+	m.intervals = append(m.intervals, iv)
+}
+
+func (m *meter) edge() {
+	if e := m.r.cfg.Edge; e != nil {
+		e()
+	}
+}

@@ -1,0 +1,87 @@
+package loadgen
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// metrics are the figures that Prometheus is told, but the counts and latencies.
+var metrics = []struct {
+	name, help, kind string
+	of               func(*Report) *float64 // nil is not known
+}{
+	{"rate", "Jobs a second.", "gauge", func(r *Report) *float64 { return &r.Rate }},
+	{"measured_seconds", "Length of the measured part.", "gauge", func(r *Report) *float64 { return &r.Seconds }},
+	{"generator_cpu_seconds_per_job", "Processor time of the generator for a job.", "gauge", func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
+	{"target_cpu_seconds_per_job", "Processor time of the target for a job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
+	{"foreign_processors", "Processors that neither end kept busy.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
+	{"generator_saturated", "1 if the generator was saturated, so that the figures are its own.", "gauge", func(r *Report) *float64 { return truth(r.Saturated) }},
+	{"held", "1 if everything held.", "gauge", func(r *Report) *float64 { return truth(r.Held()) }},
+}
+
+// quantileOf are the columns as Prometheus writes them.
+var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p99": "0.99", "p99.9": "0.999", "max": "1"}
+
+// seconds is the time in seconds, or nil if it is not known.
+func (m Micros) seconds() *float64 {
+	if m == 0 {
+		return nil
+	}
+	s := float64(m) / 1e6
+	return &s
+}
+
+func truth(yes bool) *float64 {
+	v := 0.0
+	if yes {
+		v = 1
+	}
+	return &v
+}
+
+// labelValue quotes a label's value as the text format wants it, which differs from Go.
+var labelValue = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// WritePrometheus writes the report in the Prometheus text format, for a file that the node
+// exporter collects, or a push gateway.
+func WritePrometheus(w io.Writer, r *Report) error {
+	var b strings.Builder
+	labels := ""
+	for _, l := range [][2]string{{"protocol", r.Protocol}, {"scenario", r.Scenario}, {"target", r.Target}} {
+		labels += fmt.Sprintf(`,%s="%s"`, l[0], labelValue.Replace(l[1]))
+	}
+	labels = labels[1:]
+	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	head := func(name, help, kind string) {
+		fmt.Fprintf(&b, "# HELP jobwire_%s %s\n# TYPE jobwire_%s %s\n", name, help, name, kind)
+	}
+	for _, m := range metrics {
+		if v := m.of(r); v != nil {
+			head(m.name, m.help, m.kind)
+			fmt.Fprintf(&b, "jobwire_%s{%s} %s\n", m.name, labels, float(*v))
+		}
+	}
+	head("jobs", "Jobs by what became of them.", "gauge")
+	fmt.Fprintf(&b, "jobwire_jobs{%s,became=\"submitted\"} %d\njobwire_jobs{%s,became=\"measured\"} %d\n", labels, r.Submitted, labels, r.Jobs)
+	for _, t := range tallies {
+		fmt.Fprintf(&b, "jobwire_jobs{%s,became=\"%s\"} %d\n", labels, t.key, *t.count(r))
+	}
+	head("latency_seconds", "Time of the stages of a job.", "summary")
+	for _, stage := range Stages {
+		q := r.Latency[stage]
+		if q.Count == 0 {
+			continue
+		}
+		for _, c := range columns {
+			if v := c.of(&q); v != 0 && quantileOf[c.name] != "" {
+				fmt.Fprintf(&b, "jobwire_latency_seconds{%s,stage=\"%s\",quantile=\"%s\"} %s\n", labels, stage, quantileOf[c.name], float(float64(v)/1e6))
+			}
+		}
+		fmt.Fprintf(&b, "jobwire_latency_seconds_sum{%s,stage=\"%s\"} %s\n", labels, stage, float(float64(q.Mean)*float64(q.Count)/1e6))
+		fmt.Fprintf(&b, "jobwire_latency_seconds_count{%s,stage=\"%s\"} %d\n", labels, stage, q.Count)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

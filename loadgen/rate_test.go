@@ -1,0 +1,32 @@
+package loadgen
+
+import (
+	"testing"
+	"time"
+)
+
+func TestScheduleRoundTrip(t *testing.T) {
+	for _, text := range []string{"5000", "0.5", "1000-9000/30s", "poisson:5000", "1000/10s,2000/10s,4000", "poisson:100-200/1m0s,50/2s"} {
+		s, err := ParseSchedule(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if s.String() != text {
+			t.Errorf("%s became %s", text, s)
+		}
+	}
+	for _, text := range []string{"", "0", "-5", "x", "1-2", "5/", "5/x", "5/0s", "100,200", "poisson:", "1e99", "5/10s,"} {
+		if s, err := ParseSchedule(text); err == nil {
+			t.Errorf("%q is taken, as %s", text, s)
+		}
+	}
+}
+
+func TestScheduleLengthAndUnits(t *testing.T) {
+	s, err := ParseSchedule("1k-2M/30s,5/500ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Length() != 30500*time.Millisecond || s.Steps[0].From != 1000 || s.Steps[0].To != 2e6 {
+		t.Errorf("%v takes %v", s, s.Length())
+	}
+}

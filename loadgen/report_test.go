@@ -1,0 +1,217 @@
+package loadgen
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec/gearman"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// sampleResult is a run of 3,000 jobs in two intervals of a second and a half each. The stages
+// take 1, 2 and 3 ms and more, the longer the later the job.
+func sampleResult() *Result {
+	res := &Result{
+		Config: Config{Protocol: gearman.Protocol, Scenario: "cycle", Clients: 16, Workers: 4, Functions: 1, Window: 128, Grabs: 512,
+			Size: Sizes{Lo: 16, Hi: 16}, Seed: 7, Interval: 1500 * time.Millisecond},
+		Took: 3 * time.Second, Jobs: 3000, Latency: newHistograms(),
+		CPU: 30 * time.Millisecond, Pauses: 1500 * time.Microsecond, GCs: 2,
+		Account: Account{Submitted: 3100, Finished: 3100},
+	}
+	for half := range 2 {
+		now := newHistograms()
+		for i := range 1500 {
+			for st := range now {
+				now[st].RecordValue(int64(st+1)*int64(time.Millisecond) + int64(half*1500+i)*1000)
+			}
+		}
+		iv := Interval{Start: time.Duration(half) * 1500 * time.Millisecond, Length: 1500 * time.Millisecond, Done: 1500, Depth: 2048, Stages: now}
+		for st := range now {
+			iv.Summary[st] = summarize(now[st])
+		}
+		res.Latency.merge(now)
+		res.Series = append(res.Series, iv)
+	}
+	for st := range res.Latency {
+		res.Summary[st] = summarize(res.Latency[st])
+	}
+	return res
+}
+
+// sampleReport is what is told of a run, on a machine with little else to do.
+func sampleReport(res *Result) *Report {
+	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
+	tape := &Tape{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond}}
+	r := tape.Report(res)
+	r.Processors = 2
+	return r
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: -update writes it anew; got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestReportsAreAsTheyWere(t *testing.T) {
+	bad := sampleResult()
+	bad.Account.Lost, bad.Account.Redelivered, bad.Account.First = 3, 12, "# Worker 2: the payload is not one that was sent\nJob Server -> Worker 2: JOB_ASSIGN H:1 f x\n"
+	broken := sampleReport(bad)
+	objective, err := ParseObjective("queued.p99<2ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Judge([]*Objective{objective})
+
+	open := sampleResult()
+	open.Config.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}, Poisson: true}
+	open.Late, open.LateAvg, open.Skipped = 9*time.Millisecond, 3*time.Millisecond, 5
+
+	for _, tt := range []struct {
+		file  string
+		write func(io.Writer, *Report) error
+		r     *Report
+	}{
+		{"held.txt", WriteText, sampleReport(sampleResult())},
+		{"broken.txt", WriteText, broken},
+		{"open.txt", WriteText, sampleReport(open)},
+		{"held.json", WriteJSON, sampleReport(sampleResult())},
+		{"held.csv", WriteCSV, sampleReport(sampleResult())},
+		{"held.bench", WriteGoBench, sampleReport(sampleResult())},
+		{"broken.prom", WritePrometheus, broken},
+	} {
+		var b bytes.Buffer
+		if err := tt.write(&b, tt.r); err != nil {
+			t.Errorf("%s: %v", tt.file, err)
+			continue
+		}
+		golden(t, tt.file, b.Bytes())
+	}
+}
+
+// The keys that other programs rely on, with null where too few samples carry a percentile.
+func TestJSONHasTheKeysItPromises(t *testing.T) {
+	res := sampleResult()
+	h := newHistograms()
+	for range 50 {
+		h[stageTotal].RecordValue(1e6)
+	}
+	res.Summary[stageTotal] = summarize(h[stageTotal])
+	var b bytes.Buffer
+	if err := WriteJSON(&b, sampleReport(res)); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(`jobs seconds rate lost duplicated corrupted redelivered latency_us.created.p50 latency_us.queued.p90
+		latency_us.run.p99 latency_us.total.p99_9 latency_us.total.max cpu_us_per_job.generator cpu_us_per_job.target`) {
+		v, ok := any(got), true
+		for key := range strings.SplitSeq(path, ".") {
+			if v, ok = v.(map[string]any)[key]; !ok {
+				t.Errorf("there is no %s", path)
+				break
+			}
+		}
+		if isNull := ok && v == nil; isNull != (path == "latency_us.total.p99_9") {
+			t.Errorf("%s is %v", path, v)
+		}
+	}
+}
+
+func TestSavedReportsAreReadBack(t *testing.T) {
+	r := sampleReport(sampleResult())
+	var b bytes.Buffer
+	if err := WriteJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	saved := b.String()
+	all, err := ReadReports(&b)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d reports, %v", len(all), err)
+	}
+	var again bytes.Buffer
+	if err := WriteJSON(&again, all[0]); err != nil || again.String() != saved {
+		t.Errorf("read back and saved again, it is\n%s\nwas\n%s", again.String(), saved)
+	}
+	if _, err := ReadReports(strings.NewReader(`{"cases": []}`)); err == nil {
+		t.Error("something else is taken for a report")
+	}
+}
+
+func TestSaturation(t *testing.T) {
+	cores := func(generator, target, foreign float64) Cores { return Cores{&generator, &target, &foreign} }
+	for _, tt := range []struct {
+		why       string
+		cores     Cores
+		late      Micros
+		saturated bool
+	}{
+		{"there was time left", cores(0.5, 0.6, 0.1), 10, false},
+		{"the generator used all that it may", cores(2.95, 0.1, 0), 0, true},
+		{"it was late", cores(0.1, 0.1, 0), 2500, true},
+		{"others took the time", cores(0.05, 0.05, 1000), 0, false},
+	} {
+		r := &Report{Seconds: 1, Processors: 3, Cores: tt.cores}
+		if tt.late > 0 {
+			r.Pacing = &Pacing{Mean: tt.late}
+		}
+		if why := r.saturation(); (why != "") != tt.saturated {
+			t.Errorf("%s: saturated %q", tt.why, why)
+		}
+	}
+}
+
+func TestObjectives(t *testing.T) {
+	r := sampleReport(sampleResult())
+	for text, held := range map[string]bool{
+		"p99<8ms": true, "p99<6ms": false, "queued.p50<4ms": true, "created.max<3ms": false, "rate>999": true, "rate>1k": false, "mean<6s": true,
+	} {
+		o, err := ParseObjective(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := o.judge(r); got.Held != held {
+			t.Errorf("%s: held %v, %s", text, got.Held, got.Why)
+		}
+	}
+	for _, text := range []string{"", "p99", "p99<", "p99<5", "p99<-5ms", "p98<5ms", "wait.p99<5ms", "rate<5", "rate>0"} {
+		if _, err := ParseObjective(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// A run with too few samples to know a percentile does not pass for one that meets it.
+func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
+	o, err := ParseObjective("p99.9<1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := o.judge(sampleReport(sampleResult()))
+	if j.Held || !strings.Contains(j.Why, "too few samples") {
+		t.Errorf("%+v", j)
+	}
+}

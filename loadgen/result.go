@@ -1,0 +1,53 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Result is what a run has shown.
+type Result struct {
+	Config  Config
+	Took    time.Duration // the measured part
+	Jobs    int64         // that came to their end in it
+	Latency Histograms
+	Summary [stageCount]Summary
+	Series  []Interval
+	Account Account
+	CPU     time.Duration // of this process
+	Pauses  time.Duration // for which the collector stopped it
+	GCs     int64
+	Late    time.Duration // at most, behind the schedule of an open loop
+	LateAvg time.Duration
+	Skipped int64 // jobs that were due and not started, since too many were under way
+	Err     error // why the run ended early
+}
+
+// Rate is in jobs a second.
+func (r *Result) Rate() float64 { return float64(r.Jobs) / r.Took.Seconds() }
+
+func (m *meter) result(err error) *Result {
+	if !m.measured {
+		m.begin()
+	}
+	m.end()
+	r := m.r
+	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
+		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Skipped: m.pacing.skipped, Err: err}
+	if m.pacing.count > 0 {
+		res.LateAvg = m.pacing.sum / time.Duration(m.pacing.count)
+	}
+	for st := range m.total {
+		res.Summary[st] = summarize(m.total[st])
+	}
+	owed := r.owed()
+	res.Account.Submitted = r.submitted()
+	res.Account.Finished = res.Account.Submitted - owed
+	if errors.Is(err, context.Canceled) {
+		res.Account.Censored = owed
+	} else {
+		res.Account.Lost = owed
+	}
+	return res
+}

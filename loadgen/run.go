@@ -1,0 +1,315 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// run is one run.
+type run struct {
+	cfg       Config
+	dialect   *dialect
+	scenario  *Scenario
+	base      time.Time
+	slots     slots
+	perClient int // slots of each client
+	recorders [recorders]recorder
+	ledger    ledger
+
+	claimed atomic.Int64 // jobs that clients were allowed to start
+	limit   atomic.Int64
+	done    atomic.Int64 // jobs that came to their end
+	target  int64        // reached is called at so many
+	ready   chan struct{}
+	err     chan error // of the first connection that broke
+
+	mu      sync.Mutex
+	conns   []*conn
+	clients []*conn
+	workers []*conn
+	killed  map[int]bool    // connections
+	doubted map[uint64]bool // jobs
+	nextID  int
+	closing bool
+}
+
+// clock is the time since the run was made, in nanoseconds.
+func (r *run) clock() int64 { return int64(time.Since(r.base)) }
+
+// claim allows a client to start another job, or not.
+func (r *run) claim() bool { return r.claimed.Add(1) <= r.limit.Load() }
+
+// reached tells that as many jobs have ended as were to.
+func (r *run) reached() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// lost notes that a connection has broken. The caller holds its lock.
+func (r *run) lost(c *conn, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing || r.killed[c.id] {
+		return
+	}
+	select {
+	case r.err <- fmt.Errorf("%s: %w", c.name, err):
+	default:
+	}
+}
+
+func (r *run) wasKilled(id int) bool {
+	if !r.scenario.Kills {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.killed[id]
+}
+
+// Run does what the configuration says. The result is complete also where an error tells why
+// the run ended early; it is nil if there was no run.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return nil, err
+	}
+	d := systems[cfg.Protocol.Name]
+	r := &run{cfg: cfg, dialect: d, scenario: d.scenario(cfg.Scenario), base: time.Now(), killed: map[int]bool{}, doubted: map[uint64]bool{},
+		ready: make(chan struct{}, 1), err: make(chan error, 1)}
+	if r.cfg.Grabs == 0 {
+		r.cfg.Grabs = d.grabs(&r.cfg)
+	}
+	r.slots = make(slots, cfg.slots(r.scenario))
+	r.perClient = len(r.slots) / cfg.Clients
+	for i := range r.recorders {
+		r.recorders[i].hist = newHistograms()
+	}
+	defer r.hangUp()
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	m := newMeter(r)
+	err = r.perform(ctx, m)
+	return m.result(err), err
+}
+
+// connect makes the clients' connections, and the workers'.
+func (r *run) connect(ctx context.Context) error {
+	for i := range r.cfg.Clients {
+		c, err := r.dial(ctx, "Client "+strconv.Itoa(i+1))
+		if err != nil {
+			return err
+		}
+		c.submitter = &submitter{pool: newPool(r.slots, i*r.perClient, r.perClient)}
+		c.place = i
+		c.client = r.dialect.client(c, r.scenario)
+		c.peer = c.client
+		r.clients = append(r.clients, c)
+	}
+	for i := range r.cfg.Workers {
+		if r.scenario.Alone {
+			break
+		}
+		if err := r.addWorker(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxSeen bounds the memory in which a worker keeps what it has seen.
+const maxSeen = 1 << 20
+
+// addWorker connects the i-th worker, or one in its place.
+func (r *run) addWorker(ctx context.Context, i int) error {
+	c, err := r.dial(ctx, "Worker "+strconv.Itoa(i+1))
+	if err != nil {
+		return err
+	}
+	if n := r.cfg.Clients * r.cfg.Functions * priorities; n <= maxSeen {
+		c.seen = make([]uint32, n)
+	}
+	c.place = i
+	c.peer = r.dialect.worker(c, r.scenario)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i == len(r.workers) {
+		r.workers = append(r.workers, c)
+	} else {
+		r.workers[i] = c
+	}
+	return nil
+}
+
+func (r *run) dial(ctx context.Context, name string) (*conn, error) {
+	nc, err := r.cfg.Dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := newConn(r, r.nextID, nc, name)
+	r.nextID++
+	r.conns = append(r.conns, c)
+	return c, nil
+}
+
+// perform goes through the run's phases.
+func (r *run) perform(ctx context.Context, m *meter) error {
+	r.limit.Store(math.MaxInt64)
+	if r.cfg.Count > 0 {
+		r.limit.Store(r.cfg.Count)
+		r.target = r.cfg.Count
+	}
+	if r.scenario.Standing {
+		return r.performStanding(ctx, m)
+	}
+	if r.cfg.Warmup == 0 {
+		m.begin()
+	}
+	r.serve(r.workers)
+	r.serve(r.clients)
+	defer r.disturb(ctx)()
+	stopPacing := r.pace(ctx, m)
+	if r.cfg.Warmup > 0 {
+		if err := r.await(ctx, m, time.After(r.cfg.Warmup)); err != nil {
+			return err
+		}
+		m.begin()
+	}
+	err := r.await(ctx, m, r.deadline())
+	r.limit.Store(0)
+	stopPacing()
+	m.end()
+	if err == nil || errors.Is(err, context.Canceled) {
+		err = errors.Join(err, r.settle(m))
+	}
+	return err
+}
+
+// performStanding queues all jobs, then has them done.
+func (r *run) performStanding(ctx context.Context, m *meter) error {
+	if r.scenario.Filling {
+		m.begin()
+	}
+	r.serve(r.clients)
+	if err := r.await(ctx, m, nil); err != nil {
+		return fmt.Errorf("while jobs were queued: %w", err)
+	}
+	if r.scenario.Filling {
+		m.end()
+	} else {
+		m.begin()
+	}
+	r.done.Store(0)
+	r.serve(r.workers)
+	return r.await(ctx, m, nil)
+}
+
+func (r *run) serve(conns []*conn) {
+	for _, c := range conns {
+		c.serving.Store(true)
+		go c.serve()
+	}
+}
+
+// deadline is when a run of a given duration is over.
+func (r *run) deadline() <-chan time.Time {
+	if r.cfg.Duration == 0 {
+		return nil
+	}
+	return time.After(r.cfg.Duration)
+}
+
+// await waits until all jobs have ended, or the time is over.
+func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error {
+	tick := time.NewTicker(r.cfg.Interval)
+	defer tick.Stop()
+	last, quiet := r.done.Load(), time.Duration(0)
+	for {
+		select {
+		case <-r.ready:
+			return nil
+		case <-over:
+			return nil
+		case err := <-r.err:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			m.interval()
+			if now := r.done.Load(); now != last {
+				last, quiet = now, 0
+			} else if quiet += r.cfg.Interval; over == nil && quiet > r.cfg.Settle {
+				return nil // what is missing is lost
+			}
+		}
+	}
+}
+
+// settle waits for jobs that are still under way, as long as any come to their end.
+func (r *run) settle(m *meter) error {
+	last, since := int64(-1), time.Now()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for r.owed() > 0 {
+		select {
+		case err := <-r.err:
+			return err
+		case <-tick.C:
+		}
+		if now := r.done.Load(); now != last {
+			last, since = now, time.Now()
+		} else if time.Since(since) > r.cfg.Settle {
+			return nil
+		}
+	}
+	return nil
+}
+
+// owed counts the jobs under way.
+func (r *run) owed() int64 {
+	n := 0
+	for _, c := range r.clients {
+		c.mu.Lock()
+		n += c.pool.owed()
+		c.mu.Unlock()
+	}
+	return int64(n)
+}
+
+// submitted counts the jobs that clients have sent.
+func (r *run) submitted() (n int64) {
+	for _, c := range r.clients {
+		c.mu.Lock()
+		n += c.started
+		c.mu.Unlock()
+	}
+	return n
+}
+
+// hangUp ends all connections and waits for their goroutines.
+func (r *run) hangUp() {
+	r.mu.Lock()
+	r.closing = true
+	conns := slices.Clone(r.conns)
+	r.mu.Unlock()
+	for _, c := range conns {
+		c.hangUp()
+	}
+	for _, c := range conns {
+		if c.serving.Load() {
+			<-c.ended
+		}
+	}
+}

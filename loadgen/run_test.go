@@ -1,0 +1,71 @@
+package loadgen_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/loadgen"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+	dangaserver "jobwire/refserver/danga"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// protocols are those that there is load for, with their reference servers.
+var protocols = []struct {
+	protocol *codec.Protocol
+	machine  func() refserver.Machine
+}{
+	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }},
+	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }},
+	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }},
+}
+
+// serving returns what connects to a new reference server.
+func serving(t *testing.T, p *codec.Protocol, m refserver.Machine) func(context.Context) (net.Conn, error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := refserver.New(m, refserver.Options{Protocol: p})
+	go srv.Serve(context.Background(), ln)
+	t.Cleanup(srv.Close)
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", ln.Addr().String())
+	}
+}
+
+func TestScenariosLoseNothing(t *testing.T) {
+	for _, p := range protocols {
+		for _, sc := range loadgen.Scenarios(p.protocol) {
+			for _, window := range []int{1, 64} {
+				if sc.MaxWindow > 0 && window > sc.MaxWindow {
+					continue
+				}
+				t.Run(p.protocol.Name+"/"+sc.Name, func(t *testing.T) {
+					cfg := loadgen.Config{Protocol: p.protocol, Scenario: sc.Name, Dial: serving(t, p.protocol, p.machine()), Count: 5000, Window: window,
+						Settle: 5 * time.Second, Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300}}
+					if sc.Kills {
+						cfg.Kill, cfg.Work, cfg.Count = 50, time.Millisecond, 2000
+					}
+					res, err := loadgen.Run(t.Context(), cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !res.Account.Sound() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
+						t.Errorf("%d jobs of %d; %+v", res.Jobs, cfg.Count, res.Account)
+					}
+					t.Logf("%.0f/s %+v", res.Rate(), res.Account)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+)
+
+func searchFor(limit float64, from float64) (*Bracket, error) {
+	s := Search{From: from, Slowest: 1, Precision: 0.05, Repeats: 3, Trials: 60, Try: func(_ context.Context, rate float64) (Trial, error) {
+		return Trial{Rate: rate, Held: rate <= limit}, nil
+	}}
+	return s.Run(context.Background())
+}
+
+func TestSearchBracketsTheLimit(t *testing.T) {
+	for _, limit := range []float64{3, 999, 1000, 1001, 54321, 2e6} {
+		for _, from := range []float64{1, 1000, 1e6} {
+			b, err := searchFor(limit, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Held > limit || b.Failed <= limit || b.Held == 0 || b.Failed > b.Held*1.051 {
+				t.Errorf("limit %v from %v: held %v, failed %v after %d trials", limit, from, b.Held, b.Failed, len(b.Trials))
+			}
+			tried := map[float64]int{}
+			for _, tr := range b.Trials {
+				tried[tr.Rate]++
+			}
+			if tried[b.Held] < 3 || tried[b.Failed] < 3 {
+				t.Errorf("limit %v from %v: the edge was tried %d and %d times", limit, from, tried[b.Held], tried[b.Failed])
+			}
+		}
+	}
+}
+
+// One trial that chance decided does not decide the search.
+func TestSearchRepeatsAtTheEdge(t *testing.T) {
+	const limit = 10000
+	r := rand.New(rand.NewPCG(1, 2))
+	wrong := 0
+	s := Search{From: 1000, Precision: 0.05, Repeats: 5, Trials: 200, Try: func(_ context.Context, rate float64) (Trial, error) {
+		held := rate <= limit
+		if r.IntN(10) == 0 {
+			held = !held
+			wrong++
+		}
+		return Trial{Rate: rate, Held: held}, nil
+	}}
+	b, err := s.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong == 0 || b.Held > limit*1.05 || b.Failed < limit*0.95 {
+		t.Errorf("held %v, failed %v after %d trials, %d of them wrong", b.Held, b.Failed, len(b.Trials), wrong)
+	}
+}
+
+func TestSearchWithoutEnds(t *testing.T) {
+	if b, _ := searchFor(0.1, 1000); b.Held != 0 || b.Failed != 1 {
+		t.Errorf("nothing holds: %+v", b)
+	}
+	if b, _ := searchFor(1e12, 1000); b.Failed != 0 || b.Held < fastest {
+		t.Errorf("everything holds: held %v, failed %v", b.Held, b.Failed)
+	}
+}
+
+func TestSearchEndsWithItsTarget(t *testing.T) {
+	gone := errors.New("gone")
+	s := Search{From: 1, Precision: 0.1, Repeats: 1, Trials: 10, Try: func(context.Context, float64) (Trial, error) { return Trial{}, gone }}
+	if _, err := s.Run(context.Background()); !errors.Is(err, gone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTrialsOfReports(t *testing.T) {
+	slow := sampleReport(sampleResult())
+	if tr := slow.Trial(1500); tr.Held {
+		t.Errorf("1,000 of 1,500 jobs/s came through, and it held: %+v", tr)
+	}
+	if tr := slow.Trial(1000); !tr.Held {
+		t.Errorf("%+v", tr)
+	}
+	// Ten seconds a job leave a third of half a minute's under way.
+	long := *slow
+	long.Jobs, long.Seconds = 20000, 30
+	long.Latency = map[string]Quantiles{"total": {Count: 20000, Mean: 10e6}}
+	if tr := long.Trial(1000); !tr.Held {
+		t.Errorf("%+v", tr)
+	}
+	slow.Saturated = true
+	if tr := slow.Trial(1000); tr.Held || !tr.Saturated {
+		t.Errorf("the generator was saturated, and it held: %+v", tr)
+	}
+}

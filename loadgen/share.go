@@ -1,0 +1,67 @@
+package loadgen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Share says that a process does its part of a run that several do together.
+type Share struct{ I, N int } // the I-th of N, from 1 on; the zero value is the whole
+
+// ParseShare reads "2/3".
+func ParseShare(text string) (Share, error) {
+	i, n, ok := strings.Cut(text, "/")
+	s := Share{}
+	var err1, err2 error
+	s.I, err1 = strconv.Atoi(i)
+	s.N, err2 = strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || s.I < 1 || s.I > s.N {
+		return Share{}, fmt.Errorf("%q is no share: want 2/3, the second of three", text)
+	}
+	return s, nil
+}
+
+// String is the share as ParseShare reads it; "" is the whole.
+func (s Share) String() string {
+	if s.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.I, s.N)
+}
+
+// Of returns the share's part of a run: of its clients, workers, jobs, rate and kills. Each
+// share has functions of its own, since only who has submitted a job can account for it,
+// and a seed of its own.
+func (s Share) Of(c Config) (Config, error) {
+	if s.N == 0 {
+		return c, nil
+	}
+	whole := c
+	for _, p := range []struct {
+		name string
+		v    *int
+	}{{"clients", &c.Clients}, {"workers", &c.Workers}} {
+		if *p.v = int(s.part(int64(*p.v))); *p.v == 0 {
+			return c, fmt.Errorf("%d shares need as many %s at least", s.N, p.name)
+		}
+	}
+	if c.Count > 0 {
+		if c.Count = s.part(c.Count); c.Count == 0 {
+			return c, fmt.Errorf("%d shares need as many jobs at least", s.N)
+		}
+	}
+	if c.Rate != nil {
+		c.Rate = whole.Rate.times(1 / float64(s.N))
+	}
+	c.Kill /= float64(s.N)
+	c.Seed += uint64(s.I-1) << 32
+	c.Prefix += fmt.Sprintf("-%dof%d", s.I, s.N)
+	return c, nil
+}
+
+// part is the share's part of a number. Those of all shares add up to it.
+func (s Share) part(all int64) int64 {
+	i, n := int64(s.I), int64(s.N)
+	return all*i/n - all*(i-1)/n
+}
