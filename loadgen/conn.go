@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -207,6 +208,10 @@ func (c *conn) serve() {
 		if c.top-c.first >= c.need {
 			c.now = c.run.clock()
 			c.digest()
+			c.mu.Unlock()
+			runtime.Gosched() // let the others have their turn first: more goes with each write
+			c.mu.Lock()
+			c.flush()
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -246,7 +251,6 @@ func (c *conn) digest() {
 	if c.first == c.top {
 		c.first, c.top, c.need = 0, 0, 1
 	}
-	c.flush()
 	c.run.record(c)
 }
 
