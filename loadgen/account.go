@@ -80,6 +80,7 @@ func (c *conn) took(f *codec.Frame, payload []byte) *slot {
 		c.note(&c.run.ledger.duplicated, f, "this job had ended already")
 		return nil
 	}
+	c.given(number)
 	if s.ran.Swap(number) == number {
 		if c.run.wasKilled(int(s.holder.Load())) {
 			c.run.ledger.redelivered.Add(1)
@@ -112,12 +113,13 @@ func (c *conn) inOrder(s *slot, number uint64) bool {
 // heard finds the job of a result that came to a client, or notes what is wrong with it.
 func (c *conn) heard(f *codec.Frame, payload []byte) *slot {
 	number, whole := numberOf(payload)
-	if !whole {
-		c.note(&c.run.ledger.corrupted, f, "the result is not the payload that was sent")
-		return nil
-	}
 	s := c.run.slots.find(number)
 	switch {
+	case !whole:
+		c.note(&c.run.ledger.corrupted, f, "the result is not the payload that was sent")
+		if s != nil && !c.pool.has(s) {
+			return nil
+		}
 	case s == nil:
 		c.note(&c.run.ledger.twice, f, "this job had its result already")
 	case !c.pool.has(s):

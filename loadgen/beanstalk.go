@@ -129,6 +129,7 @@ func (b *beanstalkWorker) unconfirmed() []*slot {
 
 func (b *beanstalkWorker) block() {
 	b.blocking = true
+	b.ask()
 	b.send(bsReserve)
 }
 
@@ -139,6 +140,7 @@ var beanstalkWorkerDoes = table(beanstalk.Protocol, map[string]func(*beanstalkWo
 	"TOUCHED":  func(*beanstalkWorker, *codec.Frame) {},
 	"RESERVED": (*beanstalkWorker).work,
 	"TIMED_OUT": func(b *beanstalkWorker, _ *codec.Frame) {
+		b.given(none)
 		if b.idle++; b.idle == b.grabs && !b.blocking {
 			b.block()
 		}
@@ -183,6 +185,7 @@ func (b *beanstalkWorker) done(s *slot, id []byte) {
 		return
 	}
 	for ; b.idle > 0; b.idle-- {
+		b.ask()
 		b.send(bsReserveWith, bsZero)
 	}
 }

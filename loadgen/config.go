@@ -35,6 +35,8 @@ type Config struct {
 	Kill float64   // workers killed a second, in a scenario that kills
 	Seed uint64
 
+	Check bool // whether the queue was linear: of a short run of one function, with jobs of one priority
+
 	Interval time.Duration // between two entries of the time series; 0 is 1 s
 	Watch    func(*Interval)
 	Edge     func() // called as the measured part begins, and as it ends; nil is nothing
@@ -47,6 +49,8 @@ const standingJobs = 100_000
 const (
 	maxConns  = 20000
 	maxWindow = 1 << 20
+
+	maxHistory = 5_000_000 // jobs whose history is kept, some 200 bytes each
 )
 
 // Complete returns the configuration with its zeros replaced, or an error that says what
@@ -86,6 +90,9 @@ func (c Config) Complete() (Config, error) {
 	if sc.Standing && c.Count == 0 {
 		c.Count = standingJobs
 	}
+	if sc.Kills && c.Work == 0 {
+		c.Work = time.Millisecond // else a worker hardly ever has a job when it is killed
+	}
 	if c.Count == 0 && c.Duration == 0 {
 		c.Duration = 10 * time.Second
 	}
@@ -102,6 +109,10 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("%s ends with its last job and has no rate to keep; give it a count", sc.Name)
 	case c.Count < 0 || c.Duration < 0 || c.Think < 0 || c.Work < 0:
 		return c, errors.New("counts and times must not be below zero")
+	case c.Check && (sc.Mixed || sc.Kills || sc.Alone || sc.Share > 0 || c.Functions > 1):
+		return c, fmt.Errorf("a history of %s, or of several functions, is not one of a single queue: it cannot be checked", sc.Name)
+	case c.Check && (c.Count == 0 || c.Count > maxHistory):
+		return c, fmt.Errorf("to check its history a run needs a count of jobs, at most %d", maxHistory)
 	case c.slots(sc) > maxSlots:
 		return c, fmt.Errorf("at most %d jobs can be under way", maxSlots)
 	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:

@@ -66,6 +66,7 @@ type conn struct {
 	closed  bool
 
 	*submitter                     // of a client
+	asks       ring[int64]         // of a worker: when it asked for the jobs that it waits for, if that is kept
 	seen       []uint32            // of a worker: the last job, by client, function and priority
 	samples    [stageCount][]int64 // of the batch
 	told       []*conn             // clients that the batch has something for

@@ -103,6 +103,7 @@ func newDangaWorker(c *conn, s *Scenario) *dangaWorker {
 
 func (d *dangaWorker) begin() {
 	d.send(dgConnect, d.names...)
+	d.ask()
 	d.send(dgAssign)
 }
 
@@ -111,8 +112,10 @@ func (d *dangaWorker) handle(f *codec.Frame) { dangaWorkerDoes.of(d.conn, f)(d, 
 var dangaWorkerDoes = table(danga.Protocol, map[string]func(*dangaWorker, *codec.Frame){
 	"noop": func(d *dangaWorker, _ *codec.Frame) {
 		if d.asleep {
+			d.ask()
 			d.send(dgAssign)
 		} else {
+			d.given(none)
 			d.send(dgSleep)
 		}
 		d.asleep = !d.asleep
@@ -139,5 +142,6 @@ func (d *dangaWorker) complete(s *slot, payload []byte) {
 	if d.atEnd && s != nil {
 		d.tell(d.run.owner(s.number.Load()), s)
 	}
+	d.ask()
 	d.send(dgAssign)
 }

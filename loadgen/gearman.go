@@ -163,6 +163,7 @@ func (g *gearmanWorker) begin() {
 // grab asks for as many jobs as may be asked for.
 func (g *gearmanWorker) grab() {
 	for ; g.idle > 0; g.idle-- {
+		g.ask()
 		g.send(gmGrab)
 	}
 }
@@ -172,6 +173,7 @@ func (g *gearmanWorker) handle(f *codec.Frame) { gearmanWorkerDoes.of(g.conn, f)
 var gearmanWorkerDoes = table(gearman.Protocol, map[string]func(*gearmanWorker, *codec.Frame){
 	"JOB_ASSIGN": (*gearmanWorker).work,
 	"NO_JOB": func(g *gearmanWorker, _ *codec.Frame) {
+		g.given(none)
 		if g.idle++; g.idle == g.grabs {
 			g.send(gmSleep)
 		}
@@ -202,5 +204,6 @@ func (g *gearmanWorker) complete(s *slot, handle, payload []byte) {
 		number, _ := numberOf(payload)
 		g.tell(g.run.owner(number), s)
 	}
+	g.ask()
 	g.send(gmGrab)
 }

@@ -166,6 +166,8 @@ func (m *monkeyWorker) look() {
 }
 
 func (m *monkeyWorker) scheduled(f *codec.Frame) {
+	m.asks = ring[int64]{}
+	m.conn.ask()
 	if f.Type.Name == "DUE" {
 		m.take(m.arg(f, 1))
 		return
@@ -175,6 +177,7 @@ func (m *monkeyWorker) scheduled(f *codec.Frame) {
 
 func (m *monkeyWorker) popped(f *codec.Frame) {
 	if f.Type.Name != "POPPED" {
+		m.given(none)
 		m.turn = (m.turn + 1) % len(m.functions)
 		m.look()
 		return

@@ -27,7 +27,6 @@ type meter struct {
 	began    time.Time // the measured part
 	ended    time.Time
 	measured bool
-	doneFrom int64 // jobs that had ended when it began
 	jobs     int64 // that ended in it
 	cpu      usage // what had been used when it began, then what it used
 

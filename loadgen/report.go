@@ -43,6 +43,8 @@ type Report struct {
 	Interrupted   bool   `json:"interrupted"`   // by its user; what it had shown until then is all here
 	Error         string `json:"error"`         // why else the run ended early
 
+	Linear *Linearity `json:"linear,omitempty"` // whether the server kept a first-in first-out queue, if that was checked
+
 	Latency map[string]Quantiles `json:"latency_us"` // by stage
 
 	CPU        PerJob `json:"cpu_us_per_job"`
@@ -157,6 +159,7 @@ func (t *Tape) Report(res *Result) *Report {
 	r.Submitted, r.Lost, r.Duplicated, r.Corrupted, r.Redelivered = a.Submitted, a.Lost, a.Duplicated, a.Corrupted, a.Redelivered
 	r.AnsweredTwice, r.Misdirected, r.OutOfOrder, r.Refused = a.AnsweredTwice, a.Misdirected, a.OutOfOrder, a.Refused
 	r.Censored, r.Skipped, r.Anomaly = a.Censored, res.Skipped, a.First
+	r.Linear = res.Linear
 	r.Latency = quantiles(&res.Summary)
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))
 	switch {

@@ -20,8 +20,9 @@ type Result struct {
 	GCs     int64
 	Late    time.Duration // at most, behind the schedule of an open loop
 	LateAvg time.Duration
-	Skipped int64 // jobs that were due and not started, since too many were under way
-	Err     error // why the run ended early
+	Skipped int64      // jobs that were due and not started, since too many were under way
+	Linear  *Linearity // if the history was kept
+	Err     error      // why the run ended early
 }
 
 // Rate is in jobs a second.
@@ -40,6 +41,9 @@ func (m *meter) result(err error) *Result {
 	}
 	for st := range m.total {
 		res.Summary[st] = summarize(m.total[st])
+	}
+	if r.history != nil {
+		res.Linear = r.history.check()
 	}
 	owed := r.owed()
 	res.Account.Submitted = r.submitted()

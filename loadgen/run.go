@@ -22,6 +22,7 @@ type run struct {
 	perClient int // slots of each client
 	recorders [recorders]recorder
 	ledger    ledger
+	history   *history // nil if none is kept
 
 	claimed atomic.Int64 // jobs that clients were allowed to start
 	limit   atomic.Int64
@@ -89,6 +90,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = d.grabs(&r.cfg)
 	}
+	if cfg.Check {
+		r.history = &history{name: r.nameOf}
+	}
 	r.slots = make(slots, cfg.slots(r.scenario))
 	r.perClient = len(r.slots) / cfg.Clients
 	for i := range r.recorders {
@@ -149,6 +153,13 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 		r.workers[i] = c
 	}
 	return nil
+}
+
+// nameOf returns a connection's name in transcripts.
+func (r *run) nameOf(id int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conns[id].name
 }
 
 func (r *run) dial(ctx context.Context, name string) (*conn, error) {

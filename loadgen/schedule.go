@@ -109,20 +109,3 @@ func (m *meter) skip() {
 	defer m.pacing.mu.Unlock()
 	m.pacing.skipped++
 }
-
-// alarm waits.
-type alarm struct{ t *time.Timer }
-
-func newAlarm() *alarm { return &alarm{time.NewTimer(time.Hour)} }
-
-func (a *alarm) wait(ctx context.Context, d time.Duration) bool {
-	a.t.Reset(d)
-	select {
-	case <-a.t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (a *alarm) close() { a.t.Stop() }

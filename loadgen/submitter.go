@@ -59,6 +59,9 @@ func (c *conn) start(due int64) bool {
 // acknowledge notes that the server has taken a job.
 func (c *conn) acknowledge(s *slot) {
 	s.created, s.acked = c.now, true
+	if h := c.run.history; h != nil {
+		h.add(c, false, s.number.Load(), s.start)
+	}
 	sc := c.run.scenario
 	if sc.Standing {
 		c.sample(stageCreated, s.created-s.start)

@@ -125,6 +125,13 @@ func (r *Report) textAccount(b *strings.Builder) {
 			fmt.Fprintf(b, "           %s %s\n", Grouped(n), t.words)
 		}
 	}
+	switch {
+	case r.Linear == nil:
+	case r.Linear.Holds:
+		b.WriteString("queue      first in, first out, as far as the times of all requests and replies can tell\n")
+	default:
+		fmt.Fprintf(b, "queue      NOT first in, first out: %s\n", r.Linear.Why)
+	}
 	if r.Anomaly != "" {
 		fmt.Fprintf(b, "           the first of them:\n")
 		for line := range strings.Lines(strings.TrimRight(r.Anomaly, "\n")) {

@@ -46,7 +46,7 @@ func (r *Report) Held() bool {
 			return false
 		}
 	}
-	return r.Error == "" && !r.Interrupted && r.Sound()
+	return r.Error == "" && !r.Interrupted && (r.Linear == nil || r.Linear.Holds) && r.Sound()
 }
 
 // When a generator counts as saturated: it was behind its own schedule by more than a timer

@@ -100,6 +100,7 @@ Without --addr or --exec the server is jobwire's own, in a process of its own.`,
 	f.StringVar(&o.rate, "rate", "", "run an open loop by this schedule, in jobs a second")
 	f.Float64Var(&o.cfg.Kill, "kill", 0, "workers killed a second, in a scenario that kills (default 5)")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "of everything random")
+	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server kept a first-in first-out queue, as far as the times of all requests and replies can tell")
 	f.DurationVar(&o.cfg.Interval, "interval", time.Second, "of the time series")
 	f.StringArrayVar(&o.slo, "slo", nil, "an `OBJECTIVE`, as 'p99<5ms', 'queued.p99.9<20ms' or 'rate>1000': exit 1 if it is broken; may be repeated")
 	f.BoolVar(&o.searching, "search", false, "find the highest rate that holds the --slo, beginning with --rate, and answer with a bracket")

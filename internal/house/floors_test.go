@@ -61,6 +61,8 @@ var fences = []fence{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
+	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false}, // whether a history is linearizable
+	{"golang.org/x/sys", []string{"loadgen"}, false},                  // timers that are on time
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // the flags that cobra is made of
 	{"golang.org/x/term", []string{"cmd/*"}, false},

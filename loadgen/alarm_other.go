@@ -1,0 +1,8 @@
+//go:build !linux
+
+package loadgen
+
+// alarm waits.
+type alarm struct{ coarse }
+
+func newAlarm() *alarm { return &alarm{newCoarse()} }
