@@ -23,11 +23,12 @@ import (
 var protocols = []struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
+	jobs     int64 // for a moment's work
 }{
-	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }},
-	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }},
-	{gearmonkey.Protocol, func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }},
-	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }},
+	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, 5000},
+	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, 5000},
+	{gearmonkey.Protocol, func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }, 500},
+	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, 3000},
 }
 
 // serving returns what connects to a new reference server.
@@ -54,10 +55,10 @@ func TestScenariosLoseNothing(t *testing.T) {
 					continue
 				}
 				t.Run(p.protocol.Name+"/"+sc.Name, func(t *testing.T) {
-					cfg := loadgen.Config{Protocol: p.protocol, Scenario: sc.Name, Dial: serving(t, p.protocol, p.machine()), Count: 5000, Window: window,
+					cfg := loadgen.Config{Protocol: p.protocol, Scenario: sc.Name, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Window: window,
 						Settle: 5 * time.Second, Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300}}
 					if sc.Kills {
-						cfg.Kill, cfg.Count, cfg.Settle = 50, 2000, 2*time.Second
+						cfg.Kill, cfg.Count, cfg.Settle = 50, p.jobs/3, time.Second
 					}
 					res, err := loadgen.Run(t.Context(), cfg)
 					if err != nil {
@@ -80,7 +81,7 @@ func TestScenariosLoseNothing(t *testing.T) {
 func TestReferenceServersAreQueues(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.protocol.Name, func(t *testing.T) {
-			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: p.protocol, Dial: serving(t, p.protocol, p.machine()), Count: 5000, Check: true})
+			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: p.protocol, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Check: true})
 			if err != nil {
 				t.Fatal(err)
 			}
