@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"jobwire/codec"
+	"jobwire/internal/sock"
 )
 
 // A read buffer is small while little comes and holds many messages while much does.
@@ -40,7 +40,7 @@ type conn struct {
 	name    string // in transcripts
 	place   int    // among the clients, or the workers
 	nc      net.Conn
-	raw     syscall.RawConn // nil if nc is no socket
+	socket  *sock.Socket // nil if nc is none
 	sess    codec.Session
 	peer    peer
 	ended   chan struct{} // closed when its goroutine has
@@ -60,9 +60,6 @@ type conn struct {
 	writing []byte
 	sent    int  // of writing
 	busy    bool // a goroutine writes
-	once    func(fd uintptr) bool
-	tried   int
-	failed  error
 	closed  bool
 
 	*submitter                     // of a client
@@ -80,30 +77,16 @@ type conn struct {
 func newConn(r *run, id int, nc net.Conn, name string) *conn {
 	c := &conn{run: r, id: id, name: name, nc: nc, sess: r.cfg.Protocol.NewSession(codec.Options{}), need: 1,
 		in: make([]byte, minBuffer), ended: make(chan struct{}), rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
-	if sc, ok := nc.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw = raw
-			c.once = c.try
-		}
-	}
+	c.socket = sock.New(nc)
 	return c
 }
 
-// try writes as much as the socket takes at once.
-func (c *conn) try(fd uintptr) bool {
-	for {
-		n, err := syscall.Write(int(fd), c.writing[c.sent:])
-		switch err {
-		case nil:
-			c.tried = n
-		case syscall.EINTR:
-			continue
-		case syscall.EAGAIN:
-		default:
-			c.failed = err
-		}
-		return true
+// receive reads what has come, or waits until something does.
+func (c *conn) receive() (int, error) {
+	if c.socket == nil {
+		return c.nc.Read(c.in[c.top:])
 	}
+	return c.socket.Read(c.in[c.top:])
 }
 
 // send appends a message to what is to be written.
@@ -131,14 +114,11 @@ func (c *conn) flush() {
 	if c.busy || c.closed || !c.take() {
 		return
 	}
-	if c.raw != nil {
-		c.tried, c.failed = 0, nil
-		if err := c.raw.Write(c.once); err != nil {
-			c.failed = err
-		}
-		c.sent += c.tried
-		if c.failed != nil {
-			c.end(c.failed)
+	if c.socket != nil {
+		n, err := c.socket.TryWrite(c.writing[c.sent:])
+		c.sent += n
+		if err != nil {
+			c.end(err)
 			return
 		}
 		if !c.take() {
@@ -203,7 +183,7 @@ func (c *conn) serve() {
 	c.flush()
 	c.mu.Unlock()
 	for {
-		n, err := c.nc.Read(c.in[c.top:])
+		n, err := c.receive()
 		c.top += n
 		c.mu.Lock()
 		if c.top-c.first >= c.need {

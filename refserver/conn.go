@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/sock"
 )
 
 // A read buffer is small while little comes, holds many messages while much
@@ -32,7 +32,7 @@ type Conn struct {
 
 	srv     *Server
 	nc      net.Conn
-	raw     syscall.RawConn // nil if nc is no socket
+	socket  *sock.Socket // nil if nc is none
 	id      uint64
 	session codec.Session
 	cond    sync.Cond // output was written, or the connection's state changed
@@ -44,7 +44,6 @@ type Conn struct {
 	skip       int // bytes of a refused message that have yet to come
 	quiet      int // reads in a row that used little of buf
 	flushing   []*Conn
-	input
 
 	// Under the server's lock:
 	closing bool // no more is read; what is due is written, then it closes
@@ -62,12 +61,7 @@ type Conn struct {
 func newConn(s *Server, nc net.Conn) *Conn {
 	c := &Conn{srv: s, nc: nc, session: s.opts.Protocol.NewSession(s.opts.Codec), need: 1, buf: make([]byte, minBuffer)}
 	c.cond.L = &s.mu
-	if sc, ok := nc.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw = raw
-			c.prepare()
-		}
-	}
+	c.socket = sock.New(nc)
 	c.watch.init(s)
 	return c
 }
@@ -77,11 +71,18 @@ func (c *Conn) ID() uint64 { return c.id }
 
 // FD returns the connection's file descriptor, or its ID if it has none.
 func (c *Conn) FD() uint64 {
-	n := c.id
-	if c.raw != nil {
-		c.raw.Control(func(fd uintptr) { n = uint64(fd) })
+	if c.socket == nil {
+		return c.id
 	}
-	return n
+	return c.socket.FD()
+}
+
+// receive reads what has come, or waits until something does.
+func (c *Conn) receive() (int, error) {
+	if c.socket == nil {
+		return c.nc.Read(c.buf[c.top:])
+	}
+	return c.socket.Read(c.buf[c.top:])
 }
 
 // RemoteIP returns the peer's address without its port, or what stands for an

@@ -25,8 +25,7 @@ type output struct {
 	total  int64   // bytes ever taken into writing; splits refer to it
 	splits []split // pieces that a fault wants written apart
 
-	once    func(fd uintptr) bool // one attempt to write, made once to save allocations
-	tried   int
+	tried   int // bytes that went at the first attempt
 	tryFail error
 }
 
@@ -119,7 +118,7 @@ func (s *Server) release(list []*Conn) []*Conn {
 			continue
 		}
 		c.busy = true
-		if c.once == nil || len(c.splits) > 0 {
+		if c.socket == nil || len(c.splits) > 0 {
 			go c.drain()
 		} else {
 			list = append(list, c)
@@ -131,10 +130,7 @@ func (s *Server) release(list []*Conn) []*Conn {
 		return list
 	}
 	for _, c := range list {
-		c.tried, c.tryFail = 0, nil
-		if err := c.raw.Write(c.once); err != nil {
-			c.tryFail = err
-		}
+		c.tried, c.tryFail = c.socket.TryWrite(c.writing[c.sent:])
 	}
 	s.mu.Lock()
 	for i, c := range list {

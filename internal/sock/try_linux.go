@@ -1,4 +1,4 @@
-package refserver
+package sock
 
 import (
 	"syscall"
@@ -8,7 +8,7 @@ import (
 // try reads into b or writes it, which must not be empty, and does not wait.
 //
 // Because it does not, it need not be announced to Go's scheduler. That would
-// wake the scheduler's monitor whenever a server has been idle for a moment, and
+// wake the scheduler's monitor whenever a process has been idle for a moment, and
 // cost it a quarter of its time when messages come one by one.
 func try(call, fd uintptr, b []byte) (int, error) {
 	for {

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package refserver
+package sock
 
 import "syscall"
 

@@ -1,0 +1,15 @@
+//go:build !unix
+
+// Package sock reads sockets and writes to them at less cost than a net.Conn does.
+package sock
+
+import "net"
+
+// Socket is the socket of a connection. Here there are none.
+type Socket struct{}
+
+func New(net.Conn) *Socket { return nil }
+
+func (*Socket) Read([]byte) (int, error)     { panic("no socket") }
+func (*Socket) TryWrite([]byte) (int, error) { panic("no socket") }
+func (*Socket) FD() uint64                   { panic("no socket") }

@@ -1,0 +1,90 @@
+//go:build unix
+
+// Package sock reads sockets and writes to them at less cost than a net.Conn does.
+package sock
+
+import (
+	"io"
+	"net"
+	"syscall"
+)
+
+// Socket is the socket of a connection. One goroutine may read while one writes.
+type Socket struct {
+	raw     syscall.RawConn
+	in, out attempt
+}
+
+// attempt is one call, made of a function once and for all so that it costs no memory.
+type attempt struct {
+	b   []byte
+	n   int
+	err error
+	try func(fd uintptr) bool
+}
+
+// New returns the socket of a connection, or nil if it has none.
+func New(nc net.Conn) *Socket {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	s := &Socket{raw: raw}
+	s.in.try = func(fd uintptr) bool {
+		a := &s.in
+		a.n, a.err = try(syscall.SYS_READ, fd, a.b)
+		if a.err == nil && a.n == 0 {
+			a.err = io.EOF
+		}
+		return a.err != syscall.EAGAIN
+	}
+	s.out.try = func(fd uintptr) bool {
+		a := &s.out
+		if a.n, a.err = try(syscall.SYS_WRITE, fd, a.b); a.err == syscall.EAGAIN {
+			a.err = nil
+		}
+		return true
+	}
+	return s
+}
+
+// Read reads what has come, or waits until something does, as a net.Conn's Read. Of an empty
+// b it reads nothing, and waits for nothing.
+func (s *Socket) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	a := &s.in
+	a.b, a.n, a.err = b, 0, nil
+	err := s.raw.Read(a.try)
+	a.b = nil
+	if err != nil {
+		return 0, err
+	}
+	return a.n, a.err
+}
+
+// TryWrite writes as much as the socket takes at once, which may be nothing.
+func (s *Socket) TryWrite(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	a := &s.out
+	a.b, a.n, a.err = b, 0, nil
+	err := s.raw.Write(a.try)
+	a.b = nil
+	if err != nil {
+		return 0, err
+	}
+	return a.n, a.err
+}
+
+// FD returns the socket's file descriptor.
+func (s *Socket) FD() (n uint64) {
+	s.raw.Control(func(fd uintptr) { n = uint64(fd) })
+	return n
+}
