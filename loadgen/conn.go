@@ -186,7 +186,7 @@ func (c *conn) serve() {
 		n, err := c.receive()
 		c.top += n
 		c.mu.Lock()
-		if c.top-c.first >= c.need {
+		if c.top-c.first >= c.need && !c.closed { // what a killed worker had read, it never saw
 			c.now = c.run.clock()
 			c.digest()
 			c.mu.Unlock()
