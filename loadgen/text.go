@@ -150,8 +150,8 @@ func formatCores(c *float64) string {
 }
 
 func (r *Report) textProcessors(b *strings.Builder) {
-	fmt.Fprintf(b, "CPU        %s a job in the target, %s in the generator; processors busy: target %s, generator %s, others %s\n",
-		r.CPU.Target, r.CPU.Generator, formatCores(r.Cores.Target), formatCores(r.Cores.Generator), formatCores(r.Cores.Foreign))
+	fmt.Fprintf(b, "CPU        %s a job in the target, %s in the generator; processors busy: target %s, generator %s of %d, others %s\n",
+		r.CPU.Target, r.CPU.Generator, formatCores(r.Cores.Target), formatCores(r.Cores.Generator), r.Processors, formatCores(r.Cores.Foreign))
 	fmt.Fprintf(b, "collector  %s of the generator", plural(int(r.Collections), "collection"))
 	if r.Pauses > 0 {
 		fmt.Fprintf(b, ", which paused it for %s in all", Micros(r.Pauses))

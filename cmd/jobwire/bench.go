@@ -62,7 +62,9 @@ was behind its schedule by more than 2 ms on average, used over 90 % of the proc
 it may (GOMAXPROCS), or took the most of a machine that was 90 % busy. A percentile is a
 dash, or null, unless ten samples lie beyond it.
 
-Without --addr or --exec the server is jobwire's own, in a process of its own.`,
+Without --addr or --exec the server is jobwire's own, in a process of its own. In a closed
+loop on a server that is started here, the generator uses half of the processors, and so does
+jobwire's own server; the environment's GOMAXPROCS goes before that, for both.`,
 		Example: `  jobwire bench gearman
   jobwire bench gearman --count 5000000 --window 128
   jobwire bench gearman --rate 5000 --duration 30s --slo 'p99<5ms'
@@ -228,7 +230,7 @@ func (o *benchOptions) plan(sys *system) (cfg loadgen.Config, err error) {
 
 // runOnce starts a target and loads it. The report is nil if there was no run.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *system, tf targetFlags, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
-	t, err := startApart(cmd.Context(), sys, tf)
+	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
 	}

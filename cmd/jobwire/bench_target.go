@@ -4,16 +4,38 @@ import (
 	"context"
 	"net"
 	"os"
+	"runtime"
+	"strconv"
+	"sync"
 
 	"jobwire/internal/target"
 )
 
+// half has the generator use half of the processors that it may, at least one, so that the server
+// beside it finds the others free: ends that take turns on the same ones do a third less. It
+// returns how many. The environment's GOMAXPROCS goes before it, for both ends; then it is 0.
+var half = sync.OnceValue(func() int {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return 0
+	}
+	n := max(1, runtime.GOMAXPROCS(0)/2)
+	runtime.GOMAXPROCS(n)
+	return n
+})
+
 // startApart starts what is to be measured in a process of its own, the embedded server too,
 // so that its processor time is told from the generator's. An interruption does not end it: it
 // ends the run, which then asks for what is still under way.
-func startApart(ctx context.Context, sys *system, tf targetFlags) (target.Target, error) {
+//
+// Ends that go as fast as they can share the processors between them. In an open loop the generator
+// has them all: it must keep its schedule.
+func startApart(ctx context.Context, sys *system, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
 		return target.Address(tf.addr)
+	}
+	n := 0
+	if !open {
+		n = half()
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -26,7 +48,11 @@ func startApart(ctx context.Context, sys *system, tf targetFlags) (target.Target
 		if err != nil {
 			return nil, err
 		}
-		return target.Command{Name: tf.name(sys), Args: []string{self, "serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}"}}.Start(life)
+		c := target.Command{Name: tf.name(sys), Args: []string{self, "serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}"}}
+		if n > 0 {
+			c.Env = []string{"GOMAXPROCS=" + strconv.Itoa(n)}
+		}
+		return c.Start(life)
 	}()
 	if err != nil {
 		cancel()
