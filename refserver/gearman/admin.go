@@ -144,7 +144,8 @@ func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 func showJobs(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	zero, one := []byte("0"), []byte("1")
-	for _, j := range m.jobs.in(&m.all, inAll) {
+	for i := range m.numbers.all {
+		j := m.jobs.at(i)
 		t.text(bytes.Clone(m.handle(j)))
 		if j.extra != 0 {
 			t.number(uint64(m.extra(j).lost))

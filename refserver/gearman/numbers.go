@@ -1,5 +1,10 @@
 package gearman
 
+import (
+	"maps"
+	"slices"
+)
+
 // numbers finds jobs by the numbers in their handles. As these count up, jobs
 // that are submitted together stand together: in blocks that are found by what
 // their numbers begin with.
@@ -58,6 +63,19 @@ func (s *numbers) find(n uint64) id {
 		return b.jobs[n%perBlock]
 	}
 	return 0
+}
+
+// all visits the jobs by number, which is as they were submitted. The one being
+// visited may leave.
+func (s *numbers) all(yield func(id) bool) {
+	for _, n := range slices.Sorted(maps.Keys(s.blocks)) {
+		b := s.blocks[n]
+		for k := range b.jobs {
+			if i := b.jobs[k]; i != 0 && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // remove forgets a number that is in.

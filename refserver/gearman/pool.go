@@ -10,7 +10,7 @@ type node[T any, L links] struct {
 }
 
 type links interface {
-	[0]link | [2]link
+	[0]link | [1]link | [2]link
 }
 
 // link is an item's place in a chain.

@@ -297,8 +297,8 @@ func TestMemory(t *testing.T) {
 		if each := (size() - before) / jobs; each > c.most {
 			t.Errorf("with unique IDs: %v: a queued job takes %d bytes, more than %d", c.named, each, c.most)
 		}
-		for m.all.last != 0 {
-			m.end(m.jobs.at(m.all.last))
+		for i := range m.numbers.all {
+			m.end(m.jobs.at(i))
 		}
 		if left := size() - before; left > 2<<20 {
 			t.Errorf("with unique IDs: %v: %d bytes are left of %d jobs", c.named, left, jobs)

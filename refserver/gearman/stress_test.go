@@ -74,7 +74,7 @@ func TestManyAtOnce(t *testing.T) {
 		left := 0
 		for _, n := range []int{
 			m.jobs.len, m.waits.len, m.names.len, m.extras.len, m.functions.len, m.texts.large.len,
-			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.all.len), int(m.unique.len), m.order.len, len(m.byName), len(m.timers),
+			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.unique.len), m.order.len, len(m.byName), len(m.timers),
 		} {
 			left += n
 		}
@@ -175,7 +175,8 @@ func FuzzPeer(f *testing.F) {
 			if m.joined.len != 0 {
 				t.Errorf("%d peers are left", m.joined.len)
 			}
-			for _, j := range m.jobs.in(&m.all, inAll) {
+			for i := range m.numbers.all {
+				j := m.jobs.at(i)
 				if !j.background || j.worker != 0 {
 					t.Errorf("job %s is left of a connection that ended", m.handle(j))
 				}
