@@ -1,7 +1,7 @@
 package loadgen
 
 import (
-	"fmt"
+	"strconv"
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
@@ -13,6 +13,7 @@ func init() {
 		scenarios: []Scenario{
 			{Name: "cycle", About: "submit, grab, complete, result"},
 			{Name: "background", About: "jobs that nobody waits for are queued; they are done, unmeasured, when all are", Standing: true, Filling: true, Background: true, Until: atWorker},
+			{Name: "unique", About: "as background, each job with a unique ID of its own", Standing: true, Filling: true, Background: true, Until: atWorker, Share: 1},
 			{Name: "drain", About: "all jobs are queued, then done", Standing: true, Background: true, Until: atWorker},
 			{Name: "priorities", About: "as cycle, with jobs of all priorities", Mixed: true},
 			{Name: "updates", About: "as cycle, with two status and two data updates on the way", Updates: 2},
@@ -66,7 +67,7 @@ type gearmanClient struct {
 
 func newGearmanClient(c *conn, s *Scenario) *gearmanClient {
 	g := &gearmanClient{conn: c, functions: c.run.functions(), rows: &gmSubmit[0], share: s.Share}
-	if s.Share > 0 {
+	if s.Share > 1 {
 		g.jobs = map[string][]*slot{}
 	}
 	if s.Background {
@@ -80,7 +81,9 @@ func (g *gearmanClient) begin() { g.fill() }
 func (g *gearmanClient) submit(s *slot, payload []byte) {
 	g.waiting.push(s)
 	if g.share > 0 {
-		g.unique = fmt.Appendf(g.unique[:0], "%s-%d-%d", g.run.cfg.Prefix, g.place, int(s.seq)/g.share)
+		g.unique = append(append(g.unique[:0], g.run.cfg.Prefix...), '-')
+		g.unique = append(strconv.AppendInt(g.unique, int64(g.place), 10), '-')
+		g.unique = strconv.AppendInt(g.unique, int64(s.seq)/int64(g.share), 10)
 	}
 	g.send(g.rows[s.priority], g.functions[s.function], g.unique, payload)
 }
@@ -93,14 +96,14 @@ var gearmanClientDoes = table(gearman.Protocol, map[string]func(*gearmanClient, 
 		if s == nil {
 			return
 		}
-		if g.share > 0 {
+		if g.jobs != nil {
 			handle := string(f.Arg(0))
 			g.jobs[handle] = append(g.jobs[handle], s)
 		}
 		g.acknowledge(s)
 	},
 	"WORK_COMPLETE": func(g *gearmanClient, f *codec.Frame) {
-		if g.share > 0 {
+		if g.jobs != nil {
 			g.shared(f)
 			return
 		}
