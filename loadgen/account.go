@@ -15,6 +15,8 @@ type Account struct {
 	Censored  int64 // were still under way when the run was ended, and not waited for
 	Lost      int64 // acknowledged, or sent, and never heard of again
 
+	Unacknowledged int64 // came to their end, but nobody answered their submission
+
 	Redelivered   int64 // run again because their worker was killed: this is as it should be
 	Duplicated    int64 // run again for no reason, or after their end
 	AnsweredTwice int64 // results of jobs that had ended
@@ -28,7 +30,7 @@ type Account struct {
 
 // Sound reports whether nothing happened to any job that should not.
 func (a *Account) Sound() bool {
-	return a.Lost+a.Duplicated+a.AnsweredTwice+a.Misdirected+a.Corrupted+a.Refused == 0
+	return a.Lost+a.Unacknowledged+a.Duplicated+a.AnsweredTwice+a.Misdirected+a.Corrupted+a.Refused == 0
 }
 
 // ledger is the account while the run goes on.

@@ -147,7 +147,7 @@ var beanstalkWorkerDoes = table(beanstalk.Protocol, map[string]func(*beanstalkWo
 	},
 	"DELETED": func(b *beanstalkWorker, _ *codec.Frame) {
 		if s := b.deleting.pop(); s != nil {
-			b.tell(b.run.owner(s.number.Load()), s)
+			b.tell(s)
 		}
 	},
 	"NOT_FOUND": func(b *beanstalkWorker, f *codec.Frame) {

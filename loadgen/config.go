@@ -50,6 +50,8 @@ const (
 	maxConns  = 20000
 	maxWindow = 1 << 20
 
+	minInterval = time.Millisecond
+
 	maxHistory = 5_000_000 // jobs whose history is kept, some 200 bytes each
 )
 
@@ -107,7 +109,9 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("a payload holds at least its job's number and a check, %d bytes", MinPayload)
 	case sc.Standing && (c.Rate != nil || c.Duration > 0):
 		return c, fmt.Errorf("%s ends with its last job and has no rate to keep; give it a count", sc.Name)
-	case c.Count < 0 || c.Duration < 0 || c.Think < 0 || c.Work < 0:
+	case c.Interval < minInterval:
+		return c, fmt.Errorf("an interval is at least %v", minInterval)
+	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.Settle < 0 || c.Think < 0 || c.Work < 0:
 		return c, errors.New("counts and times must not be below zero")
 	case c.Check && (sc.Mixed || sc.Kills || sc.Alone || sc.Share > 0 || c.Functions > 1):
 		return c, fmt.Errorf("a history of %s, or of several functions, is not one of a single queue: it cannot be checked", sc.Name)

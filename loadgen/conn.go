@@ -69,8 +69,8 @@ type conn struct {
 	told       []*conn             // clients that the batch has something for
 
 	inboxMu sync.Mutex
-	inbox   []*slot // jobs of this client that others have seen the end of
-	spare   []*slot // memory for the next inbox
+	inbox   []seenEnd // jobs of this client that others have seen the end of
+	spare   []seenEnd // memory for the next inbox
 	poked   bool
 }
 
@@ -94,7 +94,8 @@ func (c *conn) send(t *codec.Type, args ...[]byte) {
 	c.msg.Type, c.msg.Args = t, append(c.msg.Args[:0], args...)
 	out, err := c.sess.Append(c.out, codec.Peer, &c.msg)
 	if err != nil {
-		panic(fmt.Sprintf("the generator broke a rule: %v", err))
+		c.end(fmt.Errorf("what was to be sent breaks a rule: %w", err))
+		return
 	}
 	c.out = out
 }
@@ -254,11 +255,23 @@ func (c *conn) room(n int) {
 	c.first, c.top = 0, have
 }
 
+// seenEnd is a job that a worker has seen the end of. A job can end twice if the server is
+// wrong, and its slot be another's by then: so it goes by its number.
+type seenEnd struct {
+	slot   *slot
+	number uint64
+}
+
 // tell leaves a job with the client that it belongs to. It is for a worker that has seen the
 // job's end, which the client does not hear of.
-func (c *conn) tell(owner *conn, s *slot) {
+func (c *conn) tell(s *slot) {
+	number := s.number.Load()
+	if number == 0 {
+		return
+	}
+	owner := c.run.owner(number)
 	owner.inboxMu.Lock()
-	owner.inbox = append(owner.inbox, s)
+	owner.inbox = append(owner.inbox, seenEnd{s, number})
 	first := !owner.poked
 	owner.poked = true
 	owner.inboxMu.Unlock()
@@ -283,11 +296,9 @@ func tellAll(told []*conn, now int64) {
 		jobs := o.inbox
 		o.inbox, o.poked = o.spare, false
 		o.inboxMu.Unlock()
-		for _, s := range jobs {
-			if s.acked {
-				o.finish(s)
-			} else {
-				s.over = true
+		for _, j := range jobs {
+			if j.slot.number.Load() == j.number {
+				o.over(j.slot)
 			}
 		}
 		o.spare = jobs[:0]

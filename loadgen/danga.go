@@ -74,15 +74,18 @@ func (d *dangaClient) submit(s *slot, payload []byte) {
 func (d *dangaClient) handle(f *codec.Frame) { dangaClientDoes.of(d.conn, f)(d, f) }
 
 var dangaClientDoes = table(danga.Protocol, map[string]func(*dangaClient, *codec.Frame){
-	"job_create_res": func(d *dangaClient, _ *codec.Frame) {
-		if s := d.waiting.pop(); s != nil {
-			d.acknowledge(s)
+	"job_create_res": func(d *dangaClient, f *codec.Frame) {
+		s := d.waiting.pop()
+		if s == nil {
+			d.note(&d.run.ledger.twice, f, "no submission waits for this")
+			return
 		}
+		d.acknowledge(s)
 	},
 	"job_status_res": func(*dangaClient, *codec.Frame) {},
 	"job_complete_res": func(d *dangaClient, f *codec.Frame) {
 		if s := d.heard(f, f.Arg(2)); s != nil {
-			d.finish(s)
+			d.over(s)
 		}
 	},
 })
@@ -140,7 +143,7 @@ func (d *dangaWorker) complete(s *slot, payload []byte) {
 	}
 	d.send(dgComplete, dgSuccess, payload)
 	if d.atEnd && s != nil {
-		d.tell(d.run.owner(s.number.Load()), s)
+		d.tell(s)
 	}
 	d.ask()
 	d.send(dgAssign)

@@ -3,6 +3,7 @@ package loadgen
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -41,9 +42,12 @@ func (r *run) kill(ctx context.Context, i int) {
 	c.hangUp()
 	<-c.ended
 	r.doubt(c)
+	r.mu.Lock()
+	r.conns = slices.DeleteFunc(r.conns, func(o *conn) bool { return o == c }) // else a long run keeps all their buffers
+	r.mu.Unlock()
 	if err := r.addWorker(ctx, i); err != nil {
 		if ctx.Err() == nil {
-			r.err <- err
+			r.fail(err)
 		}
 		return
 	}
@@ -85,9 +89,8 @@ func (r *run) doubt(worker *conn) {
 			r.mu.Lock()
 			r.doubted[d.number] = true
 			r.mu.Unlock()
-			owner := r.owner(d.number)
 			worker.mu.Lock()
-			worker.tell(owner, d.slot)
+			worker.tell(d.slot)
 			told := worker.takeTold()
 			worker.mu.Unlock()
 			tellAll(told, r.clock())

@@ -94,6 +94,7 @@ var gearmanClientDoes = table(gearman.Protocol, map[string]func(*gearmanClient, 
 	"JOB_CREATED": func(g *gearmanClient, f *codec.Frame) {
 		s := g.waiting.pop()
 		if s == nil {
+			g.note(&g.run.ledger.twice, f, "no submission waits for this")
 			return
 		}
 		if g.jobs != nil {
@@ -108,7 +109,7 @@ var gearmanClientDoes = table(gearman.Protocol, map[string]func(*gearmanClient, 
 			return
 		}
 		if s := g.heard(f, f.Arg(1)); s != nil {
-			g.finish(s)
+			g.over(s)
 		}
 	},
 	"WORK_STATUS": func(*gearmanClient, *codec.Frame) {},
@@ -204,8 +205,7 @@ func (g *gearmanWorker) complete(s *slot, handle, payload []byte) {
 	}
 	g.send(gmComplete, handle, payload)
 	if g.atEnd && s != nil {
-		number, _ := numberOf(payload)
-		g.tell(g.run.owner(number), s)
+		g.tell(s)
 	}
 	g.ask()
 	g.send(gmGrab)

@@ -110,6 +110,10 @@ func (m *monkeyClient) handle(f *codec.Frame) {
 	a := m.asked.pop()
 	if f.Type == mkError {
 		m.note(&m.run.ledger.refused, f, "the server answered with an error")
+		if a.then != nil {
+			m.refuse(a.slot)
+		}
+		return
 	}
 	if a.then != nil {
 		a.then(m, a.slot, f)
@@ -219,7 +223,7 @@ func (m *monkeyWorker) complete() {
 
 func (m *monkeyWorker) done(*codec.Frame) {
 	if m.slot != nil {
-		m.tell(m.run.owner(m.slot.number.Load()), m.slot)
+		m.tell(m.slot)
 	}
 }
 

@@ -66,14 +66,17 @@ type life struct {
 // comes out that was not put in, or comes out twice; one that was put in later comes out
 // earlier; the queue says that it is empty while it cannot have been. So this takes no search.
 func (h *history) check() *Linearity {
+	h.mu.Lock()
+	ops := h.ops // workers go on asking
+	h.mu.Unlock()
 	jobs := map[uint64]*life{}
 	var empty []operation
-	for _, op := range h.ops {
+	for _, op := range ops {
 		if !op.take {
 			jobs[op.number] = &life{number: op.number, put: op, got: operation{call: math.MaxInt64, ret: math.MaxInt64}}
 		}
 	}
-	for _, op := range h.ops {
+	for _, op := range ops {
 		j := jobs[op.number]
 		switch {
 		case !op.take:

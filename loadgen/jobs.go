@@ -1,6 +1,9 @@
 package loadgen
 
-import "sync/atomic"
+import (
+	"iter"
+	"sync/atomic"
+)
 
 // A job's number says where it is kept: the slot, and how often that was used before.
 const slotBits = 28
@@ -36,7 +39,7 @@ type slots []slot
 // find returns the slot of the job with that number, or nil if it is under way no more.
 func (s slots) find(number uint64) *slot {
 	i := number & (maxSlots - 1)
-	if i >= uint64(len(s)) || s[i].number.Load() != number {
+	if number == 0 || i >= uint64(len(s)) || s[i].number.Load() != number {
 		return nil
 	}
 	return &s[i]
@@ -86,6 +89,17 @@ func (p *pool) put(s *slot) {
 	i := uint32(s.number.Load() & (maxSlots - 1))
 	s.number.Store(0)
 	p.free = append(p.free, i)
+}
+
+// underWay goes through the jobs that have not come to their end.
+func (p *pool) underWay() iter.Seq[*slot] {
+	return func(yield func(*slot) bool) {
+		for i := range p.uses {
+			if s := &p.slots[int(p.first)+i]; s.number.Load() != 0 && !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // owed counts the jobs that have not come to their end.

@@ -89,7 +89,7 @@ func checkShares(parts []*Report) error {
 // add enters the sums.
 func (m *Report) add(parts []*Report) {
 	m.Clients, m.Workers, m.Grabs = 0, 0, 0
-	m.Jobs, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0
+	m.Jobs, m.Settled, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0
 	m.Anomaly, m.Error, m.Interrupted = "", "", false
 	for _, t := range tallies {
 		*t.count(m) = 0
@@ -101,6 +101,7 @@ func (m *Report) add(parts []*Report) {
 		m.Workers += p.Workers
 		m.Grabs = max(m.Grabs, p.Grabs)
 		m.Jobs += p.Jobs
+		m.Settled += p.Settled
 		m.Submitted += p.Submitted
 		m.Collections += p.Collections
 		m.Pauses += p.Pauses

@@ -14,6 +14,7 @@ type Interval struct {
 	Stages  Histograms // valid during the call of Config.Watch only
 	Summary [stageCount]Summary
 	Account Account
+	Settled bool // it is what came behind the measured part of an open loop: only latencies
 }
 
 // Rate is in jobs a second.
@@ -28,6 +29,7 @@ type meter struct {
 	ended    time.Time
 	measured bool
 	jobs     int64 // that ended in it
+	late     int64 // that ended behind it, in an open loop
 	cpu      usage // what had been used when it began, then what it used
 
 	last      time.Time // the last tick
@@ -35,6 +37,7 @@ type meter struct {
 	total     Histograms
 	intervals []Interval
 	pacing    lateness
+	steady    time.Duration // the mean of the total, as the measured part ended
 }
 
 func newMeter(r *run) *meter {
@@ -64,6 +67,7 @@ func (m *meter) end() {
 	}
 	m.interval()
 	m.ended = m.last
+	m.steady = time.Duration(m.total[stageTotal].Mean())
 	m.cpu = usageNow().since(m.cpu)
 	m.edge()
 }
@@ -96,6 +100,25 @@ func (m *meter) interval() {
 	}
 	iv.Stages = Histograms{}
 	m.intervals = append(m.intervals, iv)
+}
+
+// settled adds the latencies of the jobs of an open loop that were due in the measured part and
+// came to their end behind it. They are those that waited longest: without them a server
+// that stalls towards the end would look the better for it.
+func (m *meter) settled() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.r.cfg.Rate == nil {
+		return
+	}
+	m.now.reset()
+	if m.late = m.r.collect(m.now); m.late == 0 {
+		return
+	}
+	m.total.merge(m.now)
+	if w := m.r.cfg.Watch; w != nil {
+		w(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, Settled: true})
+	}
 }
 
 func (m *meter) edge() {

@@ -26,10 +26,12 @@ type Report struct {
 
 	Jobs    int64   `json:"jobs"`    // that came to their end in the measured part
 	Seconds float64 `json:"seconds"` // that it took
+	Settled int64   `json:"settled"` // jobs of an open loop that came to their end behind it: of them only the latencies count
 	Rate    float64 `json:"rate"`    // jobs a second
 
 	Submitted     int64  `json:"submitted"` // warm-up included, as in all that follow
 	Lost          int64  `json:"lost"`
+	Unacked       int64  `json:"unacknowledged"`
 	Duplicated    int64  `json:"duplicated"`
 	Corrupted     int64  `json:"corrupted"`
 	Redelivered   int64  `json:"redelivered"`
@@ -61,7 +63,8 @@ type Report struct {
 	Interval   float64         `json:"interval_seconds"`
 	Series     []IntervalEntry `json:"intervals"`
 
-	film film
+	film   film
+	steady time.Duration // the mean of those that ended in the measured part
 }
 
 // PerJob is processor time per job.
@@ -124,7 +127,7 @@ func (t *Tape) Attach(cfg *Config) {
 	}
 	cfg.Watch = func(iv *Interval) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
-		if measured {
+		if measured || iv.Settled {
 			if t.Heat {
 				t.film.expose(iv)
 			}
@@ -132,7 +135,7 @@ func (t *Tape) Attach(cfg *Config) {
 				t.Log.add(t.began.Add(iv.Start), iv)
 			}
 		}
-		if t.Live != nil {
+		if t.Live != nil && !iv.Settled {
 			t.Live(iv, measured)
 		}
 	}
@@ -158,7 +161,8 @@ func (t *Tape) Report(res *Result) *Report {
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
 	r.Submitted, r.Lost, r.Duplicated, r.Corrupted, r.Redelivered = a.Submitted, a.Lost, a.Duplicated, a.Corrupted, a.Redelivered
 	r.AnsweredTwice, r.Misdirected, r.OutOfOrder, r.Refused = a.AnsweredTwice, a.Misdirected, a.OutOfOrder, a.Refused
-	r.Censored, r.Skipped, r.Anomaly = a.Censored, res.Skipped, a.First
+	r.Unacked, r.Censored, r.Skipped, r.Anomaly = a.Unacknowledged, a.Censored, res.Skipped, a.First
+	r.Settled, r.steady = res.Settled, res.steady
 	r.Linear = res.Linear
 	r.Latency = quantiles(&res.Summary)
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))

@@ -20,9 +20,12 @@ type Result struct {
 	GCs     int64
 	Late    time.Duration // at most, behind the schedule of an open loop
 	LateAvg time.Duration
+	Settled int64      // jobs of an open loop that came to their end behind the measured part
 	Skipped int64      // jobs that were due and not started, since too many were under way
 	Linear  *Linearity // if the history was kept
 	Err     error      // why the run ended early
+
+	steady time.Duration // the mean latency of the measured part alone
 }
 
 // Rate is in jobs a second.
@@ -35,7 +38,7 @@ func (m *meter) result(err error) *Result {
 	m.end()
 	r := m.r
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
-		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Skipped: m.pacing.skipped, Err: err}
+		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Settled: m.late, steady: m.steady, Skipped: m.pacing.skipped, Err: err}
 	if m.pacing.count > 0 {
 		res.LateAvg = m.pacing.sum / time.Duration(m.pacing.count)
 	}
@@ -46,12 +49,17 @@ func (m *meter) result(err error) *Result {
 		res.Linear = r.history.check()
 	}
 	owed := r.owed()
+	res.Account.Unacknowledged = r.unacknowledged()
 	res.Account.Submitted = r.submitted()
 	res.Account.Finished = res.Account.Submitted - owed
+	owed -= res.Account.Unacknowledged
 	if errors.Is(err, context.Canceled) {
 		res.Account.Censored = owed
 	} else {
 		res.Account.Lost = owed
+	}
+	if res.Account.First == "" && res.Account.Lost+res.Account.Unacknowledged > 0 {
+		res.Account.First = r.lastHeard()
 	}
 	return res
 }

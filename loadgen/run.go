@@ -62,8 +62,13 @@ func (r *run) lost(c *conn, err error) {
 	if r.closing || r.killed[c.id] {
 		return
 	}
+	r.fail(fmt.Errorf("%s: %w", c.name, err))
+}
+
+// fail ends the run, unless something else has already.
+func (r *run) fail(err error) {
 	select {
-	case r.err <- fmt.Errorf("%s: %w", c.name, err):
+	case r.err <- err:
 	default:
 	}
 }
@@ -159,7 +164,11 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 func (r *run) nameOf(id int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.conns[id].name
+	i := slices.IndexFunc(r.conns, func(c *conn) bool { return c.id == id })
+	if i < 0 {
+		return "a worker that was killed"
+	}
+	return r.conns[i].name
 }
 
 func (r *run) dial(ctx context.Context, name string) (*conn, error) {
@@ -197,6 +206,9 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 			return err
 		}
 		m.begin()
+		if r.cfg.Count > 0 && r.done.Load() >= r.cfg.Count {
+			return errors.New("all jobs were done in the warm-up, so none was measured")
+		}
 	}
 	err := r.await(ctx, m, r.deadline())
 	r.limit.Store(0)
@@ -204,6 +216,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	m.end()
 	if err == nil || errors.Is(err, context.Canceled) {
 		err = errors.Join(err, r.settle(m))
+		m.settled()
 	}
 	return err
 }
@@ -242,11 +255,20 @@ func (r *run) deadline() <-chan time.Time {
 	return time.After(r.cfg.Duration)
 }
 
+// patience is how long nothing may be heard of any job until those under way are lost. A worker
+// may take its time.
+func (r *run) patience() time.Duration { return r.cfg.Settle + r.cfg.Work }
+
+// lookAgain is how often a run looks whether anything goes on.
+const lookAgain = 100 * time.Millisecond
+
 // await waits until all jobs have ended, or the time is over.
 func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
-	last, quiet := r.done.Load(), time.Duration(0)
+	look := time.NewTicker(min(r.cfg.Interval, lookAgain))
+	defer look.Stop()
+	last, since := int64(0), time.Now()
 	for {
 		select {
 		case <-r.ready:
@@ -259,9 +281,13 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 			return ctx.Err()
 		case <-tick.C:
 			m.interval()
-			if now := r.done.Load(); now != last {
-				last, quiet = now, 0
-			} else if quiet += r.cfg.Interval; over == nil && quiet > r.cfg.Settle {
+		case <-look.C:
+			if over != nil {
+				continue
+			}
+			if now := r.done.Load() + r.claimed.Load(); now != last || r.owed() == 0 {
+				last, since = now, time.Now()
+			} else if time.Since(since) > r.patience() {
 				return nil // what is missing is lost
 			}
 		}
@@ -281,7 +307,7 @@ func (r *run) settle(m *meter) error {
 		}
 		if now := r.done.Load(); now != last {
 			last, since = now, time.Now()
-		} else if time.Since(since) > r.cfg.Settle {
+		} else if time.Since(since) > r.patience() {
 			return nil
 		}
 	}
@@ -297,6 +323,50 @@ func (r *run) owed() int64 {
 		c.mu.Unlock()
 	}
 	return int64(n)
+}
+
+// unacknowledged counts the jobs that have ended, but for the answer to their submission.
+func (r *run) unacknowledged() (n int64) {
+	for _, c := range r.clients {
+		c.mu.Lock()
+		for s := range c.pool.underWay() {
+			if s.over {
+				n++
+			}
+		}
+		c.mu.Unlock()
+	}
+	return n
+}
+
+// lastHeard tells, of the first job that is still under way, what was last heard of it.
+func (r *run) lastHeard() string {
+	for _, c := range r.clients {
+		if text := c.lastHeard(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func (c *conn) lastHeard() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.pool.underWay() {
+		number := s.number.Load()
+		text := fmt.Sprintf("# %s: job %#x was submitted %v before the end", c.name, number, time.Duration(c.run.clock()-s.start).Round(time.Millisecond))
+		if s.acked {
+			text += ", acknowledged"
+		}
+		if s.ran.Load() == number {
+			text += ", taken by " + c.run.nameOf(int(s.holder.Load()))
+		}
+		if s.over {
+			return text + " and done, but the submission was not answered\n"
+		}
+		return text + " and not heard of again\n"
+	}
+	return ""
 }
 
 // submitted counts the jobs that clients have sent.

@@ -31,14 +31,22 @@ var protocols = []struct {
 	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, 3000},
 }
 
-// serving returns what connects to a new reference server.
-func serving(t *testing.T, p *codec.Protocol, m refserver.Machine) func(context.Context) (net.Conn, error) {
+// serving returns what connects to a new reference server, that may misbehave.
+func serving(t *testing.T, p *codec.Protocol, m refserver.Machine, faults ...string) func(context.Context) (net.Conn, error) {
 	t.Helper()
+	o := refserver.Options{Protocol: p}
+	for _, text := range faults {
+		f, err := refserver.ParseFault(p, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Faults = append(o.Faults, f)
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := refserver.New(m, refserver.Options{Protocol: p})
+	srv := refserver.New(m, o)
 	go srv.Serve(context.Background(), ln)
 	t.Cleanup(srv.Close)
 	return func(ctx context.Context) (net.Conn, error) {

@@ -192,6 +192,5 @@ const reached = 0.95
 // reach is the share of the jobs due at a rate that came through. Those count with them that
 // were to be under way at the end, taking as long as others did.
 func (r *Report) reach(rate float64) float64 {
-	q := r.Latency[Stages[stageTotal]]
-	return (float64(r.Jobs)/rate + q.Mean.Duration().Seconds()) / r.Seconds
+	return (float64(r.Jobs)/rate + r.steady.Seconds()) / r.Seconds
 }

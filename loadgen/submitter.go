@@ -76,6 +76,15 @@ func (c *conn) acknowledge(s *slot) {
 	}
 }
 
+// over notes that a job has ended. Until its acknowledgement has come it is still owed that.
+func (c *conn) over(s *slot) {
+	if s.acked {
+		c.finish(s)
+	} else {
+		s.over = true
+	}
+}
+
 // finish ends a job and, in a closed loop, starts the next.
 func (c *conn) finish(s *slot) {
 	sc := c.run.scenario
@@ -104,7 +113,9 @@ func (c *conn) finish(s *slot) {
 func (c *conn) refuse(s *slot) {
 	c.pool.put(s)
 	c.fresh++
-	c.next()
+	if c.run.cfg.Rate == nil {
+		c.next()
+	}
 }
 
 func (c *conn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }

@@ -111,6 +111,9 @@ func (r *Report) textLatency(b *strings.Builder) {
 	if r.Pacing != nil {
 		fmt.Fprintf(b, "latency counts from when a job was due; it was submitted %s later on average, %s at most\n", r.Pacing.Mean, r.Pacing.Max)
 	}
+	if r.Settled > 0 {
+		fmt.Fprintf(b, "%s came to their end behind the measured part; their latencies count\n", plural(int(r.Settled), "job"))
+	}
 	b.WriteByte('\n')
 }
 

@@ -17,6 +17,7 @@ type tally struct {
 // tallies are the counts of a report, in the order in which they are told.
 var tallies = []tally{
 	{"lost", func(r *Report) *int64 { return &r.Lost }, true, "lost: never heard of again"},
+	{"unacknowledged", func(r *Report) *int64 { return &r.Unacked }, true, "unacknowledged: they ended, and their submission was never answered"},
 	{"duplicated", func(r *Report) *int64 { return &r.Duplicated }, true, "duplicated: run again for no reason, or after their end"},
 	{"corrupted", func(r *Report) *int64 { return &r.Corrupted }, true, "corrupted: not what was sent"},
 	{"answered_twice", func(r *Report) *int64 { return &r.AnsweredTwice }, true, "answered twice: a result came for a job that had ended"},

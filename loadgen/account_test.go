@@ -1,0 +1,101 @@
+package loadgen_test
+
+import (
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/loadgen"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+	dangaserver "jobwire/refserver/danga"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// What a server does to a job is counted as what it is, and nothing else is; the first of it
+// is told.
+func TestFaultsAreCounted(t *testing.T) {
+	newGearman := func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }
+	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
+	newDanga := func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }
+	for _, tt := range []struct {
+		protocol *codec.Protocol
+		machine  func() refserver.Machine
+		scenario string
+		fault    string
+		want     loadgen.Account
+	}{
+		{gearman.Protocol, newGearman, "cycle", "drop from-server WORK_COMPLETE nth=20", loadgen.Account{Lost: 1}},
+		{gearman.Protocol, newGearman, "cycle", "duplicate from-server WORK_COMPLETE nth=20", loadgen.Account{AnsweredTwice: 1}},
+		{gearman.Protocol, newGearman, "cycle", "drop from-server JOB_CREATED nth=20", loadgen.Account{Unacknowledged: 1}},
+		{gearman.Protocol, newGearman, "cycle", "duplicate from-server JOB_CREATED nth=20", loadgen.Account{AnsweredTwice: 1}},
+		{gearman.Protocol, newGearman, "cycle", "answer from-peer SUBMIT_JOB ERROR code text nth=20", loadgen.Account{Refused: 1}},
+		{beanstalk.Protocol, newBeanstalk, "cycle", "drop from-server INSERTED nth=20", loadgen.Account{Unacknowledged: 1}},
+		{beanstalk.Protocol, newBeanstalk, "cycle", "answer from-peer put OUT_OF_MEMORY nth=20", loadgen.Account{Refused: 1}},
+		{danga.Protocol, newDanga, "drain", "duplicate from-server job_assign_res nth=20", loadgen.Account{Duplicated: 1}},
+	} {
+		t.Run(tt.scenario+"/"+tt.fault, func(t *testing.T) {
+			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: tt.scenario, Dial: serving(t, tt.protocol, tt.machine(), tt.fault),
+				Clients: 1, Workers: 1, Count: 30, Settle: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := res.Account
+			if got.First == "" {
+				t.Error("the first is not told")
+			}
+			got.Submitted, got.Finished, got.First = 0, 0, ""
+			if got != tt.want {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// In an open loop the jobs that are under way at the end are those that waited longest: their
+// latencies count.
+func TestOpenLoopLeavesNoLatencyOut(t *testing.T) {
+	machine := gearmanserver.New(gearmanserver.Options{})
+	rate, err := loadgen.ParseSchedule("500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Dial: serving(t, gearman.Protocol, machine, "delay from-server WORK_COMPLETE 400ms"),
+		Rate: rate, Duration: 800 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := res.Summary[len(res.Summary)-1]
+	if res.Settled == 0 || total.Count != res.Account.Submitted || total.Count != res.Jobs+res.Settled {
+		t.Errorf("%d latencies of %d jobs, %d of them behind the end; %d submitted", total.Count, res.Jobs, res.Settled, res.Account.Submitted)
+	}
+}
+
+// A pause of the generator's own is no loss, and what cannot be sent ends the run.
+func TestPausesAreNoLoss(t *testing.T) {
+	dial := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}))
+	rate, err := loadgen.ParseSchedule("5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause := 250 * time.Millisecond
+	for name, cfg := range map[string]loadgen.Config{"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: rate}} {
+		cfg.Protocol, cfg.Dial, cfg.Clients, cfg.Workers, cfg.Count, cfg.Settle = gearman.Protocol, dial, 1, 1, 3, 50*time.Millisecond
+		cfg.Interval, cfg.Prefix = 10*time.Millisecond, name
+		res, err := loadgen.Run(t.Context(), cfg)
+		if err != nil || res.Jobs != cfg.Count || !res.Account.Sound() {
+			t.Errorf("%s: %d jobs of %d, %v; %+v", name, res.Jobs, cfg.Count, err, res.Account)
+		}
+	}
+}
+
+func TestWhatCannotBeSent(t *testing.T) {
+	dial := serving(t, beanstalk.Protocol, beanstalkserver.New(beanstalkserver.Options{}))
+	cfg := loadgen.Config{Protocol: beanstalk.Protocol, Dial: dial, Count: 10, Prefix: "two words"}
+	if _, err := loadgen.Run(t.Context(), cfg); err == nil {
+		t.Error("a tube of two words was sent")
+	}
+}
