@@ -62,20 +62,20 @@ func newPool(all slots, first, n int) *pool {
 	return p
 }
 
-// get gives a job its slot, or returns nil if all are under way.
-func (p *pool) get() *slot {
+// get gives a job a slot and a number, or returns nil if all slots are in use. The number is to
+// be stored when all else about the job has been: with it workers find the slot.
+func (p *pool) get() (s *slot, number uint64) {
 	if len(p.free) == 0 {
-		return nil
+		return nil, none
 	}
 	i := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
 	p.uses[i-p.first]++
 	p.seq++
-	s := &p.slots[i]
+	s = &p.slots[i]
 	s.created, s.acked, s.over, s.seq = 0, false, false, p.seq
 	s.function, s.priority = 0, normal
-	s.number.Store(uint64(p.uses[i-p.first])<<slotBits | uint64(i))
-	return s
+	return s, uint64(p.uses[i-p.first])<<slotBits | uint64(i)
 }
 
 // has reports whether the slot is one of the pool's.

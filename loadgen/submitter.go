@@ -33,7 +33,7 @@ func (c *conn) start(due int64) bool {
 	if c.closed {
 		return false
 	}
-	s := b.pool.get()
+	s, number := b.pool.get()
 	if s == nil {
 		return false
 	}
@@ -51,7 +51,8 @@ func (c *conn) start(due int64) bool {
 	if c.run.scenario.Mixed {
 		s.priority = uint8(c.rand.IntN(priorities))
 	}
-	b.payload = appendPayload(b.payload[:0], s.number.Load(), size)
+	s.number.Store(number)
+	b.payload = appendPayload(b.payload[:0], number, size)
 	b.client.submit(s, b.payload)
 	return true
 }
