@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/pcap"
+)
+
+type decodeOptions struct {
+	protocol string
+	ports    []uint
+	summary  bool
+	json     bool
+	format   string
+	full     bool
+	hex      bool
+	lines    bool
+	utc      bool
+	color    colorFlag
+}
+
+func newDecode() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "decode FILE [flags]",
+		Short: "Explain a capture",
+		Long: `decode reads a capture, pcap or pcapng, packed with gzip or not, and shows what
+clients, workers and servers say in it as an annotated transcript. The protocol is
+told by content, on any port. What is missing in the capture is shown in its place.
+
+Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
+		Example: `  jobwire decode capture.pcap
+  tcpdump -i lo -U -w - port 4730 | jobwire decode -
+  jobwire decode capture.pcapng.gz --summary
+  jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("decode takes one file, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.protocol, "protocol", "", "what is spoken, instead of telling it by content: a `PROTOCOL`")
+	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; may be repeated")
+	f.BoolVar(&o.summary, "summary", false, "only count messages by type and direction")
+	f.BoolVar(&o.json, "json", false, "a line of JSON for each message")
+	f.StringVar(&o.format, "format", "text", "of --summary: text or json")
+	f.BoolVar(&o.full, "full", false, "all of long payloads, and the bytes of unknown protocols")
+	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
+	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
+	f.BoolVar(&o.utc, "utc", false, "times in UTC")
+	o.color.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("summary", "json")
+	cmd.MarkFlagsMutuallyExclusive("lines", "json")
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// itemWriter shows what a decoder reads.
+type itemWriter interface {
+	Add(*pcap.Item)
+	Flush() error
+}
+
+func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
+	opts, err := o.options()
+	if err != nil {
+		return err
+	}
+	if o.format != "text" && o.format != "json" {
+		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+	}
+	if o.format == "json" && !o.summary {
+		return usage(errors.New("--format json is for --summary; for each message there is --json"))
+	}
+	color, err := o.color.on(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	in := cmd.InOrStdin()
+	if name == "-" {
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return usage(err)
+		}
+		defer file.Close()
+		in = file
+	}
+	if o.summary {
+		return o.summarize(cmd.OutOrStdout(), name, in, opts)
+	}
+	var w itemWriter
+	if o.json {
+		w = pcap.NewJSONLines(cmd.OutOrStdout(), o.full)
+	} else {
+		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: color, Lines: o.lines}
+		if o.utc {
+			show.Local = time.UTC
+		}
+		w = pcap.NewListing(cmd.OutOrStdout(), show)
+	}
+	f, err := pcap.NewFile(name, in)
+	if err != nil {
+		return &exit{exitFellShort, err}
+	}
+	f.Idle = func() { w.Flush() }
+	err = pcap.NewDecoder(opts, w.Add).Decode(f)
+	if werr := w.Flush(); werr != nil {
+		return nil // standard output remembers why
+	}
+	if err != nil {
+		return &exit{exitFellShort, err}
+	}
+	return nil
+}
+
+func (o *decodeOptions) options() (pcap.Options, error) {
+	var opts pcap.Options
+	for _, p := range o.ports {
+		if p < 1 || p > math.MaxUint16 {
+			return opts, usage(fmt.Errorf("--port %d: no TCP port", p))
+		}
+		opts.Ports = append(opts.Ports, uint16(p))
+	}
+	if o.protocol != "" {
+		sys, err := systemNamed(o.protocol)
+		if err != nil {
+			return opts, err
+		}
+		opts.Protocol = sys.protocol
+	}
+	return opts, nil
+}
+
+// summarize counts, and tells what it counted also of a file that is damaged.
+func (o *decodeOptions) summarize(w io.Writer, name string, in io.Reader, opts pcap.Options) error {
+	var s pcap.Summary
+	d := pcap.NewDecoder(opts, s.Add)
+	f, err := pcap.NewFile(name, in)
+	if err == nil {
+		err = d.Decode(f)
+	}
+	r := s.Report(d)
+	if o.format == "json" {
+		r.WriteJSON(w)
+	} else {
+		r.WriteText(w)
+	}
+	if err != nil {
+		return &exit{exitFellShort, err}
+	}
+	return nil
+}

@@ -1,0 +1,352 @@
+package pcap
+
+import (
+	"net/netip"
+
+	"jobwire/codec"
+)
+
+// Conn is a TCP connection.
+type Conn struct {
+	ID       int // from 1, in the order in which connections begin to carry data
+	Peer     netip.AddrPort
+	Server   netip.AddrPort
+	Protocol *codec.Protocol // nil if none was recognised; [TLS] if it is encrypted
+	Role     codec.Role      // what the peer may be, by what it did so far
+	Last     int64           // time of the message before this one, 0 if there is none
+
+	// Uncertain is set once bytes are missing: which reply belongs to which request
+	// is a guess from then on.
+	Uncertain bool
+
+	ends    [2]endpoint
+	half    [2]half
+	server  int8 // which of the ends, or unknown
+	closed  bool
+	decided bool // what is spoken here, or that nobody knows
+	session codec.Session
+	early   []chunk // data before it is decided
+	magic   [4]byte // of the Danga draft
+	begun   bool    // a message has been read
+
+	held      []chunk // segments that wait for others, in the order of the capture
+	heldBytes int
+	used      int // number of the last packet
+}
+
+const unknown int8 = -1
+
+// half is one direction of a connection.
+type half struct {
+	next  uint32 // sequence number of the next byte
+	acked uint32 // what the other end has acknowledged
+	isn   uint32 // of the SYN
+	known bool   // next is
+	heard bool   // acked is
+	syn   bool   // isn is
+	fin   bool   // nothing follows
+
+	buf   []byte // the beginning of a message
+	marks []mark // where the packets in buf begin
+	need  int    // length of buf that is worth another look
+	skip  int    // bytes that are known to belong to no readable message
+	lost  bool   // where the next message begins is not known
+	start bool   // the next byte may well begin one
+}
+
+// mark is where a packet's bytes begin in a buffer.
+type mark struct{ off, frame int }
+
+// chunk is a segment that waits, of what is new in it.
+type chunk struct {
+	end      int
+	seq, ack uint32
+	flags    byte
+	data     []byte
+	missing  int
+	frame    int
+	at       int64
+}
+
+// Kind of an [Item].
+type ItemKind uint8
+
+const (
+	Message  ItemKind = iota // Frame
+	Violates                 // Frame and Raw, which break the rule of Err
+	Unread                   // Raw: bytes that belong to no message that is there as a whole
+	Gap                      // Missing bytes are not in the capture
+	Ends                     // From has closed its direction
+	Breaks                   // From has reset the connection
+)
+
+// Item is a piece of a stream. It is valid during the call that it is given to.
+type Item struct {
+	Kind        ItemKind
+	Conn        *Conn
+	From        codec.Side
+	Frame       *codec.Frame
+	Raw         []byte
+	Err         *codec.Error
+	Missing     int
+	Cut         bool // of Unread: the beginning of a message of which the rest is missing
+	Unpaired    bool // of Message: no request was seen that it could answer
+	First, Last int  // packets it came in
+	At          int64
+}
+
+// side tells which side an end is.
+func (c *Conn) side(end int) codec.Side {
+	if int8(end) == c.server {
+		return codec.Server
+	}
+	return codec.Peer
+}
+
+// settle says which end is the server.
+func (c *Conn) settle(server int8) {
+	c.server = server
+	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
+}
+
+// reset forgets the messages of before: after a loss nobody knows which
+// requests wait for a reply.
+func (d *Decoder) reset(c *Conn) {
+	c.Uncertain = true
+	if c.Protocol != nil && c.Protocol.NewSession != nil {
+		c.session = c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: unpaired[c.Protocol]})
+	}
+}
+
+// feed takes the next bytes of a stream.
+func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
+	d.stats.StreamBytes += int64(len(b))
+	if !c.decided {
+		d.decide(c, end, b, frame, at)
+		return
+	}
+	d.read(c, end, b, frame, at)
+}
+
+// read takes the next bytes of a stream whose protocol is decided.
+func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
+	h := &c.half[end]
+	if c.session == nil {
+		d.unread(c, end, b, frame, frame, at, false)
+		return
+	}
+	if len(h.buf) == 0 {
+		n := d.messages(c, end, b, frame, at)
+		if n < len(b) {
+			d.buffer(h, b[n:], mark{0, frame})
+		}
+		return
+	}
+	d.buffer(h, b, mark{len(h.buf), frame})
+	if len(h.buf) < h.need && len(h.buf) <= maxMessage && d.buffered <= maxBuffered {
+		return
+	}
+	n := d.messages(c, end, h.buf, frame, at)
+	d.consume(h, n)
+	if len(h.buf) > maxMessage+endless || d.buffered > maxBuffered {
+		d.stats.GivenUp++
+		d.stats.Truncated++
+		skip := h.need - len(h.buf)
+		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
+		d.consume(h, len(h.buf))
+		h.skip, h.lost = max(skip, 0), true
+		d.reset(c)
+	}
+}
+
+// buffer keeps bytes until more of their message has come.
+func (d *Decoder) buffer(h *half, b []byte, m mark) {
+	d.buffered += len(b)
+	h.buf = append(h.buf, b...)
+	h.marks = append(h.marks, m)
+}
+
+// consume drops what has been read from the buffer.
+func (d *Decoder) consume(h *half, n int) {
+	d.buffered -= n
+	if n == len(h.buf) {
+		h.buf, h.marks = h.buf[:0], h.marks[:0]
+		if cap(h.buf) > keptBuffer {
+			h.buf = nil
+		}
+		return
+	}
+	if n == 0 {
+		return
+	}
+	h.buf = h.buf[:copy(h.buf, h.buf[n:])]
+	kept := h.marks[:0]
+	for i, m := range h.marks {
+		if i+1 < len(h.marks) && h.marks[i+1].off <= n {
+			continue
+		}
+		kept = append(kept, mark{max(0, m.off-n), m.frame})
+	}
+	h.marks = kept
+}
+
+// first returns the packet that the byte at off of the buffer came in.
+func (h *half) first(off, frame int) int {
+	for i := len(h.marks) - 1; i >= 0; i-- {
+		if h.marks[i].off <= off {
+			return h.marks[i].frame
+		}
+	}
+	return frame
+}
+
+// messages reads the messages in b, and returns how many bytes it is done with.
+// The last of them came in the given packet.
+func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int {
+	h, from := &c.half[end], c.side(end)
+	h.need = 0
+	off := 0
+	for off < len(b) {
+		if h.skip > 0 {
+			n := min(h.skip, len(b)-off)
+			d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
+			h.skip -= n
+			h.start = true
+			off += n
+			continue
+		}
+		if h.lost {
+			n, found := d.resume(c, from, b[off:], off == 0 || h.start)
+			h.start = false
+			if n > 0 {
+				d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
+			}
+			off += n
+			if !found {
+				return off
+			}
+			h.lost = false
+		}
+		n, err := c.session.Decode(from, b[off:], &d.frame)
+		if err == codec.ErrShort {
+			h.need = n
+			return off
+		}
+		it := &d.item
+		*it = Item{Conn: c, From: from, Frame: &d.frame, Raw: d.frame.Raw, First: frame, Last: frame, At: at}
+		if len(h.marks) > 0 {
+			it.First = h.first(off, frame)
+		}
+		if err == nil {
+			off += n
+			d.message(c, it)
+			continue
+		}
+		e := err.(*codec.Error)
+		if e.Fatal {
+			if pairing[e.Rule] { // requests without replies: only one direction is captured
+				d.reset(c)
+				continue
+			}
+			n = min(len(b)-off, e.Offset+1)
+			h.lost = true
+		}
+		have := max(1, min(n, len(b)-off))
+		it.Raw = b[off : off+have]
+		off += have
+		h.skip = max(0, n-have)
+		if it.Err = e; c.Uncertain && pairing[e.Rule] {
+			it.Err, it.Unpaired = nil, true
+			d.frame.Raw = it.Raw
+			d.message(c, it)
+			continue
+		}
+		it.Kind = Violates
+		d.stats.Violations++
+		d.rules[e.Rule]++
+		d.message(c, it)
+	}
+	return off
+}
+
+// message hands on a message, be it right or wrong.
+func (d *Decoder) message(c *Conn, it *Item) {
+	if !c.begun {
+		c.begun = true
+		copy(c.magic[:], it.Raw)
+	}
+	if t := it.Frame.Type; t != nil {
+		role := t.Req
+		if it.From == codec.Server {
+			role = t.Res
+		}
+		if role&c.Role != 0 {
+			c.Role &= role
+		}
+	}
+	d.handle(it)
+	c.Last = it.At
+}
+
+// unread hands on bytes that are no message.
+func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, cut bool) {
+	if len(b) == 0 {
+		return
+	}
+	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, First: first, Last: last, At: at}
+	d.handle(&d.item)
+}
+
+// gap notes that n bytes of a stream are missing, because they were lost or
+// because the packet was cut short.
+func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
+	h := &c.half[end]
+	if snapped {
+		d.stats.CutPackets++
+	} else {
+		d.stats.Gaps++
+	}
+	d.stats.Missing += int64(n)
+	if !c.decided {
+		c.Uncertain = true
+		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
+		h.lost = true
+		return
+	}
+	d.lose(c, end, n, frame, at)
+}
+
+// lose breaks a stream off and goes on n bytes later.
+func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
+	h := &c.half[end]
+	touched, inside := len(h.buf) > 0, 0 // inside counts bytes behind the gap that surely belong to what it touched
+	switch {
+	case h.skip > 0:
+		inside = h.skip - n
+	case touched:
+		inside = h.need - len(h.buf) - n
+	}
+	if touched {
+		d.stats.Truncated++
+		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
+		d.consume(h, len(h.buf))
+	}
+	d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: frame, Last: frame, At: at}
+	d.handle(&d.item)
+	h.skip, h.lost, h.start = max(0, inside), true, true
+	d.reset(c)
+}
+
+// finish hands on what is left of a direction that ends.
+func (d *Decoder) finish(c *Conn, end, frame int, at int64) {
+	h := &c.half[end]
+	if !c.decided {
+		d.giveUpDeciding(c)
+	}
+	if len(h.buf) > 0 {
+		d.stats.Truncated++
+		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
+		d.consume(h, len(h.buf))
+	}
+	h.buf, h.marks = nil, nil
+}

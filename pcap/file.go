@@ -1,0 +1,264 @@
+package pcap
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Packet is one packet of a capture, as it lay on its link.
+type Packet struct {
+	Number int    // in the file, from 1
+	At     int64  // nanoseconds since 1970
+	Link   uint32 // LINKTYPE_ number of the interface
+	Data   []byte // what was captured; overwritten by the next packet
+	Length int    // bytes that there were on the wire, of which Data may be the first
+}
+
+// FileError is where and why a capture file could not be read further.
+type FileError struct {
+	Name   string
+	Offset int64 // bytes from the start of the file, of the unpacked one if it is compressed
+	Detail string
+	Err    error // what the operating system said, if it did
+}
+
+func (e *FileError) Error() string {
+	s := fmt.Sprintf("%s: byte %d: %s", e.Name, e.Offset, e.Detail)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// maxPacket bounds a packet, and a block of a pcapng file that is read as a whole.
+const maxPacket = 16 << 20
+
+// File reads a capture file: pcap in both byte orders with micro- or nanoseconds,
+// or pcapng; either may be packed with gzip.
+type File struct {
+	// Idle, if set, is called whenever more of the file is about to be asked for,
+	// which may take long where a program is writing it.
+	Idle func()
+
+	name   string
+	in     io.Reader
+	buf    []byte // read, and not yet taken: buf[at:end]
+	at     int
+	end    int
+	offset int64 // of buf[at]
+	failed error // why nothing more can be read
+
+	order binary.ByteOrder
+	next  func(*Packet) error
+	count int
+
+	// Of pcap.
+	link uint32
+	fine bool // nanoseconds
+
+	ifs []iface // of pcapng
+}
+
+// firstRead is the size of the buffer, which grows for a packet that needs more.
+const firstRead = 256 << 10
+
+// NewFile begins to read a capture file. The name is for errors.
+func NewFile(name string, r io.Reader) (*File, error) {
+	f := &File{name: name, in: r, buf: make([]byte, firstRead)}
+	f.order = binary.LittleEndian
+	head, err := f.peek(4)
+	if err != nil {
+		return nil, err
+	}
+	if len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b {
+		packed := io.MultiReader(bytes.NewReader(bytes.Clone(f.buf[f.at:f.end])), r)
+		z, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, f.errorf(0, err, "damaged gzip")
+		}
+		f.in, f.at, f.end = z, 0, 0
+		if head, err = f.peek(4); err != nil {
+			return nil, err
+		}
+	}
+	if len(head) < 4 {
+		if len(head) == 0 {
+			return nil, f.errorf(0, nil, "the file is empty")
+		}
+		return nil, f.errorf(0, nil, "%d bytes are no capture", len(head))
+	}
+	for _, m := range magics {
+		if string(head) == m.bytes {
+			f.order, f.fine = m.order, m.fine
+			f.next = f.nextClassic
+			if m.ng {
+				f.next = f.nextBlock
+				return f, nil
+			}
+			return f, f.classicHeader()
+		}
+	}
+	if string(head) == "\x28\xb5\x2f\xfd" {
+		return nil, f.errorf(0, nil, "packed with zstd: unpack it first, as in zstd -dc FILE | jobwire decode -")
+	}
+	return nil, f.errorf(0, nil, "no pcap or pcapng file: it begins % x", head)
+}
+
+// magics are how capture files begin.
+var magics = []struct {
+	bytes string
+	order binary.ByteOrder
+	fine  bool
+	ng    bool
+}{
+	{bytes: "\xd4\xc3\xb2\xa1", order: binary.LittleEndian},
+	{bytes: "\xa1\xb2\xc3\xd4", order: binary.BigEndian},
+	{bytes: "\x4d\x3c\xb2\xa1", order: binary.LittleEndian, fine: true},
+	{bytes: "\xa1\xb2\x3c\x4d", order: binary.BigEndian, fine: true},
+	{bytes: "\x0a\x0d\x0d\x0a", order: binary.LittleEndian, ng: true},
+}
+
+// Next reads the next packet into p. It returns [io.EOF] behind the last one,
+// and a [*FileError] where the file is cut off or damaged.
+func (f *File) Next(p *Packet) error {
+	if f.failed != nil {
+		return f.failed
+	}
+	err := f.next(p)
+	if err != nil {
+		f.failed = err
+		return err
+	}
+	f.count++
+	p.Number = f.count
+	return nil
+}
+
+func (f *File) errorf(ahead int64, err error, format string, args ...any) error {
+	return &FileError{Name: f.name, Offset: f.offset + ahead, Err: err, Detail: fmt.Sprintf(format, args...)}
+}
+
+// peek returns the next n bytes, or fewer where the file ends before.
+func (f *File) peek(n int) ([]byte, error) {
+	if f.end-f.at >= n {
+		return f.buf[f.at : f.at+n], nil
+	}
+	if n > len(f.buf) {
+		// Twice as much at most, so that a size that lies costs nothing.
+		grown := make([]byte, min(n, max(2*len(f.buf), f.end-f.at+firstRead)))
+		f.end = copy(grown, f.buf[f.at:f.end])
+		f.buf, f.at = grown, 0
+	} else if f.at > 0 {
+		f.end = copy(f.buf, f.buf[f.at:f.end])
+		f.at = 0
+	}
+	for f.end < n {
+		if f.end == len(f.buf) {
+			return f.peek(n)
+		}
+		if f.Idle != nil {
+			f.Idle()
+		}
+		k, err := f.in.Read(f.buf[f.end:])
+		f.end += k
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return f.buf[f.at:min(f.end, f.at+n)], nil
+		default:
+			if f.end < n {
+				return nil, f.errorf(int64(f.end-f.at), err, "cannot be read")
+			}
+		}
+	}
+	return f.buf[f.at : f.at+n], nil
+}
+
+// take consumes what peek has shown.
+func (f *File) take(n int) {
+	f.at += n
+	f.offset += int64(n)
+}
+
+// skip consumes n bytes without keeping them.
+func (f *File) skip(n int64) error {
+	for n > 0 {
+		b, err := f.peek(int(min(n, firstRead)))
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			return f.errorf(0, nil, "the file is cut off: %d bytes are missing", n)
+		}
+		f.take(len(b))
+		n -= int64(len(b))
+	}
+	return nil
+}
+
+// Sizes of pcap's headers.
+const (
+	classicFile   = 24
+	classicPacket = 16
+)
+
+func (f *File) classicHeader() error {
+	b, err := f.peek(classicFile)
+	if err != nil {
+		return err
+	}
+	if len(b) < classicFile {
+		return f.errorf(0, nil, "the file is cut off in its header: %d bytes of %d", len(b), classicFile)
+	}
+	f.link = f.order.Uint32(b[20:]) & 0xffff // above are the size of a frame check sequence, and flags
+	f.take(classicFile)
+	return nil
+}
+
+func (f *File) nextClassic(p *Packet) error {
+	b, err := f.peek(classicPacket)
+	if err != nil {
+		return err
+	}
+	if len(b) < classicPacket {
+		if len(b) == 0 {
+			return io.EOF
+		}
+		return f.errorf(0, nil, "the file is cut off in the header of packet %d", f.count+1)
+	}
+	sec, frac := f.u32(b), f.u32(b[4:])
+	size, length := f.u32(b[8:]), f.u32(b[12:])
+	if size > maxPacket {
+		return f.errorf(8, nil, "packet %d cannot have %d bytes: the file is damaged", f.count+1, size)
+	}
+	n := classicPacket + int(size)
+	if b, err = f.peek(n); err != nil {
+		return err
+	}
+	if len(b) < n {
+		return f.errorf(0, nil, "the file is cut off in packet %d: %d bytes of %d", f.count+1, len(b), n)
+	}
+	p.At = int64(sec) * 1e9
+	if f.fine {
+		p.At += int64(frac)
+	} else {
+		p.At += int64(frac) * 1e3
+	}
+	p.Link, p.Data, p.Length = f.link, b[classicPacket:n:n], max(int(length), int(size))
+	f.take(n)
+	return nil
+}
+
+// u32 reads a number in the file's byte order.
+func (f *File) u32(b []byte) uint32 {
+	if f.order == binary.LittleEndian {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return binary.BigEndian.Uint32(b)
+}

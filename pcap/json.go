@@ -1,0 +1,192 @@
+package pcap
+
+import (
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"jobwire/codec"
+)
+
+// JSONLines writes items as JSON, an object a line. Bytes that are no UTF-8 stand
+// as \u00XX escapes of Latin-1 do, so that every byte can be told; the object then has
+// "latin1": true.
+type JSONLines struct {
+	w    io.Writer
+	full bool
+	out  []byte
+	err  error
+	keys map[*codec.Field]string // the fields' names as keys, quoted
+}
+
+// maxShown is how many bytes of a value are written unless all are asked for.
+const maxShown = 256
+
+// NewJSONLines returns one that writes to w, in large pieces. full writes the whole
+// of long values.
+func NewJSONLines(w io.Writer, full bool) *JSONLines {
+	return &JSONLines{w: w, full: full, keys: map[*codec.Field]string{}}
+}
+
+// Flush writes what is left, and returns the first error of writing.
+func (j *JSONLines) Flush() error {
+	if len(j.out) > 0 && j.err == nil {
+		_, j.err = j.w.Write(j.out)
+	}
+	j.out = j.out[:0]
+	return j.err
+}
+
+// kindNames are the values of "kind".
+var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset"}
+
+// Add writes an item.
+func (j *JSONLines) Add(it *Item) {
+	if j.err != nil {
+		return
+	}
+	c, out := it.Conn, j.out
+	out = append(out, `{"kind":"`...)
+	out = append(out, kindNames[it.Kind]...)
+	out = append(out, `","time":`...)
+	out = appendSeconds(out, it.At)
+	out = append(out, `,"frame":`...)
+	out = strconv.AppendInt(out, int64(it.Last), 10)
+	if it.First != it.Last {
+		out = append(out, `,"first_frame":`...)
+		out = strconv.AppendInt(out, int64(it.First), 10)
+	}
+	out = append(out, `,"connection":`...)
+	out = strconv.AppendInt(out, int64(c.ID), 10)
+	out = append(out, `,"peer":"`...)
+	out = c.Peer.AppendTo(out)
+	out = append(out, `","server":"`...)
+	out = c.Server.AppendTo(out)
+	if out = append(out, `","to":"server"`...); it.From == codec.Server {
+		out = append(out[:len(out)-len(`"server"`)], `"client"`...)
+	}
+	if p := c.Protocol; p != nil {
+		out = append(append(append(out, `,"protocol":"`...), p.Name...), '"')
+	}
+	switch it.Kind {
+	case Message, Violates:
+		out = j.message(out, it)
+	case Unread:
+		if it.Cut {
+			out = append(out, `,"cut":true`...)
+		}
+		out = j.bytes(append(out, `,"raw":`...), it.Raw)
+	case Gap:
+		out = strconv.AppendInt(append(out, `,"missing":`...), int64(it.Missing), 10)
+	}
+	if j.out = append(out, "}\n"...); len(j.out) >= firstRead {
+		j.Flush()
+	}
+}
+
+func (j *JSONLines) message(out []byte, it *Item) []byte {
+	f := it.Frame
+	if f.Type != nil {
+		out = append(append(append(out, `,"type":"`...), f.Type.Name...), '"')
+	}
+	out = strconv.AppendInt(append(out, `,"size":`...), int64(len(it.Raw)), 10)
+	if it.Unpaired || it.Conn.Uncertain {
+		out = append(out, `,"uncertain":true`...)
+	}
+	if e := it.Err; e != nil {
+		out = append(append(append(out, `,"rule":"`...), e.Rule...), '"')
+		out = strconv.AppendInt(append(out, `,"offset":`...), int64(e.Offset), 10)
+		out = j.bytes(append(out, `,"detail":`...), []byte(e.Detail))
+		return j.bytes(append(out, `,"raw":`...), it.Raw)
+	}
+	if f.Type == nil {
+		return j.bytes(append(out, `,"raw":`...), it.Raw)
+	}
+	out = append(out, `,"args":[`...)
+	sep := false
+	for i := range f.Spans {
+		fd := f.Spans[i].Field
+		if fd.Derived() {
+			continue
+		}
+		if sep {
+			out = append(out, ',')
+		}
+		sep = true
+		out = append(append(out, '{'), j.key(fd)...)
+		if out = append(out, ':'); fd.Kind == codec.Uint && len(f.Value(i)) <= 8 {
+			n := uint64(0)
+			for _, b := range f.Value(i) {
+				n = n<<8 | uint64(b)
+			}
+			out = strconv.AppendUint(out, n, 10)
+		} else {
+			out = j.bytes(out, f.Value(i))
+		}
+		out = append(out, '}')
+	}
+	return append(out, ']')
+}
+
+// key returns a field's name, quoted.
+func (j *JSONLines) key(fd *codec.Field) string {
+	k, ok := j.keys[fd]
+	if !ok {
+		k = strconv.Quote(fd.Name)
+		if len(j.keys) < maxWords {
+			j.keys[fd] = k
+		}
+	}
+	return k
+}
+
+const hexDigits = "0123456789abcdef"
+
+// bytes appends a string. Where b is no UTF-8, each byte beyond ASCII stands for the
+// character of that number.
+func (j *JSONLines) bytes(out, b []byte) []byte {
+	cut := 0
+	if !j.full && len(b) > maxShown {
+		cut = len(b) - maxShown
+		b = b[:maxShown]
+	}
+	out = append(out, '"')
+	start, valid, checked := 0, false, false
+	for i, c := range b {
+		if c >= ' ' && c != '"' && c != '\\' && c < 0x7f {
+			continue
+		}
+		if c > 0x7f {
+			if !checked {
+				valid, checked = utf8.Valid(b), true
+			}
+			if valid {
+				continue
+			}
+		}
+		out = append(out, b[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			out = append(out, '\\', c)
+		case '\n':
+			out = append(out, `\n`...)
+		case '\r':
+			out = append(out, `\r`...)
+		default:
+			out = append(out, `\u00`...)
+			out = append(out, hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	out = append(out, b[start:]...)
+	if cut > 0 {
+		out = append(out, `... `...)
+		out = strconv.AppendInt(out, int64(cut), 10)
+		out = append(out, ` bytes more`...)
+	}
+	return append(out, '"')
+}
+
+// Time returns the item's time.
+func (it *Item) Time() time.Time { return time.Unix(0, it.At) }

@@ -1,0 +1,206 @@
+package pcap
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// ListingOptions say how items are shown.
+type ListingOptions struct {
+	Full  bool // all of long payloads, and the bytes of connections in no known protocol
+	Hex   bool // text in hex too
+	Color bool
+	Lines bool // messages in line form
+	Local *time.Location
+}
+
+// foldRows is how many rows of a long field are shown.
+const foldRows = 4
+
+// Listing writes items as an annotated transcript: a comment that tells time,
+// connection and packets, and below it the message. It writes in large pieces;
+// the last one is written by Flush.
+type Listing struct {
+	w    io.Writer
+	o    ListingOptions
+	out  []byte
+	pr   transcript.Printer
+	err  error
+	told map[int]bool // connections of which it was said that nobody knows what they speak
+	at   int64        // of the second in text
+	text []byte
+}
+
+// NewListing returns a listing to w.
+func NewListing(w io.Writer, o ListingOptions) *Listing {
+	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1}
+	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
+	if o.Full {
+		l.pr.Fold = 0
+	}
+	if l.o.Local == nil {
+		l.o.Local = time.Local
+	}
+	return l
+}
+
+// Flush writes what is left, and returns the first error of writing.
+func (l *Listing) Flush() error {
+	if len(l.out) > 0 && l.err == nil {
+		_, l.err = l.w.Write(l.out)
+	}
+	l.out = l.out[:0]
+	return l.err
+}
+
+// Add writes an item.
+func (l *Listing) Add(it *Item) {
+	if l.err != nil {
+		return
+	}
+	c := it.Conn
+	p := c.Protocol
+	if p == nil || p.NewSession == nil {
+		if !l.o.Full {
+			l.foreign(it)
+			return
+		}
+		if p == nil {
+			p = nameless
+		}
+	}
+	l.pr.Protocol = p
+	l.head(it)
+	actor := actorOf(p, c)
+	switch it.Kind {
+	case Message:
+		switch {
+		case it.Unpaired && it.Frame.Type == nil:
+			l.out = append(l.out, "# no request was captured that this could answer\n"...)
+			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
+		case l.o.Lines:
+			l.out = l.pr.AppendLine(l.out, actor, it.Frame)
+		default:
+			l.out = l.pr.AppendFrame(l.out, actor, it.Frame)
+		}
+	case Violates:
+		l.out = l.pr.AppendBroken(l.out, actor, it.Frame, it.Raw, it.Err)
+	case Unread:
+		if it.Cut {
+			l.out = append(l.out, "# the beginning of a message\n"...)
+		}
+		l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
+	case Gap:
+		l.out = fmt.Appendf(l.out, "# %d bytes from %s are not in the capture\n", it.Missing, c.name(it.From))
+	case Ends:
+		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.HalfCloses)
+	case Breaks:
+		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.Resets)
+	}
+	l.out = append(l.out, '\n')
+	if len(l.out) >= firstRead {
+		l.Flush()
+	}
+}
+
+// nameless stands for a protocol that was not recognised.
+var nameless = &codec.Protocol{Name: "unknown", Title: "unknown", ServerName: "Server", Roles: []string{"Client"}}
+
+// foreign says once what a connection is whose bytes are not shown.
+func (l *Listing) foreign(it *Item) {
+	c := it.Conn
+	if l.told[c.ID] || it.Kind != Unread {
+		return
+	}
+	if len(l.told) > maxConns {
+		clear(l.told)
+	}
+	l.told[c.ID] = true
+	l.head(it)
+	what := "speaks no protocol that is known here"
+	if c.Protocol != nil {
+		what = "is encrypted: " + c.Protocol.Title
+	}
+	l.out = fmt.Appendf(l.out, "# connection %d %s\n\n", c.ID, what)
+}
+
+// actorOf names the connecting end of a connection.
+func actorOf(p *codec.Protocol, c *Conn) string {
+	for i, r := range p.Roles {
+		if c.Role&(1<<i) != 0 {
+			return r + " " + strconv.Itoa(c.ID)
+		}
+	}
+	return p.Roles[0] + " " + strconv.Itoa(c.ID)
+}
+
+// name names an end by its address.
+func (c *Conn) name(from codec.Side) string {
+	if from == codec.Server {
+		return c.Server.String()
+	}
+	return c.Peer.String()
+}
+
+// head writes the line above an item: the time, the time since the message before
+// on the connection, the connection, and the packets.
+func (l *Listing) head(it *Item) {
+	c := it.Conn
+	out := append(l.out, "# "...)
+	out = l.time(out, it.At)
+	if c.Last != 0 {
+		out = append(out, " +"...)
+		out = appendSeconds(out, it.At-c.Last)
+	}
+	out = append(out, " connection "...)
+	out = strconv.AppendInt(out, int64(c.ID), 10)
+	a, b := c.Peer, c.Server
+	if it.From == codec.Server {
+		a, b = b, a
+	}
+	out = a.AppendTo(append(out, ' '))
+	out = b.AppendTo(append(out, " -> "...))
+	out = append(out, " frame "...)
+	out = strconv.AppendInt(out, int64(it.First), 10)
+	if it.Last != it.First {
+		out = strconv.AppendInt(append(out, '-'), int64(it.Last), 10)
+	}
+	l.out = append(out, '\n')
+}
+
+// time appends date and time of day; the second's text is made once for all in it.
+func (l *Listing) time(dst []byte, ns int64) []byte {
+	sec, frac := ns/1e9, ns%1e9
+	if frac < 0 {
+		sec, frac = sec-1, frac+1e9
+	}
+	if sec != l.at || l.text == nil {
+		l.at = sec
+		l.text = time.Unix(sec, 0).In(l.o.Local).AppendFormat(l.text[:0], "2006-01-02 15:04:05")
+	}
+	dst = append(dst, l.text...)
+	return appendFraction(dst, frac/1e3)
+}
+
+// appendSeconds appends a duration in seconds, to the microsecond.
+func appendSeconds(dst []byte, ns int64) []byte {
+	if ns < 0 {
+		dst, ns = append(dst, '-'), -ns
+	}
+	dst = strconv.AppendInt(dst, ns/1e9, 10)
+	return appendFraction(dst, ns%1e9/1e3)
+}
+
+func appendFraction(dst []byte, us int64) []byte {
+	dst = append(dst, ".000000"...)
+	for i := len(dst) - 1; us > 0; i-- {
+		dst[i] += byte(us % 10)
+		us /= 10
+	}
+	return dst
+}

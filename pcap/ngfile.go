@@ -1,0 +1,215 @@
+package pcap
+
+import (
+	"encoding/binary"
+	"io"
+	"math/bits"
+)
+
+// Blocks of pcapng that carry what is needed here. All others are passed over.
+const (
+	blockSection   = 0x0a0d0d0a
+	blockInterface = 1
+	blockObsolete  = 2 // a packet, as older writers have it
+	blockSimple    = 3 // a packet without a time
+	blockPacket    = 6
+
+	blockFrame = 12 // type, length, and the length again
+)
+
+// Options of an interface.
+const (
+	optionEnd        = 0
+	optionResolution = 9
+	optionOffset     = 14
+)
+
+// iface is an interface of a pcapng section.
+type iface struct {
+	link   uint32
+	snap   uint32
+	num    uint64 // a unit of its clock is num/den nanoseconds
+	den    uint64
+	offset int64 // nanoseconds to be added
+}
+
+// nextBlock reads blocks up to the next packet.
+func (f *File) nextBlock(p *Packet) error {
+	for {
+		b, err := f.peek(blockFrame)
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			return io.EOF
+		}
+		if len(b) < blockFrame {
+			return f.errorf(0, nil, "the file is cut off in the header of a block")
+		}
+		kind := f.u32(b)
+		if kind == blockSection {
+			if err := f.byteOrder(b); err != nil {
+				return err
+			}
+		}
+		size := f.u32(b[4:])
+		if size < blockFrame || size%4 != 0 {
+			return f.errorf(4, nil, "a block cannot have %d bytes: the file is damaged", size)
+		}
+		read := readers[kind]
+		if read == nil || kind == blockSection {
+			if kind == blockSection {
+				f.ifs = f.ifs[:0]
+			}
+			if err := f.skip(int64(size)); err != nil {
+				return err
+			}
+			continue
+		}
+		if size > maxPacket {
+			return f.errorf(4, nil, "a block cannot have %d bytes: the file is damaged", size)
+		}
+		if b, err = f.peek(int(size)); err != nil {
+			return err
+		}
+		if len(b) < int(size) {
+			return f.errorf(0, nil, "the file is cut off behind packet %d: %d bytes of a block of %d", f.count, len(b), size)
+		}
+		if again := f.u32(b[size-4:]); again != size {
+			return f.errorf(int64(size)-4, nil, "a block of %d bytes ends as one of %d: the file is damaged", size, again)
+		}
+		found, bad := read(f, b[8:size-4], p)
+		if bad != "" {
+			return f.errorf(0, nil, "%s", bad)
+		}
+		f.take(int(size))
+		if found {
+			return nil
+		}
+	}
+}
+
+// byteOrder reads a section's.
+func (f *File) byteOrder(b []byte) error {
+	switch string(b[8:12]) {
+	case "\x4d\x3c\x2b\x1a":
+		f.order = binary.LittleEndian
+	case "\x1a\x2b\x3c\x4d":
+		f.order = binary.BigEndian
+	default:
+		return f.errorf(8, nil, "no byte order begins % x: the file is damaged", b[8:12])
+	}
+	return nil
+}
+
+// readers read the bodies of blocks by type. They report whether there was a
+// packet, or what is wrong.
+var readers = map[uint32]func(f *File, b []byte, p *Packet) (found bool, bad string){
+	blockSection:   nil,
+	blockInterface: (*File).readInterface,
+	blockObsolete:  (*File).readObsolete,
+	blockSimple:    (*File).readSimple,
+	blockPacket:    (*File).readPacket,
+}
+
+func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
+	if len(b) < 8 {
+		return false, "the description of an interface is too short: the file is damaged"
+	}
+	i := iface{link: uint32(f.order.Uint16(b)), snap: f.u32(b[4:]), num: 1000, den: 1}
+	for b = b[8:]; len(b) >= 4; {
+		code, n := f.order.Uint16(b), int(f.order.Uint16(b[2:]))
+		padded := (n + 3) &^ 3
+		if code == optionEnd || 4+padded > len(b) {
+			break
+		}
+		v := b[4 : 4+n]
+		switch {
+		case code == optionResolution && n == 1:
+			i.num, i.den = resolution(v[0])
+		case code == optionOffset && n == 8:
+			i.offset = int64(f.order.Uint64(v)) * 1e9
+		}
+		b = b[4+padded:]
+	}
+	f.ifs = append(f.ifs, i)
+	return false, ""
+}
+
+// resolution returns a clock's unit in nanoseconds as a fraction: a negative power
+// of ten, or of two if the highest bit is set.
+func resolution(v byte) (num, den uint64) {
+	num, den = 1e9, 1
+	if v&0x80 != 0 {
+		return num, 1 << min(v&0x7f, 63)
+	}
+	for range min(v, 9) {
+		num /= 10
+	}
+	for i := byte(9); i < min(v, 19); i++ {
+		den *= 10
+	}
+	return num, den
+}
+
+// time converts a clock's reading.
+func (i *iface) time(hi, lo uint32) int64 {
+	t := uint64(hi)<<32 | uint64(lo)
+	h, l := bits.Mul64(t, i.num)
+	if h >= i.den {
+		return 0 // beyond any calendar
+	}
+	ns, _ := bits.Div64(h, l, i.den)
+	return int64(ns) + i.offset
+}
+
+const (
+	noInterface = "a packet of an interface that is not described: the file is damaged"
+	shortBlock  = "a packet that is longer than its block: the file is damaged"
+)
+
+func (f *File) readPacket(b []byte, p *Packet) (bool, string) {
+	if len(b) < 20 {
+		return false, shortBlock
+	}
+	return f.packet(p, f.u32(b), b[4:], b[20:])
+}
+
+func (f *File) readObsolete(b []byte, p *Packet) (bool, string) {
+	if len(b) < 20 {
+		return false, shortBlock
+	}
+	return f.packet(p, uint32(f.order.Uint16(b)), b[4:], b[20:])
+}
+
+// packet reads the time and the sizes, which stand alike in both forms.
+func (f *File) packet(p *Packet, id uint32, head, data []byte) (bool, string) {
+	if int64(id) >= int64(len(f.ifs)) {
+		return false, noInterface
+	}
+	i := &f.ifs[id]
+	size := f.u32(head[8:])
+	if int64(size) > int64(len(data)) {
+		return false, shortBlock
+	}
+	p.At, p.Link = i.time(f.u32(head), f.u32(head[4:])), i.link
+	p.Data, p.Length = data[:size:size], max(int(f.u32(head[12:])), int(size))
+	return true, ""
+}
+
+func (f *File) readSimple(b []byte, p *Packet) (bool, string) {
+	if len(f.ifs) == 0 {
+		return false, noInterface
+	}
+	if len(b) < 4 {
+		return false, shortBlock
+	}
+	i, length := &f.ifs[0], f.u32(b)
+	size := min(int64(length), int64(len(b)-4))
+	if i.snap > 0 {
+		size = min(size, int64(i.snap))
+	}
+	// The time stays that of the packet before: there is none.
+	p.Link, p.Data, p.Length = i.link, b[4:4+size:4+size], max(int(length), int(size))
+	return true, ""
+}

@@ -1,0 +1,236 @@
+package pcap
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Summary counts messages by protocol, direction and type.
+type Summary struct {
+	protocols map[*codec.Protocol]*tally
+	last      *codec.Protocol
+	tally     *tally // of last
+}
+
+// tally counts the messages of one protocol.
+type tally struct {
+	rows  [2][]int          // by the index of the row
+	words [2]map[string]int // of those that a row does not name
+}
+
+// adminName stands for Gearman's text, which shares connections with its packets.
+const adminName = "admin"
+
+// maxWords bounds how many words are counted apart.
+const maxWords = 1000
+
+// Add counts an item, if it is a message.
+func (s *Summary) Add(it *Item) {
+	if it.Kind > Violates {
+		return
+	}
+	p := it.Conn.Protocol
+	if p != s.last {
+		s.last, s.tally = p, s.of(p)
+	}
+	t := it.Frame.Type
+	if t != nil && !namedByWord(p, t) && it.Raw[0] != '+' && it.Raw[0] != '-' {
+		s.tally.rows[it.From][t.Index]++
+		return
+	}
+	s.tally.count(it.From, word(it))
+}
+
+// namedByWord reports whether messages of a row differ by their first word.
+func namedByWord(p *codec.Protocol, t *codec.Type) bool {
+	return t.Word == "" && t.Req != 0 && t.Code == 0 && p.Types[0].Code == 0 && t.Name != "noop"
+}
+
+func (s *Summary) of(p *codec.Protocol) *tally {
+	if s.protocols == nil {
+		s.protocols = map[*codec.Protocol]*tally{}
+	}
+	t := s.protocols[p]
+	if t == nil {
+		t = &tally{rows: [2][]int{make([]int, len(p.Types)), make([]int, len(p.Types))}, words: [2]map[string]int{{}, {}}}
+		s.protocols[p] = t
+	}
+	return t
+}
+
+func (t *tally) count(from codec.Side, word []byte) {
+	if n, ok := t.words[from][string(word)]; ok || len(t.words[from]) < maxWords {
+		t.words[from][string(word)] = n + 1
+		return
+	}
+	t.words[from]["others"]++
+}
+
+// word returns the first word of a message of text, and a number for a packet of
+// no known type.
+func word(it *Item) []byte {
+	b := it.Raw
+	if f := it.Frame; f.Type != nil {
+		for i := range f.Spans {
+			if !f.Spans[i].Field.Derived() {
+				b = f.Value(i)
+				break
+			}
+		}
+		if it.From == codec.Peer {
+			b = bytes.ToUpper(b)
+		}
+	} else if len(f.Spans) > 1 && f.Spans[1].Field.Kind == codec.Code {
+		n := 0
+		for _, c := range f.Value(1) {
+			n = n<<8 | int(c)
+		}
+		return fmt.Appendf(nil, "type %d", n)
+	}
+	b = b[:min(len(b), 32)]
+	if k := bytes.IndexAny(b, " \t\r\n\x00"); k >= 0 {
+		b = b[:k]
+	}
+	return b
+}
+
+// wordOf is how messages of a row are called in a summary.
+func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
+	protocol, name = p.Name, t.Name
+	if t.Word != "" {
+		name, _, _ = strings.Cut(t.Word, " ")
+	}
+	if t.Code == 0 && p.Types[0].Code != 0 && t.End != "" {
+		protocol = adminName
+	}
+	return protocol, name
+}
+
+// Report is a summary as it is written.
+type Report struct {
+	Messages    map[string]Directions `json:"messages"` // by protocol
+	Gaps        int                   `json:"gaps"`
+	Truncated   int                   `json:"truncated"`
+	Connections int                   `json:"connections"`
+	Violations  int                   `json:"violations"`
+
+	Rules        map[codec.RuleID]int `json:"rules,omitempty"`
+	Unknown      int                  `json:"unknown_connections"`
+	CutPackets   int                  `json:"cut_packets"`
+	MissingBytes int64                `json:"missing_bytes"`
+	StreamBytes  int64                `json:"stream_bytes"`
+	Packets      int                  `json:"packets"`
+	Segments     int                  `json:"segments"`
+	Duplicates   int                  `json:"duplicates"`
+	Damaged      int                  `json:"damaged_packets"`
+	UnknownLinks int                  `json:"unknown_link_packets"`
+	GivenUp      int                  `json:"given_up"`
+}
+
+// Directions are counts by type, for both directions.
+type Directions struct {
+	ToServer map[string]int `json:"to_server"`
+	ToClient map[string]int `json:"to_client"`
+}
+
+func (d *Directions) of(from codec.Side) map[string]int {
+	if from == codec.Server {
+		return d.ToClient
+	}
+	return d.ToServer
+}
+
+// Report tells what was counted, beside what the decoder counted.
+func (s *Summary) Report(d *Decoder) *Report {
+	st := d.Stats()
+	r := &Report{Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
+		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets,
+		Segments: st.Segments, Duplicates: st.Duplicates, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp}
+	add := func(protocol string, from codec.Side, name string, n int) {
+		if _, ok := r.Messages[protocol]; !ok {
+			r.Messages[protocol] = Directions{map[string]int{}, map[string]int{}}
+		}
+		dirs := r.Messages[protocol]
+		dirs.of(from)[name] += n
+	}
+	for p, t := range s.protocols {
+		for from := codec.Peer; from <= codec.Server; from++ {
+			for i, n := range t.rows[from] {
+				if n > 0 {
+					protocol, name := wordOf(p, p.Types[i])
+					add(protocol, from, name, n)
+				}
+			}
+			for w, n := range t.words[from] {
+				protocol := p.Name
+				if p.Types[0].Code == 1 && !strings.HasPrefix(w, "type ") {
+					protocol = adminName
+				}
+				add(protocol, from, w, n)
+			}
+		}
+	}
+	return r
+}
+
+// WriteJSON writes the report as one object.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data\n", r.Packets, r.Connections, r.StreamBytes)
+	for _, p := range sorted(r.Messages) {
+		d := r.Messages[p]
+		for _, dir := range []struct {
+			name   string
+			counts map[string]int
+		}{{"to server", d.ToServer}, {"to client", d.ToClient}} {
+			if len(dir.counts) == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "\n%s, %s\n", p, dir.name)
+			for _, t := range sorted(dir.counts) {
+				fmt.Fprintf(&b, "%12d  %s\n", dir.counts[t], t)
+			}
+		}
+	}
+	b.WriteByte('\n')
+	for _, c := range []struct {
+		n    int64
+		text string
+	}{
+		{int64(r.Violations), "messages break a rule"},
+		{int64(r.Gaps), "gaps"}, {int64(r.CutPackets), "packets cut short by the snap length"}, {r.MissingBytes, "bytes missing in both"},
+		{int64(r.Truncated), "messages incomplete"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "segments with nothing new"},
+		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of unknown links"}, {int64(r.GivenUp), "given up for want of memory"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, "%12d  %s\n", c.n, c.text)
+		}
+	}
+	for _, id := range sorted(r.Rules) {
+		fmt.Fprintf(&b, "%12d  [%s]\n", r.Rules[id], id)
+	}
+	_, err := w.Write(bytes.TrimLeft(b.Bytes(), "\n"))
+	return err
+}
+
+func sorted[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
