@@ -251,11 +251,16 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			n = min(len(b)-off, e.Offset+1)
 			h.lost = true
 		}
+		guess := c.Uncertain && pairing[e.Rule]
+		if guess && n > len(b)-off && n <= maxMessage {
+			h.need = n
+			return off
+		}
 		have := max(1, min(n, len(b)-off))
 		it.Raw = b[off : off+have]
 		off += have
 		h.skip = max(0, n-have)
-		if it.Err = e; c.Uncertain && pairing[e.Rule] {
+		if it.Err = e; guess {
 			it.Err, it.Unpaired = nil, true
 			d.frame.Raw = it.Raw
 			d.message(c, it)

@@ -36,15 +36,19 @@ type dialect struct {
 	// next finds the earliest place behind the first byte at which a message may
 	// begin, by the bytes before it; -1 if there is none.
 	next func(c *Conn, from codec.Side, b []byte) int
+
+	// text, if set, is the end of the lines that a server may answer in, too common to
+	// recognise the protocol by.
+	text string
 }
 
 // dialects are tried in this order.
 var dialects = []dialect{
-	{gearman.Protocol, beginsGearman, nextGearman},
-	{TLS, beginsTLS, nil},
-	{gearmonkey.Protocol, beginsRESP, nextLine},
-	{beanstalk.Protocol, beginsBeanstalk, nextLine},
-	{danga.Protocol, beginsDanga, nextDanga},
+	{gearman.Protocol, beginsGearman, nextGearman, "\n"},
+	{TLS, beginsTLS, nil, ""},
+	{gearmonkey.Protocol, beginsRESP, nextLine, ""},
+	{beanstalk.Protocol, beginsBeanstalk, nextLine, ""},
+	{danga.Protocol, beginsDanga, nextDanga, ""},
 }
 
 func dialectOf(p *codec.Protocol) *dialect {
@@ -74,7 +78,7 @@ const gearmanHeader = 12
 // beginsGearman looks for a packet's header, or for an administrative command.
 func beginsGearman(b []byte) (fit, codec.Side, bool) {
 	if b[0] != 0 {
-		return beginsLine(b, gearman.Protocol, "\n"), codec.Peer, true
+		return beginsLine(b, gearman.Protocol, codec.Peer, "\n"), codec.Peer, true
 	}
 	from := codec.Peer
 	for i, m := range [...]string{"\x00REQ", "\x00RES"} {
@@ -107,12 +111,12 @@ func nextGearman(_ *Conn, from codec.Side, b []byte) int {
 	return -1
 }
 
-// beginsLine looks for a line that begins with a request of the protocol.
-func beginsLine(b []byte, p *codec.Protocol, end string) fit {
+// beginsLine looks for a line that begins with a word of the side.
+func beginsLine(b []byte, p *codec.Protocol, from codec.Side, end string) fit {
 	line, _, whole := bytes.Cut(b[:min(len(b), endless)], []byte(end))
 	best := no
 	for _, t := range p.Types {
-		if t.Req == 0 || t.Word == "" || t.Word[0] != b[0] {
+		if !t.Sends(from) || t.Word == "" || t.Word[0] != b[0] {
 			continue
 		}
 		switch {
@@ -146,23 +150,10 @@ func readsAsText(line []byte) bool {
 
 // beginsBeanstalk looks for a command, or for a reply in capitals.
 func beginsBeanstalk(b []byte) (fit, codec.Side, bool) {
-	if f := beginsLine(b, beanstalk.Protocol, "\r\n"); f != no {
+	if f := beginsLine(b, beanstalk.Protocol, codec.Peer, "\r\n"); f != no {
 		return f, codec.Peer, true
 	}
-	line, _, whole := bytes.Cut(b[:min(len(b), endless)], []byte("\r\n"))
-	best := no
-	for _, t := range beanstalk.Protocol.Types {
-		if t.Res == 0 || t.Word[0] != b[0] {
-			continue
-		}
-		switch {
-		case whole && hasWord(line, t.Word) && readsAsText(line):
-			return yes, codec.Server, true
-		case !whole && (hasWord(line, t.Word) || len(line) < len(t.Word) && string(line) == t.Word[:len(line)]):
-			best = maybe
-		}
-	}
-	return best, codec.Server, true
+	return beginsLine(b, beanstalk.Protocol, codec.Server, "\r\n"), codec.Server, true
 }
 
 // beginsRESP looks for a request, which is an array of bulk strings, or a reply.
@@ -276,6 +267,9 @@ func (d *Decoder) resume(c *Conn, from codec.Side, b []byte, start bool) (n int,
 			f, side, told := dl.begins(b[n:])
 			if told && side != from {
 				f = no
+			}
+			if f == no && dl.text != "" && from == codec.Server {
+				f = beginsLine(b[n:], c.Protocol, from, dl.text)
 			}
 			if f == yes && d.firm(c, from, b[n:], n == 0) {
 				return n, true

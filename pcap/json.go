@@ -103,19 +103,25 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 	if f.Type == nil {
 		return j.bytes(append(out, `,"raw":`...), it.Raw)
 	}
-	out = append(out, `,"args":[`...)
-	sep := false
+	out = append(out, `,"args":{`...)
+	args, n := true, 0 // what a row repeats stands in a list behind its arguments
 	for i := range f.Spans {
 		fd := f.Spans[i].Field
 		if fd.Derived() {
 			continue
 		}
-		if sep {
+		if args && !declares(f.Type, fd) {
+			args, n = false, 0
+			out = append(out, `},"repeated":[`...)
+		}
+		if n++; n > 1 {
 			out = append(out, ',')
 		}
-		sep = true
-		out = append(append(out, '{'), j.key(fd)...)
-		if out = append(out, ':'); fd.Kind == codec.Uint && len(f.Value(i)) <= 8 {
+		if !args {
+			out = append(out, '{')
+		}
+		out = append(append(out, j.key(fd)...), ':')
+		if fd.Kind == codec.Uint && len(f.Value(i)) <= 8 {
 			n := uint64(0)
 			for _, b := range f.Value(i) {
 				n = n<<8 | uint64(b)
@@ -124,9 +130,24 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		} else {
 			out = j.bytes(out, f.Value(i))
 		}
-		out = append(out, '}')
+		if !args {
+			out = append(out, '}')
+		}
+	}
+	if args {
+		return append(out, '}')
 	}
 	return append(out, ']')
+}
+
+// declares reports whether a field stands among those that a row has once.
+func declares(t *codec.Type, fd *codec.Field) bool {
+	for i := range t.Fields {
+		if &t.Fields[i] == fd {
+			return true
+		}
+	}
+	return false
 }
 
 // key returns a field's name, quoted.

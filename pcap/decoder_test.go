@@ -1,0 +1,300 @@
+package pcap_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/pcap"
+)
+
+// said is a message as it was sent, or as it was read.
+type said struct {
+	from codec.Side
+	raw  string
+}
+
+// exchange makes messages: requests, and what answers them.
+type exchange struct {
+	protocol *codec.Protocol
+	port     uint16
+	make     func(r *rand.Rand) []said
+}
+
+// binaryMessage frames data as Gearman does.
+func binaryMessage(from codec.Side, code uint32, args ...string) said {
+	b := []byte{0, 'R', 'E', "QS"[from]}
+	data := ""
+	for i, a := range args {
+		if i > 0 {
+			data += "\x00"
+		}
+		data += a
+	}
+	b = binary.BigEndian.AppendUint32(b, code)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+	return said{from, string(b) + data}
+}
+
+// payload returns bytes that now and then look like framing.
+func payload(r *rand.Rand) string {
+	n := []int{0, 1, 30, 300, 5000}[r.IntN(5)]
+	words := []string{"\x00", "\r\n", "RES", "a", "$3\r\n", "xyz ", "\xff"}
+	var b []byte
+	for len(b) < n {
+		b = append(b, words[r.IntN(len(words))]...)
+	}
+	return string(b[:n])
+}
+
+func dangaMessage(from codec.Side, code byte, data string) said {
+	b := binary.BigEndian.AppendUint32(append([]byte("GEAR"), code), uint32(len(data)))
+	return said{from, string(b) + data}
+}
+
+func bulk(words ...string) string {
+	s := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		s += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+	}
+	return s
+}
+
+var exchanges = []exchange{
+	{gearman.Protocol, 4730, func(r *rand.Rand) []said {
+		if r.IntN(5) == 0 {
+			return []said{{codec.Peer, "version\n"}, {codec.Server, "OK 1.1\n"}}
+		}
+		return []said{
+			binaryMessage(codec.Peer, 7, "reverse", fmt.Sprint(r.Uint32()), payload(r)),
+			binaryMessage(codec.Server, 8, fmt.Sprintf("H:lap:%d", r.IntN(1000))),
+			binaryMessage(codec.Server, 13, "H:lap:1", payload(r)),
+		}
+	}},
+	{beanstalk.Protocol, 11300, func(r *rand.Rand) []said {
+		body := payload(r)
+		return [][]said{
+			{{codec.Peer, fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", len(body), body)}, {codec.Server, fmt.Sprintf("INSERTED %d\r\n", r.IntN(1000))}},
+			{{codec.Peer, "reserve\r\n"}, {codec.Server, fmt.Sprintf("RESERVED %d %d\r\n%s\r\n", r.IntN(1000), len(body), body)}},
+			{{codec.Peer, "delete 4\r\n"}, {codec.Server, "DELETED\r\n"}},
+		}[r.IntN(3)]
+	}},
+	{gearmonkey.Protocol, 6379, func(r *rand.Rand) []said {
+		return [][]said{
+			{{codec.Peer, bulk("HMSET", "job:reverse:7", "status", "idle", "input", payload(r))}, {codec.Server, "+OK\r\n"}},
+			{{codec.Peer, bulk("INCR", "uid:reverse")}, {codec.Server, fmt.Sprintf(":%d\r\n", r.IntN(1000))}},
+			{{codec.Peer, bulk("GET", "x")}, {codec.Server, "$2\r\nab\r\n"}},
+		}[r.IntN(3)]
+	}},
+	{danga.Protocol, 7003, func(r *rand.Rand) []said {
+		return []said{dangaMessage(codec.Peer, 4, "reverse\x00\x00\x00\x01"+payload(r)), dangaMessage(codec.Server, 5, "h")}
+	}},
+}
+
+// piece is a segment of a stream, before it is a packet.
+type piece struct {
+	from     codec.Side
+	off, ack int // bytes from the beginning of its stream, and of the other
+	data     []byte
+	syn, fin bool
+}
+
+// talk performs exchanges and cuts them into segments of up to most bytes. Now and
+// then requests are sent before the ones before are answered.
+func talk(r *rand.Rand, ex exchange, count, most int) ([]said, []piece) {
+	var all []said
+	for range count {
+		all = append(all, ex.make(r)...)
+	}
+	pieces := []piece{{from: codec.Peer, syn: true}, {from: codec.Server, syn: true}}
+	var sent [2]int
+	for i := 0; i < len(all); {
+		from, b := all[i].from, []byte(nil)
+		for ; i < len(all) && all[i].from == from; i++ {
+			b = append(b, all[i].raw...)
+		}
+		for len(b) > 0 {
+			n := min(len(b), 1+r.IntN(most))
+			pieces = append(pieces, piece{from: from, off: sent[from], ack: sent[from.Other()], data: b[:n]})
+			sent[from] += n
+			b = b[n:]
+		}
+	}
+	for _, from := range []codec.Side{codec.Peer, codec.Server} {
+		pieces = append(pieces, piece{from: from, off: sent[from], ack: sent[from.Other()], fin: true})
+	}
+	return all, pieces
+}
+
+// packet makes an IPv4 packet of a piece. Sequence numbers wrap soon after start.
+func (p *piece) packet(port uint16, start uint32) []byte {
+	ports := [2]uint16{40000, port}
+	seq, ack, flags := start+1+uint32(p.off), start+1+uint32(p.ack), byte(0x10)
+	switch {
+	case p.syn && p.from == codec.Peer:
+		seq, flags = start, 0x02
+	case p.syn:
+		seq, flags = start, 0x12
+	case p.fin:
+		flags = 0x11
+	}
+	b := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1 + byte(p.from), 10, 0, 0, 2 - byte(p.from)}
+	binary.BigEndian.PutUint16(b[2:], uint16(40+len(p.data)))
+	b = binary.BigEndian.AppendUint16(b, ports[p.from])
+	b = binary.BigEndian.AppendUint16(b, ports[p.from.Other()])
+	b = binary.BigEndian.AppendUint32(b, seq)
+	b = binary.BigEndian.AppendUint32(b, ack)
+	b = append(b, 5<<4, flags, 0xff, 0xff, 0, 0, 0, 0)
+	return append(b, p.data...)
+}
+
+// reading is what a decoder makes of packets.
+type reading struct {
+	messages []said
+	streams  [2][]byte // all bytes, gaps left out
+	faults   []string
+	stats    pcap.Stats
+}
+
+func readPackets(packets [][]byte, o pcap.Options) *reading {
+	var got reading
+	d := pcap.NewDecoder(o, func(it *pcap.Item) {
+		got.streams[it.From] = append(got.streams[it.From], it.Raw...)
+		switch it.Kind {
+		case pcap.Message:
+			got.messages = append(got.messages, said{it.From, string(it.Raw)})
+		case pcap.Violates:
+			got.faults = append(got.faults, it.Err.Error())
+		}
+	})
+	for i, b := range packets {
+		d.Packet(&pcap.Packet{Number: i + 1, At: int64(i) * 1e6, Link: 101, Data: b, Length: len(b)})
+	}
+	d.Close()
+	got.stats = d.Stats()
+	return &got
+}
+
+// disorder shuffles pieces behind the handshake, each by a few places, and sends
+// some of them again, together with what stands around them.
+func disorder(r *rand.Rand, pieces []piece, streams [2][]byte) []piece {
+	type placed struct {
+		p  piece
+		at int
+	}
+	var all []placed
+	for i, p := range pieces {
+		at := 2 * i
+		if !p.syn {
+			at += r.IntN(40)
+		}
+		all = append(all, placed{p, at})
+		if !p.syn && !p.fin && r.IntN(4) == 0 {
+			from, to := max(0, p.off-r.IntN(50)), min(len(streams[p.from]), p.off+len(p.data)+r.IntN(50))
+			if to <= p.off+len(p.data) || r.IntN(2) == 0 { // what the other end had not yet seen needs no later acknowledgement
+				again := piece{from: p.from, off: from, ack: p.ack, data: streams[p.from][from:min(to, p.off+len(p.data))]}
+				all = append(all, placed{again, at + r.IntN(20)})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return a.at - b.at })
+	var out []piece
+	for _, a := range all {
+		out = append(out, a.p)
+	}
+	return out
+}
+
+func streamsOf(all []said) (s [2][]byte) {
+	for _, m := range all {
+		s[m.from] = append(s[m.from], m.raw...)
+	}
+	return s
+}
+
+// TestAnySegmentationAndOrder: however a conversation is cut, shuffled, repeated and
+// overlapped, the same messages are read, requests before their replies.
+func TestAnySegmentationAndOrder(t *testing.T) {
+	for _, ex := range exchanges {
+		t.Run(ex.protocol.Name, func(t *testing.T) {
+			for seed := range uint64(60) {
+				r := rand.New(rand.NewPCG(seed, 1))
+				all, pieces := talk(r, ex, 1+r.IntN(20), []int{3, 100, 1460}[seed%3])
+				pieces = disorder(r, pieces, streamsOf(all))
+				var packets [][]byte
+				for i := range pieces {
+					packets = append(packets, pieces[i].packet(ex.port, 0xffffff80))
+				}
+				got := readPackets(packets, pcap.Options{})
+				for side := range 2 {
+					same := func(s said) bool { return int(s.from) != side }
+					a, b := slices.DeleteFunc(slices.Clone(all), same), slices.DeleteFunc(slices.Clone(got.messages), same)
+					if !slices.Equal(a, b) {
+						t.Fatalf("seed %d: %d messages from side %d, want %d; stats %+v", seed, len(b), side, len(a), got.stats)
+					}
+				}
+				if len(got.faults) > 0 || got.stats.Gaps > 0 {
+					t.Fatalf("seed %d: %d gaps, faults %v", seed, got.stats.Gaps, got.faults)
+				}
+			}
+		})
+	}
+}
+
+// TestOneLostSegment: what a lost segment does not touch is read, and all bytes that
+// are there are shown.
+func TestOneLostSegment(t *testing.T) {
+	for _, ex := range exchanges {
+		t.Run(ex.protocol.Name, func(t *testing.T) {
+			for seed := range uint64(100) {
+				r := rand.New(rand.NewPCG(seed, 2))
+				all, pieces := talk(r, ex, 12, []int{100, 1460}[seed%2])
+				lost := 2 + r.IntN(len(pieces)-4)
+				gone := pieces[lost]
+				var packets [][]byte
+				for i := range pieces {
+					if i != lost {
+						packets = append(packets, pieces[i].packet(ex.port, 7))
+					}
+				}
+				got := readPackets(packets, pcap.Options{})
+				streams := streamsOf(all)
+				streams[gone.from] = slices.Delete(slices.Clone(streams[gone.from]), gone.off, gone.off+len(gone.data))
+				var at [2]int
+				var want [2][]string
+				for _, m := range all {
+					from := at[m.from]
+					at[m.from] += len(m.raw)
+					if m.from != gone.from || at[m.from] <= gone.off || from >= gone.off+len(gone.data) {
+						want[m.from] = append(want[m.from], m.raw)
+					}
+				}
+				for side := range 2 {
+					var have []string
+					for _, m := range got.messages {
+						if int(m.from) == side {
+							have = append(have, m.raw)
+						}
+					}
+					if !slices.Equal(have, want[side]) {
+						t.Errorf("seed %d: side %d: %d messages, want %d; lost %+v", seed, side, len(have), len(want[side]), gone.off)
+					}
+					if !bytes.Equal(got.streams[side], streams[side]) {
+						t.Errorf("seed %d: side %d: %d bytes shown, want %d", seed, side, len(got.streams[side]), len(streams[side]))
+					}
+				}
+				if len(got.faults) > 0 || got.stats.Gaps != 1 || got.stats.Missing != int64(len(gone.data)) {
+					t.Errorf("seed %d: %d gaps of %d bytes, want 1 of %d; faults %v", seed, got.stats.Gaps, got.stats.Missing, len(gone.data), got.faults)
+				}
+			}
+		})
+	}
+}
