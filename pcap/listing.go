@@ -34,11 +34,14 @@ type Listing struct {
 	told map[int]bool // connections of which it was said that nobody knows what they speak
 	at   int64        // of the second in text
 	text []byte
+
+	labels map[labelKey]string
+	addrs  map[int][2]string // the addresses of connections as text
 }
 
 // NewListing returns a listing to w.
 func NewListing(w io.Writer, o ListingOptions) *Listing {
-	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1}
+	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1, labels: map[labelKey]string{}, addrs: map[int][2]string{}}
 	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		l.pr.Fold = 0
@@ -85,6 +88,9 @@ func (l *Listing) Add(it *Item) {
 			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 		case l.o.Lines:
 			l.out = l.pr.AppendLine(l.out, actor, it.Frame)
+		case it.Frame.Type.End == "" && !l.o.Color:
+			l.out = append(appendEnds(l.out, p, actor, it.From), '\n')
+			l.out = l.packet(l.out, it.Frame)
 		default:
 			l.out = l.pr.AppendFrame(l.out, actor, it.Frame)
 		}
@@ -147,6 +153,15 @@ func (c *Conn) name(from codec.Side) string {
 	return c.Peer.String()
 }
 
+// appendEnds appends the direction of a message.
+func appendEnds(dst []byte, p *codec.Protocol, actor string, from codec.Side) []byte {
+	a, b := actor, p.ServerName
+	if from == codec.Server {
+		a, b = b, a
+	}
+	return append(append(append(dst, a...), " -> "...), b...)
+}
+
 // head writes the line above an item: the time, the time since the message before
 // on the connection, the connection, and the packets.
 func (l *Listing) head(it *Item) {
@@ -159,12 +174,16 @@ func (l *Listing) head(it *Item) {
 	}
 	out = append(out, " connection "...)
 	out = strconv.AppendInt(out, int64(c.ID), 10)
-	a, b := c.Peer, c.Server
-	if it.From == codec.Server {
-		a, b = b, a
+	ends, ok := l.addrs[c.ID]
+	if !ok {
+		if len(l.addrs) > maxConns {
+			clear(l.addrs)
+		}
+		a, b := c.Peer.String(), c.Server.String()
+		ends = [2]string{codec.Peer: " " + a + " -> " + b, codec.Server: " " + b + " -> " + a}
+		l.addrs[c.ID] = ends
 	}
-	out = a.AppendTo(append(out, ' '))
-	out = b.AppendTo(append(out, " -> "...))
+	out = append(out, ends[it.From]...)
 	out = append(out, " frame "...)
 	out = strconv.AppendInt(out, int64(it.First), 10)
 	if it.Last != it.First {
