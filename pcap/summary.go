@@ -39,18 +39,21 @@ func (s *Summary) Add(it *Item) {
 	if p != s.last {
 		s.last, s.tally = p, s.of(p)
 	}
-	t := it.Frame.Type
-	if t != nil && !namedByWord(p, t) && it.Raw[0] != '+' && it.Raw[0] != '-' {
+	if t := it.Frame.Type; t != nil && !namedByMessage(t, it.Raw) {
 		s.tally.rows[it.From][t.Index]++
 		return
 	}
 	s.tally.count(it.From, word(it))
 }
 
-// namedByWord reports whether messages of a row differ by their first word.
-func namedByWord(p *codec.Protocol, t *codec.Type) bool {
-	return t.Word == "" && t.Req != 0 && t.Code == 0 && p.Types[0].Code == 0 && t.Name != "noop"
+// namedByMessage reports whether the first word of a message says more than its row: of
+// requests that have no row of their own, and of Redis' states and errors.
+func namedByMessage(t *codec.Type, raw []byte) bool {
+	return t.End != "" && (t.Req != 0 && !isName(t.Word) || raw[0] == '+' || raw[0] == '-')
 }
+
+// isName tells a word from the sign that a value of Redis begins with.
+func isName(word string) bool { return word != "" && (word[0]|0x20 >= 'a' && word[0]|0x20 <= 'z') }
 
 func (s *Summary) of(p *codec.Protocol) *tally {
 	if s.protocols == nil {
@@ -103,7 +106,7 @@ func word(it *Item) []byte {
 // wordOf is how messages of a row are called in a summary.
 func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 	protocol, name = p.Name, t.Name
-	if t.Word != "" {
+	if isName(t.Word) {
 		name, _, _ = strings.Cut(t.Word, " ")
 	}
 	if t.Code == 0 && p.Types[0].Code != 0 && t.End != "" {
