@@ -100,7 +100,7 @@ func (d *Decoder) Close() {
 func (d *Decoder) open() []*Conn {
 	var all []*Conn
 	for _, c := range d.conns {
-		if !c.closed || len(c.held) > 0 {
+		if !c.closed || c.unfinished() {
 			all = append(all, c)
 		}
 	}
@@ -111,6 +111,11 @@ func (d *Decoder) open() []*Conn {
 		return a.used - b.used
 	})
 	return all
+}
+
+// unfinished reports whether something of a connection has not been handed on.
+func (c *Conn) unfinished() bool {
+	return len(c.held)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
 
 // Stats returns what was counted so far.

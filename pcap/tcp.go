@@ -28,7 +28,8 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		c = nil
 	}
 	if c != nil && c.closed && c.half[end].known && len(s.data) > 0 && int32(s.seq-c.half[end].next) > 1<<16 {
-		c = nil // the capture has missed how the next one on these ports began
+		d.end(c, s.frame, s.at) // the capture has missed how the next one on these ports began
+		c = nil
 	}
 	if c == nil {
 		if s.flags&flagRST != 0 || s.flags&flagSYN == 0 && len(s.data)+s.missing == 0 || !d.wanted(s) {
@@ -80,7 +81,7 @@ func (d *Decoder) wanted(s *segment) bool {
 func (d *Decoder) evict(s *segment) {
 	oldest := s.frame
 	for key, c := range d.conns {
-		if c.closed {
+		if c.closed && !c.unfinished() {
 			delete(d.conns, key)
 		} else {
 			oldest = min(oldest, c.used)
@@ -293,9 +294,6 @@ func (d *Decoder) flush(c *Conn) {
 // end hands on all that is left of a connection.
 func (d *Decoder) end(c *Conn, frame int, at int64) {
 	d.flush(c)
-	if c.closed {
-		return
-	}
 	c.closed = true
 	d.finish(c, 0, frame, at)
 	d.finish(c, 1, frame, at)
