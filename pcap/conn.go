@@ -200,6 +200,10 @@ func (h *half) first(off, frame int) int {
 	return frame
 }
 
+// inOrder returns two packets as they stand in the capture, which may have them
+// in another order than the stream.
+func inOrder(a, b int) (int, int) { return min(a, b), max(a, b) }
+
 // messages reads the messages in b, and returns how many bytes it is done with.
 // The last of them came in the given packet.
 func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int {
@@ -235,7 +239,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it := &d.item
 		*it = Item{Conn: c, From: from, Frame: &d.frame, Raw: d.frame.Raw, First: frame, Last: frame, At: at}
 		if len(h.marks) > 0 {
-			it.First = h.first(off, frame)
+			it.First, it.Last = inOrder(h.first(off, frame), frame)
 		}
 		if err == nil {
 			off += n
@@ -298,6 +302,7 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 	if len(b) == 0 {
 		return
 	}
+	first, last = inOrder(first, last)
 	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, First: first, Last: last, At: at}
 	d.handle(&d.item)
 }
