@@ -3,9 +3,12 @@ package pcap_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"jobwire/codec"
@@ -296,5 +299,70 @@ func TestOneLostSegment(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// rebuild reads the bytes of both directions out of a listing that leaves nothing out.
+func rebuild(t *testing.T, listing, server string) (streams [2][]byte) {
+	t.Helper()
+	from := codec.Peer
+	for line := range strings.Lines(listing) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case line == "" || line[0] == '#' || strings.HasPrefix(strings.TrimLeft(line, " "), "^^"):
+		case strings.HasPrefix(line, server+" -> "):
+			from = codec.Server
+		case strings.Contains(line, " -> "+server):
+			from = codec.Peer
+		case line[0] == '"':
+			text, err := strconv.QuotedPrefix(strings.ReplaceAll(line, `\0`, `\x00`))
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			b, _ := strconv.Unquote(text)
+			streams[from] = append(streams[from], b...)
+		default:
+			b, err := hex.DecodeString(strings.ReplaceAll(line[:min(len(line), 24)], " ", ""))
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			streams[from] = append(streams[from], b...)
+		}
+	}
+	return streams
+}
+
+// TestEveryByteStandsInOneRow: the streams can be rebuilt from a listing, also where a
+// segment is lost.
+func TestEveryByteStandsInOneRow(t *testing.T) {
+	for _, ex := range exchanges {
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			all, pieces := talk(r, ex, 8, 900)
+			want := streamsOf(all)
+			if seed%2 == 1 {
+				lost := 2 + r.IntN(len(pieces)-4)
+				gone := pieces[lost]
+				pieces = slices.Delete(pieces, lost, lost+1)
+				want[gone.from] = slices.Delete(want[gone.from], gone.off, gone.off+len(gone.data))
+			}
+			var out bytes.Buffer
+			l := pcap.NewListing(&out, pcap.ListingOptions{Full: true})
+			d := pcap.NewDecoder(pcap.Options{}, l.Add)
+			for i := range pieces {
+				b := pieces[i].packet(ex.port, 7)
+				d.Packet(&pcap.Packet{Number: i + 1, Link: 101, Data: b, Length: len(b)})
+			}
+			d.Close()
+			if err := l.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			got := rebuild(t, out.String(), ex.protocol.ServerName)
+			for side := range 2 {
+				if !bytes.Equal(got[side], want[side]) {
+					t.Errorf("%s: seed %d: side %d: %d bytes in the listing, want %d", ex.protocol.Name, seed, side, len(got[side]), len(want[side]))
+				}
+			}
+		}
 	}
 }

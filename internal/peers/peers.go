@@ -40,8 +40,9 @@ var known = map[string]peer{
 	"redis-cli":    {program: "redis-cli"},
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
 
-	// Decoders.
-	"tshark": {program: "tshark"},
+	// Decoders, and what makes captures for them.
+	"tshark":  {program: "tshark"},
+	"tcpdump": {program: "tcpdump"},
 
 	// The browser that reads our pages.
 	"chromium": {program: "chromium"},
