@@ -19,6 +19,7 @@ const (
 type Options struct {
 	Ports    []uint16        // only connections that have one of these ports, and its end is the server; nil is all
 	Protocol *codec.Protocol // what they speak; nil is told by content
+	Filter   *Filter         // only what it chooses is handed on, though all is counted in Stats; nil is all
 }
 
 // Stats count what a decoder has seen.
@@ -63,6 +64,14 @@ type Decoder struct {
 // NewDecoder returns a decoder that hands all that it reads to handle, which
 // must not keep what it is given.
 func NewDecoder(o Options, handle func(*Item)) *Decoder {
+	if f := o.Filter; f != nil {
+		all := handle
+		handle = func(it *Item) {
+			if f.Match(it) {
+				all(it)
+			}
+		}
+	}
 	return &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}}
 }
 
@@ -71,6 +80,9 @@ func (d *Decoder) Packet(p *Packet) {
 	d.stats.Packets++
 	d.stats.Bytes += int64(len(p.Data))
 	d.number, d.at = p.Number, p.At
+	if d.opts.Filter != nil {
+		d.opts.Filter.begin(p.At)
+	}
 	switch d.unwrap.segment(p, &d.seg) {
 	case isSegment:
 		d.stats.Segments++

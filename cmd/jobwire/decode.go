@@ -23,6 +23,8 @@ type decodeOptions struct {
 	hex      bool
 	lines    bool
 	utc      bool
+	filter   string
+	audit    bool
 	color    colorFlag
 }
 
@@ -35,10 +37,16 @@ func newDecode() *cobra.Command {
 clients, workers and servers say in it as an annotated transcript. The protocol is
 told by content, on any port. What is missing in the capture is shown in its place.
 
+--filter has terms KEY=PATTERN or KEY!=PATTERN, parted by blanks. Keys are type,
+protocol, connection, to (server or client), role, rule, after and before (since the
+first packet, as 2s), and the arguments of messages: function, handle, tube, id.
+
 Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 		Example: `  jobwire decode capture.pcap
   tcpdump -i lo -U -w - port 4730 | jobwire decode -
   jobwire decode capture.pcapng.gz --summary
+  jobwire decode capture.pcap --filter 'handle=H:lap:7' --lines
+  jobwire decode capture.pcap --audit
   jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -58,9 +66,12 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
 	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
 	f.BoolVar(&o.utc, "utc", false, "times in UTC")
+	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
+	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("summary", "json")
 	cmd.MarkFlagsMutuallyExclusive("lines", "json")
+	cmd.MarkFlagsMutuallyExclusive("summary", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -116,12 +127,16 @@ func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
 		return &exit{exitFellShort, err}
 	}
 	f.Idle = func() { w.Flush() }
-	err = pcap.NewDecoder(opts, w.Add).Decode(f)
+	d := pcap.NewDecoder(opts, w.Add)
+	err = d.Decode(f)
 	if werr := w.Flush(); werr != nil {
 		return nil // standard output remembers why
 	}
 	if err != nil {
 		return &exit{exitFellShort, err}
+	}
+	if n := d.Stats().Violations; o.audit && n > 0 {
+		return &exit{exitFellShort, fmt.Errorf("%s: %d messages break a rule", name, n)}
 	}
 	return nil
 }
@@ -133,6 +148,15 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 			return opts, usage(fmt.Errorf("--port %d: no TCP port", p))
 		}
 		opts.Ports = append(opts.Ports, uint16(p))
+	}
+	if terms := o.filter; terms != "" || o.audit {
+		if o.audit {
+			terms += " rule=*"
+		}
+		var err error
+		if opts.Filter, err = pcap.ParseFilter(terms); err != nil {
+			return opts, usage(fmt.Errorf("--filter: %w", err))
+		}
 	}
 	if o.protocol != "" {
 		sys, err := systemNamed(o.protocol)

@@ -1,0 +1,181 @@
+package pcap
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+)
+
+// Filter chooses items. It is a list of terms, all of which must hold:
+//
+//	type=SUBMIT_JOB function=rev* to=server rule!=* after=2s
+//
+// A term is KEY=PATTERN or KEY!=PATTERN; patterns are those of [path.Match].
+// Keys are type, protocol, connection, to (server or client), role (what the peer
+// is, in small letters), rule (of violations), after and before (the time since the first
+// packet, which stands for at least and at most) and every argument of a message, by
+// its name in small letters or the end of it: function, unique-id, handle, tube, id. An
+// item that has no such argument does not match, and does with !=.
+type Filter struct {
+	terms []term
+	start int64
+	begun bool
+}
+
+type term struct {
+	key, pattern string
+	not          bool
+	value        func(it *Item) string // nil for arguments and times
+	since        time.Duration
+}
+
+// values are the keys that are not arguments.
+var values = map[string]func(it *Item) string{
+	"type": func(it *Item) string {
+		if it.Kind <= Violates && it.Frame.Type != nil {
+			return it.Frame.Type.Name
+		}
+		return ""
+	},
+	"protocol": func(it *Item) string {
+		if it.Conn.Protocol == nil {
+			return nameless.Name
+		}
+		return it.Conn.Protocol.Name
+	},
+	"connection": func(it *Item) string { return strconv.Itoa(it.Conn.ID) },
+	"to": func(it *Item) string {
+		if it.From == codec.Server {
+			return "client"
+		}
+		return "server"
+	},
+	"role": func(it *Item) string {
+		if it.Conn.Protocol == nil {
+			return ""
+		}
+		return strings.ToLower(it.Conn.Protocol.RoleNames(it.Conn.Role))
+	},
+	"rule": func(it *Item) string {
+		if it.Err == nil {
+			return ""
+		}
+		return string(it.Err.Rule)
+	},
+	"after":  nil,
+	"before": nil,
+}
+
+// ParseFilter reads a filter. Blanks part its terms.
+func ParseFilter(s string) (*Filter, error) {
+	f := &Filter{}
+	for word := range strings.FieldsSeq(s) {
+		key, pattern, ok := strings.Cut(word, "=")
+		t := term{key: key, pattern: pattern}
+		t.key, t.not = strings.CutSuffix(key, "!")
+		if !ok || t.key == "" {
+			return nil, fmt.Errorf("%q: want KEY=PATTERN", word)
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("%q: %w", word, err)
+		}
+		t.value = values[t.key]
+		if _, known := values[t.key]; known && t.value == nil {
+			var err error
+			if t.since, err = time.ParseDuration(pattern); err != nil || t.not {
+				return nil, fmt.Errorf("%q: want a time since the first packet, as %s=2s", word, t.key)
+			}
+		} else if !known && !isArgument(t.key) {
+			return nil, fmt.Errorf("%q: no key, and no argument of any message", t.key)
+		}
+		f.terms = append(f.terms, t)
+	}
+	return f, nil
+}
+
+// argumentKey returns how a filter calls an argument.
+func argumentKey(fd *codec.Field) string {
+	return strings.ReplaceAll(strings.ToLower(fd.Name), " ", "-")
+}
+
+func names(fd *codec.Field, key string) bool {
+	name := argumentKey(fd)
+	return name == key || strings.HasSuffix(name, "-"+key)
+}
+
+// isArgument reports whether a message of some protocol has such an argument.
+func isArgument(key string) bool {
+	for _, dl := range dialects {
+		for _, t := range dl.protocol.Types {
+			for _, fields := range [...][]codec.Field{t.Fields, t.Repeat} {
+				for i := range fields {
+					if !fields[i].Derived() && names(&fields[i], key) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// begin tells when a packet came; the first one counts.
+func (f *Filter) begin(at int64) {
+	if !f.begun {
+		f.start, f.begun = at, true
+	}
+}
+
+// Match reports whether an item is chosen.
+func (f *Filter) Match(it *Item) bool {
+	for i := range f.terms {
+		t := &f.terms[i]
+		switch {
+		case t.key == "after":
+			if it.At-f.start < int64(t.since) {
+				return false
+			}
+		case t.key == "before":
+			if it.At-f.start > int64(t.since) {
+				return false
+			}
+		case t.value != nil:
+			v := t.value(it)
+			if ok, _ := path.Match(t.pattern, v); (ok && v != "") == t.not {
+				return false
+			}
+		case t.argument(it) == t.not:
+			return false
+		}
+	}
+	return true
+}
+
+// argument reports whether a message has an argument that the term describes.
+func (t *term) argument(it *Item) bool {
+	if it.Kind > Violates {
+		return false
+	}
+	for i := range it.Frame.Spans {
+		fd := it.Frame.Spans[i].Field
+		if fd.Derived() || !names(fd, t.key) {
+			continue
+		}
+		v := string(it.Frame.Value(i))
+		if fd.Kind == codec.Uint {
+			n := uint64(0)
+			for _, b := range []byte(v) {
+				n = n<<8 | uint64(b)
+			}
+			v = strconv.FormatUint(n, 10)
+		}
+		if ok, _ := path.Match(t.pattern, v); ok {
+			return true
+		}
+	}
+	return false
+}
