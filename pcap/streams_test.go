@@ -1,0 +1,144 @@
+package pcap_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/pcap"
+)
+
+// step is a packet of one connection, in a few words.
+type step struct {
+	from     codec.Side
+	off, ack int
+	data     string
+	flags    byte // 0 is data and acknowledgement
+	start    uint32
+	port     uint16
+	whole    int // bytes that data had on the wire, if it is cut short
+}
+
+const (
+	fin, syn, rst, acks = 1, 2, 4, 16
+)
+
+// show decodes steps and writes the items as words.
+func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
+	d := pcap.NewDecoder(o, func(it *pcap.Item) {
+		name := "unknown"
+		if it.Conn.Protocol != nil {
+			name = it.Conn.Protocol.Name
+		}
+		side := "<"
+		if it.From == codec.Peer {
+			side = ">"
+		}
+		s := fmt.Sprintf("%d%s ", it.Conn.ID, side)
+		switch it.Kind {
+		case pcap.Message:
+			s += fmt.Sprintf("%s %.30q", name, it.Raw)
+			if it.Unpaired {
+				s += " unpaired"
+			}
+		case pcap.Violates:
+			s += string(it.Err.Rule)
+		case pcap.Unread:
+			s += fmt.Sprintf("%s unread %.30q", name, it.Raw)
+		case pcap.Gap:
+			s += fmt.Sprintf("gap %d", it.Missing)
+		case pcap.Ends:
+			s += "ends"
+		case pcap.Breaks:
+			s += "breaks"
+		}
+		items = append(items, s)
+	})
+	for i, s := range steps {
+		p := piece{from: s.from, off: s.off, ack: s.ack, data: []byte(s.data)}
+		port := s.port
+		if port == 0 {
+			port = 11300
+		}
+		b := p.packet(port, s.start)
+		if s.flags != 0 {
+			b[33] = s.flags
+		}
+		if s.flags&syn != 0 { // its number is that of the byte before the first
+			b[27]--
+		}
+		length := len(b)
+		if s.whole > 0 {
+			length += s.whole - len(s.data)
+			b[2], b[3] = byte(length>>8), byte(length)
+		}
+		d.Packet(&pcap.Packet{Number: i + 1, At: int64(i), Link: 101, Data: b, Length: length})
+	}
+	d.Close()
+	return items, d.Stats()
+}
+
+func TestStreams(t *testing.T) {
+	const p, s = codec.Peer, codec.Server
+	hello := []step{{from: p, flags: syn}, {from: s, flags: syn | acks}}
+	after := func(more ...step) []step { return append(slices.Clone(hello), more...) }
+	for _, c := range []struct {
+		name  string
+		o     pcap.Options
+		steps []step
+		want  []string
+	}{
+		{"keep-alives and acknowledgements are nothing", pcap.Options{}, after(
+			step{from: p, data: "use a\r\n"}, step{from: p, off: 6, data: ""}, step{from: p, off: 6, data: "\x00"}, step{from: s, ack: 7},
+			step{from: s, ack: 7, data: "USING a\r\n"}),
+			[]string{`1> beanstalk "use a\r\n"`, `1< beanstalk "USING a\r\n"`}},
+		{"the same ports again", pcap.Options{}, after(
+			step{from: p, data: "use a\r\n"}, step{from: p, off: 7, data: "us"},
+			step{from: p, flags: syn, start: 5000}, step{from: s, flags: syn | acks, start: 5000},
+			step{from: p, data: "use b\r\n", start: 5000}),
+			[]string{`1> beanstalk "use a\r\n"`, `1> beanstalk unread "us"`, `2> beanstalk "use b\r\n"`}},
+		{"a reset", pcap.Options{}, after(
+			step{from: p, data: "use a\r\n"}, step{from: s, flags: rst | acks, ack: 7}),
+			[]string{`1> beanstalk "use a\r\n"`, `1< breaks`}},
+		{"both directions close", pcap.Options{}, after(
+			step{from: p, data: "quit\r\n"}, step{from: s, ack: 6, flags: fin | acks}, step{from: p, off: 6, ack: 1, flags: fin | acks}),
+			[]string{`1> beanstalk "quit\r\n"`, `1< ends`, `1> ends`}},
+		{"begins in the middle of a message", pcap.Options{}, []step{
+			{from: p, off: 100, ack: 50, data: "rest of a body\r\nuse a\r\n"}, {from: s, off: 50, ack: 123, data: "INSERTED 5\r\nUSING a\r\n"}},
+			[]string{`1> beanstalk unread "rest of a body\r\n"`, `1> beanstalk "use a\r\n"`, `1< beanstalk "INSERTED 5\r\n" unpaired`, `1< beanstalk "USING a\r\n" unpaired`}},
+		{"cut short by the snap length", pcap.Options{}, after(
+			step{from: p, data: "put 1 1 1 100\r\nabc", whole: 117}, step{from: s, ack: 117, data: "INSERTED 1\r\n"}, step{from: p, off: 117, ack: 12, data: "use a\r\n"}),
+			[]string{`1> beanstalk unread "put 1 1 1 100\r\nabc"`, `1> gap 99`, `1< beanstalk "INSERTED 1\r\n" unpaired`, `1> beanstalk "use a\r\n"`}},
+		{"TLS is named", pcap.Options{}, after(
+			step{from: p, data: "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6"}),
+			[]string{`1> tls unread "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6"`}},
+		{"what nobody knows", pcap.Options{}, after(
+			step{from: p, data: "GET / HTTP/1.1\r\n\r\n"}),
+			[]string{`1> unknown unread "GET / HTTP/1.1\r\n\r\n"`}},
+		{"the first bytes dribble", pcap.Options{}, after(
+			step{from: p, data: "u"}, step{from: p, off: 1, data: "se"}, step{from: p, off: 3, data: " a\r\n"}),
+			[]string{`1> beanstalk "use a\r\n"`}},
+		{"insisted on", pcap.Options{Protocol: beanstalk.Protocol}, after(
+			step{from: p, data: "frobnicate\r\n"}),
+			[]string{"1> beanstalk.command.known"}},
+		{"another port", pcap.Options{Ports: []uint16{1}}, after(step{from: p, data: "use a\r\n"}), nil},
+		{"the server is told by its port", pcap.Options{Ports: []uint16{50000}, Protocol: beanstalk.Protocol}, []step{
+			{from: s, port: 50000, data: "INSERTED 7\r\n"}},
+			[]string{`1< beanstalk "INSERTED 7\r\n" unpaired`}},
+		{"a reply that answers nothing", pcap.Options{}, after(
+			step{from: s, data: "INSERTED 7\r\n"}),
+			[]string{"1< beanstalk.reply.asked-for"}},
+	} {
+		for i := range c.steps {
+			if c.steps[i].start == 0 {
+				c.steps[i].start = 1000
+			}
+		}
+		if got, st := show(c.o, c.steps...); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s\n%+v", c.name, strings.Join(got, "\n  "), strings.Join(c.want, "\n  "), st)
+		}
+	}
+}
