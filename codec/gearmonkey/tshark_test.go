@@ -1,4 +1,4 @@
-package gearmonkey
+package gearmonkey_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
+	"jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
 	"jobwire/internal/peers"
@@ -26,13 +27,13 @@ func TestTsharkReadsTheVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts, err := transcript.Parse(Protocol, "accept.wire", src)
+	scripts, err := transcript.Parse(gearmonkey.Protocol, "accept.wire", src)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unknown := []string{"inline", "null", "double", "boolean", "big-number", "blob-error", "verbatim", "map", "push", "aggregate"}
 	var file bytes.Buffer
-	w, err := pcap.NewWriter(&file, Protocol.DefaultPort)
+	w, err := pcap.NewWriter(&file, gearmonkey.Protocol.DefaultPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestTsharkReadsTheVectors(t *testing.T) {
 		if slices.Contains(unknown, s.Value("case")) {
 			continue
 		}
-		sess := Protocol.NewSession(codec.Options{})
+		sess := gearmonkey.Protocol.NewSession(codec.Options{})
 		for _, st := range s.Steps {
 			raw := st.Choices[0].Bytes
 			var f codec.Frame
