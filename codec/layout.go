@@ -35,6 +35,13 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			}
 			at += len(sep)
 		}
+		if fd.plain && i < len(fields)-1 && len(sep) == 1 {
+			if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 {
+				f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
+				at += k + 1
+				continue
+			}
+		}
 		next, stop := at, end
 		if len(fd.Lead) > 0 {
 			if !bytes.HasPrefix(f.Raw[at:end], []byte(fd.Lead)) {
@@ -96,6 +103,19 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 		return end, nil
 	}
 	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "another argument follows the last one"}
+}
+
+// Prepare notes which fields of the rows are plain: bytes between separators, of which
+// nothing is demanded. Most are, and quick to read and write where that is known.
+func Prepare(types []*Type) {
+	for _, t := range types {
+		for _, fields := range [][]Field{t.Fields, t.Repeat} {
+			for i := range fields {
+				f := &fields[i]
+				f.plain = !f.Derived() && f.Lead == "" && f.Term == "" && f.Width == 0 && !f.checked()
+			}
+		}
+	}
 }
 
 // checked reports whether a value of the field can be illegal at all.
@@ -265,6 +285,16 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
 	for i := range fields {
 		fd := &fields[i]
+		if fd.plain && len(sep) == 1 && i < len(args) && (i == 0 || fields[i-1].plain) {
+			v := args[i]
+			if i == len(fields)-1 && fd.Kind == Opaque || bytes.IndexByte(v, sep[0]) < 0 {
+				if i > 0 {
+					dst = append(dst, sep[0])
+				}
+				dst = append(dst, v...)
+				continue
+			}
+		}
 		if i == len(args) {
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				break

@@ -171,6 +171,7 @@ const (
 type Field struct {
 	Name  string // the label in annotated listings: "Job handle"
 	Kind  Kind
+	plain bool   // see Prepare
 	Width int    // bytes of a binary integer, or of a Text that has always as many
 	Lo    uint64 // smallest legal Number, or Uint if Hi is set
 	Hi    uint64 // largest legal Number or Uint; 0 is no bound but 64 bits, or Width

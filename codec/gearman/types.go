@@ -212,5 +212,6 @@ func table() []*codec.Type {
 	for i, t := range all {
 		t.Index = i
 	}
+	codec.Prepare(all)
 	return all
 }
