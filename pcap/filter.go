@@ -102,7 +102,7 @@ func argumentKey(fd *codec.Field) string {
 	return strings.ReplaceAll(strings.ToLower(fd.Name), " ", "-")
 }
 
-func names(fd *codec.Field, key string) bool {
+func called(fd *codec.Field, key string) bool {
 	name := argumentKey(fd)
 	return name == key || strings.HasSuffix(name, "-"+key)
 }
@@ -113,7 +113,7 @@ func isArgument(key string) bool {
 		for _, t := range dl.protocol.Types {
 			for _, fields := range [...][]codec.Field{t.Fields, t.Repeat} {
 				for i := range fields {
-					if !fields[i].Derived() && names(&fields[i], key) {
+					if !fields[i].Derived() && called(&fields[i], key) {
 						return true
 					}
 				}
@@ -162,7 +162,7 @@ func (t *term) argument(it *Item) bool {
 	}
 	for i := range it.Frame.Spans {
 		fd := it.Frame.Spans[i].Field
-		if fd.Derived() || !names(fd, t.key) {
+		if fd.Derived() || !called(fd, t.key) {
 			continue
 		}
 		v := string(it.Frame.Value(i))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type decodeOptions struct {
 	utc      bool
 	filter   string
 	audit    bool
+	jobs     bool
 	color    colorFlag
 }
 
@@ -46,6 +48,7 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
   tcpdump -i lo -U -w - port 4730 | jobwire decode -
   jobwire decode capture.pcapng.gz --summary
   jobwire decode capture.pcap --filter 'handle=H:lap:7' --lines
+  jobwire decode capture.pcap --jobs
   jobwire decode capture.pcap --audit
   jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,21 +64,25 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; may be repeated")
 	f.BoolVar(&o.summary, "summary", false, "only count messages by type and direction")
 	f.BoolVar(&o.json, "json", false, "a line of JSON for each message")
-	f.StringVar(&o.format, "format", "text", "of --summary: text or json")
+	f.StringVar(&o.format, "format", "text", "of --summary and --jobs: text or json")
 	f.BoolVar(&o.full, "full", false, "all of long payloads, and the bytes of unknown protocols")
 	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
 	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
 	f.BoolVar(&o.utc, "utc", false, "times in UTC")
+	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube (Gearman, Beanstalk)")
 	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
 	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
 	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("summary", "json")
+	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs")
 	cmd.MarkFlagsMutuallyExclusive("lines", "json")
-	cmd.MarkFlagsMutuallyExclusive("summary", "audit")
+	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+// memory is the size of the heap, in bytes, near which the collector hurries.
+const memory = 48 << 20
 
 // itemWriter shows what a decoder reads.
 type itemWriter interface {
@@ -91,8 +98,8 @@ func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
 	if o.format != "text" && o.format != "json" {
 		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
 	}
-	if o.format == "json" && !o.summary {
-		return usage(errors.New("--format json is for --summary; for each message there is --json"))
+	if o.format == "json" && !o.summary && !o.jobs {
+		return usage(errors.New("--format json is for --summary and --jobs; for each message there is --json"))
 	}
 	color, err := o.color.on(cmd.OutOrStdout())
 	if err != nil {
@@ -109,8 +116,14 @@ func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
 		defer file.Close()
 		in = file
 	}
-	if o.summary {
-		return o.summarize(cmd.OutOrStdout(), name, in, opts)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
+	switch {
+	case o.summary:
+		var sum pcap.Summary
+		return o.count(cmd.OutOrStdout(), name, in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })
+	case o.jobs:
+		jobs := pcap.NewJobs()
+		return o.count(cmd.OutOrStdout(), name, in, opts, jobs.Add, func(*pcap.Decoder) report { return jobs.Report() })
 	}
 	var w itemWriter
 	if o.json {
@@ -168,16 +181,20 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 	return opts, nil
 }
 
-// summarize counts, and tells what it counted also of a file that is damaged.
-func (o *decodeOptions) summarize(w io.Writer, name string, in io.Reader, opts pcap.Options) error {
-	var s pcap.Summary
-	d := pcap.NewDecoder(opts, s.Add)
+// report is what is told of a whole capture.
+type report interface {
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
+}
+
+// count reads a capture and reports on it, also on one that is damaged.
+func (o *decodeOptions) count(w io.Writer, name string, in io.Reader, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) report) error {
+	d := pcap.NewDecoder(opts, add)
 	f, err := pcap.NewFile(name, in)
 	if err == nil {
 		err = d.Decode(f)
 	}
-	r := s.Report(d)
-	if o.format == "json" {
+	if r := tell(d); o.format == "json" {
 		r.WriteJSON(w)
 	} else {
 		r.WriteText(w)
