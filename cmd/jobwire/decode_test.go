@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,10 +36,11 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() { // it then writes whole packets
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
+	t.Cleanup(stop)
 	lines := bufio.NewScanner(stderr)
 	for listens := false; !listens; listens = strings.Contains(lines.Text(), "listening on") {
 		if !lines.Scan() {
@@ -65,6 +67,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 		}
 		c.Close()
 		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(mark)) {
+			stop()
 			return file
 		}
 		if time.Now().After(deadline) {
