@@ -35,11 +35,16 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			}
 			at += len(sep)
 		}
-		if fd.plain && i < len(fields)-1 && len(sep) == 1 {
-			if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 {
-				f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
-				at += k + 1
-				continue
+		if fd.plain && len(sep) == 1 {
+			if i < len(fields)-1 {
+				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.fits(k) {
+					f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
+					at += k + 1
+					continue
+				}
+			} else if fd.Kind == Opaque && fd.fits(end-at) {
+				f.Spans = append(f.Spans, Span{fd, at, end, end})
+				return nil
 			}
 		}
 		next, stop := at, end
@@ -106,16 +111,22 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 }
 
 // Prepare notes which fields of the rows are plain: bytes between separators, of which
-// nothing is demanded. Most are, and quick to read and write where that is known.
+// nothing is demanded but their number. Most are, and quick to read and write where that
+// is known.
 func Prepare(types []*Type) {
 	for _, t := range types {
-		for _, fields := range [][]Field{t.Fields, t.Repeat} {
-			for i := range fields {
-				f := &fields[i]
-				f.plain = !f.Derived() && f.Lead == "" && f.Term == "" && f.Width == 0 && !f.checked()
-			}
+		t.plain = len(t.Repeat) == 0 && len(t.Sep) == 1 && t.End == ""
+		for i := range t.Fields {
+			f := &t.Fields[i]
+			f.plain = f.Kind <= Text && f.Lead == "" && f.Term == "" && f.Width == 0 && f.Chars == "" && f.Values == nil
+			t.plain = t.plain && f.plain
 		}
 	}
+}
+
+// fits reports whether a value of the field may be that long.
+func (f *Field) fits(size int) bool {
+	return (f.Max == 0 || size <= f.Max) && (size > 0 || f.NonEmpty == "")
 }
 
 // checked reports whether a value of the field can be illegal at all.
@@ -231,6 +242,11 @@ func ParseNumber(v []byte) (n uint64, bad int) {
 func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	t := m.Type
 	args := m.Args
+	if t.plain && len(args) == len(t.Fields) {
+		if out, ok := joinPlain(dst, t, args); ok {
+			return out, nil
+		}
+	}
 	var err *Error
 	if t.End != "" && !l.Options.Waived(l.Surplus) {
 		for i, a := range args {
@@ -280,21 +296,29 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	return dst, nil
 }
 
+// joinPlain appends the fields of a row that are all plain. It appends nothing where one
+// of them would be illegal, and says so.
+func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
+	sep, last := t.Sep[0], len(args)-1
+	out = dst
+	for i, a := range args {
+		fd := &t.Fields[i]
+		if !fd.fits(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
+			return dst, false
+		}
+		out = append(out, a...)
+		if i < last {
+			out = append(out, sep)
+		}
+	}
+	return out, true
+}
+
 // JoinFields appends some of a row's fields, none of them framing, with what
 // stands between them.
 func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
 	for i := range fields {
 		fd := &fields[i]
-		if fd.plain && len(sep) == 1 && i < len(args) && (i == 0 || fields[i-1].plain) {
-			v := args[i]
-			if i == len(fields)-1 && fd.Kind == Opaque || bytes.IndexByte(v, sep[0]) < 0 {
-				if i > 0 {
-					dst = append(dst, sep[0])
-				}
-				dst = append(dst, v...)
-				continue
-			}
-		}
 		if i == len(args) {
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				break

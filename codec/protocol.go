@@ -140,6 +140,8 @@ type Type struct {
 
 	Replies []string // names of the types that may answer it, where replies carry no type
 	Index   int      // position in Protocol.Types
+
+	plain bool // all fields are, and nothing else is in a message; see Prepare
 }
 
 // Sends reports whether the row may be sent by the side at all.

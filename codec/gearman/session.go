@@ -17,6 +17,12 @@ const (
 	magicRES   = 0x00524553 // "\0RES"
 )
 
+var header = [3]codec.Span{
+	{Field: &magicField, Off: 0, End: 4, Next: 4},
+	{Field: &codeField, Off: 4, End: 8, Next: 8},
+	{Field: &lengthField, Off: 8, End: headerSize, Next: headerSize},
+}
+
 var magicOf = [2]uint32{codec.Peer: magicREQ, codec.Server: magicRES}
 
 // session reads one connection: binary packets and text lines, told apart by
@@ -79,10 +85,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 		f.Type = byCode[code]
 	}
 	f.Raw, f.Head = b[:n:n], 3
-	f.Spans = append(f.Spans,
-		codec.Span{Field: &magicField, Off: 0, End: 4, Next: 4},
-		codec.Span{Field: &codeField, Off: 4, End: 8, Next: 8},
-		codec.Span{Field: &lengthField, Off: 8, End: 12, Next: 12})
+	f.Spans = append(f.Spans, header[:]...)
 	if binary.BigEndian.Uint32(b) != magicOf[from] && !s.opts.Waived(RuleMagicDirection) {
 		return n, &codec.Error{Rule: RuleMagicDirection, Offset: 3, Field: magicField.Name,
 			Detail: fmt.Sprintf("\\0%s on a packet from the %s", b[1:4], from)}
@@ -346,10 +349,10 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	if t.Code == 0 {
 		return s.appendLine(dst, from, m)
 	}
-	head := binary.BigEndian.AppendUint32(dst, magicOf[from])
-	head = binary.BigEndian.AppendUint32(head, t.Code)
-	head = binary.BigEndian.AppendUint32(head, 0) // the size, when it is known
-	out, err := s.packet.Join(head, start, m)
+	var head [headerSize]byte // with a size of 0 until it is known
+	binary.BigEndian.PutUint32(head[0:], magicOf[from])
+	binary.BigEndian.PutUint32(head[4:], t.Code)
+	out, err := s.packet.Join(append(dst, head[:]...), start, m)
 	if err != nil {
 		return dst, err
 	}
