@@ -41,6 +41,7 @@ var floors = []floor{
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
 	{"refpeer/*", []string{"codec", "codec/{same}"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
+	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "play", "internal/*"}},

@@ -9,6 +9,7 @@ import (
 	"jobwire/codec"
 	protocol "jobwire/codec/beanstalk"
 	"jobwire/refserver"
+	"jobwire/refserver/mutant"
 )
 
 type (
@@ -315,32 +316,9 @@ func (b *bench) blurt(c *conn, text string) {
 	b.bytes = nil
 }
 
-func message(name string, args []string) *codec.Message {
-	m := &codec.Message{Type: row(name)}
-	for _, a := range args {
-		m.Args = append(m.Args, []byte(a))
-	}
-	return m
-}
-
-// args are the values that a message has, without sizes.
-func args(f *frame) []string {
-	m := new(codec.Message)
-	f.Message(m)
-	all := make([]string, len(m.Args))
-	for i, a := range m.Args {
-		all[i] = string(a)
-	}
-	return all
-}
-
-// arg is the i-th of them, or "".
-func arg(f *frame, i int) string {
-	if all := args(f); i < len(all) {
-		return all[i]
-	}
-	return ""
-}
+func message(name string, args []string) *codec.Message { return mutant.Message(row(name), args) }
+func args(f *frame) []string                            { return mutant.Args(f) }
+func arg(f *frame, i int) string                        { return mutant.Arg(f, i) }
 
 // drop keeps a message back.
 var drop = verdict{Drop: true}

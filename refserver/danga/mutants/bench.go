@@ -217,32 +217,9 @@ func (b *bench) blurt(p *peer, text string) {
 	b.bytes = nil
 }
 
-func message(name string, args []string) *codec.Message {
-	m := &codec.Message{Type: row(name)}
-	for _, a := range args {
-		m.Args = append(m.Args, []byte(a))
-	}
-	return m
-}
-
-// args are the values that a packet has.
-func args(f *frame) []string {
-	m := new(codec.Message)
-	f.Message(m)
-	all := make([]string, len(m.Args))
-	for i, a := range m.Args {
-		all[i] = string(a)
-	}
-	return all
-}
-
-// arg is the i-th of them, or "".
-func arg(f *frame, i int) string {
-	if all := args(f); i < len(all) {
-		return all[i]
-	}
-	return ""
-}
+func message(name string, args []string) *codec.Message { return mutant.Message(row(name), args) }
+func args(f *frame) []string                            { return mutant.Args(f) }
+func arg(f *frame, i int) string                        { return mutant.Arg(f, i) }
 
 // drop keeps a packet back.
 var drop = verdict{Drop: true}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strings"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/danga"
@@ -39,13 +38,7 @@ func All() []Mutant {
 }
 
 // cases makes IDs of names.
-func cases(names string) []string {
-	ids := strings.Fields(names)
-	for i := range ids {
-		ids[i] = protocol.Protocol.Name + "." + ids[i]
-	}
-	return ids
-}
+func cases(names string) []string { return mutant.Cases(protocol.Protocol, names) }
 
 // Start runs the server in this process.
 func (m *Mutant) Start(ctx context.Context) (target.Target, error) {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"jobwire/codec"
+	protocol "jobwire/codec/danga"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 )
 
@@ -65,7 +67,7 @@ func TestToleratedServersFailNoCase(t *testing.T) {
 				return (&Mutant{Name: name, Hook: hook}).Start(ctx)
 			}}
 			lax := 0
-			for _, res := range r.Run(t.Context(), suite(t), nil) {
+			for _, res := range r.Run(t.Context(), mutanttest.Suite(t, protocol.Protocol, ""), nil) {
 				switch res.Verdict {
 				case conform.Passed:
 				case conform.Lax:

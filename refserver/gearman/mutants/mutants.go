@@ -8,9 +8,7 @@ package mutants
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -18,6 +16,7 @@ import (
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	"jobwire/refserver/gearman"
+	"jobwire/refserver/mutant"
 )
 
 // Mutant is one faulty server.
@@ -50,13 +49,7 @@ func All() []Mutant {
 }
 
 // cases makes IDs of names.
-func cases(names string) []string {
-	ids := strings.Fields(names)
-	for i := range ids {
-		ids[i] = protocol.Protocol.Name + "." + ids[i]
-	}
-	return ids
-}
+func cases(names string) []string { return mutant.Cases(protocol.Protocol, names) }
 
 // Start runs the server in this process.
 func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
@@ -79,13 +72,5 @@ func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
 }
 
 func (m *Mutant) faults() ([]refserver.Fault, error) {
-	var all []refserver.Fault
-	for _, text := range m.Faults {
-		f, err := refserver.ParseFault(protocol.Protocol, text)
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
-		}
-		all = append(all, f)
-	}
-	return all, nil
+	return mutant.Faults(protocol.Protocol, m.Name, m.Faults)
 }

@@ -9,10 +9,8 @@ package mutants
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
-	"strings"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
@@ -43,13 +41,7 @@ func All() []Mutant {
 }
 
 // cases makes IDs of names.
-func cases(names string) []string {
-	ids := strings.Fields(names)
-	for i := range ids {
-		ids[i] = protocol.Protocol.Name + "." + ids[i]
-	}
-	return ids
-}
+func cases(names string) []string { return mutant.Cases(protocol.Protocol, names) }
 
 // Start runs the server in this process.
 func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
@@ -69,13 +61,5 @@ func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
 }
 
 func (m *Mutant) faults() ([]refserver.Fault, error) {
-	var all []refserver.Fault
-	for _, text := range m.Faults {
-		f, err := refserver.ParseFault(protocol.Protocol, text)
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
-		}
-		all = append(all, f)
-	}
-	return all, nil
+	return mutant.Faults(protocol.Protocol, m.Name, m.Faults)
 }

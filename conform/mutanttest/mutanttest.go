@@ -1,0 +1,109 @@
+// Package mutanttest holds tables of mutants, whatever their protocol, to what the suite's
+// self-test needs of them. It is for tests.
+package mutanttest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/conform"
+)
+
+// Suite returns the cases of a protocol that are about programs of these roles, where ""
+// stands for the server.
+func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
+	t.Helper()
+	s, err := conform.Load(p)
+	if err == nil {
+		s, err = s.About(roles...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// Table holds a table of mutants to what is asked of one: names and sentences of their own,
+// cases that exist and are about their kind, at most so many for each, since one that fails
+// many proves little of any, and no case of s left out. faulty reports whether the i-th has a
+// fault at all.
+func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, faulty func(i int) bool) {
+	t.Helper()
+	left, role := map[string]bool{}, map[string]string{}
+	for _, c := range s.Cases {
+		left[c.ID], role[c.ID] = true, c.Program
+	}
+	names, abouts := map[string]bool{}, map[string]string{}
+	for i, m := range all {
+		switch {
+		case names[m.Name]:
+			t.Errorf("%s stands twice", m.Name)
+		case !kebab.MatchString(m.Name):
+			t.Errorf("%q is no name", m.Name)
+		case !strings.HasSuffix(m.About, "."):
+			t.Errorf("%s: %q is no sentence", m.Name, m.About)
+		case abouts[m.About] != "":
+			t.Errorf("%s is about the same as %s", m.Name, abouts[m.About])
+		case len(m.Kills) == 0:
+			t.Errorf("%s kills nothing", m.Name)
+		case len(m.Kills) > most:
+			t.Errorf("%s kills %d cases: it proves little of each", m.Name, len(m.Kills))
+		case !faulty(i):
+			t.Errorf("%s has no fault", m.Name)
+		}
+		names[m.Name], abouts[m.About] = true, m.Name
+		for k, id := range m.Kills {
+			if r, is := role[id]; !is || r != m.Role {
+				t.Errorf("%s: there is no case %s about its kind", m.Name, id)
+			}
+			if slices.Contains(m.Kills[:k], id) {
+				t.Errorf("%s names %s twice", m.Name, id)
+			}
+			delete(left, id)
+		}
+	}
+	for id := range left {
+		t.Errorf("no mutant is named for %s", id)
+	}
+}
+
+// Some runs a few mutants end to end: they fail what they are named for, and of that and
+// of the cases around it nothing else, while what is sound fails nothing.
+func Some(t *testing.T, s *conform.Suite, sound conform.Sound, all []conform.Mutant, picked, around []string) {
+	t.Helper()
+	var mutants []conform.Mutant
+	run := slices.Clone(around)
+	for _, m := range all {
+		if slices.Contains(picked, m.Name) {
+			mutants = append(mutants, m)
+			run = append(run, m.Kills...)
+		}
+	}
+	if len(mutants) != len(picked) {
+		t.Fatalf("%d of %d mutants are there", len(mutants), len(picked))
+	}
+	s, err := s.Select(run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := conform.SelfTest(t.Context(), s, sound, mutants, conform.SelfTestOptions{Mutants: 6, Cases: 8}, nil)
+	for _, r := range report.Failed {
+		t.Errorf("without a fault: %s %s: %s", r.Case.ID, r.Verdict, r.Note)
+	}
+	for _, m := range report.Mutants {
+		for _, id := range m.Survivors {
+			t.Errorf("%s is survived by %s", m.Mutant.Name, id)
+		}
+		for _, r := range m.Unexpected {
+			t.Errorf("%s kills %s too: %s", m.Mutant.Name, r.Case.ID, r.Note)
+		}
+	}
+	if len(report.Mutants) != len(picked) {
+		t.Errorf("%d mutants were judged, want %d", len(report.Mutants), len(picked))
+	}
+}
