@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Packet is one packet of a capture, as it lay on its link.
@@ -39,8 +41,12 @@ func (e *FileError) Unwrap() error { return e.Err }
 // maxPacket bounds a packet, and a block of a pcapng file that is read as a whole.
 const maxPacket = 16 << 20
 
+// maxWindow bounds how far back a file packed with zstd may refer, in bytes, all of
+// which are kept: what zstd does up to level 20, and without --long.
+const maxWindow = 32 << 20
+
 // File reads a capture file: pcap in both byte orders with micro- or nanoseconds,
-// or pcapng; either may be packed with gzip.
+// or pcapng; either may be packed with gzip or zstd.
 type File struct {
 	// Idle, if set, is called whenever more of the file is about to be asked for,
 	// which may take long where a program is writing it.
@@ -76,16 +82,19 @@ func NewFile(name string, r io.Reader) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b {
-		packed := io.MultiReader(bytes.NewReader(bytes.Clone(f.buf[f.at:f.end])), r)
-		z, err := gzip.NewReader(packed)
-		if err != nil {
-			return nil, f.errorf(0, err, "damaged gzip")
+	for _, k := range packings {
+		if !k.begins(head) {
+			continue
 		}
-		f.in, f.at, f.end = z, 0, 0
+		packed := io.MultiReader(bytes.NewReader(bytes.Clone(f.buf[f.at:f.end])), r)
+		if f.in, err = k.unpack(packed); err != nil {
+			return nil, f.errorf(0, err, "damaged %s", k.name)
+		}
+		f.at, f.end = 0, 0
 		if head, err = f.peek(4); err != nil {
 			return nil, err
 		}
+		break
 	}
 	if len(head) < 4 {
 		if len(head) == 0 {
@@ -104,10 +113,26 @@ func NewFile(name string, r io.Reader) (*File, error) {
 			return f, f.classicHeader()
 		}
 	}
-	if string(head) == "\x28\xb5\x2f\xfd" {
-		return nil, f.errorf(0, nil, "packed with zstd: unpack it first, as in zstd -dc FILE | jobwire decode -")
-	}
 	return nil, f.errorf(0, nil, "no pcap or pcapng file: it begins % x", head)
+}
+
+// packings are how a capture may be packed, and how it is unpacked.
+var packings = []struct {
+	name   string
+	begins func(head []byte) bool
+	unpack func(io.Reader) (io.Reader, error)
+}{
+	{"gzip",
+		func(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) },
+		func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"zstd",
+		func(b []byte) bool {
+			return string(b) == "\x28\xb5\x2f\xfd" || len(b) == 4 && b[0]&0xf0 == 0x50 && string(b[1:]) == "\x2a\x4d\x18"
+		},
+		func(r io.Reader) (io.Reader, error) {
+			// In this goroutine, so that nothing need be closed.
+			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		}},
 }
 
 // magics are how capture files begin.
@@ -173,6 +198,9 @@ func (f *File) peek(n int) ([]byte, error) {
 			return f.buf[f.at:min(f.end, f.at+n)], nil
 		default:
 			if f.end < n {
+				if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+					return nil, f.errorf(int64(f.end-f.at), err, "too much memory is needed to unpack it here: zstd -dc --long=31 FILE | jobwire decode - does it")
+				}
 				return nil, f.errorf(int64(f.end-f.at), err, "cannot be read")
 			}
 		}

@@ -35,7 +35,7 @@ func newDecode() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decode FILE [flags]",
 		Short: "Explain a capture",
-		Long: `decode reads a capture, pcap or pcapng, packed with gzip or not, and shows what
+		Long: `decode reads a capture, pcap or pcapng, packed with gzip or zstd or not, and shows what
 clients, workers and servers say in it as an annotated transcript. The protocol is
 told by content, on any port. What is missing in the capture is shown in its place.
 

@@ -60,6 +60,7 @@ type fence struct {
 
 var fences = []fence{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
+	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false}, // captures come packed with it
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false}, // whether a history is linearizable
