@@ -25,6 +25,7 @@ type Options struct {
 // Stats count what a decoder has seen.
 type Stats struct {
 	Packets      int
+	Dropped      int   // packets that passed, and were not captured
 	Bytes        int64 // captured of them
 	Segments     int   // packets that are TCP
 	Damaged      int   // packets whose headers make no sense
@@ -136,14 +137,15 @@ func (d *Decoder) Stats() Stats { return d.stats }
 // Rules counts violations by the rule that was broken.
 func (d *Decoder) Rules() map[codec.RuleID]int { return d.rules }
 
-// Decode reads all of a file, and what still waits at its end. The error is that
-// of the file; what stands before it has been read.
-func (d *Decoder) Decode(f *File) error {
+// Decode reads all packets of a source, and what still waits at its end. The error is
+// that of the source; what stands before it has been read.
+func (d *Decoder) Decode(src Source) error {
 	var p Packet
 	for {
-		err := f.Next(&p)
+		err := src.Next(&p)
 		if err != nil {
 			d.Close()
+			d.stats.Dropped = src.Dropped()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}

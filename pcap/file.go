@@ -20,6 +20,18 @@ type Packet struct {
 	Length int    // bytes that there were on the wire, of which Data may be the first
 }
 
+// Source is where packets come from: a [File], or an interface, which is [Live].
+type Source interface {
+	// Next reads the next packet into p. It returns io.EOF behind the last one.
+	Next(p *Packet) error
+
+	// OnIdle sets what is called whenever the next packet may be long in coming.
+	OnIdle(f func())
+
+	// Dropped returns how many packets are known not to have been captured.
+	Dropped() int
+}
+
 // FileError is where and why a capture file could not be read further.
 type FileError struct {
 	Name   string
@@ -48,12 +60,9 @@ const maxWindow = 32 << 20
 // File reads a capture file: pcap in both byte orders with micro- or nanoseconds,
 // or pcapng; either may be packed with gzip or zstd.
 type File struct {
-	// Idle, if set, is called whenever more of the file is about to be asked for,
-	// which may take long where a program is writing it.
-	Idle func()
-
 	name   string
 	in     io.Reader
+	idle   func()
 	buf    []byte // read, and not yet taken: buf[at:end]
 	at     int
 	end    int
@@ -149,6 +158,13 @@ var magics = []struct {
 	{bytes: "\x0a\x0d\x0d\x0a", order: binary.LittleEndian, ng: true},
 }
 
+// OnIdle sets what is called whenever more of the file is about to be asked for, which
+// may take long where a program is writing it.
+func (f *File) OnIdle(idle func()) { f.idle = idle }
+
+// Dropped returns 0: a file does not tell.
+func (f *File) Dropped() int { return 0 }
+
 // Next reads the next packet into p. It returns [io.EOF] behind the last one,
 // and a [*FileError] where the file is cut off or damaged.
 func (f *File) Next(p *Packet) error {
@@ -187,8 +203,8 @@ func (f *File) peek(n int) ([]byte, error) {
 		if f.end == len(f.buf) {
 			return f.peek(n)
 		}
-		if f.Idle != nil {
-			f.Idle()
+		if f.idle != nil {
+			f.idle()
 		}
 		k, err := f.in.Read(f.buf[f.end:])
 		f.end += k

@@ -66,7 +66,7 @@ func nextGeneration(order binary.AppendByteOrder, link uint16, packets [][]byte)
 		if i == len(packets)/2 {
 			section()
 		}
-		n, us := uint32(len(p)), uint64(1700000000_000000+i)
+		n, us := uint32(len(p)), 1700000000_000000+uint64(i)
 		stamp := func(b []byte, t uint64) []byte { return u32(u32(b, uint32(t>>32)), uint32(t)) }
 		switch i % 4 {
 		case 0:

@@ -129,6 +129,7 @@ type Report struct {
 	MissingBytes int64                `json:"missing_bytes"`
 	StreamBytes  int64                `json:"stream_bytes"`
 	Packets      int                  `json:"packets"`
+	Dropped      int                  `json:"dropped_packets"`
 	Segments     int                  `json:"segments"`
 	Duplicates   int                  `json:"duplicates"`
 	Damaged      int                  `json:"damaged_packets"`
@@ -153,7 +154,7 @@ func (d *Directions) of(from codec.Side) map[string]int {
 func (s *Summary) Report(d *Decoder) *Report {
 	st := d.Stats()
 	r := &Report{Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
-		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets,
+		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets, Dropped: st.Dropped,
 		Segments: st.Segments, Duplicates: st.Duplicates, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp}
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
@@ -214,6 +215,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		text string
 	}{
 		{int64(r.Violations), "messages break a rule"},
+		{int64(r.Dropped), "packets that came too fast to be captured"},
 		{int64(r.Gaps), "gaps"}, {int64(r.CutPackets), "packets cut short by the snap length"}, {r.MissingBytes, "bytes missing in both"},
 		{int64(r.Truncated), "messages incomplete"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "segments with nothing new"},
 		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of unknown links"}, {int64(r.GivenUp), "given up for want of memory"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 type decodeOptions struct {
 	protocol string
 	ports    []uint
+	device   string
 	summary  bool
 	json     bool
 	format   string
@@ -33,11 +33,12 @@ type decodeOptions struct {
 func newDecode() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := &cobra.Command{
-		Use:   "decode FILE [flags]",
+		Use:   "decode {FILE | --interface NAME} [flags]",
 		Short: "Explain a capture",
-		Long: `decode reads a capture, pcap or pcapng, packed with gzip or zstd or not, and shows what
-clients, workers and servers say in it as an annotated transcript. The protocol is
-told by content, on any port. What is missing in the capture is shown in its place.
+		Long: `decode reads a capture, pcap or pcapng, packed with gzip or zstd or not, from a
+file, from standard input or, on Linux, off an interface as it passes, and shows
+what clients, workers and servers say in it as an annotated transcript. The protocol
+is told by content, on any port. What is missing in the capture is shown in its place.
 
 --filter has terms KEY=PATTERN or KEY!=PATTERN, parted by blanks. Keys are type,
 protocol, connection, to (server or client), role, rule, after and before (since the
@@ -46,22 +47,19 @@ first packet, as 2s), and the arguments of messages: function, handle, tube, id.
 Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 		Example: `  jobwire decode capture.pcap
   tcpdump -i lo -U -w - port 4730 | jobwire decode -
+  jobwire decode --interface lo --port 4730 --lines
   jobwire decode capture.pcapng.gz --summary
   jobwire decode capture.pcap --filter 'handle=H:lap:7' --lines
   jobwire decode capture.pcap --jobs
   jobwire decode capture.pcap --audit
   jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("decode takes one file, or - for standard input")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Args: o.inputs,
+		RunE: o.execute,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.protocol, "protocol", "", "what is spoken, instead of telling it by content: a `PROTOCOL`")
 	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; may be repeated")
+	f.StringVar(&o.device, "interface", "", "read off an interface `NAME`, or any, until Ctrl-C (Linux, needs CAP_NET_RAW)")
 	f.BoolVar(&o.summary, "summary", false, "only count messages by type and direction")
 	f.BoolVar(&o.json, "json", false, "a line of JSON for each message")
 	f.StringVar(&o.format, "format", "text", "of --summary and --jobs: text or json")
@@ -90,7 +88,7 @@ type itemWriter interface {
 	Flush() error
 }
 
-func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
+func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	opts, err := o.options()
 	if err != nil {
 		return err
@@ -105,25 +103,19 @@ func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	in := cmd.InOrStdin()
-	if name == "-" {
-		name = "standard input"
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return usage(err)
-		}
-		defer file.Close()
-		in = file
+	in, err := o.open(cmd, args)
+	if err != nil {
+		return err
 	}
+	defer in.close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	switch {
 	case o.summary:
 		var sum pcap.Summary
-		return o.count(cmd.OutOrStdout(), name, in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })
+		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })
 	case o.jobs:
 		jobs := pcap.NewJobs()
-		return o.count(cmd.OutOrStdout(), name, in, opts, jobs.Add, func(*pcap.Decoder) report { return jobs.Report() })
+		return o.count(cmd.OutOrStdout(), in, opts, jobs.Add, func(*pcap.Decoder) report { return jobs.Report() })
 	}
 	var w itemWriter
 	if o.json {
@@ -135,21 +127,20 @@ func (o *decodeOptions) execute(cmd *cobra.Command, name string) error {
 		}
 		w = pcap.NewListing(cmd.OutOrStdout(), show)
 	}
-	f, err := pcap.NewFile(name, in)
-	if err != nil {
-		return &exit{exitFellShort, err}
-	}
-	f.Idle = func() { w.Flush() }
+	in.OnIdle(func() { w.Flush() })
 	d := pcap.NewDecoder(opts, w.Add)
-	err = d.Decode(f)
+	err = d.Decode(in)
 	if werr := w.Flush(); werr != nil {
 		return nil // standard output remembers why
 	}
 	if err != nil {
 		return &exit{exitFellShort, err}
 	}
+	if n := d.Stats().Dropped; n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets came too fast to be captured\n", in.name, n)
+	}
 	if n := d.Stats().Violations; o.audit && n > 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: %d messages break a rule", name, n)}
+		return &exit{exitFellShort, fmt.Errorf("%s: %d messages break a rule", in.name, n)}
 	}
 	return nil
 }
@@ -188,12 +179,9 @@ type report interface {
 }
 
 // count reads a capture and reports on it, also on one that is damaged.
-func (o *decodeOptions) count(w io.Writer, name string, in io.Reader, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) report) error {
+func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) report) error {
 	d := pcap.NewDecoder(opts, add)
-	f, err := pcap.NewFile(name, in)
-	if err == nil {
-		err = d.Decode(f)
-	}
+	err := d.Decode(in)
 	if r := tell(d); o.format == "json" {
 		r.WriteJSON(w)
 	} else {

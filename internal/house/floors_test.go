@@ -64,7 +64,7 @@ var fences = []fence{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false}, // whether a history is linearizable
-	{"golang.org/x/sys", []string{"loadgen"}, false},                  // timers that are on time
+	{"golang.org/x/sys", []string{"loadgen", "pcap"}, false},          // timers that are on time; packets off an interface
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // the flags that cobra is made of
 	{"golang.org/x/term", []string{"cmd/*"}, false},

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/pcap"
+)
+
+// input is a capture that is read: a file, standard input or an interface.
+type input struct {
+	pcap.Source
+	name  string
+	close func() error
+}
+
+// open opens what the command line names. A file that is no capture fails when it is
+// read, so that what was made of it is told nevertheless.
+func (o *decodeOptions) open(cmd *cobra.Command, args []string) (*input, error) {
+	if o.device != "" {
+		live, err := pcap.OpenLive(cmd.Context(), o.device)
+		if err != nil {
+			return nil, usage(err)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: listening on %s, Ctrl-C ends it\n", o.device)
+		return &input{live, o.device, live.Close}, nil
+	}
+	in := &input{name: args[0], close: func() error { return nil }}
+	r := cmd.InOrStdin()
+	if in.name == "-" {
+		in.name = "standard input"
+	} else {
+		file, err := os.Open(in.name)
+		if err != nil {
+			return nil, usage(err)
+		}
+		r, in.close = file, file.Close
+	}
+	f, err := pcap.NewFile(in.name, r)
+	if err != nil {
+		in.Source = unreadable{err: err}
+		return in, nil
+	}
+	s := &interruptible{Source: f, name: in.name}
+	context.AfterFunc(cmd.Context(), func() { s.interrupted.Store(true) })
+	in.Source = s
+	return in, nil
+}
+
+// interruptible is a file whose reading ends when the user interrupts it.
+type interruptible struct {
+	pcap.Source
+	name        string
+	interrupted atomic.Bool
+}
+
+func (s *interruptible) Next(p *pcap.Packet) error {
+	if s.interrupted.Load() {
+		return fmt.Errorf("%s: interrupted", s.name)
+	}
+	return s.Source.Next(p)
+}
+
+// unreadable is a file that is no capture.
+type unreadable struct {
+	pcap.Source
+	err error
+}
+
+func (u unreadable) Next(*pcap.Packet) error { return u.err }
+func (u unreadable) OnIdle(func())           {}
+func (u unreadable) Dropped() int            { return 0 }
+
+// inputs says what the command line has to name.
+func (o *decodeOptions) inputs(_ *cobra.Command, args []string) error {
+	switch {
+	case o.device != "" && len(args) > 0:
+		return errors.New("decode takes a file or --interface, not both")
+	case o.device == "" && len(args) != 1:
+		return errors.New("decode takes one file, or - for standard input, or --interface")
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/pcap"
+)
+
+// heard is what a command says. It tells when it says something first.
+type heard struct {
+	bytes.Buffer
+	first func()
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	if h.first != nil {
+		h.first()
+		h.first = nil
+	}
+	return h.Buffer.Write(p)
+}
+
+// TestDecodeInterface: what passes an interface is counted until the user interrupts.
+func TestDecodeInterface(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	complaints := &heard{first: func() {
+		defer interrupt()
+		c, err := net.DialTimeout("tcp", l.Addr().String(), 20*time.Second)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		s, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		for _, m := range []string{"use here\r\n", "watch there\r\n"} {
+			io.WriteString(c, m)
+			io.ReadFull(s, make([]byte, len(m)))
+		}
+	}}
+	var out bytes.Buffer
+	status := run(ctx, []string{"decode", "--interface", "lo", "--port", port, "--summary", "--format", "json"}, nil, &out, complaints)
+	if strings.Contains(complaints.String(), "CAP_NET_RAW") || strings.Contains(complaints.String(), "on Linux only") {
+		t.Skipf("no capture off an interface: %s", complaints.String())
+	}
+	var r pcap.Report
+	if err := json.Unmarshal(out.Bytes(), &r); status != exitHeld || err != nil {
+		t.Fatalf("exit status %d, %v: %s", status, err, complaints.String())
+	}
+	if b := r.Messages["beanstalk"].ToServer; b["use"] != 1 || b["watch"] != 1 || r.Connections != 1 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,206 @@
+package pcap
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Any is the name that stands for all interfaces.
+const Any = "any"
+
+// Sizes of what a live capture reads into.
+const (
+	liveSocket = 8 << 20   // bytes that wait in the kernel
+	livePacket = 512 << 10 // bytes of a packet; what is longer is cut
+	sll2Header = 20
+
+	// liveGrace is for packets that came in time and have a later one, as the first
+	// after the opening do: the kernel begins to stamp them with some delay.
+	liveGrace = time.Second
+
+	linkSLL2 = 276
+)
+
+// Live reads packets from an interface as they pass, until its context ends. On
+// the loopback device, which passes each packet out and in, it reads those that come
+// in.
+type Live struct {
+	file    *os.File
+	raw     syscall.RawConn
+	name    string
+	buf     []byte
+	oob     [128]byte
+	idle    func()
+	count   int
+	dropped int
+	end     int64 // when the context ended, 0 if it has not
+	failed  error
+}
+
+// OpenLive begins to read from an interface, or from all of them, which is [Any].
+// It needs the right to (CAP_NET_RAW). The packets of a link of any type arrive under a
+// header of Linux's own, LINKTYPE_LINUX_SLL2.
+func OpenLive(ctx context.Context, name string) (*Live, error) {
+	index := 0
+	if name != Any {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			return nil, fmt.Errorf("no interface %q: there are %s", name, strings.Join(interfaces(), ", "))
+		}
+		index = i.Index
+	}
+	l, err := openLive(name, index)
+	if errors.Is(err, unix.EPERM) {
+		return nil, fmt.Errorf("%s: reading from an interface takes the right to (CAP_NET_RAW): become root, or give it with "+
+			"sudo setcap cap_net_raw+ep $(command -v jobwire), or let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	context.AfterFunc(ctx, func() { l.file.SetReadDeadline(time.Unix(1, 0)) })
+	return l, nil
+}
+
+func interfaces() []string {
+	names := []string{Any}
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+func openLive(name string, index int) (*Live, error) {
+	// It is bound before it is given a protocol, so that nothing of other interfaces comes in.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveSocket) != nil {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveSocket)
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: index})
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	l := &Live{file: os.NewFile(uintptr(fd), name), name: name, buf: make([]byte, livePacket)}
+	l.raw, err = l.file.SyscallConn()
+	return l, err
+}
+
+// bigEndian returns a number whose bytes in memory are those of n on a network.
+func bigEndian(n uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
+}
+
+// OnIdle sets what is called whenever no packet is there.
+func (l *Live) OnIdle(f func()) { l.idle = f }
+
+// Dropped returns how many packets the kernel dropped because they were not read in
+// time.
+func (l *Live) Dropped() int {
+	l.raw.Control(func(fd uintptr) {
+		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			l.dropped += int(st.Drops) // since it was asked last
+		}
+	})
+	return l.dropped
+}
+
+// Close ends the reading.
+func (l *Live) Close() error { return l.file.Close() }
+
+// Next reads the next packet into p, and waits for it. Once the context has ended it
+// reads what came before, and then returns [io.EOF].
+func (l *Live) Next(p *Packet) error {
+	for l.failed == nil {
+		got, err := l.poll(p)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && l.end == 0:
+			l.end = time.Now().UnixNano()
+		case err == unix.EINTR:
+		case err == unix.EAGAIN, l.end > 0 && got && p.At > l.end+int64(liveGrace):
+			l.failed = io.EOF
+		case err != nil:
+			l.failed = fmt.Errorf("%s: %w", l.name, err)
+		case got:
+			l.count++
+			p.Number = l.count
+			return nil
+		}
+	}
+	return l.failed
+}
+
+// poll reads a packet, if need be when it comes, and reports whether it is wanted.
+func (l *Live) poll(p *Packet) (got bool, err error) {
+	if l.end > 0 {
+		if cerr := l.raw.Control(func(fd uintptr) { got, err = l.receive(int(fd), p) }); cerr != nil {
+			return false, cerr
+		}
+		return got, err
+	}
+	rerr := l.raw.Read(func(fd uintptr) bool {
+		if got, err = l.receive(int(fd), p); err != unix.EAGAIN {
+			return true
+		}
+		if l.idle != nil {
+			l.idle()
+		}
+		return false
+	})
+	if rerr != nil {
+		return false, rerr
+	}
+	return got, err
+}
+
+// receive reads a packet if there is one. It reports whether it is wanted.
+func (l *Live) receive(fd int, p *Packet) (bool, error) {
+	n, oobn, _, from, err := unix.Recvmsg(fd, l.buf[sll2Header:], l.oob[:], unix.MSG_TRUNC)
+	if err != nil {
+		return false, err
+	}
+	link, ok := from.(*unix.SockaddrLinklayer)
+	if !ok || link.Pkttype == unix.PACKET_OUTGOING && link.Hatype == unix.ARPHRD_LOOPBACK {
+		return false, nil
+	}
+	binary.NativeEndian.PutUint16(l.buf, link.Protocol) // as on the network
+	p.Link, p.Length = linkSLL2, sll2Header+n
+	p.Data = l.buf[:min(p.Length, len(l.buf))]
+	p.At = stamp(l.oob[:oobn])
+	return true, nil
+}
+
+// stamp reads when the kernel received a packet.
+func stamp(oob []byte) int64 {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err == nil {
+		for _, m := range messages {
+			if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_TIMESTAMPNS {
+				continue
+			}
+			switch e := binary.NativeEndian; len(m.Data) {
+			case 16:
+				return int64(e.Uint64(m.Data))*1e9 + int64(e.Uint64(m.Data[8:]))
+			case 8:
+				return int64(e.Uint32(m.Data))*1e9 + int64(e.Uint32(m.Data[4:]))
+			}
+		}
+	}
+	return time.Now().UnixNano()
+}

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package pcap
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Live reads packets from an interface as they pass. It does so on Linux only.
+type Live struct{}
+
+// OpenLive returns an error that says what to do instead.
+func OpenLive(_ context.Context, name string) (*Live, error) {
+	return nil, fmt.Errorf("%s: interfaces are read on Linux only; let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
+}
+
+// OnIdle does nothing.
+func (*Live) OnIdle(func()) {}
+
+// Dropped returns 0.
+func (*Live) Dropped() int { return 0 }
+
+// Close does nothing.
+func (*Live) Close() error { return nil }
+
+// Next returns [io.EOF].
+func (*Live) Next(*Packet) error { return io.EOF }

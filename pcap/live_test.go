@@ -1,0 +1,88 @@
+package pcap_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/pcap"
+)
+
+// perform says messages over a connection, each when the one before has arrived.
+func perform(t *testing.T, l net.Listener, messages []said) {
+	t.Helper()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ends := [2]net.Conn{codec.Peer: peer, codec.Server: server}
+	for _, m := range messages {
+		from, to := ends[m.from], ends[m.from.Other()]
+		to.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := from.Write([]byte(m.raw)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(to, make([]byte, len(m.raw))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLive reads conversations off the loopback device, and off all: each message is
+// read once, though each packet passes twice.
+func TestLive(t *testing.T) {
+	for _, device := range []string{"lo", pcap.Any} {
+		for _, ex := range exchanges {
+			t.Run(device+"/"+ex.protocol.Name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				live, err := pcap.OpenLive(ctx, device)
+				if err != nil {
+					if strings.Contains(err.Error(), "CAP_NET_RAW") || strings.Contains(err.Error(), "on Linux only") {
+						t.Skipf("no capture off an interface: %v", err)
+					}
+					t.Fatal(err)
+				}
+				defer live.Close()
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				r := rand.New(rand.NewPCG(5, 5))
+				var want, got []said
+				for range 20 {
+					want = append(want, ex.make(r)...)
+				}
+				perform(t, l, want)
+				cancel() // what came before is read
+				d := pcap.NewDecoder(pcap.Options{Ports: []uint16{l.Addr().(*net.TCPAddr).AddrPort().Port()}}, func(it *pcap.Item) {
+					if it.Kind == pcap.Message {
+						got = append(got, said{it.From, string(it.Raw)})
+					}
+				})
+				if err := d.Decode(live); err != nil {
+					t.Fatal(err)
+				}
+				if st := d.Stats(); !slices.Equal(got, want) || st.Gaps+st.CutPackets+st.Truncated+st.Violations+st.Duplicates != 0 || st.Connections != 1 {
+					t.Errorf("%d messages, want %d: %+v", len(got), len(want), st)
+				}
+			})
+		}
+	}
+	if _, err := pcap.OpenLive(t.Context(), "no such device"); err == nil {
+		t.Error("a device that does not exist is opened")
+	}
+}
