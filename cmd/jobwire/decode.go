@@ -27,6 +27,7 @@ type decodeOptions struct {
 	filter   string
 	audit    bool
 	jobs     bool
+	scripts  string
 	color    colorFlag
 }
 
@@ -68,12 +69,13 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
 	f.BoolVar(&o.utc, "utc", false, "times in UTC")
 	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube (Gearman, Beanstalk)")
+	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
 	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
 	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
 	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs")
-	cmd.MarkFlagsMutuallyExclusive("lines", "json")
-	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "audit")
+	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts")
+	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts")
+	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "transcripts", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -110,6 +112,8 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	defer in.close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	switch {
+	case o.scripts != "":
+		return o.transcribe(cmd, in, opts)
 	case o.summary:
 		var sum pcap.Summary
 		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })

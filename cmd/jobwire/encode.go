@@ -57,15 +57,11 @@ capture that other tools read.`,
 }
 
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(o.protocol)
-	if err != nil {
-		return err
-	}
 	sides, known := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
 	if !known {
 		return usage(fmt.Errorf("--from %q: it is peers, server or both", o.from))
 	}
-	scripts, err := readScripts(cmd, sys.protocol, name)
+	sys, scripts, err := readScripts(cmd, o.protocol, name)
 	if err != nil {
 		return err
 	}

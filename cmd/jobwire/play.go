@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +81,13 @@ every byte as it stands.`,
 
 // protocolFlag adds --protocol, for commands whose argument is a file.
 func protocolFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "protocol", "gearman", "the protocol of the transcript")
+	cmd.Flags().StringVar(name, "protocol", "", "the `PROTOCOL` of the transcript (default: what its @protocol line says, else gearman)")
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// readScripts parses a file, or standard input where the name is "-".
-func readScripts(cmd *cobra.Command, p *codec.Protocol, name string) ([]*transcript.Script, error) {
+// readScripts parses a file, or standard input where the name is "-". Its protocol is the
+// one that is asked for, else what a line of the file says, else Gearman.
+func readScripts(cmd *cobra.Command, protocol, name string) (*system, []*transcript.Script, error) {
 	var src []byte
 	var err error
 	if name == "-" {
@@ -93,8 +96,30 @@ func readScripts(cmd *cobra.Command, p *codec.Protocol, name string) ([]*transcr
 		src, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
+	sys, err := systemNamed(cmp.Or(protocol, declaredProtocol(src), "gearman"))
+	if err != nil {
+		return nil, nil, err
+	}
+	scripts, err := parseScripts(sys.protocol, name, src)
+	return sys, scripts, err
+}
+
+// declaredProtocol returns what an @protocol line before the first step says, or "".
+func declaredProtocol(src []byte) string {
+	for line := range bytes.Lines(src) {
+		if rest, ok := bytes.CutPrefix(line, []byte("@protocol ")); ok {
+			return string(bytes.TrimSpace(rest))
+		}
+		if bytes.Contains(line, []byte("->")) && line[0] != '#' {
+			break
+		}
+	}
+	return ""
+}
+
+func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Script, error) {
 	scripts, err := transcript.Parse(p, name, src)
 	if err != nil {
 		return nil, usage(err)
@@ -113,17 +138,9 @@ func readScripts(cmd *cobra.Command, p *codec.Protocol, name string) ([]*transcr
 }
 
 // vectorKeys are what transcripts in the corpus say beside the keys of cases.
-var vectorKeys = []string{"row", "rule", "offset", "field", "fatal"}
+var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
-	sys, err := systemNamed(o.protocol)
-	if err != nil {
-		return err
-	}
-	waive, err := ruleIDs(sys.protocol, o.waive)
-	if err != nil {
-		return err
-	}
 	if err := o.target.check(); err != nil {
 		return err
 	}
@@ -134,13 +151,21 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	var sys *system
 	var scripts []*transcript.Script
 	for _, name := range files {
-		more, err := readScripts(cmd, sys.protocol, name)
+		speaks, more, err := readScripts(cmd, o.protocol, name)
 		if err != nil {
 			return err
 		}
-		scripts = append(scripts, more...)
+		if sys != nil && speaks != sys {
+			return usage(fmt.Errorf("%s is %s, the file before it %s: a server speaks one of them", name, speaks.protocol.Title, sys.protocol.Title))
+		}
+		sys, scripts = speaks, append(scripts, more...)
+	}
+	waive, err := ruleIDs(sys.protocol, o.waive)
+	if err != nil {
+		return err
 	}
 	if err := o.checkCast(scripts); err != nil {
 		return err

@@ -1,0 +1,244 @@
+package pcap
+
+import (
+	"net/netip"
+	"slices"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// Bounds of what is remembered for transcripts.
+const (
+	maxSteps      = 100_000  // in all
+	maxStepBytes  = 16 << 20 // of messages, in all
+	maxScripts    = 1000     // one for each set of connections
+	maxTies       = 1 << 17
+	maxUnplayable = 1000 // bytes of what is only told in a comment
+)
+
+// Transcripts collects conversations, to be written as transcripts that can be
+// performed. Connections to one server that mention a job, a function or a tube in
+// common belong to one transcript, and those that mention none do together.
+type Transcripts struct {
+	conns map[int]*talk
+	talks []*talk
+	steps []step
+	ties  map[tie]*talk
+	bytes int
+
+	foreign map[int]bool // connections in no protocol that can be performed
+	left    int          // messages that were too many
+}
+
+// talk is a connection of a transcript.
+type talk struct {
+	id     int
+	proto  *codec.Protocol
+	server netip.AddrPort
+	set    *talk // another of the same set; itself if there is none
+	mid    bool  // it began before the capture
+	shaky  bool  // bytes are missing
+
+	roles [8]int // how many messages fit each role
+	peer  transcript.Actor
+}
+
+// tie is what connections have in common.
+type tie struct {
+	server netip.AddrPort
+	proto  *codec.Protocol
+	label  string // of the argument; "" of connections without ties
+	value  string
+}
+
+// step is what happens on a connection, kept small.
+type step struct {
+	talk *talk
+	from codec.Side
+	verb transcript.Verb
+	typ  *codec.Type // of a message
+	args [][]byte
+	raw  []byte // of a Raw, or of what cannot be performed
+	at   int64
+	crlf bool
+	odd  string // why it cannot be performed; "" if it can
+	note string // what is to be said of it
+
+	reply   int  // index of the step that answers it at once; 0 if there is none
+	request int  // index, plus one, of the step that it so answers
+	slow    bool // of a server's: it may have waited for what others did
+	theirs  bool // of an answer: another server may say something else
+
+	key, moved, place int // where it stands in the script: with which step, behind which, and in the capture
+}
+
+// NewTranscripts returns one that has seen nothing yet.
+func NewTranscripts() *Transcripts {
+	return &Transcripts{conns: map[int]*talk{}, ties: map[tie]*talk{}, foreign: map[int]bool{}}
+}
+
+// Add takes an item.
+func (t *Transcripts) Add(it *Item) {
+	c := it.Conn
+	notes := playRows[c.Protocol]
+	if notes == nil {
+		if it.Kind <= Unread && len(t.foreign) < maxConns {
+			t.foreign[c.ID] = true
+		}
+		return
+	}
+	tk := t.conns[c.ID]
+	if tk == nil {
+		if it.Kind > Gap {
+			return // it said nothing
+		}
+		if len(t.steps) >= maxSteps {
+			t.left++
+			return
+		}
+		tk = &talk{id: c.ID, proto: c.Protocol, server: c.Server}
+		tk.mid = c.server == unknown || !c.half[1-c.server].syn
+		tk.set = tk
+		t.conns[c.ID], t.talks = tk, append(t.talks, tk)
+	}
+	st := step{talk: tk, from: it.From, at: it.At}
+	switch it.Kind {
+	case Message:
+		if it.Frame.Type == nil {
+			st.verb, st.raw, st.odd = transcript.Raw, it.Raw, "no request was captured that this could answer"
+			break
+		}
+		t.message(&st, it.Frame, notes)
+	case Violates:
+		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "breaks "+string(it.Err.Rule)
+	case Unread:
+		st.verb, st.raw = transcript.Raw, it.Raw
+		if it.Cut || c.Uncertain {
+			st.odd = "a part of a message, of which the rest is missing"
+		}
+	case Gap:
+		tk.shaky = true
+		st.verb, st.odd = transcript.Raw, "bytes are missing here"
+	case Ends:
+		st.verb = transcript.HalfCloses
+	case Breaks:
+		st.verb = transcript.Resets
+	}
+	if len(t.steps) >= maxSteps || t.bytes+len(st.raw) > maxStepBytes {
+		t.left++
+		return
+	}
+	t.bytes += len(st.raw)
+	st.raw = slices.Clone(st.raw)
+	t.steps = append(t.steps, st)
+}
+
+// message notes what a message says, and to whom its connection is tied by it.
+func (t *Transcripts) message(st *step, f *codec.Frame, notes *playNotes) {
+	st.typ, st.crlf = f.Type, f.CRLF
+	raw := slices.Clone(f.Raw)
+	if t.bytes += len(raw); t.bytes > maxStepBytes {
+		return
+	}
+	tk := st.talk
+	role := f.Type.Req
+	if st.from == codec.Server {
+		role = f.Type.Res
+	}
+	for i := range tk.proto.Roles {
+		if role&(1<<i) != 0 {
+			tk.roles[i]++
+		}
+	}
+	for i := range f.Spans {
+		s := &f.Spans[i]
+		if s.Field.Derived() {
+			continue
+		}
+		st.args = append(st.args, raw[s.Off:s.End])
+		if slices.Contains(notes.ties, s.Field.Name) && s.End > s.Off && !notes.isTheirs(f.Type, nil) {
+			t.tie(tk, s.Field.Name, string(raw[s.Off:s.End]))
+		}
+	}
+}
+
+// tie joins the sets of connections that mention the same.
+func (t *Transcripts) tie(tk *talk, label, value string) {
+	k := tie{tk.server, tk.proto, label, value}
+	other := t.ties[k]
+	if other == nil {
+		if len(t.ties) < maxTies {
+			t.ties[k] = tk
+		}
+		return
+	}
+	if a, b := tk.root(), other.root(); a.id < b.id {
+		b.set = a
+	} else {
+		a.set = b
+	}
+}
+
+// root returns the connection that stands for the set.
+func (tk *talk) root() *talk {
+	for tk.set != tk {
+		tk.set = tk.set.set
+		tk = tk.set
+	}
+	return tk
+}
+
+// sets sorts the steps by transcript, in the order of their first connections.
+func (t *Transcripts) sets() [][]step {
+	tied := map[*talk]bool{}
+	for _, tk := range t.ties {
+		tied[tk.root()] = true
+	}
+	index := map[*talk]int{}
+	var sets [][]step
+	for i := range t.steps {
+		tk := t.steps[i].talk
+		if !tied[tk.root()] {
+			t.tie(tk, "", "")
+		}
+	}
+	for _, st := range t.steps {
+		root := st.talk.root()
+		n, ok := index[root]
+		if !ok {
+			if len(sets) == maxScripts {
+				t.left++
+				continue
+			}
+			n = len(sets)
+			index[root], sets = n, append(sets, nil)
+		}
+		sets[n] = append(sets[n], st)
+	}
+	return sets
+}
+
+// cast gives the connections of a set their names, by what they do most.
+func cast(steps []step) {
+	count := map[int]int{}
+	done := map[*talk]bool{}
+	for i := range steps {
+		tk := steps[i].talk
+		if done[tk] {
+			continue
+		}
+		done[tk] = true
+		best := 0
+		for r := range tk.proto.Roles {
+			if tk.roles[r] > tk.roles[best] {
+				best = r
+			}
+		}
+		name := tk.proto.Roles[best]
+		if count[best]++; count[best] > 1 {
+			name = transcriptName(name, count[best])
+		}
+		tk.peer = transcript.Actor{Name: name, Role: 1 << best}
+	}
+}
