@@ -14,10 +14,10 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint peers bench fuzz clean
+.PHONY: help build run test race lint peers bench captures fuzz clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/jobwire
 	$(GO) build -o bin/jobwire ./cmd/jobwire
@@ -43,6 +43,14 @@ peers: ## install the programs that tests run against (Debian)
 
 bench: ## run the benchmarks; BENCH selects, BENCHTIME says how long
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+captures: build ## make large captures, 1 GB in bin, and measure decode beside tshark
+	$(GO) run ./pcap/internal/bigcapture bin/big.pcap
+	$(GO) run ./pcap/internal/bigcapture -lossy bin/lossy.pcap
+	$(GO) run ./pcap/internal/bigcapture -protocol beanstalk bin/beanstalk.pcap
+	$(GO) run ./pcap/internal/bigcapture -protocol gearmonkey bin/gearmonkey.pcap
+	$(GO) run ./pcap/internal/capturespeed bin/jobwire bin/lossy.pcap bin/beanstalk.pcap bin/gearmonkey.pcap
+	$(GO) run ./pcap/internal/capturespeed $(if $(shell command -v tshark),-tshark) bin/jobwire bin/big.pcap
 
 # "go test -list" prints a package's targets, then the line "ok PACKAGE".
 fuzz: ## run every native fuzz target for FUZZTIME

@@ -46,6 +46,7 @@ var floors = []floor{
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "play", "internal/*"}},
 	{"pcap", []string{"codec", "codec/*", "internal/*"}},
+	{"pcap/internal/*", nil},
 
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }

@@ -1,0 +1,157 @@
+// Command bigcapture writes a large capture of small jobs, for measurements of decoders.
+// The same flags make the same bytes. Every message is a segment of its own, which
+// acknowledges what came before, as in a conversation of one job at a time; packets have
+// the headers that Linux sends on Ethernet: 66 bytes.
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+)
+
+func main() {
+	size := flag.Int64("size", 300e6, "bytes that the capture has at least")
+	protocol := flag.String("protocol", "gearman", "gearman, beanstalk or gearmonkey")
+	lossy := flag.Bool("lossy", false, "leave out one segment of each direction of each connection")
+	flag.Parse()
+	err := fmt.Errorf("want one file to write, and a protocol: see -help")
+	if talk := protocols[*protocol]; flag.NArg() == 1 && talk.cycle != nil {
+		err = write(flag.Arg(0), *size, talk, *lossy)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bigcapture:", err)
+		os.Exit(1)
+	}
+}
+
+func write(name string, size int64, talk talk, lossy bool) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(file, 1<<20)
+	c := &capture{w: buffered, port: talk.port, lossy: lossy, random: rand.New(rand.NewPCG(7, 7))}
+	c.perform(talk, size)
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Numbers of connections. The conversation has clients first, and workers behind them.
+const (
+	clients = 192
+	workers = 64
+)
+
+// Which end sends.
+const (
+	peer = iota
+	server
+)
+
+// conn is a connection: how much each end has sent, and what is to be left out of it.
+type conn struct {
+	sent     [2]uint32
+	segments [2]int
+	lost     [2]int // the segment that is left out, by its number
+}
+
+// capture is a pcap file that is written.
+type capture struct {
+	w      io.Writer
+	port   uint16 // the servers'
+	lossy  bool
+	random *rand.Rand
+	conns  [clients + workers]conn
+	size   int64 // bytes written
+	clock  uint64
+	packet []byte
+	err    error
+}
+
+// perform writes the conversation: cycles, each of a client and a worker, until the
+// capture is large enough.
+func (c *capture) perform(talk talk, size int64) {
+	le := binary.LittleEndian
+	head := le.AppendUint16(le.AppendUint16(le.AppendUint32(nil, 0xa1b2c3d4), 2), 4)
+	c.write(le.AppendUint32(le.AppendUint32(append(head, make([]byte, 8)...), 262144), 1))
+	for i := range c.conns {
+		for _, flags := range [...]byte{syn, syn | ack} {
+			c.segment(i, int(flags/ack), nil, flags)
+		}
+		for end := range c.conns[i].lost {
+			c.conns[i].lost[end] = 10 + c.random.IntN(500)
+		}
+	}
+	for n := 0; c.size < size && c.err == nil; n++ {
+		client, worker := n%clients, clients+n%workers
+		for _, m := range talk.cycle(n, c.random) {
+			at := client
+			if m.worker {
+				at = worker
+			}
+			c.segment(at, m.from, m.data, ack|psh)
+		}
+	}
+	for i := range c.conns {
+		c.segment(i, peer, nil, fin|ack)
+		c.segment(i, server, nil, fin|ack)
+	}
+}
+
+// TCP flags.
+const (
+	fin = 0x01
+	syn = 0x02
+	psh = 0x08
+	ack = 0x10
+)
+
+// segment writes a segment of an end, with the headers below it.
+func (c *capture) segment(i, from int, data []byte, flags byte) {
+	k := &c.conns[i]
+	ports, hosts := [2]uint16{uint16(20000 + i), c.port}, [2]byte{1 + byte(i>>6), 250}
+	seq, other := k.sent[from], k.sent[1-from]
+	k.sent[from] += uint32(len(data))
+	if flags&(syn|fin) != 0 {
+		k.sent[from]++
+	}
+	c.clock += 10 + c.random.Uint64N(40) // microseconds
+	if len(data) > 0 {
+		k.segments[from]++
+		if c.lossy && k.segments[from] == k.lost[from] {
+			return
+		}
+	}
+	be := binary.BigEndian
+	b := append(c.packet[:0], make([]byte, 16)...)
+	b = append(b, 2, 0, 0, 0, 0, hosts[1-from], 2, 0, 0, 0, 0, hosts[from], 8, 0)
+	b = be.AppendUint16(append(b, 0x45, 0), uint16(52+len(data)))
+	b = append(b, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, hosts[from], 10, 0, 0, hosts[1-from])
+	b = be.AppendUint16(be.AppendUint16(b, ports[from]), ports[1-from])
+	b = be.AppendUint32(be.AppendUint32(b, 1e9+seq), (1e9+other)*uint32(flags/ack&1))
+	b = append(b, 8<<4, flags, 0x20, 0, 0, 0, 0, 0, 1, 1, 8, 10) // and the option of two timestamps
+	b = be.AppendUint32(be.AppendUint32(b, uint32(c.clock/1000)), uint32(c.clock/1000))
+	b = append(b, data...)
+	le, length := binary.LittleEndian, uint32(len(b)-16)
+	le.PutUint32(b, uint32(1_700_000_000+c.clock/1e6))
+	le.PutUint32(b[4:], uint32(c.clock%1e6))
+	le.PutUint32(b[8:], length)
+	le.PutUint32(b[12:], length)
+	c.packet = b
+	c.write(b)
+}
+
+func (c *capture) write(b []byte) {
+	n, err := c.w.Write(b)
+	c.size += int64(n)
+	if c.err == nil {
+		c.err = err
+	}
+}
