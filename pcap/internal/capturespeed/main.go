@@ -11,6 +11,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -25,12 +26,12 @@ import (
 	"syscall"
 )
 
-// gearman lets tshark 4.0 decode Gearman, and say nothing but errors.
+// gearman lets tshark 4.0 decode Gearman.
 var gearman = []string{"tshark", "-d", "tcp.port==4730,gearman"}
 
 // ways are how a capture is shown, by both. jobwire is run runs times, tshark once.
 var ways = []struct{ jobwire, tshark []string }{
-	{[]string{"--summary"}, []string{"-q"}},
+	{[]string{"--summary"}, []string{"-Y", "gearman.pkt_type == 99"}}, // every packet is dissected, none printed
 	{[]string{"--utc"}, []string{"-V", "-O", "gearman", "-x"}},
 	{[]string{"--json"}, []string{"-T", "json"}},
 }
@@ -98,7 +99,8 @@ type cost struct {
 
 // run runs a program. Its output goes to read, or nowhere.
 func run(cmd *exec.Cmd, read func(io.Reader) error) (cost, error) {
-	cmd.Stderr = os.Stderr
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
 	if read != nil {
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -113,7 +115,7 @@ func run(cmd *exec.Cmd, read func(io.Reader) error) (cost, error) {
 		return cost{}, cmd.Wait()
 	}
 	if err := cmd.Run(); err != nil {
-		return cost{}, fmt.Errorf("%s: %w", cmd, err)
+		return cost{}, fmt.Errorf("%s: %w: %s", cmd, err, complaints.String())
 	}
 	s := cmd.ProcessState
 	c := cost{seconds: (s.UserTime() + s.SystemTime()).Seconds()}
