@@ -1,98 +1,38 @@
 package pcap
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"math/bits"
+	"hash/maphash"
 	"net/netip"
-	"slices"
 	"time"
 
 	"jobwire/codec"
-	"jobwire/codec/beanstalk"
-	"jobwire/codec/gearman"
 )
-
-// deed is what a message does to a job.
-type deed uint8
-
-const (
-	submits  deed = iota + 1 // its handle comes with the reply
-	creates                  // tells the handle of the oldest job that waits for one
-	refuses                  // the same, and there is no job
-	assigns                  // to whoever it is sent to
-	finishes                 // the worker is done
-	fails                    // the worker has failed
-	tells                    // the client is told of the end
-	returns                  // the job waits for another worker
-	names                    // the function of what follows on the connection
-)
-
-// jobRow is a message that does something to a job.
-type jobRow struct {
-	from     codec.Side
-	typ      string
-	does     deed
-	key      string // the argument that tells the job
-	function string // the argument that tells the function or tube
-}
-
-// jobRows says how the protocols with handles carry jobs.
-var jobRows = map[*codec.Protocol][]jobRow{
-	gearman.Protocol: {
-		{codec.Peer, "SUBMIT_JOB", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_BG", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_HIGH", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_HIGH_BG", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_LOW", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_LOW_BG", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_SCHED", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_JOB_EPOCH", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_REDUCE_JOB", submits, "", "Function"},
-		{codec.Peer, "SUBMIT_REDUCE_JOB_BACKGROUND", submits, "", "Function"},
-		{codec.Server, "JOB_CREATED", creates, "Job handle", ""},
-		{codec.Server, "ERROR", refuses, "", ""},
-		{codec.Server, "JOB_ASSIGN", assigns, "Job handle", "Function"},
-		{codec.Server, "JOB_ASSIGN_UNIQ", assigns, "Job handle", "Function"},
-		{codec.Server, "JOB_ASSIGN_ALL", assigns, "Job handle", "Function"},
-		{codec.Peer, "WORK_COMPLETE", finishes, "Job handle", ""},
-		{codec.Peer, "WORK_FAIL", fails, "Job handle", ""},
-		{codec.Server, "WORK_COMPLETE", tells, "Job handle", ""},
-		{codec.Server, "WORK_FAIL", tells, "Job handle", ""},
-	},
-	beanstalk.Protocol: {
-		{codec.Peer, "use", names, "", "Tube"},
-		{codec.Peer, "put", submits, "", ""},
-		{codec.Server, "INSERTED", creates, "Job ID", ""},
-		{codec.Server, "BURIED_JOB", creates, "Job ID", ""},
-		{codec.Server, "JOB_TOO_BIG", refuses, "", ""},
-		{codec.Server, "EXPECTED_CRLF", refuses, "", ""},
-		{codec.Server, "DRAINING", refuses, "", ""},
-		{codec.Server, "RESERVED", assigns, "Job ID", ""},
-		{codec.Peer, "delete", finishes, "Job ID", ""},
-		{codec.Peer, "release", returns, "Job ID", ""},
-		{codec.Peer, "bury", fails, "Job ID", ""},
-	},
-}
 
 // Bounds of what is remembered.
 const (
-	maxJobs      = 1 << 17 // jobs, and those that wait for their handle
+	maxJobs      = 1 << 16 // jobs, and those that wait for their handle
 	maxFunctions = 1000
 	maxOdd       = 1000 // jobs that are told by name
+	maxAsked     = 1 << 16
+	maxWaiters   = 64 // clients that wait for one job
 )
 
-// Jobs follows jobs across connections, by the handles of their server.
+// Jobs follows jobs across connections, by the handles of their server. Where a
+// protocol gives a job none, it goes by what the job is.
 type Jobs struct {
-	rows      map[*codec.Type][2]*jobRow
+	rows      map[*codec.Type][2]*followed
 	jobs      map[jobKey]*job
-	waiting   map[int][]*job // by connection: for their handle
-	tube      map[int]string // by connection
+	alike     map[likeness][]*job // where a handle does not tell: those that no worker has
+	links     map[int]*link       // by connection
 	functions map[string]*JobStats
 	report    JobReport
 	full      int // jobs that came when there was no room
+	nameless  int // jobs without a handle
+	seed      maphash.Seed
+
+	trace *trace
+	lives lives
 }
 
 type jobKey struct {
@@ -100,167 +40,207 @@ type jobKey struct {
 	handle string
 }
 
+// likeness is what two jobs have in common that nothing tells apart.
+type likeness struct {
+	server netip.AddrPort
+	sum    uint64 // of function and input
+}
+
+// link is what matters of a connection.
+type link struct {
+	id     int
+	ends   int
+	over   bool  // whoever was there has left
+	asked  []ask // requests whose replies are not there
+	tube   string
+	limits map[string]int64 // nanoseconds by function
+	has    *job             // of a worker that has one at a time
+	waits  []*job           // of a client that is told of their ends, where that does not say which
+	worked bool             // it has asked for more than to make jobs
+}
+
+// ask is a request that waits for its reply.
+type ask struct {
+	row    *followed // nil if it has nothing to do with jobs
+	job    *job
+	handle string
+	text   string
+	number uint64
+}
+
+// job is one that has not been forgotten.
 type job struct {
-	key                              jobKey
-	stats                            *JobStats
-	submitted, assigned, ended, told int64
-	assigns, ends                    int
-	worker                           int // connection it was assigned to last
-	uncertain                        bool
-}
+	key       jobKey
+	function  string
+	stats     *JobStats
+	like      likeness
+	submitted int64 // and from when on it could be assigned: with a delay that is later
+	ready     int64
+	assigned  int64
+	ended     int64
+	told      int64
+	assigns   int
+	ends      int
+	worker    *link // it was assigned to last
+	waiters   []*link
+	extended  int64  // when the worker was last given its whole time again
+	limit     int64  // nanoseconds that a worker may take, 0 if that is not known
+	why       string // it can be assigned again
 
-// JobReport tells what became of the jobs in a capture.
-type JobReport struct {
-	Functions map[string]*JobStats `json:"functions"` // or tubes
-	Odd       []OddJob             `json:"odd"`       // jobs that did not go as they should
-	Forgotten int                  `json:"forgotten"` // jobs that were too many to follow
-}
-
-// JobStats are the jobs of one function or tube.
-type JobStats struct {
-	Submitted   int       `json:"submitted"`
-	Refused     int       `json:"refused"`
-	Assigned    int       `json:"assigned"` // each job once
-	Redelivered int       `json:"redelivered"`
-	Completed   int       `json:"completed"`
-	Failed      int       `json:"failed"` // or buried
-	Unended     int       `json:"unended"`
-	Wait        Durations `json:"wait"`   // from submission to the first worker
-	Run         Durations `json:"run"`    // from the worker's getting it to its end
-	Return      Durations `json:"return"` // from there to the client
-}
-
-// OddJob is a job that did not go as it should.
-type OddJob struct {
-	Handle    string `json:"handle"`
-	Server    string `json:"server"`
-	What      string `json:"what"`
-	Uncertain bool   `json:"uncertain"` // bytes are missing on a connection that it was seen on
+	unheard   bool // nobody waits for its end, on purpose
+	raised    bool // it has ended by an exception
+	buried    bool
+	uncertain bool
+	life      *Life
+	held      []*Item // while its handle is not known, for a trace
 }
 
 // NewJobs returns one that knows no job yet.
 func NewJobs() *Jobs {
-	j := &Jobs{rows: map[*codec.Type][2]*jobRow{}, jobs: map[jobKey]*job{}, waiting: map[int][]*job{}, tube: map[int]string{}, functions: map[string]*JobStats{}}
-	for p, rows := range jobRows {
-		for i := range rows {
-			t := p.TypeNamed(rows[i].typ)
-			both := j.rows[t]
-			both[rows[i].from] = &rows[i]
-			j.rows[t] = both
-		}
-	}
-	return j
+	return &Jobs{rows: followedRows(), jobs: map[jobKey]*job{}, alike: map[likeness][]*job{}, links: map[int]*link{},
+		functions: map[string]*JobStats{}, seed: maphash.MakeSeed()}
 }
 
 // Add follows the jobs in an item.
 func (j *Jobs) Add(it *Item) {
-	if it.Kind == Ends || it.Kind == Breaks {
-		delete(j.waiting, it.Conn.ID)
-		delete(j.tube, it.Conn.ID)
+	switch it.Kind {
+	case Message:
+		if it.Frame.Type != nil {
+			j.message(it)
+			return
+		}
+		fallthrough
+	case Violates:
+		j.unread(it)
+	case Gap:
+		if l := j.links[it.Conn.ID]; l != nil {
+			l.asked, l.waits = nil, nil
+		}
+	case Ends, Breaks:
+		j.end(it)
+	}
+}
+
+// unread keeps requests and replies in step where a message cannot be taken for what it seems.
+func (j *Jobs) unread(it *Item) {
+	tab := tableOf(it.Conn.Protocol)
+	if tab == nil || !tab.serial {
 		return
 	}
-	if it.Kind != Message || it.Frame.Type == nil {
+	l := j.link(it)
+	if it.From == codec.Peer {
+		l.push(ask{})
+	} else {
+		l.pop()
+	}
+}
+
+func (j *Jobs) link(it *Item) *link {
+	l := j.links[it.Conn.ID]
+	if l == nil {
+		l = &link{id: it.Conn.ID}
+		j.links[it.Conn.ID] = l
+	}
+	return l
+}
+
+// end notes that a side has closed. What its worker had is for others.
+func (j *Jobs) end(it *Item) {
+	l := j.links[it.Conn.ID]
+	if l == nil {
 		return
 	}
-	r := j.rows[it.Frame.Type][it.From]
+	l.over = true
+	if l.ends++; l.ends > 1 || it.Kind == Breaks {
+		delete(j.links, l.id)
+		l.asked = nil
+	}
+	j.gives(l, "the worker's connection ended")
+}
+
+// gives puts back what a worker had.
+func (j *Jobs) gives(l *link, why string) {
+	if w := l.has; w != nil {
+		l.has = nil
+		w.why = why
+		j.alike[w.like] = append([]*job{w}, j.alike[w.like]...)
+	}
+}
+
+func (l *link) push(a ask) {
+	if len(l.asked) < maxAsked {
+		l.asked = append(l.asked, a)
+	}
+}
+
+func (l *link) pop() (a ask) {
+	if len(l.asked) > 0 {
+		a = l.asked[0]
+		l.asked[0] = ask{}
+		if l.asked = l.asked[1:]; len(l.asked) == 0 {
+			l.asked = nil
+		}
+	}
+	return a
+}
+
+// message follows the job in a message.
+func (j *Jobs) message(it *Item) {
+	t := it.Frame.Type
+	r := j.rows[t][it.From]
 	if r == nil {
-		return
-	}
-	c, handle, function := it.Conn, argument(it.Frame, r.key), string(argument(it.Frame, r.function))
-	if function == "" {
-		function = j.tube[c.ID]
-	}
-	switch r.does {
-	case names:
-		j.tube[c.ID] = function
-		return
-	case submits:
-		w := &job{stats: j.of(function), submitted: it.At, uncertain: c.Uncertain}
-		w.stats.Submitted++
-		if len(j.waiting[c.ID]) < maxJobs {
-			j.waiting[c.ID] = append(j.waiting[c.ID], w)
+		if tab := tableOf(it.Conn.Protocol); tab == nil || !tab.serial {
+			return
+		} else if l := j.link(it); it.From == codec.Server {
+			l.pop()
+		} else if len(t.Replies) > 0 {
+			l.push(ask{})
 		}
 		return
-	case creates, refuses:
-		queue := j.waiting[c.ID]
-		if len(queue) == 0 {
+	}
+	l := j.link(it)
+	e := deedOf{it: it, link: l, row: r, handle: string(arg(it.Frame, r.keyAt)), function: string(arg(it.Frame, r.functionAt))}
+	if r.moreAt >= 0 {
+		e.number = number(it.Frame, r.moreAt)
+	}
+	if r.table.scoped {
+		e.handle = e.function + ":" + e.handle
+	}
+	switch {
+	case r.table.serial && it.From == codec.Server:
+		e.ask = l.pop()
+	case r.table.serial && r.does != submits && len(t.Replies) > 0: // what it does counts once it is confirmed
+		l.push(ask{row: r, handle: e.handle, text: e.function, number: e.number})
+		j.show(&e, j.known(&e))
+		return
+	}
+	if r.does == confirms {
+		if e.ask.row == nil {
 			return
 		}
-		w := queue[0]
-		j.waiting[c.ID] = queue[1:]
-		if r.does == refuses {
-			w.stats.Refused++
-			return
-		}
-		w.key = jobKey{c.Server, string(handle)}
-		w.uncertain = w.uncertain || c.Uncertain
-		if old := j.jobs[w.key]; old != nil && old.submitted == 0 { // assigned before its handle was told
-			old.submitted = w.submitted
-			if old.stats != w.stats && old.stats == j.functions[""] {
-				old.stats = w.stats
-			}
-			old.stats.Wait.add(old.assigned - old.submitted)
-		} else if old == nil || old.ends > 0 {
-			j.remember(w)
-		}
-		return
+		e.row, e.handle, e.function, e.number = e.ask.row, e.ask.handle, e.ask.text, e.ask.number
 	}
-	w := j.jobs[jobKey{c.Server, string(handle)}]
-	if w == nil {
-		if r.does != assigns { // begun before the capture
-			return
-		}
-		w = &job{key: jobKey{c.Server, string(handle)}, stats: j.of(function), uncertain: c.Uncertain}
-		j.remember(w)
-	}
-	w.uncertain = w.uncertain || c.Uncertain
-	w.does(r.does, it)
-	if w.ends > 1 && (r.does == finishes || r.does == fails) {
-		j.odd(w, fmt.Sprintf("ended %d times", w.ends))
-	}
+	j.show(&e, deeds[e.row.does](j, &e))
 }
 
-// does notes what a message did.
-func (w *job) does(d deed, it *Item) {
-	switch d {
-	case assigns:
-		if w.assigns++; w.assigns == 1 {
-			w.stats.Assigned++
-			if w.submitted != 0 {
-				w.stats.Wait.add(it.At - w.submitted)
-			}
-		} else {
-			w.stats.Redelivered++
-		}
-		w.assigned, w.worker = it.At, it.Conn.ID
-	case finishes, fails:
-		if w.ends++; w.ends > 1 {
-			return
-		}
-		if d == finishes {
-			w.stats.Completed++
-		} else {
-			w.stats.Failed++
-		}
-		if w.ended = it.At; w.assigned != 0 {
-			w.stats.Run.add(it.At - w.assigned)
-		}
-	case tells:
-		if w.ended != 0 && w.told == 0 {
-			w.told = it.At
-			w.stats.Return.add(it.At - w.ended)
-		}
-	}
+// deedOf is a deed with all that there is to know about it.
+type deedOf struct {
+	it       *Item
+	link     *link
+	row      *followed
+	handle   string
+	function string
+	number   uint64
+	ask      ask // the request that this replies to
 }
 
-// argument returns an argument by its name.
-func argument(f *codec.Frame, name string) []byte {
-	if name == "" {
-		return nil
-	}
-	for i := range f.Spans {
-		if f.Spans[i].Field.Name == name {
-			return f.Value(i)
+func (e *deedOf) key() jobKey { return jobKey{e.it.Conn.Server, e.handle} }
+
+// tableOf returns the table of a protocol, or nil.
+func tableOf(p *codec.Protocol) *jobTable {
+	for i := range jobTables {
+		if jobTables[i].protocol == p {
+			return &jobTables[i]
 		}
 	}
 	return nil
@@ -302,115 +282,11 @@ func (j *Jobs) remember(w *job) {
 	j.jobs[w.key] = w
 }
 
-func (j *Jobs) odd(w *job, what string) {
+func (j *Jobs) odd(w *job, format string, args ...any) {
 	if len(j.report.Odd) < maxOdd {
-		j.report.Odd = append(j.report.Odd, OddJob{w.key.handle, w.key.server.String(), what, w.uncertain})
+		j.report.Odd = append(j.report.Odd, OddJob{w.key.handle, w.key.server.String(), w.function, fmt.Sprintf(format, args...), w.uncertain})
 	}
 }
 
-// Report tells what became of the jobs so far.
-func (j *Jobs) Report() *JobReport {
-	r := j.report
-	j.report.Odd = nil
-	r.Functions = j.functions
-	var left []*job
-	for _, w := range j.jobs {
-		if w.ends == 0 {
-			w.stats.Unended++
-			left = append(left, w)
-		}
-	}
-	slices.SortFunc(left, func(a, b *job) int { return bytes.Compare([]byte(a.key.handle), []byte(b.key.handle)) })
-	j.report = r
-	for _, w := range left {
-		what := "never assigned"
-		if w.assigns > 0 {
-			what = fmt.Sprintf("assigned %d times, never ended; last on connection %d", w.assigns, w.worker)
-		}
-		j.odd(w, what)
-	}
-	for name, s := range j.functions {
-		if *s == (JobStats{}) {
-			delete(j.functions, name)
-		}
-	}
-	r.Odd = j.report.Odd
-	return &r
-}
-
-// Durations is a histogram of times, exact to some three percent.
-type Durations struct {
-	counts [64 * 32]uint32
-	n      int
-}
-
-func (d *Durations) add(ns int64) {
-	v := uint64(max(ns, 0))
-	i := int(v)
-	if v >= 32 {
-		e := bits.Len64(v) - 6
-		i = (e+1)*32 + int(v>>e) - 32
-	}
-	d.counts[i]++
-	d.n++
-}
-
-// Quantile returns the time that a share of all does not exceed, 0 if there are none.
-func (d *Durations) Quantile(q float64) time.Duration {
-	left := int(q*float64(d.n) + 0.5)
-	for i, c := range d.counts {
-		if left -= int(c); c > 0 && left <= 0 {
-			if i < 32 {
-				return time.Duration(i)
-			}
-			e := i/32 - 1
-			return time.Duration(uint64(i%32+32)<<e + 1<<e/2)
-		}
-	}
-	return 0
-}
-
-// MarshalJSON writes count and quantiles in nanoseconds.
-func (d *Durations) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{"count": int64(d.n), "p50": int64(d.Quantile(.5)), "p90": int64(d.Quantile(.9)), "p99": int64(d.Quantile(.99)), "max": int64(d.Quantile(1))})
-}
-
-// WriteJSON writes the report as one object.
-func (r *JobReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
-// WriteText writes the report for people.
-func (r *JobReport) WriteText(w io.Writer) error {
-	var b bytes.Buffer
-	for _, name := range sorted(r.Functions) {
-		s := r.Functions[name]
-		if name == "" {
-			name = "(function or tube not captured)"
-		}
-		fmt.Fprintf(&b, "%s\n  %d submitted, %d refused, %d assigned, %d redelivered, %d completed, %d failed, %d not ended\n",
-			name, s.Submitted, s.Refused, s.Assigned, s.Redelivered, s.Completed, s.Failed, s.Unended)
-		for _, d := range []struct {
-			name string
-			d    *Durations
-		}{{"wait", &s.Wait}, {"run", &s.Run}, {"return", &s.Return}} {
-			if d.d.n > 0 {
-				fmt.Fprintf(&b, "  %-7s p50 %-10v p90 %-10v p99 %-10v max %v\n", d.name, d.d.Quantile(.5), d.d.Quantile(.9), d.d.Quantile(.99), d.d.Quantile(1))
-			}
-		}
-	}
-	for _, o := range r.Odd {
-		fmt.Fprintf(&b, "%s at %s: %s", o.Handle, o.Server, o.What)
-		if o.Uncertain {
-			b.WriteString(" (uncertain: data is missing)")
-		}
-		b.WriteByte('\n')
-	}
-	if r.Forgotten > 0 {
-		fmt.Fprintf(&b, "%d jobs were too many to follow\n", r.Forgotten)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+// seconds is a number of them in nanoseconds.
+func seconds(n uint64) int64 { return int64(min(n, 1<<32)) * int64(time.Second) }

@@ -1,0 +1,50 @@
+package pcap
+
+import (
+	"encoding/json"
+	"math/bits"
+	"time"
+)
+
+// Durations is a histogram of times, exact to some three percent.
+type Durations struct {
+	counts []uint32 // as far as one is not zero
+	n      int
+}
+
+func (d *Durations) add(ns int64) {
+	v := uint64(max(ns, 0))
+	i := int(v)
+	if v >= 32 {
+		e := bits.Len64(v) - 6
+		i = (e+1)*32 + int(v>>e) - 32
+	}
+	for len(d.counts) <= i {
+		d.counts = append(d.counts, 0)
+	}
+	d.counts[i]++
+	d.n++
+}
+
+// Count returns how many times there are.
+func (d *Durations) Count() int { return d.n }
+
+// Quantile returns the time that a share of all does not exceed, 0 if there are none.
+func (d *Durations) Quantile(q float64) time.Duration {
+	left := int(q*float64(d.n) + 0.5)
+	for i, c := range d.counts {
+		if left -= int(c); c > 0 && left <= 0 {
+			if i < 32 {
+				return time.Duration(i)
+			}
+			e := i/32 - 1
+			return time.Duration(uint64(i%32+32)<<e + 1<<e/2)
+		}
+	}
+	return 0
+}
+
+// MarshalJSON writes count and quantiles in nanoseconds.
+func (d *Durations) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int64{"count": int64(d.n), "p50": int64(d.Quantile(.5)), "p90": int64(d.Quantile(.9)), "p99": int64(d.Quantile(.99)), "max": int64(d.Quantile(1))})
+}
