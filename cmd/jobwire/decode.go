@@ -27,6 +27,7 @@ type decodeOptions struct {
 	filter   string
 	audit    bool
 	jobs     bool
+	job      string
 	scripts  string
 	color    colorFlag
 }
@@ -52,6 +53,7 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
   jobwire decode capture.pcapng.gz --summary
   jobwire decode capture.pcap --filter 'handle=H:lap:7' --lines
   jobwire decode capture.pcap --jobs
+  jobwire decode capture.pcap --job H:lap:7
   jobwire decode capture.pcap --audit
   jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
 		Args: o.inputs,
@@ -68,14 +70,15 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
 	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
 	f.BoolVar(&o.utc, "utc", false, "times in UTC")
-	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube (Gearman, Beanstalk)")
+	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube")
+	f.StringVar(&o.job, "job", "", "only the messages of one job, on whatever connections: by its `HANDLE` or ID, or FUNCTION:ID")
 	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
 	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
 	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts")
 	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts")
-	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "transcripts", "audit")
+	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -132,7 +135,14 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		w = pcap.NewListing(cmd.OutOrStdout(), show)
 	}
 	in.OnIdle(func() { w.Flush() })
-	d := pcap.NewDecoder(opts, w.Add)
+	add := w.Add
+	var jobs *pcap.Jobs
+	if o.job != "" {
+		jobs = pcap.NewJobs()
+		jobs.Trace(o.job, w.Add)
+		add = jobs.Add
+	}
+	d := pcap.NewDecoder(opts, add)
 	err = d.Decode(in)
 	if werr := w.Flush(); werr != nil {
 		return nil // standard output remembers why
@@ -142,6 +152,9 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	}
 	if n := d.Stats().Dropped; n > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets came too fast to be captured\n", in.name, n)
+	}
+	if jobs != nil && jobs.Traced() == 0 {
+		return &exit{exitFellShort, fmt.Errorf("%s: no message is about a job %s", in.name, o.job)}
 	}
 	if n := d.Stats().Violations; o.audit && n > 0 {
 		return &exit{exitFellShort, fmt.Errorf("%s: %d messages break a rule", in.name, n)}
