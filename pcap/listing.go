@@ -35,13 +35,13 @@ type Listing struct {
 	at   int64        // of the second in text
 	text []byte
 
-	labels map[labelKey]string
-	addrs  map[int][2]string // the addresses of connections as text
+	names map[int]*callings // of connections
+	last  *callings
 }
 
 // NewListing returns a listing to w.
 func NewListing(w io.Writer, o ListingOptions) *Listing {
-	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1, labels: map[labelKey]string{}, addrs: map[int][2]string{}}
+	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1, names: map[int]*callings{}}
 	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		l.pr.Fold = 0
@@ -79,7 +79,7 @@ func (l *Listing) Add(it *Item) {
 	}
 	l.pr.Protocol = p
 	l.head(it)
-	actor := actorOf(p, c)
+	actor := l.actorOf(p, c)
 	switch it.Kind {
 	case Message:
 		switch {
@@ -88,9 +88,6 @@ func (l *Listing) Add(it *Item) {
 			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 		case l.o.Lines:
 			l.out = l.pr.AppendLine(l.out, actor, it.Frame)
-		case it.Frame.Type.End == "" && !l.o.Color:
-			l.out = append(appendEnds(l.out, p, actor, it.From), '\n')
-			l.out = l.packet(l.out, it.Frame)
 		default:
 			l.out = l.pr.AppendFrame(l.out, actor, it.Frame)
 		}
@@ -135,14 +132,45 @@ func (l *Listing) foreign(it *Item) {
 	l.out = fmt.Appendf(l.out, "# connection %d %s\n\n", c.ID, what)
 }
 
-// actorOf names the connecting end of a connection.
-func actorOf(p *codec.Protocol, c *Conn) string {
-	for i, r := range p.Roles {
-		if c.Role&(1<<i) != 0 {
-			return r + " " + strconv.Itoa(c.ID)
-		}
+// callings are what a connection is called, made once.
+type callings struct {
+	id    int
+	ends  [2]string // the addresses, by who sends
+	actor string    // the connecting end, whose role shows in time
+	role  codec.Role
+}
+
+func (l *Listing) namesOf(c *Conn) *callings {
+	if l.last != nil && l.last.id == c.ID {
+		return l.last
 	}
-	return p.Roles[0] + " " + strconv.Itoa(c.ID)
+	n := l.names[c.ID]
+	if n == nil {
+		if len(l.names) > maxConns {
+			clear(l.names)
+		}
+		a, b := c.Peer.String(), c.Server.String()
+		n = &callings{id: c.ID, ends: [2]string{codec.Peer: " " + a + " -> " + b, codec.Server: " " + b + " -> " + a}}
+		l.names[c.ID] = n
+	}
+	l.last = n
+	return n
+}
+
+// actorOf names the connecting end of a connection.
+func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
+	n := l.namesOf(c)
+	if n.actor == "" || n.role != c.Role {
+		role := p.Roles[0]
+		for i, r := range p.Roles {
+			if c.Role&(1<<i) != 0 {
+				role = r
+				break
+			}
+		}
+		n.role, n.actor = c.Role, role+" "+strconv.Itoa(c.ID)
+	}
+	return n.actor
 }
 
 // name names an end by its address.
@@ -151,15 +179,6 @@ func (c *Conn) name(from codec.Side) string {
 		return c.Server.String()
 	}
 	return c.Peer.String()
-}
-
-// appendEnds appends the direction of a message.
-func appendEnds(dst []byte, p *codec.Protocol, actor string, from codec.Side) []byte {
-	a, b := actor, p.ServerName
-	if from == codec.Server {
-		a, b = b, a
-	}
-	return append(append(append(dst, a...), " -> "...), b...)
 }
 
 // head writes the line above an item: the time, the time since the message before
@@ -174,16 +193,7 @@ func (l *Listing) head(it *Item) {
 	}
 	out = append(out, " connection "...)
 	out = strconv.AppendInt(out, int64(c.ID), 10)
-	ends, ok := l.addrs[c.ID]
-	if !ok {
-		if len(l.addrs) > maxConns {
-			clear(l.addrs)
-		}
-		a, b := c.Peer.String(), c.Server.String()
-		ends = [2]string{codec.Peer: " " + a + " -> " + b, codec.Server: " " + b + " -> " + a}
-		l.addrs[c.ID] = ends
-	}
-	out = append(out, ends[it.From]...)
+	out = append(out, l.namesOf(c).ends[it.From]...)
 	out = append(out, " frame "...)
 	out = strconv.AppendInt(out, int64(it.First), 10)
 	if it.Last != it.First {

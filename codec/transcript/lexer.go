@@ -176,24 +176,43 @@ func hexPair(s string) (byte, bool) {
 	return byte(v), err == nil && s[0] != '+' && s[0] != '-'
 }
 
-// appendEscaped appends b with its unprintable bytes escaped, and those in
-// extra too.
-func appendEscaped(dst, b []byte, extra string) []byte {
-	const digits = "0123456789abcdef"
-	for _, c := range b {
+// escapes are what bytes are written as, "" for those that stand for themselves.
+type escapes [256]string
+
+var (
+	bareEscapes   = newEscapes("")
+	quotedEscapes = newEscapes(`"`)
+)
+
+// newEscapes escapes what does not print, and the bytes in extra.
+func newEscapes(extra string) *escapes {
+	var t escapes
+	for i := range t {
+		c := byte(i)
 		switch k := strings.IndexByte(escapeValues, c); {
 		case k >= 0:
-			dst = append(dst, '\\', escapeLetters[k])
+			t[i] = `\` + escapeLetters[k:k+1]
 		case strings.IndexByte(extra, c) >= 0:
-			dst = append(dst, '\\', c)
+			t[i] = `\` + string(c)
 		case c < ' ' || c > '~':
-			dst = append(dst, '\\', 'x', digits[c>>4], digits[c&15])
-		default:
-			dst = append(dst, c)
+			t[i] = `\x` + string(hexDigits[c>>4]) + string(hexDigits[c&15])
 		}
 	}
-	return dst
+	return &t
 }
+
+func appendEscaped(dst, b []byte, t *escapes) []byte {
+	from := 0
+	for i, c := range b {
+		if e := t[c]; e != "" {
+			dst = append(append(dst, b[from:i]...), e...)
+			from = i + 1
+		}
+	}
+	return append(dst, b[from:]...)
+}
+
+const hexDigits = "0123456789abcdef"
 
 // nearest returns, as the end of an error, the candidate that a mistyped word
 // may have meant, or nothing if none is close.

@@ -234,13 +234,13 @@ func appendQuoted(dst, v []byte, limit int) []byte {
 	dst = append(dst, '"')
 	switch {
 	case isRun(v):
-		dst = appendEscaped(dst, v[:1], `"`)
+		dst = appendEscaped(dst, v[:1], quotedEscapes)
 		return fmt.Appendf(dst, "\"*%d", len(v))
 	case limit > 0 && len(v) > limit:
-		dst = appendEscaped(dst, v[:limit], `"`)
+		dst = appendEscaped(dst, v[:limit], quotedEscapes)
 		return fmt.Appendf(dst, "\" ... %d bytes more", len(v)-limit)
 	}
-	dst = appendEscaped(dst, v, `"`)
+	dst = appendEscaped(dst, v, quotedEscapes)
 	return append(dst, '"')
 }
 
@@ -306,7 +306,8 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 		e.writer.raw(st.From, c.Bytes)
 		e.reader.raw(st.From, c.Bytes)
 		dst = append(appendEnds(dst, p, st.Peer.Name, st.From), '\n')
-		dst = pr.appendSegments(dst, pr.segments(&codec.Frame{}, c.Bytes), -1, "")
+		raw := &codec.Frame{}
+		dst = pr.appendSegments(dst, raw, pr.segments(raw, c.Bytes), -1, "")
 		return appendAlternatives(dst, st)
 	}
 	f, err := e.send(st, c)

@@ -1,8 +1,8 @@
 package transcript
 
 import (
-	"bytes"
 	"fmt"
+	"strconv"
 
 	"jobwire/codec"
 )
@@ -13,21 +13,26 @@ const (
 	labelColumn = 40
 )
 
+const blanks = "                                        "
+
 // Printer writes messages as they come off a wire, those of text rows as text.
 // Its listings are transcripts, unless they are folded, coloured or of a broken
-// message.
+// message. One goroutine uses it at a time.
 type Printer struct {
 	Protocol *codec.Protocol
 	Hex      bool // text rows in hex too
 	Fold     int  // rows that a field is cut to; 0 is no limit
 	Color    bool // with the escape sequences of terminals
+
+	segs  []segment // of the last message
+	parts []part
 }
 
 // AppendFrame appends a message in byte form. The actor is the connecting end,
 // whichever of them sent it.
 func (p *Printer) AppendFrame(dst []byte, actor string, f *codec.Frame) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
-	return p.appendSegments(dst, p.segments(f, f.Raw), -1, "")
+	return p.appendSegments(dst, f, p.segments(f, f.Raw), -1, "")
 }
 
 // AppendBroken appends bytes that the decoder refused: rows for the fields that
@@ -41,7 +46,7 @@ func (p *Printer) AppendBroken(dst []byte, actor string, f *codec.Frame, raw []b
 	if len(segs) == 0 {
 		return p.appendMark(dst, 0, text)
 	}
-	return p.appendSegments(dst, segs, min(max(e.Offset, 0), len(raw)), text)
+	return p.appendSegments(dst, f, segs, min(max(e.Offset, 0), len(raw)), text)
 }
 
 // AppendLine appends a message in line form.
@@ -75,38 +80,56 @@ func (p *Printer) AppendEvent(dst []byte, actor string, from codec.Side, v Verb)
 	return append(append(dst, v.String()...), '\n')
 }
 
-// textOf returns what stands in the text column beside b, which is all of a
-// segment or a part of it.
-func textOf(s *segment, b []byte) []byte {
-	if s.fd != nil && isBinary(s.fd) && len(b) == len(s.b) {
-		return fmt.Append(nil, uintOf(b))
-	}
-	return appendText(nil, b)
-}
-
 // appendText appends b as the text column has it. Blanks at its ends are
 // escaped, where nobody could see them.
 func appendText(dst, b []byte) []byte {
-	for len(b) > 0 && b[0] == ' ' {
-		dst, b = append(dst, `\x20`...), b[1:]
+	first, last := 0, len(b)
+	for ; first < last && b[first] == ' '; first++ {
+		dst = append(dst, `\x20`...)
 	}
-	inner := bytes.TrimRight(b, " ")
-	dst = appendEscaped(dst, inner, "")
-	for range len(b) - len(inner) {
+	for last > first && b[last-1] == ' ' {
+		last--
+	}
+	dst = appendEscaped(dst, b[first:last], bareEscapes)
+	for range len(b) - last {
 		dst = append(dst, `\x20`...)
 	}
 	return dst
 }
 
-func (p *Printer) appendRow(dst []byte, color, hex string, text []byte, label string) []byte {
-	dst = p.paint(dst, color)
-	line := len(dst)
-	dst = pad(append(dst, hex...), line+textColumn)
-	dst = append(dst, text...)
-	if label != "" {
-		dst = append(pad(append(dst, "  "...), line+labelColumn), label...)
+// appendRow appends the bytes of a segment from at to end as a row of hex. The first
+// row of a segment has its label, and its number if it is one.
+func (p *Printer) appendRow(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
+	dst = p.paint(dst, s.color)
+	line, b := len(dst), s.b[at:end]
+	dst = append(dst, blanks[:textColumn]...)
+	for i, row := 0, dst[line:]; i < len(b); i++ {
+		row[3*i], row[3*i+1] = hexDigits[b[i]>>4], hexDigits[b[i]&15]
 	}
-	return append(p.unpaint(dst, color), '\n')
+	if s.fd != nil && isBinary(s.fd) && len(b) == len(s.b) {
+		dst = strconv.AppendUint(dst, uintOf(b), 10)
+	} else {
+		dst = appendText(dst, b)
+	}
+	if at == 0 {
+		dst = p.appendLabel(pad(append(dst, "  "...), line+labelColumn), f, s)
+	}
+	return append(p.unpaint(dst, s.color), '\n')
+}
+
+// appendFolded appends a row that stands for n bytes.
+func (p *Printer) appendFolded(dst []byte, f *codec.Frame, s *segment, n int) []byte {
+	dst = p.paint(dst, s.color)
+	line := len(dst)
+	dst = strconv.AppendInt(pad(append(dst, "..."...), line+textColumn), int64(n), 10)
+	dst = append(dst, " bytes more"...)
+	before := len(dst)
+	dst = pad(append(dst, "  "...), line+labelColumn)
+	padded := len(dst)
+	if dst = p.appendLabel(dst, f, s); len(dst) == padded {
+		dst = dst[:before]
+	}
+	return append(p.unpaint(dst, s.color), '\n')
 }
 
 // appendMark appends a line that points at the byte in a column.
@@ -120,7 +143,7 @@ func (p *Printer) appendMark(dst []byte, column int, text string) []byte {
 // pad appends blanks up to a length.
 func pad(dst []byte, n int) []byte {
 	for len(dst) < n {
-		dst = append(dst, ' ')
+		dst = append(dst, blanks[:min(n-len(dst), len(blanks))]...)
 	}
 	return dst
 }

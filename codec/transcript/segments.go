@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"jobwire/codec"
@@ -15,9 +14,12 @@ type segment struct {
 	first int          // its place in the frame, or that of the first one in the line
 	off   int          // of b in the message
 	b     []byte
-	label string // in its parentheses
 	color string
-	parts []part // of a segment that is printed as text: its fields
+
+	// Of a segment that is printed as text: where its fields stand in the printer's
+	// parts.
+	text            bool
+	parts, partsEnd int
 }
 
 // part is a field in a line of text.
@@ -26,9 +28,11 @@ type part struct {
 	color string
 }
 
-// segments cuts raw into the fields of f and, behind them, raw bytes.
+// segments cuts raw into the fields of f and, behind them, raw bytes. They are
+// valid until the next call.
 func (p *Printer) segments(f *codec.Frame, raw []byte) []segment {
-	var segs []segment
+	segs := p.segs[:0]
+	p.parts = p.parts[:0]
 	text := !p.Hex && isText(f)
 	at, args := 0, 0
 	for i := range f.Spans {
@@ -42,30 +46,51 @@ func (p *Printer) segments(f *codec.Frame, raw []byte) []segment {
 		}
 		seg := segment{fd: s.Field, first: i, off: at, b: raw[at:s.Next], color: color}
 		at = s.Next
-		if !text || !readsWell(seg.b) {
-			seg.label = "(" + label(s.Field, f.Type) + ")"
-			segs = append(segs, seg)
-			continue
-		}
-		seg.parts = []part{{len(seg.b), color}}
-		if n := len(segs); n > 0 && segs[n-1].takes(seg.b) {
-			line := &segs[n-1]
-			line.b = raw[line.off:at]
-			line.parts = append(line.parts, part{len(line.b), color})
-		} else {
-			segs = append(segs, seg)
-		}
-		line := &segs[len(segs)-1]
-		line.label = textLabel(f, line.first, line.off, at)
-	}
-	if at < len(raw) {
-		seg := segment{label: rawLabel, off: at, b: raw[at:]}
-		if text && readsWell(seg.b) {
-			seg.parts = []part{{len(seg.b), ""}}
+		if text {
+			seg.text = readsWell(seg.b)
+			if n := len(segs); seg.text && n > 0 && segs[n-1].takes(seg.b) {
+				line := &segs[n-1]
+				line.b = raw[line.off:at]
+				p.addPart(line, color)
+				continue
+			}
 		}
 		segs = append(segs, seg)
+		p.addPart(&segs[len(segs)-1], color)
 	}
+	if at < len(raw) {
+		segs = append(segs, segment{off: at, b: raw[at:], text: text && readsWell(raw[at:])})
+		p.addPart(&segs[len(segs)-1], "")
+	}
+	p.segs = segs
 	return segs
+}
+
+// addPart ends a field at the end of the last segment, if that is text.
+func (p *Printer) addPart(s *segment, color string) {
+	if !s.text {
+		return
+	}
+	if s.parts == s.partsEnd {
+		s.parts = len(p.parts)
+	}
+	p.parts = append(p.parts, part{len(s.b), color})
+	s.partsEnd = len(p.parts)
+}
+
+// appendLabel appends a segment's label, if it has one.
+func (p *Printer) appendLabel(dst []byte, f *codec.Frame, s *segment) []byte {
+	switch {
+	case s.fd == nil:
+		return append(dst, rawLabel...)
+	case s.text:
+		return appendTextLabel(dst, f, s.first, s.off, s.off+len(s.b))
+	}
+	dst = append(append(dst, '('), s.fd.Name...)
+	if s.fd.Kind == codec.Code && f.Type != nil {
+		dst = append(append(dst, ": "...), f.Type.Name...)
+	}
+	return append(dst, ')')
 }
 
 // isText reports whether a message is one of text. One of an unknown row is, if
@@ -90,13 +115,13 @@ func readsWell(b []byte) bool {
 // takes reports whether another field can stand in the same row of text: the
 // line goes on, and there is room.
 func (s *segment) takes(b []byte) bool {
-	return s.parts != nil && bytes.IndexByte(s.b, '\n') < 0 && len(s.b)+len(b) <= textBytes
+	return s.text && len(s.b)+len(b) <= textBytes && bytes.IndexByte(s.b, '\n') < 0
 }
 
 // rowEnd returns the end of the row that begins at at. Text is cut behind the
 // ends of lines.
 func (s *segment) rowEnd(at int) int {
-	if s.parts == nil {
+	if !s.text {
 		return min(at+rowBytes, len(s.b))
 	}
 	end := min(at+textBytes, len(s.b))
@@ -108,22 +133,21 @@ func (s *segment) rowEnd(at int) int {
 
 // appendSegments appends the rows of a message and, below the one that holds
 // the byte at mark, the mark's text. A mark of -1 is none.
-func (p *Printer) appendSegments(dst []byte, segs []segment, mark int, text string) []byte {
+func (p *Printer) appendSegments(dst []byte, f *codec.Frame, segs []segment, mark int, text string) []byte {
 	for i := range segs {
 		s, here := &segs[i], -1
 		if mark >= 0 && (mark < s.off+len(s.b) || i == len(segs)-1) {
 			here, mark = mark-s.off, -1
 		}
-		dst = p.appendRows(dst, s, here, text)
+		dst = p.appendRows(dst, f, s, here, text)
 	}
 	return dst
 }
 
 // appendRows appends the rows of one segment, in which the mark is counted from
 // its beginning.
-func (p *Printer) appendRows(dst []byte, s *segment, mark int, text string) []byte {
+func (p *Printer) appendRows(dst []byte, f *codec.Frame, s *segment, mark int, text string) []byte {
 	marked := min(mark, len(s.b)-1) // a mark may stand behind the last byte
-	name := s.label
 	for n, at := 0, 0; at < len(s.b); n++ {
 		end := s.rowEnd(at)
 		holds := marked >= at && marked < end
@@ -132,21 +156,23 @@ func (p *Printer) appendRows(dst []byte, s *segment, mark int, text string) []by
 			for end < len(s.b) && (marked < at || marked >= s.rowEnd(end)) {
 				end = s.rowEnd(end)
 			}
-			dst = p.appendRow(dst, s.color, "...", fmt.Appendf(nil, "%d bytes more", end-at), s.label)
+			dst = p.appendFolded(dst, f, s, end-at)
 			at = end
 			continue
 		}
-		b, column := s.b[at:end], 3*(mark-at)
-		if s.parts == nil {
-			dst = p.appendRow(dst, s.color, fmt.Sprintf("% x", b), textOf(s, b), name)
+		if !s.text {
+			dst = p.appendRow(dst, f, s, at, end)
 		} else {
-			dst = p.appendTextRow(dst, s, at, end, name)
-			column = 1 + len(appendEscaped(nil, b[:max(0, min(mark-at, len(b)))], `"`))
+			dst = p.appendTextRow(dst, f, s, at, end)
 		}
 		if holds {
+			column := 3 * (mark - at)
+			if s.text {
+				column = 1 + len(appendEscaped(nil, s.b[at:min(mark, end)], quotedEscapes))
+			}
 			dst = p.appendMark(dst, column, text)
 		}
-		at, name = end, ""
+		at = end
 	}
 	return dst
 }

@@ -51,36 +51,39 @@ func (w *row) checkLabel(want string) *Error {
 	return w.to(w.restCol).errorf("the label is %s, these bytes are %s", w.rest, want)
 }
 
-// textLabel returns the label of a row of text, which holds the bytes from off
+// textLabel returns the label of a row of text: see appendTextLabel.
+func textLabel(f *codec.Frame, k, off, end int) string {
+	return string(appendTextLabel(nil, f, k, off, end))
+}
+
+// appendTextLabel appends the label of a row of text, which holds the bytes from off
 // to end of a message: the fields that begin there, and the row's own name for the
 // field that tells it. It is empty if none begins. Fields before the k-th end
 // before off.
-func textLabel(f *codec.Frame, k, off, end int) string {
+func appendTextLabel(dst []byte, f *codec.Frame, k, off, end int) []byte {
 	start := 0
 	if k > 0 {
 		start = f.Spans[k-1].Next
 	}
-	var names []string
-	word := false // the first of them is the message's word
+	before := "(" // the next name
 	for ; k < len(f.Spans) && start < end; k++ {
 		s := &f.Spans[k]
 		if start >= off && s.Next > start {
-			name := s.Field.Name
+			name, behind := s.Field.Name, ", "
 			if s.Field.Kind == codec.Code && f.Type != nil {
-				name = f.Type.Name
-				word = word || len(names) == 0
+				if name = f.Type.Name; before == "(" { // the message's word
+					behind = ": "
+				}
 			}
-			names = append(names, name)
+			dst = append(append(dst, before...), name...)
+			before = behind
 		}
 		start = s.Next
 	}
-	switch {
-	case len(names) == 0:
-		return ""
-	case word && len(names) > 1:
-		return "(" + names[0] + ": " + strings.Join(names[1:], ", ") + ")"
+	if before == "(" {
+		return dst
 	}
-	return "(" + strings.Join(names, ", ") + ")"
+	return append(dst, ')')
 }
 
 // quotedColumn returns where the k-th byte of a quoted text stands in it, its
@@ -109,25 +112,29 @@ func quotedColumn(s string, k int, end bool) int {
 }
 
 // appendTextRow appends the bytes of a segment from at to end as a row of text.
-func (p *Printer) appendTextRow(dst []byte, s *segment, at, end int, label string) []byte {
+func (p *Printer) appendTextRow(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
 	dst = append(dst, '"')
-	width := 2
-	for _, part := range s.parts {
+	width, first := 2, at == 0
+	for _, part := range p.parts[s.parts:s.partsEnd] {
 		stop := min(part.end, end)
 		if stop <= at {
 			continue
 		}
 		dst = p.paint(dst, part.color)
 		n := len(dst)
-		dst = appendEscaped(dst, s.b[at:stop], `"`)
+		dst = appendEscaped(dst, s.b[at:stop], quotedEscapes)
 		width += len(dst) - n
 		dst = p.unpaint(dst, part.color)
 		at = stop
 	}
 	dst = append(dst, '"')
-	if label != "" {
-		dst = pad(dst, len(dst)+max(2, labelColumn-width))
-		dst = append(dst, label...)
+	if first {
+		n := len(dst)
+		dst = pad(dst, n+max(2, labelColumn-width))
+		padded := len(dst)
+		if dst = p.appendLabel(dst, f, s); len(dst) == padded {
+			dst = dst[:n]
+		}
 	}
 	return append(dst, '\n')
 }
