@@ -26,6 +26,17 @@ func (d *Durations) add(ns int64) {
 	d.n++
 }
 
+// addAll adds what another holds.
+func (d *Durations) addAll(o *Durations) {
+	for len(d.counts) < len(o.counts) {
+		d.counts = append(d.counts, 0)
+	}
+	for i, c := range o.counts {
+		d.counts[i] += c
+	}
+	d.n += o.n
+}
+
 // Count returns how many times there are.
 func (d *Durations) Count() int { return d.n }
 

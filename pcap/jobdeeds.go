@@ -11,26 +11,25 @@ import (
 
 // deeds are what messages do. Each returns the job that it was about, if that is known.
 var deeds = [...]func(*Jobs, *deedOf) *job{
-	concerns: (*Jobs).known,
-	submits:  (*Jobs).submits,
-	queues:   (*Jobs).queues,
-	creates:  (*Jobs).creates,
-	refuses:  (*Jobs).refuses,
-	buries:   (*Jobs).buries,
-	assigns:  (*Jobs).assigns,
-	extends:  (*Jobs).extends,
-	limits:   (*Jobs).limits,
-	finishes: (*Jobs).finishes,
-	fails:    (*Jobs).finishes,
-	raises:   (*Jobs).finishes,
-	removes:  (*Jobs).removes,
-	returns:  (*Jobs).returns,
-	kicks:    (*Jobs).kicks,
-	waits:    (*Jobs).waits,
-	tells:    (*Jobs).tells,
-	names:    (*Jobs).names,
-	leaves:   (*Jobs).leaves,
-	asks:     (*Jobs).asks,
+	doesConcerns: (*Jobs).known,
+	doesSubmits:  (*Jobs).submits,
+	doesQueues:   (*Jobs).queues,
+	doesCreates:  (*Jobs).creates,
+	doesRefuses:  (*Jobs).refuses,
+	doesBuries:   (*Jobs).buries,
+	doesAssigns:  (*Jobs).assigns,
+	doesExtends:  (*Jobs).extends,
+	doesLimits:   (*Jobs).limits,
+	doesFinishes: (*Jobs).finishes,
+	doesFails:    (*Jobs).finishes,
+	doesRaises:   (*Jobs).finishes,
+	doesRemoves:  (*Jobs).removes,
+	doesReturns:  (*Jobs).returns,
+	doesKicks:    (*Jobs).kicks,
+	doesWaits:    (*Jobs).waits,
+	doesTells:    (*Jobs).tells,
+	doesLeaves:   (*Jobs).leaves,
+	doesAsks:     (*Jobs).asks,
 }
 
 // known returns the job that a message names, or that its worker has. One that was begun
@@ -47,8 +46,8 @@ func (j *Jobs) known(e *deedOf) *job {
 }
 
 // begin makes a job that nobody has submitted yet.
-func (j *Jobs) begin(e *deedOf, function string) *job {
-	w := &job{key: e.key(), function: function, stats: j.of(function), uncertain: e.it.Conn.Uncertain, unheard: e.row.unheard}
+func (j *Jobs) begin(e *deedOf, stats *JobStats) *job {
+	w := &job{key: e.key(), function: e.function, stats: stats, uncertain: e.it.Conn.Uncertain, unheard: e.row.unheard}
 	w.life = j.lives.begin(w)
 	return w
 }
@@ -63,7 +62,7 @@ func (j *Jobs) submits(e *deedOf) *job {
 	if e.function == "" {
 		e.function = e.link.tube
 	}
-	w := j.begin(e, e.function)
+	w := j.begin(e, j.of(e.function))
 	w.submit(e)
 	t := e.row.table
 	switch {
@@ -73,6 +72,10 @@ func (j *Jobs) submits(e *deedOf) *job {
 	case t.single: // a job type: only an application that waits hears of the end unasked
 		w.unheard = e.number != 0
 		w.like = j.likeness(e)
+		if j.free < maxJobs {
+			j.alike[w.like] = append(j.alike[w.like], w)
+			j.free++
+		}
 	case e.row.moreAt >= 0: // a time of day
 		w.ready = max(w.ready, seconds(e.number))
 	}
@@ -85,7 +88,7 @@ func (j *Jobs) queues(e *deedOf) *job {
 	w := j.known(e)
 	switch {
 	case w == nil:
-		w = j.begin(e, e.function)
+		w = j.begin(e, j.of(e.function))
 		w.submit(e)
 		if w.unheard = true; e.row.moreAt >= 0 {
 			w.ready = max(w.ready, seconds(e.number))
@@ -108,7 +111,7 @@ func (e *deedOf) made() *job {
 	if !e.row.table.serial {
 		e.ask = e.link.pop()
 	}
-	if e.ask.row == nil || e.ask.row.does != submits {
+	if e.ask.row == nil || e.ask.row.does != doesSubmits {
 		return nil
 	}
 	return e.ask.job
@@ -134,14 +137,7 @@ func (j *Jobs) creates(e *deedOf) *job {
 	old := j.jobs[w.key]
 	switch {
 	case old != nil && old.submitted == 0: // assigned before its handle was told
-		old.submitted, old.ready, old.unheard, old.waiters, old.held = w.submitted, w.ready, w.unheard, w.waiters, w.held
-		if old.stats != w.stats && old.function == "" {
-			old.stats.Assigned -= min(old.assigns, 1)
-			w.stats.Assigned += min(old.assigns, 1)
-			old.stats, old.function = w.stats, w.function
-		}
-		old.stats.Wait.add(old.assigned - old.ready)
-		w.life.drop()
+		j.recognise(old, w)
 		w = old
 	case old != nil && old.ends == 0: // a job of the same unique ID was there
 		w.stats.Joined++
@@ -152,14 +148,33 @@ func (j *Jobs) creates(e *deedOf) *job {
 		old.note(e, "joined")
 		w = old
 	default:
-		if w.like != (likeness{}) {
-			j.alike[w.like] = append(j.alike[w.like], w)
-		}
 		j.remember(w)
 		w.life.name(w)
 		w.note(e, "created")
 	}
 	return w
+}
+
+// recognise joins a job that was seen at a worker with its submission.
+func (j *Jobs) recognise(old, w *job) {
+	old.submitted, old.ready, old.unheard, old.waiters, old.held = w.submitted, w.ready, w.unheard, w.waiters, w.held
+	if old.limit == 0 {
+		old.limit = w.limit
+	}
+	old.function = w.function
+	j.settle(old)
+	old.stats.Wait.add(old.first - old.ready)
+	w.life.drop()
+	old.life.name(old)
+}
+
+// settle counts with its function what was counted of a job while that was not known.
+func (j *Jobs) settle(w *job) {
+	if w.alone {
+		all := j.of(w.function)
+		all.add(w.stats)
+		w.stats, w.alone = all, false
+	}
 }
 
 func (j *Jobs) refuses(e *deedOf) *job {
@@ -179,9 +194,14 @@ func (j *Jobs) assigns(e *deedOf) *job {
 	w := j.known(e)
 	if e.row.table.single {
 		w = j.likeliest(e)
+		if w == nil && e.link.over { // captured late: it is another's already
+			j.of(e.function).redelivered(workerLeft)
+			return nil
+		}
 	}
 	if w == nil {
-		w = j.begin(e, e.function)
+		w = j.begin(e, &JobStats{})
+		w.alone = true
 		if e.row.table.single {
 			j.nameless++
 			w.key.handle = fmt.Sprintf("%s#%d", w.function, j.nameless)
@@ -190,7 +210,13 @@ func (j *Jobs) assigns(e *deedOf) *job {
 		w.life.name(w)
 	}
 	w.uncertain = w.uncertain || e.it.Conn.Uncertain
-	if w.assigns++; w.assigns == 1 {
+	if w.assigns++; w.assigns > 1 && e.link.over && !w.worker.over { // what has left before was captured late
+		w.stats.redelivered(workerLeft)
+		w.note(e, "assigned before")
+		return w
+	}
+	if w.assigns == 1 {
+		w.first = e.it.At
 		w.stats.Assigned++
 		if w.submitted != 0 {
 			w.stats.Wait.add(e.it.At - w.ready)
@@ -211,12 +237,18 @@ func (j *Jobs) assigns(e *deedOf) *job {
 		w.limit = limit
 	}
 	if e.row.table.single {
-		e.link.has = w
+		if e.link.has = w; e.link.over {
+			j.gives(e.link, workerLeft)
+		}
 	}
 	return w
 }
 
-const noReason = "no reason was captured"
+// Reasons for which a job is assigned again.
+const (
+	noReason   = "no reason was captured"
+	workerLeft = "the worker's connection ended"
+)
 
 // again tells why a job is assigned once more.
 func (j *Jobs) again(w *job, e *deedOf) string {
@@ -230,7 +262,7 @@ func (j *Jobs) again(w *job, e *deedOf) string {
 	case w.worker == nil:
 		return noReason
 	case w.worker.over:
-		return "the worker's connection ended"
+		return workerLeft
 	case w.limit > 0 && e.it.At-max(w.assigned, w.extended) >= w.limit-w.limit/50:
 		return "its time was over"
 	}
@@ -254,6 +286,7 @@ func (j *Jobs) likeliest(e *deedOf) *job {
 	if len(all) == 0 {
 		return nil
 	}
+	j.free--
 	w := all[0]
 	w.uncertain = w.uncertain || len(all) > 1 // any of them
 	if len(all) == 1 {
@@ -287,7 +320,7 @@ func (j *Jobs) limits(e *deedOf) *job {
 // failed reports whether a result is a failure, by its type or by what it says.
 func (e *deedOf) failed() bool {
 	v := arg(e.it.Frame, e.row.moreAt)
-	return e.row.does != finishes || len(v) == 1 && v[0] != 0 || string(v) == "error"
+	return e.row.does != doesFinishes || len(v) == 1 && v[0] != 0 || string(v) == "error"
 }
 
 func (j *Jobs) finishes(e *deedOf) *job {
@@ -296,13 +329,13 @@ func (j *Jobs) finishes(e *deedOf) *job {
 	if w == nil {
 		return nil
 	}
-	if w.raised && e.row.does == fails && w.worker == e.link { // the end of it, once more
+	if w.raised && e.row.does == doesFails && w.worker == e.link { // the end of it, once more
 		return w
 	}
 	if w.worker != nil && w.worker != e.link && !e.row.table.pooled {
 		j.odd(w, "ended by connection %d, to which it was not assigned", e.link.id)
 	}
-	w.raised = w.raised || e.row.does == raises
+	w.raised = w.raised || e.row.does == doesRaises
 	j.ends(w, e, e.failed())
 	if e.link.has == w {
 		e.link.has = nil
@@ -365,7 +398,7 @@ func (j *Jobs) returns(e *deedOf) *job {
 
 // buries takes a job out of the queue. As the reply to a submission it makes one that is.
 func (j *Jobs) buries(e *deedOf) *job {
-	if e.it.From == codec.Server && e.ask.row != nil && e.ask.row.does == submits {
+	if e.it.From == codec.Server && e.ask.row != nil && e.ask.row.does == doesSubmits {
 		return j.bury(j.creates(e), e)
 	}
 	return j.bury(j.known(e), e)
@@ -428,7 +461,7 @@ func (j *Jobs) tells(e *deedOf) *job {
 // toldOf returns the job of an answer that does not name it: what was asked for, or what the
 // application waits for.
 func (j *Jobs) toldOf(e *deedOf) *job {
-	if l := e.link; len(l.asked) > 0 && l.asked[0].row.does == asks {
+	if l := e.link; len(l.asked) > 0 && l.asked[0].row.does == doesAsks {
 		w := l.pop().job
 		if e.number == 0 { // not yet
 			return nil
@@ -441,8 +474,6 @@ func (j *Jobs) toldOf(e *deedOf) *job {
 	}
 	return nil
 }
-
-func (j *Jobs) names(e *deedOf) *job { e.link.tube = e.function; return nil }
 
 func (j *Jobs) leaves(e *deedOf) *job {
 	w := e.link.has

@@ -115,7 +115,7 @@ func (j *Jobs) show(e *deedOf, w *job) {
 		handle = w.key.handle
 	}
 	switch {
-	case handle == "" && w != nil && e.row.does == refuses:
+	case handle == "" && w != nil && e.row.does == doesRefuses:
 	case handle == "" && w != nil:
 		if t.held < maxHeldItems {
 			t.held++

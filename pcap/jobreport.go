@@ -55,11 +55,30 @@ func (s *JobStats) redelivered(why string) {
 	s.Because[why]++
 }
 
+// add counts what another has counted.
+func (s *JobStats) add(o *JobStats) {
+	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Joined, &o.Joined}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
+		{&s.Redelivered, &o.Redelivered}, {&s.Returned, &o.Returned}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
+		{&s.Failed, &o.Failed}, {&s.Twice, &o.Twice}, {&s.Unanswered, &o.Unanswered}} {
+		*c[0] += *c[1]
+	}
+	for why, n := range o.Because {
+		s.Redelivered -= n
+		for range n {
+			s.redelivered(why)
+		}
+	}
+	s.Wait.addAll(&o.Wait)
+	s.Run.addAll(&o.Run)
+	s.Return.addAll(&o.Return)
+}
+
 // Report tells what became of the jobs so far.
 func (j *Jobs) Report() *JobReport {
 	kept := j.report.Odd
 	var left []*job
 	for _, w := range j.jobs {
+		j.settle(w)
 		w.stats.Unended = 0
 		if w.ends == 0 || w.told == 0 && !w.unheard && len(w.waiters) > 0 {
 			left = append(left, w)

@@ -12,27 +12,27 @@ import (
 type deed uint8
 
 const (
-	concerns deed = iota // nothing, but it tells the job
-	submits              // the reply tells the handle
-	queues               // it has its handle already
-	creates              // tells the handle of the oldest submission that waits for one
-	buries               // takes it out of the queue, until it is kicked; a reply also creates it
-	refuses              // the oldest submission makes no job
-	assigns              // to whoever it is sent to
-	extends              // the worker has its whole time again
-	limits               // how long this worker may take for jobs of a function
-	finishes             // the worker is done
-	fails                // the worker has failed
-	raises               // the same, but it may say so once more
-	removes              // from the queue, or done where the connection has it
-	returns              // to the queue
-	kicks                // back into the queue
-	waits                // for the end
-	tells                // the client of the end
-	names                // the tube of what is put from now on
-	leaves               // gives back what it has
-	confirms             // does what the request asked for
-	asks                 // how a job stands; the answer may tell of the end
+	doesConcerns deed = iota // nothing, but it tells the job
+	doesSubmits              // the reply tells the handle
+	doesQueues               // it has its handle already
+	doesCreates              // tells the handle of the oldest submission that waits for one
+	doesBuries               // takes it out of the queue, until it is kicked; a reply also creates it
+	doesRefuses              // the oldest submission makes no job
+	doesAssigns              // to whoever it is sent to
+	doesExtends              // the worker has its whole time again
+	doesLimits               // how long this worker may take for jobs of a function
+	doesFinishes             // the worker is done
+	doesFails                // the worker has failed
+	doesRaises               // the same, but it may say so once more
+	doesRemoves              // from the queue, or done where the connection has it
+	doesReturns              // to the queue
+	doesKicks                // back into the queue
+	doesWaits                // for the end
+	doesTells                // the client of the end
+	doesNames                // the tube of what is put from now on
+	doesLeaves               // gives back what it has
+	doesConfirms             // does what the request asked for
+	doesAsks                 // how a job stands; the answer may tell of the end
 )
 
 // jobRow is a message that does something to a job.
@@ -61,72 +61,71 @@ type jobTable struct {
 // taken to mention it.
 var jobTables = []jobTable{
 	{protocol: gearman.Protocol, rows: []jobRow{
-		{from: codec.Peer, typ: "SUBMIT_JOB", does: submits, function: "Function"},
-		{from: codec.Peer, typ: "SUBMIT_JOB_BG", does: submits, function: "Function", unheard: true},
-		{from: codec.Peer, typ: "SUBMIT_JOB_HIGH", does: submits, function: "Function"},
-		{from: codec.Peer, typ: "SUBMIT_JOB_HIGH_BG", does: submits, function: "Function", unheard: true},
-		{from: codec.Peer, typ: "SUBMIT_JOB_LOW", does: submits, function: "Function"},
-		{from: codec.Peer, typ: "SUBMIT_JOB_LOW_BG", does: submits, function: "Function", unheard: true},
-		{from: codec.Peer, typ: "SUBMIT_JOB_SCHED", does: submits, function: "Function", unheard: true},
-		{from: codec.Peer, typ: "SUBMIT_JOB_EPOCH", does: submits, function: "Function", more: "Epoch time", unheard: true},
-		{from: codec.Peer, typ: "SUBMIT_REDUCE_JOB", does: submits, function: "Function"},
-		{from: codec.Peer, typ: "SUBMIT_REDUCE_JOB_BACKGROUND", does: submits, function: "Function", unheard: true},
-		{from: codec.Server, typ: "JOB_CREATED", does: creates, key: "Job handle"},
-		{from: codec.Server, typ: "ERROR", does: refuses},
-		{from: codec.Peer, typ: "CAN_DO_TIMEOUT", does: limits, function: "Function", more: "Timeout"},
-		{from: codec.Server, typ: "JOB_ASSIGN", does: assigns, key: "Job handle", function: "Function"},
-		{from: codec.Server, typ: "JOB_ASSIGN_UNIQ", does: assigns, key: "Job handle", function: "Function"},
-		{from: codec.Server, typ: "JOB_ASSIGN_ALL", does: assigns, key: "Job handle", function: "Function"},
-		{from: codec.Peer, typ: "WORK_COMPLETE", does: finishes, key: "Job handle"},
-		{from: codec.Peer, typ: "WORK_FAIL", does: fails, key: "Job handle"},
-		{from: codec.Peer, typ: "WORK_EXCEPTION", does: raises, key: "Job handle"},
-		{from: codec.Server, typ: "WORK_COMPLETE", does: tells, key: "Job handle"},
-		{from: codec.Server, typ: "WORK_FAIL", does: tells, key: "Job handle"},
-		{from: codec.Server, typ: "WORK_EXCEPTION", does: tells, key: "Job handle"},
+		{from: codec.Peer, typ: "SUBMIT_JOB", does: doesSubmits, function: "Function"},
+		{from: codec.Peer, typ: "SUBMIT_JOB_BG", does: doesSubmits, function: "Function", unheard: true},
+		{from: codec.Peer, typ: "SUBMIT_JOB_HIGH", does: doesSubmits, function: "Function"},
+		{from: codec.Peer, typ: "SUBMIT_JOB_HIGH_BG", does: doesSubmits, function: "Function", unheard: true},
+		{from: codec.Peer, typ: "SUBMIT_JOB_LOW", does: doesSubmits, function: "Function"},
+		{from: codec.Peer, typ: "SUBMIT_JOB_LOW_BG", does: doesSubmits, function: "Function", unheard: true},
+		{from: codec.Peer, typ: "SUBMIT_JOB_SCHED", does: doesSubmits, function: "Function", unheard: true},
+		{from: codec.Peer, typ: "SUBMIT_JOB_EPOCH", does: doesSubmits, function: "Function", more: "Epoch time", unheard: true},
+		{from: codec.Peer, typ: "SUBMIT_REDUCE_JOB", does: doesSubmits, function: "Function"},
+		{from: codec.Peer, typ: "SUBMIT_REDUCE_JOB_BACKGROUND", does: doesSubmits, function: "Function", unheard: true},
+		{from: codec.Server, typ: "JOB_CREATED", does: doesCreates, key: "Job handle"},
+		{from: codec.Server, typ: "ERROR", does: doesRefuses},
+		{from: codec.Peer, typ: "CAN_DO_TIMEOUT", does: doesLimits, function: "Function", more: "Timeout"},
+		{from: codec.Server, typ: "JOB_ASSIGN", does: doesAssigns, key: "Job handle", function: "Function"},
+		{from: codec.Server, typ: "JOB_ASSIGN_UNIQ", does: doesAssigns, key: "Job handle", function: "Function"},
+		{from: codec.Server, typ: "JOB_ASSIGN_ALL", does: doesAssigns, key: "Job handle", function: "Function"},
+		{from: codec.Peer, typ: "WORK_COMPLETE", does: doesFinishes, key: "Job handle"},
+		{from: codec.Peer, typ: "WORK_FAIL", does: doesFails, key: "Job handle"},
+		{from: codec.Peer, typ: "WORK_EXCEPTION", does: doesRaises, key: "Job handle"},
+		{from: codec.Server, typ: "WORK_COMPLETE", does: doesTells, key: "Job handle"},
+		{from: codec.Server, typ: "WORK_FAIL", does: doesTells, key: "Job handle"},
+		{from: codec.Server, typ: "WORK_EXCEPTION", does: doesTells, key: "Job handle"},
 	}},
 	{protocol: beanstalk.Protocol, serial: true, rows: []jobRow{
-		{from: codec.Peer, typ: "use", does: names, function: "Tube"},
-		{from: codec.Peer, typ: "put", does: submits, more: "Delay", unheard: true},
-		{from: codec.Server, typ: "INSERTED", does: creates, key: "Job ID"},
-		{from: codec.Server, typ: "BURIED_JOB", does: buries, key: "Job ID"},
-		{from: codec.Server, typ: "JOB_TOO_BIG", does: refuses},
-		{from: codec.Server, typ: "EXPECTED_CRLF", does: refuses},
-		{from: codec.Server, typ: "DRAINING", does: refuses},
-		{from: codec.Server, typ: "OUT_OF_MEMORY", does: refuses},
-		{from: codec.Server, typ: "INTERNAL_ERROR", does: refuses},
-		{from: codec.Server, typ: "BAD_FORMAT", does: refuses},
-		{from: codec.Server, typ: "UNKNOWN_COMMAND", does: refuses},
-		{from: codec.Server, typ: "RESERVED", does: assigns, key: "Job ID"},
-		{from: codec.Peer, typ: "touch", does: extends, key: "Job ID"},
-		{from: codec.Peer, typ: "delete", does: removes, key: "Job ID"},
-		{from: codec.Peer, typ: "release", does: returns, key: "Job ID", more: "Delay"},
-		{from: codec.Peer, typ: "bury", does: buries, key: "Job ID"},
-		{from: codec.Peer, typ: "kick-job", does: kicks, key: "Job ID"},
-		{from: codec.Server, typ: "USING", does: confirms},
-		{from: codec.Server, typ: "TOUCHED", does: confirms},
-		{from: codec.Server, typ: "DELETED", does: confirms},
-		{from: codec.Server, typ: "RELEASED", does: confirms},
-		{from: codec.Server, typ: "BURIED", does: confirms},
-		{from: codec.Server, typ: "KICKED_JOB", does: confirms},
+		{from: codec.Peer, typ: "use", does: doesNames, function: "Tube"},
+		{from: codec.Peer, typ: "put", does: doesSubmits, more: "Delay", unheard: true},
+		{from: codec.Server, typ: "INSERTED", does: doesCreates, key: "Job ID"},
+		{from: codec.Server, typ: "BURIED_JOB", does: doesBuries, key: "Job ID"},
+		{from: codec.Server, typ: "JOB_TOO_BIG", does: doesRefuses},
+		{from: codec.Server, typ: "EXPECTED_CRLF", does: doesRefuses},
+		{from: codec.Server, typ: "DRAINING", does: doesRefuses},
+		{from: codec.Server, typ: "OUT_OF_MEMORY", does: doesRefuses},
+		{from: codec.Server, typ: "INTERNAL_ERROR", does: doesRefuses},
+		{from: codec.Server, typ: "BAD_FORMAT", does: doesRefuses},
+		{from: codec.Server, typ: "UNKNOWN_COMMAND", does: doesRefuses},
+		{from: codec.Server, typ: "RESERVED", does: doesAssigns, key: "Job ID"},
+		{from: codec.Peer, typ: "touch", does: doesExtends, key: "Job ID"},
+		{from: codec.Peer, typ: "delete", does: doesRemoves, key: "Job ID"},
+		{from: codec.Peer, typ: "release", does: doesReturns, key: "Job ID", more: "Delay"},
+		{from: codec.Peer, typ: "bury", does: doesBuries, key: "Job ID"},
+		{from: codec.Peer, typ: "kick-job", does: doesKicks, key: "Job ID"},
+		{from: codec.Server, typ: "TOUCHED", does: doesConfirms},
+		{from: codec.Server, typ: "DELETED", does: doesConfirms},
+		{from: codec.Server, typ: "RELEASED", does: doesConfirms},
+		{from: codec.Server, typ: "BURIED", does: doesConfirms},
+		{from: codec.Server, typ: "KICKED_JOB", does: doesConfirms},
 	}},
 	{protocol: gearmonkey.Protocol, scoped: true, pooled: true, rows: []jobRow{
-		{from: codec.Peer, typ: "LPUSH_QUEUE", does: queues, key: "ID", function: "Function"},
-		{from: codec.Peer, typ: "ZADD_SCHEDULED", does: queues, key: "ID", function: "Function", more: "Scheduled"},
-		{from: codec.Server, typ: "POPPED", does: assigns, key: "ID", function: "Function"},
-		{from: codec.Server, typ: "DUE", does: assigns, key: "ID", function: "Function"},
-		{from: codec.Peer, typ: "HMSET_DONE", does: finishes, key: "ID", function: "Function", more: "Status"},
-		{from: codec.Peer, typ: "BRPOP_LOCK", does: waits, key: "ID", function: "Function"},
-		{from: codec.Server, typ: "UNLOCKED", does: tells, key: "ID", function: "Function"},
+		{from: codec.Peer, typ: "LPUSH_QUEUE", does: doesQueues, key: "ID", function: "Function"},
+		{from: codec.Peer, typ: "ZADD_SCHEDULED", does: doesQueues, key: "ID", function: "Function", more: "Scheduled"},
+		{from: codec.Server, typ: "POPPED", does: doesAssigns, key: "ID", function: "Function"},
+		{from: codec.Server, typ: "DUE", does: doesAssigns, key: "ID", function: "Function"},
+		{from: codec.Peer, typ: "HMSET_DONE", does: doesFinishes, key: "ID", function: "Function", more: "Status"},
+		{from: codec.Peer, typ: "BRPOP_LOCK", does: doesWaits, key: "ID", function: "Function"},
+		{from: codec.Server, typ: "UNLOCKED", does: doesTells, key: "ID", function: "Function"},
 	}},
 	{protocol: danga.Protocol, single: true, rows: []jobRow{
-		{from: codec.Peer, typ: "job_create_req", does: submits, function: "Job name", more: "Job type"},
-		{from: codec.Server, typ: "job_create_res", does: creates, key: "Job handle"},
-		{from: codec.Server, typ: "job_assign_res", does: assigns, function: "Job name"},
-		{from: codec.Peer, typ: "job_status_announce", does: extends},
-		{from: codec.Peer, typ: "job_complete_announce", does: finishes, more: "Result code"},
-		{from: codec.Peer, typ: "worker_disconnect", does: leaves},
-		{from: codec.Peer, typ: "job_complete_req", does: asks, key: "Job handle"},
-		{from: codec.Server, typ: "job_complete_res", does: tells, more: "Job status"},
+		{from: codec.Peer, typ: "job_create_req", does: doesSubmits, function: "Job name", more: "Job type"},
+		{from: codec.Server, typ: "job_create_res", does: doesCreates, key: "Job handle"},
+		{from: codec.Server, typ: "job_assign_res", does: doesAssigns, function: "Job name"},
+		{from: codec.Peer, typ: "job_status_announce", does: doesExtends},
+		{from: codec.Peer, typ: "job_complete_announce", does: doesFinishes, more: "Result code"},
+		{from: codec.Peer, typ: "worker_disconnect", does: doesLeaves},
+		{from: codec.Peer, typ: "job_complete_req", does: doesAsks, key: "Job handle"},
+		{from: codec.Server, typ: "job_complete_res", does: doesTells, more: "Job status"},
 	}},
 }
 

@@ -29,6 +29,7 @@ type Jobs struct {
 	report    JobReport
 	full      int // jobs that came when there was no room
 	nameless  int // jobs without a handle
+	free      int // jobs in alike
 	seed      maphash.Seed
 
 	trace *trace
@@ -64,7 +65,6 @@ type ask struct {
 	row    *followed // nil if it has nothing to do with jobs
 	job    *job
 	handle string
-	text   string
 	number uint64
 }
 
@@ -76,6 +76,7 @@ type job struct {
 	like      likeness
 	submitted int64 // and from when on it could be assigned: with a delay that is later
 	ready     int64
+	first     int64 // assigned for the first time
 	assigned  int64
 	ended     int64
 	told      int64
@@ -90,6 +91,7 @@ type job struct {
 	unheard   bool // nobody waits for its end, on purpose
 	raised    bool // it has ended by an exception
 	buried    bool
+	alone     bool // stats are its own
 	uncertain bool
 	life      *Life
 	held      []*Item // while its handle is not known, for a trace
@@ -155,7 +157,7 @@ func (j *Jobs) end(it *Item) {
 		delete(j.links, l.id)
 		l.asked = nil
 	}
-	j.gives(l, "the worker's connection ended")
+	j.gives(l, workerLeft)
 }
 
 // gives puts back what a worker had.
@@ -164,6 +166,7 @@ func (j *Jobs) gives(l *link, why string) {
 		l.has = nil
 		w.why = why
 		j.alike[w.like] = append([]*job{w}, j.alike[w.like]...)
+		j.free++
 	}
 }
 
@@ -209,16 +212,19 @@ func (j *Jobs) message(it *Item) {
 	switch {
 	case r.table.serial && it.From == codec.Server:
 		e.ask = l.pop()
-	case r.table.serial && r.does != submits && len(t.Replies) > 0: // what it does counts once it is confirmed
-		l.push(ask{row: r, handle: e.handle, text: e.function, number: e.number})
+	case r.table.serial && r.does != doesSubmits && len(t.Replies) > 0: // what it does counts once it is confirmed
+		l.push(ask{row: r, handle: e.handle, number: e.number})
+		if r.does == doesNames { // of what is put behind it, confirmed or not
+			l.tube = e.function
+		}
 		j.show(&e, j.known(&e))
 		return
 	}
-	if r.does == confirms {
+	if r.does == doesConfirms {
 		if e.ask.row == nil {
 			return
 		}
-		e.row, e.handle, e.function, e.number = e.ask.row, e.ask.handle, e.ask.text, e.ask.number
+		e.row, e.handle, e.number = e.ask.row, e.ask.handle, e.ask.number
 	}
 	j.show(&e, deeds[e.row.does](j, &e))
 }
@@ -267,6 +273,7 @@ func (j *Jobs) remember(w *job) {
 		if j.full++; j.full%(maxJobs/8) == 1 { // not for every job, where none has ended
 			for key, old := range j.jobs {
 				if old.ends > 0 {
+					j.settle(old)
 					delete(j.jobs, key)
 				}
 			}
