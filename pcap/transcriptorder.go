@@ -90,18 +90,9 @@ func pair(steps []step) {
 // mentions returns the first step between a request and its answer that speaks on
 // another connection of the job that the answer names, or r.
 func mentions(steps []step, i, r int) int {
-	answer := &steps[r]
-	for k, v := range answer.args {
-		if fd := answer.typ.FieldAt(k); fd == nil || !fd.Assigned {
-			continue
-		}
-		for j := i + 1; j < r; j++ {
-			o := &steps[j]
-			for n, w := range o.args {
-				if o.talk != answer.talk && string(w) == string(v) && o.typ.FieldAt(n).Assigned {
-					return j
-				}
-			}
+	for j := i + 1; j < r; j++ {
+		if o := &steps[j]; o.typ != nil && o.talk != steps[r].talk && sameJob(&steps[r], o) {
+			return j
 		}
 	}
 	return r
@@ -109,50 +100,53 @@ func mentions(steps []step, i, r int) int {
 
 // ending says what the ends of connections are in a transcript: a peer that hears more
 // has only half-closed, and what comes behind the end of a connection is left out. A server's
-// end that nothing on the connection explains is the server's own.
+// end that nothing explains, and behind which nobody speaks, is likely to be the server's own.
 func ending(steps []step) []step {
-	heard := map[*talk]int{} // the last message of the server
+	var said [2]map[*talk]int // the last message by either side
+	for i := range said {
+		said[i] = map[*talk]int{}
+	}
+	spoken := 0
 	for i := range steps {
-		if st := &steps[i]; st.from == codec.Server && (st.verb <= transcript.Raw) {
-			heard[st.talk] = i
+		if st := &steps[i]; st.verb <= transcript.Raw {
+			said[st.from][st.talk], spoken = i, i
 		}
 	}
-	type state struct {
-		over bool
-		last *step // of the peer
+	over := map[*talk]bool{}
+	var end [2]map[*talk]bool
+	for i := range end {
+		end[i] = map[*talk]bool{}
 	}
-	states := map[*talk]*state{}
+	for i := range steps {
+		if st := &steps[i]; st.verb > transcript.Raw {
+			end[st.from][st.talk] = true
+		}
+	}
 	kept := steps[:0]
 	for i := range steps {
 		st := steps[i]
-		s := states[st.talk]
-		if s == nil {
-			s = &state{}
-			states[st.talk] = s
+		if st.cut && !end[st.from][st.talk] { // the capture ends within it
+			st.odd = oddPart
 		}
 		if st.verb > transcript.Raw {
-			if s.over {
+			if over[st.talk] {
 				continue
 			}
 			switch {
 			case st.from == codec.Server:
-				if s.over = true; st.verb != transcript.Resets {
+				if over[st.talk] = true; st.verb != transcript.Resets {
 					st.verb = transcript.Closes
 				}
-				if !explains(s.last) {
-					st.odd = "the server ends the connection, and nothing on it tells why"
+				if last, ok := said[codec.Peer][st.talk]; spoken < i && ok && !explains(&steps[last]) {
+					st.odd = "the server ends the connection, and nothing tells why"
 				}
 			case st.verb == transcript.Resets:
-				s.over = true
-			case heard[st.talk] < i:
-				s.over, st.verb = true, transcript.Closes
+				over[st.talk] = true
+			case said[codec.Server][st.talk] < i:
+				over[st.talk], st.verb = true, transcript.Closes
 			}
 		}
 		kept = append(kept, st)
-		if st.from == codec.Peer {
-			last := st
-			s.last = &last
-		}
 	}
 	return kept
 }
@@ -160,5 +154,5 @@ func ending(steps []step) []step {
 // explains reports whether a peer's last step is a reason for the server to end the
 // connection.
 func explains(st *step) bool {
-	return st != nil && (st.verb != transcript.Send || slices.Contains(playRows[st.talk.proto].last, noteName(st)))
+	return st.verb != transcript.Send || slices.Contains(playRows[st.talk.proto].last, noteName(st))
 }

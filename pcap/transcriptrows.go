@@ -19,8 +19,8 @@ type playNotes struct {
 	last    []string            // requests behind which the server closes
 	theirs  []string            // what another server may say otherwise: rows, or arguments
 	times   []string            // arguments that are seconds since 1970
-	ties    []string            // arguments, by their label alone, that tell which connections belong together
-	jobs    []string            // the same of jobs that the codec does not know as chosen by the server
+	ties    map[string]string   // arguments, by their label alone, that tell which connections belong together, and of what kind they are
+	jobs    []string            // labels of jobs that the codec does not know as chosen by the server
 }
 
 var submitted = []string{"JOB_CREATED", "ERROR"}
@@ -41,7 +41,7 @@ var playRows = map[*codec.Protocol]*playNotes{
 		theirs: []string{"ERROR.Error text", "ERR.Error text", "workers-reply", "status-reply", "prioritystatus-reply", "show-jobs-reply",
 			"show-unique-jobs-reply", "version-reply", "getpid-reply", "verbose-reply"},
 		times: []string{"SUBMIT_JOB_EPOCH.Epoch time"},
-		ties:  []string{"Function", "Reducer", "Job handle"},
+		ties:  map[string]string{"Function": "function", "Reducer": "function", "Job handle": "job", "Unique ID": "unique"},
 	},
 	danga.Protocol: {
 		answers: map[string][]string{
@@ -50,13 +50,13 @@ var playRows = map[*codec.Protocol]*playNotes{
 		},
 		blocks: []string{"job_complete_req"},
 		last:   []string{"worker_disconnect"},
-		ties:   []string{"Job name", "Job handle"},
+		ties:   map[string]string{"Job name": "function", "Job handle": "job"},
 	},
 	beanstalk.Protocol: {
 		blocks: []string{"reserve", "reserve-with-timeout"},
 		last:   []string{"quit"},
 		theirs: []string{"OK", "stats-reply", "list-reply"},
-		ties:   []string{"Tube", "Job ID"},
+		ties:   map[string]string{"Tube": "tube", "Job ID": "job"},
 	},
 	gearmonkey.Protocol: {
 		blocks: []string{"BRPOP_LOCK", "BRPOP_QUEUES", "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "WAIT"},
@@ -64,7 +64,7 @@ var playRows = map[*codec.Protocol]*playNotes{
 		theirs: []string{"error.Error text", "TTL_JOB", "TTL_LOCK", "INFO", "TIME", "CLIENT", "CONFIG", "COMMAND", "HELLO", "RANDOMKEY", "MEMORY",
 			"DEBUG", "ROLE", "LASTSAVE", "DBSIZE", "KEYS", "SCAN", "OBJECT", "SLOWLOG", "LATENCY", "TTL", "PTTL", "ACL", "MODULE", "LOLWUT"},
 		times: []string{"ZADD_SCHEDULED.Scheduled", "EVALSHA_SCHEDULED.System date"},
-		ties:  []string{"Function"},
+		ties:  map[string]string{"Function": "key", "SHA1": "key", "Key": "key"},
 		jobs:  []string{"ID"},
 	},
 }
@@ -88,6 +88,22 @@ func noteName(st *step) string {
 	}
 	return st.typ.Name
 }
+
+// keyOf returns what a Redis command of no row is about: its first argument, or the function
+// of GearMonkey that is a part of it.
+func keyOf(st *step) []byte {
+	if st.typ.Name != "command" || len(st.args) < 2 {
+		return nil
+	}
+	key := st.args[1]
+	if name, rest, ok := bytes.Cut(key, []byte(":")); ok && slices.Contains(keyNames, string(name)) {
+		key, _, _ = bytes.Cut(rest, []byte(":"))
+	}
+	return key
+}
+
+// keyNames are what the keys of GearMonkey begin with.
+var keyNames = []string{"uid", "count", "job", "queue", "channel", "lock"}
 
 // isTheirs reports whether a server may choose the argument, nil for all of them.
 func (n *playNotes) isTheirs(t *codec.Type, fd *codec.Field) bool {

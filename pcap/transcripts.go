@@ -11,7 +11,7 @@ import (
 // Bounds of what is remembered for transcripts.
 const (
 	maxSteps      = 100_000  // in all
-	maxStepBytes  = 16 << 20 // of messages, in all
+	maxStepBytes  = 32 << 20 // of messages, in all
 	maxScripts    = 1000     // one for each set of connections
 	maxTies       = 1 << 17
 	maxUnplayable = 1000 // bytes of what is only told in a comment
@@ -48,7 +48,7 @@ type talk struct {
 type tie struct {
 	server netip.AddrPort
 	proto  *codec.Protocol
-	label  string // of the argument; "" of connections without ties
+	kind   string // of what they mention; "" of connections that mention nothing
 	value  string
 }
 
@@ -60,8 +60,10 @@ type step struct {
 	typ  *codec.Type // of a message
 	args [][]byte
 	raw  []byte // of a Raw, or of what cannot be performed
+	size int    // of a message, in bytes
 	at   int64
 	crlf bool
+	cut  bool   // the rest of the message is missing, or was never sent
 	odd  string // why it cannot be performed; "" if it can
 	note string // what is to be said of it
 
@@ -72,6 +74,8 @@ type step struct {
 
 	key, moved, place int // where it stands in the script: with which step, behind which, and in the capture
 }
+
+const oddPart = "a part of a message, of which the rest is missing"
 
 // NewTranscripts returns one that has seen nothing yet.
 func NewTranscripts() *Transcripts {
@@ -113,9 +117,8 @@ func (t *Transcripts) Add(it *Item) {
 	case Violates:
 		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "breaks "+string(it.Err.Rule)
 	case Unread:
-		st.verb, st.raw = transcript.Raw, it.Raw
-		if it.Cut || c.Uncertain {
-			st.odd = "a part of a message, of which the rest is missing"
+		if st.verb, st.raw, st.cut = transcript.Raw, it.Raw, it.Cut; c.Uncertain {
+			st.odd = oddPart
 		}
 	case Gap:
 		tk.shaky = true
@@ -136,7 +139,7 @@ func (t *Transcripts) Add(it *Item) {
 
 // message notes what a message says, and to whom its connection is tied by it.
 func (t *Transcripts) message(st *step, f *codec.Frame, notes *playNotes) {
-	st.typ, st.crlf = f.Type, f.CRLF
+	st.typ, st.crlf, st.size = f.Type, f.CRLF, len(f.Raw)
 	raw := slices.Clone(f.Raw)
 	if t.bytes += len(raw); t.bytes > maxStepBytes {
 		return
@@ -157,15 +160,18 @@ func (t *Transcripts) message(st *step, f *codec.Frame, notes *playNotes) {
 			continue
 		}
 		st.args = append(st.args, raw[s.Off:s.End])
-		if slices.Contains(notes.ties, s.Field.Name) && s.End > s.Off && !notes.isTheirs(f.Type, nil) {
-			t.tie(tk, s.Field.Name, string(raw[s.Off:s.End]))
+		if kind := notes.ties[s.Field.Name]; kind != "" && s.End > s.Off && !notes.isTheirs(f.Type, nil) {
+			t.tie(tk, kind, string(raw[s.Off:s.End]))
 		}
+	}
+	if key := keyOf(st); key != nil {
+		t.tie(tk, notes.ties["Key"], string(key))
 	}
 }
 
 // tie joins the sets of connections that mention the same.
-func (t *Transcripts) tie(tk *talk, label, value string) {
-	k := tie{tk.server, tk.proto, label, value}
+func (t *Transcripts) tie(tk *talk, kind, value string) {
+	k := tie{tk.server, tk.proto, kind, value}
 	other := t.ties[k]
 	if other == nil {
 		if len(t.ties) < maxTies {

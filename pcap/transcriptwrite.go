@@ -17,14 +17,12 @@ import (
 // How times of a capture are kept. What took longer may mean something to the server; what
 // nobody answers is given a moment to take effect.
 const (
-	longPause  = 100 * time.Millisecond
-	mostPause  = 2 * time.Second
-	someEffect = time.Millisecond
-	mostEffect = 50 * time.Millisecond
-	endEffect  = 5 * time.Millisecond
-	longWait   = 3 * time.Second
-	mostWait   = time.Minute
-	nearNow    = 24 * 60 * 60 // seconds around a message in which a number is a time
+	longPause = 100 * time.Millisecond
+	mostPause = 2 * time.Second
+	settle    = 10 * time.Millisecond
+	longWait  = 3 * time.Second
+	mostWait  = time.Minute
+	nearNow   = 24 * 60 * 60 // seconds around a message in which a number is a time
 )
 
 // Written tells of a transcript.
@@ -43,7 +41,7 @@ func (t *Transcripts) Write(source string, create func(name string) (io.WriteClo
 	for _, steps := range t.sets() {
 		p := steps[0].talk.proto
 		count[p]++
-		w := scriptWriter{proto: p, notes: playRows[p], names: map[string]string{}, source: source}
+		w := scriptWriter{proto: p, notes: playRows[p], names: map[string]string{}, source: source, unheard: map[*talk]*step{}}
 		w.Name = fmt.Sprintf("%s-%d.wire", p.Name, count[p])
 		text, err := w.script(steps)
 		if err != nil {
@@ -74,6 +72,8 @@ type scriptWriter struct {
 	out    []byte
 	names  map[string]string // of what the server chose; "" of what a peer made up
 	ended  bool              // what follows is not performed
+
+	unheard map[*talk]*step // the last of a peer, while nothing tells that the server has heard it
 }
 
 func transcriptName(role string, n int) string { return role + " " + strconv.Itoa(n) }
@@ -166,6 +166,7 @@ func (w *scriptWriter) step(st, before *step) error {
 		line = append(bytes.TrimRight(line[:min(len(line), maxUnplayable)], "\n"), '\n')
 	}
 	w.out = append(w.out, line...)
+	w.hear(st)
 	return nil
 }
 
@@ -181,7 +182,7 @@ func (w *scriptWriter) build(st, before *step) *transcript.Step {
 		if st.from == codec.Server {
 			role = t.Res
 		}
-		c.Unchecked = role&s.Peer.Role == 0
+		c.Unchecked = role&s.Peer.Role == 0 || st.size > w.proto.Limits(codec.Options{}).MaxData
 		c.Args = w.args(st)
 	}
 	s.Choices = []transcript.Choice{c}
@@ -203,14 +204,43 @@ func (w *scriptWriter) timing(s *transcript.Step, st, before *step) {
 	}
 	switch {
 	case gap >= longPause:
-		s.After = min(gap, mostPause)
-	case before.talk == st.talk, before.from == codec.Server:
-	case before.verb > transcript.Raw:
-		s.After = max(min(gap, mostEffect), endEffect)
-	case gap >= someEffect:
-		s.After = min(gap, mostEffect)
+		s.After = min(gap, mostPause).Round(time.Millisecond)
+	case len(w.unheard) > 0 && w.unheard[st.talk] == nil, len(w.unheard) > 1:
+		s.After = settle
 	}
-	s.After = s.After.Round(time.Millisecond)
+	if s.After > 0 {
+		clear(w.unheard)
+	}
+}
+
+// hear notes which peers the server may not have heard: those that it did not answer since,
+// if it does not speak to others of the job that they named.
+func (w *scriptWriter) hear(st *step) {
+	if st.from == codec.Peer {
+		w.unheard[st.talk] = st
+		return
+	}
+	delete(w.unheard, st.talk)
+	for tk, said := range w.unheard {
+		if said.typ != nil && st.typ != nil && sameJob(said, st) {
+			delete(w.unheard, tk)
+		}
+	}
+}
+
+// sameJob reports whether two messages name a job in common.
+func sameJob(a, b *step) bool {
+	for i, v := range a.args {
+		if fd := a.typ.FieldAt(i); !fd.Assigned {
+			continue
+		}
+		for k, w := range b.args {
+			if b.typ.FieldAt(k).Assigned && bytes.Equal(v, w) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // args writes the arguments: what the server chooses as names, what another may say

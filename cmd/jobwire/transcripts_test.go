@@ -79,6 +79,9 @@ func (tp *tap) add(e pcap.Event) int {
 	return e.Conn
 }
 
+// lastWords is how long a server may speak to a peer that has said its last.
+const lastWords = 300 * time.Millisecond
+
 // pump passes on what one end says.
 func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 	buf := make([]byte, 64<<10)
@@ -100,6 +103,7 @@ func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 		case errors.Is(err, io.EOF):
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.HalfCloses})
 			out.CloseWrite()
+			out.SetReadDeadline(time.Now().Add(lastWords))
 			return
 		case err != nil:
 			return
