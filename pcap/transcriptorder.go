@@ -14,7 +14,8 @@ import (
 // Connections that speak at once leave to chance in which order the server hears
 // them. The order of its answers tells: a request moves down to right before the
 // answer that it gets at once, but never below what may have come of it, nor below what the
-// same peer says next. The answer is then awaited before anybody speaks.
+// same peer says next. One that finds nothing stays, since it has come before what was there to
+// be found later. The answer is then awaited before anybody speaks.
 func arrange(steps []step) {
 	pair(steps)
 	talkNext := map[*talk]int{} // where the next message of the peer will stand
@@ -31,7 +32,7 @@ func arrange(steps []step) {
 		if st.key, st.moved = i, i; st.from == codec.Server {
 			continue
 		}
-		if r := st.reply; r > 0 {
+		if r := st.reply; r > 0 && !slices.Contains(playRows[st.talk.proto].misses, steps[r].typ.Name) {
 			st.key = mentions(steps, i, r)
 			for j := slow[i]; j < st.key; j = slow[j+1] {
 				if steps[j].talk != st.talk {
@@ -70,6 +71,7 @@ func pair(steps []step) {
 		notes, queue := playRows[st.talk.proto], waiting[st.talk]
 		switch {
 		case st.typ == nil:
+			st.slow = st.from == codec.Server
 		case st.from == codec.Peer:
 			if len(notes.answersOf(st.typ)) > 0 {
 				waiting[st.talk] = append(queue, i)

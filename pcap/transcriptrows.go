@@ -16,10 +16,11 @@ import (
 type playNotes struct {
 	answers map[string][]string // what answers a request at once, where the row does not say
 	blocks  []string            // requests whose answer may wait for what others do
+	misses  []string            // answers that there is nothing: what was asked for changes nothing
 	last    []string            // requests behind which the server closes
 	theirs  []string            // what another server may say otherwise: rows, or arguments
 	times   []string            // arguments that are seconds since 1970
-	ties    map[string]string   // arguments, by their label alone, that tell which connections belong together, and of what kind they are
+	ties    map[string]string   // arguments, by their label alone, that tell which connections belong together, and of what kind that is
 	jobs    []string            // labels of jobs that the codec does not know as chosen by the server
 }
 
@@ -37,7 +38,8 @@ var playRows = map[*codec.Protocol]*playNotes{
 			"GET_STATUS":   {"STATUS_RES"}, "GET_STATUS_UNIQUE": {"STATUS_RES_UNIQUE"},
 			"ECHO_REQ": {"ECHO_RES"}, "OPTION_REQ": {"OPTION_RES", "ERROR"},
 		},
-		last: []string{"shutdown"},
+		misses: []string{"NO_JOB"},
+		last:   []string{"shutdown"},
 		theirs: []string{"ERROR.Error text", "ERR.Error text", "workers-reply", "status-reply", "prioritystatus-reply", "show-jobs-reply",
 			"show-unique-jobs-reply", "version-reply", "getpid-reply", "verbose-reply"},
 		times: []string{"SUBMIT_JOB_EPOCH.Epoch time"},
@@ -49,6 +51,7 @@ var playRows = map[*codec.Protocol]*playNotes{
 			"job_complete_req": {"job_complete_res"},
 		},
 		blocks: []string{"job_complete_req"},
+		misses: []string{"noop"},
 		last:   []string{"worker_disconnect"},
 		ties:   map[string]string{"Job name": "function", "Job handle": "job"},
 	},
@@ -60,12 +63,12 @@ var playRows = map[*codec.Protocol]*playNotes{
 	},
 	gearmonkey.Protocol: {
 		blocks: []string{"BRPOP_LOCK", "BRPOP_QUEUES", "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "WAIT"},
+		misses: []string{"nil", "nil-array"},
 		last:   []string{"QUIT", "SHUTDOWN"},
 		theirs: []string{"error.Error text", "TTL_JOB", "TTL_LOCK", "INFO", "TIME", "CLIENT", "CONFIG", "COMMAND", "HELLO", "RANDOMKEY", "MEMORY",
 			"DEBUG", "ROLE", "LASTSAVE", "DBSIZE", "KEYS", "SCAN", "OBJECT", "SLOWLOG", "LATENCY", "TTL", "PTTL", "ACL", "MODULE", "LOLWUT"},
 		times: []string{"ZADD_SCHEDULED.Scheduled", "EVALSHA_SCHEDULED.System date"},
-		ties:  map[string]string{"Function": "key", "SHA1": "key", "Key": "key"},
-		jobs:  []string{"ID"},
+		jobs:  []string{"ID"}, // no ties: keys may stand anywhere, so all connections to a Redis belong together
 	},
 }
 
@@ -88,22 +91,6 @@ func noteName(st *step) string {
 	}
 	return st.typ.Name
 }
-
-// keyOf returns what a Redis command of no row is about: its first argument, or the function
-// of GearMonkey that is a part of it.
-func keyOf(st *step) []byte {
-	if st.typ.Name != "command" || len(st.args) < 2 {
-		return nil
-	}
-	key := st.args[1]
-	if name, rest, ok := bytes.Cut(key, []byte(":")); ok && slices.Contains(keyNames, string(name)) {
-		key, _, _ = bytes.Cut(rest, []byte(":"))
-	}
-	return key
-}
-
-// keyNames are what the keys of GearMonkey begin with.
-var keyNames = []string{"uid", "count", "job", "queue", "channel", "lock"}
 
 // isTheirs reports whether a server may choose the argument, nil for all of them.
 func (n *playNotes) isTheirs(t *codec.Type, fd *codec.Field) bool {

@@ -1,6 +1,7 @@
 package pcap
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -19,7 +20,8 @@ const (
 
 // Transcripts collects conversations, to be written as transcripts that can be
 // performed. Connections to one server that mention a job, a function or a tube in
-// common belong to one transcript, and those that mention none do together.
+// common belong to one transcript, and those that mention none do together; so do all
+// connections to a Redis.
 type Transcripts struct {
 	conns map[int]*talk
 	talks []*talk
@@ -39,6 +41,7 @@ type talk struct {
 	set    *talk // another of the same set; itself if there is none
 	mid    bool  // it began before the capture
 	shaky  bool  // bytes are missing
+	last   int   // index, plus one, of the last step
 
 	roles [8]int // how many messages fit each role
 	peer  transcript.Actor
@@ -106,6 +109,9 @@ func (t *Transcripts) Add(it *Item) {
 		tk.set = tk
 		t.conns[c.ID], t.talks = tk, append(t.talks, tk)
 	}
+	if c.Uncertain && !tk.shaky && it.Kind != Gap {
+		t.doubt(tk, it)
+	}
 	st := step{talk: tk, from: it.From, at: it.At}
 	switch it.Kind {
 	case Message:
@@ -115,19 +121,32 @@ func (t *Transcripts) Add(it *Item) {
 		}
 		t.message(&st, it.Frame, notes)
 	case Violates:
-		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "breaks "+string(it.Err.Rule)
+		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "It breaks "+string(it.Err.Rule)+"."
 	case Unread:
-		if st.verb, st.raw, st.cut = transcript.Raw, it.Raw, it.Cut; c.Uncertain {
-			st.odd = oddPart
-		}
+		st.verb, st.raw, st.cut = transcript.Raw, it.Raw, it.Cut
 	case Gap:
 		tk.shaky = true
-		st.verb, st.odd = transcript.Raw, "bytes are missing here"
+		st.verb, st.odd = transcript.Raw, fmt.Sprintf("%d bytes are missing here", it.Missing)
 	case Ends:
 		st.verb = transcript.HalfCloses
 	case Breaks:
 		st.verb = transcript.Resets
 	}
+	t.add(st)
+}
+
+// doubt notes that a message of a connection was more than the decoder remembers, or that
+// only one direction was captured.
+func (t *Transcripts) doubt(tk *talk, it *Item) {
+	tk.shaky = true
+	if last := tk.last - 1; last >= 0 && t.steps[last].cut {
+		t.steps[last].odd = oddPart
+		return
+	}
+	t.add(step{talk: tk, from: it.From, at: it.At, verb: transcript.Raw, odd: "which requests the server answers from here on cannot be told"})
+}
+
+func (t *Transcripts) add(st step) {
 	if len(t.steps) >= maxSteps || t.bytes+len(st.raw) > maxStepBytes {
 		t.left++
 		return
@@ -135,6 +154,7 @@ func (t *Transcripts) Add(it *Item) {
 	t.bytes += len(st.raw)
 	st.raw = slices.Clone(st.raw)
 	t.steps = append(t.steps, st)
+	st.talk.last = len(t.steps)
 }
 
 // message notes what a message says, and to whom its connection is tied by it.
@@ -163,9 +183,6 @@ func (t *Transcripts) message(st *step, f *codec.Frame, notes *playNotes) {
 		if kind := notes.ties[s.Field.Name]; kind != "" && s.End > s.Off && !notes.isTheirs(f.Type, nil) {
 			t.tie(tk, kind, string(raw[s.Off:s.End]))
 		}
-	}
-	if key := keyOf(st); key != nil {
-		t.tie(tk, notes.ties["Key"], string(key))
 	}
 }
 
