@@ -28,6 +28,7 @@ type Conn struct {
 	early   []chunk // data before it is decided
 	magic   [4]byte // of the Danga draft
 	begun   bool    // a message has been read
+	judged  bool    // a judge has heard of it
 
 	held      []chunk // segments that wait for others, in the order of the capture
 	heldBytes int

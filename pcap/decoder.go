@@ -19,6 +19,7 @@ const (
 type Options struct {
 	Ports    []uint16        // only connections that have one of these ports, and its end is the server; nil is all
 	Protocol *codec.Protocol // what they speak; nil is told by content
+	Audit    bool            // messages are also judged by what went before them, on all connections of their server
 	Filter   *Filter         // only what it chooses is handed on, though all is counted in Stats; nil is all
 }
 
@@ -73,7 +74,11 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	return &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}}
+	if o.Audit {
+		d.handle = newAuditor(d, handle).add
+	}
+	return d
 }
 
 // Packet reads the next packet.

@@ -171,7 +171,7 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 		opts.Ports = append(opts.Ports, uint16(p))
 	}
 	if terms := o.filter; terms != "" || o.audit {
-		if o.audit {
+		if opts.Audit = o.audit; o.audit {
 			terms += " rule=*"
 		}
 		var err error

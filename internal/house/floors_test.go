@@ -45,7 +45,8 @@ var floors = []floor{
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "play", "internal/*"}},
-	{"pcap", []string{"codec", "codec/*", "internal/*"}},
+	{"judge", []string{"codec", "codec/*"}},
+	{"pcap", []string{"codec", "codec/*", "judge", "internal/*"}},
 	{"pcap/internal/*", nil},
 
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
@@ -192,6 +193,8 @@ func TestFloorsRefuse(t *testing.T) {
 		{"conform", "jobwire/codec/gearman", false, "the floor conform"},
 		{"conform", "jobwire/fuzz", false, "the floor conform"},
 		{"pcap", "jobwire/loadgen", false, "the floor pcap"},
+		{"pcap", "jobwire/judge", false, ""},
+		{"judge", "jobwire/pcap", false, "the floor judge"},
 		{"loadgen", "jobwire/refserver/gearman", false, "the floor loadgen"},
 		{"fuzz", "jobwire/conform", false, "the floor fuzz"},
 		{"cmd/jobwire", "jobwire/refserver/gearman", false, ""},

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"jobwire/pcap"
+)
+
+// followed is what decode tells about the jobs of a capture.
+func followed(t *testing.T, capture []byte) (r struct {
+	Functions map[string]jobCounts
+	Odd       []pcap.OddJob
+}) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	if status := run(t.Context(), []string{"decode", "-", "--jobs", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitHeld {
+		t.Fatalf("exit status %d: %s", status, complaints.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// jobCounts is what is compared of the jobs of a function.
+type jobCounts struct {
+	Submitted   int64
+	Joined      int64
+	Refused     int64
+	Assigned    int64
+	Redelivered int64
+	Because     map[string]int64 `json:"redelivered_because"`
+	Completed   int64
+	Failed      int64
+	Unended     int64
+	Deleted     int64
+	Unanswered  int64 `json:"answered_to_nobody"`
+	Wait        struct{ Count int64 }
+	Run         struct{ Count int64 }
+	Return      struct{ Count int64 }
+}
+
+// TestJobsOfBench: what a capture of a load tells of its jobs is what the generator knows.
+func TestJobsOfBench(t *testing.T) {
+	for _, tt := range []struct {
+		protocol, scenario string
+		told               bool // the client is told of a job's end
+	}{
+		{"gearman", "cycle", true}, {"gearman", "background", false}, {"gearman", "chaos", true},
+		{"beanstalk", "cycle", false}, {"beanstalk", "chaos", false},
+		{"gearmonkey", "cycle", false}, {"gearmonkey", "chaos", false},
+		{"danga", "cycle", true}, {"danga", "background", false}, {"danga", "chaos", true},
+	} {
+		t.Run(tt.protocol+"/"+tt.scenario, func(t *testing.T) {
+			t.Parallel()
+			sys, err := systemNamed(tt.protocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tp := tapped(t, embedded(t, sys).Addr())
+			var out, complaints bytes.Buffer
+			args := []string{"bench", tt.protocol, "--addr", tp.Addr().String(), "--scenario", tt.scenario, "--count", "2000", "--functions", "2", "--format", "json"}
+			if tt.scenario == "chaos" {
+				args = append(args, "--kill", "60", "--work", "1ms", "--settle", "300ms")
+			}
+			if status := run(t.Context(), args, strings.NewReader(""), &out, &complaints); status == exitUsage {
+				t.Fatal(complaints.String())
+			}
+			var sent struct{ Submitted, Redelivered, Lost, Duplicated, Corrupted int64 }
+			if err := json.Unmarshal(out.Bytes(), &sent); err != nil {
+				t.Fatal(err, complaints.String())
+			}
+			seen := followed(t, tp.capture(t))
+			var sum jobCounts
+			for name, f := range seen.Functions {
+				if !strings.HasPrefix(name, "jobwire") {
+					t.Errorf("jobs of %q", name)
+				}
+				sum.Submitted += f.Submitted
+				sum.Assigned += f.Assigned
+				sum.Redelivered += f.Redelivered
+				sum.Completed += f.Completed
+				sum.Unended += f.Unended
+				sum.Return.Count += f.Return.Count
+				sum.Wait.Count += f.Wait.Count
+				sum.Run.Count += f.Run.Count
+				if n := f.Joined + f.Refused + f.Failed + f.Deleted; n > 0 {
+					t.Errorf("%s: %+v", name, f)
+				}
+				for why := range f.Because {
+					if why != "the worker's connection ended" {
+						t.Errorf("%s: redelivered because %s", name, why)
+					}
+				}
+			}
+			// A worker that is killed may not have read the job that it was given, nor its last
+			// results have arrived.
+			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed+sum.Unended != sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
+				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Odd)
+			}
+			if sent.Lost == 0 && tt.told && sum.Unended > 0 {
+				t.Errorf("%d jobs did not end: %+v", sum.Unended, seen.Odd)
+			}
+			if tt.told && sum.Return.Count < sum.Completed {
+				t.Errorf("clients were told of %d jobs, want %d", sum.Return.Count, sum.Completed)
+			}
+			if sum.Wait.Count < sum.Completed || sum.Run.Count < sum.Completed {
+				t.Errorf("%d jobs waited and %d ran, want %d", sum.Wait.Count, sum.Run.Count, sum.Completed)
+			}
+			if tt.scenario == "chaos" && sum.Redelivered+sum.Unended == 0 {
+				t.Error("no worker was killed while it had a job")
+			}
+		})
+	}
+}
