@@ -47,6 +47,8 @@ type half struct {
 	syn   bool   // isn is
 	fin   bool   // nothing follows
 
+	closing bool // the last segment has been seen, though others may be missing
+
 	buf   []byte // the beginning of a message
 	marks []mark // where the packets in buf begin
 	need  int    // length of buf that is worth another look
@@ -68,6 +70,9 @@ type chunk struct {
 	frame    int
 	at       int64
 }
+
+// cost is what a segment that waits takes, in bytes.
+func (w *chunk) cost() int { return len(w.data) + 128 }
 
 // Kind of an [Item].
 type ItemKind uint8
@@ -163,6 +168,9 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 // buffer keeps bytes until more of their message has come.
 func (d *Decoder) buffer(h *half, b []byte, m mark) {
 	d.buffered += len(b)
+	if n := len(d.spare); h.buf == nil && n > 0 {
+		h.buf, d.spare = d.spare[n-1], d.spare[:n-1]
+	}
 	h.buf = append(h.buf, b...)
 	h.marks = append(h.marks, m)
 }
@@ -171,9 +179,12 @@ func (d *Decoder) buffer(h *half, b []byte, m mark) {
 func (d *Decoder) consume(h *half, n int) {
 	d.buffered -= n
 	if n == len(h.buf) {
-		h.buf, h.marks = h.buf[:0], h.marks[:0]
-		if cap(h.buf) > keptBuffer {
-			h.buf = nil
+		if cap(h.buf) <= keptBuffer && len(d.spare) < maxSpare {
+			d.spare = append(d.spare, h.buf[:0])
+		}
+		h.buf, h.marks = nil, h.marks[:0]
+		if cap(h.marks) > maxSpare {
+			h.marks = nil
 		}
 		return
 	}
@@ -221,7 +232,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			continue
 		}
 		if h.lost {
-			n, found := d.resume(c, from, b[off:], off == 0 || h.start)
+			n, found := d.resume(c, end, off, b[off:], off == 0 || h.start)
 			h.start = false
 			if n > 0 {
 				d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)

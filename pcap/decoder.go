@@ -12,7 +12,8 @@ import (
 const (
 	maxMessage  = 16 << 20 // bytes of one message
 	maxBuffered = 24 << 20 // bytes of all messages that are not there as a whole
-	keptBuffer  = 64 << 10 // bytes of a buffer that is kept for the next message
+	keptBuffer  = 64 << 10 // bytes of a buffer that is kept for other messages
+	maxSpare    = 16       // buffers that are kept
 )
 
 // Options say what is read in a capture.
@@ -54,7 +55,9 @@ type Decoder struct {
 	unwrap unwrapper
 	seg    segment
 	conns  map[connKey]*Conn
-	last   *Conn // of the segment before
+	sweep  int      // number of connections at which those that are closed are forgotten
+	last   *Conn    // of the segment before
+	spare  [][]byte // buffers for messages
 	frame  codec.Frame
 	item   Item
 
@@ -74,7 +77,7 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, sweep: minSweep}
 	if o.Audit {
 		d.handle = newAuditor(d, handle).add
 	}
@@ -122,13 +125,16 @@ func (d *Decoder) open() []*Conn {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Conn) int {
-		if a.ID != b.ID {
-			return a.ID - b.ID
-		}
-		return a.used - b.used
-	})
+	slices.SortFunc(all, earlier)
 	return all
+}
+
+// earlier orders connections by when they began.
+func earlier(a, b *Conn) int {
+	if a.ID != b.ID {
+		return a.ID - b.ID
+	}
+	return a.used - b.used
 }
 
 // unfinished reports whether something of a connection has not been handed on.

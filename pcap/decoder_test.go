@@ -252,24 +252,47 @@ func TestAnySegmentationAndOrder(t *testing.T) {
 	}
 }
 
+// without returns pieces less what they have of a range of a stream. A piece that has
+// it in its middle becomes two.
+func without(pieces []piece, gone piece) []piece {
+	var out []piece
+	end := gone.off + len(gone.data)
+	for _, p := range pieces {
+		if p.from != gone.from || p.syn || p.fin || p.off >= end || p.off+len(p.data) <= gone.off {
+			out = append(out, p)
+			continue
+		}
+		if n := gone.off - p.off; n > 0 {
+			before := p
+			before.data = p.data[:n]
+			out = append(out, before)
+		}
+		if n := end - p.off; n < len(p.data) {
+			p.off, p.data = end, p.data[n:]
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // TestOneLostSegment: what a lost segment does not touch is read, and all bytes that
-// are there are shown.
+// are there are shown, however the others are shuffled, repeated and overlapped.
 func TestOneLostSegment(t *testing.T) {
 	for _, ex := range exchanges {
 		t.Run(ex.protocol.Name, func(t *testing.T) {
-			for seed := range uint64(100) {
+			for seed := range uint64(150) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				all, pieces := talk(r, ex, 12, []int{100, 1460}[seed%2])
-				lost := 2 + r.IntN(len(pieces)-4)
-				gone := pieces[lost]
+				gone := pieces[2+r.IntN(len(pieces)-4)]
+				streams := streamsOf(all)
+				if seed%3 > 0 {
+					pieces = disorder(r, pieces, streams)
+				}
 				var packets [][]byte
-				for i := range pieces {
-					if i != lost {
-						packets = append(packets, pieces[i].packet(ex.port, 7))
-					}
+				for _, p := range without(pieces, gone) {
+					packets = append(packets, p.packet(ex.port, 7))
 				}
 				got := readPackets(packets, pcap.Options{})
-				streams := streamsOf(all)
 				streams[gone.from] = slices.Delete(slices.Clone(streams[gone.from]), gone.off, gone.off+len(gone.data))
 				var at [2]int
 				var want [2][]string

@@ -40,15 +40,20 @@ type dialect struct {
 	// text, if set, is the end of the lines that a server may answer in, too common to
 	// recognise the protocol by.
 	text string
+
+	// header, if set, is for protocols whose messages begin with a magic that can be
+	// found anywhere. It returns the code of the message that b begins, which is a
+	// whole header.
+	header func(b []byte) uint32
 }
 
 // dialects are tried in this order.
 var dialects = []dialect{
-	{gearman.Protocol, beginsGearman, nextGearman, "\n"},
-	{TLS, beginsTLS, nil, ""},
-	{gearmonkey.Protocol, beginsRESP, nextLine, ""},
-	{beanstalk.Protocol, beginsBeanstalk, nextLine, ""},
-	{danga.Protocol, beginsDanga, nextDanga, ""},
+	{gearman.Protocol, beginsGearman, nextGearman, "\n", func(b []byte) uint32 { return binary.BigEndian.Uint32(b[4:]) }},
+	{TLS, beginsTLS, nil, "", nil},
+	{gearmonkey.Protocol, beginsRESP, nextLine, "", nil},
+	{beanstalk.Protocol, beginsBeanstalk, nextLine, "", nil},
+	{danga.Protocol, beginsDanga, nextDanga, "", func(b []byte) uint32 { return uint32(b[4]) }},
 }
 
 func dialectOf(p *codec.Protocol) *dialect {
@@ -257,11 +262,11 @@ func beginsTLS(b []byte) (fit, codec.Side, bool) {
 	return yes, codec.Peer, b[0] == 22 && b[5] == 1
 }
 
-// resume looks for the beginning of a message in a stream that was lost. It
-// returns how many bytes can be passed over, and whether a message begins there.
-// start says that b[0] may begin one.
-func (d *Decoder) resume(c *Conn, from codec.Side, b []byte, start bool) (n int, found bool) {
-	dl := dialectOf(c.Protocol)
+// resume looks for the beginning of a message in a stream that was lost, in b, which
+// stands at off in the buffer if that is in use. It returns how many bytes can be passed
+// over, and whether a message begins there. start says that b[0] may begin one.
+func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, found bool) {
+	dl, from, h := dialectOf(c.Protocol), c.side(end), &c.half[end]
 	for {
 		if start || n > 0 {
 			f, side, told := dl.begins(b[n:])
@@ -279,6 +284,9 @@ func (d *Decoder) resume(c *Conn, from codec.Side, b []byte, start bool) (n int,
 			}
 		}
 		k := dl.next(c, from, b[n:])
+		if p := h.packet(off+n) - off - n; p > 0 && (p < k || k <= 0) {
+			k = p
+		}
 		if k <= 0 {
 			return len(b), false
 		}
@@ -286,11 +294,26 @@ func (d *Decoder) resume(c *Conn, from codec.Side, b []byte, start bool) (n int,
 	}
 }
 
+// packet returns where the first packet behind the byte at off begins in the buffer, 0
+// if there is none. A packet may well begin with a message.
+func (h *half) packet(off int) int {
+	for _, m := range h.marks {
+		if m.off > off {
+			return m.off
+		}
+	}
+	return 0
+}
+
 // firm reports whether a place at which a message seems to begin can be trusted: it
-// can be read, as far as it is there. In the middle of a packet a Redis reply could
-// be a part of another, or of data.
+// can be read, as far as it is there, and it is of a known type if all that can be told
+// is its header. In the middle of a packet a Redis reply could be a part of another, or
+// of data.
 func (d *Decoder) firm(c *Conn, from codec.Side, b []byte, start bool) bool {
 	if c.Protocol == gearmonkey.Protocol && from == codec.Server && !start {
+		return false
+	}
+	if dl := dialectOf(c.Protocol); dl.header != nil && !known(c.Protocol, from, b, dl.header) {
 		return false
 	}
 	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: unpaired[c.Protocol]})
@@ -302,9 +325,23 @@ func (d *Decoder) firm(c *Conn, from codec.Side, b []byte, start bool) bool {
 	return true
 }
 
+// known reports whether b begins with a message of text, or with one that has a row.
+func known(p *codec.Protocol, from codec.Side, b []byte, header func(b []byte) uint32) bool {
+	if p == gearman.Protocol && b[0] != 0 {
+		return true
+	}
+	code := header(b)
+	for _, t := range p.Types {
+		if t.End == "" && uint32(t.Code) == code && t.Sends(from) {
+			return true
+		}
+	}
+	return false
+}
+
 // Bounds of what is looked at before a protocol is decided on.
 const (
-	maxEarly      = 64       // segments
+	maxEarly      = 1024     // segments
 	maxEarlyBytes = 32 << 10 // bytes
 )
 
@@ -320,6 +357,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 		return
 	}
 	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at})
+	d.buffered += len(b)
 	size := 0
 	var all []byte // what this end has sent without a gap
 	for i := range c.early {
@@ -334,7 +372,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	found := d.recognise(c, end, all) || c.Uncertain && d.recognise(c, end, b)
 	if found {
 		d.replay(c)
-	} else if len(c.early) > maxEarly || size > maxEarlyBytes {
+	} else if len(c.early) > maxEarly || size > maxEarlyBytes || d.buffered > maxBuffered {
 		d.giveUpDeciding(c)
 	}
 }
@@ -345,6 +383,7 @@ func (d *Decoder) replay(c *Conn) {
 	c.early = nil
 	for i := range early {
 		e := &early[i]
+		d.buffered -= len(e.data)
 		if e.missing > 0 {
 			d.lose(c, e.end, e.missing, e.frame, e.at)
 		} else {
@@ -390,12 +429,8 @@ func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
 		dl := &dialects[i]
 		f, from, told := dl.begins(b)
 		if f != yes {
-			if k := -1; f == no && c.Uncertain && dl.protocol == gearman.Protocol && len(b) > 1 {
-				for side := codec.Peer; side <= codec.Server && f != yes; side++ {
-					if k = nextGearman(c, side, b); k > 0 && len(b)-k >= gearmanHeader {
-						f, from, told = dl.begins(b[k:])
-					}
-				}
+			if f == no && c.Uncertain && dl.header != nil {
+				f, from, told = dl.inside(c, b)
 			}
 			if f != yes {
 				continue
@@ -415,6 +450,21 @@ func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
 		return true
 	}
 	return false
+}
+
+// inside looks for a header in the middle of b.
+func (dl *dialect) inside(c *Conn, b []byte) (f fit, from codec.Side, told bool) {
+	for side := codec.Peer; side <= codec.Server; side++ {
+		for k, n := 0, 1; n > 0 && len(b)-k > 1; k += n {
+			if k > 0 {
+				if f, from, told = dl.begins(b[k:]); f == yes && told && known(dl.protocol, from, b[k:], dl.header) {
+					return f, from, told
+				}
+			}
+			n = dl.next(c, side, b[k:])
+		}
+	}
+	return no, from, false
 }
 
 func serverEnd(end int, from codec.Side) int8 {

@@ -19,6 +19,9 @@ type ListingOptions struct {
 	Local *time.Location
 }
 
+// maxNames bounds for how many connections names are kept.
+const maxNames = 1 << 12
+
 // foldRows is how many rows of a long field are shown.
 const foldRows = 4
 
@@ -146,7 +149,7 @@ func (l *Listing) namesOf(c *Conn) *callings {
 	}
 	n := l.names[c.ID]
 	if n == nil {
-		if len(l.names) > maxConns {
+		if len(l.names) > maxNames {
 			clear(l.names)
 		}
 		a, b := c.Peer.String(), c.Server.String()

@@ -1,5 +1,7 @@
 package pcap
 
+import "slices"
+
 // Bounds of what waits for packets that have not come.
 const (
 	maxHeldBytes = 1 << 20  // of one connection
@@ -7,6 +9,8 @@ const (
 	maxProven    = 64       // of them, once it is proved that what they wait for is not in the capture
 	maxHeldAll   = 16 << 20 // bytes of all connections
 	maxConns     = 1 << 16  // connections that are remembered
+	minSweep     = 1 << 10  // of them, before those that are closed are forgotten
+	linger       = 1 << 12  // packets for which one that is closed is remembered, for what comes late
 )
 
 // connKey is the ends of a connection, in their order.
@@ -35,7 +39,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		if s.flags&flagRST != 0 || s.flags&flagSYN == 0 && len(s.data)+s.missing == 0 || !d.wanted(s) {
 			return nil, 0
 		}
-		if len(d.conns) >= maxConns {
+		if len(d.conns) >= d.sweep {
 			d.evict(s)
 		}
 		c = &Conn{ends: key, server: unknown}
@@ -76,29 +80,44 @@ func (d *Decoder) wanted(s *segment) bool {
 	return false
 }
 
-// evict forgets connections: those that are closed, else those that have been silent
-// for longest.
+// evict forgets connections that are over and, if these are not enough, those that
+// have been silent for longest.
 func (d *Decoder) evict(s *segment) {
 	oldest := s.frame
-	for key, c := range d.conns {
-		if c.closed && !c.unfinished() {
-			delete(d.conns, key)
+	var over []*Conn
+	for _, c := range d.conns {
+		if c.over() && s.frame-c.used > linger {
+			over = append(over, c)
 		} else {
 			oldest = min(oldest, c.used)
 		}
 	}
+	d.forget(over, s)
+	d.sweep = min(max(minSweep, 2*len(d.conns)), maxConns)
 	if len(d.conns) < maxConns*3/4 {
 		return
 	}
-	limit := oldest + (s.frame-oldest)/2
-	for _, c := range d.open() {
-		if c.used <= limit {
-			d.end(c, s.frame, s.at)
-			delete(d.conns, c.ends)
-			d.stats.GivenUp++
+	var silent []*Conn
+	for _, c := range d.conns {
+		if c.used <= oldest+(s.frame-oldest)/2 {
+			silent = append(silent, c)
 		}
 	}
+	d.stats.GivenUp += len(silent)
+	d.forget(silent, s)
 }
+
+// forget ends connections, in the order in which they began.
+func (d *Decoder) forget(conns []*Conn, s *segment) {
+	slices.SortFunc(conns, earlier)
+	for _, c := range conns {
+		d.end(c, s.frame, s.at)
+		delete(d.conns, c.ends)
+	}
+}
+
+// over reports whether both ends have closed, be it behind a loss.
+func (c *Conn) over() bool { return c.closed || c.half[0].closing && c.half[1].closing }
 
 // segment takes a segment of a connection. Data is handed on in the order of the
 // stream, and never before what its sender had received: then a reply does not come
@@ -139,6 +158,7 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	}
 	size := len(s.data) + s.missing
 	if s.flags&flagFIN != 0 {
+		h.closing = true
 		size++
 	}
 	if size == 0 {
@@ -160,8 +180,8 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	}
 	w.data = append([]byte(nil), s.data...)
 	c.held = append(c.held, w)
-	c.heldBytes += len(w.data)
-	d.heldBytes += len(w.data)
+	c.heldBytes += w.cost()
+	d.heldBytes += w.cost()
 	for len(c.held) > 0 && (len(c.held) > maxHeldCount || c.heldBytes > maxHeldBytes || len(c.held) > maxProven && c.proven() || d.heldBytes > maxHeldAll) {
 		d.passOver(c)
 	}
@@ -239,8 +259,8 @@ func (d *Decoder) drain(c *Conn) {
 				kept = append(kept, *w)
 				continue
 			}
-			c.heldBytes -= len(w.data)
-			d.heldBytes -= len(w.data)
+			c.heldBytes -= w.cost()
+			d.heldBytes -= w.cost()
 			progress = true
 		}
 		clear(waiting[len(kept):])
@@ -252,36 +272,41 @@ func (d *Decoder) drain(c *Conn) {
 }
 
 // passOver declares lost what the oldest waiting segment waits for, up to the
-// next byte that is there.
+// next byte that is there or that is needed.
 func (d *Decoder) passOver(c *Conn) {
-	w := c.held[0]
-	end, n := w.end, int32(w.seq-c.half[w.end].next)
-	if n <= 0 { // it waits for the other end
+	end := c.held[0].end
+	first := c.lowest(end)
+	n := int32(c.held[first].seq - c.half[end].next)
+	if n <= 0 { // it waits for the other end, for what its sender had received
+		n = int32(c.held[first].ack - c.half[1-end].next)
+		if o := c.lowest(1 - end); o >= 0 {
+			n = min(n, int32(c.held[o].seq-c.half[1-end].next))
+		}
 		end = 1 - end
-		for i := range c.held {
-			if o := &c.held[i]; o.end == w.end {
-				n = max(n, int32(o.ack-c.half[end].next))
-			}
-		}
 	}
-	h := &c.half[end]
-	next := -1 // of those that wait, the one whose turn is next at this end
-	for i := range c.held {
-		if o := &c.held[i]; o.end == end && int32(o.seq-h.next) <= n {
-			n, next = int32(o.seq-h.next), i
-		}
-	}
+	w := c.held[0]
 	if n > 0 {
-		h.next += uint32(n)
+		c.half[end].next += uint32(n)
 		d.gap(c, end, int(n), w.frame, w.at, false)
-	} else if next >= 0 { // both ends wait for each other, as no TCP does: the order is lost, the data is not
-		o := c.held[next]
-		c.held = append(c.held[:next], c.held[next+1:]...)
-		c.heldBytes -= len(o.data)
-		d.heldBytes -= len(o.data)
+	} else { // both ends wait for each other, as no TCP does: the order is lost, the data is not
+		o := c.held[first]
+		c.held = append(c.held[:first], c.held[first+1:]...)
+		c.heldBytes -= o.cost()
+		d.heldBytes -= o.cost()
 		d.deliver(c, &o)
 	}
 	d.drain(c)
+}
+
+// lowest returns which segment is the next of those that wait at an end, -1 if none does.
+func (c *Conn) lowest(end int) int {
+	best := -1
+	for i := range c.held {
+		if c.held[i].end == end && (best < 0 || int32(c.held[i].seq-c.held[best].seq) < 0) {
+			best = i
+		}
+	}
+	return best
 }
 
 // flush hands on all that waits, with the gaps in it.

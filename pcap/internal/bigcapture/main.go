@@ -18,10 +18,11 @@ func main() {
 	size := flag.Int64("size", 300e6, "bytes that the capture has at least")
 	protocol := flag.String("protocol", "gearman", "gearman, beanstalk or gearmonkey")
 	lossy := flag.Bool("lossy", false, "leave out one segment of each direction of each connection")
+	short := flag.Bool("short", false, "a new connection of the client and of the worker for each job")
 	flag.Parse()
 	err := fmt.Errorf("want one file to write, and a protocol: see -help")
 	if talk := protocols[*protocol]; flag.NArg() == 1 && talk.cycle != nil {
-		err = write(flag.Arg(0), *size, talk, *lossy)
+		err = write(flag.Arg(0), *size, talk, *lossy, *short)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bigcapture:", err)
@@ -29,13 +30,13 @@ func main() {
 	}
 }
 
-func write(name string, size int64, talk talk, lossy bool) error {
+func write(name string, size int64, talk talk, lossy, short bool) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	buffered := bufio.NewWriterSize(file, 1<<20)
-	c := &capture{w: buffered, port: talk.port, lossy: lossy, random: rand.New(rand.NewPCG(7, 7))}
+	c := &capture{w: buffered, port: talk.port, lossy: lossy, short: short, random: rand.New(rand.NewPCG(7, 7))}
 	c.perform(talk, size)
 	if err := buffered.Flush(); err != nil {
 		return err
@@ -57,6 +58,7 @@ const (
 
 // conn is a connection: how much each end has sent, and what is to be left out of it.
 type conn struct {
+	port     uint16 // the connecting end's
 	sent     [2]uint32
 	segments [2]int
 	lost     [2]int // the segment that is left out, by its number
@@ -67,8 +69,10 @@ type capture struct {
 	w      io.Writer
 	port   uint16 // the servers'
 	lossy  bool
+	short  bool
 	random *rand.Rand
 	conns  [clients + workers]conn
+	opened int
 	size   int64 // bytes written
 	clock  uint64
 	packet []byte
@@ -82,12 +86,7 @@ func (c *capture) perform(talk talk, size int64) {
 	head := le.AppendUint16(le.AppendUint16(le.AppendUint32(nil, 0xa1b2c3d4), 2), 4)
 	c.write(le.AppendUint32(le.AppendUint32(append(head, make([]byte, 8)...), 262144), 1))
 	for i := range c.conns {
-		for _, flags := range [...]byte{syn, syn | ack} {
-			c.segment(i, int(flags/ack), nil, flags)
-		}
-		for end := range c.conns[i].lost {
-			c.conns[i].lost[end] = 10 + c.random.IntN(500)
-		}
+		c.open(i)
 	}
 	for n := 0; c.size < size && c.err == nil; n++ {
 		client, worker := n%clients, clients+n%workers
@@ -98,11 +97,32 @@ func (c *capture) perform(talk talk, size int64) {
 			}
 			c.segment(at, m.from, m.data, ack|psh)
 		}
+		if c.short {
+			for _, at := range [...]int{client, worker} {
+				c.close(at)
+				c.open(at)
+			}
+		}
 	}
 	for i := range c.conns {
-		c.segment(i, peer, nil, fin|ack)
-		c.segment(i, server, nil, fin|ack)
+		c.close(i)
 	}
+}
+
+// open begins a connection, from a port that was not used for long.
+func (c *capture) open(i int) {
+	c.conns[i] = conn{port: uint16(1024 + c.opened%60000), lost: [2]int{1 + c.random.IntN(3), 1 + c.random.IntN(3)}}
+	if !c.short {
+		c.conns[i].lost = [2]int{10 + c.random.IntN(500), 10 + c.random.IntN(500)}
+	}
+	c.opened++
+	c.segment(i, peer, nil, syn)
+	c.segment(i, server, nil, syn|ack)
+}
+
+func (c *capture) close(i int) {
+	c.segment(i, peer, nil, fin|ack)
+	c.segment(i, server, nil, fin|ack)
 }
 
 // TCP flags.
@@ -116,7 +136,7 @@ const (
 // segment writes a segment of an end, with the headers below it.
 func (c *capture) segment(i, from int, data []byte, flags byte) {
 	k := &c.conns[i]
-	ports, hosts := [2]uint16{uint16(20000 + i), c.port}, [2]byte{1 + byte(i>>6), 250}
+	ports, hosts := [2]uint16{k.port, c.port}, [2]byte{1 + byte(i>>6), 250}
 	seq, other := k.sent[from], k.sent[1-from]
 	k.sent[from] += uint32(len(data))
 	if flags&(syn|fin) != 0 {
