@@ -225,21 +225,28 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 		d.accuse(c, "danga.connect.needed", "Job name", "the worker has announced nothing")
 	case !able && c.dg.before < seq || able && since > seq && c.dg.before < seq:
 		d.accuse(c, "danga.connect.capabilities", "Job name", "the worker has not announced %q", name)
-	case c.dg.has:
+	case c.dg.has && !c.dg.mixed:
 		d.accuse(c, "danga.worker.one-task", "", "the worker has a job")
 		c.dg.mixed = true
 	}
 	c.dg.has = true
 }
 
+// idle reports whether a worker surely has no job. One that has asked for it may speak of it
+// before it is heard to be assigned.
+func (c *dangaConn) idle() bool {
+	c.mixed = c.mixed || !c.has && len(c.asked) > 0
+	return !c.has && !c.mixed
+}
+
 func (d *dangaCourt) announces(c *conn, _ *codec.Frame) {
-	if !c.dg.has && !c.dg.mixed {
+	if c.dg.idle() {
 		d.accuse(c, "danga.status.no-job", "", "the worker has no job")
 	}
 }
 
 func (d *dangaCourt) finishes(c *conn, _ *codec.Frame) {
-	if !c.dg.has && !c.dg.mixed {
+	if c.dg.idle() {
 		d.accuse(c, "danga.complete.no-job", "", "the worker has no job")
 	}
 	c.dg.has = false
