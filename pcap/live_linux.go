@@ -49,8 +49,9 @@ type Live struct {
 
 // OpenLive begins to read from an interface, or from all of them, which is [Any].
 // It needs the right to (CAP_NET_RAW). The packets of a link of any type arrive under a
-// header of Linux's own, LINKTYPE_LINUX_SLL2.
-func OpenLive(ctx context.Context, name string) (*Live, error) {
+// header of Linux's own, LINKTYPE_LINUX_SLL2. If there are ports, most segments of others
+// are left out.
+func OpenLive(ctx context.Context, name string, ports ...uint16) (*Live, error) {
 	index := 0
 	if name != Any {
 		i, err := net.InterfaceByName(name)
@@ -59,7 +60,7 @@ func OpenLive(ctx context.Context, name string) (*Live, error) {
 		}
 		index = i.Index
 	}
-	l, err := openLive(name, index)
+	l, err := openLive(name, index, ports)
 	if errors.Is(err, unix.EPERM) {
 		return nil, fmt.Errorf("%s: reading from an interface takes the right to (CAP_NET_RAW): become root, or give it with "+
 			"sudo setcap cap_net_raw+ep $(command -v jobwire), or let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
@@ -80,7 +81,7 @@ func interfaces() []string {
 	return names
 }
 
-func openLive(name string, index int) (*Live, error) {
+func openLive(name string, index int, ports []uint16) (*Live, error) {
 	// It is bound before it is given a protocol, so that nothing of other interfaces comes in.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -90,6 +91,10 @@ func openLive(name string, index int) (*Live, error) {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveSocket)
 	}
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	if n := len(ports); err == nil && n > 0 && n <= maxFiltered {
+		program := portFilter(ports)
+		err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	}
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: index})
 	}

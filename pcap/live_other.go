@@ -12,7 +12,7 @@ import (
 type Live struct{}
 
 // OpenLive returns an error that says what to do instead.
-func OpenLive(_ context.Context, name string) (*Live, error) {
+func OpenLive(_ context.Context, name string, _ ...uint16) (*Live, error) {
 	return nil, fmt.Errorf("%s: interfaces are read on Linux only; let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
 }
 

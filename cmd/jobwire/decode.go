@@ -108,7 +108,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := o.open(cmd, args)
+	in, err := o.open(cmd, args, opts.Ports)
 	if err != nil {
 		return err
 	}

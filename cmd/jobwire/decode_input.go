@@ -21,9 +21,9 @@ type input struct {
 
 // open opens what the command line names. A file that is no capture fails when it is
 // read, so that what was made of it is told nevertheless.
-func (o *decodeOptions) open(cmd *cobra.Command, args []string) (*input, error) {
+func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) (*input, error) {
 	if o.device != "" {
-		live, err := pcap.OpenLive(cmd.Context(), o.device)
+		live, err := pcap.OpenLive(cmd.Context(), o.device, ports...)
 		if err != nil {
 			return nil, usage(err)
 		}
