@@ -142,3 +142,42 @@ func TestStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestManyShortConnections: connections that are over are not waited for, though each
+// lacks a segment. What they said is told while others follow.
+func TestManyShortConnections(t *testing.T) {
+	const count = 20000
+	var deleted, lists int
+	d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
+		if it.Kind == pcap.Message && string(it.Raw) == "delete 1\r\n" {
+			deleted++
+		}
+		if it.Kind == pcap.Message && string(it.Raw) == "list-tubes\r\n" {
+			lists++
+		}
+	})
+	number := 0
+	for i := range count {
+		for _, p := range []piece{
+			{from: codec.Peer, syn: true}, {from: codec.Server, syn: true},
+			{from: codec.Peer, data: []byte("delete 1\r\n")},
+			// "DELETED\r\n" is lost
+			{from: codec.Peer, off: 10, ack: 9, data: []byte("list-tubes\r\n")},
+			{from: codec.Server, off: 9, ack: 22, fin: true}, {from: codec.Peer, off: 22, ack: 10, fin: true},
+		} {
+			b := p.packet(11300, 5)
+			ends := [2][]byte{{10, byte(i >> 16), byte(i >> 8), byte(i)}, {10, 9, 9, 9}}
+			copy(b[12:], ends[p.from])
+			copy(b[16:], ends[p.from.Other()])
+			number++
+			d.Packet(&pcap.Packet{Number: number, At: int64(number), Link: 101, Data: b, Length: len(b)})
+		}
+	}
+	if deleted != count || lists < count*3/4 {
+		t.Errorf("%d and %d requests before the end, want %d", deleted, lists, count)
+	}
+	d.Close()
+	if st := d.Stats(); lists != count || st.Gaps != count || st.Missing != 9*count || st.GivenUp+st.Violations+st.Unknown != 0 {
+		t.Errorf("%d requests; %+v", lists, st)
+	}
+}

@@ -1,0 +1,94 @@
+package pcap_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/tcpassembly"
+
+	"jobwire/codec"
+	"jobwire/pcap"
+)
+
+// assembled is what another reassembler makes of packets: the bytes of each direction, and
+// how many were skipped.
+type assembled struct {
+	port    uint16
+	streams [2][]byte
+	skipped [2]int
+	seen    [2]bool
+}
+
+// New begins a stream. It forgets one that is closed, so that what comes twice begins
+// another, which is left out.
+func (a *assembled) New(_, ports gopacket.Flow) tcpassembly.Stream {
+	side := codec.Peer
+	if ports.Src() == layers.NewTCPPortEndpoint(layers.TCPPort(a.port)) {
+		side = codec.Server
+	}
+	if a.seen[side] {
+		return &assembledStream{&assembled{}, side}
+	}
+	a.seen[side] = true
+	return &assembledStream{a, side}
+}
+
+type assembledStream struct {
+	to   *assembled
+	side codec.Side
+}
+
+func (s *assembledStream) Reassembled(pieces []tcpassembly.Reassembly) {
+	for _, p := range pieces {
+		s.to.skipped[s.side] += max(0, p.Skip)
+		s.to.streams[s.side] = append(s.to.streams[s.side], p.Bytes...)
+	}
+}
+
+func (s *assembledStream) ReassemblyComplete() {}
+
+// assemble lets gopacket's tcpassembly put packets together.
+func assemble(packets [][]byte, port uint16) *assembled {
+	a := &assembled{port: port}
+	asm := tcpassembly.NewAssembler(tcpassembly.NewStreamPool(a))
+	for _, b := range packets {
+		p := gopacket.NewPacket(b, layers.LayerTypeIPv4, gopacket.NoCopy)
+		if tcp, ok := p.TransportLayer().(*layers.TCP); ok {
+			asm.Assemble(p.NetworkLayer().NetworkFlow(), tcp)
+		}
+	}
+	asm.FlushAll()
+	return a
+}
+
+// TestReassemblesAsOthersDo holds the bytes of both directions, and how many are missing,
+// against a reassembler that shares no code with ours.
+func TestReassemblesAsOthersDo(t *testing.T) {
+	for _, ex := range exchanges {
+		for seed := range uint64(80) {
+			r := rand.New(rand.NewPCG(seed, 6))
+			all, pieces := talk(r, ex, 1+r.IntN(15), []int{5, 100, 1460}[seed%3])
+			gone := pieces[2+r.IntN(len(pieces)-4)]
+			pieces = disorder(r, pieces, streamsOf(all))
+			if seed%2 == 1 {
+				pieces = without(pieces, gone)
+			}
+			var packets [][]byte
+			for i := range pieces {
+				packets = append(packets, pieces[i].packet(ex.port, 0xfffffff0))
+			}
+			got, want := readPackets(packets, pcap.Options{}), assemble(packets, ex.port)
+			for side := range 2 {
+				if !bytes.Equal(got.streams[side], want.streams[side]) {
+					t.Errorf("%s: seed %d: side %d: %d bytes, tcpassembly has %d", ex.protocol.Name, seed, side, len(got.streams[side]), len(want.streams[side]))
+				}
+			}
+			if n := int64(want.skipped[0] + want.skipped[1]); got.stats.Missing != n {
+				t.Errorf("%s: seed %d: %d bytes are missing, tcpassembly misses %d", ex.protocol.Name, seed, got.stats.Missing, n)
+			}
+		}
+	}
+}
