@@ -76,10 +76,8 @@ func (b *beanstalkCourt) leave(c *conn, _ codec.Side, _ bool) {
 }
 
 func (b *beanstalkCourt) broken(c *conn, f *codec.Frame, rule codec.RuleID) {
-	if f.From == codec.Server {
-		if len(c.bs.asked) > 0 {
-			c.bs.asked = c.bs.asked[1:]
-		}
+	if f.From == codec.Server { // requests and replies are not in step
+		c.lose()
 		return
 	}
 	a := command{at: b.at, rule: rule}
@@ -110,6 +108,9 @@ func (b *beanstalkCourt) hear(c *conn, f *codec.Frame) {
 	}
 	if do := beanstalkDoes[f.Type.Name]; do != nil && a.name != "" {
 		do(b, c, &a, f)
+	}
+	if a.rule != "" { // what else of it the server takes for commands nobody knows
+		c.lose()
 	}
 }
 

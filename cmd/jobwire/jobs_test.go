@@ -73,7 +73,12 @@ func TestJobsOfBench(t *testing.T) {
 			if err := json.Unmarshal(out.Bytes(), &sent); err != nil {
 				t.Fatal(err, complaints.String())
 			}
-			seen := followed(t, tp.capture(t))
+			capture := tp.capture(t)
+			var said bytes.Buffer
+			if status := run(t.Context(), []string{"decode", "-", "--audit", "--lines"}, bytes.NewReader(capture), &said, &complaints); status != exitHeld {
+				t.Errorf("exit status %d: %s", status, said.String())
+			}
+			seen := followed(t, capture)
 			var sum jobCounts
 			for name, f := range seen.Functions {
 				if !strings.HasPrefix(name, "jobwire") {
@@ -96,12 +101,12 @@ func TestJobsOfBench(t *testing.T) {
 					}
 				}
 			}
-			// A worker that is killed may not have read the job that it was given, nor its last
-			// results have arrived.
-			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed+sum.Unended != sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
+			// A worker that is killed may not have read the job that it was given, nor the server its
+			// last result.
+			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed > sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
 				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Odd)
 			}
-			if sent.Lost == 0 && tt.told && sum.Unended > 0 {
+			if sent.Lost == 0 && tt.told && tt.scenario != "chaos" && sum.Unended > 0 {
 				t.Errorf("%d jobs did not end: %+v", sum.Unended, seen.Odd)
 			}
 			if tt.told && sum.Return.Count < sum.Completed {
