@@ -16,7 +16,12 @@ import (
 type playNotes struct {
 	answers map[string][]string // what answers a request at once, where the row does not say
 	blocks  []string            // requests whose answer may wait for what others do
-	misses  []string            // answers that there is nothing: what was asked for changes nothing
+	creates []string            // answers that name a new job, or requests that make one
+	ordinal bool                // the number of a job says in what order they were made
+	assigns []string            // answers that give one to a worker
+	counts  []string            // requests whose answer depends on how far others are
+	polls   []string            // requests for a job
+	content map[string][]int    // where jobs have no name: the arguments that tell them apart, of what makes one and of what gives it
 	last    []string            // requests behind which the server closes
 	theirs  []string            // what another server may say otherwise: rows, or arguments
 	times   []string            // arguments that are seconds since 1970
@@ -38,8 +43,11 @@ var playRows = map[*codec.Protocol]*playNotes{
 			"GET_STATUS":   {"STATUS_RES"}, "GET_STATUS_UNIQUE": {"STATUS_RES_UNIQUE"},
 			"ECHO_REQ": {"ECHO_RES"}, "OPTION_REQ": {"OPTION_RES", "ERROR"},
 		},
-		misses: []string{"NO_JOB"},
-		last:   []string{"shutdown"},
+		creates: []string{"JOB_CREATED"},
+		ordinal: true,
+		assigns: []string{"JOB_ASSIGN", "JOB_ASSIGN_UNIQ", "JOB_ASSIGN_ALL"},
+		polls:   []string{"GRAB_JOB", "GRAB_JOB_UNIQ", "GRAB_JOB_ALL"},
+		last:    []string{"shutdown"},
 		theirs: []string{"ERROR.Error text", "ERR.Error text", "workers-reply", "status-reply", "prioritystatus-reply", "show-jobs-reply",
 			"show-unique-jobs-reply", "version-reply", "getpid-reply", "verbose-reply"},
 		times: []string{"SUBMIT_JOB_EPOCH.Epoch time"},
@@ -50,21 +58,31 @@ var playRows = map[*codec.Protocol]*playNotes{
 			"job_create_req": {"job_create_res"}, "job_assign_req": {"job_assign_res", "noop"}, "job_status_req": {"job_status_res"},
 			"job_complete_req": {"job_complete_res"},
 		},
-		blocks: []string{"job_complete_req"},
-		misses: []string{"noop"},
-		last:   []string{"worker_disconnect"},
-		ties:   map[string]string{"Job name": "function", "Job handle": "job"},
+		blocks:  []string{"job_complete_req"},
+		creates: []string{"job_create_res"},
+		assigns: []string{"job_assign_res"},
+		polls:   []string{"job_assign_req"},
+		content: map[string][]int{"job_create_req": {0, 4}, "job_assign_res": {0, 1}},
+		last:    []string{"worker_disconnect"},
+		ties:    map[string]string{"Job name": "function", "Job handle": "job"},
 	},
 	beanstalk.Protocol: {
-		blocks: []string{"reserve", "reserve-with-timeout"},
-		last:   []string{"quit"},
-		theirs: []string{"OK", "stats-reply", "list-reply"},
-		ties:   map[string]string{"Tube": "tube", "Job ID": "job"},
+		creates: []string{"INSERTED", "BURIED_JOB"},
+		ordinal: true,
+		assigns: []string{"RESERVED"},
+		polls:   []string{"reserve", "reserve-with-timeout"},
+		blocks:  []string{"reserve", "reserve-with-timeout"},
+		last:    []string{"quit"},
+		theirs:  []string{"OK", "stats-reply", "list-reply"},
+		ties:    map[string]string{"Tube": "tube", "Job ID": "job"},
 	},
 	gearmonkey.Protocol: {
-		blocks: []string{"BRPOP_LOCK", "BRPOP_QUEUES", "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "WAIT"},
-		misses: []string{"nil", "nil-array"},
-		last:   []string{"QUIT", "SHUTDOWN"},
+		blocks:  []string{"BRPOP_LOCK", "BRPOP_QUEUES", "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "WAIT"},
+		creates: []string{"LPUSH_QUEUE"},
+		assigns: []string{"POPPED", "DUE"},
+		counts:  []string{"GET_COUNT", "PUBLISH_CREATE", "PUBLISH_START", "PUBLISH_FINISH", "LPUSH_QUEUE", "INCR_COUNT", "DECR_COUNT"},
+		polls:   []string{"BRPOP_QUEUES"},
+		last:    []string{"QUIT", "SHUTDOWN"},
 		theirs: []string{"error.Error text", "TTL_JOB", "TTL_LOCK", "INFO", "TIME", "CLIENT", "CONFIG", "COMMAND", "HELLO", "RANDOMKEY", "MEMORY",
 			"DEBUG", "ROLE", "LASTSAVE", "DBSIZE", "KEYS", "SCAN", "OBJECT", "SLOWLOG", "LATENCY", "TTL", "PTTL", "ACL", "MODULE", "LOLWUT"},
 		times: []string{"ZADD_SCHEDULED.Scheduled", "EVALSHA_SCHEDULED.System date"},

@@ -70,12 +70,12 @@ type step struct {
 	odd  string // why it cannot be performed; "" if it can
 	note string // what is to be said of it
 
-	reply   int  // index of the step that answers it at once; 0 if there is none
-	request int  // index, plus one, of the step that it so answers
-	slow    bool // of a server's: it may have waited for what others did
-	theirs  bool // of an answer: another server may say something else
-
-	key, moved, place int // where it stands in the script: with which step, behind which, and in the capture
+	reply     int    // index of the step that answers it; 0 if there is none
+	request   int    // index, plus one, of the step that it answers
+	scope     []byte // first argument, or that of the request
+	blocks    bool   // the answer may wait for what others do
+	contested bool   // others were asking at the same time
+	theirs    bool   // of an answer: another server, or another time, may say something else
 }
 
 const oddPart = "a part of a message, of which the rest is missing"

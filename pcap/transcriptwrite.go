@@ -80,7 +80,7 @@ func transcriptName(role string, n int) string { return role + " " + strconv.Ito
 
 func (w *scriptWriter) script(steps []step) ([]byte, error) {
 	steps = ending(steps)
-	arrange(steps)
+	steps = arrange(steps)
 	cast(steps)
 	w.head(steps)
 	met := map[*talk]bool{}
@@ -274,8 +274,8 @@ func (w *scriptWriter) args(st *step) []transcript.Arg {
 // not told: that stands for itself.
 func (w *scriptWriter) name(st *step, fd *codec.Field, v []byte) string {
 	key := string(v)
-	if !fd.Assigned { // it is counted for each of what the message begins with
-		key = string(st.args[0]) + "\x00" + key
+	if !fd.Assigned { // it counts for its function
+		key = string(st.scope) + "\x00" + key
 	}
 	name, known := w.names[key]
 	if !known {

@@ -221,3 +221,19 @@ func lengthy(s *transcript.Script) bool {
 		return st.After > 500*time.Millisecond || slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.For > 500*time.Millisecond })
 	})
 }
+
+// TestTranscriptsOfBench performs what the load generator said to each server.
+func TestTranscriptsOfBench(t *testing.T) {
+	for i := range systems {
+		sys := &systems[i]
+		t.Run(sys.protocol.Name, func(t *testing.T) {
+			t.Parallel()
+			tp := tapped(t, embedded(t, sys).Addr())
+			var out, complaints bytes.Buffer
+			if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "200", "--clients", "1", "--workers", "1", "--window", "1"}, nil, &out, &complaints); status != exitHeld {
+				t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
+			}
+			performed(t, transcribed(t, tp.capture(t), "--protocol", sys.protocol.Name), "--quiet")
+		})
+	}
+}
