@@ -29,6 +29,7 @@ type dangaConn struct {
 	seq       int
 	announced bool           // it has said what it can do
 	names     map[string]int // since which message
+	replaced  map[string]int // the list before
 	before    int            // when names were replaced
 	gone      bool           // it has said goodbye
 	asked     []int          // seq of requests for a job
@@ -163,7 +164,7 @@ func (d *dangaCourt) result(c *conn, f *codec.Frame) {
 		c.dg.results--
 	case c.dg.waits > 0:
 		if c.dg.waits--; string(f.Arg(0)) == "\x00\x00\x00\x00" {
-			d.accuse(c, "danga.sync.result-streamed", "Job status", "the job of an application that waits is told as incomplete")
+			d.accuse(c, "danga.complete.elapsed", "Job status", "the job of an application that waits is told as incomplete")
 		}
 	default:
 		d.unasked(c)
@@ -174,6 +175,7 @@ func (d *dangaCourt) result(c *conn, f *codec.Frame) {
 
 func (d *dangaCourt) connects(c *conn, f *codec.Frame) {
 	c.dg.announced, c.dg.gone, c.dg.before = true, false, c.dg.seq
+	c.dg.replaced = c.dg.names
 	c.dg.names = map[string]int{}
 	for i := f.Head; i < len(f.Spans); i++ {
 		c.dg.names[string(f.Value(i))] = c.dg.seq
@@ -224,7 +226,11 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 	case !c.dg.announced:
 		d.accuse(c, "danga.connect.needed", "Job name", "the worker has announced nothing")
 	case !able && c.dg.before < seq || able && since > seq && c.dg.before < seq:
-		d.accuse(c, "danga.connect.capabilities", "Job name", "the worker has not announced %q", name)
+		rule := codec.RuleID("danga.connect.capabilities")
+		if _, was := c.dg.replaced[name]; was {
+			rule = "danga.connect.replaces"
+		}
+		d.accuse(c, rule, "Job name", "the worker has not announced %q", name)
 	case c.dg.has && !c.dg.mixed:
 		d.accuse(c, "danga.worker.one-task", "", "the worker has a job")
 		c.dg.mixed = true

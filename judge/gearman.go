@@ -35,7 +35,15 @@ type gearmanJob struct {
 	data     uint64
 	results  int
 	resultAt int64
-	told     int64 // a client was told of its end
+	told     int64       // a client was told of its end
+	said     []utterance // by its only holder, besides its end
+	mute     bool        // that was too much
+}
+
+// utterance is what a worker says of a job before its end.
+type utterance struct {
+	typ string
+	sum uint64
 }
 
 // submission is a request for a job.
@@ -59,8 +67,9 @@ type gearmanConn struct {
 	statusAt  []int64
 	slack     int // requests that an ERROR may have answered
 
-	client, worker bool // it has sent a request of one
-	exceptions     bool
+	client, worker bool  // it has sent a request of one
+	exceptions     bool  // it has asked for them
+	granted        int64 // when that was confirmed
 
 	seq    int
 	able   map[string]*ability
@@ -69,7 +78,7 @@ type gearmanConn struct {
 
 	told     map[string]*listener // by handle: jobs that it has submitted
 	finished recent               // handles that it was told the end of
-	holds    map[string]bool      // handles that it was assigned
+	holds    map[string]bool      // handles that it was assigned; false if the server may have taken it away
 	done     recent               // handles that it has given the end of
 	raised   recent               // of these: by an exception
 }
@@ -85,9 +94,13 @@ type ability struct{ added, removed int }
 
 // listener is a client's interest in a job.
 type listener struct {
-	waits    int // submissions that are to hear of its end
-	detached int
+	waits    int    // submissions that are to hear of its end
+	detached string // type of a submission that is not to
 	ends     int
+	since    int64  // of the first
+	next     int    // of what the worker has said
+	heard    [2]int // data and warnings that were passed on
+	excepted bool
 }
 
 func newGearman(j *Judge) court {
@@ -205,6 +218,8 @@ func (g *gearmanCourt) opted(c *conn, f *codec.Frame) {
 		g.accuse(c, "gearman.option.exceptions", "Option", "no OPTION_REQ with this name waits for an answer")
 	} else if name != "exceptions" {
 		g.accuse(c, "gearman.option.unknown", "Option", "%q is no option, and is taken for one", name)
+	} else if c.gm.granted == 0 {
+		c.gm.granted = g.at
 	}
 }
 
@@ -255,14 +270,12 @@ func (g *gearmanCourt) created(c *conn, f *codec.Frame) {
 			c.lose()
 			return
 		}
-		l = &listener{}
+		l = &listener{since: g.at}
 		c.gm.told[handle] = l
 	}
 	if s.detached {
-		l.detached++
-		if l.waits == 0 && s.detached {
-			defer g.trim(c)
-		}
+		l.detached = s.typ
+		g.trim(c)
 	} else {
 		l.waits++
 	}
@@ -376,9 +389,24 @@ func (g *gearmanCourt) cannot(c *conn, f *codec.Frame) {
 	if a := c.gm.able[string(f.Arg(0))]; a != nil {
 		a.removed = c.gm.seq
 	}
+	g.yields(c)
 }
 
-func (g *gearmanCourt) resets(c *conn, _ *codec.Frame) { c.gm.reset = c.gm.seq }
+func (g *gearmanCourt) resets(c *conn, _ *codec.Frame) {
+	c.gm.reset = c.gm.seq
+	g.yields(c)
+}
+
+// yields leaves open whether a worker that cannot do a function any more keeps its jobs: some
+// servers take them away.
+func (g *gearmanCourt) yields(c *conn) {
+	for h := range c.gm.holds {
+		if job := g.jobs[h]; job != nil && job.holder == c {
+			job.holder, job.assigns = nil, job.assigns+1
+		}
+		c.gm.holds[h] = false
+	}
+}
 
 func (g *gearmanCourt) grabs(c *conn, f *codec.Frame) {
 	await(c, &c.gm.grabs, grab{f.Type.Name, c.gm.seq})
@@ -520,7 +548,7 @@ func ends(t string) bool { return t == "WORK_COMPLETE" || t == "WORK_FAIL" || t 
 // works judges what a worker says of a job.
 func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 	handle, t := string(f.Arg(0)), f.Type.Name
-	if !c.gm.holds[handle] {
+	if _, has := c.gm.holds[handle]; !has {
 		switch {
 		case c.gm.raised.has(handle) && t == "WORK_FAIL": // the end of it, once more
 		case c.gm.done.has(handle) && ends(t):
@@ -531,6 +559,11 @@ func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 		return
 	}
 	if !ends(t) {
+		if job := g.jobs[handle]; job != nil && job.assigns == 1 && len(job.said) < maxSaid {
+			job.said = append(job.said, utterance{t, g.rest(f)})
+		} else if job != nil {
+			job.mute = true
+		}
 		return
 	}
 	delete(c.gm.holds, handle)
@@ -553,6 +586,9 @@ var toldRules = map[string]codec.RuleID{
 	"WORK_DATA": "gearman.work.data", "WORK_WARNING": "gearman.work.warning", "WORK_STATUS": "gearman.work.status",
 }
 
+// detachedRules are those of submissions that have one of their own.
+var detachedRules = map[string]codec.RuleID{"SUBMIT_JOB_EPOCH": "gearman.epoch.background", "SUBMIT_JOB_SCHED": "gearman.sched.background"}
+
 // tells judges what a client is told of a job.
 func (g *gearmanCourt) tells(c *conn, f *codec.Frame) {
 	const field = "Job handle"
@@ -567,14 +603,27 @@ func (g *gearmanCourt) tells(c *conn, f *codec.Frame) {
 		g.accuse(c, "gearman.submit.created-first", field, "the client was not told of such a job")
 	case l == nil:
 	case l.waits == 0:
-		g.accuse(c, "gearman.submit.bg-detached", field, "it was submitted in the background")
+		rule := codec.RuleID("gearman.submit.bg-detached")
+		if own, ok := detachedRules[l.detached]; ok {
+			rule = own
+		}
+		g.accuse(c, rule, field, "it was submitted in the background")
 	case t == "WORK_EXCEPTION" && !c.gm.exceptions:
 		g.accuse(c, "gearman.work.exception-unasked", "", "the client has not asked for exceptions")
 	}
 	if !ends(t) {
+		if l != nil && l.waits > 0 {
+			g.passes(c, l, f, handle)
+		}
 		return
 	}
 	g.compare(c, f, handle)
+	if l != nil && l.waits > 0 {
+		g.misses(c, l, t, handle)
+	}
+	if l != nil {
+		l.excepted = l.excepted || t == "WORK_EXCEPTION"
+	}
 	if l != nil && t != "WORK_EXCEPTION" {
 		if l.ends++; l.ends >= l.waits {
 			delete(c.gm.told, handle)
@@ -605,5 +654,58 @@ func (g *gearmanCourt) compare(c *conn, f *codec.Frame, handle string) {
 	case job.result == "WORK_EXCEPTION": // which some are told as a failure
 	case job.result != t:
 		g.accuse(c, toldRules[job.result], "", "the worker has said %s", job.result)
+	}
+}
+
+const maxSaid = 1 << 6 // of one job
+
+// passes judges what is passed on to a client before the end: some thing that the worker has said
+// behind what was passed on before.
+func (g *gearmanCourt) passes(c *conn, l *listener, f *codec.Frame, handle string) {
+	job, u := g.jobs[handle], utterance{f.Type.Name, g.rest(f)}
+	if job == nil || job.assigns != 1 || job.mute || job.joined || g.timed {
+		return
+	}
+	if k := slices.Index(job.said[l.next:], u); k >= 0 {
+		l.next += k + 1
+		if u.typ == "WORK_DATA" {
+			l.heard[0]++
+		} else if u.typ == "WORK_WARNING" {
+			l.heard[1]++
+		}
+		return
+	}
+	rule := toldRules[u.typ]
+	switch {
+	case job.results == 1:
+		g.accuse(c, rule, "", "the worker has not said this")
+	case job.holder != nil && job.holder != c:
+		unsaid := func(*conn) bool { return job.assigns == 1 && !job.mute && !slices.Contains(job.said, u) }
+		g.suspect(c, rule, "", unsaid, []*conn{job.holder}, "connection %d, which has the job, has not said this", job.holder.id)
+	}
+}
+
+// misses judges, at the end of a job, whether a client was told all that it was to be told.
+func (g *gearmanCourt) misses(c *conn, l *listener, t, handle string) {
+	job := g.jobs[handle]
+	if job == nil || job.assigns != 1 || job.results != 1 || job.mute || job.joined || g.timed || l.since >= job.assigned {
+		return
+	}
+	if t == "WORK_FAIL" && job.result == "WORK_EXCEPTION" && !l.excepted && c.gm.granted != 0 && c.gm.granted < job.resultAt {
+		g.accuse(c, "gearman.work.exception", "", "the client has asked for exceptions, and the worker has sent one")
+	}
+	if t == "WORK_EXCEPTION" {
+		return
+	}
+	for i, typ := range [...]string{"WORK_DATA", "WORK_WARNING"} {
+		said := 0
+		for _, u := range job.said {
+			if u.typ == typ {
+				said++
+			}
+		}
+		if said > l.heard[i] {
+			g.accuse(c, toldRules[typ], "", "the worker has sent %d %s, and the client was told of %d", said, typ, l.heard[i])
+		}
 	}
 }
