@@ -115,6 +115,12 @@ func TestStreams(t *testing.T) {
 		{"TLS is named", pcap.Options{}, after(
 			step{from: p, data: "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6"}),
 			[]string{`1> tls unread "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6"`}},
+		{"Danga's draft with another magic", pcap.Options{}, after(
+			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBS\x05\x00\x00\x00\x01h"}),
+			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`}},
+		{"what looks like it on one side", pcap.Options{}, after(
+			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBT\x05\x00\x00\x00\x01h"}),
+			[]string{`1> unknown unread "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< unknown unread "JOBT\x05\x00\x00\x00\x01h"`}},
 		{"what nobody knows", pcap.Options{}, after(
 			step{from: p, data: "GET / HTTP/1.1\r\n\r\n"}),
 			[]string{`1> unknown unread "GET / HTTP/1.1\r\n\r\n"`}},
