@@ -70,9 +70,9 @@ type arranger struct {
 // acts makes acts of steps.
 func (a *arranger) acts() {
 	last := map[*talk]*act{}
-	var slow []int // what servers said unasked
+	var slow []int // what servers said unasked, or when they could
 	for i := range a.steps {
-		if st := &a.steps[i]; st.from == codec.Server && st.request == 0 {
+		if st := &a.steps[i]; st.from == codec.Server && (st.request == 0 || a.steps[st.request-1].blocks) {
 			slow = append(slow, i)
 		}
 	}
@@ -93,6 +93,9 @@ func (a *arranger) acts() {
 		c := &act{at: i, end: i, reply: -1, key: 2 * i, before: last[st.talk]}
 		last[st.talk] = c
 		a.all = append(a.all, c)
+		if st.late > 0 {
+			c.key, c.end = 2*st.late-1, st.late
+		}
 		if st.reply == 0 {
 			continue
 		}
@@ -110,10 +113,10 @@ func (a *arranger) acts() {
 		case slices.Contains(notes.assigns, answer.typ.Name):
 			c.kind = gets
 			a.left++
-		case slices.Contains(notes.polls, noteName(st)):
+		case slices.Contains(notes.polls, noteName(st)) && !st.blocks:
 			c.kind, c.key = misses, 2*i
 		}
-		if c.kind == misses {
+		if c.kind == misses || st.blocks { // nothing comes of it but the answer
 			continue
 		}
 		k, _ := slices.BinarySearch(slow, i)
@@ -133,7 +136,7 @@ func (a *arranger) acts() {
 			if job == "" && c.kind == gets && a.steps[i].from == codec.Server {
 				job = contentOf(&a.steps[i])
 			}
-			if made := a.made[job]; made != nil && made != c && made.at < c.end {
+			if made := a.made[job]; made != nil && a.steps[made.at].talk != a.steps[c.at].talk && made.at < c.end {
 				c.after = made
 			}
 		}
@@ -319,7 +322,7 @@ func pair(steps []step) {
 			if spoke.talk == st.talk {
 				spoke = other
 			}
-			if ask.contested || spoke.talk != nil && spoke.at > queue[0] {
+			if len(said) > 2 || ask.contested || spoke.talk != nil && spoke.at > queue[0] {
 				st.theirs = st.theirs || slices.Contains(notes.counts, noteName(ask))
 			}
 			ask.reply = i
@@ -330,6 +333,18 @@ func pair(steps []step) {
 			st.request = 0
 		} else {
 			steps[st.request-1].reply = i
+		}
+	}
+	next := map[*talk]int{} // what a peer says while it waits: until then nothing came
+	for i := len(steps) - 1; i >= 0 && rushed; i-- {
+		if st := &steps[i]; st.from == codec.Peer {
+			if st.blocks && st.reply == 0 {
+				st.late = len(steps)
+				if n, ok := next[st.talk]; ok {
+					st.late = n
+				}
+			}
+			next[st.talk] = i
 		}
 	}
 }

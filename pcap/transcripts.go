@@ -72,6 +72,7 @@ type step struct {
 
 	reply     int    // index of the step that answers it; 0 if there is none
 	request   int    // index, plus one, of the step that it answers
+	late      int    // index of the step before which it is heard at the latest, if it has no such answer
 	scope     []byte // first argument, or that of the request
 	blocks    bool   // the answer may wait for what others do
 	contested bool   // others were asking at the same time

