@@ -364,6 +364,7 @@ func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
 		w.stats.Run.add(e.it.At - w.assigned)
 	}
 	if len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, func(l *link) bool { return !l.over }) {
+		w.nobody = true
 		w.stats.Unanswered++
 		j.odd(w, "answered to nobody: who waited for it has gone")
 	}

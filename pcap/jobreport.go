@@ -80,7 +80,7 @@ func (j *Jobs) Report() *JobReport {
 	for _, w := range j.jobs {
 		j.settle(w)
 		w.stats.Unended = 0
-		if w.ends == 0 || w.told == 0 && !w.unheard && len(w.waiters) > 0 {
+		if w.ends == 0 || w.told == 0 && !w.unheard && !w.nobody && len(w.waiters) > 0 {
 			left = append(left, w)
 		}
 	}
@@ -90,9 +90,7 @@ func (j *Jobs) Report() *JobReport {
 	for _, w := range left {
 		switch {
 		case w.ends > 0:
-			if slices.ContainsFunc(w.waiters, func(l *link) bool { return !l.over }) {
-				j.odd(w, "ended, but who waits for it is not told")
-			}
+			j.odd(w, "ended, but who waited for it was not told")
 			continue
 		case w.buried:
 			j.odd(w, "buried, and not kicked")

@@ -51,10 +51,11 @@ type jobTable struct {
 	protocol *codec.Protocol
 	rows     []jobRow
 
-	serial bool // each request has one reply, in their order
-	scoped bool // a key counts within its function
-	single bool // a worker has one job at a time, and does not name it
-	pooled bool // what a worker says of a job may come on another connection
+	tube   string // that a new connection uses
+	serial bool   // each request has one reply, in their order
+	scoped bool   // a key counts within its function
+	single bool   // a worker has one job at a time, and does not name it
+	pooled bool   // what a worker says of a job may come on another connection
 }
 
 // jobTables say so for all protocols. Types that are not here but have a job's handle are
@@ -84,7 +85,7 @@ var jobTables = []jobTable{
 		{from: codec.Server, typ: "WORK_FAIL", does: doesTells, key: "Job handle"},
 		{from: codec.Server, typ: "WORK_EXCEPTION", does: doesTells, key: "Job handle"},
 	}},
-	{protocol: beanstalk.Protocol, serial: true, rows: []jobRow{
+	{protocol: beanstalk.Protocol, tube: "default", serial: true, rows: []jobRow{
 		{from: codec.Peer, typ: "use", does: doesNames, function: "Tube"},
 		{from: codec.Peer, typ: "put", does: doesSubmits, more: "Delay", unheard: true},
 		{from: codec.Server, typ: "INSERTED", does: doesCreates, key: "Job ID"},

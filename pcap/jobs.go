@@ -91,6 +91,7 @@ type job struct {
 	unheard   bool // nobody waits for its end, on purpose
 	raised    bool // it has ended by an exception
 	buried    bool
+	nobody    bool // was there to hear of its end
 	alone     bool // stats are its own
 	uncertain bool
 	life      *Life
@@ -140,7 +141,9 @@ func (j *Jobs) unread(it *Item) {
 func (j *Jobs) link(it *Item) *link {
 	l := j.links[it.Conn.ID]
 	if l == nil {
-		l = &link{id: it.Conn.ID}
+		if l = (&link{id: it.Conn.ID}); !it.Conn.Uncertain {
+			l.tube = tableOf(it.Conn.Protocol).tube
+		}
 		j.links[it.Conn.ID] = l
 	}
 	return l
