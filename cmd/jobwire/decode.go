@@ -29,6 +29,7 @@ type decodeOptions struct {
 	jobs     bool
 	job      string
 	scripts  string
+	html     string
 	color    colorFlag
 }
 
@@ -72,13 +73,14 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 	f.BoolVar(&o.utc, "utc", false, "times in UTC")
 	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube")
 	f.StringVar(&o.job, "job", "", "only the messages of one job, on whatever connections: by its `HANDLE` or ID, or FUNCTION:ID")
+	f.StringVar(&o.html, "html", "", "draw the lives of jobs and the traffic on one page, into this `FILE`; - is standard output")
 	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
 	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
 	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
 	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts")
-	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts")
-	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "audit")
+	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts", "html")
+	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts", "html")
+	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "html", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -117,6 +119,8 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.scripts != "":
 		return o.transcribe(cmd, in, opts)
+	case o.html != "":
+		return o.page(cmd, in, opts)
 	case o.summary:
 		var sum pcap.Summary
 		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })

@@ -1,0 +1,129 @@
+package pcap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lives chooses the jobs that are drawn: those that went as few do, and some of the
+// others. Where a job is short beside the capture, all begin at the left.
+func (d *pageData) lives(all []*Life, more int, from, to int64) {
+	if len(all) == 0 {
+		return
+	}
+	chosen, left := sample(all)
+	d.LivesLeft = left + more
+	span := int64(1)
+	for _, l := range chosen {
+		span = max(span, l.length())
+	}
+	if d.Relative = span*4 < to-from; !d.Relative {
+		span = max(1, to-from)
+	}
+	d.Ticks = ticks(span)
+	for _, l := range chosen {
+		start := from
+		if d.Relative {
+			start = l.Stages[0].At
+		}
+		d.Lives = append(d.Lives, l.drawn(start, span, from))
+	}
+}
+
+// sample chooses jobs in their order.
+func sample(all []*Life) (chosen []*Life, left int) {
+	all = slices.DeleteFunc(all, func(l *Life) bool { return len(l.Stages) == 0 })
+	if len(all) <= pageJobs {
+		return all, 0
+	}
+	odd := 0
+	for _, l := range all {
+		if l.odd() && odd < pageOdd {
+			odd++
+		}
+	}
+	step := max(1, (len(all)+pageJobs-odd-1)/(pageJobs-odd))
+	for i, l := range all {
+		switch {
+		case len(chosen) == pageJobs:
+		case l.odd() && odd > 0:
+			odd--
+			chosen = append(chosen, l)
+		case i%step == 0:
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen, len(all) - len(chosen)
+}
+
+// lifeBars says which bar begins with a stage; "" ends one.
+var lifeBars = map[string]string{
+	"submitted": "wait", "created": "wait", "queued again": "wait", "joined": "", "assigned": "run", "assigned again": "run", "released": "wait",
+	"buried": "held", "kicked": "wait", "told": "end", "refused": "end", "deleted": "end",
+}
+
+// barOf returns which bar begins with a stage. What is no other thing ends the run.
+func barOf(what string) string {
+	name, _, _ := strings.Cut(what, ":")
+	if class, ok := lifeBars[name]; ok {
+		return class
+	}
+	return "return"
+}
+
+// odd reports whether a job went as few do.
+func (l *Life) odd() bool {
+	return l.Uncertain || slices.ContainsFunc(l.Stages, func(s Stage) bool {
+		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" || s.What == "refused" || s.What == "failed"
+	})
+}
+
+func (l *Life) length() int64 { return l.Stages[len(l.Stages)-1].At - l.Stages[0].At }
+
+// drawn makes a row of a life, of an axis that begins at start and is span long. from is the
+// beginning of the capture.
+func (l *Life) drawn(start, span, from int64) pageLife {
+	row := pageLife{Handle: l.Handle, Function: l.Function, Odd: l.odd(), Cells: []string{shortly(time.Duration(l.Stages[0].At - from)), "", "", ""}}
+	var words []string
+	var sums [3]time.Duration
+	class, since := "", int64(0)
+	draw := func(until int64) {
+		if class == "" || class == "end" {
+			return
+		}
+		took := time.Duration(until - since)
+		for i, c := range []string{"wait", "run", "return"} {
+			if c == class {
+				sums[i] += took
+				row.Cells[i+1] = shortly(sums[i])
+			}
+		}
+		row.Bars = append(row.Bars, pageBar{class, percent(since-start, span), percent(until-since, span), class + " " + shortly(took)})
+	}
+	for i, s := range l.Stages {
+		text := s.What
+		if i > 0 {
+			text += " +" + shortly(time.Duration(s.At-l.Stages[0].At))
+		}
+		words = append(words, fmt.Sprintf("%s (connection %d)", text, s.Conn))
+		next := barOf(s.What)
+		if next == "" || next == class && next == "wait" {
+			continue
+		}
+		draw(s.At)
+		if strings.HasPrefix(s.What, "assigned again") {
+			row.Bars = append(row.Bars, pageBar{"again", percent(s.At-start, span), "", s.What})
+		}
+		class, since = next, s.At
+	}
+	if l.More > 0 {
+		words = append(words, fmt.Sprintf("and %d more", l.More))
+	}
+	if l.Uncertain {
+		words = append(words, "uncertain: bytes are missing")
+	}
+	row.Words = strings.Join(words, ", ")
+	return row
+}
