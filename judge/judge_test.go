@@ -1,0 +1,292 @@
+package judge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/codec/transcript"
+	"jobwire/judge"
+	"jobwire/play"
+)
+
+// heard lets a judge hear a transcript, and returns the rules that are broken in it, each behind
+// the message that it is held against. unseen are peers that were not heard from the beginning.
+func heard(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
+	t.Helper()
+	scripts, err := transcript.Parse(p, "test", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := play.Encode(scripts[0], time.Unix(1e9, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := judge.New(p)
+	ids, sessions := map[string]int{}, map[string]codec.Session{}
+	for _, name := range unseen {
+		ids[name], sessions[name] = len(ids), p.NewSession(codec.Options{WaiveAll: true})
+	}
+	var all []string
+	now := ""
+	j.Keep = func() any { return now }
+	for i, ev := range events {
+		name := ev.Actor.Name
+		if sessions[name] == nil {
+			ids[name], sessions[name] = len(ids), p.NewSession(codec.Options{WaiveAll: true})
+			j.Opens(ids[name])
+		}
+		var found []judge.Violation
+		switch now = fmt.Sprint(i + 1); ev.Verb {
+		case transcript.Closes, transcript.HalfCloses, transcript.Resets:
+			found = j.Ends(ids[name], ev.From, ev.Verb == transcript.Resets, int64(ev.At))
+		default:
+			var f codec.Frame
+			if _, err := sessions[name].Decode(ev.From, ev.Frame.Raw, &f); err != nil {
+				t.Fatalf("%q: %v", ev.Frame.Raw, err)
+			}
+			found = j.Message(ids[name], &f, int64(ev.At), nil)
+		}
+		for _, v := range found {
+			at := now
+			if v.Kept != nil {
+				at = v.Kept.(string)
+			}
+			if p.Rule(v.Rule) == nil {
+				t.Errorf("there is no rule %s", v.Rule)
+			}
+			all = append(all, at+" "+string(v.Rule))
+		}
+	}
+	return all
+}
+
+// verdicts are conversations, and which of their messages break which rule.
+var verdicts = []struct {
+	name     string
+	protocol *codec.Protocol
+	script   string
+	want     string
+}{
+	{"two workers have a job", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker 2 -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 f x
+Worker 2 -> Job Server: PRE_SLEEP
+Worker -> Job Server: WORK_COMPLETE H:1 y
+`, "6 gearman.grab.once"},
+	{"a lost worker's job", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker 2 -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: closes
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 f x
+Worker 2 -> Job Server: WORK_COMPLETE H:1 y
+`, ""},
+	{"the assignment to a lost worker is heard last", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker 2 -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Worker 2 -> Job Server: GRAB_JOB
+Worker -> Job Server: half-closes
+Job Server -> Worker 2: JOB_ASSIGN H:1 f x
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker 2 -> Job Server: WORK_COMPLETE H:1 y
+`, ""},
+	{"a result is heard behind what it leads to", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB f "" x
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Job Server -> Client: JOB_CREATED H:1
+Job Server -> Client: WORK_COMPLETE H:1 y
+`, ""},
+	{"results that the worker has not given", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB f "" x
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: WORK_DATA H:1 a
+Job Server -> Client: WORK_DATA H:1 b
+Worker -> Job Server: WORK_DATA H:1 c
+Job Server -> Client: WORK_DATA H:1 c
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Job Server -> Client: WORK_COMPLETE H:1 z
+Job Server -> Client: WORK_COMPLETE H:1 y
+`, "7 gearman.work.data, 11 gearman.work.complete, 11 gearman.work.data, 12 gearman.work.complete"},
+	{"what the client has not asked for", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB_BG f "" x
+Job Server -> Client: JOB_CREATED H:1
+Job Server -> Client: JOB_CREATED H:2
+Job Server -> Client: WORK_STATUS H:1 1 2
+Job Server -> Client: WORK_FAIL H:9
+Client -> Job Server: SUBMIT_JOB f "" x
+Job Server -> Client: JOB_CREATED H:3
+Job Server -> Client: WORK_EXCEPTION H:3 oops
+Job Server -> Worker: NOOP
+Client -> Job Server: ECHO_REQ a
+Job Server -> Client: ECHO_RES b
+Client -> Job Server: GET_STATUS H:1
+Job Server -> Client: STATUS_RES H:1 0 1 0 0
+`, "3 gearman.submit.created, 4 gearman.submit.bg-detached, 5 gearman.submit.created-first, 8 gearman.work.exception-unasked, 9 gearman.role.responses, 11 gearman.echo.same-data, 13 gearman.status.unknown"},
+	{"a worker's abilities", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Worker -> Job Server: CANT_DO f
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: GRAB_JOB_UNIQ
+Job Server -> Worker: JOB_ASSIGN_UNIQ H:2 f "" x
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:3 g x
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN_UNIQ H:4 g "" x
+Job Server -> Worker: NOOP
+Worker -> Job Server: WORK_COMPLETE H:7 y
+`, "6 gearman.worker.cant-do, 8 gearman.worker.can-do, 10 gearman.grab.assign, 11 gearman.worker.awake-undisturbed, 12 gearman.worker.uses-the-handle"},
+	{"an error may have answered any of them", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB_ALL
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: ERROR INVALID_COMMAND "none"
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+`, ""},
+
+	{"another's job", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker 2 -> Server: delete 1
+Server -> Worker 2: DELETED
+Worker 2 -> Server: release 1 0 0
+Server -> Worker 2: RELEASED
+Worker -> Server: touch 1
+Server -> Worker: NOT_FOUND
+`, "8 beanstalk.release.not-found, 6 beanstalk.delete.others-job, 10 beanstalk.touch.touched"},
+	{"a job whose time is over", beanstalk.Protocol, `
+Worker -> Server: put 0 0 1 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker 2 -> Server: reserve
+Server -> Worker 2: RESERVED 1 x after 1s
+Worker -> Server: delete 1
+Server -> Worker: NOT_FOUND
+`, ""},
+	{"given back while it is given away", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker 2 -> Server: reserve
+Worker -> Server: release 1 0 0
+Server -> Worker 2: RESERVED 1 x
+Server -> Worker: RELEASED
+Worker 2 -> Server: delete 1
+`, ""},
+	{"what else a connection knows", beanstalk.Protocol, `
+Worker -> Server: watch a
+Server -> Worker: WATCHING 3
+Worker -> Server: ignore default
+Server -> Worker: WATCHING 1
+Worker -> Server: use b
+Server -> Worker: USING c
+Worker -> Server: reserve-with-timeout 2
+Server -> Worker: TIMED_OUT after 1s
+Worker -> Server: reserve
+Server -> Worker: DEADLINE_SOON
+Producer -> Server: put 0 0 9 x
+Server -> Producer: INSERTED 5
+Producer -> Server: put 0 0 9 x
+Server -> Producer: INSERTED 5
+Worker -> Server: reserve
+Server -> Worker: RESERVED 5 y
+`, "2 beanstalk.watch.watching, 6 beanstalk.use.using, 8 beanstalk.reserve.timeout-expires, 10 beanstalk.deadline-soon.own-jobs, 14 beanstalk.job.id-unique, 16 beanstalk.body.verbatim, 16 beanstalk.ignore.no-more-jobs"},
+
+	{"applications", danga.Protocol, `
+Application -> Job Server: job_create_req f "" 0 1 x
+Job Server -> Application: job_create_res J:1
+Job Server -> Application: job_complete_res 1 0 y
+Application 2 -> Job Server: job_create_req f "" 0 1 x
+Job Server -> Application 2: job_create_res J:1
+`, "3 danga.async.not-streamed, 5 danga.dup.empty-off"},
+	{"workers", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res f x
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res f y
+Worker 2 -> Job Server: worker_connect f
+Worker 2 -> Job Server: worker_sleep
+Job Server -> Worker 2: noop
+Job Server -> Worker 2: noop
+Worker 2 -> Job Server: job_complete_announce 0 y
+Worker 2 -> Job Server: job_assign_req
+Job Server -> Worker 2: job_assign_res g x
+`, "5 danga.worker.one-task, 9 danga.sleep.once, 10 danga.complete.no-job, 12 danga.connect.capabilities"},
+
+	{"a worker out of order", gearmonkey.Protocol, `
+Worker -> Server: BRPOP_QUEUES f 1
+Server -> Worker: POPPED f normal 7
+Worker -> Server: HMSET_DONE f 7 success y
+Worker -> Server: LPUSH_LOCK f 7 done
+Worker -> Server: PUBLISH_FINISH f 7
+Worker -> Server: EXPIRE_JOB f 7 90
+`, "4 gearmonkey.done.lock, 5 gearmonkey.done.order, 6 gearmonkey.done.expire-job, 6 gearmonkey.done.order"},
+	{"an operator may do as it likes", gearmonkey.Protocol, `
+Operator -> Server: EXPIRE_JOB f 7 90
+Operator -> Server: LPUSH_QUEUE f normal 7
+Operator -> Server: LPUSH_QUEUE f normal 7
+`, ""},
+	{"a client out of order", gearmonkey.Protocol, `
+Client -> Server: INCR_UID f
+Server -> Client: ID 7
+Client -> Server: LPUSH_QUEUE f normal 7
+Client -> Server: HMSET_IDLE f 7 x
+Client -> Server: LPUSH_QUEUE f normal 7
+`, "4 gearmonkey.create.order, 5 gearmonkey.create.once"},
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, tt := range verdicts {
+		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {
+			if got := strings.Join(heard(t, tt.protocol, tt.script), ", "); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestUnheard: of connections that were not heard from their beginning nothing is said, nor of
+// others by what they have done.
+func TestUnheard(t *testing.T) {
+	for _, tt := range verdicts {
+		scripts, err := transcript.Parse(tt.protocol, "test", []byte(tt.script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var everybody []string
+		for _, s := range scripts[0].Steps {
+			everybody = append(everybody, s.Peer.Name)
+		}
+		if got := heard(t, tt.protocol, tt.script, everybody...); len(got) > 0 {
+			t.Errorf("%s: %s", tt.name, got)
+		}
+	}
+	if got := heard(t, gearman.Protocol, verdicts[0].script, "Worker"); len(got) > 0 {
+		t.Errorf("the first worker's connection was not heard: %s", got)
+	}
+}
