@@ -44,7 +44,6 @@ type Judge struct {
 
 	court court
 	conns map[int]*conn
-	open  int
 	out   []Violation
 	at    int64
 }

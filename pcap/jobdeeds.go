@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -28,6 +29,7 @@ var deeds = [...]func(*Jobs, *deedOf) *job{
 	doesKicks:    (*Jobs).kicks,
 	doesWaits:    (*Jobs).waits,
 	doesTells:    (*Jobs).tells,
+	doesPops:     (*Jobs).pops,
 	doesLeaves:   (*Jobs).leaves,
 	doesAsks:     (*Jobs).asks,
 }
@@ -242,6 +244,32 @@ func (j *Jobs) assigns(e *deedOf) *job {
 		}
 	}
 	return w
+}
+
+// pops is an element of a list, with the list's name before it.
+func (j *Jobs) pops(e *deedOf) *job {
+	var words [][]byte
+	for i := range e.it.Frame.Spans {
+		if !e.it.Frame.Spans[i].Field.Derived() {
+			words = append(words, e.it.Frame.Value(i))
+		}
+	}
+	e.handle = ""
+	if len(words) != 2 {
+		return nil
+	}
+	kind, rest, _ := strings.Cut(string(words[0]), ":")
+	k := strings.LastIndexByte(rest, ':')
+	switch {
+	case k < 0:
+	case kind == "queue":
+		e.function, e.handle = rest[:k], rest[:k]+":"+string(words[1])
+		return j.assigns(e)
+	case kind == "lock":
+		e.handle = rest
+		return j.tells(e)
+	}
+	return nil
 }
 
 // Reasons for which a job is assigned again.

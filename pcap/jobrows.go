@@ -31,6 +31,7 @@ const (
 	doesTells                // the client of the end
 	doesNames                // the tube of what is put from now on
 	doesLeaves               // gives back what it has
+	doesPops                 // what stands in a list that it answers with
 	doesConfirms             // does what the request asked for
 	doesAsks                 // how a job stands; the answer may tell of the end
 )
@@ -113,6 +114,7 @@ var jobTables = []jobTable{
 		{from: codec.Peer, typ: "LPUSH_QUEUE", does: doesQueues, key: "ID", function: "Function"},
 		{from: codec.Peer, typ: "ZADD_SCHEDULED", does: doesQueues, key: "ID", function: "Function", more: "Scheduled"},
 		{from: codec.Server, typ: "POPPED", does: doesAssigns, key: "ID", function: "Function"},
+		{from: codec.Server, typ: "list", does: doesPops}, // a worker may name other queues than the document does
 		{from: codec.Server, typ: "DUE", does: doesAssigns, key: "ID", function: "Function"},
 		{from: codec.Peer, typ: "HMSET_DONE", does: doesFinishes, key: "ID", function: "Function", more: "Status"},
 		{from: codec.Peer, typ: "BRPOP_LOCK", does: doesWaits, key: "ID", function: "Function"},

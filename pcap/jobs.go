@@ -12,6 +12,7 @@ import (
 // Bounds of what is remembered.
 const (
 	maxJobs      = 1 << 16 // jobs, and those that wait for their handle
+	minSweepJobs = maxJobs / 4
 	maxFunctions = 1000
 	maxOdd       = 1000 // jobs that are told by name
 	maxAsked     = 1 << 16
@@ -27,7 +28,7 @@ type Jobs struct {
 	links     map[int]*link       // by connection
 	functions map[string]*JobStats
 	report    JobReport
-	full      int // jobs that came when there was no room
+	sweep     int // number of jobs at which those that have ended are forgotten
 	nameless  int // jobs without a handle
 	free      int // jobs in alike
 	seed      maphash.Seed
@@ -101,7 +102,7 @@ type job struct {
 // NewJobs returns one that knows no job yet.
 func NewJobs() *Jobs {
 	return &Jobs{rows: followedRows(), jobs: map[jobKey]*job{}, alike: map[likeness][]*job{}, links: map[int]*link{},
-		functions: map[string]*JobStats{}, seed: maphash.MakeSeed()}
+		functions: map[string]*JobStats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
 }
 
 // Add follows the jobs in an item.
@@ -269,25 +270,25 @@ func (j *Jobs) of(function string) *JobStats {
 	return s
 }
 
-// remember follows a job, and forgets those that have ended where it would be one
-// too many.
+// remember follows a job. From time to time it forgets those of which nothing more is to come.
 func (j *Jobs) remember(w *job) {
+	if len(j.jobs) >= j.sweep {
+		for key, old := range j.jobs {
+			if old.ends > 0 && (old.told != 0 || old.unheard || old.nobody || j.sweep >= maxJobs) {
+				j.settle(old)
+				delete(j.jobs, key)
+			}
+		}
+		j.sweep = min(maxJobs, max(minSweepJobs, 2*len(j.jobs)))
+		if len(j.jobs) > maxJobs*7/8 { // none has ended: not for every job
+			j.sweep = maxJobs + 1
+		}
+	}
 	if len(j.jobs) >= maxJobs {
-		if j.full++; j.full%(maxJobs/8) == 1 { // not for every job, where none has ended
-			for key, old := range j.jobs {
-				if old.ends > 0 {
-					j.settle(old)
-					delete(j.jobs, key)
-				}
-			}
-			if len(j.jobs) < maxJobs/2 {
-				j.full = 0
-			}
+		if j.report.Forgotten++; j.report.Forgotten%(maxJobs/8) == 0 {
+			j.sweep = maxJobs
 		}
-		if len(j.jobs) >= maxJobs {
-			j.report.Forgotten++
-			return
-		}
+		return
 	}
 	j.jobs[w.key] = w
 }
