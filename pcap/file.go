@@ -214,8 +214,11 @@ func (f *File) peek(n int) ([]byte, error) {
 			return f.buf[f.at:min(f.end, f.at+n)], nil
 		default:
 			if f.end < n {
-				if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+				switch {
+				case errors.Is(err, zstd.ErrWindowSizeExceeded):
 					return nil, f.errorf(int64(f.end-f.at), err, "too much memory is needed to unpack it here: zstd -dc --long=31 FILE | jobwire decode - does it")
+				case errors.Is(err, io.ErrUnexpectedEOF):
+					return nil, f.errorf(int64(f.end-f.at), nil, "the packed file is cut off")
 				}
 				return nil, f.errorf(int64(f.end-f.at), err, "cannot be read")
 			}

@@ -265,6 +265,7 @@ func TestCutFiles(t *testing.T) {
 		{"GET", "no capture"},
 		{"GET / HTTP/1.1", "no pcap or pcapng file"},
 		{"\x28\xb5\x2f\xfd....", "byte 0: cannot be read: "},
+		{string(zstandard(classic(binary.LittleEndian, 0xa1b2c3d4, 101, ip))[:200]), "byte 0: the packed file is cut off"},
 		{"\x28\xb5\x2f\xfd\x00\x88\x01\x00\x00", "byte 0: too much memory is needed to unpack it here"}, // 128 MiB
 		{"\x1f\x8b....", "gzip"},
 		{string(classic(binary.LittleEndian, 0xa1b2c3d4, 101, nil)) + "\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff", "byte 32: packet 1 cannot have 4294967295 bytes"},
