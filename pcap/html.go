@@ -68,7 +68,7 @@ type (
 		Lives          []pageLife
 		LivesLeft      int
 		Slots          int // of time, in a connection's row
-		Relative       bool
+		Relative, Cut  bool
 		Ticks, Clock   []pageTick
 		Conns          []pageConn
 		ConnsLeft      int
@@ -95,7 +95,7 @@ type (
 	}
 	pageLife struct {
 		Handle, Function, Words string
-		Odd                     bool
+		Odd, Cut                bool
 		Bars                    []pageBar
 		Cells                   []string // submitted, wait, run, return
 	}

@@ -15,12 +15,16 @@ func (d *pageData) lives(all []*Life, more int, from, to int64) {
 	}
 	chosen, left := sample(all)
 	d.LivesLeft = left + more
-	span := int64(1)
-	for _, l := range chosen {
-		span = max(span, l.length())
+	lengths := make([]int64, len(chosen))
+	for i, l := range chosen {
+		lengths[i] = l.length()
 	}
+	slices.Sort(lengths)
+	span := max(1, lengths[len(lengths)-1])
 	if d.Relative = span*4 < to-from; !d.Relative {
 		span = max(1, to-from)
+	} else if usual := max(1, lengths[len(lengths)*9/10]); span > 3*usual { // few are much longer
+		span, d.Cut = 2*usual, true
 	}
 	d.Ticks = ticks(span)
 	for _, l := range chosen {
@@ -28,7 +32,9 @@ func (d *pageData) lives(all []*Life, more int, from, to int64) {
 		if d.Relative {
 			start = l.Stages[0].At
 		}
-		d.Lives = append(d.Lives, l.drawn(start, span, from))
+		row := l.drawn(start, span, from)
+		row.Cut = d.Relative && l.length() > span
+		d.Lives = append(d.Lives, row)
 	}
 }
 

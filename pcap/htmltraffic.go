@@ -14,7 +14,7 @@ import (
 const (
 	pageSlots   = 128  // of time
 	trafficMost = 2000 // connections
-	firstSlot   = 1e6  // nanoseconds
+	firstSlot   = 1e4  // nanoseconds
 )
 
 // traffic counts messages by connection and time. The slots become longer as the capture
