@@ -15,7 +15,7 @@ import (
 )
 
 func newCorpus() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "corpus PROTOCOL [NAME...]",
 		Short: "List the vectors that come with jobwire, or show some",
 		Long: `corpus lists the transcripts that come with jobwire: for every message type one
@@ -24,7 +24,8 @@ recorded conversations. With names it prints them; what it prints can be played
 and encoded.`,
 		Example: `  jobwire corpus gearman
   jobwire corpus gearman SUBMIT_JOB
-  jobwire corpus gearman example | jobwire play -`,
+  jobwire corpus gearman example | jobwire play -
+  jobwire corpus add capture.pcap`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("corpus takes a protocol: %s", strings.Join(systemNames(), ", "))
@@ -34,6 +35,8 @@ and encoded.`,
 		ValidArgs: systemNames(),
 		RunE:      showCorpus,
 	}
+	cmd.AddCommand(newCorpusAdd())
+	return cmd
 }
 
 func showCorpus(cmd *cobra.Command, args []string) error {

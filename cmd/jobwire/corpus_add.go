@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/pcap"
+	"jobwire/play"
+)
+
+type corpusAddOptions struct {
+	protocol     string
+	dir          string
+	conversation string
+}
+
+func newCorpusAdd() *cobra.Command {
+	o := &corpusAddOptions{}
+	cmd := &cobra.Command{
+		Use:   "add FILE... [flags]",
+		Short: "Make vectors of transcripts, captures and fuzz crashers",
+		Long: `add reads transcripts, captures and inputs of Go's fuzzer, and adds to the corpus in
+a working copy what it lacks: a message that is accepted if no vector of its type has
+the same shape (which arguments are empty, text, binary or long, how many there are),
+one that is refused if no vector breaks that rule in that field. What has been added
+is listed; adding it again does nothing.`,
+		Example: `  jobwire corpus add capture.pcap
+  jobwire corpus add transcripts/gearman-1.wire --conversation two-workers
+  jobwire corpus add --protocol beanstalk testdata/fuzz/FuzzSession/6f1a0b3c`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("corpus add takes transcripts, captures or inputs of a fuzzer")
+			}
+			return nil
+		},
+		RunE: o.execute,
+	}
+	f := cmd.Flags()
+	protocolFlag(cmd, &o.protocol)
+	f.StringVar(&o.dir, "dir", "corpus", "the `DIR` of the corpus")
+	f.StringVar(&o.conversation, "conversation", "", "keep a transcript as a whole too, as the conversation of this `NAME`")
+	return cmd
+}
+
+func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
+	if o.conversation != "" && (len(files) > 1 || strings.ContainsAny(o.conversation, `/\`)) {
+		return usage(errors.New("--conversation is a name, of one transcript"))
+	}
+	for _, name := range files {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return usage(err)
+		}
+		streams, err := o.streams(cmd, name, src)
+		if err != nil {
+			return err
+		}
+		for _, p := range slices.SortedFunc(maps.Keys(streams), func(a, b *codec.Protocol) int { return strings.Compare(a.Name, b.Name) }) {
+			if err := o.add(cmd.OutOrStdout(), p, name, streams[p]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// said is what one end of a connection said in one go.
+type said struct {
+	conn string
+	from codec.Side
+	raw  []byte
+}
+
+// streams reads a file, by what it is.
+func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]said, error) {
+	if bytes.HasPrefix(src, []byte("go test fuzz v1")) {
+		sys, err := systemNamed(cmp.Or(o.protocol, "gearman"))
+		if err != nil {
+			return nil, err
+		}
+		all, err := fuzzed(src)
+		if err != nil {
+			return nil, usage(fmt.Errorf("%s: %w", name, err))
+		}
+		return map[*codec.Protocol][]said{sys.protocol: all}, nil
+	}
+	if strings.HasSuffix(name, ".wire") {
+		sys, scripts, err := readScripts(cmd, o.protocol, name)
+		if err != nil {
+			return nil, err
+		}
+		var all []said
+		for i, s := range scripts {
+			events, err := play.Encode(s, time.Unix(0, 0))
+			if err != nil {
+				return nil, usage(err)
+			}
+			for _, ev := range events {
+				if ev.Frame.Raw != nil {
+					all = append(all, said{fmt.Sprint(i, ev.Actor.Name), ev.From, ev.Frame.Raw})
+				}
+			}
+		}
+		return map[*codec.Protocol][]said{sys.protocol: all}, o.keep(sys.protocol, src)
+	}
+	return o.captured(name, src)
+}
+
+// keep stores a transcript as a conversation.
+func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
+	if o.conversation == "" {
+		return nil
+	}
+	file := filepath.Join(o.dir, p.Name, o.conversation+".wire")
+	if old, err := os.ReadFile(file); err == nil {
+		if bytes.Equal(old, src) {
+			return nil
+		}
+		return usage(fmt.Errorf("%s is there already, and says something else", file))
+	}
+	return usage(os.WriteFile(file, src, 0o666))
+}
+
+// captured reads a capture. Behind a loss nothing more is taken of a connection.
+func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]said, error) {
+	f, err := pcap.NewFile(name, bytes.NewReader(src))
+	if err != nil {
+		return nil, usage(fmt.Errorf("%w; it is no transcript (.wire) and no input of Go's fuzzer either", err))
+	}
+	var opts pcap.Options
+	if o.protocol != "" {
+		sys, err := systemNamed(o.protocol)
+		if err != nil {
+			return nil, err
+		}
+		opts.Protocol = sys.protocol
+	}
+	all := map[*codec.Protocol][]said{}
+	err = pcap.NewDecoder(opts, func(it *pcap.Item) {
+		p := it.Conn.Protocol
+		if p != nil && p.NewSession != nil && it.Kind <= pcap.Unread && !it.Conn.Uncertain {
+			all[p] = append(all[p], said{fmt.Sprint(it.Conn.ID), it.From, bytes.Clone(it.Raw)})
+		}
+	}).Decode(f)
+	if err != nil {
+		return nil, &exit{exitFellShort, err}
+	}
+	return all, nil
+}
+
+// fuzzed reads an input of Go's fuzzer: one []byte, of the peer, or two, of both ends.
+func fuzzed(src []byte) ([]said, error) {
+	var all []said
+	for line := range strings.Lines(string(src)) {
+		quoted, ok := strings.CutPrefix(strings.TrimSpace(line), "[]byte(")
+		if !ok {
+			continue
+		}
+		text, err := strconv.Unquote(strings.TrimSuffix(quoted, ")"))
+		if err != nil {
+			return nil, fmt.Errorf("[]byte(%s: %w", quoted, err)
+		}
+		all = append(all, said{"", codec.Side(len(all)), []byte(text)})
+	}
+	if n := len(all); n < 1 || n > 2 {
+		return nil, fmt.Errorf("an input of one []byte is due, or of two for both ends, not of %d", n)
+	}
+	return all, nil
+}
+
+// add adds what the corpus of a protocol lacks, and lists it.
+func (o *corpusAddOptions) add(w io.Writer, p *codec.Protocol, source string, all []said) error {
+	have := vectorSet{protocol: p, shapes: map[string]bool{}, names: map[string]bool{}}
+	files := map[string]string{accepted: filepath.Join(o.dir, p.Name, accepted+".wire"), refused: filepath.Join(o.dir, p.Name, refused+".wire")}
+	for kind, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return usage(fmt.Errorf("%w: --dir names the corpus of a working copy", err))
+		}
+		scripts, err := transcript.Parse(p, file, src)
+		if err != nil {
+			return usage(err)
+		}
+		for _, s := range scripts {
+			have.know(kind, s)
+		}
+	}
+	fresh := have.vectors(all)
+	for _, v := range fresh {
+		file := files[v.kind]
+		out, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return usage(err)
+		}
+		_, err = fmt.Fprintf(out, "\n%s", v.text)
+		if err = errors.Join(err, out.Close()); err != nil {
+			return usage(err)
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", file, v.name, v.what)
+	}
+	if len(fresh) == 0 {
+		fmt.Fprintf(w, "%s: the corpus of %s has all that is in it\n", source, p.Title)
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// The two files of vectors.
+const (
+	accepted = "accept"
+	refused  = "reject"
+)
+
+// maxVector is the longest message that is made a vector, in bytes.
+const maxVector = 4 << 10
+
+// vectorSet is what a corpus has.
+type vectorSet struct {
+	protocol *codec.Protocol
+	shapes   map[string]bool
+	names    map[string]bool
+}
+
+// newVector is one that the corpus lacks.
+type newVector struct {
+	kind, name, what string
+	text             []byte
+}
+
+// know notes a vector of the corpus.
+func (vs *vectorSet) know(kind string, s *transcript.Script) {
+	vs.names[kind+" "+s.Value("case")] = true
+	r := newReader(vs.protocol)
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		r.read(said{"", st.From, st.Choices[0].Bytes}, func(m *readMessage) { vs.shapes[m.shape()] = true })
+	}
+}
+
+// vectors makes vectors of what has a shape that the corpus lacks.
+func (vs *vectorSet) vectors(all []said) []newVector {
+	var fresh []newVector
+	readers := map[string]*reader{}
+	for _, s := range all {
+		r := readers[s.conn]
+		if r == nil {
+			r = newReader(vs.protocol)
+			readers[s.conn] = r
+		}
+		r.read(s, func(m *readMessage) {
+			shape := m.shape()
+			if vs.shapes[shape] || len(m.raw) > maxVector || !m.stands(vs.protocol) {
+				return
+			}
+			vs.shapes[shape] = true
+			fresh = append(fresh, vs.vector(m))
+		})
+	}
+	return fresh
+}
+
+// reader reads the messages of one connection, as strictly as it can.
+type reader struct {
+	protocol *codec.Protocol
+	session  codec.Session
+	buf      [2][]byte
+	asked    []*readMessage // requests that wait for their reply
+	lost     bool           // nobody knows where the next message begins
+}
+
+// readMessage is a message, and what has to be said before it.
+type readMessage struct {
+	from   codec.Side
+	raw    []byte
+	frame  codec.Frame
+	err    *codec.Error // of one that is refused
+	before *readMessage // the request that it replies to
+}
+
+func newReader(p *codec.Protocol) *reader {
+	return &reader{protocol: p, session: p.NewSession(codec.Options{})}
+}
+
+// read reads what is said next, and hands each message to found.
+func (r *reader) read(s said, found func(*readMessage)) {
+	r.buf[s.from] = append(r.buf[s.from], s.raw...)
+	for b := &r.buf[s.from]; len(*b) > 0 && !r.lost; {
+		m := &readMessage{from: s.from}
+		var f codec.Frame
+		n, err := r.session.Decode(s.from, *b, &f)
+		switch {
+		case err == codec.ErrShort:
+			return
+		case errors.As(err, &m.err):
+			if r.lost = m.err.Fatal || n > len(*b); r.lost {
+				n = min(len(*b), m.err.Offset+1)
+			}
+		}
+		f.Raw = (*b)[:n]
+		if err == nil {
+			m.frame = f.Clone()
+		} else {
+			m.frame.Type = f.Type
+		}
+		m.raw = bytes.Clone(f.Raw)
+		*b = (*b)[n:]
+		r.pair(m)
+		found(m)
+	}
+}
+
+// pair finds the request of a reply. Servers answer in order.
+func (r *reader) pair(m *readMessage) {
+	t := m.frame.Type
+	switch {
+	case m.from == codec.Peer && t != nil && len(t.Replies) > 0:
+		r.asked = append(r.asked, m)
+	case m.from == codec.Server && len(r.asked) > 0 && (m.err != nil || t != nil && slices.Contains(r.asked[0].frame.Type.Replies, t.Name)):
+		m.before, r.asked = r.asked[0], r.asked[1:]
+	}
+}
+
+// shape is what makes a vector another one.
+func (m *readMessage) shape() string {
+	if m.err != nil {
+		return fmt.Sprintf("%s %s %v", m.err.Rule, m.err.Field, m.from)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %v %v", m.frame.Type.Name, m.from, m.frame.CRLF)
+	repeats := 0
+	for i := range m.frame.Spans {
+		fd := m.frame.Spans[i].Field
+		if fd.Derived() {
+			continue
+		}
+		if slices.ContainsFunc(m.frame.Type.Repeat, func(r codec.Field) bool { return r.Name == fd.Name }) {
+			repeats++
+			continue
+		}
+		fmt.Fprintf(&b, " %s:%s", fd.Name, shapeOf(fd, m.frame.Value(i)))
+	}
+	fmt.Fprintf(&b, " %d", min(repeats, 3))
+	return b.String()
+}
+
+// shapeOf says of what kind a value is.
+func shapeOf(fd *codec.Field, v []byte) string {
+	binary := bytes.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' })
+	switch {
+	case len(v) == 0:
+		return "empty"
+	case fd.Kind == codec.Number || fd.Kind == codec.Signed || fd.Kind == codec.Uint:
+		return "number"
+	case binary && len(v) > 256:
+		return "long binary"
+	case binary:
+		return "binary"
+	case len(v) > 256:
+		return "long"
+	}
+	return "text"
+}
+
+// stands reports whether a message is read alone, behind its request, as it was read on its
+// connection, also byte by byte, and, where it is right, written again as it was.
+func (m *readMessage) stands(p *codec.Protocol) bool {
+	open := func() codec.Session {
+		s := p.NewSession(codec.Options{})
+		if m.before != nil {
+			var f codec.Frame
+			s.Decode(m.before.from, m.before.raw, &f)
+		}
+		return s
+	}
+	if m.before != nil && m.before.err != nil {
+		return false
+	}
+	for k := 1; k <= len(m.raw); k++ {
+		var f codec.Frame
+		n, err := open().Decode(m.from, m.raw[:k], &f)
+		switch {
+		case err == codec.ErrShort && k < len(m.raw):
+			continue
+		case m.err == nil:
+			return err == nil && k == len(m.raw) && n == k && m.rewritten(open(), &f)
+		}
+		var e *codec.Error
+		return errors.As(err, &e) && *e == *m.err && (e.Fatal || n == len(m.raw))
+	}
+	return false
+}
+
+// rewritten reports whether a message is written as it was.
+func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
+	var msg codec.Message
+	f.Message(&msg)
+	out, err := s.Append(nil, m.from, &msg)
+	return err == nil && bytes.Equal(out, m.raw)
+}
+
+// vector writes a message as the corpus has it.
+func (vs *vectorSet) vector(m *readMessage) newVector {
+	v := newVector{kind: accepted, what: "accepted, of a shape that was missing"}
+	base := ""
+	if m.err != nil {
+		v.kind = refused
+		_, base, _ = strings.Cut(string(m.err.Rule), ".")
+		base = strings.ReplaceAll(base, ".", "-")
+		v.what = fmt.Sprintf("refused: %s at byte %d, %s", m.err.Rule, m.err.Offset, m.err.Field)
+	} else {
+		base = m.frame.Type.Name
+	}
+	v.name = base
+	for n := 2; vs.names[v.kind+" "+v.name]; n++ {
+		v.name = fmt.Sprintf("%s-%d", base, n)
+	}
+	vs.names[v.kind+" "+v.name] = true
+	actor := vs.actor(m)
+	if m.before != nil {
+		actor = vs.actor(m.before)
+	}
+	out := fmt.Appendf(nil, "@case %s\n", v.name)
+	if m.err == nil {
+		pr := transcript.Printer{Protocol: vs.protocol}
+		for _, one := range []*readMessage{m.before, m} {
+			if one != nil {
+				out = append(out, '\n')
+				out = pr.AppendFrame(out, actor, &one.frame)
+			}
+		}
+		v.text = out
+		return v
+	}
+	out = fmt.Appendf(out, "@rule %s\n@offset %d\n@field %s\n", m.err.Rule, m.err.Offset, m.err.Field)
+	if m.err.Fatal {
+		out = append(out, "@fatal\n"...)
+	}
+	for _, one := range []*readMessage{m.before, m} {
+		if one == nil {
+			continue
+		}
+		st := transcript.Step{Peer: transcript.Actor{Name: actor}, From: one.from, Choices: []transcript.Choice{{Verb: transcript.Raw, Bytes: one.raw}}}
+		out, _ = transcript.AppendStep(out, vs.protocol, &st) // it is not empty
+	}
+	v.text = out
+	return v
+}
+
+// actor is the first role that may send a message, or be sent it.
+func (vs *vectorSet) actor(m *readMessage) string {
+	roles := vs.protocol.Roles
+	if t := m.frame.Type; t != nil {
+		set := t.Req
+		if m.from == codec.Server {
+			set = t.Res
+		}
+		for i, name := range roles {
+			if set&(1<<i) != 0 {
+				return name
+			}
+		}
+	}
+	return roles[0]
+}
