@@ -104,12 +104,16 @@ func beginsGearman(_ *Conn, b []byte) (fit, codec.Side, bool) {
 
 // nextGearman finds the magic that the side writes.
 func nextGearman(_ *Conn, from codec.Side, b []byte) int {
-	magic := []byte{0, 'R', 'E', "QS"[from]}
-	if k := bytes.Index(b[1:], magic); k >= 0 {
+	return nextMagic(b, "\x00RE"+"QS"[from:from+1])
+}
+
+// nextMagic finds a magic behind the first byte, or what may become one at the end.
+func nextMagic(b []byte, magic string) int {
+	if k := bytes.Index(b[1:], []byte(magic)); k >= 0 {
 		return k + 1
 	}
-	for n := min(3, len(b)-1); n > 0; n-- {
-		if bytes.HasSuffix(b, magic[:n]) {
+	for n := min(len(magic)-1, len(b)-1); n > 0; n-- {
+		if string(b[len(b)-n:]) == magic[:n] {
 			return len(b) - n
 		}
 	}
@@ -264,18 +268,7 @@ func isDanga(c *Conn) bool {
 	return true
 }
 
-func nextDanga(c *Conn, _ codec.Side, b []byte) int {
-	magic := []byte(c.dangaMagic())
-	if k := bytes.Index(b[1:], magic); k >= 0 {
-		return k + 1
-	}
-	for n := min(3, len(b)-1); n > 0; n-- {
-		if bytes.HasSuffix(b, magic[:n]) {
-			return len(b) - n
-		}
-	}
-	return -1
-}
+func nextDanga(c *Conn, _ codec.Side, b []byte) int { return nextMagic(b, c.dangaMagic()) }
 
 // beginsTLS looks for a record: a handshake, an alert or data, of SSL 3 to TLS 1.3.
 func beginsTLS(_ *Conn, b []byte) (fit, codec.Side, bool) {
