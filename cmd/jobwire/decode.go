@@ -47,6 +47,11 @@ is told by content, on any port. What is missing in the capture is shown in its 
 protocol, connection, to (server or client), role, rule, after and before (since the
 first packet, as 2s), and the arguments of messages: function, handle, tube, id.
 
+--audit judges messages by their form and by what went before them on all
+connections of their server. The rules are those of "jobwire rules". It says only what
+the capture proves: of connections whose beginning or any part is missing in it,
+nothing but their form is judged.
+
 Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 		Example: `  jobwire decode capture.pcap
   tcpdump -i lo -U -w - port 4730 | jobwire decode -
