@@ -43,24 +43,29 @@ func audited(t *testing.T, sys *system, c *conform.Case, start func(context.Cont
 		return d.DialContext(ctx, "tcp", tp.Addr().String())
 	}
 	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.waive}})
-	capture := tp.capture(t)
-	judge := func(audit bool) (all []accusation) {
-		f, err := pcap.NewFile(c.ID, bytes.NewReader(capture))
+	return judgements(t, sys, c.ID, tp.capture(t))
+}
+
+// judgements returns the violations in a capture: those of each message alone, and all.
+func judgements(t *testing.T, sys *system, name string, capture []byte) (plain, judged []accusation) {
+	t.Helper()
+	for _, audit := range []bool{false, true} {
+		f, err := pcap.NewFile(name, bytes.NewReader(capture))
 		if err != nil {
 			t.Error(err)
-			return nil
+			return nil, nil
 		}
+		plain, judged = judged, nil
 		d := pcap.NewDecoder(pcap.Options{Protocol: sys.protocol, Audit: audit}, func(it *pcap.Item) {
 			if it.Kind == pcap.Violates {
-				all = append(all, accusation{it.Err.Rule, it.From, fmt.Sprintf("%q: %v", it.Raw[:min(len(it.Raw), 60)], it.Err)})
+				judged = append(judged, accusation{it.Err.Rule, it.From, fmt.Sprintf("%q: %v", it.Raw[:min(len(it.Raw), 60)], it.Err)})
 			}
 		})
 		if err := d.Decode(f); err != nil {
 			t.Error(err)
 		}
-		return all
 	}
-	return judge(false), judge(true)
+	return plain, judged
 }
 
 // each calls do for all of a list, several at a time.
@@ -139,120 +144,6 @@ func slow(c *conform.Case) bool {
 		}
 	}
 	return false
-}
-
-// guilty are faulty servers, with a case and the rule that a capture of it shows them to break.
-var guilty = []struct{ protocol, mutant, of, rule string }{
-	{"gearman", "abilities-counted", "gearman.worker.can-do-again", "gearman.worker.cant-do"},
-	{"gearman", "all-without-unique", "gearman.beyond.grab-all-ordinary", "gearman.grab.all"},
-	{"gearman", "any-option-is-one", "gearman.option.empty", "gearman.option.unknown"},
-	{"gearman", "asleep-until-no-job", "gearman.wake.not-after-grab", "gearman.worker.awake-undisturbed"},
-	{"gearman", "background-failure-told", "gearman.submit.background-failure", "gearman.submit.bg-detached"},
-	{"gearman", "background-progress-told", "gearman.submit.background", "gearman.submit.bg-detached"},
-	{"gearman", "background-result-told", "gearman.submit.background", "gearman.submit.bg-detached"},
-	{"gearman", "background-unique-forgotten", "gearman.grab.assign-unique-background", "gearman.grab.assign-unique"},
-	{"gearman", "cant-do-passed-over", "gearman.worker.can-do-again", "gearman.worker.cant-do"},
-	{"gearman", "created-late", "gearman.submit.created-first", "gearman.submit.created-first"},
-	{"gearman", "dash-is-an-id", "gearman.field.coalesce-by-workload", "gearman.submit.coalesce-workload"},
-	{"gearman", "echo-cut-at-64-kibibytes", "gearman.echo.large", "gearman.echo.same-data"},
-	{"gearman", "echo-of-seven-bits", "gearman.echo.binary", "gearman.echo.same-data"},
-	{"gearman", "empty-data-dropped", "gearman.work.data", "gearman.work.data"},
-	{"gearman", "empty-unique-is-the-workload", "gearman.grab.assign-unique-empty", "gearman.grab.assign-unique"},
-	{"gearman", "empty-unique-made-up", "gearman.grab.assign-unique-empty", "gearman.grab.assign-unique"},
-	{"gearman", "epoch-not-detached", "gearman.epoch.background", "gearman.epoch.background"},
-	{"gearman", "equal-jobs-confused", "gearman.grab.race", "gearman.grab.once"},
-	{"gearman", "excepted-job-retried", "gearman.retry.not-after-exception", "gearman.work.final"},
-	{"gearman", "exception-cut-at-nul", "gearman.work.exception", "gearman.work.exception"},
-	{"gearman", "exception-is-failure", "gearman.work.exception", "gearman.work.exception"},
-	{"gearman", "exceptions-as-the-first-asked", "gearman.work.exception-each-as-asked", "gearman.work.exception-unasked"},
-	{"gearman", "exceptions-for-all", "gearman.work.exception-each-as-asked", "gearman.work.exception-unasked"},
-	{"gearman", "failed-job-known", "gearman.status.failed", "gearman.status.finished"},
-	{"gearman", "failed-job-retried", "gearman.retry.not-after-fail", "gearman.work.final"},
-	{"gearman", "failure-is-success", "gearman.work.fail", "gearman.work.fail"},
-	{"gearman", "first-created-overtaken", "gearman.submit.created-first", "gearman.submit.created-first"},
-	{"gearman", "first-echo-reversed", "gearman.echo.client", "gearman.echo.same-data"},
-	{"gearman", "handle-given-twice", "gearman.handles.distinct", "gearman.submit.handles-distinct"},
-	{"gearman", "high-background-not-detached", "gearman.submit.high-background", "gearman.submit.bg-detached"},
-	{"gearman", "idle-worker-echo-reversed", "gearman.echo.asleep", "gearman.echo.same-data"},
-	{"gearman", "low-background-not-detached", "gearman.submit.low-background", "gearman.submit.bg-detached"},
-	{"gearman", "newcomer-woken", "gearman.wake.not-awake", "gearman.worker.awake-undisturbed"},
-	{"gearman", "others-jobs-when-idle", "gearman.wake.only-able", "gearman.worker.can-do"},
-	{"gearman", "progress-in-percent", "gearman.work.status", "gearman.work.status"},
-	{"gearman", "reduce-background-not-detached", "gearman.beyond.reduce-background", "gearman.submit.bg-detached"},
-	{"gearman", "reset-passed-over", "gearman.worker.reset", "gearman.worker.reset"},
-	{"gearman", "result-lost-with-worker", "gearman.retry.not-after-complete", "gearman.work.final"},
-	{"gearman", "result-repeated-at-echo", "gearman.work.complete", "gearman.work.complete"},
-	{"gearman", "result-told-twice", "gearman.work.complete", "gearman.work.complete"},
-	{"gearman", "running-by-progress", "gearman.status.running", "gearman.status.running"},
-	{"gearman", "running-job-assigned", "gearman.grab.once", "gearman.grab.once"},
-	{"gearman", "timed-ability-kept", "gearman.timeout.announces", "gearman.worker.cant-do"},
-	{"gearman", "unique-for-all-functions", "gearman.field.unique-per-function", "gearman.submit.unique-per-function"},
-	{"gearman", "unique-for-ever", "gearman.field.unique-reusable", "gearman.submit.unique-reusable"},
-	{"gearman", "unique-not-told", "gearman.grab.assign-unique", "gearman.grab.assign-unique"},
-	{"gearman", "warning-cut-at-nul", "gearman.work.warning", "gearman.work.warning"},
-	{"gearman", "warning-is-data", "gearman.work.all-in-order", "gearman.work.data"},
-	{"gearman", "warning-late", "gearman.work.all-in-order", "gearman.work.warning"},
-	{"gearman", "workload-cut-at-64-kibibytes", "gearman.submit.workload-large", "gearman.submit.opaque-workload"},
-	{"beanstalk", "anybody-buries", "beanstalk.bury.others-job", "beanstalk.bury.not-found"},
-	{"beanstalk", "anybody-ends-a-job", "beanstalk.delete.others-job", "beanstalk.delete.others-job"},
-	{"beanstalk", "anybody-releases", "beanstalk.release.others-job", "beanstalk.release.not-found"},
-	{"beanstalk", "anybody-touches", "beanstalk.touch.not-reserved", "beanstalk.touch.not-found"},
-	{"beanstalk", "body-ends-at-nul", "beanstalk.body.all-kinds-of-bytes", "beanstalk.body.verbatim"},
-	{"beanstalk", "bound-ignored", "beanstalk.kick.buried", "beanstalk.kick.bound"},
-	{"beanstalk", "delayed-peeked-everywhere", "beanstalk.peek.used-tube", "beanstalk.peek.used-tube"},
-	{"beanstalk", "deleted-but-peeked", "beanstalk.delete.buried", "beanstalk.delete.gone"},
-	{"beanstalk", "finished-job-still-seen", "beanstalk.life.typical", "beanstalk.delete.gone"},
-	{"beanstalk", "first-watched-listed", "beanstalk.list.watched", "beanstalk.list.watched"},
-	{"beanstalk", "holder-always-warned", "beanstalk.deadline.timeout-first", "beanstalk.deadline-soon.not-earlier"},
-	{"beanstalk", "id-used-again", "beanstalk.life.ids-not-used-again", "beanstalk.job.id-unique"},
-	{"beanstalk", "ids-by-connection", "beanstalk.life.ids-differ", "beanstalk.job.id-unique"},
-	{"beanstalk", "ignored-tube-gives-on", "beanstalk.ignore.no-more-jobs", "beanstalk.ignore.no-more-jobs"},
-	{"beanstalk", "large-body-cut-off", "beanstalk.body.large", "beanstalk.body.verbatim"},
-	{"beanstalk", "last-tube-ignored", "beanstalk.ignore.last", "beanstalk.ignore.last"},
-	{"beanstalk", "lf-ends-a-body", "beanstalk.crlf.lf-alone", "beanstalk.put.expected-crlf"},
-	{"beanstalk", "negative-timeout-is-zero", "beanstalk.timeout.negative", "beanstalk.reserve.timeout-negative"},
-	{"beanstalk", "nine-tubes-at-most", "beanstalk.watch.many", "beanstalk.watch.watching"},
-	{"beanstalk", "no-bound-is-all", "beanstalk.kick.zero", "beanstalk.kick.bound"},
-	{"beanstalk", "nothing-counted-as-one", "beanstalk.kick.zero", "beanstalk.kick.bound"},
-	{"beanstalk", "other-tubes-when-empty", "beanstalk.ignore.no-more-jobs", "beanstalk.ignore.no-more-jobs"},
-	{"beanstalk", "quit-behind-a-peek-passed-over", "beanstalk.quit.after-replies", "beanstalk.quit.closes"},
-	{"beanstalk", "ready-job-buried", "beanstalk.bury.not-reserved", "beanstalk.bury.not-found"},
-	{"beanstalk", "ready-job-released", "beanstalk.release.not-reserved", "beanstalk.release.not-found"},
-	{"beanstalk", "released-again", "beanstalk.release.twice", "beanstalk.release.not-found"},
-	{"beanstalk", "reserved-job-given-again", "beanstalk.life.exclusive", "beanstalk.job.exclusive"},
-	{"beanstalk", "second-not-waited", "beanstalk.timeout.expires", "beanstalk.reserve.timeout-expires"},
-	{"beanstalk", "surplus-of-a-body-dropped", "beanstalk.crlf.longer-body", "beanstalk.put.expected-crlf"},
-	{"beanstalk", "touch-not-found", "beanstalk.touch.touched", "beanstalk.touch.touched"},
-	{"beanstalk", "two-tubes-counted", "beanstalk.watch.counts", "beanstalk.watch.watching"},
-	{"beanstalk", "unwatched-not-ignored", "beanstalk.ignore.not-watched", "beanstalk.ignore.not-watched"},
-	{"beanstalk", "use-for-all", "beanstalk.use.own-connection", "beanstalk.tube.default-used"},
-	{"beanstalk", "use-noted-late", "beanstalk.use.using", "beanstalk.list.used"},
-	{"beanstalk", "warned-of-others-jobs", "beanstalk.deadline.not-others", "beanstalk.deadline-soon.own-jobs"},
-	{"beanstalk", "watch-uses", "beanstalk.ignore.no-more-jobs", "beanstalk.ignore.no-more-jobs"},
-	{"beanstalk", "watched-twice-counted-twice", "beanstalk.watch.twice", "beanstalk.watch.twice"},
-	{"danga", "args-are-a-key", "danga.dup.empty-key", "danga.dup.empty-off"},
-	{"danga", "async-result-pushed", "danga.application.only-answers", "danga.application.only-answers"},
-	{"danga", "duplicate-streamed-to-first", "danga.dup.waits-for-async", "danga.async.not-streamed"},
-	{"danga", "empty-list-is-all", "danga.connect.empty-list", "danga.connect.capabilities"},
-	{"danga", "goodbye-forgets-nothing", "danga.disconnect.asks", "danga.disconnect.no-more"},
-	{"danga", "goodbye-to-sleeper-unheard", "danga.disconnect.no-jobs", "danga.disconnect.no-more"},
-	{"danga", "idle-worker-gets-others-jobs", "danga.connect.capabilities", "danga.connect.capabilities"},
-	{"danga", "job-follows-noop", "danga.sleep.no-push", "danga.assign.asked-for"},
-	{"danga", "lists-add-up", "danga.connect.replaces", "danga.connect.replaces"},
-	{"danga", "lonely-thrown-away-told", "danga.create.thrown-away", "danga.create.answered"},
-	{"danga", "nameless-job-for-all", "danga.name.empty", "danga.connect.capabilities"},
-	{"danga", "names-in-any-case", "danga.connect.whole-name", "danga.connect.capabilities"},
-	{"danga", "names-of-64-letters", "danga.connect.long-name", "danga.connect.capabilities"},
-	{"danga", "no-means-later", "danga.assign.not-pushed", "danga.assign.asked-for"},
-	{"danga", "no-time-is-zero", "danga.complete.elapsed", "danga.complete.elapsed"},
-	{"danga", "result-told-again", "danga.complete.once", "danga.application.only-answers"},
-	{"danga", "sleeper-gets-others-jobs", "danga.sleep.not-for-others", "danga.connect.capabilities"},
-	{"danga", "thrown-away-progress-pushed", "danga.application.only-answers", "danga.application.only-answers"},
-	{"danga", "thrown-away-result-pushed", "danga.application.only-answers", "danga.application.only-answers"},
-	{"danga", "two-tasks-of-a-name", "danga.worker.one-task", "danga.worker.one-task"},
-	{"danga", "two-tasks-of-two-names", "danga.worker.one-task-others-go-on", "danga.worker.one-task"},
-	{"danga", "unannounced-gets-all", "danga.connect.not-yet", "danga.connect.needed"},
-	{"danga", "waking-worker-told", "danga.sleep.not-awake", "danga.sleep.awake-undisturbed"},
 }
 
 // TestAuditOfMutants: faults that show in a capture are found in it, under the rule that the
@@ -334,4 +225,92 @@ func TestAuditOfRealServers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAuditOfLoad: neither the load generator nor the servers in the field are accused of anything
+// when workers are killed under load.
+func TestAuditOfLoad(t *testing.T) {
+	for _, tt := range []struct{ protocol, server string }{{"gearman", "gearmand"}, {"beanstalk", "beanstalkd"}, {"gearmonkey", "redis-server"}} {
+		t.Run(tt.server, func(t *testing.T) {
+			t.Parallel()
+			tp := tapped(t, peers.Start(t, tt.server).Addr())
+			var out, complaints bytes.Buffer
+			run(t.Context(), []string{"bench", tt.protocol, "--addr", tp.Addr().String(), "--scenario", "chaos", "--count", "2000", "--kill", "60", "--work", "1ms", "--settle", "300ms"}, nil, &out, &complaints)
+			out.Reset()
+			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(tp.capture(t)), &out, &complaints); status != exitHeld {
+				t.Errorf("exit status %d: %s%s", status, out.String(), complaints.String())
+			}
+		})
+	}
+}
+
+// relayed is a server behind a relay.
+type relayed struct {
+	target.Target
+	addr string
+}
+
+func (r relayed) Addr() string { return r.addr }
+
+// auditedProgram performs a case about a program, and returns what whoever connects is accused of by
+// what went before.
+func auditedProgram(t *testing.T, sys *system, c *conform.Case, programs map[string]conform.Program) (accused []accusation) {
+	t.Helper()
+	srv, err := new(targetFlags).start(t.Context(), sys)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer srv.Stop()
+	tp := tapped(t, srv.Addr())
+	r := conform.Runner{Programs: programs, Timeout: time.Second, Start: func(context.Context) (target.Target, error) {
+		return relayed{srv, tp.Addr().String()}, nil
+	}}
+	r.Run(t.Context(), &conform.Suite{Protocol: sys.protocol, Cases: []*conform.Case{c}}, nil)
+	plain, judged := judgements(t, sys, c.ID, tp.capture(t))
+	return slices.DeleteFunc(judged, func(a accusation) bool { return slices.Contains(plain, a) })
+}
+
+// TestAuditOfPrograms: the reference client and worker are accused of nothing in what they are put
+// through, and faulty ones of their faults.
+func TestAuditOfPrograms(t *testing.T) {
+	sys, err := systemNamed("gearmonkey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite, err := conform.Load(sys.protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]*conform.Case{}
+	var programs []*conform.Case
+	for _, c := range suite.Cases {
+		if cases[c.ID] = c; c.Program != "" && !slow(c) {
+			programs = append(programs, c)
+		}
+	}
+	each(programs, func(c *conform.Case) {
+		for _, a := range auditedProgram(t, sys, c, sys.programs) {
+			t.Errorf("%s: %s", c.ID, a.text)
+		}
+	})
+	faulty := map[string][2]string{
+		"data-kept-for-a-day":    {"gearmonkey.work.success", "gearmonkey.done.expire-job"},
+		"lock-kept-for-a-minute": {"gearmonkey.work.success", "gearmonkey.done.lock-expires"},
+		"lock-of-done":           {"gearmonkey.work.success", "gearmonkey.done.lock"},
+		"queued-twice":           {"gearmonkey.run.normal", "gearmonkey.create.once"},
+		"scheduled-and-queued":   {"gearmonkey.run.scheduled", "gearmonkey.create.once"},
+		"waits-for-ever":         {"gearmonkey.accept.start", "gearmonkey.loop.brpop-timeout"},
+	}
+	each(sys.mutants(), func(m conform.Mutant) {
+		f, ok := faulty[m.Name]
+		if !ok {
+			return
+		}
+		with := map[string]conform.Program{"Client": sys.programs["Client"], "Worker": sys.programs["Worker"], m.Role: m.Program}
+		all := auditedProgram(t, sys, cases[f[0]], with)
+		if !slices.ContainsFunc(all, func(a accusation) bool { return string(a.rule) == f[1] }) {
+			t.Errorf("%s: %s is not accused of %s but of %v", f[0], m.Name, f[1], all)
+		}
+	})
 }

@@ -50,7 +50,7 @@ first packet, as 2s), and the arguments of messages: function, handle, tube, id.
 --audit judges messages by their form and by what went before them on all
 connections of their server. The rules are those of "jobwire rules". It says only what
 the capture proves: of connections whose beginning or any part is missing in it,
-nothing but their form is judged.
+nothing but their form is judged. One address is taken for one server.
 
 Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 		Example: `  jobwire decode capture.pcap
