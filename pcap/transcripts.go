@@ -38,10 +38,11 @@ type talk struct {
 	id     int
 	proto  *codec.Protocol
 	server netip.AddrPort
-	set    *talk // another of the same set; itself if there is none
-	mid    bool  // it began before the capture
-	shaky  bool  // bytes are missing
-	last   int   // index, plus one, of the last step
+	set    *talk  // another of the same set; itself if there is none
+	mid    bool   // it began before the capture
+	shaky  bool   // bytes are missing
+	last   int    // index, plus one, of the last step
+	raw    [2]int // the same of bytes by either side that no message has followed
 
 	roles [8]int // how many messages fit each role
 	peer  transcript.Actor
@@ -153,9 +154,20 @@ func (t *Transcripts) add(st step) {
 		return
 	}
 	t.bytes += len(st.raw)
+	tk := st.talk
+	if k := tk.raw[st.from] - 1; k >= 0 && st.verb == transcript.Raw && st.odd == "" && t.steps[k].odd == "" { // it was said in one go
+		t.steps[k].raw, t.steps[k].cut = append(t.steps[k].raw, st.raw...), st.cut
+		return
+	}
 	st.raw = slices.Clone(st.raw)
 	t.steps = append(t.steps, st)
-	st.talk.last = len(t.steps)
+	tk.last = len(t.steps)
+	switch {
+	case st.verb == transcript.Send:
+		tk.raw = [2]int{}
+	case st.verb == transcript.Raw:
+		tk.raw[st.from] = tk.last
+	}
 }
 
 // message notes what a message says, and to whom its connection is tied by it.

@@ -12,8 +12,8 @@ import (
 // Encode writes out both sides of a script as if it had been performed without a
 // hitch: the events that would have happened, with every byte. Of several
 // choices the first happens. Names stand for words made of them, those that a
-// server would choose for "H:name"; a wildcard says too little to be encoded, and is
-// an error that names the step.
+// server would choose for "H:name", or for a number where one is due; a wildcard says too
+// little to be encoded, and is an error that names the step.
 func Encode(s *transcript.Script, now time.Time) ([]Event, error) {
 	var (
 		bind     transcript.Bindings
@@ -24,7 +24,10 @@ func Encode(s *transcript.Script, now time.Time) ([]Event, error) {
 	)
 	word := func(name string, fd *codec.Field) string {
 		n++
-		if fd != nil && fd.Assigned {
+		switch {
+		case fd != nil && (fd.Kind == codec.Number || fd.Kind == codec.Signed):
+			return strconv.Itoa(n)
+		case fd != nil && fd.Assigned:
 			return "H:" + name + ":" + strconv.Itoa(n)
 		}
 		return name

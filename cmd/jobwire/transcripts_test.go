@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/pcap"
 	"jobwire/play"
@@ -225,19 +229,201 @@ func lengthy(s *transcript.Script) bool {
 	})
 }
 
-// TestTranscriptsOfBench performs what the load generator said to each server. With more
-// connections it is left to chance what the server hears first, and cannot always be told.
+// benched lets the load generator talk to a server, and returns the transcripts. With more
+// connections it would be left to chance what the server hears first, and could not always
+// be told.
+func benched(t *testing.T, sys *system, addr string) []string {
+	t.Helper()
+	tp := tapped(t, addr)
+	var out, complaints bytes.Buffer
+	if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
+		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
+	}
+	return transcribed(t, tp.capture(t), "--protocol", sys.protocol.Name)
+}
+
+// TestTranscriptsOfBench performs what the load generator said to each server.
 func TestTranscriptsOfBench(t *testing.T) {
 	for i := range systems {
 		sys := &systems[i]
 		t.Run(sys.protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			tp := tapped(t, embedded(t, sys).Addr())
-			var out, complaints bytes.Buffer
-			if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "200", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
-				t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
-			}
-			performed(t, transcribed(t, tp.capture(t), "--protocol", sys.protocol.Name), "--quiet")
+			performed(t, benched(t, sys, embedded(t, sys).Addr()), "--quiet")
 		})
 	}
+}
+
+// TestTranscriptsOfServers performs what was said to the servers of others on another of their
+// kind, and on ours.
+func TestTranscriptsOfServers(t *testing.T) {
+	for protocol, server := range map[string]string{"gearman": "gearmand", "beanstalk": "beanstalkd", "gearmonkey": "redis-server"} {
+		t.Run(server, func(t *testing.T) {
+			sys, err := systemNamed(protocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := benched(t, sys, peers.Start(t, server).Addr())
+			performed(t, files, "--quiet", "--addr", peers.Start(t, server).Addr())
+			performed(t, files, "--quiet")
+		})
+	}
+}
+
+// TestTranscriptsOfClients performs on our server what clients and workers of others said to a
+// real one.
+func TestTranscriptsOfClients(t *testing.T) {
+	client := peers.Need(t, "gearman")
+	server := peers.Start(t, "gearmand")
+	tp := tapped(t, server.Addr())
+	_, port, err := net.SplitHostPort(tp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command(client, "-h", "127.0.0.1", "-p", port, "-w", "-f", "tac", "-c", "3", "--", "tac")
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one\ntwo\n", "\x00\x00binary", strings.Repeat("long\n", 20_000)} {
+		submit := exec.CommandContext(t.Context(), client, "-h", "127.0.0.1", "-p", port, "-f", "tac")
+		submit.Stdin = strings.NewReader(text)
+		if out, err := submit.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	worker.Wait()
+	files := transcribed(t, tp.capture(t))
+	if len(files) != 1 {
+		t.Fatalf("%d transcripts, of connections that worked together", len(files))
+	}
+	performed(t, files, "--quiet")
+	performed(t, files, "--quiet", "--addr", server.Addr())
+}
+
+// TestTranscriptsComeBack makes captures of transcripts, and transcripts of captures, of what
+// needs no wildcard.
+func TestTranscriptsComeBack(t *testing.T) {
+	for protocol, conversation := range map[string]string{
+		"gearman": `
+Worker -> Job Server: CAN_DO reverse
+Worker -> Job Server: PRE_SLEEP
+Client -> Job Server: SUBMIT_JOB reverse "" "te\0st" after 10ms
+Job Server -> Client: JOB_CREATED $job1
+Job Server -> Worker: NOOP
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN $job1 reverse "te\0st"
+Worker -> Job Server: WORK_COMPLETE $job1 ""
+Job Server -> Client: WORK_COMPLETE $job1 ""
+Client -> Job Server: raw 00 "ABC" 00 00 00 10 00 00 00 00
+Job Server -> Client: closes
+Worker -> Job Server: closes
+`,
+		"danga": `
+Worker -> Job Server: worker_connect resize
+Application -> Job Server: job_create_req resize "" 0 1 a.png after 10ms
+Job Server -> Application: job_create_res $job1
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res resize a.png
+Worker -> Job Server: job_complete_announce 0 done
+Application -> Job Server: job_complete_req $job1 after 10ms
+Job Server -> Application: job_complete_res 1 0 done
+Worker -> Job Server: closes
+Application -> Job Server: closes after 10ms
+`,
+		"beanstalk": `
+Producer -> Server: use mail
+Server -> Producer: USING mail
+Producer -> Server: put 0 0 60 "to: all"
+Server -> Producer: INSERTED $job1
+Worker -> Server: watch mail
+Server -> Worker: WATCHING 2
+Worker -> Server: reserve
+Server -> Worker: RESERVED $job1 "to: all"
+Worker -> Server: delete $job1
+Server -> Worker: DELETED
+Worker -> Server: delete 999
+Server -> Worker: NOT_FOUND
+Producer -> Server: closes
+Worker -> Server: closes after 10ms
+`,
+		"gearmonkey": `
+Client -> Server: INCR_UID resize
+Server -> Client: ID $job1
+Client -> Server: HMSET_IDLE resize $job1 a.png
+Server -> Client: simple OK
+Client -> Server: LPUSH_QUEUE resize normal $job1
+Server -> Client: integer 1
+Worker -> Server: BRPOP_QUEUES resize 1
+Server -> Worker: POPPED resize normal $job1
+Client -> Server: closes
+Worker -> Server: closes after 10ms
+`} {
+		t.Run(protocol, func(t *testing.T) {
+			text := conversation
+			for range 2 {
+				var capture, complaints bytes.Buffer
+				if status := run(t.Context(), []string{"encode", "-", "--protocol", protocol, "--pcap", "-"}, strings.NewReader(text), &capture, &complaints); status != exitHeld {
+					t.Fatalf("exit status %d: %s%s", status, complaints.String(), text)
+				}
+				files := transcribed(t, capture.Bytes())
+				if len(files) != 1 {
+					t.Fatalf("%d transcripts", len(files))
+				}
+				src, err := os.ReadFile(files[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, text, _ = strings.Cut(string(src), "@protocol "+protocol+"\n")
+				text = strings.ReplaceAll(text, "# It breaks gearman.packet.magic.\n", "")
+				want := conversation
+				if protocol == "beanstalk" { // to it they are all the same
+					text = strings.NewReplacer("Client 2", "Worker", "Client", "Producer").Replace(text)
+				}
+				if text != want {
+					t.Fatalf("%s\nwant\n%s", text, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTranscriptsOfLoss wants what is missing to be told, and nothing to be guessed.
+func TestTranscriptsOfLoss(t *testing.T) {
+	sys := &systems[0]
+	srv := embedded(t, sys)
+	tp := tapped(t, srv.Addr())
+	var out, complaints bytes.Buffer
+	example := filepath.Join(corpusDir(t), "gearman", "example.wire")
+	if status := run(t.Context(), []string{"play", example, "--addr", tp.Addr().String()}, nil, &out, &complaints); status != exitHeld {
+		t.Fatalf("exit status %d: %s", status, complaints.String())
+	}
+	capture := tp.capture(t)
+	lost := withoutPacket(t, capture, "\x00RES\x00\x00\x00\x0b")
+	text, err := os.ReadFile(transcribed(t, lost)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "bytes are missing here\n# What follows is not performed.\n")
+	for line := range strings.Lines(rest) {
+		if line[0] != '#' {
+			t.Errorf("behind the loss there is %q", line)
+		}
+	}
+	if !found || !strings.Contains(string(text), "\nJob Server -> Worker: NOOP\n") {
+		t.Errorf("what is before the loss, and the loss:\n%s", text)
+	}
+}
+
+// withoutPacket returns a classic capture less the first packet whose data begins like this.
+func withoutPacket(t *testing.T, capture []byte, data string) []byte {
+	t.Helper()
+	const fileHeader, packetHeader, headers = 24, 16, 54
+	for at := fileHeader; at < len(capture); {
+		n := packetHeader + int(binary.LittleEndian.Uint32(capture[at+8:]))
+		if packet := capture[at+packetHeader : at+n]; len(packet) > headers && bytes.HasPrefix(packet[headers:], []byte(data)) {
+			return append(bytes.Clone(capture[:at]), capture[at+n:]...)
+		}
+		at += n
+	}
+	t.Fatal("there is no such packet")
+	return nil
 }
