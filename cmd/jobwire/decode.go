@@ -52,6 +52,14 @@ connections of their server. The rules are those of "jobwire rules". It says onl
 the capture proves: of connections whose beginning or any part is missing in it,
 nothing but their form is judged. One address is taken for one server.
 
+--transcripts writes a file for each set of connections to one server that mention a
+job, a function or a tube in common; all connections to a Redis are one set, and those
+that mention nothing are another. Job handles become names, which "jobwire play" binds
+to what the next server answers, and times near the present become $now. Messages stand in
+an order that gives the same outcome when they are sent one after another, as far as the
+capture tells it; short pauses are dropped. What another server may word otherwise, such as
+statistics, becomes *. What is missing, or cannot be performed, is a comment.
+
 Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
 		Example: `  jobwire decode capture.pcap
   tcpdump -i lo -U -w - port 4730 | jobwire decode -
@@ -61,6 +69,8 @@ Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
   jobwire decode capture.pcap --jobs
   jobwire decode capture.pcap --job H:lap:7
   jobwire decode capture.pcap --audit
+  jobwire decode capture.pcap --html capture.html
+  jobwire decode capture.pcap --transcripts talks && jobwire play talks/*.wire
   jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
 		Args: o.inputs,
 		RunE: o.execute,
