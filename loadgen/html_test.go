@@ -19,6 +19,7 @@ func samplePage(t *testing.T) string {
 	for i := range res.Series {
 		r.film.expose(&res.Series[i])
 	}
+	r.Settled = 1234
 	r.Target = `</script><b>"a" & 'b'`
 	var b bytes.Buffer
 	if err := WriteHTML(&b, r); err != nil {
@@ -29,7 +30,7 @@ func samplePage(t *testing.T) string {
 
 func TestPageStandsAlone(t *testing.T) {
 	page := samplePage(t)
-	for _, want := range []string{"1,000", "window 128, 512 grabs outstanding", "5.50 ms", "✓ held", "none lost", "15.0 us"} {
+	for _, want := range []string{"1,000", "window 128, 512 grabs outstanding", "5.50 ms", "✓ held", "none lost", "15.0 us", "1,234 jobs came to their end behind"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
