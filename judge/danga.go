@@ -33,7 +33,7 @@ type dangaConn struct {
 	before    int            // when names were replaced
 	gone      bool           // it has said goodbye
 	asked     []int          // seq of requests for a job
-	asleep    int            // seq of its worker_sleep, 0 if it is awake
+	sleeps    []int          // seq of each worker_sleep that it may still be woken from
 	woken     bool           // since it slept
 	has       bool           // a job
 	mixed     bool           // it was given one too many
@@ -63,7 +63,7 @@ var dangaDoes = on(protocol.Protocol, map[string]func(*dangaCourt, *conn, *codec
 	"job_complete_req":      func(d *dangaCourt, c *conn, _ *codec.Frame) { d.oneAtATime(c); c.dg.results++ },
 	"worker_connect":        (*dangaCourt).connects,
 	"worker_disconnect":     (*dangaCourt).disconnects,
-	"worker_sleep":          func(_ *dangaCourt, c *conn, _ *codec.Frame) { c.dg.asleep, c.dg.woken = c.dg.seq, false },
+	"worker_sleep":          func(_ *dangaCourt, c *conn, _ *codec.Frame) { await(c, &c.dg.sleeps, c.dg.seq) },
 	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { await(c, &c.dg.asked, c.dg.seq) },
 	"job_status_announce":   (*dangaCourt).announces,
 	"job_complete_announce": (*dangaCourt).finishes,
@@ -183,14 +183,14 @@ func (d *dangaCourt) connects(c *conn, f *codec.Frame) {
 }
 
 func (d *dangaCourt) disconnects(c *conn, _ *codec.Frame) {
-	c.dg.gone, c.dg.has, c.dg.asleep = true, false, 0
+	c.dg.gone, c.dg.has, c.dg.sleeps = true, false, nil
 	c.dg.before = c.dg.seq
 }
 
 func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
 	switch {
-	case c.dg.asleep > 0: // where it may be the answer to a request, that goes on waiting
-		c.dg.asleep, c.dg.woken = 0, true
+	case len(c.dg.sleeps) > 0: // where it may be the answer to a request, that goes on waiting
+		c.dg.sleeps, c.dg.woken = c.dg.sleeps[1:], true
 	case len(c.dg.asked) > 0:
 		c.dg.asked = c.dg.asked[1:]
 	case c.dg.gone:
@@ -216,9 +216,7 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 	}
 	seq := c.dg.asked[0]
 	c.dg.asked = c.dg.asked[1:]
-	if seq > c.dg.asleep {
-		c.dg.asleep = 0
-	}
+	c.dg.sleeps = behind(c.dg.sleeps, seq)
 	since, able := c.dg.names[name]
 	switch {
 	case c.dg.gone && c.dg.before < seq:

@@ -74,7 +74,7 @@ type gearmanConn struct {
 	seq    int
 	able   map[string]*ability
 	reset  int
-	asleep int // seq of the PRE_SLEEP, 0 if it is awake
+	sleeps []int // seq of each PRE_SLEEP that it may still be woken from
 
 	told     map[string]*listener // by handle: jobs that it has submitted
 	finished recent               // handles that it was told the end of
@@ -164,7 +164,7 @@ var gearmanDoes = on(protocol.Protocol, map[string]func(*gearmanCourt, *conn, *c
 		await(c, &c.gm.statusAt, g.at)
 	},
 	"CAN_DO": (*gearmanCourt).can, "CAN_DO_TIMEOUT": (*gearmanCourt).can, "CANT_DO": (*gearmanCourt).cannot, "RESET_ABILITIES": (*gearmanCourt).resets,
-	"PRE_SLEEP": func(_ *gearmanCourt, c *conn, _ *codec.Frame) { c.gm.asleep = c.gm.seq },
+	"PRE_SLEEP": func(_ *gearmanCourt, c *conn, _ *codec.Frame) { await(c, &c.gm.sleeps, c.gm.seq) },
 	"GRAB_JOB":  (*gearmanCourt).grabs, "GRAB_JOB_UNIQ": (*gearmanCourt).grabs, "GRAB_JOB_ALL": (*gearmanCourt).grabs,
 	"WORK_COMPLETE": (*gearmanCourt).works, "WORK_FAIL": (*gearmanCourt).works, "WORK_EXCEPTION": (*gearmanCourt).works,
 	"WORK_DATA": (*gearmanCourt).works, "WORK_WARNING": (*gearmanCourt).works, "WORK_STATUS": (*gearmanCourt).works,
@@ -418,10 +418,11 @@ func (g *gearmanCourt) wakes(c *conn, _ *codec.Frame) {
 	switch {
 	case !c.gm.worker:
 		g.accuse(c, "gearman.role.responses", "", "the connection is no worker's")
-	case c.gm.asleep == 0:
+	case len(c.gm.sleeps) == 0:
 		g.accuse(c, "gearman.worker.awake-undisturbed", "", "the worker has not said that it sleeps")
+	default:
+		c.gm.sleeps = c.gm.sleeps[1:]
 	}
-	c.gm.asleep = 0
 }
 
 // replies are what may answer a grab.
@@ -459,9 +460,7 @@ func (g *gearmanCourt) answered(c *conn, f *codec.Frame) (grab, bool) {
 		c.gm.grabs = c.gm.grabs[1:]
 		return first, false
 	}
-	if got.seq > c.gm.asleep {
-		c.gm.asleep = 0
-	}
+	c.gm.sleeps = behind(c.gm.sleeps, got.seq)
 	return got, true
 }
 

@@ -255,6 +255,14 @@ func await[T any](c *conn, pending *[]T, p T) {
 	*pending = append(*pending, p)
 }
 
+// behind drops those of ascending numbers that a message has overtaken.
+func behind(seqs []int, seq int) []int {
+	for len(seqs) > 0 && seqs[0] < seq {
+		seqs = seqs[1:]
+	}
+	return seqs
+}
+
 // verdicts are what a court does on a type, by the side that sends it.
 type verdicts[C any] map[*codec.Type][2]func(C, *conn, *codec.Frame)
 

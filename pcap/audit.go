@@ -53,7 +53,7 @@ func (a *auditor) add(it *Item) {
 		return
 	}
 	a.now = it
-	if !c.judged && it.Kind <= Violates {
+	if !c.judged {
 		c.judged = true
 		if !c.Uncertain {
 			j.Opens(c.ID)

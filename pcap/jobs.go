@@ -142,6 +142,9 @@ func (j *Jobs) unread(it *Item) {
 func (j *Jobs) link(it *Item) *link {
 	l := j.links[it.Conn.ID]
 	if l == nil {
+		if len(j.links) >= 2*maxConns { // of connections that never end
+			clear(j.links)
+		}
 		if l = (&link{id: it.Conn.ID}); !it.Conn.Uncertain {
 			l.tube = tableOf(it.Conn.Protocol).tube
 		}
@@ -152,10 +155,10 @@ func (j *Jobs) link(it *Item) *link {
 
 // end notes that a side has closed. What its worker had is for others.
 func (j *Jobs) end(it *Item) {
-	l := j.links[it.Conn.ID]
-	if l == nil {
+	if tableOf(it.Conn.Protocol) == nil {
 		return
 	}
+	l := j.link(it) // also where nothing was said yet: what was said to it may be captured late
 	l.over = true
 	if l.ends++; l.ends > 1 || it.Kind == Breaks {
 		delete(j.links, l.id)
