@@ -11,7 +11,7 @@ import (
 
 // Bounds of what is remembered for transcripts.
 const (
-	maxSteps      = 100_000  // in all
+	maxSteps      = 50_000   // in all
 	maxStepBytes  = 32 << 20 // of messages, in all
 	maxScripts    = 1000     // one for each set of connections
 	maxTies       = 1 << 17
@@ -41,6 +41,7 @@ type talk struct {
 	set    *talk  // another of the same set; itself if there is none
 	mid    bool   // it began before the capture
 	shaky  bool   // bytes are missing
+	goesOn bool   // it said more than is kept
 	last   int    // index, plus one, of the last step
 	raw    [2]int // the same of bytes by either side that no message has followed
 
@@ -151,6 +152,7 @@ func (t *Transcripts) doubt(tk *talk, it *Item) {
 func (t *Transcripts) add(st step) {
 	if len(t.steps) >= maxSteps || t.bytes+len(st.raw) > maxStepBytes {
 		t.left++
+		st.talk.goesOn = true
 		return
 	}
 	t.bytes += len(st.raw)

@@ -101,6 +101,13 @@ func (w *scriptWriter) script(steps []step) ([]byte, error) {
 			return nil, err
 		}
 	}
+	for i := range steps {
+		if steps[i].talk.goesOn {
+			w.Incomplete = true
+			w.comment("The conversation goes on: this is as much of it as is kept.")
+			break
+		}
+	}
 	return w.out, nil
 }
 
