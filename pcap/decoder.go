@@ -10,7 +10,7 @@ import (
 
 // Bounds of memory. What exceeds them is given up, and counted.
 const (
-	maxMessage  = 16 << 20 // bytes of one message
+	maxMessage  = 17 << 20 // bytes of one message: a workload of 16 MiB fits with what stands before it
 	maxBuffered = 24 << 20 // bytes of all messages that are not there as a whole
 	keptBuffer  = 64 << 10 // bytes of a buffer that is kept for other messages
 	maxSpare    = 16       // buffers that are kept

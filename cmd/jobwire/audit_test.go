@@ -123,7 +123,7 @@ func TestAuditOfCases(t *testing.T) {
 				plain, judged := audited(t, sys, c, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
 				for _, a := range judged {
 					switch {
-					case a.by == codec.Server && a.rule != "gearman.packet.size-cap":
+					case a.by == codec.Server:
 						t.Errorf("%s: the server: %s", c.ID, a.text)
 					case a.by == codec.Peer && !slices.Contains(plain, a) && !slices.Contains(c.Rules, a.rule) && !slices.Contains(outOfTurn[sys.protocol.Name], string(a.rule)):
 						t.Errorf("%s: a peer: %s", c.ID, a.text)

@@ -93,9 +93,9 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "jobwire",
 		Short: "Test, judge and load job queues",
-		Long: `jobwire is a protocol test toolkit for job queues: it serves a strict reference
-server, judges other people's servers, plays and records conversations, and
-shows every byte of them.
+		Long: `jobwire is a protocol test toolkit and load generator for job queues: it serves a
+strict reference server, judges and measures other people's servers, plays and
+records conversations, and shows every byte of them, live or captured.
 
 Without --addr or --exec, a command serves itself an embedded reference server.
 Exit status: 0 everything held, 1 something fell short, 2 wrong usage, 3 the
