@@ -134,7 +134,7 @@ func (m *machine) progress(j *job) (known, running, numer, denom, clients []byte
 		x := m.extra(j)
 		numer, denom = decimal(x.numerator), decimal(x.denom)
 	}
-	return one, running, numer, denom, decimal(uint64(j.waits.len))
+	return one, running, numer, denom, decimal(uint64(m.waiters(j)))
 }
 
 func decimal(n uint64) []byte { return strconv.AppendUint(nil, n, 10) }
@@ -247,8 +247,8 @@ func workEnd(m *machine, j *job, f *codec.Frame) {
 // workException ends a job. Clients that have not asked for exceptions learn
 // that it failed.
 func workException(m *machine, j *job, f *codec.Frame) {
-	for _, w := range m.waits.in(&j.waits, ofJob) {
-		if p := *m.peers.at(w.peer); p.exceptions {
+	for p := range m.waiting(j) {
+		if p.exceptions {
 			p.conn.Send(f.Type, f.Arg(0), f.Arg(1))
 		} else {
 			p.conn.Send(workFail, f.Arg(0))

@@ -82,40 +82,111 @@ func (m *machine) limit(fn *function, priority uint8) int {
 
 // wait makes the peer one of those who hear of the job.
 func (m *machine) wait(j *job, p *peer) {
+	if j.waiter == 0 {
+		j.waiter = p.id
+		m.jobs.pushBack(&p.waits, ofWaiter, j.id)
+		return
+	}
 	i, w := m.waits.add()
 	w.job, w.peer = j.id, p.id
-	m.waits.pushBack(&j.waits, ofJob, i)
-	m.waits.pushBack(&p.waits, ofPeer, i)
+	m.waits.pushBack(&m.extra(j).waits, ofJob, i)
+	m.waits.pushBack(&p.further, ofPeer, i)
 }
 
-// tell sends a message to all who wait for the job.
-func (m *machine) tell(j *job, t *codec.Type, args ...[]byte) {
-	for _, w := range m.waits.in(&j.waits, ofJob) {
-		(*m.peers.at(w.peer)).conn.Send(t, args...)
-	}
-}
-
-// forget ends a wait.
-func (m *machine) forget(i id, j *job, p *peer) {
-	m.waits.unlink(&j.waits, ofJob, i)
-	m.waits.unlink(&p.waits, ofPeer, i)
-	m.waits.remove(i)
-}
-
-// leave ends the waits of a client that is gone. A job that nobody needs any more
-// is dropped, unless it is running already.
-func (m *machine) leave(p *peer) {
-	for i, w := range m.waits.in(&p.waits, ofPeer) {
-		j := m.jobs.at(w.job)
-		m.forget(i, j, p)
-		if j.unwanted() && j.worker == 0 {
-			m.end(j)
+// waiting visits those who hear of the job.
+func (m *machine) waiting(j *job) func(yield func(*peer) bool) {
+	return func(yield func(*peer) bool) {
+		if j.waiter != 0 && !yield(*m.peers.at(j.waiter)) || j.extra == 0 {
+			return
+		}
+		for _, w := range m.waits.in(&m.extras.at(j.extra).waits, ofJob) {
+			if !yield(*m.peers.at(w.peer)) {
+				return
+			}
 		}
 	}
 }
 
+// waiters counts them.
+func (m *machine) waiters(j *job) (n int) {
+	if j.waiter != 0 {
+		n++
+	}
+	if j.extra != 0 {
+		n += int(m.extras.at(j.extra).waits.len)
+	}
+	return n
+}
+
+// waiting reports whether the peer waits for any job.
+func (p *peer) waiting() bool { return p.waits.len+p.further.len > 0 }
+
+// tell sends a message to all who wait for the job.
+func (m *machine) tell(j *job, t *codec.Type, args ...[]byte) {
+	for p := range m.waiting(j) {
+		p.conn.Send(t, args...)
+	}
+}
+
+// forget ends all waits for a job.
+func (m *machine) forget(j *job) {
+	if j.waiter != 0 {
+		m.unwait(j).served()
+	}
+	if j.extra != 0 {
+		for i := range m.waits.in(&m.extras.at(j.extra).waits, ofJob) {
+			m.unwaitFurther(i).served()
+		}
+	}
+}
+
+// unwait ends the wait of the job's waiter, and returns who that was.
+func (m *machine) unwait(j *job) *peer {
+	p := *m.peers.at(j.waiter)
+	m.jobs.unlink(&p.waits, ofWaiter, j.id)
+	j.waiter = 0
+	return p
+}
+
+// unwaitFurther ends another's wait.
+func (m *machine) unwaitFurther(i id) *peer {
+	w := *m.waits.at(i)
+	p := *m.peers.at(w.peer)
+	m.waits.unlink(&m.extra(m.jobs.at(w.job)).waits, ofJob, i)
+	m.waits.unlink(&p.further, ofPeer, i)
+	m.waits.remove(i)
+	return p
+}
+
+// served lets a client go that was only here for its results, and has them.
+func (p *peer) served() {
+	if p.ended && !p.waiting() {
+		p.conn.Close()
+	}
+}
+
+// leave ends the waits of a client that is gone.
+func (m *machine) leave(p *peer) {
+	for _, j := range m.jobs.in(&p.waits, ofWaiter) {
+		m.unwait(j)
+		m.drop(j)
+	}
+	for i, w := range m.waits.in(&p.further, ofPeer) {
+		j := m.jobs.at(w.job)
+		m.unwaitFurther(i)
+		m.drop(j)
+	}
+}
+
+// drop ends a job that nobody needs any more, unless it is running already.
+func (m *machine) drop(j *job) {
+	if m.unwanted(j) && j.worker == 0 {
+		m.end(j)
+	}
+}
+
 // unwanted reports whether the result is of interest to nobody.
-func (j *job) unwanted() bool { return !j.background && j.waits.len == 0 }
+func (m *machine) unwanted(j *job) bool { return !j.background && m.waiters(j) == 0 }
 
 // enqueue puts the job at the end of its queue and wakes those who can do it.
 func (m *machine) enqueue(j *job) {
@@ -156,7 +227,7 @@ func (m *machine) requeue(j *job) {
 	x.lost++
 	x.numerator, x.denom = 0, 0
 	switch {
-	case j.unwanted():
+	case m.unwanted(j):
 		m.end(j)
 	case m.opts.Retries > 0 && x.lost >= m.opts.Retries:
 		m.fail(j)
@@ -177,13 +248,7 @@ func (m *machine) fail(j *job) {
 func (m *machine) end(j *job) {
 	fn := m.function(j)
 	m.withdraw(j, fn)
-	for i, w := range m.waits.in(&j.waits, ofJob) {
-		p := *m.peers.at(w.peer)
-		m.forget(i, j, p)
-		if p.ended && p.waits.len == 0 {
-			p.conn.Close()
-		}
-	}
+	m.forget(j)
 	m.remove(j)
 	fn.total--
 	m.release(fn)

@@ -86,7 +86,8 @@ type peer struct {
 	member place[peer]
 	ended  bool // it has shut down its direction; it is only here for results
 
-	waits      chain // results it is waiting for
+	waits      chain // jobs whose waiter it is
+	further    chain // its waits for others
 	exceptions bool  // it has asked for WORK_EXCEPTION
 
 	worker    bool // it has sent what only workers send
@@ -206,7 +207,7 @@ func refuse(p *peer, code, text string) {
 // results. A worker cannot report any more: it has left.
 func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
-	p.ended = p.waits.len > 0 && p.abilities.len == 0 && p.work.len == 0
+	p.ended = p.waiting() && p.abilities.len == 0 && p.work.len == 0
 	return p.ended
 }
 

@@ -16,7 +16,7 @@ type store struct {
 	lastJob uint64
 	seed    maphash.Seed
 
-	jobs   pool[job, [1]link]
+	jobs   pool[job, [2]link]
 	waits  pool[wait, [2]link]
 	names  pool[name, [2]link]
 	extras pool[extra, [0]link]
@@ -34,17 +34,16 @@ type store struct {
 // job is one job from its submission to its end. It is in exactly one state:
 // scheduled (with a timer), queued (in fn.queue), running (in worker.work).
 //
-// What is not true of most jobs stands apart, in a name or an extra. With its link
-// a job takes 64 bytes, the line of a processor's cache.
+// What is not true of most jobs stands apart, in a name or an extra.
 type job struct {
 	number uint64
 	id     id
 	fn     id   // in store.functions
 	worker id   // in store.peers; 0 while it is nobody's
+	waiter id   // in store.peers: a client that waits for it, or 0
 	name   id   // in store.names, if it has a unique ID
 	extra  id   // in store.extras, if it has one
 	text   text // unique ID, reducer and workload
-	waits  chain
 
 	priority   uint8
 	queued     bool
@@ -52,17 +51,20 @@ type job struct {
 	reduce     bool
 }
 
-// inTurn is the link of a job in a queue or in a worker's work.
-const inTurn = 0
+// Links of a job.
+const (
+	inTurn   = iota // in a queue or in a worker's work
+	ofWaiter        // in peer.waits
+)
 
-// wait is one submission's wish to hear of a job. A client that submits the
-// same job twice hears of it twice.
+// wait is a further submission's wish to hear of a job that has a waiter already. A
+// client that submits the same job twice hears of it twice.
 type wait struct{ job, peer id }
 
 // Links of a wait.
 const (
-	ofJob  = iota // in job.waits
-	ofPeer        // in peer.waits
+	ofJob  = iota // in extra.waits
+	ofPeer        // in peer.further
 )
 
 // name is a job's unique ID. Names with the same ID form a ring, in the order
@@ -85,7 +87,8 @@ const (
 // extra is what few jobs have.
 type extra struct {
 	job              id
-	lost             int // workers that the job was lost with
+	waits            chain // of others than its waiter
+	lost             int   // workers that the job was lost with
 	numerator, denom uint64
 	reducer          int       // the reducer's size
 	due              time.Time // scheduled: when the job is to be queued; running: when it fails
@@ -96,7 +99,7 @@ func newStore(prefix string) *store {
 	return &store{
 		prefix:    []byte(prefix),
 		seed:      maphash.MakeSeed(),
-		jobs:      newPool[job, [1]link](),
+		jobs:      newPool[job, [2]link](),
 		waits:     newPool[wait, [2]link](),
 		names:     newPool[name, [2]link](),
 		extras:    newPool[extra, [0]link](),
