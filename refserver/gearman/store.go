@@ -43,7 +43,8 @@ type job struct {
 	waiter id   // in store.peers: a client that waits for it, or 0
 	name   id   // in store.names, if it has a unique ID
 	extra  id   // in store.extras, if it has one
-	text   text // unique ID, reducer and workload
+	text   text // unique ID, reducer and workload, if they are no longer than short
+	short  [20]byte
 
 	priority   uint8
 	queued     bool
@@ -125,7 +126,14 @@ func (s *store) add(fn *function, unique, reducer, workload []byte) *job {
 	s.lastJob++
 	i, j := s.jobs.add()
 	j.number, j.id, j.fn = s.lastJob, i, fn.id
-	j.text = s.texts.add(unique, reducer, workload)
+	if size := len(unique) + len(reducer) + len(workload); size <= len(j.short) {
+		j.text.size = uint32(size)
+		n := copy(j.short[:], unique)
+		n += copy(j.short[n:], reducer)
+		copy(j.short[n:], workload)
+	} else {
+		j.text = s.texts.add(unique, reducer, workload)
+	}
 	if len(reducer) > 0 {
 		s.extra(j).reducer = len(reducer)
 	}
@@ -146,7 +154,9 @@ func (s *store) remove(j *job) {
 		s.extras.remove(j.extra)
 	}
 	s.numbers.remove(j.number)
-	s.texts.remove(j.text)
+	if int(j.text.size) > len(j.short) {
+		s.texts.remove(j.text)
+	}
 	s.jobs.remove(j.id)
 }
 
@@ -179,7 +189,11 @@ func (s *store) handle(j *job) []byte {
 
 // parts returns what a job was submitted with.
 func (s *store) parts(j *job) (unique, reducer, workload []byte) {
-	workload = s.texts.bytes(j.text)
+	if int(j.text.size) > len(j.short) {
+		workload = s.texts.bytes(j.text)
+	} else {
+		workload = j.short[:j.text.size:j.text.size]
+	}
 	if j.name != 0 {
 		n := s.names.at(j.name).size
 		unique, workload = workload[:n], workload[n:]
