@@ -84,8 +84,12 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	if code <= maxCode {
 		f.Type = byCode[code]
 	}
-	f.Raw, f.Head = b[:n:n], 3
-	f.Spans = append(f.Spans, header[:]...)
+	f.Raw, f.Head = b[:n:n], len(header)
+	if cap(f.Spans) >= len(header) && f.Spans[:1][0].Field == &magicField {
+		f.Spans = f.Spans[:len(header)] // as the packet before this one left them
+	} else {
+		f.Spans = append(f.Spans, header[:]...)
+	}
 	if binary.BigEndian.Uint32(b) != magicOf[from] && !s.opts.Waived(RuleMagicDirection) {
 		return n, &codec.Error{Rule: RuleMagicDirection, Offset: 3, Field: magicField.Name,
 			Detail: fmt.Sprintf("\\0%s on a packet from the %s", b[1:4], from)}
@@ -349,10 +353,9 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	if t.Code == 0 {
 		return s.appendLine(dst, from, m)
 	}
-	var head [headerSize]byte // with a size of 0 until it is known
-	binary.BigEndian.PutUint32(head[0:], magicOf[from])
-	binary.BigEndian.PutUint32(head[4:], t.Code)
-	out, err := s.packet.Join(append(dst, head[:]...), start, m)
+	out := binary.BigEndian.AppendUint64(dst, uint64(magicOf[from])<<32|uint64(t.Code))
+	out = append(out, 0, 0, 0, 0) // the size, until it is known
+	out, err := s.packet.Join(out, start, m)
 	if err != nil {
 		return dst, err
 	}
