@@ -12,7 +12,8 @@ import (
 // store holds the jobs and finds them again.
 type store struct {
 	prefix  []byte // of every handle
-	scratch []byte
+	written []byte // the handle last written
+	hundred uint64 // its number without the last two digits
 	lastJob uint64
 	seed    maphash.Seed
 
@@ -181,10 +182,18 @@ func (s *store) job(i id) *job {
 	return s.jobs.at(i)
 }
 
-// handle writes a job's handle. It is good until the next call.
+// handle writes a job's handle. It is good until the next call. Mostly that is for a
+// neighbour, whose handle ends differently, and no more.
 func (s *store) handle(j *job) []byte {
-	s.scratch = strconv.AppendUint(append(s.scratch[:0], s.prefix...), j.number, 10)
-	return s.scratch
+	hundred, rest := j.number/100, j.number%100
+	if hundred != s.hundred || hundred == 0 {
+		s.hundred = hundred
+		s.written = strconv.AppendUint(append(s.written[:0], s.prefix...), j.number, 10)
+	} else {
+		end := s.written[len(s.written)-2:]
+		end[0], end[1] = byte('0'+rest/10), byte('0'+rest%10)
+	}
+	return s.written
 }
 
 // parts returns what a job was submitted with.
