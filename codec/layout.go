@@ -227,7 +227,7 @@ func ParseNumber(v []byte) (n uint64, bad int) {
 	}
 	for i, c := range v {
 		d := uint64(c - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
+		if d > 9 || i >= 19 && n > (math.MaxUint64-d)/10 { // 19 digits always fit
 			return 0, i
 		}
 		n = n*10 + d
