@@ -50,16 +50,29 @@ type Message struct {
 	Type *Type
 	Args [][]byte // the values of the fields that are not derived, in order
 	CRLF bool     // end lines with CR LF instead of LF, where the row allows both
+
+	joined []byte // instead of Args; see Frame.Forward
 }
 
 // Message sets m to what f says. m.Args is reused, and aliases f.Raw.
 func (f *Frame) Message(m *Message) {
-	m.Type, m.CRLF, m.Args = f.Type, f.CRLF, m.Args[:0]
+	m.Type, m.CRLF, m.Args, m.joined = f.Type, f.CRLF, m.Args[:0], nil
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Derived() {
 			m.Args = append(m.Args, f.Value(i))
 		}
 	}
+}
+
+// Forward sets m to what f says, as Message does, for whoever only sends it on. What
+// stood in a row of plain fields is then appended as a whole, and m.Args is empty.
+func (f *Frame) Forward(m *Message) {
+	if !f.Type.plain || len(f.Spans) == f.Head {
+		f.Message(m)
+		return
+	}
+	first, last := &f.Spans[f.Head], &f.Spans[len(f.Spans)-1]
+	m.Type, m.CRLF, m.Args, m.joined = f.Type, f.CRLF, m.Args[:0], f.Raw[first.Off:last.End]
 }
 
 // Clone returns a copy of f that shares no memory with it.

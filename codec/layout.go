@@ -240,6 +240,9 @@ func ParseNumber(v []byte) (n uint64, bad int) {
 // Values that the row's separators could not carry are refused, unless the
 // rule is waived.
 func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
+	if m.joined != nil {
+		return append(dst, m.joined...), nil
+	}
 	t := m.Type
 	args := m.Args
 	if t.plain && len(args) == len(t.Fields) {

@@ -48,21 +48,35 @@ var errGone = errors.New("the connection has ended")
 // connection has ended, or with a [*codec.Error] if the row does not allow the
 // message; nothing is sent then.
 func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
+	m := &c.srv.msg
+	list, size := m.Args[:0], 0
+	for _, a := range args {
+		list = append(list, a)
+		size += len(a)
+	}
+	*m = codec.Message{Type: t, Args: list}
+	return c.send(size)
+}
+
+// Forward sends what another peer has said, as Send would. The server must send that row
+// too.
+func (c *Conn) Forward(f *codec.Frame) error {
+	f.Forward(&c.srv.msg)
+	return c.send(len(f.Raw))
+}
+
+// send sends Server.msg, of about that size.
+func (c *Conn) send(size int) error {
 	s := c.srv
 	s.work++
 	if c.gone || c.dead {
 		return errGone
 	}
-	list, size := s.msg.Args[:0], 0
-	for _, a := range args {
-		list = append(list, a)
-		size += len(a)
-	}
 	if waits := c.pending(); waits > s.opts.PauseOutput && waits+size > s.opts.MaxOutput {
 		c.fail()
 		return errGone
 	}
-	s.msg.Type, s.msg.CRLF, s.msg.Args = t, c.crlf, list
+	s.msg.CRLF = c.crlf
 	if s.watching() {
 		return c.sendWatched()
 	}

@@ -228,8 +228,9 @@ func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 
 // forward sends what a worker said to all who wait for the job.
 func forward(m *machine, j *job, f *codec.Frame) {
-	f.Message(&m.msg)
-	m.tell(j, f.Type, m.msg.Args...)
+	for p := range m.waiting(j) {
+		p.conn.Forward(f)
+	}
 }
 
 func workStatus(m *machine, j *job, f *codec.Frame) {

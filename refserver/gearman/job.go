@@ -121,13 +121,6 @@ func (m *machine) waiters(j *job) (n int) {
 // waiting reports whether the peer waits for any job.
 func (p *peer) waiting() bool { return p.waits.len+p.further.len > 0 }
 
-// tell sends a message to all who wait for the job.
-func (m *machine) tell(j *job, t *codec.Type, args ...[]byte) {
-	for p := range m.waiting(j) {
-		p.conn.Send(t, args...)
-	}
-}
-
 // forget ends all waits for a job.
 func (m *machine) forget(j *job) {
 	if j.waiter != 0 {
@@ -240,7 +233,9 @@ func (m *machine) requeue(j *job) {
 
 // fail ends the job and tells those who wait for it.
 func (m *machine) fail(j *job) {
-	m.tell(j, workFail, m.handle(j))
+	for p := range m.waiting(j) {
+		p.conn.Send(workFail, m.handle(j))
+	}
 	m.end(j)
 }
 

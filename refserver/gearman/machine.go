@@ -57,7 +57,6 @@ type machine struct {
 	order  list[function] // as they were first mentioned
 	joined list[peer]     // as they connected
 	timers heap[*extra]
-	msg    codec.Message
 }
 
 // New returns a machine without jobs.

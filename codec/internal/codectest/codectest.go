@@ -86,7 +86,7 @@ func (r Rows) Each(t *testing.T, f func(t *testing.T, row *codec.Type, from code
 	}
 }
 
-// RoundTrips encodes a sample of every row, decodes it and encodes it again.
+// RoundTrips encodes a sample of every row, decodes it, encodes it again and sends it on.
 func (r Rows) RoundTrips(t *testing.T) {
 	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
 		for _, crlf := range []bool{false, true} {
@@ -120,6 +120,10 @@ func (r Rows) RoundTrips(t *testing.T) {
 			again, err := r.Asked(t, row, from).Append(nil, from, &got)
 			if err != nil || !bytes.Equal(again, raw) {
 				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
+			}
+			f.Forward(&got)
+			if on, err := r.Asked(t, row, from).Append(nil, from, &got); err != nil || !bytes.Equal(on, raw) {
+				t.Errorf("sent on: %q, %v; want %q", on, err, raw)
 			}
 		}
 	})
