@@ -168,8 +168,7 @@ func showJobs(m *machine, p *peer, _ *codec.Frame) {
 func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for _, n := range m.names.in(&m.unique, inUnique) {
-		unique, _, _ := m.parts(m.jobs.at(n.job))
-		t.text(printableLine(unique))
+		t.text(printableLine(m.texts.bytes(n.text)))
 		if t.full() {
 			break
 		}

@@ -44,7 +44,7 @@ type job struct {
 	waiter id   // in store.peers: a client that waits for it, or 0
 	name   id   // in store.names, if it has a unique ID
 	extra  id   // in store.extras, if it has one
-	text   text // unique ID, reducer and workload, if they are no longer than short
+	text   text // reducer and workload, where they are longer than short
 	short  [20]byte
 
 	priority   uint8
@@ -73,7 +73,7 @@ const (
 // of their age.
 type name struct {
 	job    id
-	size   uint32 // of the ID, which stands first in the job's text
+	text   text   // the ID
 	hash   uint32 // of the ID
 	key    uint32 // hash of the function and of the ID, or of the workload that it stands for
 	dash   bool   // it is "-", and stands for the workload
@@ -127,13 +127,11 @@ func (s *store) add(fn *function, unique, reducer, workload []byte) *job {
 	s.lastJob++
 	i, j := s.jobs.add()
 	j.number, j.id, j.fn = s.lastJob, i, fn.id
-	if size := len(unique) + len(reducer) + len(workload); size <= len(j.short) {
+	if size := len(reducer) + len(workload); size <= len(j.short) {
 		j.text.size = uint32(size)
-		n := copy(j.short[:], unique)
-		n += copy(j.short[n:], reducer)
-		copy(j.short[n:], workload)
+		copy(j.short[copy(j.short[:], reducer):], workload)
 	} else {
-		j.text = s.texts.add(unique, reducer, workload)
+		j.text = s.texts.add(reducer, workload)
 	}
 	if len(reducer) > 0 {
 		s.extra(j).reducer = len(reducer)
@@ -204,8 +202,7 @@ func (s *store) parts(j *job) (unique, reducer, workload []byte) {
 		workload = j.short[:j.text.size:j.text.size]
 	}
 	if j.name != 0 {
-		n := s.names.at(j.name).size
-		unique, workload = workload[:n], workload[n:]
+		unique = s.texts.bytes(s.names.at(j.name).text)
 	}
 	if j.extra != 0 {
 		n := s.extras.at(j.extra).reducer
@@ -272,10 +269,7 @@ func (s *store) named(i id) *job {
 func (s *store) oldest(unique []byte) *job { return s.named(s.oldestName(unique, s.hash(unique))) }
 
 func (s *store) oldestName(unique []byte, hash uint32) id {
-	return s.byUnique.find(hash, func(i id) bool {
-		u, _, _ := s.parts(s.named(i))
-		return bytes.Equal(u, unique)
-	})
+	return s.byUnique.find(hash, func(i id) bool { return bytes.Equal(s.texts.bytes(s.names.at(i).text), unique) })
 }
 
 func (s *store) addName(j *job, fn *function, unique, workload []byte) {
@@ -283,7 +277,7 @@ func (s *store) addName(j *job, fn *function, unique, workload []byte) {
 	first := s.oldestName(unique, hash)
 	i, n := s.names.add()
 	j.name = i
-	*n = name{job: j.id, size: uint32(len(unique)), hash: hash, key: keyHash(fn, hash), dash: isDash(unique), oldest: first == 0}
+	*n = name{job: j.id, text: s.texts.add(unique), hash: hash, key: keyHash(fn, hash), dash: isDash(unique), oldest: first == 0}
 	if n.dash {
 		n.key = keyHash(fn, s.hash(workload))
 	}
@@ -330,5 +324,6 @@ func (s *store) removeName(j *job) {
 		s.addIndex(ring.next, heir)
 	}
 	s.names.unlink(&s.unique, inUnique, i)
+	s.texts.remove(n.text)
 	s.names.remove(i)
 }
