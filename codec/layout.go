@@ -42,7 +42,7 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 					at += k + 1
 					continue
 				}
-			} else if fd.Kind == Opaque && fd.fits(end-at) {
+			} else if fd.fits(end-at) && (fd.Kind == Opaque || bytes.IndexByte(f.Raw[at:end], sep[0]) < 0) {
 				f.Spans = append(f.Spans, Span{fd, at, end, end})
 				return nil
 			}
