@@ -37,7 +37,7 @@ var floors = []floor{
 	{"refserver/danga/mutants", []string{"codec", "codec/danga", "refserver", "refserver/danga", "refserver/mutant", "internal/*"}},
 	{"refserver/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "refserver/gearmonkey", "refserver/mutant", "internal/*"}},
 	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "refserver/mutant", "internal/*"}},
-	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "internal/*"}},
+	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
 	{"refpeer/*", []string{"codec", "codec/{same}"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},

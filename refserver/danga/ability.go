@@ -1,12 +1,15 @@
 package danga
 
-import "jobwire/codec"
+import (
+	"jobwire/codec"
+	"jobwire/refserver/internal/list"
+)
 
 // ability is a name in a worker's list. A name that stands there twice has two.
 type ability struct {
 	peer   *peer
 	task   *task
-	asleep link[ability] // in task.sleepers
+	asleep list.Place[ability] // in task.sleepers
 }
 
 // learn makes the names of a worker_connect all that the worker can do.
@@ -15,7 +18,7 @@ func (m *machine) learn(p *peer, f *codec.Frame) {
 	able := make([]ability, len(names))
 	for i := range able {
 		a := &able[i]
-		a.peer, a.task, a.asleep.item = p, m.task(f.Value(f.Head+i)), a
+		a.peer, a.task, a.asleep.Item = p, m.task(f.Value(f.Head+i)), a
 		a.task.workers++
 	}
 	m.unlearn(p) // behind the new ones, so that a task in both lists lives on
@@ -37,8 +40,8 @@ func (m *machine) unlearn(p *peer) {
 func (p *peer) pick() *job {
 	var oldest *job
 	for i := range p.able {
-		if first := p.able[i].task.queue.first; first != nil && (oldest == nil || first.item.number < oldest.number) {
-			oldest = first.item
+		if first := p.able[i].task.queue.First(); first != nil && (oldest == nil || first.number < oldest.number) {
+			oldest = first
 		}
 	}
 	return oldest
@@ -55,7 +58,7 @@ func (p *peer) lieDown() {
 	p.asleep = true
 	for i := range p.able {
 		a := &p.able[i]
-		a.task.sleepers.pushBack(&a.asleep)
+		a.task.sleepers.PushBack(&a.asleep)
 	}
 }
 
@@ -66,14 +69,14 @@ func (p *peer) rise() {
 	}
 	p.asleep = false
 	for i := range p.able {
-		p.able[i].asleep.remove()
+		p.able[i].asleep.Remove()
 	}
 }
 
 // wake wakes every sleeping worker that can do the task.
 func (m *machine) wake(t *task) {
-	for t.sleepers.first != nil {
-		p := t.sleepers.first.item.peer
+	for t.sleepers.First() != nil {
+		p := t.sleepers.First().peer
 		p.rise() // which takes it out of this list, too
 		p.conn.Send(noop)
 	}

@@ -112,7 +112,7 @@ func announce(_ *machine, j *job, f *codec.Frame) {
 	copy(j.progress[:4], f.Arg(0))
 	copy(j.progress[4:8], f.Arg(1))
 	copy(j.progress[8:], f.Arg(2))
-	for p := range j.waits.all {
+	for p := range j.waits.All {
 		p.conn.Send(jobStatusRes, f.Arg(0), f.Arg(1), f.Arg(2))
 	}
 }
@@ -163,7 +163,7 @@ func create(m *machine, p *peer, f *codec.Frame) {
 var answers = [...]func(m *machine, p *peer, j *job){
 	danga.SyncWait: func(_ *machine, p *peer, j *job) {
 		p.waitsFor = j
-		j.waits.pushBack(&p.wait)
+		j.waits.PushBack(&p.wait)
 		p.conn.Send(jobCreateRes)
 	},
 	danga.Async: func(m *machine, p *peer, j *job) {

@@ -99,11 +99,11 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, m *machine, dial fu
 func (m *machine) check(t testing.TB) {
 	t.Helper()
 	for name, task := range m.tasks {
-		if task.workers != 0 || task.sleepers.len != 0 || task.jobs != task.queue.len || task.jobs == 0 {
-			t.Errorf("%s: %d workers, %d sleepers, %d jobs, %d of them waiting", name, task.workers, task.sleepers.len, task.jobs, task.queue.len)
+		if task.workers != 0 || task.sleepers.Len() != 0 || task.jobs != task.queue.Len() || task.jobs == 0 {
+			t.Errorf("%s: %d workers, %d sleepers, %d jobs, %d of them waiting", name, task.workers, task.sleepers.Len(), task.jobs, task.queue.Len())
 		}
-		for j := range task.queue.all {
-			if j.unwanted() || j.worker != nil || j.waits.len != 0 {
+		for j := range task.queue.All {
+			if j.unwanted() || j.worker != nil || j.waits.Len() != 0 {
 				t.Errorf("job %d is left of a connection that ended", j.number)
 			}
 		}
@@ -115,7 +115,7 @@ func (m *machine) check(t testing.TB) {
 			bytes += len(j.data)
 		}
 	}
-	if bytes != m.keptBytes || finished != m.kept.len {
-		t.Errorf("%d results of %d bytes are kept, %d of %d counted", finished, bytes, m.kept.len, m.keptBytes)
+	if bytes != m.keptBytes || finished != m.kept.Len() {
+		t.Errorf("%d results of %d bytes are kept, %d of %d counted", finished, bytes, m.kept.Len(), m.keptBytes)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/refserver/internal/list"
 )
 
 // job is one job from its creation until it is forgotten. It is in exactly one
@@ -19,11 +20,11 @@ type job struct {
 	args    []byte
 	created time.Time
 
-	handed   bool       // its handle was given out: type 1
-	detached bool       // it is to be run though nobody waits: type 2
-	waits    list[peer] // applications that wait: type 0
+	handed   bool            // its handle was given out: type 1
+	detached bool            // it is to be run though nobody waits: type 2
+	waits    list.List[peer] // applications that wait: type 0
 
-	spot      link[job] // in task.queue or in machine.kept
+	spot      list.Place[job] // in task.queue or in machine.kept
 	worker    *peer
 	announced bool     // progress was
 	progress  [12]byte // three numbers, as they stand in the packet
@@ -47,9 +48,9 @@ func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 	m.lastJob++
 	block := append(append(make([]byte, 0, len(dupkey)+len(args)), dupkey...), args...)
 	j := &job{number: m.lastJob, task: t, dupkey: block[:len(dupkey)], args: block[len(dupkey):], created: time.Now()}
-	j.spot.item = j
+	j.spot.Item = j
 	t.jobs++
-	t.queue.pushBack(&j.spot)
+	t.queue.PushBack(&j.spot)
 	if len(dupkey) > 0 {
 		m.keyed[key{t, string(dupkey)}] = j
 	}
@@ -57,11 +58,11 @@ func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 }
 
 // unwanted reports whether the result is of interest to nobody.
-func (j *job) unwanted() bool { return !j.handed && !j.detached && j.waits.len == 0 }
+func (j *job) unwanted() bool { return !j.handed && !j.detached && j.waits.Len() == 0 }
 
 // assign gives the job to a worker that has none.
 func (j *job) assign(p *peer) {
-	j.spot.remove()
+	j.spot.Remove()
 	j.worker, p.job = p, j
 }
 
@@ -73,7 +74,7 @@ func (m *machine) requeue(j *job) {
 		m.end(j)
 		return
 	}
-	j.task.queue.pushFront(&j.spot)
+	j.task.queue.PushFront(&j.spot)
 	m.wake(j.task)
 }
 
@@ -95,8 +96,8 @@ func (m *machine) finish(j *job, code byte, data []byte, limit int) {
 	now := time.Now()
 	seconds := min(max(int64(now.Sub(j.created)/time.Second), 1), math.MaxUint32)
 	j.took, j.code = bigEndian(uint32(seconds)), [1]byte{code}
-	for p := range j.waits.all {
-		p.wait.remove()
+	for p := range j.waits.All {
+		p.wait.Remove()
 		p.waitsFor = nil
 		p.conn.Send(jobCompleteRes, j.took[:], j.code[:], data)
 		if p.ended {
@@ -111,7 +112,7 @@ func (m *machine) finish(j *job, code byte, data []byte, limit int) {
 
 // end takes the job from wherever it stands, its handle excepted.
 func (m *machine) end(j *job) {
-	j.spot.remove()
+	j.spot.Remove()
 	if j.worker != nil {
 		j.worker.job, j.worker = nil, nil
 	}
@@ -127,16 +128,16 @@ func (m *machine) keep(j *job, data []byte, until time.Time) {
 	j.finished, j.forgetAt = true, until
 	j.task, j.dupkey, j.args = nil, nil, nil
 	j.data = bytes.Clone(data)
-	m.kept.pushBack(&j.spot)
+	m.kept.PushBack(&j.spot)
 	m.keptBytes += len(data)
-	for m.kept.len > max(m.opts.KeepCount, 0) || m.keptBytes > m.opts.KeepBytes && m.kept.len > 1 {
-		m.forget(m.kept.first.item)
+	for m.kept.Len() > max(m.opts.KeepCount, 0) || m.keptBytes > m.opts.KeepBytes && m.kept.Len() > 1 {
+		m.forget(m.kept.First())
 	}
 }
 
 // forget drops a result: the handle names no job from now on.
 func (m *machine) forget(j *job) {
-	j.spot.remove()
+	j.spot.Remove()
 	m.keptBytes -= len(j.data)
 	delete(m.jobs, j.number)
 }

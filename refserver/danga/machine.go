@@ -13,6 +13,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/refserver"
+	"jobwire/refserver/internal/list"
 )
 
 // How results are kept where Options leaves a zero.
@@ -51,7 +52,7 @@ type machine struct {
 	tasks     map[string]*task
 	keyed     map[key]*job    // unfinished jobs with a duplicate key
 	jobs      map[uint64]*job // jobs whose handle was given out
-	kept      list[job]       // those of them that are finished, oldest first
+	kept      list.List[job]  // those of them that are finished, oldest first
 	keptBytes int
 	scratch   []byte // a handle
 }
@@ -92,7 +93,7 @@ type peer struct {
 	ended bool // it has shut down its direction; it is only here for a result
 
 	waitsFor *job // of type 0
-	wait     link[peer]
+	wait     list.Place[peer]
 
 	able   []ability
 	asleep bool
@@ -101,7 +102,7 @@ type peer struct {
 
 func (m *machine) Open(c *refserver.Conn) {
 	p := &peer{conn: c}
-	p.wait.item = p
+	p.wait.Item = p
 	c.Data = p
 }
 
@@ -136,7 +137,7 @@ func (m *machine) Close(c *refserver.Conn) {
 	m.goodbye(p)
 	if j := p.waitsFor; j != nil {
 		p.waitsFor = nil
-		p.wait.remove()
+		p.wait.Remove()
 		if j.unwanted() && j.worker == nil {
 			m.end(j)
 		}
@@ -145,10 +146,10 @@ func (m *machine) Close(c *refserver.Conn) {
 
 // Next is when the oldest result has been kept for long enough.
 func (m *machine) Next() time.Time {
-	if m.kept.first == nil {
+	if m.kept.First() == nil {
 		return time.Time{}
 	}
-	return m.kept.first.item.forgetAt
+	return m.kept.First().forgetAt
 }
 
 // atOnce is how many results are forgotten in one turn. The others wait meanwhile.
@@ -156,10 +157,10 @@ const atOnce = 1000
 
 func (m *machine) Tick(now time.Time) {
 	for range atOnce {
-		if m.kept.first == nil || m.kept.first.item.forgetAt.After(now) {
+		if m.kept.First() == nil || m.kept.First().forgetAt.After(now) {
 			return
 		}
-		m.forget(m.kept.first.item)
+		m.forget(m.kept.First())
 	}
 }
 
@@ -167,10 +168,10 @@ func (m *machine) Tick(now time.Time) {
 // neither a job of that name nor a worker that can do it.
 type task struct {
 	name     []byte
-	queue    list[job]     // jobs that wait, oldest first
-	jobs     int           // unfinished, whether they wait or not
-	workers  int           // how often the name stands in workers' lists
-	sleepers list[ability] // of workers that are to be woken for a job
+	queue    list.List[job]     // jobs that wait, oldest first
+	jobs     int                // unfinished, whether they wait or not
+	workers  int                // how often the name stands in workers' lists
+	sleepers list.List[ability] // of workers that are to be woken for a job
 }
 
 // task returns that of a name, which need not exist yet.

@@ -79,8 +79,8 @@ func TestManyAtOnce(t *testing.T) {
 		workers.Wait()
 		srv.Close()
 		m.check(t)
-		if len(m.tasks)+len(m.keyed) != 0 || len(m.jobs) != m.kept.len {
-			t.Errorf("left in the machine: %d names, %d keys, %d jobs that are not finished", len(m.tasks), len(m.keyed), len(m.jobs)-m.kept.len)
+		if len(m.tasks)+len(m.keyed) != 0 || len(m.jobs) != m.kept.Len() {
+			t.Errorf("left in the machine: %d names, %d keys, %d jobs that are not finished", len(m.tasks), len(m.keyed), len(m.jobs)-m.kept.Len())
 		}
 	})
 }

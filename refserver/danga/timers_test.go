@@ -69,8 +69,8 @@ func TestResultsAreKeptForATime(t *testing.T) {
 			time.Sleep(limit)
 			kept(t, a, second, "gone")
 			synctest.Wait()
-			if m.kept.len != 0 || !m.Next().IsZero() {
-				t.Errorf("%d results are left, the next thing is due at %v", m.kept.len, m.Next())
+			if m.kept.Len() != 0 || !m.Next().IsZero() {
+				t.Errorf("%d results are left, the next thing is due at %v", m.kept.Len(), m.Next())
 			}
 		})
 	}
@@ -119,15 +119,15 @@ func TestManyResultsRunOutAtOnce(t *testing.T) {
 		const many = 2*atOnce + 10
 		run(a, w, make([]string, many)...)
 		synctest.Wait()
-		if m.kept.len != many {
-			t.Fatalf("%d results are kept", m.kept.len)
+		if m.kept.Len() != many {
+			t.Fatalf("%d results are kept", m.kept.Len())
 		}
 		a.quiet() // the machine was read before the server goes on
 		time.Sleep(DefaultKeepTime + time.Second)
 		a.quiet()
 		synctest.Wait()
-		if len(m.jobs)+m.kept.len != 0 {
-			t.Errorf("%d jobs are left, %d results", len(m.jobs), m.kept.len)
+		if len(m.jobs)+m.kept.Len() != 0 {
+			t.Errorf("%d jobs are left, %d results", len(m.jobs), m.kept.Len())
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package gearman
 
-import "time"
+import (
+	"time"
+
+	"jobwire/refserver/internal/list"
+)
 
 // ability is a worker's registration for a function.
 type ability struct {
@@ -8,8 +12,8 @@ type ability struct {
 	fn      *function
 	order   uint64        // of registration
 	timeout time.Duration // 0 is none
-	ofPeer  place[ability]
-	ofFn    place[ability]
+	ofPeer  list.Place[ability]
+	ofFn    list.Place[ability]
 	leads   [3]lead // by priority
 }
 
@@ -23,8 +27,8 @@ type ability struct {
 // kept from waking it.
 type lead struct {
 	*ability
-	at   int         // its place in peer.ready; 0 while it is idle
-	link place[lead] // in fn.idle, or in fn.passed
+	at   int              // its place in peer.ready; 0 while it is idle
+	link list.Place[lead] // in fn.idle, or in fn.passed
 }
 
 // Jobs are looked for in the order in which the worker registered the functions.
@@ -36,20 +40,20 @@ func (l *lead) place() *int         { return &l.at }
 func (p *peer) newAbility(fn *function) *ability {
 	p.lastOrder++
 	a := &ability{peer: p, fn: fn, order: p.lastOrder}
-	a.ofPeer.item, a.ofFn.item = a, a
+	a.ofPeer.Item, a.ofFn.Item = a, a
 	if p.able == nil {
 		p.able = map[*function]*ability{}
 	}
 	p.able[fn] = a
-	p.abilities.pushBack(&a.ofPeer)
-	fn.abilities.pushBack(&a.ofFn)
+	p.abilities.PushBack(&a.ofPeer)
+	fn.abilities.PushBack(&a.ofFn)
 	for priority := range a.leads {
 		l := &a.leads[priority]
-		l.ability, l.link.item = a, l
+		l.ability, l.link.Item = a, l
 		if fn.queue[priority].len > 0 {
 			p.ready[priority].add(l)
 		} else {
-			fn.idle[priority].pushBack(&l.link)
+			fn.idle[priority].PushBack(&l.link)
 		}
 	}
 	return a
@@ -58,11 +62,11 @@ func (p *peer) newAbility(fn *function) *ability {
 // unable ends a registration. Jobs that run already go on.
 func (m *machine) unable(a *ability) {
 	delete(a.peer.able, a.fn)
-	a.ofPeer.remove()
-	a.ofFn.remove()
+	a.ofPeer.Remove()
+	a.ofFn.Remove()
 	for priority := range a.leads {
 		l := &a.leads[priority]
-		l.link.remove()
+		l.link.Remove()
 		a.peer.ready[priority].remove(l)
 	}
 	if m.opts.Wakeups > 0 {
@@ -73,7 +77,7 @@ func (m *machine) unable(a *ability) {
 
 // reset ends all of a worker's registrations.
 func (m *machine) reset(p *peer) {
-	for a := range p.abilities.all {
+	for a := range p.abilities.All {
 		m.unable(a)
 	}
 }
@@ -91,17 +95,17 @@ func (m *machine) wake(fn *function, priority uint8) {
 		return !p.sleeping
 	}
 	passed := &fn.passed[priority]
-	for l := range passed.all {
+	for l := range passed.All {
 		if !allowed(l.peer) {
 			break
 		}
-		l.link.remove()
+		l.link.Remove()
 	}
-	for l := range fn.idle[priority].all {
-		l.link.remove()
+	for l := range fn.idle[priority].All {
+		l.link.Remove()
 		l.peer.ready[priority].add(l)
 		if !allowed(l.peer) {
-			passed.pushBack(&l.link)
+			passed.PushBack(&l.link)
 		}
 	}
 }
@@ -135,8 +139,8 @@ func (m *machine) pick(p *peer) (*ability, *job) {
 			}
 			// Others took them.
 			ready.remove(l)
-			l.link.remove()
-			l.fn.idle[priority].pushBack(&l.link)
+			l.link.Remove()
+			l.fn.idle[priority].PushBack(&l.link)
 		}
 	}
 	return nil, nil

@@ -15,7 +15,7 @@ import (
 // lookThrough finds a worker's next job the long way: through all that it can do.
 func lookThrough(m *machine, p *peer) *job {
 	for priority := high; priority <= low; priority++ {
-		for a := range p.abilities.all {
+		for a := range p.abilities.All {
 			if first := a.fn.queue[priority].first; first != 0 {
 				return m.jobs.at(first)
 			}
@@ -41,7 +41,7 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 			client := dial()
 			workers := []peerOf{dial(), dial(), dial(), dial()}
 			var peers []*peer
-			for p := range m.joined.all {
+			for p := range m.joined.All {
 				peers = append(peers, p)
 			}
 			peers = peers[1:]
@@ -122,7 +122,7 @@ func TestFunctionsWithoutJobsAreNotLookedAt(t *testing.T) {
 		}
 		w.quiet(t)
 		ready := func() int {
-			p := m.joined.first.item
+			p := m.joined.First()
 			return len(p.ready[high]) + len(p.ready[normal]) + len(p.ready[low])
 		}
 		if n := ready(); n != 0 {

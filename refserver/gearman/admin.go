@@ -86,7 +86,7 @@ func printableLine(b []byte) []byte {
 // showWorkers lists the connections that have sent what only workers send.
 func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
-	for w := range m.joined.all {
+	for w := range m.joined.All {
 		if !w.worker {
 			continue
 		}
@@ -98,7 +98,7 @@ func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 		t.text([]byte(w.conn.RemoteIP()))
 		t.text(id)
 		var names []byte
-		for a := range w.abilities.all {
+		for a := range w.abilities.All {
 			names = append(append(names, ' '), printable(a.fn.name, true)...)
 			if t.size+len(names) > t.max {
 				break
@@ -114,11 +114,11 @@ func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 
 func showStatus(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
-	for fn := range m.order.all {
+	for fn := range m.order.All {
 		t.text(printable(fn.name, false))
 		t.number(uint64(fn.total))
 		t.number(uint64(fn.running))
-		t.number(uint64(fn.abilities.len))
+		t.number(uint64(fn.abilities.Len()))
 		if t.full() {
 			break
 		}
@@ -128,12 +128,12 @@ func showStatus(m *machine, p *peer, _ *codec.Frame) {
 
 func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
-	for fn := range m.order.all {
+	for fn := range m.order.All {
 		t.text(printable(fn.name, false))
 		for i := range fn.queue {
 			t.number(uint64(fn.queue[i].len))
 		}
-		t.number(uint64(fn.abilities.len))
+		t.number(uint64(fn.abilities.Len()))
 		if t.full() {
 			break
 		}
@@ -246,7 +246,7 @@ func dropFunction(m *machine, p *peer, f *codec.Frame) {
 	switch {
 	case fn == nil:
 		p.err("UNKNOWN_FUNCTION", "there is no function of that name")
-	case fn.total > 0 || fn.abilities.len > 0:
+	case fn.total > 0 || fn.abilities.Len() > 0:
 		p.err("FUNCTION_IN_USE", "the function still has jobs or workers")
 	default:
 		fn.kept, fn.limits = false, nil

@@ -17,6 +17,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/refserver"
+	"jobwire/refserver/internal/list"
 )
 
 // Options are the choices that the document leaves to a server.
@@ -53,9 +54,9 @@ type machine struct {
 	*store
 	opts   Options
 	byName map[string]*function
-	recent *function      // the one last looked for, or nil
-	order  list[function] // as they were first mentioned
-	joined list[peer]     // as they connected
+	recent *function           // the one last looked for, or nil
+	order  list.List[function] // as they were first mentioned
+	joined list.List[peer]     // as they connected
 	timers heap[*extra]
 }
 
@@ -82,7 +83,7 @@ func New(o Options) refserver.Machine {
 type peer struct {
 	id     id
 	conn   *refserver.Conn
-	member place[peer]
+	member list.Place[peer]
 	ended  bool // it has shut down its direction; it is only here for results
 
 	waits      chain // jobs whose waiter it is
@@ -92,9 +93,9 @@ type peer struct {
 	worker    bool // it has sent what only workers send
 	clientID  []byte
 	able      map[*function]*ability
-	abilities list[ability]  // in the order in which they were registered
-	lastOrder uint64         // of an ability
-	ready     [3]heap[*lead] // by priority: where it may find jobs
+	abilities list.List[ability] // in the order in which they were registered
+	lastOrder uint64             // of an ability
+	ready     [3]heap[*lead]     // by priority: where it may find jobs
 	sleeping  bool
 	work      chain // jobs assigned to it, in the order in which it grabbed them
 }
@@ -104,22 +105,22 @@ type peer struct {
 type function struct {
 	id        id
 	name      []byte
-	member    place[function]
+	member    list.Place[function]
 	queue     [3]chain // of jobs, by priority, oldest first
 	total     int      // jobs, whatever their state
 	running   int
-	abilities list[ability]
-	idle      [3]list[lead] // by priority: of workers that it is not ready for
-	passed    [3]list[lead] // of workers that it is ready for, but that sleep on
-	limits    *[3]int       // set by maxqueue
-	kept      bool          // made by "create function"
+	abilities list.List[ability]
+	idle      [3]list.List[lead] // by priority: of workers that it is not ready for
+	passed    [3]list.List[lead] // of workers that it is ready for, but that sleep on
+	limits    *[3]int            // set by maxqueue
+	kept      bool               // made by "create function"
 }
 
 func (m *machine) Open(c *refserver.Conn) {
 	p := &peer{conn: c}
-	p.member.item = p
+	p.member.Item = p
 	c.Data = p
-	m.joined.pushBack(&p.member)
+	m.joined.PushBack(&p.member)
 	i, at := m.peers.add()
 	p.id, *at = i, p
 }
@@ -206,13 +207,13 @@ func refuse(p *peer, code, text string) {
 // results. A worker cannot report any more: it has left.
 func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
-	p.ended = p.waiting() && p.abilities.len == 0 && p.work.len == 0
+	p.ended = p.waiting() && p.abilities.Len() == 0 && p.work.len == 0
 	return p.ended
 }
 
 func (m *machine) Close(c *refserver.Conn) {
 	p := c.Data.(*peer)
-	p.member.remove()
+	p.member.Remove()
 	m.reset(p)
 	m.leave(p)
 	// The newest job first, so that the oldest ends up in front of all.
@@ -232,9 +233,9 @@ func (m *machine) functionNamed(name []byte) *function {
 		return fn
 	}
 	fn := &function{name: bytes.Clone(name)}
-	fn.member.item = fn
+	fn.member.Item = fn
 	m.byName[string(name)] = fn
-	m.order.pushBack(&fn.member)
+	m.order.PushBack(&fn.member)
 	i, at := m.functions.add()
 	fn.id, *at = i, fn
 	return fn
@@ -242,10 +243,10 @@ func (m *machine) functionNamed(name []byte) *function {
 
 // release forgets the function if nothing depends on it.
 func (m *machine) release(fn *function) {
-	if fn.total == 0 && fn.abilities.len == 0 && fn.limits == nil && !fn.kept {
+	if fn.total == 0 && fn.abilities.Len() == 0 && fn.limits == nil && !fn.kept {
 		delete(m.byName, string(fn.name))
 		m.recent = nil
-		fn.member.remove()
+		fn.member.Remove()
 		m.functions.remove(fn.id)
 	}
 }

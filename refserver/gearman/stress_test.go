@@ -74,7 +74,7 @@ func TestManyAtOnce(t *testing.T) {
 		left := 0
 		for _, n := range []int{
 			m.jobs.len, m.waits.len, m.names.len, m.extras.len, m.functions.len, m.texts.large.len,
-			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.unique.len), m.order.len, len(m.byName), len(m.timers),
+			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.unique.len), m.order.Len(), len(m.byName), len(m.timers),
 		} {
 			left += n
 		}
@@ -85,8 +85,8 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("%d things are left in the machine: %+v", left, m)
 		}
 		srv.Close()
-		if m.joined.len+m.peers.len != 0 {
-			t.Errorf("%d peers are left, %d of them in the list", m.peers.len, m.joined.len)
+		if m.joined.Len()+m.peers.len != 0 {
+			t.Errorf("%d peers are left, %d of them in the list", m.peers.len, m.joined.Len())
 		}
 	})
 }
@@ -172,8 +172,8 @@ func FuzzPeer(f *testing.F) {
 			near.Close()
 			<-drained
 			srv.Close()
-			if m.joined.len != 0 {
-				t.Errorf("%d peers are left", m.joined.len)
+			if m.joined.Len() != 0 {
+				t.Errorf("%d peers are left", m.joined.Len())
 			}
 			for i := range m.numbers.all {
 				j := m.jobs.at(i)
