@@ -46,6 +46,7 @@ var floors = []floor{
 	{"fuzz/gen", []string{"codec"}}, // from any protocol's rows: it knows none
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
+	{"fuzz/planted", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
 	{"pcap", []string{"codec", "codec/*", "internal/*"}},
 
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},

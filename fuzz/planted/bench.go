@@ -1,0 +1,234 @@
+package planted
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/refserver"
+)
+
+type (
+	frame   = codec.Frame
+	verdict = refserver.Verdict
+)
+
+// Hook changes what a server does. It is called once for each life of a server, and keeps
+// what it must remember in its closures.
+type Hook func(*bench)
+
+// bench holds the reference machine while a hook tampers with what goes in and out. Its
+// methods are called under the server's lock.
+type bench struct {
+	refserver.Machine
+	ctx   context.Context // the server's life
+	loose codec.Session   // writes what a hook makes up for a peer
+	proto *codec.Protocol
+
+	received map[string]func(p *peer, f *frame)         // by type, instead of pass
+	sending  map[string]func(p *peer, f *frame) verdict // by type, before it goes out
+	rejected func(p *peer, f *frame, e *codec.Error)    // before the machine is told
+	halved   func(p *peer)                              // likewise
+	left     func(p *peer)                              // likewise
+
+	peers  []*peer // that are connected, the oldest first
+	saying bool    // what is sent comes from a hook
+	bytes  *[]byte // and if not nil, this is sent in its place
+
+	kept [][]byte   // what has leaked
+	open []*os.File // likewise
+}
+
+// peer is one connection.
+type peer struct {
+	*refserver.Conn
+	past []string // the types of its messages, without the one that is being handled
+	deaf bool     // nothing more is heard of it
+	note string   // whatever a hook has to remember
+}
+
+// maxPast is how many messages of a peer are remembered.
+const maxPast = 64
+
+func newBench(ctx context.Context, p *codec.Protocol, m refserver.Machine) *bench {
+	return &bench{
+		Machine:  m,
+		ctx:      ctx,
+		loose:    p.NewSession(codec.Options{WaiveAll: true}),
+		proto:    p,
+		received: map[string]func(*peer, *frame){},
+		sending:  map[string]func(*peer, *frame) verdict{},
+	}
+}
+
+// on sets what is done with messages of these types, instead of passing them on.
+func (b *bench) on(types string, do func(p *peer, f *frame)) {
+	for name := range strings.FieldsSeq(types) {
+		b.received[b.row(name).Name] = do
+	}
+}
+
+// out sets what is done with messages of these types that the server sends.
+func (b *bench) out(types string, do func(p *peer, f *frame) verdict) {
+	for name := range strings.FieldsSeq(types) {
+		b.sending[b.row(name).Name] = do
+	}
+}
+
+func (b *bench) row(name string) *codec.Type {
+	t := b.proto.TypeNamed(name)
+	if t == nil {
+		panic("no type " + name)
+	}
+	return t
+}
+
+func (b *bench) Open(c *refserver.Conn) {
+	b.peers = append(b.peers, &peer{Conn: c})
+	b.Machine.Open(c)
+}
+
+// of returns the peer of a connection, or nil.
+func (b *bench) of(c *refserver.Conn) *peer {
+	for _, p := range b.peers {
+		if p.Conn == c {
+			return p
+		}
+	}
+	return nil
+}
+
+// other returns the peer that has been connected for longest beside p, or nil.
+func (b *bench) other(p *peer) *peer {
+	for _, o := range b.peers {
+		if o != p {
+			return o
+		}
+	}
+	return nil
+}
+
+func (b *bench) Handle(c *refserver.Conn, f *frame) {
+	p := b.of(c)
+	if p.deaf {
+		return
+	}
+	name := f.Type.Name
+	if do := b.received[name]; do != nil {
+		do(p, f)
+	} else {
+		b.pass(p, f)
+	}
+	if len(p.past) == maxPast {
+		p.past = slices.Delete(p.past, 0, 1)
+	}
+	p.past = append(p.past, name)
+}
+
+// pass gives a message to the machine.
+func (b *bench) pass(p *peer, f *frame) { b.Machine.Handle(p.Conn, f) }
+
+func (b *bench) Reject(c *refserver.Conn, f *frame, e *codec.Error) {
+	p := b.of(c)
+	if p.deaf {
+		return
+	}
+	if b.rejected != nil {
+		b.rejected(p, f, e)
+	}
+	b.Machine.Reject(c, f, e)
+}
+
+func (b *bench) HalfClosed(c *refserver.Conn) bool {
+	if b.halved != nil {
+		b.halved(b.of(c))
+	}
+	return b.Machine.HalfClosed(c)
+}
+
+func (b *bench) Close(c *refserver.Conn) {
+	p := b.of(c)
+	if b.left != nil {
+		b.left(p)
+	}
+	b.Machine.Close(c)
+	b.peers = slices.DeleteFunc(b.peers, func(o *peer) bool { return o == p })
+}
+
+func (b *bench) intercept(c *refserver.Conn, from codec.Side, f *frame) verdict {
+	switch {
+	case from == codec.Peer || f.Type == nil:
+		return verdict{}
+	case b.saying:
+		return verdict{Raw: b.bytes}
+	}
+	if do := b.sending[f.Type.Name]; do != nil {
+		if p := b.of(c); p != nil {
+			return do(p, f)
+		}
+	}
+	return verdict{}
+}
+
+// give has the machine take a message that the hook makes up for one of the peer's.
+func (b *bench) give(p *peer, name string, args ...string) {
+	raw, err := b.loose.Append(nil, codec.Peer, b.message(name, args))
+	f := new(frame)
+	if err == nil {
+		_, err = b.loose.Decode(codec.Peer, raw, f)
+	}
+	if err != nil {
+		panic(err) // the hook's fault, not the peer's
+	}
+	b.pass(p, f)
+}
+
+// say sends the peer a message.
+func (b *bench) say(p *peer, name string, args ...string) {
+	b.saying = true
+	p.Send(b.row(name), b.message(name, args).Args...)
+	b.saying = false
+}
+
+func (b *bench) message(name string, args []string) *codec.Message {
+	m := &codec.Message{Type: b.row(name)}
+	for _, a := range args {
+		m.Args = append(m.Args, []byte(a))
+	}
+	return m
+}
+
+// args are the values that a message has, without sizes.
+func args(f *frame) []string {
+	m := new(codec.Message)
+	f.Message(m)
+	all := make([]string, len(m.Args))
+	for i, a := range m.Args {
+		all[i] = string(a)
+	}
+	return all
+}
+
+// arg is the value of a field, by its label, or "".
+func arg(f *frame, label string) string {
+	for i := range f.Spans {
+		if f.Spans[i].Field.Name == label {
+			return string(f.Value(i))
+		}
+	}
+	return ""
+}
+
+// changed is what the frame says with another value in its i-th argument.
+func (b *bench) changed(f *frame, i int, value string) verdict {
+	all := args(f)
+	all[i] = value
+	return verdict{Replace: b.message(f.Type.Name, all)}
+}
+
+func raw(text string) verdict {
+	b := []byte(text)
+	return verdict{Raw: &b}
+}
