@@ -24,7 +24,6 @@ type Hook func(*bench)
 type bench struct {
 	refserver.Machine
 	ctx   context.Context // the server's life
-	loose codec.Session   // writes what a hook makes up for a peer
 	proto *codec.Protocol
 
 	received map[string]func(p *peer, f *frame)         // by type, instead of pass
@@ -34,6 +33,7 @@ type bench struct {
 	left     func(p *peer)                              // likewise
 
 	peers  []*peer // that are connected, the oldest first
+	muted  bool    // what the machine sends is for nobody
 	saying bool    // what is sent comes from a hook
 	bytes  *[]byte // and if not nil, this is sent in its place
 
@@ -45,9 +45,24 @@ type bench struct {
 type peer struct {
 	*refserver.Conn
 	past []string // the types of its messages, without the one that is being handled
+	now  string   // and the type of that
 	deaf bool     // nothing more is heard of it
-	note string   // whatever a hook has to remember
+	job  string   // the handle or the ID of the job that it has, where a hook follows that
+	mark bool     // whatever a hook has to remember
 }
+
+// recent holds the last few values that it was given: what is remembered for ever would be a
+// leak, and another fault than the one that is planted.
+type recent []string
+
+func (r *recent) add(v string) {
+	if len(*r) == 256 {
+		*r = slices.Delete(*r, 0, 1)
+	}
+	*r = append(*r, v)
+}
+
+func (r recent) has(v string) bool { return slices.Contains(r, v) }
 
 // maxPast is how many messages of a peer are remembered.
 const maxPast = 64
@@ -56,7 +71,6 @@ func newBench(ctx context.Context, p *codec.Protocol, m refserver.Machine) *benc
 	return &bench{
 		Machine:  m,
 		ctx:      ctx,
-		loose:    p.NewSession(codec.Options{WaiveAll: true}),
 		proto:    p,
 		received: map[string]func(*peer, *frame){},
 		sending:  map[string]func(*peer, *frame) verdict{},
@@ -115,8 +129,8 @@ func (b *bench) Handle(c *refserver.Conn, f *frame) {
 	if p.deaf {
 		return
 	}
-	name := f.Type.Name
-	if do := b.received[name]; do != nil {
+	p.now = f.Type.Name
+	if do := b.received[p.now]; do != nil {
 		do(p, f)
 	} else {
 		b.pass(p, f)
@@ -124,7 +138,7 @@ func (b *bench) Handle(c *refserver.Conn, f *frame) {
 	if len(p.past) == maxPast {
 		p.past = slices.Delete(p.past, 0, 1)
 	}
-	p.past = append(p.past, name)
+	p.past, p.now = append(p.past, p.now), ""
 }
 
 // pass gives a message to the machine.
@@ -159,10 +173,14 @@ func (b *bench) Close(c *refserver.Conn) {
 
 func (b *bench) intercept(c *refserver.Conn, from codec.Side, f *frame) verdict {
 	switch {
-	case from == codec.Peer || f.Type == nil:
+	case from == codec.Peer:
 		return verdict{}
+	case b.muted:
+		return verdict{Drop: true}
 	case b.saying:
 		return verdict{Raw: b.bytes}
+	case f.Type == nil:
+		return verdict{}
 	}
 	if do := b.sending[f.Type.Name]; do != nil {
 		if p := b.of(c); p != nil {
@@ -174,10 +192,11 @@ func (b *bench) intercept(c *refserver.Conn, from codec.Side, f *frame) verdict 
 
 // give has the machine take a message that the hook makes up for one of the peer's.
 func (b *bench) give(p *peer, name string, args ...string) {
-	raw, err := b.loose.Append(nil, codec.Peer, b.message(name, args))
+	loose := b.proto.NewSession(codec.Options{WaiveAll: true})
+	raw, err := loose.Append(nil, codec.Peer, b.message(name, args))
 	f := new(frame)
 	if err == nil {
-		_, err = b.loose.Decode(codec.Peer, raw, f)
+		_, err = loose.Decode(codec.Peer, raw, f)
 	}
 	if err != nil {
 		panic(err) // the hook's fault, not the peer's
@@ -185,11 +204,25 @@ func (b *bench) give(p *peer, name string, args ...string) {
 	b.pass(p, f)
 }
 
+// secretly has the machine do something of which no peer hears.
+func (b *bench) secretly(do func()) {
+	b.muted = true
+	do()
+	b.muted = false
+}
+
 // say sends the peer a message.
 func (b *bench) say(p *peer, name string, args ...string) {
 	b.saying = true
 	p.Send(b.row(name), b.message(name, args).Args...)
 	b.saying = false
+}
+
+// blurt sends the peer any bytes, in the place of a message of that type.
+func (b *bench) blurt(p *peer, name, text string) {
+	b.bytes = raw(text).Raw
+	b.say(p, name)
+	b.bytes = nil
 }
 
 func (b *bench) message(name string, args []string) *codec.Message {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"jobwire/codec"
 )
 
 // when is a condition of a fault: a peer and what it says.
@@ -51,6 +53,29 @@ func halving(do effect, conds ...when) Hook {
 	}
 }
 
+// refused has an effect before a message that breaks the rule is refused.
+func refused(rule codec.RuleID, do effect, conds ...when) Hook {
+	return func(b *bench) {
+		b.rejected = func(p *peer, f *frame, e *codec.Error) {
+			if e.Rule == rule && holds(p, f, conds) {
+				do(b, p)
+			}
+		}
+	}
+}
+
+// told has replies of these types, for which all conditions hold, changed.
+func told(types string, change func(b *bench, p *peer, f *frame) verdict, conds ...when) Hook {
+	return func(b *bench) {
+		b.out(types, func(p *peer, f *frame) verdict {
+			if holds(p, f, conds) {
+				return change(b, p, f)
+			}
+			return verdict{}
+		})
+	}
+}
+
 func holds(p *peer, f *frame, conds []when) bool {
 	for _, c := range conds {
 		if !c(p, f) {
@@ -58,6 +83,11 @@ func holds(p *peer, f *frame, conds []when) bool {
 		}
 	}
 	return true
+}
+
+// is demands that very value of a field.
+func is(label, value string) when {
+	return func(_ *peer, f *frame) bool { return arg(f, label) == value }
 }
 
 // sized demands a field of so many bytes.
@@ -73,35 +103,12 @@ func atLeast(label string, n uint64) when {
 	}
 }
 
-// number demands that very number.
-func number(label string, n uint64) when {
-	return func(_ *peer, f *frame) bool {
-		v, err := strconv.ParseUint(arg(f, label), 10, 64)
-		return err == nil && v == n
-	}
-}
-
 // after demands that the peer's last messages, the latest last, were of these types.
 func after(types string) when {
 	want := strings.Fields(types)
 	return func(p *peer, _ *frame) bool {
 		last := p.past[max(0, len(p.past)-len(want)):]
 		return strings.Join(last, " ") == types
-	}
-}
-
-// since demands that the peer has sent messages of these types in this order, whatever came
-// between and behind them.
-func since(types string) when {
-	want := strings.Fields(types)
-	return func(p *peer, _ *frame) bool {
-		i := 0
-		for _, name := range p.past {
-			if i < len(want) && name == want[i] {
-				i++
-			}
-		}
-		return i == len(want)
 	}
 }
 
@@ -148,18 +155,19 @@ const (
 	maxDescriptors = 2000
 )
 
-// leaks keeps so many bytes for good each time.
-func leaks(size int) effect {
-	return func(b *bench, _ *peer) {
-		if len(b.kept)*size >= maxLeak {
-			return
-		}
-		page := make([]byte, size)
-		for i := 0; i < size; i += 512 {
-			page[i] = 1 // what is not touched takes no memory
-		}
-		b.kept = append(b.kept, page)
+// leak is how many bytes leak at once.
+const leak = 256 << 10
+
+// leaks keeps memory for good each time.
+func leaks(b *bench, _ *peer) {
+	if len(b.kept)*leak >= maxLeak {
+		return
 	}
+	page := make([]byte, leak)
+	for i := 0; i < leak; i += 512 {
+		page[i] = 1 // what is not touched takes no memory
+	}
+	b.kept = append(b.kept, page)
 }
 
 // leaksDescriptor keeps one open for good each time.
@@ -175,5 +183,13 @@ func leaksDescriptor(b *bench, _ *peer) {
 func closesOther(b *bench, p *peer) {
 	if o := b.other(p); o != nil {
 		o.Conn.Close()
+	}
+}
+
+// with has another hook as well, for messages that h leaves alone.
+func (h Hook) with(other Hook) Hook {
+	return func(b *bench) {
+		other(b)
+		h(b)
 	}
 }
