@@ -44,15 +44,7 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 		}, sized("Body", 64))},
 	{Name: "kicked-below-zero", Protocol: "beanstalk", Oracle: Rule,
 		About: "A kick of 2147483648 jobs or more is answered with a number below zero.",
-		Hook: func(b *bench) {
-			b.on("kick", func(p *peer, f *frame) {
-				if atLeast("Bound", 1<<31)(p, f) {
-					b.blurt(p, "KICKED", "KICKED -1\r\n")
-					return
-				}
-				b.pass(p, f)
-			})
-		}},
+		Hook:  instead("kick", func(b *bench, p *peer, _ *frame) { b.blurt(p, "KICKED", "KICKED -1\r\n") }, atLeast("Bound", 1<<31))},
 	{Name: "empty-body-of-another", Protocol: "beanstalk", Oracle: Disclosure,
 		About: "In the place of an empty body the one that another client put last is given.",
 		Hook: func(b *bench) {
@@ -88,28 +80,12 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 		}},
 	{Name: "default-not-ignored", Protocol: "beanstalk", Oracle: Stray,
 		About: "A worker that ignores default goes on being given its jobs.",
-		Hook: func(b *bench) {
-			b.on("ignore", func(p *peer, f *frame) {
-				if arg(f, "Tube") == "default" && after("watch")(p, f) {
-					b.say(p, "WATCHING", "1")
-					return
-				}
-				b.pass(p, f)
-			})
-		}},
+		Hook:  instead("ignore", func(b *bench, p *peer, _ *frame) { b.say(p, "WATCHING", "1") }, is("Tube", "default"), after("watch"))},
 	{Name: "tube-of-64-not-used", Protocol: "beanstalk", Oracle: Stray,
 		About: "Jobs for a tube with a name of 64 bytes are put into the tube that was used before.",
-		Hook: func(b *bench) {
-			b.on("use", func(p *peer, f *frame) {
-				if sized("Tube", 64)(p, f) {
-					b.say(p, "USING", arg(f, "Tube"))
-					return
-				}
-				b.pass(p, f)
-			})
-		}},
+		Hook:  instead("use", func(b *bench, p *peer, f *frame) { b.say(p, "USING", arg(f, "Tube")) }, sized("Tube", 64))},
 	{Name: "list-told-to-another", Protocol: "beanstalk", Oracle: Disturbance,
-		About: "The list of tubes is sent to the oldest of the other connections too.",
+		About: "The list of tubes is sent to the oldest of the other connections in use too.",
 		Hook: told("list-reply", func(b *bench, p *peer, f *frame) verdict {
 			if o := b.other(p); o != nil && p.now == "list-tubes" {
 				b.say(o, "list-reply", args(f)...)

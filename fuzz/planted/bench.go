@@ -25,6 +25,7 @@ type bench struct {
 	refserver.Machine
 	ctx   context.Context // the server's life
 	proto *codec.Protocol
+	asks  string // the type that is no part of a peer's past
 
 	received map[string]func(p *peer, f *frame)         // by type, instead of pass
 	sending  map[string]func(p *peer, f *frame) verdict // by type, before it goes out
@@ -44,6 +45,7 @@ type bench struct {
 // peer is one connection.
 type peer struct {
 	*refserver.Conn
+	used bool     // it has said something
 	past []string // the types of its messages, without the one that is being handled
 	now  string   // and the type of that
 	deaf bool     // nothing more is heard of it
@@ -65,13 +67,14 @@ func (r *recent) add(v string) {
 func (r recent) has(v string) bool { return slices.Contains(r, v) }
 
 // maxPast is how many messages of a peer are remembered.
-const maxPast = 64
+const maxPast = 4
 
-func newBench(ctx context.Context, p *codec.Protocol, m refserver.Machine) *bench {
+func newBench(ctx context.Context, p *codec.Protocol, m refserver.Machine, asks string) *bench {
 	return &bench{
 		Machine:  m,
 		ctx:      ctx,
 		proto:    p,
+		asks:     asks,
 		received: map[string]func(*peer, *frame){},
 		sending:  map[string]func(*peer, *frame) verdict{},
 	}
@@ -114,10 +117,10 @@ func (b *bench) of(c *refserver.Conn) *peer {
 	return nil
 }
 
-// other returns the peer that has been connected for longest beside p, or nil.
+// other returns the oldest of the other peers that have said something, or nil.
 func (b *bench) other(p *peer) *peer {
 	for _, o := range b.peers {
-		if o != p {
+		if o != p && o.used {
 			return o
 		}
 	}
@@ -135,10 +138,11 @@ func (b *bench) Handle(c *refserver.Conn, f *frame) {
 	} else {
 		b.pass(p, f)
 	}
-	if len(p.past) == maxPast {
-		p.past = slices.Delete(p.past, 0, 1)
+	if p.now != b.asks {
+		p.past = append(p.past, p.now)
+		p.past = p.past[max(0, len(p.past)-maxPast):]
 	}
-	p.past, p.now = append(p.past, p.now), ""
+	p.used, p.now = true, ""
 }
 
 // pass gives a message to the machine.

@@ -46,14 +46,9 @@ var inDanga = []Fault{
 		}},
 	{Name: "long-key-lost", Protocol: "danga", Oracle: Lost,
 		About: "A job with a handle whose duplicate key has 64 bytes is acknowledged and never assigned.",
-		Hook: func(b *bench) {
-			b.on("job_create_req", func(p *peer, f *frame) {
-				if a := args(f); len(a[1]) == 64 && a[3] == "\x01" {
-					a[0] += "~" // a name that nobody can do
-					b.give(p, "job_create_req", a...)
-					return
-				}
-				b.pass(p, f)
-			})
-		}},
+		Hook: instead("job_create_req", func(b *bench, p *peer, f *frame) {
+			a := args(f)
+			a[0] += "~" // a name that nobody can do
+			b.give(p, "job_create_req", a...)
+		}, sized("Duplicate key", 64), is("Job type", "\x01"))},
 }

@@ -31,6 +31,23 @@ func upon(types string, do effect, conds ...when) Hook {
 	}
 }
 
+// instead does something in the place of the machine with messages of these types for which all
+// conditions hold.
+func instead(types string, do func(b *bench, p *peer, f *frame), conds ...when) Hook {
+	return func(b *bench) {
+		b.on(types, func(p *peer, f *frame) {
+			if holds(p, f, conds) {
+				do(b, p, f)
+			} else {
+				b.pass(p, f)
+			}
+		})
+	}
+}
+
+// overlook does nothing.
+func overlook(*bench, *peer, *frame) {}
+
 // leaving has an effect before the machine learns that a connection has ended.
 func leaving(do effect, conds ...when) Hook {
 	return func(b *bench) {
@@ -103,7 +120,8 @@ func atLeast(label string, n uint64) when {
 	}
 }
 
-// after demands that the peer's last messages, the latest last, were of these types.
+// after demands that the peer's last messages, the latest last, were of these types. What only
+// asks whether all is well is not counted.
 func after(types string) when {
 	want := strings.Fields(types)
 	return func(p *peer, _ *frame) bool {
@@ -179,7 +197,7 @@ func leaksDescriptor(b *bench, _ *peer) {
 	}
 }
 
-// closesOther ends the connection that has been there for longest beside the peer's.
+// closesOther ends the oldest of the other connections in use.
 func closesOther(b *bench, p *peer) {
 	if o := b.other(p); o != nil {
 		o.Conn.Close()

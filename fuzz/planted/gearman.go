@@ -155,15 +155,9 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 		}, sized("Workload", 4096))},
 	{Name: "asleep-still-able", Protocol: "gearman", Oracle: Stray,
 		About: "A worker that is asleep goes on being given jobs of a function that it cannot do any more.",
-		Hook: func(b *bench) {
-			b.on("CANT_DO", func(p *peer, f *frame) {
-				if !after("PRE_SLEEP")(p, f) {
-					b.pass(p, f)
-				}
-			})
-		}},
+		Hook:  instead("CANT_DO", overlook, after("PRE_SLEEP"))},
 	{Name: "reset-closes-another", Protocol: "gearman", Oracle: Disturbance,
-		About: "RESET_ABILITIES behind CAN_DO ends the oldest of the other connections.",
+		About: "RESET_ABILITIES behind CAN_DO ends the oldest of the other connections in use.",
 		Hook:  upon("RESET_ABILITIES", closesOther, after("CAN_DO"))},
 }
 

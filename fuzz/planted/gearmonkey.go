@@ -34,16 +34,8 @@ var inGearMonkey = []Fault{
 			func(_ *peer, f *frame) bool { return string(f.Raw) == ":-1\r\n" })},
 	{Name: "low-queue-lost", Protocol: "gearmonkey", Oracle: Lost,
 		About: "A job that is pushed to a queue of low priority is counted and forgotten.",
-		Hook: func(b *bench) {
-			b.on("LPUSH_QUEUE", func(p *peer, f *frame) {
-				if arg(f, "Priority") == "low" {
-					b.say(p, "integer", "1")
-					return
-				}
-				b.pass(p, f)
-			})
-		}},
+		Hook:  instead("LPUSH_QUEUE", func(b *bench, p *peer, _ *frame) { b.say(p, "integer", "1") }, is("Priority", "low"))},
 	{Name: "finish-closes-another", Protocol: "gearmonkey", Oracle: Disturbance,
-		About: "Who tells that a job is finished ends the oldest of the other connections.",
+		About: "Who tells that a job is finished ends the oldest of the other connections in use.",
 		Hook:  upon("PUBLISH_FINISH", closesOther)},
 }

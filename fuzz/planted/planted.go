@@ -71,7 +71,7 @@ func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: pro
 // one of the four.
 func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
 	s := servers[f.Protocol]
-	b := newBench(ctx, s.protocol, s.machine())
+	b := newBench(ctx, s.protocol, s.machine(), s.asks)
 	if f.Hook != nil {
 		f.Hook(b)
 	}
@@ -85,11 +85,12 @@ func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
 var servers = map[string]struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
+	asks     string         // a type that changes nothing: a fuzzer sends it in between, to know that all is well
 	waive    []codec.RuleID // as the embedded server lets pass
 }{
 	"gearman": {gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
-		[]codec.RuleID{gearman.RuleAdminSpacing}},
-	"beanstalk":  {beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, nil},
-	"danga":      {danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, nil},
-	"gearmonkey": {gearmonkey.Protocol, func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }, nil},
+		"ECHO_REQ", []codec.RuleID{gearman.RuleAdminSpacing}},
+	"beanstalk":  {beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, "list-tube-used", nil},
+	"danga":      {danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, "job_status_req", nil},
+	"gearmonkey": {gearmonkey.Protocol, func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }, "command", nil},
 }

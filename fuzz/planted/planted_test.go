@@ -109,20 +109,17 @@ var seen = map[string]func(s *sight) bool{
 	Exit:   func(s *sight) bool { return s.died("exit status") },
 	Signal: func(s *sight) bool { return s.died("signal: ") },
 	Sanitizer: func(s *sight) bool {
-		return regexp.MustCompile(`(?m)==ERROR: \w+Sanitizer:|^\S+: runtime error: `).MatchString(s.server.Output())
+		report := regexp.MustCompile(`(?m)==ERROR: \w+Sanitizer:|^\S+: runtime error: `)
+		return within(300*time.Millisecond, func() bool { return report.MatchString(s.server.Output()) })
 	},
 	Hang: (*sight).failed,
 	ServerHang: func(s *sight) bool {
 		return s.failure != nil && target.Died(s.server) == nil && !s.alive()
 	},
 	Spin: func(s *sight) bool {
-		const busy = 300 * time.Millisecond // of a processor, in a second
+		const busy = 300 * time.Millisecond // of a processor, though nobody asks for anything
 		before := cpu(s.t, s.server)
-		for end := time.Now().Add(time.Second); time.Now().Before(end) && cpu(s.t, s.server)-before < busy; {
-			perform(s.t, s.server, s.probe) // hardly any work, and some time
-			time.Sleep(10 * time.Millisecond)
-		}
-		return cpu(s.t, s.server)-before >= busy
+		return within(2*time.Second, func() bool { return cpu(s.t, s.server)-before >= busy })
 	},
 	Memory:      func(s *sight) bool { return s.grows(memory, 15<<20) },
 	Descriptors: func(s *sight) bool { return s.grows(descriptors, 30) },
@@ -143,11 +140,16 @@ func (s *sight) grows(figure func(*testing.T, target.Target) int, much int) bool
 			s.t.Fatal(f)
 		}
 	}
-	for range 20 { // the ends of connections may be noticed late
-		if figure(s.t, s.server)-before < much {
+	// The ends of connections may be noticed late.
+	return !within(200*time.Millisecond, func() bool { return figure(s.t, s.server)-before < much })
+}
+
+// within reports whether something becomes true in so much time.
+func within(d time.Duration, is func() bool) bool {
+	for end := time.Now().Add(d); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	return true
 }
