@@ -1,0 +1,159 @@
+package fuzz
+
+import (
+	"bytes"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// dialect is what fuzzing has to know of a protocol beside its rows.
+type dialect struct {
+	protocol *codec.Protocol
+
+	// sentinel is a request that changes nothing and is answered at once, by the reply.
+	// Where nonced, its last argument comes back.
+	sentinel, reply string
+	nonced          bool
+
+	// names are the labels of fields whose values peers have in common. While several
+	// conversations are held with one server, each has its own, led by a prefix.
+	names map[string][]string
+	keep  []string // values of them that mean something
+
+	// prelude is what a connection says first where others use the server too: rows with
+	// the name that stands for ones own.
+	prelude [][]string
+
+	never  []string // types that are not sent: the server's end would be no fault
+	bytes  []string // what no bytes sent may contain, in small letters
+	sticky []string // types that change a name for good
+	reuse  bool     // a name is as new if nothing is queued or running under it
+
+	// binary reports whether a message begins that is framed so that the end is known though what
+	// was sent before it, or it itself, is wrong.
+	binary func(raw []byte) bool
+
+	sentinelArgs func(nonce []byte) [][]byte
+	isSentinel   func(f *codec.Frame) bool // of a reply without a nonce
+	blocks       func(f *codec.Frame) bool // requests that may be answered late
+	releases     func(f *codec.Frame) bool // replies that end the wait; nil is any
+
+	// fromPeers reports whether a value of the server's must be one that a peer has sent.
+	fromPeers func(f *codec.Frame, fd *codec.Field) bool
+}
+
+func always([]byte) bool { return true }
+func never([]byte) bool  { return false }
+
+// dialects are all protocols, by their names.
+var dialects = map[string]dialect{
+	"gearman": {
+		sentinel: "ECHO_REQ", reply: "ECHO_RES", nonced: true,
+		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{nonce} },
+		names:        map[string][]string{"Function": {"a", "b", "c"}},
+		never:        []string{"shutdown"},
+		bytes:        []string{"shutdown"},
+		sticky:       []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
+		reuse:        true,
+		binary:       func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },
+		fromPeers: func(f *codec.Frame, fd *codec.Field) bool {
+			return f.Type.Code != 0 && has([]string{"Function", "Unique ID", "Workload", "Data", "Response", "Exception", "Warning", "Option", "Reducer"}, fd.Name)
+		},
+	},
+	"beanstalk": {
+		sentinel: "list-tube-used", reply: "USING",
+		sentinelArgs: func([]byte) [][]byte { return nil },
+		names:        map[string][]string{"Tube": {"a", "b"}},
+		keep:         []string{"default"},
+		prelude:      [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
+		sticky:       []string{"pause-tube"},
+		reuse:        true,
+		binary:       never,
+		blocks: func(f *codec.Frame) bool {
+			return f.Type.Name == "reserve" || f.Type.Name == "reserve-with-timeout" && string(f.Arg(0)) != "0"
+		},
+		fromPeers: func(f *codec.Frame, fd *codec.Field) bool {
+			return fd.Name == "Body" || fd.Name == "Tube" && f.Type.Name == "USING" && string(f.Arg(0)) != "default"
+		},
+	},
+	"danga": {
+		sentinel: "job_status_req", reply: "job_status_res",
+		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{append([]byte("none:"), nonce...)} },
+		isSentinel: func(f *codec.Frame) bool {
+			return bytes.HasSuffix(f.Raw, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
+		},
+		names:  map[string][]string{"Job name": {"a", "b", "c"}},
+		binary: always,
+		blocks: func(f *codec.Frame) bool {
+			return f.Type.Name == "job_create_req" && len(f.Arg(3)) > 0 && f.Arg(3)[0] == 0
+		},
+		releases: func(f *codec.Frame) bool { return f.Type.Name == "job_complete_res" },
+		fromPeers: func(f *codec.Frame, fd *codec.Field) bool {
+			return has([]string{"Job name", "Args", "Result data"}, fd.Name)
+		},
+	},
+	"gearmonkey": {
+		sentinel: "command", reply: "bulk", nonced: true,
+		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{[]byte("PING"), nonce} },
+		names:        map[string][]string{"Function": {"a", "b", "c"}},
+		bytes: strings.Fields("shutdown debug config flush client replica slave save failover cluster monitor sync " +
+			"module multi hello reset quit eval wait acl kill swapdb info keys scan time random memory object role latency slowlog lolwut"),
+		binary: never,
+		blocks: func(f *codec.Frame) bool {
+			low := bytes.ToLower(f.Raw)
+			for _, w := range []string{"brpop", "blpop", "blmove", "bzpop", "blmpop", "bzmpop", "xread", "subscribe"} {
+				if bytes.Contains(low, []byte(w)) {
+					return true
+				}
+			}
+			return false
+		},
+		fromPeers: func(*codec.Frame, *codec.Field) bool { return false }, // scripts and counters make up replies
+	},
+}
+
+func dialectOf(p *codec.Protocol) *dialect {
+	d := dialects[p.Name]
+	d.protocol = p
+	return &d
+}
+
+// namesFor returns the pool of a field's values, or nil.
+func (d *dialect) namesFor(label string) []string { return d.names[label] }
+
+// own returns the name as it is sent under a prefix.
+func (d *dialect) own(f *codec.Field, v []byte, prefix string) []byte {
+	if prefix == "" || f == nil || d.names[f.Name] == nil || len(v) == 0 || len(v)+len(prefix) > 100 {
+		return v
+	}
+	for _, k := range d.keep {
+		if string(v) == k {
+			return v
+		}
+	}
+	return append([]byte(prefix), v...)
+}
+
+// forbidden reports whether bytes are not to be sent.
+func (d *dialect) forbidden(b []byte) bool {
+	if len(d.bytes) == 0 {
+		return false
+	}
+	low := bytes.ToLower(b)
+	for _, w := range d.bytes {
+		if bytes.Contains(low, []byte(w)) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(list []string, s string) bool {
+	for _, x := range list {
+		if strings.EqualFold(x, s) {
+			return true
+		}
+	}
+	return false
+}

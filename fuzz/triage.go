@@ -1,0 +1,329 @@
+package fuzz
+
+import (
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+)
+
+// class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
+func class(p *codec.Protocol, s *Step) string {
+	switch {
+	case s.Verb == transcript.Raw:
+		var f codec.Frame
+		_, err := p.NewSession(codec.Options{}).Decode(codec.Peer, s.Bytes, &f)
+		name := ""
+		if f.Type != nil {
+			name = f.Type.Name
+		}
+		if e, ok := err.(*codec.Error); ok {
+			return name + " " + string(e.Rule)
+		}
+		return "raw " + name
+	case s.Type != nil:
+		return s.Type.Name
+	}
+	return s.Verb.String()
+}
+
+// quickKey tells suspicions apart before anything is known of them.
+func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
+	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
+	if f.Oracle != Framing && f.Oracle != Law && f.Step >= 0 && f.Step < len(c.Steps) {
+		key += " " + class(p, &c.Steps[f.Step])
+	}
+	return key
+}
+
+// Confirmation: how often a finding has to show.
+const (
+	tries = 5
+	shows = 3
+)
+
+// examine finds out whether suspicions hold, and of what.
+func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
+	f.tally("examining")
+	for _, s := range suspects {
+		v := s.fault
+		if whole != nil && (whole.Oracle == Exit || whole.Oracle == Signal || whole.Oracle == Sanitizer) {
+			// All that were connected have noticed; where depends on each.
+			v = &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: s.fault.Conn, Step: s.fault.Step}
+		}
+		if f.dismissed(s.conv, v) {
+			continue
+		}
+		if f.confirm(s.conv, v) {
+			return
+		}
+		f.doubts[quickKey(f.cfg.Protocol, s.conv, v)]++
+	}
+	if whole == nil && len(suspects) > 0 {
+		whole = suspects[0].fault
+	}
+	for _, s := range suspects {
+		if f.quick[quickKey(f.cfg.Protocol, s.conv, whole)] {
+			return
+		}
+	}
+	if key := whole.Oracle + " of many " + whole.Law; f.doubts[key] < 3 && f.doubts[whole.Oracle+" of many"] < 12 {
+		if f.cfg.Fixed {
+			f.stats.Unconfirmed++
+			return
+		}
+		if c, v := f.locate(done, whole); c != nil {
+			if f.dismissed(c, v) || f.confirm(c, v) {
+				return
+			}
+		}
+		f.doubts[key]++
+		f.doubts[whole.Oracle+" of many"]++
+	}
+	f.stats.Unconfirmed++
+}
+
+// dismissed reports whether a suspicion is a finding already, or has been doubted often.
+func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
+	key := quickKey(f.cfg.Protocol, c, v)
+	if f.quick[key] {
+		f.stats.Again++
+		f.shun(c, v)
+		return true
+	}
+	return f.doubts[key] >= 4
+}
+
+// shun has the step that brought a fault about come less often.
+func (f *Fuzzer) shun(c *Conv, v *Fault) {
+	if v.Step >= 0 && v.Step < len(c.Steps) {
+		f.pool.shun(class(f.cfg.Protocol, &c.Steps[v.Step]))
+	}
+}
+
+// confirm performs a conversation on fresh servers. If the fault shows, it is made smaller and
+// told.
+func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
+	test := f.lab.test(v.Oracle)
+	f.lab.patience = f.cfg.Patience
+	got := test(c)
+	if got == nil {
+		got = test(c) // once more: much is a matter of chance
+	}
+	if got == nil || got.Oracle != v.Oracle && !kin(got, v) {
+		return false
+	}
+	key := quickKey(f.cfg.Protocol, c, v)
+	if other := quickKey(f.cfg.Protocol, c, got); other != key {
+		if f.quick[other] {
+			f.stats.Again++
+			f.quick[key] = true
+			return true
+		}
+	}
+	f.tally("making it smaller")
+	hold := func(d *Conv) bool { return got.same(test(d)) }
+	if f.lab.patience > 500*time.Millisecond && (got.Oracle == HangConn || got.Oracle == HangAll || got.Oracle == Law) {
+		f.lab.patience = 500 * time.Millisecond
+	}
+	n, _ := f.count(c, got, test)
+	if n < shows {
+		return false
+	}
+	m := &minimiser{best: c, holds: hold, end: time.Now().Add(f.cfg.Minimise), proto: f.cfg.Protocol}
+	small := m.minimise()
+	f.lab.patience = f.cfg.Patience
+	n, last := f.count(small, got, test)
+	if n < shows {
+		if small = c; true {
+			if n, last = f.count(c, got, test); n < shows {
+				return false
+			}
+		}
+	}
+	f.quick[key] = true
+	f.quick[quickKey(f.cfg.Protocol, small, last)] = true
+	f.shun(small, last)
+	f.tell(small, last, n)
+	return true
+}
+
+// kin reports whether one fault may be the other, seen otherwise: a death looks like a hang at
+// first.
+func kin(a, b *Fault) bool {
+	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
+	return group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
+}
+
+// count tells how often of tries a fault shows.
+func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n int, last *Fault) {
+	of := tries
+	if v.Oracle == Memory || v.Oracle == Descriptors {
+		of = shows // each of these is hundreds of repetitions
+	}
+	for range of {
+		if got := test(c); v.same(got) {
+			n++
+			last = got
+		}
+	}
+	if of == shows && n == of {
+		n = tries
+	}
+	return n, last
+}
+
+// locate finds those of many conversations that bring a fault about: one, or a few that it
+// takes together.
+func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
+	const most = 4000
+	if len(done) > most {
+		done = done[len(done)-most:]
+	}
+	if whole.Oracle == Memory || whole.Oracle == Descriptors {
+		return nil, nil
+	}
+	shown := whole
+	shows := func(convs []*Conv) bool {
+		v := f.lab.sequence(convs, whole.Oracle)
+		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
+			return false
+		}
+		shown = v
+		return true
+	}
+	end := time.Now().Add(f.cfg.Minimise)
+	if !shows(done) {
+		return nil, nil
+	}
+	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end); {
+		smaller := false
+		for at := 0; at < len(done) && time.Now().Before(end); {
+			without := slices.Delete(slices.Clone(done), at, min(at+n, len(done)))
+			if len(without) > 0 && shows(without) {
+				done, smaller = without, true
+			} else {
+				at += n
+			}
+		}
+		if n == 1 && !smaller {
+			break
+		}
+		n = max(1, n/2)
+		if n == 1 && len(done) > 64 {
+			break
+		}
+	}
+	if len(done) == 1 {
+		return done[0], shown
+	}
+	if len(done) > 40 {
+		return nil, nil
+	}
+	return join(done), shown
+}
+
+// sequence performs conversations one after the other on a fresh server, each with names of its
+// own.
+func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
+	if l.ready() != nil {
+		return nil
+	}
+	l.used = true
+	l.x.ask()
+	for i, c := range convs {
+		prefix := ""
+		if len(convs) > 1 {
+			prefix = string(rune('a'+i%26)) + "." + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26)) + "."
+		}
+		if r := l.x.perform(c, prefix); r.Fault != nil {
+			return verdict(l.t, r.Fault)
+		}
+		if ended(l.t) {
+			break
+		}
+	}
+	if v := verdict(l.t, nil); v != nil || oracle != Processor {
+		return v
+	}
+	l.x.dismiss()
+	if share := busy(l.t, 20*time.Millisecond, 150*time.Millisecond); share > 0.7 {
+		return spinning(share)
+	}
+	return nil
+}
+
+// How much of the pool is soaked in one rest.
+const (
+	soakBatch = 12
+	soakRuns  = 60
+)
+
+// soak holds conversations of the pool again and again, a few at a time, and looks whether the
+// server keeps something of them.
+func (f *Fuzzer) soak() {
+	f.pool.mu.Lock()
+	convs := f.pool.convs
+	from := f.soaked
+	var batch []*Conv
+	for ; from < len(convs) && len(batch) < soakBatch; from++ {
+		if c := convs[from]; c.waits() == 0 && !c.Burst {
+			batch = append(batch, c)
+		}
+	}
+	f.soaked = from
+	f.pool.mu.Unlock()
+	if len(batch) == 0 || f.t == nil {
+		return
+	}
+	x := f.ready[0].x
+	pid := target.Pid(f.t)
+	end := time.Now().Add(slice / 2)
+	var round func() (usage, bool)
+	round = func() (usage, bool) {
+		for range soakRuns {
+			for _, c := range batch {
+				prefix := f.ready[0].prefix(f.lives)
+				r := x.perform(c, prefix)
+				f.convs.Add(1)
+				if r.Fault != nil {
+					return usage{}, false
+				}
+			}
+			if time.Now().After(end.Add(slice)) {
+				break
+			}
+		}
+		x.dismiss()
+		time.Sleep(20 * time.Millisecond)
+		return usageOf(pid)
+	}
+	a, ok := round()
+	if !ok {
+		f.disturbedSoak(x, batch)
+		return
+	}
+	end = time.Now().Add(slice / 2)
+	b, ok := round()
+	if !ok || b.descriptors-a.descriptors < soakRuns/3 && b.resident-a.resident < 1<<20 {
+		return
+	}
+	f.tally("looking for a leak")
+	for _, c := range batch {
+		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) {
+			f.confirm(c, v)
+			return
+		}
+	}
+}
+
+// disturbedSoak hands on what came up while the pool was soaked.
+func (f *Fuzzer) disturbedSoak(x *performer, batch []*Conv) {
+	v := verdict(f.t, x.record.Fault)
+	if v != nil {
+		f.examine(nil, v, batch)
+	}
+	f.kill()
+}
