@@ -78,10 +78,17 @@ func triggers(t *testing.T, protocol string) map[string]*transcript.Script {
 	return all
 }
 
-func perform(t *testing.T, server target.Target, s *transcript.Script) *play.Failure {
+// How long a server may take to answer. One without the fault has time, whatever else the
+// machine does.
+const (
+	patience   = 10 * time.Second
+	impatience = time.Second
+)
+
+func perform(t *testing.T, server target.Target, s *transcript.Script, timeout time.Duration) *play.Failure {
 	t.Helper()
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, server) }
-	return play.Peers(t.Context(), s, dial, play.Options{Timeout: time.Second}).Failure
+	return play.Peers(t.Context(), s, dial, play.Options{Timeout: timeout}).Failure
 }
 
 // sight is what there is to see of a server behind a trigger.
@@ -97,7 +104,7 @@ type sight struct {
 func (s *sight) failed() bool { return s.failure != nil && s.alive() }
 
 // alive reports whether the server answers a new connection.
-func (s *sight) alive() bool { return perform(s.t, s.server, s.probe) == nil }
+func (s *sight) alive() bool { return perform(s.t, s.server, s.probe, 2*impatience) == nil }
 
 func (s *sight) died(exit string) bool {
 	err := target.Died(s.server)
@@ -136,7 +143,7 @@ var seen = map[string]func(s *sight) bool{
 func (s *sight) grows(figure func(*testing.T, target.Target) int, much int) bool {
 	before := figure(s.t, s.server)
 	for range 100 {
-		if f := perform(s.t, s.server, s.trigger); f != nil {
+		if f := perform(s.t, s.server, s.trigger, patience); f != nil {
 			s.t.Fatal(f)
 		}
 	}
@@ -164,19 +171,19 @@ func TestFaults(t *testing.T) {
 		t.Run(f.Protocol+"/"+f.Name, func(t *testing.T) {
 			t.Parallel()
 			scripts := triggers(t, f.Protocol)
-			look := func(f Fault, name string) *sight {
-				s := &sight{t: t, server: start(t, f), trigger: scripts[name], probe: scripts["probe"]}
-				s.failure = perform(t, s.server, s.trigger)
+			look := func(served Fault, timeout time.Duration) *sight {
+				s := &sight{t: t, server: start(t, served), trigger: scripts[f.Name], probe: scripts["probe"]}
+				s.failure = perform(t, s.server, s.trigger, timeout)
 				return s
 			}
-			sound := look(Faultless(f.Protocol), f.Name)
+			sound := look(Faultless(f.Protocol), patience)
 			if sound.failure != nil {
 				t.Errorf("without the fault: %v", sound.failure)
 			}
 			if seen[f.Oracle](sound) {
 				t.Error("without the fault, it is seen all the same")
 			}
-			faulty := look(f, f.Name)
+			faulty := look(f, impatience)
 			if !seen[f.Oracle](faulty) {
 				t.Errorf("the fault does not show; the transcript says: %v; the server says: %v %s", faulty.failure, faulty.server.Err(), faulty.server.Output())
 			}
