@@ -37,11 +37,11 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 	{Name: "reservation-keeps-descriptor", Protocol: "beanstalk", Oracle: Descriptors,
 		About: "A worker that leaves with a job leaves a descriptor behind.",
 		Hook:  leaving(leaksDescriptor, func(p *peer, _ *frame) bool { return p.job != "" }).with(reserving)},
-	{Name: "body-of-64-counted-63", Protocol: "beanstalk", Oracle: Framing,
-		About: "A body of 64 bytes is told to have 63.",
+	{Name: "body-of-4096-counted-4095", Protocol: "beanstalk", Oracle: Framing,
+		About: "A body of 4096 bytes is told to have one less.",
 		Hook: told("RESERVED FOUND", func(_ *bench, _ *peer, f *frame) verdict {
-			return raw(fmt.Sprintf("%s %s 63\r\n%s\r\n", f.Type.Name, arg(f, "Job ID"), arg(f, "Body")))
-		}, sized("Body", 64))},
+			return raw(fmt.Sprintf("%s %s 4095\r\n%s\r\n", f.Type.Name, arg(f, "Job ID"), arg(f, "Body")))
+		}, sized("Body", 4096))},
 	{Name: "kicked-below-zero", Protocol: "beanstalk", Oracle: Rule,
 		About: "A kick of 2147483648 jobs or more is answered with a number below zero.",
 		Hook:  instead("kick", func(b *bench, p *peer, _ *frame) { b.blurt(p, "KICKED", "KICKED -1\r\n") }, atLeast("Bound", 1<<31))},

@@ -1,6 +1,10 @@
 package planted
 
-import "slices"
+import (
+	"slices"
+
+	"jobwire/codec/danga"
+)
 
 // inDanga are the faults of servers of the Danga draft.
 var inDanga = []Fault{
@@ -45,10 +49,10 @@ var inDanga = []Fault{
 			})
 		}},
 	{Name: "long-key-lost", Protocol: "danga", Oracle: Lost,
-		About: "A job with a handle whose duplicate key has 64 bytes is acknowledged and never assigned.",
+		About: "A job with a handle whose duplicate key has 4096 bytes, the most there may be, is acknowledged and never assigned.",
 		Hook: instead("job_create_req", func(b *bench, p *peer, f *frame) {
 			a := args(f)
 			a[0] += "~" // a name that nobody can do
 			b.give(p, "job_create_req", a...)
-		}, sized("Duplicate key", 64), is("Job type", "\x01"))},
+		}, sized("Duplicate key", danga.MaxText), is("Job type", "\x01"))},
 }

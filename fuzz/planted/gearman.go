@@ -2,7 +2,6 @@ package planted
 
 import (
 	"encoding/binary"
-	"slices"
 	"strings"
 
 	"jobwire/codec/gearman"
@@ -20,15 +19,18 @@ var inGearman = []Fault{
 		About: "The failure of a job whose client has broken off breaks an assertion.",
 		Hook: func(b *bench) {
 			var widowed recent
+			b.out(assignments, has)
 			b.out("JOB_CREATED", func(p *peer, f *frame) verdict {
-				if slices.Contains(strings.Fields(submissions), p.now) {
-					p.job = arg(f, "Job handle")
-				}
-				return verdict{}
+				p.mark = true // p.job is its own, and no worker's
+				return has(p, f)
 			})
-			b.left = func(p *peer) { widowed.add(p.job) }
+			b.left = func(p *peer) {
+				if p.mark {
+					widowed.add(p.job)
+				}
+			}
 			b.on("WORK_FAIL", func(p *peer, f *frame) {
-				if widowed.has(arg(f, "Job handle")) {
+				if p.job == arg(f, "Job handle") && widowed.has(p.job) {
 					exits(1, "job.cc:212: assertion failed: client != NULL\n")(b, p)
 				}
 				b.pass(p, f)
@@ -150,8 +152,8 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 		}},
 	{Name: "workload-of-4096-cut", Protocol: "gearman", Oracle: Wrong,
 		About: "The last byte of a workload of 4096 bytes is cut off.",
-		Hook: told("JOB_ASSIGN", func(b *bench, _ *peer, f *frame) verdict {
-			return b.changed(f, 2, arg(f, "Workload")[:4095])
+		Hook: told(assignments, func(b *bench, _ *peer, f *frame) verdict {
+			return b.changed(f, len(args(f))-1, arg(f, "Workload")[:4095])
 		}, sized("Workload", 4096))},
 	{Name: "asleep-still-able", Protocol: "gearman", Oracle: Stray,
 		About: "A worker that is asleep goes on being given jobs of a function that it cannot do any more.",
