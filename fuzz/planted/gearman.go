@@ -138,6 +138,7 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 		About: "A background job that completes with an empty response is given to another worker when its own leaves.",
 		Hook: func(b *bench) {
 			var alone recent // jobs that nobody waits for
+			b.out(assignments, has)
 			b.out("JOB_CREATED", func(p *peer, f *frame) verdict {
 				if strings.HasSuffix(p.now, "_BG") {
 					alone.add(arg(f, "Job handle"))
@@ -145,7 +146,7 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 				return verdict{}
 			})
 			b.on("WORK_COMPLETE", func(p *peer, f *frame) {
-				if arg(f, "Response") != "" || !alone.has(arg(f, "Job handle")) {
+				if job := arg(f, "Job handle"); arg(f, "Response") != "" || job != p.job || !alone.has(job) {
 					b.pass(p, f)
 				}
 			})
