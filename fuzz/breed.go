@@ -79,7 +79,7 @@ func (b *breeder) insert(c *Conv, at, conn int, role codec.Role) {
 	}
 	s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: m.Type, CRLF: m.CRLF}
 	for i, v := range m.Args {
-		s.Args = append(s.Args, Arg{Value: v})
+		s.Args = append(s.Args, Arg{Value: b.d.placed(argField(m.Type, i), v)})
 		if assignedField(m.Type, i) != nil && at > 0 && b.r.IntN(8) > 0 {
 			s.Args[i].Of = b.source(c, at)
 		}
@@ -171,7 +171,7 @@ func (b *breeder) changeArg(c *Conv, _ func() *Conv) {
 			s.Args[i] = Arg{Value: bytes.Repeat(v, n/len(v)+1)[:n]}
 		default:
 			if m := gen.Of(b.r, s.Type, gen.Options{}); i < len(m.Args) {
-				s.Args[i] = Arg{Value: m.Args[i]}
+				s.Args[i] = Arg{Value: b.d.placed(f, m.Args[i])}
 			}
 		}
 		return
@@ -200,7 +200,7 @@ func (b *breeder) redraw(c *Conv, _ func() *Conv) {
 	m := gen.Of(b.r, s.Type, gen.Options{Tame: b.r.IntN(2) == 0})
 	for i := range m.Args {
 		if i < len(s.Args) && s.Args[i].Of == 0 {
-			c.Steps[at].Args[i].Value = m.Args[i]
+			c.Steps[at].Args[i].Value = b.d.placed(argField(s.Type, i), m.Args[i])
 		}
 	}
 }

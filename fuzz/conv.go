@@ -197,7 +197,7 @@ func (w *wordFor) word(name string, f *codec.Field) []byte {
 	v := []byte(name)
 	if f != nil {
 		if pool := w.pool(f.Name); len(pool) > 0 {
-			v = []byte(pool[w.next[f.Name]%len(pool)])
+			v = []byte(place + pool[w.next[f.Name]%len(pool)])
 			w.next[f.Name]++
 		} else if f.Kind == codec.Number || f.Kind == codec.Signed {
 			v = []byte("1")

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"jobwire/codec"
@@ -25,6 +26,12 @@ type dialect struct {
 	// the name that stands for ones own.
 	prelude [][]string
 
+	// shared are requests about what the server numbers for all: bytes that hold one are not
+	// sent where others use it too.
+	shared *regexp.Regexp
+
+	caps []codec.RuleID // bounds of the codec's own, which servers need not have
+
 	never  []string // types that are not sent: the server's end would be no fault
 	bytes  []string // what no bytes sent may contain, in small letters
 	sticky []string // types that change a name for good
@@ -37,7 +44,9 @@ type dialect struct {
 	sentinelArgs func(nonce []byte) [][]byte
 	isSentinel   func(f *codec.Frame) bool // of a reply without a nonce
 	blocks       func(f *codec.Frame) bool // requests that may be answered late
-	releases     func(f *codec.Frame) bool // replies that end the wait; nil is any
+	inOrder      bool                      // every request has one reply, in their order
+	pushes       []string                  // but for these
+	releases     func(f *codec.Frame) bool // replies that end a wait, where there is no order
 
 	// fromPeers reports whether a value of the server's must be one that a peer has sent.
 	fromPeers func(f *codec.Frame, fd *codec.Field) bool
@@ -56,6 +65,8 @@ var dialects = map[string]dialect{
 		bytes:        []string{"shutdown"},
 		sticky:       []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
 		reuse:        true,
+		releases:     func(f *codec.Frame) bool { return f.Type.Code == 0 },
+		caps:         []codec.RuleID{"gearman.admin.line-length", "gearman.packet.size-cap", "gearman.admin.pipelining-cap"},
 		binary:       func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },
 		fromPeers: func(f *codec.Frame, fd *codec.Field) bool {
 			return f.Type.Code != 0 && has([]string{"Function", "Unique ID", "Workload", "Data", "Response", "Exception", "Warning", "Option", "Reducer"}, fd.Name)
@@ -67,9 +78,12 @@ var dialects = map[string]dialect{
 		names:        map[string][]string{"Tube": {"a", "b"}},
 		keep:         []string{"default"},
 		prelude:      [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
+		shared:       regexp.MustCompile(`(?i)delete|release|bury|touch|kick-job|reserve-job|peek `),
+		caps:         []codec.RuleID{"beanstalk.line.length"},
 		sticky:       []string{"pause-tube"},
 		reuse:        true,
 		binary:       never,
+		inOrder:      true,
 		blocks: func(f *codec.Frame) bool {
 			return f.Type.Name == "reserve" || f.Type.Name == "reserve-with-timeout" && string(f.Arg(0)) != "0"
 		},
@@ -99,7 +113,10 @@ var dialects = map[string]dialect{
 		names:        map[string][]string{"Function": {"a", "b", "c"}},
 		bytes: strings.Fields("shutdown debug config flush client replica slave save failover cluster monitor sync " +
 			"module multi hello reset quit eval wait acl kill swapdb info keys scan time random memory object role latency slowlog lolwut"),
-		binary: never,
+		binary:  never,
+		inOrder: true,
+		pushes:  strings.Fields("EVENT message pmessage smessage"),
+		caps:    []codec.RuleID{"resp.message.size-cap", "resp.line.length"},
 		blocks: func(f *codec.Frame) bool {
 			low := bytes.ToLower(f.Raw)
 			for _, w := range []string{"brpop", "blpop", "blmove", "bzpop", "blmpop", "bzmpop", "xread", "subscribe"} {
@@ -122,17 +139,40 @@ func dialectOf(p *codec.Protocol) *dialect {
 // namesFor returns the pool of a field's values, or nil.
 func (d *dialect) namesFor(label string) []string { return d.names[label] }
 
+// place is the beginning of names in conversations. Where others use the server, one's own
+// prefix, of the same length, is put in its place, in bytes of any kind.
+const place = "ZZZZZZZ"
+
+// placed returns a name of the pool as conversations have it.
+func (d *dialect) placed(f *codec.Field, v []byte) []byte {
+	if f != nil && len(v) == 1 && has(d.names[f.Name], string(v)) {
+		return append([]byte(place), v...)
+	}
+	return v
+}
+
 // own returns the name as it is sent under a prefix.
 func (d *dialect) own(f *codec.Field, v []byte, prefix string) []byte {
-	if prefix == "" || f == nil || d.names[f.Name] == nil || len(v) == 0 || len(v)+len(prefix) > 100 {
+	if prefix == "" || f == nil || d.names[f.Name] == nil || bytes.Contains(v, []byte(place)) || len(v)+len(prefix) > 100 {
 		return v
 	}
-	for _, k := range d.keep {
-		if string(v) == k {
-			return v
-		}
+	if has(d.keep, string(v)) {
+		return v
 	}
 	return append([]byte(prefix), v...)
+}
+
+// common reports whether a message of ours is about names that others may have too.
+func (d *dialect) common(f *codec.Frame, prefix string) bool {
+	if prefix == "" || f.Type == nil || f.Type.Name == "ignore" {
+		return false
+	}
+	for i := range f.Spans {
+		if d.names[f.Spans[i].Field.Name] != nil && !bytes.HasPrefix(f.Value(i), []byte(prefix)) {
+			return true
+		}
+	}
+	return false
 }
 
 // forbidden reports whether bytes are not to be sent.

@@ -52,7 +52,7 @@ func lastLine(s string) string {
 func (f *Fuzzer) tell(c *Conv, v *Fault, shown int) {
 	k := key(c, v)
 	if f.known[k] {
-		f.stats.Again++
+		f.again.Add(1)
 		return
 	}
 	f.known[k] = true

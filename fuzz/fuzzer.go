@@ -69,6 +69,7 @@ type Fuzzer struct {
 	stats  Stats
 	convs  atomic.Int64
 	msgs   atomic.Int64
+	again  atomic.Int64
 	alarm  atomic.Bool // everybody is to stop
 	known  map[string]bool
 	quick  map[string]bool // of suspicions that were confirmed
@@ -264,7 +265,7 @@ func (f *Fuzzer) one(w *worker) {
 	}
 	prefix := w.prefix(f.lives)
 	r := w.x.perform(c, prefix)
-	if r.Clean && w.x.d.reuse && r.Fault == nil && !w.sticky(c) {
+	if r.Clean && w.x.d.reuse && r.Fault == nil && !sticky(w.x.d, c) {
 		w.spare = append(w.spare, prefix)
 	}
 	f.convs.Add(1)
@@ -272,19 +273,36 @@ func (f *Fuzzer) one(w *worker) {
 	w.done = append(w.done, c)
 	fresh := f.pool.learn(c, r.edges)
 	_ = fresh
-	if r.Fault != nil {
+	if r.Fault != nil && !f.old(c, r.Fault) {
 		w.suspect = &suspicion{c, r.Fault}
 		f.alarm.Store(true)
 	}
 }
 
+// old reports whether a suspicion is no news: it is a finding already, which the server has
+// survived, or was doubted often.
+func (f *Fuzzer) old(c *Conv, v *Fault) bool {
+	key := quickKey(f.cfg.Protocol, c, v)
+	switch {
+	case v.Oracle == HangAll || v.Oracle == Disturbed:
+		return false
+	case f.doubts[key] >= maxDoubts:
+		return true
+	case !f.quick[key]:
+		return false
+	}
+	f.again.Add(1)
+	f.shun(c, v)
+	return true
+}
+
 // sticky reports whether a conversation may have changed a name for good.
-func (w *worker) sticky(c *Conv) bool {
+func sticky(d *dialect, c *Conv) bool {
 	if c.Burst {
 		return true
 	}
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Verb == transcript.Raw || s.Type != nil && has(w.x.d.sticky, s.Type.Name) {
+		if s := &c.Steps[i]; s.Verb == transcript.Raw || s.Type != nil && has(d.sticky, s.Type.Name) {
 			return true
 		}
 	}
@@ -300,7 +318,7 @@ func (w *worker) prefix(life uint64) string {
 		return p
 	}
 	w.names++
-	return fmt.Sprintf("%c%x.", 'A'+w.id, w.names)
+	return fmt.Sprintf("%c%0*x.", 'A'+w.id, len(place)-2, w.names)
 }
 
 // look judges the server as a whole, and what anybody suspects.
@@ -356,6 +374,7 @@ func first(all []*suspicion) *Fault {
 func (f *Fuzzer) tally(doing string) {
 	f.stats.Elapsed = time.Since(f.start)
 	f.stats.Conversations, f.stats.Messages = f.convs.Load(), f.msgs.Load()
+	f.stats.Again = int(f.again.Load())
 	f.stats.Pool, f.stats.Edges = f.pool.size()
 	f.stats.Doing = doing
 	if f.cfg.Progress != nil && (time.Since(f.told) > time.Second || doing == "over") {

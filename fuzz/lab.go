@@ -75,7 +75,9 @@ func (l *lab) perform(c *Conv) (*Record, *Fault) {
 	l.runs++
 	l.x.ask() // the bystander comes first
 	r := l.x.perform(c, l.prefix())
-	return r, verdict(l.t, r.Fault)
+	v := verdict(l.t, r.Fault)
+	l.used = v != nil || !r.Clean || !l.x.d.reuse || sticky(l.x.d, c)
+	return r, v
 }
 
 // prefix tells apart the conversations with a server that cannot be started anew.
@@ -83,7 +85,7 @@ func (l *lab) prefix() string {
 	if !l.cfg.Fixed {
 		return ""
 	}
-	return fmt.Sprintf("l%x.%d.", time.Now().UnixNano()&0xffffff, l.runs)
+	return fmt.Sprintf("y%0*x.", len(place)-2, (time.Now().Unix()<<8+int64(l.runs))&0xfffff)
 }
 
 // verdict returns the fault of a performance in the light of what became of the process.

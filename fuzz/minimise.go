@@ -42,6 +42,7 @@ func (m *minimiser) minimise() *Conv {
 		m.connections()
 		m.steps()
 		m.merge()
+		m.rename()
 		m.waits()
 		m.values()
 		m.raws()
@@ -105,6 +106,18 @@ func (m *minimiser) merge() {
 		}
 		m.try(c)
 	}
+}
+
+// rename gives names that stand for one's own the short ones that they lead.
+func (m *minimiser) rename() {
+	c := m.best.clone()
+	for i := range c.Steps {
+		for k := range c.Steps[i].Args {
+			a := &c.Steps[i].Args[k]
+			a.Value = bytes.ReplaceAll(a.Value, []byte(place), nil)
+		}
+	}
+	m.try(c)
 }
 
 func (m *minimiser) waits() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -31,11 +32,11 @@ type performer struct {
 	record Record
 	model  model.Model
 	chosen map[int][]byte // by the ID of a step: what the server chose behind it
-	sent   []byte         // everything, to find the source of what comes back
 	nonce  uint64
 	step   int // index of the step under way
 	stepID int
 	last   uint64 // hash of what happened last, for feedback
+	common bool   // others may have to do with what is done here
 	saying bool   // a sentinel is being sent
 	lost   bool   // a connection ended or could not be made: is the server still there?
 
@@ -47,23 +48,27 @@ type performer struct {
 
 // conn is one connection of a performance.
 type conn struct {
-	id      int
-	s       socket
-	open    bool
-	sess    codec.Session // strict, and sees both directions
-	ours    []byte        // that are not a whole message yet
-	skip    int           // bytes of a refused message of ours that are still to be sent
-	in      []byte        // what came, unread
-	drop    int           // bytes of a refused message of the server's that are still to come
-	waiting int           // sentinels that are not answered
-	nonces  [][]byte
-	tainted bool // something was sent that is no message
-	soft    bool // and nobody can tell what the server makes of it
-	lostUs  bool // where the next message of ours begins, the server cannot know
-	deaf    bool // nothing that comes is understood any more
-	ended   bool // our direction is closed
-	busy    int  // requests on which the server may keep silent
-	earlier int  // requests before the sentinel whose reply is of its type
+	id       int
+	s        socket
+	open     bool
+	sess     codec.Session // strict, and sees both directions
+	ours     []byte        // that are not a whole message yet
+	said     []byte        // everything of ours, to find the source of what comes back
+	told     int           // of ours, that are in the record
+	skip     int           // bytes of a refused message of ours that are still to be sent
+	in       []byte        // what came, unread
+	drop     int           // bytes of a refused message of the server's that are still to come
+	waiting  int           // sentinels that are not answered
+	nonces   [][]byte
+	tainted  bool   // something was sent that is no message
+	soft     bool   // and nobody can tell what the server makes of it
+	lostUs   bool   // where the next message of ours begins, the server cannot know
+	deaf     bool   // nothing that comes is understood any more
+	ended    bool   // our direction is closed
+	queue    []bool // requests that are not answered, where replies keep their order: whether they may wait
+	busy     int    // requests on which the server may keep silent
+	earlier  int    // requests before the sentinel whose reply is of its type
+	muttered int    // steps since it was lost where messages begin
 }
 
 const maxIn = 64 << 20
@@ -98,11 +103,14 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.sent, x.step, x.stepID, x.last, x.lost = x.sent[:0], -1, 0, 0, false
+	x.step, x.stepID, x.last, x.lost, x.common = -1, 0, 0, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.model = nil
 	if !c.Burst {
 		x.model = x.newModel()
+	}
+	for _, k := range x.conns {
+		k.said = k.said[:0]
 	}
 	for len(x.conns) < c.conns() {
 		x.conns = append(x.conns, &conn{})
@@ -216,7 +224,7 @@ func (x *performer) connect(k *conn, id int) bool {
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
 		return false
 	}
-	*k = conn{id: id, s: s, open: true, in: k.in[:0], ours: k.ours[:0], nonces: k.nonces[:0]}
+	*k = conn{id: id, s: s, open: true, in: k.in[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: k.said[:0], queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
@@ -229,7 +237,11 @@ func (x *performer) connect(k *conn, id int) bool {
 		t := x.p.TypeNamed(row[0])
 		m := codec.Message{Type: t}
 		for i, a := range row[1:] {
-			m.Args = append(m.Args, x.d.own(argField(t, i), []byte(a), x.prefix))
+			v := []byte(a)
+			if x.d.names[argField(t, i).Name] != nil && !has(x.d.keep, a) {
+				v = []byte(x.prefix + a)
+			}
+			m.Args = append(m.Args, v)
 		}
 		b, err := x.loose.Append(nil, codec.Peer, &m)
 		if err != nil {
@@ -244,16 +256,23 @@ func (x *performer) connect(k *conn, id int) bool {
 // encode returns the bytes of a step.
 func (x *performer) encode(s *Step) []byte {
 	if s.Verb == transcript.Raw {
-		return s.Bytes
+		if x.prefix == "" {
+			return s.Bytes
+		}
+		if x.d.shared != nil && x.d.shared.Match(s.Bytes) {
+			return nil
+		}
+		return bytes.ReplaceAll(s.Bytes, []byte(place), []byte(x.prefix))
 	}
 	x.msg.Type, x.msg.CRLF, x.msg.Args = s.Type, s.CRLF, x.msg.Args[:0]
 	for i := range s.Args {
 		a := &s.Args[i]
 		v := a.Value
-		if a.Of > 0 {
-			if got, ok := x.chosen[a.Of]; ok {
-				v = got
-			}
+		got, known := x.chosen[a.Of]
+		if known && a.Of > 0 {
+			v = got
+		} else if x.prefix != "" && x.d.shared != nil && assignedField(s.Type, i) != nil {
+			return nil // it would be somebody else's
 		}
 		x.msg.Args = append(x.msg.Args, x.d.own(argField(s.Type, i), v, x.prefix))
 	}
@@ -262,6 +281,9 @@ func (x *performer) encode(s *Step) []byte {
 		return nil // not even loosely can it be written
 	}
 	x.out = b
+	if x.prefix != "" {
+		return bytes.ReplaceAll(b, []byte(place), []byte(x.prefix))
+	}
 	return b
 }
 
@@ -270,12 +292,14 @@ func (x *performer) say(c *Conv, k *conn, b []byte) {
 	if len(b) == 0 || x.d.forbidden(b) {
 		return
 	}
+	if k.lostUs || k.deaf {
+		if k.muttered++; k.muttered > 2 {
+			return // nobody can tell what it leads to
+		}
+	}
 	if c.Burst {
 		x.put(k, b)
 		return
-	}
-	if x.model != nil && x.model.Blocked(k.id) && k.busy == 0 {
-		k.busy = 1
 	}
 	for len(b) > 0 && k.open && !k.ended && x.record.Fault == nil {
 		n := x.first(k, b)
@@ -306,7 +330,7 @@ func (x *performer) first(k *conn, b []byte) int {
 
 // put sends bytes, and tells session and model of the messages in them.
 func (x *performer) put(k *conn, b []byte) {
-	x.sent = append(append(x.sent, b...), 0xff)
+	k.said = append(k.said, b...)
 	if err := k.s.write(b); err != nil {
 		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
 		if err == errTimeout {
@@ -332,61 +356,59 @@ func (x *performer) put(k *conn, b []byte) {
 		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
 		return
 	}
-	whole := len(k.ours) == 0
 	k.ours = append(k.ours, b...)
-	first := true
 	at := 0
 	for at < len(k.ours) {
 		rest := k.ours[at:]
 		n, err := k.sess.Decode(codec.Peer, rest, &x.frame)
 		if err == codec.ErrShort {
-			if whole && first {
-				x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(rest), Step: x.step})
-			}
+			x.said(k, rest, nil, nil)
+			k.told = len(rest)
 			break
 		}
 		x.edge(2, typeHash(x.frame.Type), errHash(err))
 		if err == nil {
-			x.record.add(Event{Conn: k.id, Verb: transcript.Send, Type: x.frame.Type, Raw: x.record.keep(x.frame.Raw), Step: x.step})
+			x.said(k, rest[:n], x.frame.Type, nil)
+			x.common = x.common || x.d.common(&x.frame, x.prefix)
 			if x.model != nil {
 				x.model.Sent(k.id, &x.frame)
 			}
 			x.noteBusy(k)
-		} else {
-			k.tainted = true
-			var e *codec.Error
-			errors.As(err, &e)
-			x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(rest[:max(0, min(len(rest), cmpZero(n, len(rest))))]), Step: x.step, Err: e})
-			if x.model != nil {
-				x.model.Garbled(k.id)
-			}
-			if n <= 0 || e == nil || e.Fatal {
-				k.lostUs = true
-				at = len(k.ours)
-				break
-			}
-			if n > len(rest) {
-				k.skip = n - len(rest)
-				n = len(rest)
-			}
-			if !x.d.binary(rest) {
-				k.busy++ // until it is answered
-				k.soft = true
-				k.s.patience(min(x.patience, 50*time.Millisecond))
-			}
+			at += n
+			continue
 		}
-		first = false
+		k.tainted = true
+		if x.model != nil {
+			x.model.Garbled(k.id)
+		}
+		var e *codec.Error
+		errors.As(err, &e)
+		if k.lostUs = n <= 0 || e == nil || e.Fatal; k.lostUs {
+			n = len(rest)
+		}
+		k.skip = max(0, n-len(rest))
+		n = min(n, len(rest))
+		x.said(k, rest[:n], nil, e)
+		if !x.d.binary(rest) && !k.lostUs {
+			k.expect(x.d.inOrder, true)
+			k.soft = true
+			k.s.patience(min(x.patience, 50*time.Millisecond))
+		}
 		at += n
 	}
 	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
 }
 
-// cmpZero returns n, or all where n is none.
-func cmpZero(n, all int) int {
-	if n <= 0 {
-		return all
+// said records what was sent, but for what was recorded when a message had begun.
+func (x *performer) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
+	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.told, len(b)):]), Step: x.step, Err: err}
+	if t != nil && k.told == 0 {
+		e.Verb, e.Type = transcript.Send, t
 	}
-	return n
+	k.told = 0
+	if len(e.Raw) > 0 {
+		x.record.add(e)
+	}
 }
 
 // noteBusy notes that a request may wait, as far as no model tells.
@@ -395,10 +417,33 @@ func (x *performer) noteBusy(k *conn) {
 	if !x.d.nonced && t != nil && !x.saying && (has(t.Replies, x.d.reply) || t.Name == x.d.sentinel) {
 		k.earlier++
 	}
-	switch {
-	case x.d.blocks == nil || t == nil:
-	case x.d.blocks(&x.frame):
+	if blocks := x.d.blocks != nil && t != nil && !x.saying && x.d.blocks(&x.frame); blocks || x.d.inOrder {
+		k.expect(x.d.inOrder, blocks)
+	}
+}
+
+// expect notes a request, and whether the server may be silent on it for a while.
+func (k *conn) expect(inOrder, blocks bool) {
+	if blocks {
 		k.busy++
+	}
+	if inOrder {
+		k.queue = append(k.queue, blocks)
+	}
+}
+
+// answered notes a reply.
+func (x *performer) answered(k *conn, f *codec.Frame) {
+	switch {
+	case x.d.inOrder:
+		if len(k.queue) > 0 && (f == nil || f.Type == nil || !has(x.d.pushes, f.Type.Name)) {
+			if k.queue[0] {
+				k.busy--
+			}
+			k.queue = k.queue[:copy(k.queue, k.queue[1:])]
+		}
+	case k.busy > 0 && f != nil && x.d.releases != nil && x.d.releases(f):
+		k.busy--
 	}
 }
 
@@ -475,6 +520,9 @@ func (x *performer) settle(k *conn) {
 func (x *performer) judge(unproved bool) {
 	if x.model == nil || x.record.Fault != nil {
 		return
+	}
+	if x.model.Tainted() || x.common {
+		return // it cannot tell what is due
 	}
 	err := x.model.Settled()
 	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil; err = x.model.Settled() {
@@ -597,7 +645,7 @@ func (x *performer) gone(k *conn) {
 }
 
 func (x *performer) complain(err error) {
-	if err == nil {
+	if err == nil || x.common {
 		return
 	}
 	var c *model.Complaint
@@ -639,8 +687,9 @@ func (x *performer) digest(k *conn) {
 		}
 		x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Raw, Raw: x.record.keep(rest[:n]), Step: x.step, Err: e})
 		at += n
+		x.answered(k, nil)
 		x.edge(6, errHash(err), 0)
-		if e != nil && (!k.soft || x.d.binary(rest)) {
+		if e != nil && !slices.Contains(x.d.caps, e.Rule) && (!k.soft || x.d.binary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}
 	}
@@ -652,6 +701,7 @@ func (x *performer) heard(k *conn) {
 	f := &x.frame
 	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
 	f.Message(&x.msg)
+	x.answered(k, f)
 	if k.waiting > 0 && x.answersSentinel(k, f) {
 		e.Sentinel = true
 		k.waiting--
@@ -659,9 +709,6 @@ func (x *performer) heard(k *conn) {
 	} else {
 		if k.earlier > 0 && f.Type.Name == x.d.reply {
 			k.earlier--
-		}
-		if k.busy > 0 && (x.d.releases == nil || x.d.releases(f)) {
-			k.busy--
 		}
 		for i, a := range x.msg.Args {
 			e.Args = append(e.Args, x.record.keep(a))
@@ -681,7 +728,7 @@ func (x *performer) heard(k *conn) {
 	if x.model != nil {
 		x.complain(x.model.Received(k.id, f))
 	}
-	if x.record.Fault == nil && !e.Sentinel {
+	if x.record.Fault == nil && !e.Sentinel && !x.common {
 		x.disclosed(k, f)
 	}
 }
@@ -704,12 +751,22 @@ func (x *performer) disclosed(k *conn, f *codec.Frame) {
 		if !x.d.fromPeers(f, fd) {
 			continue
 		}
-		if v := f.Value(i); len(v) >= 4 && !bytes.Contains(x.sent, v) {
+		if v := f.Value(i); len(v) >= 4 && !x.anySaid(v) {
 			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Name + " " + fd.Name, Conn: k.id,
 				Text: fmt.Sprintf("%s, %s: %.60q was never sent", f.Type.Name, fd.Name, v)})
 			return
 		}
 	}
+}
+
+// anySaid reports whether a peer has sent these bytes.
+func (x *performer) anySaid(v []byte) bool {
+	for _, k := range x.conns {
+		if bytes.Contains(k.said, v) {
+			return true
+		}
+	}
+	return false
 }
 
 // leave ends all connections, and judges whether the server is still there.
@@ -723,7 +780,7 @@ func (x *performer) leave() {
 			}
 		}
 	}
-	if x.model != nil && !x.model.Tainted() {
+	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
 		x.record.Clean = fresh != nil && fresh.State() == x.model.State()
 	}

@@ -1,6 +1,8 @@
 package fuzz
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -8,6 +10,8 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 )
+
+var debug = os.Getenv("FZ_DEBUG") != ""
 
 // class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
 func class(p *codec.Protocol, s *Step) string {
@@ -42,11 +46,23 @@ func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 const (
 	tries = 5
 	shows = 3
+
+	maxDoubts = 3 // of a suspicion, before it is let be
 )
 
 // examine finds out whether suspicions hold, and of what.
 func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	f.tally("examining")
+	if debug {
+		for _, s := range suspects {
+			println("SUSPECT", s.fault.String(), s.fault.Law, "step", s.fault.Step, "of", len(s.conv.Steps), "burst", s.conv.Burst, "quick", quickKey(f.cfg.Protocol, s.conv, s.fault))
+		}
+		if whole != nil {
+			println("WHOLE", whole.String(), whole.Law)
+		}
+		at := time.Now()
+		defer func() { println("examined in", time.Since(at).String(), "unconfirmed", f.stats.Unconfirmed) }()
+	}
 	for _, s := range suspects {
 		v := s.fault
 		if whole != nil && (whole.Oracle == Exit || whole.Oracle == Signal || whole.Oracle == Sanitizer) {
@@ -89,11 +105,11 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
 	key := quickKey(f.cfg.Protocol, c, v)
 	if f.quick[key] {
-		f.stats.Again++
+		f.again.Add(1)
 		f.shun(c, v)
 		return true
 	}
-	return f.doubts[key] >= 4
+	return f.doubts[key] >= maxDoubts
 }
 
 // shun has the step that brought a fault about come less often.
@@ -118,7 +134,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	key := quickKey(f.cfg.Protocol, c, v)
 	if other := quickKey(f.cfg.Protocol, c, got); other != key {
 		if f.quick[other] {
-			f.stats.Again++
+			f.again.Add(1)
 			f.quick[key] = true
 			return true
 		}
@@ -182,8 +198,8 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	if len(done) > most {
 		done = done[len(done)-most:]
 	}
-	if whole.Oracle == Memory || whole.Oracle == Descriptors {
-		return nil, nil
+	if !slices.Contains([]string{Exit, Signal, Sanitizer, HangAll, Processor}, whole.Oracle) {
+		return nil, nil // who saw it was alone with it
 	}
 	shown := whole
 	shows := func(convs []*Conv) bool {
@@ -236,7 +252,7 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 	for i, c := range convs {
 		prefix := ""
 		if len(convs) > 1 {
-			prefix = string(rune('a'+i%26)) + "." + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26)) + "."
+			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
 		}
 		if r := l.x.perform(c, prefix); r.Fault != nil {
 			return verdict(l.t, r.Fault)
