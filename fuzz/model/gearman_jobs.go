@@ -127,7 +127,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if j.key == "" || o.key != j.key {
 			continue
 		}
-		if o.vague {
+		if o.vague || s.sched {
 			doubtful = o
 		} else {
 			old = o
@@ -155,6 +155,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	full := limit > 0 && (total >= limit || fn.vague)
 	sure := full && waiting >= limit && !fn.vague
+	late := full || s.sched || doubtful != nil // whether there is a job is known by the reply
 	reply := &choice{left: 1}
 	if full || s.sched {
 		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR, for the queue is full", typed("ERROR", nil))
@@ -174,14 +175,15 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		}
 		j.handle = []byte(h)
 		m.jobs[h] = j
-		if !full {
-			return nil
+		if late {
+			m.accept(p, j)
 		}
-		m.accept(p, j)
 		return nil
 	}))
 	d.choice = reply
-	if !full {
+	if late {
+		m.wake(j, false)
+	} else {
 		m.accept(p, j)
 	}
 }

@@ -1,0 +1,110 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	codecgearman "jobwire/codec/gearman"
+	"jobwire/internal/target"
+	gearmanmutants "jobwire/refserver/gearman/mutants"
+)
+
+var mutantFlag = flag.String("mutant", "", "try this mutant; \"all\" is every one of the protocol")
+
+// faulty are servers with a fault of queue semantics each, which a model has to find.
+var faulty = []struct {
+	p     *codec.Protocol
+	names string
+	find  func(name string) (begin func(context.Context) (target.Target, error))
+	all   func() []string
+}{
+	{codecgearman.Protocol, "", func(name string) func(context.Context) (target.Target, error) {
+		for _, m := range gearmanmutants.All() {
+			if m.Name == name {
+				return m.Start
+			}
+		}
+		return nil
+	}, func() (all []string) {
+		for _, m := range gearmanmutants.All() {
+			all = append(all, m.Name)
+		}
+		return all
+	}},
+}
+
+// over begins conversations with a server over TCP, which is started anew for each.
+func over(p *codec.Protocol, d *Diction, start func() (target.Target, error), quirks ...Quirk) func() *trial {
+	return func() *trial {
+		srv, err := start()
+		if err != nil {
+			return &trial{err: err, end: func() {}}
+		}
+		w := newLive(srv)
+		t := &trial{talk: NewTalk(d, w, New(p, quirks...))}
+		t.end = func() {
+			w.end()
+			srv.Stop()
+		}
+		return t
+	}
+}
+
+// Models find what is wrong with servers that are wrong on purpose.
+func TestMutants(t *testing.T) {
+	cases := *casesFlag
+	if cases == 0 {
+		cases = 400
+	}
+	for _, tt := range faulty {
+		if *protocolFlag != "" && *protocolFlag != tt.p.Name {
+			continue
+		}
+		t.Run(tt.p.Name, func(t *testing.T) {
+			names := strings.Fields(tt.names)
+			if *mutantFlag != "" {
+				names = strings.Fields(*mutantFlag)
+			}
+			if slices.Equal(names, []string{"all"}) {
+				names = tt.all()
+			}
+			for _, name := range names {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					begin := tt.find(name)
+					if begin == nil {
+						t.Fatal("there is no such mutant")
+					}
+					d := DictionOf(tt.p)
+					r := rand.New(rand.NewPCG(1, uint64(len(name))))
+					for n := range cases {
+						c := over(tt.p, d, func() (target.Target, error) { return begin(t.Context()) })()
+						c.talk.Patience = 300 * time.Millisecond
+						var err error
+						for range *lengthFlag {
+							mv := d.Move(r)
+							if mv.Deed == Wait && r.IntN(8) > 0 {
+								continue
+							}
+							if err = c.talk.Do(mv); err != nil {
+								break
+							}
+						}
+						c.end()
+						if err != nil {
+							t.Logf("found in conversation %d: %v", n+1, err)
+							return
+						}
+					}
+					t.Errorf("not found in %d conversations", cases)
+				})
+			}
+		})
+	}
+}
