@@ -49,7 +49,7 @@ func lastLine(s string) string {
 }
 
 // tell makes a finding of a fault and hands it on, unless it was told before.
-func (f *Fuzzer) tell(c *Conv, v *Fault, shown int) {
+func (f *Fuzzer) tell(c *Conv, v *Fault, shown, tried int) {
 	k := key(c, v)
 	if f.known[k] {
 		f.again.Add(1)
@@ -59,7 +59,7 @@ func (f *Fuzzer) tell(c *Conv, v *Fault, shown int) {
 	f.stats.Findings++
 	h := fnv.New32a()
 	h.Write([]byte(k))
-	fd := &Finding{Key: k, Fault: v, Conv: c, Shown: shown, Tried: tries}
+	fd := &Finding{Key: k, Fault: v, Conv: c, Shown: shown, Tried: tried}
 	fd.Name = fmt.Sprintf("%s-%s-%08x", f.cfg.Protocol.Name, v.Oracle, h.Sum32())
 	f.describe(fd)
 	if f.cfg.Found != nil {

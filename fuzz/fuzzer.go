@@ -62,23 +62,26 @@ type Fuzzer struct {
 	pool  *pool
 	start time.Time
 
-	t      target.Target
-	to     endpoint
-	lives  uint64 // of the server
-	ready  []*worker
-	stats  Stats
-	convs  atomic.Int64
-	msgs   atomic.Int64
-	again  atomic.Int64
-	alarm  atomic.Bool // everybody is to stop
-	known  map[string]bool
-	quick  map[string]bool // of suspicions that were confirmed
-	doubts map[string]int  // that were not
-	lab    *lab
-	soaked int // pool entries whose traces were looked at
-	slices uint64
-	base   time.Time // of this life of the server
-	told   time.Time
+	t       target.Target
+	to      endpoint
+	lives   uint64 // of the server
+	ready   []*worker
+	stats   Stats
+	convs   atomic.Int64
+	msgs    atomic.Int64
+	again   atomic.Int64
+	alarm   atomic.Bool // everybody is to stop
+	known   map[string]bool
+	quick   map[string]bool // of suspicions that were confirmed
+	doubts  map[string]int  // that were not
+	lab     *lab
+	later   []*suspicion    // to be examined when there is time
+	waiting map[string]bool // the keys of these
+	spent   time.Duration   // on examining
+	soaked  int             // pool entries whose traces were looked at
+	slices  uint64
+	base    time.Time // of this life of the server
+	told    time.Time
 }
 
 // worker is one of those who hold conversations at the same time.
@@ -87,10 +90,11 @@ type worker struct {
 	x       *performer
 	b       *breeder
 	r       *rand.Rand
-	names   uint64   // used up
-	spare   []string // prefixes under which nothing is left
-	done    []*Conv  // since the last rest
-	suspect *suspicion
+	names   uint64       // used up
+	spare   []string     // prefixes under which nothing is left
+	done    []*Conv      // since the last rest
+	suspect *suspicion   // that the server has ended
+	later   []*suspicion // of anything else
 }
 
 // suspicion is a fault that has been seen once.
@@ -114,7 +118,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Minimise == 0 {
 		cfg.Minimise = 30 * time.Second
 	}
-	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, quick: map[string]bool{}, doubts: map[string]int{}}
+	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, quick: map[string]bool{}, doubts: map[string]int{}, waiting: map[string]bool{}}
 	for _, k := range cfg.KnownAs {
 		f.known[k] = true
 	}
@@ -136,6 +140,10 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	return f.stats, err
 }
+
+// hasty is the patience with a server until it is suspected; what is confirmed is with all that
+// there is.
+const hasty = 500 * time.Millisecond
 
 // slice is how long everybody fuzzes between two looks at the server as a whole.
 const slice = 800 * time.Millisecond
@@ -190,7 +198,7 @@ func (f *Fuzzer) launch(ctx context.Context) error {
 		f.ready = append(f.ready, w)
 	}
 	for _, w := range f.ready {
-		w.x = newPerformer(f.cfg.Protocol, f.to, &f.cfg.Known, f.cfg.Patience)
+		w.x = newPerformer(f.cfg.Protocol, f.to, &f.cfg.Known, min(f.cfg.Patience, hasty))
 		w.x.stop = f.alarm.Load
 		w.spare, w.names = nil, 0
 	}
@@ -273,19 +281,29 @@ func (f *Fuzzer) one(w *worker) {
 	w.done = append(w.done, c)
 	fresh := f.pool.learn(c, r.edges)
 	_ = fresh
-	if r.Fault != nil && !f.old(c, r.Fault) {
-		w.suspect = &suspicion{c, r.Fault}
+	if r.Fault == nil || f.old(c, r.Fault) {
+		return
+	}
+	if s := (&suspicion{c, r.Fault}); r.Fault.grave() {
+		w.suspect = s
 		f.alarm.Store(true)
+	} else {
+		w.later = append(w.later, s)
 	}
 }
+
+// grave reports whether the server may have ended.
+func (v *Fault) grave() bool { return v.Oracle == HangAll || v.Oracle == Disturbed }
 
 // old reports whether a suspicion is no news: it is a finding already, which the server has
 // survived, or was doubted often.
 func (f *Fuzzer) old(c *Conv, v *Fault) bool {
 	key := quickKey(f.cfg.Protocol, c, v)
 	switch {
-	case v.Oracle == HangAll || v.Oracle == Disturbed:
+	case v.grave():
 		return false
+	case f.waiting[key]:
+		return true
 	case f.doubts[key] >= maxDoubts:
 		return true
 	case !f.quick[key]:
@@ -331,20 +349,34 @@ func (f *Fuzzer) look(ctx context.Context) error {
 			suspects = append(suspects, w.suspect)
 			w.suspect = nil
 		}
+		for _, s := range w.later {
+			if key := quickKey(f.cfg.Protocol, s.conv, s.fault); !f.waiting[key] {
+				f.waiting[key] = true
+				f.later = append(f.later, s)
+			}
+		}
+		w.later = nil
 		done = append(done, w.done...)
 		w.done = w.done[:0]
 	}
 	whole := verdict(f.t, first(suspects))
 	if len(suspects) > 0 || whole != nil {
-		if f.cfg.Fixed && target.Alive(ctx, f.t) != nil {
-			f.examine(suspects, whole, done)
+		f.examine(suspects, whole, done)
+		if f.cfg.Fixed {
 			return target.Alive(ctx, f.t)
 		}
-		f.examine(suspects, whole, done)
-		if !f.cfg.Fixed {
-			f.kill()
-		}
+		f.kill()
 		return nil
+	}
+	// What does not stop the server is given half of the time.
+	for len(f.later) > 0 && ctx.Err() == nil && (f.spent < time.Since(f.start)/2 || f.cfg.First) {
+		s := f.later[0]
+		f.later = f.later[1:]
+		delete(f.waiting, quickKey(f.cfg.Protocol, s.conv, s.fault))
+		f.examine([]*suspicion{s}, nil, nil)
+		if f.cfg.First && f.stats.Findings > 0 {
+			return nil
+		}
 	}
 	if f.cfg.Fixed || target.Pid(f.t) == 0 {
 		return nil

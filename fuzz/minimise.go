@@ -42,6 +42,7 @@ func (m *minimiser) minimise() *Conv {
 		m.connections()
 		m.steps()
 		m.merge()
+		m.glue()
 		m.rename()
 		m.waits()
 		m.values()
@@ -105,6 +106,19 @@ func (m *minimiser) merge() {
 			}
 		}
 		m.try(c)
+	}
+}
+
+// glue makes one of bytes that follow each other on a connection.
+func (m *minimiser) glue() {
+	for i := 0; i+1 < len(m.best.Steps); i++ {
+		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
+		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
+			c := m.best.clone()
+			c.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
+			c.Steps = slices.Delete(c.Steps, i+1, i+2)
+			m.try(c)
+		}
 	}
 }
 

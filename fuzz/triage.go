@@ -15,22 +15,27 @@ var debug = os.Getenv("FZ_DEBUG") != ""
 
 // class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
 func class(p *codec.Protocol, s *Step) string {
+	sess := p.NewSession(codec.Options{})
+	name := s.Verb.String()
+	var err error
 	switch {
 	case s.Verb == transcript.Raw:
 		var f codec.Frame
-		_, err := p.NewSession(codec.Options{}).Decode(codec.Peer, s.Bytes, &f)
-		name := ""
-		if f.Type != nil {
+		if _, err = sess.Decode(codec.Peer, s.Bytes, &f); f.Type != nil {
 			name = f.Type.Name
 		}
-		if e, ok := err.(*codec.Error); ok {
-			return name + " " + string(e.Rule)
-		}
-		return "raw " + name
 	case s.Type != nil:
-		return s.Type.Name
+		name = s.Type.Name
+		m := codec.Message{Type: s.Type, CRLF: s.CRLF}
+		for _, a := range s.Args {
+			m.Args = append(m.Args, a.Value)
+		}
+		_, err = sess.Append(nil, codec.Peer, &m)
 	}
-	return s.Verb.String()
+	if e, ok := err.(*codec.Error); ok {
+		return string(e.Rule)
+	}
+	return name
 }
 
 // quickKey tells suspicions apart before anything is known of them.
@@ -53,6 +58,7 @@ const (
 // examine finds out whether suspicions hold, and of what.
 func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	f.tally("examining")
+	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
 	if debug {
 		for _, s := range suspects {
 			println("SUSPECT", s.fault.String(), s.fault.Law, "step", s.fault.Step, "of", len(s.conv.Steps), "burst", s.conv.Burst, "quick", quickKey(f.cfg.Protocol, s.conv, s.fault))
@@ -77,8 +83,9 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 		}
 		f.doubts[quickKey(f.cfg.Protocol, s.conv, v)]++
 	}
-	if whole == nil && len(suspects) > 0 {
-		whole = suspects[0].fault
+	if whole == nil {
+		f.stats.Unconfirmed++
+		return
 	}
 	for _, s := range suspects {
 		if f.quick[quickKey(f.cfg.Protocol, s.conv, whole)] {
@@ -141,28 +148,31 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	}
 	f.tally("making it smaller")
 	hold := func(d *Conv) bool { return got.same(test(d)) }
-	if f.lab.patience > 500*time.Millisecond && (got.Oracle == HangConn || got.Oracle == HangAll || got.Oracle == Law) {
-		f.lab.patience = 500 * time.Millisecond
+	budget := f.cfg.Minimise
+	switch got.Oracle {
+	case HangConn, HangAll:
+		f.lab.patience = min(f.lab.patience, 300*time.Millisecond)
+	case Law:
+		f.lab.patience = min(f.lab.patience, 500*time.Millisecond)
+		budget /= 2
+	case Framing, Disclosure:
+		budget /= 2
 	}
-	n, _ := f.count(c, got, test)
-	if n < shows {
-		return false
-	}
-	m := &minimiser{best: c, holds: hold, end: time.Now().Add(f.cfg.Minimise), proto: f.cfg.Protocol}
+	m := &minimiser{best: c, holds: hold, end: time.Now().Add(budget), proto: f.cfg.Protocol}
 	small := m.minimise()
 	f.lab.patience = f.cfg.Patience
-	n, last := f.count(small, got, test)
+	n, of, last := f.count(small, got, test)
+	if n < shows && small != c {
+		small = c
+		n, of, last = f.count(c, got, test)
+	}
 	if n < shows {
-		if small = c; true {
-			if n, last = f.count(c, got, test); n < shows {
-				return false
-			}
-		}
+		return false
 	}
 	f.quick[key] = true
 	f.quick[quickKey(f.cfg.Protocol, small, last)] = true
 	f.shun(small, last)
-	f.tell(small, last, n)
+	f.tell(small, last, n, of)
 	return true
 }
 
@@ -173,22 +183,16 @@ func kin(a, b *Fault) bool {
 	return group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
 }
 
-// count tells how often of tries a fault shows.
-func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n int, last *Fault) {
-	of := tries
-	if v.Oracle == Memory || v.Oracle == Descriptors {
-		of = shows // each of these is hundreds of repetitions
-	}
-	for range of {
+// count tells how often a fault shows, until that is often enough, or cannot be any more.
+func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, last *Fault) {
+	for of < tries && n < shows && of-n <= tries-shows {
+		of++
 		if got := test(c); v.same(got) {
 			n++
 			last = got
 		}
 	}
-	if of == shows && n == of {
-		n = tries
-	}
-	return n, last
+	return n, of, last
 }
 
 // locate finds those of many conversations that bring a fault about: one, or a few that it
