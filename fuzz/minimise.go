@@ -31,11 +31,7 @@ func (m *minimiser) try(c *Conv) bool {
 
 // minimise works until nothing helps any more, or time is up.
 func (m *minimiser) minimise() *Conv {
-	if m.best.Burst {
-		c := m.best.clone()
-		c.Burst = false
-		m.try(c)
-	}
+	m.order()
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
 		m.truncate()
@@ -47,8 +43,29 @@ func (m *minimiser) minimise() *Conv {
 		m.waits()
 		m.values()
 		m.raws()
+		m.order()
 	}
 	return m.best
+}
+
+// order has what is sent all at once come one after the other, in the order in which the
+// server may have taken it.
+func (m *minimiser) order() {
+	if !m.best.Burst {
+		return
+	}
+	c := m.best.clone()
+	c.Burst = false
+	if m.try(c) || len(c.Steps) > 12 {
+		return
+	}
+	for i := range c.Steps {
+		for k := i + 1; k < len(c.Steps) && m.best.Burst; k++ {
+			d := c.clone()
+			d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
+			m.try(d)
+		}
+	}
 }
 
 // truncate cuts the end off, by halves.

@@ -224,7 +224,7 @@ func (x *performer) connect(k *conn, id int) bool {
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
 		return false
 	}
-	*k = conn{id: id, s: s, open: true, in: k.in[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: k.said[:0], queue: k.queue[:0]}
+	*k = conn{id: id, s: s, open: true, in: k.in[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
@@ -389,7 +389,7 @@ func (x *performer) put(k *conn, b []byte) {
 		k.skip = max(0, n-len(rest))
 		n = min(n, len(rest))
 		x.said(k, rest[:n], nil, e)
-		if !x.d.binary(rest) && !k.lostUs {
+		if !x.d.binary(rest) {
 			k.expect(x.d.inOrder, true)
 			k.soft = true
 			k.s.patience(min(x.patience, 50*time.Millisecond))
@@ -689,7 +689,7 @@ func (x *performer) digest(k *conn) {
 		at += n
 		x.answered(k, nil)
 		x.edge(6, errHash(err), 0)
-		if e != nil && !slices.Contains(x.d.caps, e.Rule) && (!k.soft || x.d.binary(rest)) {
+		if e != nil && !slices.Contains(x.d.caps, e.Rule) && (!k.soft && len(k.ours) == 0 || x.d.binary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}
 	}
