@@ -20,9 +20,11 @@ import (
 	"github.com/leanovate/gopter/gen"
 
 	"jobwire/codec"
+	codecbeanstalk "jobwire/codec/beanstalk"
 	codecgearman "jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/refserver"
+	refbeanstalk "jobwire/refserver/beanstalk"
 	refgearman "jobwire/refserver/gearman"
 )
 
@@ -40,6 +42,7 @@ var protocols = []struct {
 	machine func() refserver.Machine
 }{
 	{codecgearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }},
+	{codecbeanstalk.Protocol, func() refserver.Machine { return refbeanstalk.New(refbeanstalk.Options{}) }},
 }
 
 // move is a Move as a command of gopter's.

@@ -193,6 +193,11 @@ func (t *Talk) value(conn int, fd *codec.Field, n int, before [][]byte) []byte {
 // Data that is handed through: empty, short, what looks like framing, long.
 var payloads = []string{"x", "", "y", "a\x00b", "\x00REQ\x00\x00\x00\x01", "1\r\n2\n", strings.Repeat("z", 600)}
 
+var strings200 = strings.Repeat("t", 200)
+
+// Waits that do not end where timers of whole seconds do.
+var waits = []time.Duration{1500 * time.Millisecond, 3500 * time.Millisecond}
+
 func set(names string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range strings.Fields(names) {
@@ -217,7 +222,7 @@ func init() {
 				"Reducer": {"r", ""}, "Unused": {"", "u"}, "Size": {"0", "1", "2", "-1"}, "Normal size": {"1", "0", "3"}, "Low size": {"1", "0", "2"}, "Minute": {"0", "59"}, "Day of month": {"1", "31"}, "Month": {"1", "2"},
 			},
 			gives: set("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL"), named: "handle",
-			waits:    []time.Duration{1500 * time.Millisecond, 500 * time.Millisecond, 3500 * time.Millisecond},
+			waits:    waits,
 			sentinel: []string{"ECHO_REQ", "sentinel"}, answer: "ECHO_RES", mark: "sentinel",
 			leave: 6, wait: 3,
 		}

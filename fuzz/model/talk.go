@@ -46,6 +46,9 @@ type Talk struct {
 
 const maxPeers = 8
 
+// tick is the step in which a conversation waits.
+const tick = 250 * time.Millisecond
+
 type talker struct {
 	session codec.Session
 	in      []byte
@@ -65,9 +68,16 @@ func (t *Talk) Do(mv Move) error {
 	switch mv.Deed {
 	case Wait:
 		d := t.d.waits[int(mv.Args[0])%len(t.d.waits)]
-		t.wire.Wait(d)
-		t.note(transcript.Step{Peer: t.actor(0), From: codec.Peer, After: d})
-		t.elapse()
+		// In steps shorter than timers are, so that what they do is seen one by one.
+		for range d / tick {
+			t.wire.Wait(tick)
+			t.note(transcript.Step{Peer: t.actor(0), From: codec.Peer, After: tick})
+			t.elapse()
+			if err := t.settle(-1); err != nil {
+				return err
+			}
+		}
+		return nil
 	case Leave:
 		if t.peers[conn] == nil {
 			return nil
@@ -225,7 +235,7 @@ func (t *Talk) settle(conn int) error {
 }
 
 func (t *Talk) sentinel(conn int) error {
-	if t.peers[conn] == nil || t.model.Blocked(conn) || t.model.Tainted() {
+	if conn < 0 || t.peers[conn] == nil || t.model.Blocked(conn) || t.model.Tainted() {
 		return nil
 	}
 	args := make([][]byte, len(t.d.sentinel)-1)
