@@ -51,6 +51,7 @@ type Stats struct {
 	Pool, Edges   int
 	Findings      int
 	Again         int // suspicions that are a finding already
+	Disputed      int // that the reference shows too
 	Unconfirmed   int // that did not show on a fresh server
 	Starts        int // of servers
 	Doing         string

@@ -27,9 +27,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 	var right *Record
 	var ref *lab
 	if f.cfg.Reference != nil && fd.Record != nil {
-		cfg := f.cfg
-		cfg.Start, cfg.Known, cfg.Fixed = f.cfg.Reference, Known{}, false
-		ref = &lab{cfg: &cfg, ctx: f.lab.ctx, patience: f.cfg.Patience}
+		ref = f.reference()
 		defer ref.close()
 		if r, v := ref.perform(fd.Conv); v == nil {
 			right = r.clone()

@@ -41,7 +41,7 @@ func class(p *codec.Protocol, s *Step) string {
 // quickKey tells suspicions apart before anything is known of them.
 func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
-	if f.Oracle != Framing && f.Oracle != Law && f.Step >= 0 && f.Step < len(c.Steps) {
+	if f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps) {
 		key += " " + class(p, &c.Steps[f.Step])
 	}
 	return key
@@ -169,11 +169,39 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	if n < shows {
 		return false
 	}
+	if f.disputed(small, last) {
+		f.doubts[key], f.doubts[quickKey(f.cfg.Protocol, small, last)] = maxDoubts, maxDoubts
+		f.stats.Disputed++
+		return true
+	}
 	f.quick[key] = true
 	f.quick[quickKey(f.cfg.Protocol, small, last)] = true
 	f.shun(small, last)
 	f.tell(small, last, n, of)
 	return true
+}
+
+// disputed reports whether the server that is held to be right has the fault too: then who
+// objects is as likely to be wrong.
+func (f *Fuzzer) disputed(c *Conv, v *Fault) bool {
+	if f.cfg.Reference == nil {
+		return false
+	}
+	ref := f.reference()
+	defer ref.close()
+	for range 2 {
+		if v.same(ref.test(v.Oracle)(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// reference returns a lab with the server that is held to be right.
+func (f *Fuzzer) reference() *lab {
+	cfg := f.cfg
+	cfg.Start, cfg.Known, cfg.Fixed = f.cfg.Reference, Known{}, false
+	return &lab{cfg: &cfg, ctx: f.lab.ctx, patience: f.cfg.Patience}
 }
 
 // kin reports whether one fault may be the other, seen otherwise: a death looks like a hang at

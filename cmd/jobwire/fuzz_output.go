@@ -108,8 +108,8 @@ func statsLine(s, prev fuzz.Stats) string {
 	if d := s.Elapsed - prev.Elapsed; d > 0 {
 		rate = float64(s.Conversations-prev.Conversations) / d.Seconds()
 	}
-	return fmt.Sprintf("%v  %d conversations, %.0f/s; pool %d, edges %d; findings %d, seen again %d, not confirmed %d; %s",
-		s.Elapsed.Round(time.Second), s.Conversations, rate, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Doing)
+	return fmt.Sprintf("%v  %d conversations, %.0f/s; pool %d, edges %d; findings %d, seen again %d, not confirmed %d, disputed %d; %s",
+		s.Elapsed.Round(time.Second), s.Conversations, rate, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Disputed, s.Doing)
 }
 
 func (out *fuzzOutput) clear() {
@@ -237,12 +237,13 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 			Findings      int     `json:"findings"`
 			Again         int     `json:"again"`
 			Unconfirmed   int     `json:"unconfirmed"`
+			Disputed      int     `json:"disputed"`
 			Starts        int     `json:"starts"`
 			Seed          uint64  `json:"seed"`
-		}{s.Elapsed.Seconds(), s.Conversations, s.Messages, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Starts, out.o.seed})
+		}{s.Elapsed.Seconds(), s.Conversations, s.Messages, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Disputed, s.Starts, out.o.seed})
 	} else {
-		fmt.Fprintf(out.w, "%d findings in %v: %d conversations, %.0f a second; pool %d, edges %d; seen again %d, not confirmed %d; seed %d\n",
-			s.Findings, s.Elapsed.Round(time.Millisecond), s.Conversations, float64(s.Conversations)/s.Elapsed.Seconds(), s.Pool, s.Edges, s.Again, s.Unconfirmed, out.o.seed)
+		fmt.Fprintf(out.w, "%d findings in %v: %d conversations, %.0f a second; pool %d, edges %d; seen again %d, not confirmed %d, disputed %d; seed %d\n",
+			s.Findings, s.Elapsed.Round(time.Millisecond), s.Conversations, float64(s.Conversations)/s.Elapsed.Seconds(), s.Pool, s.Edges, s.Again, s.Unconfirmed, s.Disputed, out.o.seed)
 	}
 	return out.err
 }

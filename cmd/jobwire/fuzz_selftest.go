@@ -54,6 +54,9 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *system) error {
 	progress := newProgress(cmd.ErrOrStderr(), len(faults))
 	held, start := true, time.Now()
 	for _, f := range faults {
+		if cmd.Context().Err() != nil {
+			return &exit{exitFellShort, nil}
+		}
 		p, err := o.proveOne(cmd.Context(), sys, f)
 		if err != nil {
 			return err
