@@ -79,6 +79,7 @@ type bJob struct {
 	burial                                      int
 	fresh                                       bool // has become ready since all was settled
 	vague                                       bool // which of its states it has is not certain
+	blurred                                     bool // it was so once
 	reserves, timeouts, releases, buries, kicks int
 }
 

@@ -273,7 +273,9 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	if !sure {
 		for _, j := range m.live {
-			j.vague = j.vague || j.tube.name == p.used && j.state != bReserved
+			if j.tube.name == p.used && j.state != bReserved {
+				j.vague, j.blurred = true, true
+			}
 		}
 		m.say(p, "beanstalk.kick.kicked-count", "KICKED")
 		return
@@ -285,7 +287,7 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 		// Which of those whose delays end together go first is open.
 		for _, j := range all {
 			if j.until == all[n].until {
-				j.vague = true
+				j.vague, j.blurred = true, true
 			}
 		}
 	}

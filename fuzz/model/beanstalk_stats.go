@@ -34,7 +34,10 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	due := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
 		"timeouts": strconv.Itoa(j.timeouts), "releases": strconv.Itoa(j.releases), "buries": strconv.Itoa(j.buries), "pri": strconv.FormatUint(j.pri, 10)}
 	if !j.vague {
-		due["state"], due["kicks"] = j.state.String(), strconv.Itoa(j.kicks)
+		due["state"] = j.state.String()
+	}
+	if !j.blurred {
+		due["kicks"] = strconv.Itoa(j.kicks)
 	}
 	m.stats(p, "beanstalk.stats-job", "stats-reply", due)
 }

@@ -45,9 +45,9 @@ func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
 	return board{p: p, quirks: quirks, start: time.Now(), deaf: map[int]bool{}, ending: map[int]bool{}}
 }
 
-// owe adds what must come.
+// owe adds what must come, as far as anybody can tell.
 func (b *board) owe(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *due {
-	d := &due{conn: conn, must: true, rule: rule, want: want, take: take}
+	d := &due{conn: conn, must: !b.tainted, rule: rule, want: want, take: take}
 	b.dues = append(b.dues, d)
 	return d
 }

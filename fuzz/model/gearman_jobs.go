@@ -76,7 +76,7 @@ func gEcho(m *gearman, p *gPeer, f codec.Frame) {
 			return wrong("%.60q is not what was sent, %.60q", r.Arg(0), f.Arg(0))
 		}
 		return nil
-	}))
+	})).must = true
 }
 
 func gOption(m *gearman, p *gPeer, f codec.Frame) {
