@@ -84,7 +84,34 @@ func (b *breeder) insert(c *Conv, at, conn int, role codec.Role) {
 			s.Args[i].Of = b.source(c, at)
 		}
 	}
+	if len(s.Args) > 0 && b.r.IntN(4) == 0 {
+		b.resize(&s, b.r.IntN(len(s.Args)))
+	}
 	c.Steps = slices.Insert(c.Steps, at, s)
+}
+
+// resize gives an argument a length at which buffers end.
+func (b *breeder) resize(s *Step, i int) {
+	f := argField(s.Type, i)
+	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
+		return
+	}
+	n := lengths[b.r.IntN(len(lengths))]
+	if b.r.IntN(2) == 0 {
+		n = lengths[b.r.IntN(24)]
+	}
+	v := s.Args[i].Value
+	if len(v) == 0 || b.r.IntN(2) == 0 {
+		v = []byte("xyz%\x00\r\n"[b.r.IntN(7):])[:1]
+	}
+	if f.Kind == codec.Text {
+		v = []byte("x")
+	}
+	v = bytes.Repeat(v, n/len(v)+1)[:n]
+	if b.d.names[f.Name] != nil && n > len(place) {
+		copy(v, place)
+	}
+	s.Args[i] = Arg{Value: v}
 }
 
 // source chooses a step before at behind which the server may have chosen something.
@@ -159,16 +186,8 @@ func (b *breeder) changeArg(c *Conv, _ func() *Conv) {
 		switch {
 		case f != nil && f.Assigned && b.r.IntN(4) > 0:
 			s.Args[i].Of = b.source(c, 1+b.r.IntN(len(c.Steps)))
-		case f != nil && f.Kind == codec.Opaque && b.r.IntN(2) == 0, f != nil && b.r.IntN(6) == 0:
-			n := lengths[b.r.IntN(len(lengths))]
-			if b.r.IntN(2) == 0 {
-				n = lengths[b.r.IntN(24)]
-			}
-			v := s.Args[i].Value
-			if len(v) == 0 || b.r.IntN(2) == 0 {
-				v = []byte("xyz%\x00\r\n"[b.r.IntN(4):])[:1]
-			}
-			s.Args[i] = Arg{Value: bytes.Repeat(v, n/len(v)+1)[:n]}
+		case b.r.IntN(2) == 0:
+			b.resize(s, i)
 		default:
 			if m := gen.Of(b.r, s.Type, gen.Options{}); i < len(m.Args) {
 				s.Args[i] = Arg{Value: b.d.placed(f, m.Args[i])}

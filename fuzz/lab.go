@@ -176,6 +176,11 @@ func (l *lab) test(oracle string) func(*Conv) *Fault {
 	}
 	return func(c *Conv) *Fault {
 		_, f := l.perform(c)
+		if f == nil && oracle == Sanitizer {
+			time.Sleep(10 * time.Millisecond) // what it prints takes another way
+			f = verdict(l.t, nil)
+			l.used = true
+		}
 		return f
 	}
 }
