@@ -125,6 +125,7 @@ func (m *beanstalk) Tainted() bool { return m.tainted }
 func (m *beanstalk) Blocked(conn int) bool { p := m.peers[conn]; return p != nil && p.waiting }
 
 func (m *beanstalk) Closed(conn int) {
+	m.step++
 	p := m.peers[conn]
 	m.forget(conn)
 	m.deaf[conn] = true
@@ -184,6 +185,7 @@ func (m *beanstalk) hazy() bool {
 }
 
 func (m *beanstalk) Elapsed(d time.Duration) {
+	m.step++
 	m.now += d
 	for _, j := range m.live {
 		if j.state != bDelayed && j.state != bReserved || !m.must(j.until) {
@@ -399,6 +401,7 @@ func (m *beanstalk) Settled() error {
 }
 
 func (m *beanstalk) Sent(conn int, f *codec.Frame) {
+	m.step++
 	p := m.peers[conn]
 	if p == nil || m.deaf[conn] {
 		m.tainted = m.tainted || p != nil

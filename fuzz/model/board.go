@@ -21,6 +21,7 @@ type due struct {
 	take func(f *codec.Frame) error
 
 	choice *choice
+	step   int // of the conversation, in which it became due
 }
 
 // choice joins those of which exactly one comes, or none is due any more once enough have.
@@ -37,6 +38,7 @@ type board struct {
 	start   time.Time
 	dues    []*due
 	tainted bool
+	step    int
 	deaf    map[int]bool // connections of which nothing is judged any more
 	ending  map[int]bool // connections that the server may close
 }
@@ -47,7 +49,7 @@ func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
 
 // owe adds what must come, as far as anybody can tell.
 func (b *board) owe(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *due {
-	d := &due{conn: conn, must: !b.tainted, rule: rule, want: want, take: take}
+	d := &due{conn: conn, must: !b.tainted, rule: rule, want: want, take: take, step: b.step}
 	b.dues = append(b.dues, d)
 	return d
 }
@@ -94,6 +96,8 @@ func (b *board) received(conn int, f *codec.Frame) error {
 			if i := slices.Index(b.dues, d); i >= 0 { // what followed may have moved it
 				b.dues = slices.Delete(b.dues, i, i+1)
 			}
+			// A connection's messages come in order: what was only allowed before has not come.
+			b.dues = slices.DeleteFunc(b.dues, func(o *due) bool { return o.conn == conn && !o.must && o.step < d.step })
 			if d.choice != nil {
 				if d.choice.left--; d.choice.left <= 0 {
 					b.dues = slices.DeleteFunc(b.dues, func(o *due) bool { return o.choice == d.choice })
@@ -127,7 +131,7 @@ func (b *board) settled() error {
 			return &Complaint{Conn: d.conn, Rule: d.rule, Law: "missing message", Text: d.want + " was due and has not come"}
 		}
 	}
-	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return !d.must || b.deaf[d.conn] })
+	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return b.deaf[d.conn] })
 	return nil
 }
 

@@ -81,6 +81,7 @@ type gJob struct {
 	numer, denom              []byte
 	waits                     []int // a connection for each submission
 	lost                      int
+	leavers                   bool // clients have left; a server that stays with half a connection may count them
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
@@ -95,6 +96,7 @@ func (m *gearman) Opened(conn int) {
 }
 
 func (m *gearman) Sent(conn int, f *codec.Frame) {
+	m.step++
 	p := m.peers[conn]
 	if p == nil || m.deaf[conn] {
 		m.tainted = m.tainted || p != nil
@@ -143,6 +145,7 @@ func (m *gearman) Tainted() bool { return m.tainted }
 func (m *gearman) Blocked(int) bool { return false }
 
 func (m *gearman) Closed(conn int) {
+	m.step++
 	p := m.peers[conn]
 	if p == nil {
 		return
@@ -159,6 +162,7 @@ func (m *gearman) left(p *gPeer) {
 		for _, j := range slices.Clone(fn.jobs) {
 			before := len(j.waits)
 			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
+			j.leavers = j.leavers || before > len(j.waits)
 			if before > 0 && len(j.waits) == 0 && !j.background {
 				j.vague = true // nobody wants it: whether it is dropped is up to the server
 			}
@@ -285,6 +289,7 @@ func (m *gearman) Gone(conn int) error {
 func (m *gearman) Settled() error { return m.settled() }
 
 func (m *gearman) Elapsed(d time.Duration) {
+	m.step++
 	m.now += d
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +13,9 @@ import (
 
 	"jobwire/codec"
 	codecgearman "jobwire/codec/gearman"
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/refserver"
 	gearmanmutants "jobwire/refserver/gearman/mutants"
 )
 
@@ -78,6 +82,13 @@ func TestMutants(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					begin := tt.find(name)
+					if name == "none" {
+						begin = func(ctx context.Context) (target.Target, error) {
+							return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
+								return refserver.New(machineOf(tt.p), refserver.Options{Protocol: tt.p}).Serve(ctx, ln)
+							})
+						}
+					}
 					if begin == nil {
 						t.Fatal("there is no such mutant")
 					}
@@ -98,7 +109,11 @@ func TestMutants(t *testing.T) {
 						}
 						c.end()
 						if err != nil {
-							t.Logf("found in conversation %d: %v", n+1, err)
+							var b bytes.Buffer
+							if testing.Verbose() {
+								transcript.Lines(&b, c.talk.Script())
+							}
+							t.Logf("found in conversation %d: %v\n%s", n+1, err, b.String())
 							return
 						}
 					}
