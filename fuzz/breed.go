@@ -26,7 +26,11 @@ func newBreeder(p *codec.Protocol, r *rand.Rand, known *Known) *breeder {
 	return &breeder{p: p, d: dialectOf(p), r: r, known: known}
 }
 
-const maxSteps = 24
+// Most conversations are short: many of these find more than few long ones.
+const (
+	fewSteps = 9
+	maxSteps = 24
+)
 
 // child makes a conversation of one from the pool, of which pick gives others to join with.
 func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
@@ -35,14 +39,18 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 	for range 1 + b.r.IntN(4) {
 		changes[b.r.IntN(len(changes))](b, c, pick)
 	}
-	if len(c.Steps) > maxSteps {
-		at := b.r.IntN(len(c.Steps) - maxSteps + 1)
-		c.Steps = c.Steps[at : at+maxSteps]
+	most := maxSteps
+	if b.r.IntN(8) > 0 {
+		most = max(fewSteps, len(parent.Steps)+1)
+	}
+	if len(c.Steps) > most {
+		at := b.r.IntN(len(c.Steps) - most + 1)
+		c.Steps = c.Steps[at : at+most]
 	}
 	if len(c.Steps) == 0 {
 		return b.fresh()
 	}
-	c.Burst = b.r.IntN(4) == 0
+	c.Burst = b.r.IntN(2) == 0
 	b.restrict(c)
 	return c
 }
@@ -51,12 +59,12 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 // names.
 func (b *breeder) fresh() *Conv {
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
-	c := &Conv{Burst: b.r.IntN(4) == 0}
-	roles := make([]codec.Role, 1+b.r.IntN(3))
+	c := &Conv{Burst: b.r.IntN(2) == 0}
+	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
 	for i := range roles {
 		roles[i] = 1 << b.r.IntN(len(b.p.Roles))
 	}
-	for range 2 + b.r.IntN(12) {
+	for range 1 + b.r.IntN(fewSteps) {
 		conn := b.r.IntN(len(roles))
 		b.insert(c, len(c.Steps), conn, roles[conn])
 	}

@@ -37,6 +37,7 @@ type performer struct {
 	stepID int
 	last   uint64 // hash of what happened last, for feedback
 	common bool   // others may have to do with what is done here
+	exact  bool   // every connection proves for every step that all has come
 	saying bool   // a sentinel is being sent
 	lost   bool   // a connection ended or could not be made: is the server still there?
 
@@ -56,6 +57,7 @@ type conn struct {
 	said     []byte        // everything of ours, to find the source of what comes back
 	told     int           // of ours, that are in the record
 	skip     int           // bytes of a refused message of ours that are still to be sent
+	out      []byte        // of ours, not sent yet
 	in       []byte        // what came, unread
 	drop     int           // bytes of a refused message of the server's that are still to come
 	waiting  int           // sentinels that are not answered
@@ -105,6 +107,7 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	clear(x.chosen)
 	x.step, x.stepID, x.last, x.lost, x.common = -1, 0, 0, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
+	x.exact = x.thorough || x.nonce%4 == 0
 	x.model = nil
 	if !c.Burst {
 		x.model = x.newModel()
@@ -129,8 +132,13 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 			break
 		}
 	}
-	if c.Burst && x.record.Fault == nil {
+	switch {
+	case x.record.Fault != nil:
+	case c.Burst:
 		x.finishBurst()
+	case !x.exact && !x.thorough:
+		x.exact = true
+		x.settle(nil)
 	}
 	x.leave()
 	return &x.record
@@ -178,6 +186,9 @@ func (x *performer) do(c *Conv, s *Step) {
 		if k.ended {
 			return
 		}
+		if x.flush(k); !k.open {
+			return
+		}
 		k.ended = true
 		k.s.halfClose()
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
@@ -186,6 +197,9 @@ func (x *performer) do(c *Conv, s *Step) {
 			x.settle(nil)
 		}
 	default:
+		if x.flush(k); !k.open {
+			return
+		}
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		k.s.close(s.Verb == transcript.Resets)
 		k.open = false
@@ -224,7 +238,7 @@ func (x *performer) connect(k *conn, id int) bool {
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
 		return false
 	}
-	*k = conn{id: id, s: s, open: true, in: k.in[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
+	*k = conn{id: id, s: s, open: true, in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
@@ -328,23 +342,32 @@ func (x *performer) first(k *conn, b []byte) int {
 	return n - len(k.ours)
 }
 
-// put sends bytes, and tells session and model of the messages in them.
-func (x *performer) put(k *conn, b []byte) {
-	k.said = append(k.said, b...)
-	if err := k.s.write(b); err != nil {
-		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
-		if err == errTimeout {
-			x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server does not read any more", Conn: k.id})
-			k.s.close(true)
-			k.open = false
-			return
-		}
+// flush sends what waits to be. A write costs more than all else, so what belongs together
+// goes with one.
+func (x *performer) flush(k *conn) {
+	if len(k.out) == 0 || !k.open {
+		return
+	}
+	err := k.s.write(k.out)
+	k.out = k.out[:0]
+	switch {
+	case err == nil:
+	case err == errTimeout:
+		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server does not read any more", Conn: k.id})
+		k.s.close(true)
+		k.open = false
+	default:
 		x.drain(k)
 		if k.open {
 			x.gone(k)
 		}
-		return
 	}
+}
+
+// put notes bytes to be sent, and tells session and model of the messages in them.
+func (x *performer) put(k *conn, b []byte) {
+	k.said = append(k.said, b...)
+	k.out = append(k.out, b...)
 	if n := min(k.skip, len(b)); n > 0 {
 		k.skip -= n
 		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[:n]), Step: x.step})
@@ -483,10 +506,26 @@ func (x *performer) settle(k *conn) {
 	if x.record.Fault != nil {
 		return
 	}
+	if !x.exact && x.model != nil && !x.thorough {
+		// A message on one connection is mostly seen on the others when its sender has its
+		// sentinel back. Where something is missing, or at the end, they are asked too.
+		quiet := true
+		for _, o := range x.conns {
+			if o != k && o.open {
+				x.drain(o)
+				quiet = quiet && x.ready(o)
+			}
+		}
+		if quiet && k != nil && (!k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
+			x.edge(3, x.model.State(), 0)
+			return
+		}
+	}
 	unproved := false
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
 			x.sentinel(o)
+			x.flush(o)
 		}
 	}
 	for _, o := range x.conns {
@@ -556,6 +595,7 @@ func (x *performer) finishBurst() {
 		if x.ready(k) {
 			x.sentinel(k)
 		}
+		x.flush(k)
 	}
 	for _, k := range x.conns {
 		if k.open && k.waiting > 0 && x.record.Fault == nil {
@@ -566,7 +606,7 @@ func (x *performer) finishBurst() {
 
 // await reads until the connection's sentinels are answered.
 func (x *performer) await(k *conn) {
-	for k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil {
+	for x.flush(k); k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil; {
 		if !x.receive(k, true) {
 			return
 		}
@@ -575,7 +615,7 @@ func (x *performer) await(k *conn) {
 
 // drain reads what has come already.
 func (x *performer) drain(k *conn) {
-	for k.open && x.record.Fault == nil && x.receive(k, false) {
+	for x.flush(k); k.open && x.record.Fault == nil && x.receive(k, false); {
 	}
 }
 
@@ -772,7 +812,7 @@ func (x *performer) anySaid(v []byte) bool {
 // leave ends all connections, and judges whether the server is still there.
 func (x *performer) leave() {
 	for _, k := range x.conns {
-		if k.open {
+		if x.flush(k); k.open {
 			k.s.close(x.nonce%16 != 0)
 			k.open = false
 			if x.model != nil {
