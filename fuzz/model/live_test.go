@@ -13,6 +13,7 @@ type live struct {
 	server target.Target
 	ends   [maxPeers]*liveEnd
 	news   chan news
+	kept   []news // read, but not asked for yet
 	quit   chan struct{}
 }
 
@@ -87,11 +88,7 @@ func (w *live) Close(conn int) {
 			ended = true
 		case n := <-w.news:
 			if n.end != e && n.end == w.ends[n.conn] {
-				select {
-				case w.news <- n:
-				default:
-				}
-				time.Sleep(time.Millisecond)
+				w.kept = append(w.kept, n)
 			}
 		}
 	}
@@ -102,6 +99,13 @@ func (w *live) Close(conn int) {
 func (w *live) Receive(patience time.Duration) (int, []byte) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
+	for len(w.kept) > 0 {
+		n := w.kept[0]
+		w.kept = w.kept[1:]
+		if n.end == w.ends[n.conn] {
+			return n.conn, n.b
+		}
+	}
 	for {
 		select {
 		case n := <-w.news:

@@ -21,10 +21,12 @@ import (
 
 	"jobwire/codec"
 	codecbeanstalk "jobwire/codec/beanstalk"
+	codecdanga "jobwire/codec/danga"
 	codecgearman "jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/refserver"
 	refbeanstalk "jobwire/refserver/beanstalk"
+	refdanga "jobwire/refserver/danga"
 	refgearman "jobwire/refserver/gearman"
 )
 
@@ -42,6 +44,7 @@ var protocols = []struct {
 	machine func() refserver.Machine
 }{
 	{codecgearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }},
+	{codecdanga.Protocol, func() refserver.Machine { return refdanga.New(refdanga.Options{}) }},
 	{codecbeanstalk.Protocol, func() refserver.Machine { return refbeanstalk.New(refbeanstalk.Options{}) }},
 }
 
