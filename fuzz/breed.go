@@ -20,10 +20,11 @@ type breeder struct {
 	sess  codec.Session
 	frame codec.Frame
 	slow  bool // may wait
+	gives map[*codec.Type]bool
 }
 
 func newBreeder(p *codec.Protocol, r *rand.Rand, known *Known) *breeder {
-	return &breeder{p: p, d: dialectOf(p), r: r, known: known}
+	return &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}}
 }
 
 // Most conversations are short: many of these find more than few long ones.
@@ -124,16 +125,28 @@ func (b *breeder) resize(s *Step, i int) {
 
 // source chooses a step before at behind which the server may have chosen something.
 func (b *breeder) source(c *Conv, at int) int {
-	for range 8 {
+	for n := range 12 {
 		k := b.r.IntN(at)
-		if b.r.IntN(2) == 0 {
-			k = max(k, b.r.IntN(at))
-		}
-		if s := &c.Steps[k]; s.Verb == transcript.Send {
+		if s := &c.Steps[k]; s.Type != nil && (n > 8 || b.gives[s.Type]) {
 			return s.ID
 		}
 	}
 	return 0
+}
+
+// notice learns behind which messages servers choose something.
+func (b *breeder) notice(c *Conv, r *Record) {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil || b.gives[c.Steps[e.Step].Type] {
+			continue
+		}
+		for k := range e.Args {
+			if assignedField(e.Type, k) != nil {
+				b.gives[c.Steps[e.Step].Type] = true
+			}
+		}
+	}
 }
 
 // role returns one that a connection has by what it says.
@@ -280,7 +293,7 @@ func (b *breeder) avoided(raw []byte) bool {
 func (b *breeder) leave(c *Conv, _ func() *Conv) {
 	verbs := []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
 	at := 1 + b.r.IntN(len(c.Steps))
-	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[at-1].Conn, Verb: verbs[b.r.IntN(3)]})
+	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[b.r.IntN(at)].Conn, Verb: verbs[b.r.IntN(3)]})
 }
 
 // cut has a message arrive in two parts, between which others speak.

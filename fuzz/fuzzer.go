@@ -281,7 +281,9 @@ func (f *Fuzzer) one(w *worker) {
 	f.msgs.Add(int64(len(r.Events)))
 	w.done = append(w.done, c)
 	fresh := f.pool.learn(c, r.edges)
-	_ = fresh
+	if fresh {
+		w.b.notice(c, r)
+	}
 	if r.Fault == nil || f.old(c, r.Fault) {
 		return
 	}

@@ -43,7 +43,7 @@ func (p *pool) learn(c *Conv, edges []uint64) bool {
 	return fresh
 }
 
-// pick chooses one: half of the time a recent one. It is nil if there is none.
+// pick chooses one: often a seed, or a recent one. It is nil if there is none.
 func (p *pool) pick(r *rand.Rand) *Conv {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,8 +51,15 @@ func (p *pool) pick(r *rand.Rand) *Conv {
 	if n == 0 {
 		return nil
 	}
-	if r.IntN(2) == 0 && n > 64 {
-		return p.convs[n-1-r.IntN(64)]
+	switch r.IntN(10) {
+	case 0, 1, 2, 3:
+		if p.seeds > 0 {
+			return p.convs[r.IntN(p.seeds)]
+		}
+	case 4, 5, 6:
+		if n > 64 {
+			return p.convs[n-1-r.IntN(64)]
+		}
 	}
 	return p.convs[r.IntN(n)]
 }
