@@ -193,7 +193,7 @@ func (f *Fuzzer) launch(ctx context.Context) error {
 	f.stats.Starts++
 	for len(f.ready) < f.cfg.Workers+slowWorkers {
 		id := len(f.ready)
-		r := rand.New(rand.NewPCG(f.cfg.Seed, uint64(id)))
+		r := randOf(f.cfg.Seed + uint64(id)<<32)
 		w := &worker{id: id, r: r, b: newBreeder(f.cfg.Protocol, r, &f.cfg.Known)}
 		w.b.slow = id >= f.cfg.Workers
 		f.ready = append(f.ready, w)
@@ -205,6 +205,8 @@ func (f *Fuzzer) launch(ctx context.Context) error {
 	}
 	return nil
 }
+
+func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x66757a7a)) }
 
 // kill ends the server.
 func (f *Fuzzer) kill() {

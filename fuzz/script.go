@@ -316,7 +316,8 @@ func (w *scripter) replies(i int) {
 		if e.Conn == s.Conn {
 			lastOn = e
 		}
-		if binds || at {
+		// What the role is never sent cannot be passed over.
+		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray {
 			w.expect(e, id, before)
 			lastOn = nil
 		}
