@@ -23,11 +23,13 @@ import (
 	codecbeanstalk "jobwire/codec/beanstalk"
 	codecdanga "jobwire/codec/danga"
 	codecgearman "jobwire/codec/gearman"
+	codecgearmonkey "jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/refserver"
 	refbeanstalk "jobwire/refserver/beanstalk"
 	refdanga "jobwire/refserver/danga"
 	refgearman "jobwire/refserver/gearman"
+	refgearmonkey "jobwire/refserver/gearmonkey"
 )
 
 var (
@@ -45,6 +47,7 @@ var protocols = []struct {
 }{
 	{codecgearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }},
 	{codecdanga.Protocol, func() refserver.Machine { return refdanga.New(refdanga.Options{}) }},
+	{codecgearmonkey.Protocol, func() refserver.Machine { return refgearmonkey.New(refgearmonkey.Options{}) }},
 	{codecbeanstalk.Protocol, func() refserver.Machine { return refbeanstalk.New(refbeanstalk.Options{}) }},
 }
 

@@ -35,7 +35,7 @@ type Diction struct {
 	p        *codec.Protocol
 	options  codec.Options
 	actors   []string          // by connection, as transcripts call them
-	says     map[string]string // by role: types with their weights
+	says     map[string]string // by actor, or by role: types with their weights
 	pools    map[string][]string
 	gives    map[string]bool // types that give what they name to the connection they come on
 	named    string          // what transcripts call such values
@@ -59,7 +59,11 @@ func DictionOf(p *codec.Protocol, waive ...codec.RuleID) *Diction {
 	d.p, d.options.Waive = p, waive
 	for i, actor := range d.actors {
 		role, _, _ := strings.Cut(actor, " ")
-		for _, w := range strings.Fields(d.says[role]) {
+		says := d.says[actor]
+		if says == "" {
+			says = d.says[role]
+		}
+		for _, w := range strings.Fields(says) {
 			name, weight, _ := strings.Cut(w, "*")
 			n, _ := strconv.Atoi(weight)
 			t := p.TypeNamed(name)
