@@ -30,6 +30,7 @@ type beanstalk struct {
 	buried int            // how often a job was buried, for the order
 	sent   map[string]int // commands, by name
 	total  int            // connections
+	before int            // connections that others had; less than 0 is unknown
 	late   int            // jobs that timed out
 }
 
@@ -86,7 +87,7 @@ type bJob struct {
 const never time.Duration = math.MaxInt64 / 2
 
 func newBeanstalk(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	m := &beanstalk{board: newBoard(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{}, tubes: map[string]*bTube{}, sent: map[string]int{}}
+	m := &beanstalk{board: newBoard(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{}, tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
 	m.tube("default")
 	return m
 }

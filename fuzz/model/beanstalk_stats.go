@@ -16,6 +16,9 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]st
 			return nil
 		}
 		for _, row := range rows(r) {
+			if string(row[0]) == "total-connections" && m.before < 0 {
+				m.before = int(number(row[1])) - m.total // whoever looked whether the server is there
+			}
 			want, ok := due[string(row[0])]
 			if ok && want != string(row[1]) {
 				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: string(row[0]) + " is " + string(row[1]) + ", and should be " + want}
@@ -119,7 +122,10 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 			}
 		}
 		due["current-waiting"], due["current-producers"], due["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
-		due["current-connections"], due["total-connections"] = strconv.Itoa(len(m.peers)), strconv.Itoa(m.total)
+		due["current-connections"] = strconv.Itoa(len(m.peers))
+		if m.before >= 0 {
+			due["total-connections"] = strconv.Itoa(m.before + m.total)
+		}
 		due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
 		for _, name := range bCounted {
 			due["cmd-"+name] = strconv.Itoa(m.sent[name])

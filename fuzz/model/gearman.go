@@ -27,6 +27,7 @@ const (
 	NewestFirst     Quirk = "newest-first"         // jobs of high priority
 	FullDrops       Quirk = "full-drops"           // a full queue drops another job
 	LacksTypes      Quirk = "lacks-types"          // any request may be refused as unknown
+	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
 	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
 )
 
@@ -110,8 +111,8 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	if f.Type.Req == 2 {
 		p.worker = true
 	}
-	if m.quirks[LacksTypes] && f.Type.Code != 0 {
-		m.allow(conn, "ERROR", typed("ERROR", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+	if m.quirks[LacksTypes] {
+		m.allow(conn, "ERROR", typed("ERROR ERR", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 	}
 	h(m, p, f.Clone())
 }

@@ -107,6 +107,7 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 				continue
 			case j == nil || j.state == gEnded:
 				return wrong("there is no job %s", h)
+			case m.quirks[NoNumbers]:
 			case string(row[3]) == "1" && j.state == gRunning, string(row[3]) == "0" && j.state == gQueued:
 				return wrong("job %s is %s", h, j.state)
 			}
@@ -230,6 +231,10 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR", nil))
 	default:
 		m.fail(j)
+		if m.quirks[CancelLingers] {
+			j.fn.jobs = append(j.fn.jobs, j)
+			j.vague, j.waits = true, nil
+		}
 		m.owe(p.conn, "gearman.admin.cancel-job", "OK", typed("OK", nil))
 	}
 }

@@ -99,4 +99,8 @@ func New(p *codec.Protocol, quirks ...Quirk) Model {
 }
 
 // Profiles lists the quirks of real servers by the names that conform's profiles have.
-var Profiles = map[Quirk][]Quirk{}
+var Profiles = map[Quirk][]Quirk{
+	"gearmand":      {LacksTypes, TimeoutRequeues, EpochSilent, EpochWakesEarly, CantDoLoses, LimitForgotten, NameTruncated, NoNumbers, CancelLingers},
+	"gearmand-perl": {LacksTypes, LostFails, NoPartials, NoFailUnasked, NewestFirst, FullDrops, FewWakeups},
+	"beanstalkd":    {TTRStays},
+}

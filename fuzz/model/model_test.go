@@ -41,14 +41,16 @@ var (
 )
 
 // protocols are what there are models of, with the server that each must hold for.
-var protocols = []struct {
-	p       *codec.Protocol
-	machine func() refserver.Machine
-}{
+var protocols = []protocolRow{
 	{codecgearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }},
 	{codecdanga.Protocol, func() refserver.Machine { return refdanga.New(refdanga.Options{}) }},
 	{codecgearmonkey.Protocol, func() refserver.Machine { return refgearmonkey.New(refgearmonkey.Options{}) }},
 	{codecbeanstalk.Protocol, func() refserver.Machine { return refbeanstalk.New(refbeanstalk.Options{}) }},
+}
+
+type protocolRow struct {
+	p       *codec.Protocol
+	machine func() refserver.Machine
 }
 
 // move is a Move as a command of gopter's.
