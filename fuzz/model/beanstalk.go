@@ -242,7 +242,7 @@ func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && 
 func (m *beanstalk) best(p *bPeer) *bJob {
 	var best *bJob
 	for _, j := range m.live {
-		if j.state == bReady && !j.vague && slices.Contains(p.watched, j.tube.name) && m.must(j.tube.paused) && (best == nil || j.before(best)) {
+		if j.state == bReady && !j.vague && slices.Contains(p.watched, j.tube.name) && (j.tube.paused == 0 || m.must(j.tube.paused)) && (best == nil || j.before(best)) {
 			best = j
 		}
 	}
@@ -439,7 +439,7 @@ func (m *beanstalk) State() uint64 {
 		}
 	}
 	for _, t := range m.tubes {
-		if !m.must(t.paused) {
+		if t.paused > 0 && !m.must(t.paused) {
 			paused++
 		}
 	}
