@@ -37,7 +37,7 @@ const (
 func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 	c := parent.clone()
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
-	for range 1 + b.r.IntN(4) {
+	for range 1 + b.r.IntN(4)*b.r.IntN(2) {
 		changes[b.r.IntN(len(changes))](b, c, pick)
 	}
 	most := maxSteps
@@ -51,7 +51,7 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 	if len(c.Steps) == 0 {
 		return b.fresh()
 	}
-	c.Burst = b.r.IntN(2) == 0
+	c.Burst = b.r.IntN(3) == 0
 	b.restrict(c)
 	return c
 }
@@ -60,7 +60,7 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 // names.
 func (b *breeder) fresh() *Conv {
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
-	c := &Conv{Burst: b.r.IntN(2) == 0}
+	c := &Conv{Burst: b.r.IntN(3) == 0}
 	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
 	for i := range roles {
 		roles[i] = 1 << b.r.IntN(len(b.p.Roles))
@@ -114,7 +114,7 @@ func (b *breeder) resize(s *Step, i int) {
 		v = []byte("xyz%\x00\r\n"[b.r.IntN(7):])[:1]
 	}
 	if f.Kind == codec.Text {
-		v = []byte("x")
+		v, n = []byte("x"), min(n, 8193)
 	}
 	v = bytes.Repeat(v, n/len(v)+1)[:n]
 	if b.d.names[f.Name] != nil && n > len(place) {
@@ -172,7 +172,7 @@ var changes = []func(b *breeder, c *Conv, pick func() *Conv){
 	(*breeder).changeArg, (*breeder).changeArg, (*breeder).changeArg, (*breeder).changeArg,
 	(*breeder).redraw, (*breeder).redraw,
 	(*breeder).mutateBytes, (*breeder).mutateBytes,
-	(*breeder).leave, (*breeder).leave,
+	(*breeder).leave, (*breeder).leave, (*breeder).leave,
 	(*breeder).cut,
 	(*breeder).double,
 	(*breeder).drop,

@@ -30,6 +30,8 @@ type dialect struct {
 	// sent where others use it too.
 	shared *regexp.Regexp
 
+	ofAll string // rules that begin so are about lists of what all users of the server have: judged only where nobody else is
+
 	caps []codec.RuleID // bounds of the codec's own, which servers need not have
 
 	never  []string // types that are not sent: the server's end would be no fault
@@ -65,6 +67,7 @@ var dialects = map[string]dialect{
 		bytes:        []string{"shutdown"},
 		sticky:       []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
 		reuse:        true,
+		ofAll:        "gearman.admin.",
 		releases:     func(f *codec.Frame) bool { return f.Type.Code == 0 },
 		caps:         []codec.RuleID{"gearman.admin.line-length", "gearman.packet.size-cap", "gearman.admin.pipelining-cap"},
 		binary:       func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },

@@ -144,13 +144,24 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 
 // hasty is the patience with a server until it is suspected; what is confirmed is with all that
 // there is.
-const hasty = 500 * time.Millisecond
+const hasty = time.Second
 
 // slice is how long everybody fuzzes between two looks at the server as a whole.
 const slice = 800 * time.Millisecond
 
-// lifetime bounds how many names a server is given before it is started anew.
-const lifetime = 20 * time.Second
+// A server is started anew before the names that nobody uses any more make it slow.
+const (
+	lifetime  = 20 * time.Second
+	manyNames = 3000
+)
+
+// names counts those that this server has been given.
+func (f *Fuzzer) names() (n uint64) {
+	for _, w := range f.ready {
+		n += w.names
+	}
+	return n
+}
 
 func (f *Fuzzer) run(ctx context.Context) error {
 	for {
@@ -166,7 +177,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil, f.cfg.Count > 0 && f.convs.Load() >= f.cfg.Count, f.cfg.First && f.stats.Findings > 0:
 			return errOver
-		case !f.cfg.Fixed && f.t != nil && time.Since(f.base) > lifetime:
+		case !f.cfg.Fixed && f.t != nil && (time.Since(f.base) > lifetime || f.names() > manyNames):
 			f.kill()
 		}
 	}
@@ -240,7 +251,7 @@ func (f *Fuzzer) fuzz(ctx context.Context) {
 		}
 		w.done, w.suspect = w.done[:0], nil
 		all.Go(func() {
-			for !f.alarm.Load() && time.Now().Before(end) && !(f.cfg.Count > 0 && f.convs.Load() >= f.cfg.Count) {
+			for !f.alarm.Load() && time.Now().Before(end) && w.names < manyNames/4 && !(f.cfg.Count > 0 && f.convs.Load() >= f.cfg.Count) {
 				f.one(w)
 			}
 		})

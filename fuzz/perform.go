@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -689,7 +690,7 @@ func (x *performer) complain(err error) {
 		return
 	}
 	var c *model.Complaint
-	if !errors.As(err, &c) {
+	if !errors.As(err, &c) || x.prefix != "" && x.d.ofAll != "" && strings.HasPrefix(string(c.Rule), x.d.ofAll) {
 		return
 	}
 	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})

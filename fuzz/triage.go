@@ -226,7 +226,7 @@ func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, l
 // locate finds those of many conversations that bring a fault about: one, or a few that it
 // takes together.
 func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
-	const most = 4000
+	const most = 1500
 	if len(done) > most {
 		done = done[len(done)-most:]
 	}
@@ -242,7 +242,7 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		shown = v
 		return true
 	}
-	end := time.Now().Add(f.cfg.Minimise)
+	end := time.Now().Add(f.cfg.Minimise / 2)
 	if !shows(done) {
 		return nil, nil
 	}

@@ -130,7 +130,7 @@ func (o *fuzzOptions) tellProof(cmd *cobra.Command, p *proof) {
 	case p.Planted == "" && p.Oracle == "":
 		fmt.Fprintf(w, "held   faultless: nothing found in %.0f s, %.0f conversations a second\n", p.Seconds, p.Rate)
 	case p.Oracle == "":
-		fmt.Fprintf(w, "MISSED %s (%s), in %.0f s\n", p.Name, p.Planted, p.Seconds)
+		fmt.Fprintf(w, "MISSED %s (%s), in %.0f s, %.0f conversations a second\n", p.Name, p.Planted, p.Seconds, p.Rate)
 	default:
 		mark := "found "
 		if !p.Held {
