@@ -15,7 +15,8 @@ func init() { makers["beanstalk"] = newBeanstalk }
 
 // Quirks of Beanstalk servers.
 const (
-	TTRStays Quirk = "ttr-stays" // a job whose time to run is over may stay reserved
+	TTRStays      Quirk = "ttr-stays"      // a job whose time to run is over may stay reserved
+	KickTruncates Quirk = "kick-truncates" // of the bound of a kick only 32 bits are read
 )
 
 // beanstalk is the model of beanstalk-protocol.txt. Who waits is not told beforehand
@@ -40,6 +41,7 @@ type bPeer struct {
 	watched []string
 	waiting bool
 	until   time.Duration // when it stops; never is for ever
+	margin  bool          // it asked in the last second of a job that it held
 	backlog []codec.Frame
 	put     bool
 	worker  bool
@@ -179,6 +181,9 @@ func (m *beanstalk) hazy() bool {
 	}
 	for _, p := range m.peers {
 		if p.waiting && p.until > 0 && unsure(p.until) {
+			return true
+		}
+		if _, maybe := m.margin(p); maybe && p.waiting && m.quirks[TTRStays] {
 			return true
 		}
 	}
@@ -389,7 +394,7 @@ func (m *beanstalk) Settled() error {
 		sure, _ := m.margin(p)
 		if j := m.best(p); j != nil {
 			return missing("beanstalk.reserve.reserved", fmt.Sprintf("job %s is ready, and a reserve waits", j.id))
-		} else if sure && !m.quirks[TTRStays] {
+		} else if sure && (p.margin || !m.quirks[TTRStays]) {
 			return missing("beanstalk.deadline-soon.while-waiting", "DEADLINE_SOON is due: a job that it holds is in its last second")
 		} else if p.until != never && (m.must(p.until) || p.until == 0) {
 			return missing("beanstalk.reserve.timeout-expires", "TIMED_OUT is due")

@@ -107,6 +107,7 @@ func bUsed(m *beanstalk, p *bPeer, _ codec.Frame) { m.say(p, "beanstalk.list.use
 
 func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.worker, p.waiting, p.until = true, true, never
+	p.margin, _ = m.margin(p)
 	if len(f.Type.Fields) > 0 {
 		if n, _ := strconv.ParseInt(string(f.Arg(0)), 10, 64); n >= 0 {
 			p.until = m.now + time.Duration(min(n, 1<<31))*time.Second
@@ -264,7 +265,11 @@ func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *be
 }
 
 func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
-	bound := int(min(number(f.Arg(0)), 1<<31))
+	n64 := number(f.Arg(0))
+	if m.quirks[KickTruncates] {
+		n64 &= 1<<32 - 1
+	}
+	bound := int(min(n64, 1<<31))
 	all, sure := m.in(p.used, bBuried)
 	by := func(j, o *bJob) int { return j.burial - o.burial }
 	if len(all) == 0 {

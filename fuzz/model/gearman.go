@@ -28,6 +28,7 @@ const (
 	FullDrops       Quirk = "full-drops"           // a full queue drops another job
 	LacksTypes      Quirk = "lacks-types"          // any request may be refused as unknown
 	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
+	DropLoses       Quirk = "drop-loses-jobs"      // drop function takes a function that has jobs, and they are lost
 	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
 )
 

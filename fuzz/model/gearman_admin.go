@@ -246,6 +246,11 @@ func gCreate(m *gearman, p *gPeer, f codec.Frame) {
 
 func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.functions[string(f.Arg(0))]
+	if fn != nil && m.quirks[DropLoses] {
+		for _, j := range fn.jobs {
+			j.vague = true
+		}
+	}
 	if fn == nil || m.quirks[NameTruncated] {
 		gText("OK ERR")(m, p, f)
 		if fn != nil {

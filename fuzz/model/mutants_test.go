@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -12,35 +13,46 @@ import (
 	"time"
 
 	"jobwire/codec"
+	codecbeanstalk "jobwire/codec/beanstalk"
+	codecdanga "jobwire/codec/danga"
 	codecgearman "jobwire/codec/gearman"
+	codecgearmonkey "jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/refserver"
+	beanstalkmutants "jobwire/refserver/beanstalk/mutants"
+	dangamutants "jobwire/refserver/danga/mutants"
 	gearmanmutants "jobwire/refserver/gearman/mutants"
+	gearmonkeymutants "jobwire/refserver/gearmonkey/mutants"
 )
+
+var patienceFlag = flag.Duration("patience", 2*time.Second, "how long a faulty server is given for what is due")
 
 var mutantFlag = flag.String("mutant", "", "try this mutant; \"all\" is every one of the protocol")
 
-// faulty are servers with a fault of queue semantics each, which a model has to find.
+// starter starts a server.
+type starter func(context.Context) (target.Target, error)
+
+// faulty are servers with a fault of queue semantics each, which a model has to find. Of
+// each protocol a sample is tried where nobody asks for others.
 var faulty = []struct {
-	p     *codec.Protocol
-	names string
-	find  func(name string) (begin func(context.Context) (target.Target, error))
-	all   func() []string
+	p      *codec.Protocol
+	all    map[string]starter
+	sample string
 }{
-	{codecgearman.Protocol, "", func(name string) func(context.Context) (target.Target, error) {
-		for _, m := range gearmanmutants.All() {
-			if m.Name == name {
-				return m.Start
-			}
-		}
-		return nil
-	}, func() (all []string) {
-		for _, m := range gearmanmutants.All() {
-			all = append(all, m.Name)
-		}
-		return all
-	}},
+	{codecgearman.Protocol, starters(gearmanmutants.All(), func(m *gearmanmutants.Mutant) (string, starter) { return m.Name, m.Start }), ""},
+	{codecbeanstalk.Protocol, starters(beanstalkmutants.All(), func(m *beanstalkmutants.Mutant) (string, starter) { return m.Name, m.Start }), ""},
+	{codecdanga.Protocol, starters(dangamutants.All(), func(m *dangamutants.Mutant) (string, starter) { return m.Name, m.Start }), ""},
+	{codecgearmonkey.Protocol, starters(gearmonkeymutants.All(), func(m *gearmonkeymutants.Mutant) (string, starter) { return m.Name, m.Start }), ""},
+}
+
+func starters[M any](all []M, of func(*M) (string, starter)) map[string]starter {
+	by := map[string]starter{}
+	for i := range all {
+		name, start := of(&all[i])
+		by[name] = start
+	}
+	return by
 }
 
 // over begins conversations with a server over TCP, which is started anew for each.
@@ -71,17 +83,17 @@ func TestMutants(t *testing.T) {
 			continue
 		}
 		t.Run(tt.p.Name, func(t *testing.T) {
-			names := strings.Fields(tt.names)
+			names := strings.Fields(tt.sample)
 			if *mutantFlag != "" {
 				names = strings.Fields(*mutantFlag)
 			}
 			if slices.Equal(names, []string{"all"}) {
-				names = tt.all()
+				names = slices.Sorted(maps.Keys(tt.all))
 			}
 			for _, name := range names {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					begin := tt.find(name)
+					begin := tt.all[name]
 					if name == "none" {
 						begin = func(ctx context.Context) (target.Target, error) {
 							return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
@@ -96,7 +108,7 @@ func TestMutants(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, uint64(len(name))))
 					for n := range cases {
 						c := over(tt.p, d, func() (target.Target, error) { return begin(t.Context()) })()
-						c.talk.Patience = 300 * time.Millisecond
+						c.talk.Patience = *patienceFlag
 						var err error
 						for range *lengthFlag {
 							mv := d.Move(r)
