@@ -23,6 +23,9 @@ type Options struct {
 	// Rows are those to choose from, if they fit the side and the role; nil is all.
 	Rows []*codec.Type
 
+	// Asked is the request that is answered, if its replies depend on it.
+	Asked *codec.Type
+
 	// Tame values are those of the pools, small numbers and short data: a
 	// conversation of them gets far.
 	Tame bool

@@ -187,19 +187,28 @@ func bigEndian(width int, n uint64) []byte {
 
 // value returns another value for a field.
 func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
-	r := m.r
+	if fd.Kind != codec.Code {
+		return Value(m.r, fd, v)
+	}
+	t := m.p.Types[m.r.IntN(len(m.p.Types))]
 	switch {
-	case fd.Kind == codec.Code:
-		t := m.p.Types[r.IntN(len(m.p.Types))]
-		switch {
-		case len(v) > 0 && fd.Width > 0 && r.IntN(2) == 0:
-			return bigEndian(fd.Width, uint64(t.Code))
-		case fd.Width > 0:
-			return bigEndian(fd.Width, bound(r, number(v)))
-		case r.IntN(4) > 0:
-			return []byte(t.Word)
-		}
-		return swapCase(r, v)
+	case fd.Width > 0 && m.r.IntN(2) == 0:
+		return bigEndian(fd.Width, uint64(t.Code))
+	case fd.Width > 0:
+		return bigEndian(fd.Width, bound(m.r, number(v)))
+	case m.r.IntN(4) > 0:
+		return []byte(t.Word)
+	}
+	return swapCase(m.r, v)
+}
+
+// Value returns another value for a field, legal or not. fd is nil for an argument
+// that no field stands for.
+func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
+	if fd == nil {
+		fd = new(codec.Field)
+	}
+	switch {
 	case fd.Width > 0 && fd.Kind != codec.Text && fd.Kind != codec.Literal:
 		return bigEndian(fd.Width, bound(r, number(v)))
 	case fd.Kind == codec.Number || fd.Kind == codec.Signed || fd.Kind == codec.Length:

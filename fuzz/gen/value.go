@@ -9,7 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// pools are the names that peers know in common, by the label of their field. A
+// pools are the names that peers know in common, by the label of their field,
+// behind a slash where they are those of one row, or in the reply to one request. A
 // value is taken only where its field allows it.
 var pools = map[string][]string{
 	"Function":      {"a", "b", "c"},
@@ -34,14 +35,32 @@ var pools = map[string][]string{
 	"Key":           {"k", "l"},
 	"Address":       {"127.0.0.1", "::1", "%lo"},
 
-	// Of what these are the rows do not tell.
-	"Command":    {"PING", "ECHO", "LPUSH", "LLEN", "get", "Set", "DEL"},
-	"Double":     {"0", "-1.5", "1e+30", "inf", "-inf", "nan", "1.7976931348623157e+308"},
-	"Big number": {"0", "-1", "3492890328409238509324850943850943825024385"},
+	// Of what these are made the rows do not tell.
+	"Command":                 {"PING", "ECHO", "LPUSH", "LLEN", "get", "Set", "DEL"},
+	"Double":                  {"0", "-1.5", "1e+30", "inf", "-inf", "nan", "1.7976931348623157e+308"},
+	"Big number":              {"0", "-1", "3492890328409238509324850943850943825024385"},
+	"stats-reply/Value":       {"", "0", "ready", "\"a b\"", "-1", "1.13", "4611686018427387904"},
+	"OK/YAML":                 {"---\n\"a\": 'b'\n", "a: 1"},
+	"list-tubes/YAML":         {"---\n- \"a\"", "- a\n- b\n"},
+	"list-tubes-watched/YAML": {"---\n- 'default'\n"},
 }
 
-// closed are the pools whose names are all that may stand there.
-var closed = map[string]bool{"Command": true, "Double": true, "Big number": true}
+// closed are the labels under which nothing but names of the pool may stand.
+var closed = map[string]bool{"Command": true, "Double": true, "Big number": true, "stats-reply/Value": true, "OK/YAML": true,
+	"list-tubes/YAML": true, "list-tubes-watched/YAML": true}
+
+// pool returns the pool of a field, and whether it is closed.
+func (m *maker) pool(f *codec.Field) ([]string, bool) {
+	if m.o.Asked != nil {
+		if key := m.o.Asked.Name + "/" + f.Name; pools[key] != nil {
+			return pools[key], closed[key]
+		}
+	}
+	if key := m.row.Name + "/" + f.Name; pools[key] != nil {
+		return pools[key], closed[key]
+	}
+	return pools[f.Name], closed[f.Name]
+}
 
 // wholes make the arguments of rows whose arguments depend on each other. Such rows
 // have no word.
@@ -61,7 +80,7 @@ func (m *maker) value(f *codec.Field) []byte {
 	if len(f.Values) > 0 {
 		return []byte(pick(m, f.Values))
 	}
-	if pool := pools[f.Name]; pool != nil && (m.o.Tame || closed[f.Name] || m.r.IntN(2) == 0) {
+	if pool, only := m.pool(f); pool != nil && (m.o.Tame || only || m.r.IntN(2) == 0) {
 		if v := []byte(pick(m, pool)); m.fits(f, v) {
 			return v
 		}
@@ -198,7 +217,7 @@ func (m *maker) fits(f *codec.Field, v []byte) bool {
 	case f.Term != "" && f.Kind == codec.Opaque && strings.HasSuffix(s, f.Term[:1]):
 		return false
 	}
-	return !strings.ContainsAny(s, "\r\n") && (m.row.Stop == "" || s != m.row.Stop)
+	return !strings.ContainsAny(s, "\r\n") && !strings.HasPrefix(s, "\x00") && (m.row.Stop == "" || s != m.row.Stop)
 }
 
 // inline makes a command that is a line, of words with and without quotes.
