@@ -78,6 +78,7 @@ type Fuzzer struct {
 	lab     *lab
 	later   []*suspicion    // to be examined when there is time
 	waiting map[string]bool // the keys of these
+	soaking time.Duration   // looking for leaks
 	spent   time.Duration   // on examining
 	soaked  int             // pool entries whose traces were looked at
 	slices  uint64
@@ -170,9 +171,18 @@ func (f *Fuzzer) run(ctx context.Context) error {
 				return err
 			}
 		}
+		at := time.Now()
+		n := f.convs.Load()
 		f.fuzz(ctx)
+		if debug {
+			println("FUZZED", time.Since(at).String(), f.convs.Load()-n, "slow", f.slices%slowly == 4)
+			at = time.Now()
+		}
 		if err := f.look(ctx); err != nil {
 			return err
+		}
+		if debug {
+			println("LOOKED", time.Since(at).String(), "names", f.names())
 		}
 		switch {
 		case ctx.Err() != nil, f.cfg.Count > 0 && f.convs.Load() >= f.cfg.Count, f.cfg.First && f.stats.Findings > 0:

@@ -312,6 +312,10 @@ const (
 // soak holds conversations of the pool again and again, a few at a time, and looks whether the
 // server keeps something of them.
 func (f *Fuzzer) soak() {
+	if f.soaking > time.Since(f.start)/5 {
+		return
+	}
+	defer func(at time.Time) { f.soaking += time.Since(at) }(time.Now())
 	f.pool.mu.Lock()
 	convs := f.pool.convs
 	from := f.soaked
@@ -329,12 +333,17 @@ func (f *Fuzzer) soak() {
 	x := f.ready[0].x
 	pid := target.Pid(f.t)
 	end := time.Now().Add(slice / 2)
-	var round func() (usage, bool)
-	round = func() (usage, bool) {
+	prefixes := make([]string, len(batch))
+	round := func() (usage, bool) {
 		for range soakRuns {
-			for _, c := range batch {
-				prefix := f.ready[0].prefix(f.lives)
-				r := x.perform(c, prefix)
+			for i, c := range batch {
+				if prefixes[i] == "" {
+					prefixes[i] = f.ready[0].prefix(f.lives)
+				}
+				r := x.perform(c, prefixes[i])
+				if !r.Clean || !x.d.reuse {
+					prefixes[i] = ""
+				}
 				f.convs.Add(1)
 				if r.Fault != nil {
 					return usage{}, false
@@ -355,6 +364,9 @@ func (f *Fuzzer) soak() {
 	}
 	end = time.Now().Add(slice / 2)
 	b, ok := round()
+	if debug {
+		println("SOAK", len(batch), b.resident-a.resident, b.descriptors-a.descriptors)
+	}
 	if !ok || b.descriptors-a.descriptors < soakRuns/3 && b.resident-a.resident < 1<<20 {
 		return
 	}
