@@ -171,18 +171,9 @@ func (f *Fuzzer) run(ctx context.Context) error {
 				return err
 			}
 		}
-		at := time.Now()
-		n := f.convs.Load()
 		f.fuzz(ctx)
-		if debug {
-			println("FUZZED", time.Since(at).String(), f.convs.Load()-n, "slow", f.slices%slowly == 4)
-			at = time.Now()
-		}
 		if err := f.look(ctx); err != nil {
 			return err
-		}
-		if debug {
-			println("LOOKED", time.Since(at).String(), "names", f.names())
 		}
 		switch {
 		case ctx.Err() != nil, f.cfg.Count > 0 && f.convs.Load() >= f.cfg.Count, f.cfg.First && f.stats.Findings > 0:

@@ -110,6 +110,7 @@ func (w *scripter) write() *transcript.Script {
 			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing)
 		}
 	default:
+		w.after += 100 * time.Millisecond // to die takes a while
 		w.ask(witness, true)
 	}
 	w.meta()

@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 )
-
-var debug = os.Getenv("FZ_DEBUG") != ""
 
 // class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
 func class(p *codec.Protocol, s *Step) string {
@@ -59,16 +56,6 @@ const (
 func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	f.tally("examining")
 	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
-	if debug {
-		for _, s := range suspects {
-			println("SUSPECT", s.fault.String(), s.fault.Law, "step", s.fault.Step, "of", len(s.conv.Steps), "burst", s.conv.Burst, "quick", quickKey(f.cfg.Protocol, s.conv, s.fault))
-		}
-		if whole != nil {
-			println("WHOLE", whole.String(), whole.Law)
-		}
-		at := time.Now()
-		defer func() { println("examined in", time.Since(at).String(), "unconfirmed", f.stats.Unconfirmed) }()
-	}
 	for _, s := range suspects {
 		v := s.fault
 		if whole != nil && (whole.Oracle == Exit || whole.Oracle == Signal || whole.Oracle == Sanitizer) {
@@ -364,9 +351,6 @@ func (f *Fuzzer) soak() {
 	}
 	end = time.Now().Add(slice / 2)
 	b, ok := round()
-	if debug {
-		println("SOAK", len(batch), b.resident-a.resident, b.descriptors-a.descriptors)
-	}
 	if !ok || b.descriptors-a.descriptors < soakRuns/3 && b.resident-a.resident < 1<<20 {
 		return
 	}
