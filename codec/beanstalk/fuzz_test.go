@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
-	"jobwire/codec/internal/codectest"
+	"jobwire/fuzz/laws"
 )
 
 func FuzzSession(f *testing.F) {
@@ -29,6 +29,8 @@ func FuzzSession(f *testing.F) {
 		f.Add([]byte(r.raw), []byte(r.asked))
 	}
 	f.Fuzz(func(t *testing.T, up, down []byte) {
-		codectest.Laws(t, Protocol, codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16}, up, down)
+		if err := laws.Session(Protocol, up, down); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
-	"jobwire/codec/internal/codectest"
+	"jobwire/fuzz/laws"
 )
 
 func FuzzSession(f *testing.F) {
@@ -43,6 +43,8 @@ func FuzzSession(f *testing.F) {
 		copy(down, magic[:])
 		p := *Protocol
 		p.NewSession = func(o codec.Options) codec.Session { return startSession(o, magic) }
-		codectest.Laws(t, &p, codec.Options{MaxData: 1 << 10}, up, down)
+		if err := laws.Session(&p, up, down); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
-	"jobwire/codec/internal/codectest"
+	"jobwire/fuzz/laws"
 )
 
 // requests are what the replies of a fuzzed conversation answer.
@@ -36,6 +36,8 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Add([]byte("client reply skip\nclient reply off\nclient reply on\nreset\nmonitor\n"), []byte("+OK\r\n+RESET\r\n+OK\r\n+1\r\n>2\r\n$9\r\nsubscribe\r\n:1\r\n"))
 	f.Fuzz(func(t *testing.T, up, down []byte) {
-		codectest.Laws(t, Protocol, codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16}, up, down)
+		if err := laws.Session(Protocol, up, down); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

@@ -219,6 +219,17 @@ func Reencode(c *Case) error {
 	return nil
 }
 
+// Session holds any bytes of both sides to Reencode and to Bytewise. Options are small
+// enough for their limits to be met.
+func Session(p *codec.Protocol, up, down []byte) error {
+	c := Case{Protocol: p, Options: codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16},
+		Steps: []Step{{From: codec.Peer, Raw: up}, {From: codec.Server, Raw: down}}}
+	if err := Reencode(&c); err != nil {
+		return err
+	}
+	return Bytewise(&c)
+}
+
 // Transcripts: what is printed is parsed as the same, as lines, and as bytes where
 // the codec reads them as what they were.
 func Transcripts(c *Case) error {
