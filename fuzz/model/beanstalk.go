@@ -104,9 +104,7 @@ func (m *beanstalk) tube(name string) *bTube {
 }
 
 func (m *beanstalk) Opened(conn int) {
-	m.forget(conn)
-	delete(m.deaf, conn)
-	delete(m.ending, conn)
+	m.opened(conn)
 	m.peers[conn] = &bPeer{conn: conn, used: "default", watched: []string{"default"}}
 	m.total++
 }
@@ -125,12 +123,16 @@ func (m *beanstalk) taint() {
 
 func (m *beanstalk) Tainted() bool { return m.tainted }
 
-func (m *beanstalk) Blocked(conn int) bool { p := m.peers[conn]; return p != nil && p.waiting }
+func (m *beanstalk) Blocked(conn int) bool {
+	p := m.peers[conn]
+	_, leaving := m.leaving[conn]
+	return leaving || p != nil && p.waiting
+}
 
 func (m *beanstalk) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
-	m.forget(conn)
+	m.opened(conn)
 	m.deaf[conn] = true
 	delete(m.peers, conn)
 	if p != nil {

@@ -320,6 +320,7 @@ func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 
 func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.ending[p.conn] = true
+	m.leaving[p.conn] = leave{"beanstalk.quit.closes", "quit"}
 	delete(m.peers, p.conn)
 	m.left(p)
 }

@@ -183,6 +183,7 @@ func init() {
 			},
 			gives: set("RESERVED"), named: "id",
 			waits:    waits,
+			blocks:   set("reserve reserve-with-timeout"),
 			sentinel: []string{"list-tube-used"}, answer: "USING",
 			leave: 5, wait: 4,
 		}

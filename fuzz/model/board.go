@@ -39,12 +39,19 @@ type board struct {
 	dues    []*due
 	tainted bool
 	step    int
-	deaf    map[int]bool // connections of which nothing is judged any more
-	ending  map[int]bool // connections that the server may close
+	deaf    map[int]bool  // connections of which nothing is judged any more
+	ending  map[int]bool  // connections that the server may close
+	leaving map[int]leave // those that it has to
+}
+
+// leave is why the server has to close a connection.
+type leave struct {
+	rule codec.RuleID
+	why  string
 }
 
 func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
-	return board{p: p, quirks: quirks, start: time.Now(), deaf: map[int]bool{}, ending: map[int]bool{}}
+	return board{p: p, quirks: quirks, start: time.Now(), deaf: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
 }
 
 // owe adds what must come, as far as anybody can tell.
@@ -131,8 +138,21 @@ func (b *board) settled() error {
 			return &Complaint{Conn: d.conn, Rule: d.rule, Law: "missing message", Text: d.want + " was due and has not come"}
 		}
 	}
+	for conn, l := range b.leaving {
+		if !b.tainted {
+			return &Complaint{Conn: conn, Rule: l.rule, Law: "connection not closed", Text: l.why + ": the server should have closed it"}
+		}
+	}
 	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return b.deaf[d.conn] })
 	return nil
+}
+
+// opened begins anew with a connection.
+func (b *board) opened(conn int) {
+	b.forget(conn)
+	delete(b.deaf, conn)
+	delete(b.ending, conn)
+	delete(b.leaving, conn)
 }
 
 // forget drops what is due to a connection that has ended.
@@ -143,6 +163,7 @@ func (b *board) forget(conn int) {
 // gone judges the end of a connection.
 func (b *board) gone(conn int) error {
 	defer b.forget(conn)
+	delete(b.leaving, conn)
 	if b.deaf[conn] || b.ending[conn] {
 		return nil
 	}

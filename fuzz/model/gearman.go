@@ -91,9 +91,7 @@ func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
 }
 
 func (m *gearman) Opened(conn int) {
-	m.forget(conn)
-	delete(m.deaf, conn)
-	delete(m.ending, conn)
+	m.opened(conn)
 	m.peers[conn] = &gPeer{conn: conn, abilities: map[string]time.Duration{}}
 }
 
@@ -152,7 +150,7 @@ func (m *gearman) Closed(conn int) {
 	if p == nil {
 		return
 	}
-	m.forget(conn)
+	m.opened(conn)
 	m.deaf[conn] = true
 	delete(m.peers, conn)
 	m.left(p)

@@ -50,9 +50,7 @@ func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
 }
 
 func (m *gearmonkey) Opened(conn int) {
-	m.forget(conn)
-	delete(m.deaf, conn)
-	delete(m.ending, conn)
+	m.opened(conn)
 	m.peers[conn] = &mPeer{conn: conn, channels: map[string]bool{}}
 }
 
@@ -77,7 +75,7 @@ func (m *gearmonkey) Blocked(conn int) bool {
 
 func (m *gearmonkey) Closed(conn int) {
 	m.step++
-	m.forget(conn)
+	m.opened(conn)
 	m.deaf[conn] = true
 	m.left(conn)
 }

@@ -136,6 +136,7 @@ func init() {
 			},
 			gives: set(""), named: "id",
 			waits:    waits,
+			blocks:   set("BRPOP_LOCK BRPOP_QUEUES"),
 			sentinel: []string{"command", "PING", "sentinel"}, answer: "bulk", mark: "sentinel",
 			leave: 5, wait: 3,
 		}

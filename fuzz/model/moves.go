@@ -41,10 +41,11 @@ type Diction struct {
 	named    string          // what transcripts call such values
 	waits    []time.Duration
 	sentinel []string
-	answer   string // the type that answers the sentinel
-	mark     string // its first argument
-	leave    int    // of 256 moves, how many leave
-	wait     int    // and wait
+	blocks   map[string]bool // types that may wait for their answer
+	answer   string          // the type that answers the sentinel
+	mark     string          // its first argument
+	leave    int             // of 256 moves, how many leave
+	wait     int             // and wait
 
 	rows [maxPeers][]*codec.Type // by connection, as often as their weight
 }

@@ -52,6 +52,7 @@ const tick = 250 * time.Millisecond
 type talker struct {
 	session codec.Session
 	in      []byte
+	next    *codec.Frame // sent already, but to be told when what was sent before it is answered
 	known   map[string][][]byte
 }
 
@@ -144,8 +145,27 @@ func (t *Talk) say(conn int, m codec.Message, note bool) error {
 	if note {
 		t.note(t.step(conn, &t.frame))
 	}
+	if t.wire.Exact() || !t.d.blocks[m.Type.Name] {
+		t.model.Sent(conn, &t.frame)
+		return t.wire.Send(conn, raw)
+	}
+	// Nothing proves that the server has read a request that blocks, unless it comes
+	// in one piece with another that is answered.
+	f := t.frame.Clone()
+	p.next = &f
+	first, err := t.d.p.NewSession(t.d.options).Append(nil, codec.Peer, t.sentinelMessage())
+	if err != nil {
+		return err
+	}
+	// The session must see them in the order in which they are sent.
+	p.session = t.d.p.NewSession(t.d.options)
+	p.session.Append(nil, codec.Peer, t.sentinelMessage())
+	p.session.Append(nil, codec.Peer, &m)
+	if _, err := t.d.p.NewSession(t.d.options).Decode(codec.Peer, first, &t.frame); err != nil {
+		return err
+	}
 	t.model.Sent(conn, &t.frame)
-	return t.wire.Send(conn, raw)
+	return t.wire.Send(conn, append(first, raw...))
 }
 
 // step records a message, with names for what the server chose.
@@ -238,11 +258,18 @@ func (t *Talk) sentinel(conn int) error {
 	if conn < 0 || t.peers[conn] == nil || t.model.Blocked(conn) || t.model.Tainted() {
 		return nil
 	}
-	args := make([][]byte, len(t.d.sentinel)-1)
-	for i, a := range t.d.sentinel[1:] {
-		args[i] = []byte(a)
+	if t.peers[conn].next != nil {
+		return nil
 	}
-	return t.say(conn, codec.Message{Type: t.d.p.TypeNamed(t.d.sentinel[0]), Args: args}, false)
+	return t.say(conn, *t.sentinelMessage(), false)
+}
+
+func (t *Talk) sentinelMessage() *codec.Message {
+	m := &codec.Message{Type: t.d.p.TypeNamed(t.d.sentinel[0])}
+	for _, a := range t.d.sentinel[1:] {
+		m.Args = append(m.Args, []byte(a))
+	}
+	return m
 }
 
 // await reads until nothing is due.
@@ -307,6 +334,10 @@ func (t *Talk) received(conn int, b []byte) error {
 			return err
 		}
 		p.in = p.in[n:]
+		if f := p.next; f != nil {
+			p.next = nil
+			t.model.Sent(conn, f)
+		}
 	}
 	return nil
 }
