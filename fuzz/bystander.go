@@ -9,13 +9,10 @@ import (
 // bystanderID is the connection's number in records.
 const bystanderID = 99
 
-// handshake has the bystander exchange two sentinels with the server. Whatever others had
+// handshake has the bystander exchange a sentinel or two with the server. Whatever others had
 // sent before has then most likely been handled.
 func (x *performer) handshake() {
-	for range 2 {
-		if !x.ask() {
-			return
-		}
+	for n := 0; n < 2 && (n == 0 || x.thorough) && x.ask(); n++ {
 	}
 }
 

@@ -544,7 +544,7 @@ func (x *performer) settle(k *conn) {
 	if k == nil || !k.open || !x.ready(k) {
 		unproved = true
 	}
-	if unproved {
+	if unproved && (x.thorough || x.model == nil || !x.model.Tainted()) {
 		x.handshake()
 		for _, o := range x.conns {
 			if o.open && !x.ready(o) {

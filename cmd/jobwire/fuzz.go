@@ -182,7 +182,9 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *system) (*fuzz.Config, err
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
-		Reference: func(ctx context.Context) (target.Target, error) { return startSelf(ctx, "the reference", embedded...) },
+	}
+	if o.selfTest || o.target != (targetFlags{}) {
+		cfg.Reference = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, "the reference", embedded...) }
 	}
 	switch {
 	case o.target.addr != "":
