@@ -725,6 +725,7 @@ func (x *performer) digest(k *conn) {
 		if n <= 0 || n > len(rest) || e == nil || e.Fatal {
 			n = len(rest)
 			k.deaf = true
+			x.common = true // what is due here cannot be seen any more
 		}
 		x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Raw, Raw: x.record.keep(rest[:n]), Step: x.step, Err: e})
 		at += n
