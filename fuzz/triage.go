@@ -229,7 +229,7 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		shown = v
 		return true
 	}
-	end := time.Now().Add(f.cfg.Minimise / 2)
+	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second))
 	if !shows(done) {
 		return nil, nil
 	}
