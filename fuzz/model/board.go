@@ -95,10 +95,16 @@ func (b *board) received(conn int, f *codec.Frame) error {
 	}
 	var first *Complaint
 	var waiting []string
-	for _, d := range b.dues {
-		if d.conn != conn {
-			continue
+	// What must come before what may: one message can be either.
+	ordered := make([]*due, 0, 8)
+	for _, must := range []bool{true, false} {
+		for _, d := range b.dues {
+			if d.conn == conn && d.must == must {
+				ordered = append(ordered, d)
+			}
 		}
+	}
+	for _, d := range ordered {
 		if err := d.take(f); err == nil {
 			if i := slices.Index(b.dues, d); i >= 0 { // what followed may have moved it
 				b.dues = slices.Delete(b.dues, i, i+1)

@@ -220,14 +220,9 @@ func (m *gearman) function(name []byte) *gFunction {
 
 // wake has the sleepers that can do the job told of it.
 func (m *gearman) wake(j *gJob, must bool) {
-	var group *choice
-	if m.quirks[FewWakeups] {
-		group = &choice{left: 1}
-	}
 	for _, p := range m.peers {
 		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
 			d := m.noop(p, must && !j.vague)
-			_ = group
 			if m.quirks[FewWakeups] {
 				d.must = false
 			}

@@ -181,13 +181,8 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
-	fn := m.functions[string(f.Arg(0))]
-	if m.quirks[LimitForgotten] {
-		fn = m.function(f.Arg(0))
-		fn.vague = true // it has an effect if the server knows the function
-	} else {
-		fn = m.function(f.Arg(0))
-	}
+	fn := m.function(f.Arg(0))
+	fn.vague = fn.vague || m.quirks[LimitForgotten] // it has an effect if the server knows the function
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {
 		n, _ := strconv.Atoi(string(f.Arg(i)))

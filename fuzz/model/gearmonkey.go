@@ -25,7 +25,6 @@ type gearmonkey struct {
 	keys    map[string]*mValue
 	waiting []*mPeer        // longest first
 	scripts map[string]bool // that have been loaded, by their hash
-	ticks   int             // waits, for their order
 }
 
 type mPeer struct {
@@ -33,7 +32,6 @@ type mPeer struct {
 	waits    []string // keys; nil if it does not wait
 	until    time.Duration
 	channels map[string]bool
-	count    int
 }
 
 // mValue is what a key holds: one of these.

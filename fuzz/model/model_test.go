@@ -224,12 +224,3 @@ func TestReferenceServers(t *testing.T) {
 		})
 	}
 }
-
-func machineOf(p *codec.Protocol) refserver.Machine {
-	for _, tt := range protocols {
-		if tt.p == p {
-			return tt.machine()
-		}
-	}
-	panic("no server of " + p.Name)
-}
