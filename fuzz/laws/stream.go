@@ -22,6 +22,14 @@ type side struct {
 	dead bool   // the end of a message is unknown
 }
 
+// reset makes it one of another connection.
+func (s *stream) reset(session codec.Session) {
+	s.session = session
+	for i := range s.sides {
+		s.sides[i] = side{rest: s.sides[i].rest[:0]}
+	}
+}
+
 // feed adds bytes that have arrived and tells of each message that is there as a
 // whole: its bytes, as far as they are there, its length, and what the decoder
 // made of it. The frame is good until the next.

@@ -4,6 +4,7 @@ package native
 
 import (
 	"path"
+	"runtime/debug"
 	"testing"
 
 	"jobwire/codec"
@@ -17,6 +18,10 @@ import (
 	"jobwire/fuzz/gen"
 	"jobwire/fuzz/laws"
 )
+
+func init() {
+	debug.SetGCPercent(1000) // what an execution leaves behind is little, and there are many
+}
 
 // The decoders of all protocols: what they accept is written again as the same bytes,
 // and its rows hold every byte once.
