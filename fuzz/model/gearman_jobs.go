@@ -127,7 +127,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if j.key == "" || o.key != j.key {
 			continue
 		}
-		if o.vague || s.sched {
+		if o.vague || s.sched || j.key == "-" { // whether an empty workload is a key is open
 			doubtful = o
 		} else {
 			old = o
@@ -155,6 +155,11 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	full := limit > 0 && (total >= limit || fn.vague)
 	sure := full && waiting >= limit && !fn.vague
+	if full && m.quirks[FullDrops] {
+		m.taint() // which job makes room is up to the server
+		m.dropReplies(p.conn)
+		return
+	}
 	late := full || s.sched || doubtful != nil // whether there is a job is known by the reply
 	reply := &choice{left: 1}
 	if full || s.sched {

@@ -104,7 +104,7 @@ func converse(p *codec.Protocol, d *Diction, r *rand.Rand, start func() (target.
 func TestMutants(t *testing.T) {
 	cases := *casesFlag
 	if cases == 0 {
-		cases = 400
+		cases = 150
 	}
 	for _, tt := range faulty {
 		if *protocolFlag != "" && *protocolFlag != tt.p.Name {
