@@ -45,6 +45,8 @@ var floors = []floor{
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"fuzz/gen", []string{"codec"}}, // from any protocol's rows: it knows none
 	{"fuzz/planted", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
+	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
+	{"fuzz/native/*", nil}, // tests alone
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 	{"pcap", []string{"codec", "codec/*", "internal/*"}},
