@@ -41,7 +41,7 @@ var faulty = []struct {
 	sample string
 }{
 	{codecgearman.Protocol, starters(gearmanmutants.All(), func(m *gearmanmutants.Mutant) (string, starter) { return m.Name, m.Start }), `
-		low-is-normal high-is-normal low-background-not-detached handle-given-twice job-bound-to-the-woken woken-once unique-for-all-functions result-told-twice others-jobs-when-idle sleep-without-a-look finished-jobs-counted exceptions-for-all every-unique-known epoch-never-comes cant-do-passed-over cant-do-resets failed-job-known
+		low-is-normal high-is-normal low-background-not-detached handle-given-twice woken-once unique-for-all-functions result-told-twice others-jobs-when-idle sleep-without-a-look finished-jobs-counted exceptions-for-all every-unique-known epoch-never-comes cant-do-passed-over cant-do-resets failed-job-known
 		running-not-counted`},
 	{codecbeanstalk.Protocol, starters(beanstalkmutants.All(), func(m *beanstalkmutants.Mutant) (string, starter) { return m.Name, m.Start }), `
 		jobs-lost-with-their-worker kick-does-not-wake kick-job-does-not-wake first-tube-only bury-keeps-the-priority buried-job-reserved bound-ignored
