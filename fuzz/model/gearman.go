@@ -29,6 +29,7 @@ const (
 	LacksTypes      Quirk = "lacks-types"          // any request may be refused as unknown
 	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
 	DropLoses       Quirk = "drop-loses-jobs"      // drop function takes a function that has jobs, and they are lost
+	AbilitiesAdd    Quirk = "abilities-add"        // what is announced twice counts as two workers
 	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
 )
 

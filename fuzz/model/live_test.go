@@ -127,7 +127,7 @@ func (w *live) Receive(patience time.Duration) (int, []byte) {
 }
 
 func (w *live) Exact() bool          { return false }
-func (w *live) Wait(d time.Duration) { time.Sleep(d) }
+func (w *live) Wait(d time.Duration) { <-time.After(d) }
 
 // end gives up what is still open.
 func (w *live) end() {

@@ -115,13 +115,14 @@ func (w *memory) Receive(time.Duration) (int, []byte) {
 		if e == nil {
 			continue
 		}
-		if len(e.out) > 0 {
-			b := e.out
-			e.out = nil
+		e.mu.Lock()
+		b, ended := e.out, e.closed && !e.told
+		e.out, e.told = nil, e.told || ended && len(b) == 0
+		e.mu.Unlock()
+		if len(b) > 0 {
 			return conn, b
 		}
-		if e.closed && !e.told {
-			e.told = true
+		if ended {
 			return conn, nil
 		}
 	}
@@ -130,4 +131,4 @@ func (w *memory) Receive(time.Duration) (int, []byte) {
 
 func (w *memory) Exact() bool { return true }
 
-func (w *memory) Wait(d time.Duration) { time.Sleep(d); synctest.Wait() }
+func (w *memory) Wait(d time.Duration) { <-time.After(d); synctest.Wait() }
