@@ -245,8 +245,8 @@ func gCreate(m *gearman, p *gPeer, f codec.Frame) {
 func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.functions[string(f.Arg(0))]
 	if fn != nil && m.quirks[DropLoses] {
-		for _, j := range fn.jobs {
-			j.vague = true
+		if len(fn.jobs) > 0 {
+			m.taint() // even jobs of other functions may be taken for them
 		}
 	}
 	if fn == nil || m.quirks[NameTruncated] {
