@@ -6,13 +6,9 @@
 package native
 
 import (
-	"fmt"
-	"path"
 	"slices"
 
 	"jobwire/codec"
-	"jobwire/codec/transcript"
-	"jobwire/corpus"
 	"jobwire/fuzz/gen"
 	"jobwire/fuzz/laws"
 )
@@ -81,26 +77,15 @@ func (d *Decoder) ofRows() (seeds []Seed) {
 
 // ofCorpus reads the vectors and conversations of the protocol.
 func (d *Decoder) ofCorpus() (seeds []Seed) {
-	for _, file := range []string{"accept.wire", "reject.wire", "example.wire"} {
-		name := path.Join(d.protocol.Name, file)
-		src, err := corpus.FS.ReadFile(name)
-		if err != nil {
-			continue // not every protocol has each
-		}
-		scripts, err := transcript.Parse(d.protocol, name, src)
-		if err != nil {
-			panic(fmt.Sprintf("the corpus cannot be read: %v", err))
-		}
-		for _, s := range scripts {
-			asked := byte(1)
-			for i := range s.Steps {
-				b := s.Steps[i].Choices[0].Bytes
-				if s.Steps[i].From == codec.Peer {
-					seeds = append(seeds, Seed{0, b})
-					asked = d.number(b)
-				} else {
-					seeds = append(seeds, Seed{asked, b})
-				}
+	for _, s := range scripts(d.protocol) {
+		asked := byte(1)
+		for i := range s.Steps {
+			b := s.Steps[i].Choices[0].Bytes
+			if s.Steps[i].From == codec.Peer {
+				seeds = append(seeds, Seed{0, b})
+				asked = d.number(b)
+			} else {
+				seeds = append(seeds, Seed{asked, b})
 			}
 		}
 	}
