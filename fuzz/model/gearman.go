@@ -18,6 +18,7 @@ const (
 	TimeoutRequeues Quirk = "timeout-requeues" // a job that runs too long goes back to its queue
 	EpochSilent     Quirk = "epoch-silent"     // nobody is woken when an EPOCH time comes
 	EpochWakesEarly Quirk = "epoch-wakes-early"
+	EpochHides      Quirk = "epoch-hides"          // a job whose time has not come keeps others of its function from being handed out
 	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes back the jobs that the worker holds
 	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue before the function's first mention has no effect
 	NameTruncated   Quirk = "name-truncated"       // create function loses a character

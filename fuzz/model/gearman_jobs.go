@@ -154,7 +154,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		limit = fn.limits[s.priority]
 	}
 	full := limit > 0 && (total >= limit || fn.vague)
-	sure := full && waiting >= limit && !fn.vague
+	sure := full && waiting >= limit && !fn.vague && doubtful == nil
 	if full && m.quirks[FullDrops] {
 		m.taint() // which job makes room is up to the server
 		m.dropReplies(p.conn)
@@ -381,6 +381,10 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 		first := true
 		for _, j := range fn.jobs {
 			switch {
+			case m.quirks[EpochHides] && slices.ContainsFunc(fn.jobs, func(o *gJob) bool { return o.state == gLater }):
+				if j.state == gQueued || j.vague {
+					vague = append(vague, j)
+				}
 			case j.vague && j.priority <= best:
 				vague = append(vague, j)
 			case j.state != gQueued || j.priority != best || j.vague:
