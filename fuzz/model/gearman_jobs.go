@@ -422,7 +422,9 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return &Complaint{Rule: "gearman.grab.once", Text: "another worker has the job"}
 			case j.state == gLater && !j.vague:
 				return &Complaint{Rule: "gearman.epoch.waits", Text: "its time has not come"}
-			case j.reduce:
+			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // an empty one may be none
+				want = reduce
+			case j.reduce && len(j.reducer) > 0:
 				want = reduce
 			}
 			if r.Type.Name != want {
