@@ -231,7 +231,7 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 		m.fail(j)
 		if m.quirks[CancelLingers] {
 			j.fn.jobs = append(j.fn.jobs, j)
-			j.vague, j.waits = true, nil
+			j.vague = true
 		}
 		m.owe(p.conn, "gearman.admin.cancel-job", "OK", typed("OK", nil))
 	}
