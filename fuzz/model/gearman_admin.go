@@ -225,7 +225,7 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 			}
 		}
 		gText("OK ERR")(m, p, f)
-	case j == nil || j.state == gEnded || j.state == gRunning:
+	case j == nil || j.state == gEnded || j.state == gRunning && !m.quirks[CancelLingers]:
 		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR", nil))
 	default:
 		m.fail(j)
