@@ -161,6 +161,9 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 		for _, row := range rows(r) {
 			names := strings.Fields(string(row[3]))
 			slices.Sort(names)
+			if m.quirks[AbilitiesAdd] {
+				names = slices.Compact(names)
+			}
 			listed[fmt.Sprint(string(row[2]), " ", names)]++
 		}
 		for _, w := range m.peers {
