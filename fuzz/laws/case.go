@@ -8,6 +8,7 @@ package laws
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -62,15 +63,30 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 
 // due returns the rows that a server may send: replies to the oldest request, or,
 // if there is none, those that answer nothing.
-func due(p *codec.Protocol, waiting []*codec.Type) (rows []*codec.Type) {
-	rows = []*codec.Type{}
-	for _, t := range p.Types {
-		if len(waiting) > 0 && slices.Contains(waiting[0].Replies, t.Name) || len(waiting) == 0 && unasked(p, t) {
-			rows = append(rows, t)
+func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
+	a, known := answersOf.Load(p)
+	if !known {
+		all := map[*codec.Type][]*codec.Type{nil: {}}
+		for _, t := range p.Types {
+			all[t] = []*codec.Type{}
+			for _, name := range t.Replies {
+				all[t] = append(all[t], p.TypeNamed(name))
+			}
+			if unasked(p, t) {
+				all[nil] = append(all[nil], t)
+			}
 		}
+		a, _ = answersOf.LoadOrStore(p, all)
 	}
-	return rows
+	var oldest *codec.Type
+	if len(waiting) > 0 {
+		oldest = waiting[0]
+	}
+	return a.(map[*codec.Type][]*codec.Type)[oldest]
 }
+
+// answersOf keeps what due returns, by protocol.
+var answersOf sync.Map
 
 // unasked reports whether messages of a row are told without a request.
 func unasked(p *codec.Protocol, t *codec.Type) bool {

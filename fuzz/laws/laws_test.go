@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -46,6 +47,8 @@ var laws = []struct {
 }
 
 func TestLaws(t *testing.T) {
+	old := debug.SetGCPercent(400) // cases are many, and soon forgotten
+	t.Cleanup(func() { debug.SetGCPercent(old) })
 	for _, p := range protocols {
 		for _, l := range laws {
 			t.Run(p.Name+"/"+l.name, func(t *testing.T) {
