@@ -13,8 +13,17 @@ import (
 
 // Mutate returns a changed copy of raw: most often in one or two places, of its
 // fields if f says where they stand, else of its bytes. f is raw as it was
-// decoded, or nil. The result may be legal still, and may even be the same.
+// decoded, or nil. The result may be legal still, and now and then it is the same.
 func Mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
+	for range 3 {
+		if b := mutate(r, p, raw, f); !bytes.Equal(b, raw) {
+			return b
+		}
+	}
+	return slices.Clone(raw)
+}
+
+func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
 	b := slices.Clone(raw)
 	if f != nil && len(f.Spans) > 0 && r.IntN(4) > 0 {
 		m := fieldMutator{r: r, p: p, f: f}
