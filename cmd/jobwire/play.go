@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -181,13 +182,21 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
 		r := perform(cmd.Context(), s, opts)
-		status = max(status, o.report(cmd, s, r, show, len(scripts) > 1))
+		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
+			status = max(status, got)
 			continue
 		}
-		if err := died(); err != nil {
+		err := died()
+		if err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
-			status = exitUnreachable
+			got = exitUnreachable
+		}
+		if isFinding(s) && r.Messages() > 0 {
+			got = exitFellShort // the server has the fault still, and may have died of it
+		}
+		status = max(status, got)
+		if err != nil {
 			break
 		}
 	}
@@ -196,6 +205,9 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	}
 	return nil
 }
+
+// isFinding reports whether fuzz has saved the transcript.
+func isFinding(s *transcript.Script) bool { return strings.HasPrefix(s.Value("case"), "fuzz.") }
 
 // checkCast refuses a --as that no actor answers to.
 func (o *playOptions) checkCast(scripts []*transcript.Script) error {

@@ -41,7 +41,10 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 			return 0, err
 		}
 	}
-	if len(b) < headerSize {
+	switch {
+	case s.fixed && len(b) < 4:
+		return len(b) + 1, codec.ErrShort // the next byte may be the wrong one already
+	case len(b) < headerSize:
 		return headerSize, codec.ErrShort
 	}
 	size := binary.BigEndian.Uint32(b[5:])

@@ -306,10 +306,16 @@ func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, erro
 	at, n := 0, 0
 	for n == 0 {
 		end, next, err := s.textLine(b, at)
+		seen := next // of b, when this line was enough of it
+		if err != nil {
+			seen = at + s.opts.MaxLine
+		} else if next == 0 {
+			seen = len(b)
+		}
 		switch {
-		case err != nil:
+		case err != nil && seen <= s.opts.MaxData+1:
 			return 0, err
-		case next == 0 && len(b) > s.opts.MaxData:
+		case seen > s.opts.MaxData:
 			return 0, &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Fatal: true,
 				Detail: fmt.Sprintf("a list of more than %d bytes", s.opts.MaxData)}
 		case next == 0:
@@ -385,12 +391,34 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 		return dst, err
 	}
 	out = m.AppendEnd(append(out, t.Stop...))
+	if err := s.checkLines(out[start:], t); err != nil {
+		return dst, err
+	}
 	if from == codec.Server {
 		s.answered()
 	} else {
 		s.pending = append(s.pending, uint8(t.Index))
 	}
 	return out, nil
+}
+
+// checkLines refuses lines that would begin a packet, and lines or lists of them
+// that no reader has to take.
+func (s *session) checkLines(out []byte, t *codec.Type) error {
+	if out[0] == 0 && !s.opts.Waived(RuleAdminReply) {
+		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "a line that begins as a packet does"}
+	}
+	if t.Stop != "" && len(out) > s.opts.MaxData && !s.opts.Waived(RuleSizeCap) {
+		return &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Detail: fmt.Sprintf("a list of %d bytes, at most %d are sent", len(out), s.opts.MaxData)}
+	}
+	for at := 0; at < len(out); {
+		n := bytes.IndexByte(out[at:], '\n') + 1
+		if n > s.opts.MaxLine && !s.opts.Waived(RuleAdminLine) {
+			return &codec.Error{Rule: RuleAdminLine, Offset: at + s.opts.MaxLine, Field: t.Name, Detail: fmt.Sprintf("a line of %d bytes, at most %d are sent", n, s.opts.MaxLine)}
+		}
+		at += n
+	}
+	return nil
 }
 
 // awaits reports whether the oldest waiting command may be answered by t.

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -73,6 +74,11 @@ func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are not one message"}
 	case general && s.again.Type != m.Type && !s.opts.WaiveAll:
 		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are a message of the type " + s.again.Type.Name}
+	}
+	if err == nil && s.again.Type == m.Type && !s.opts.WaiveAll {
+		if s.again.Message(&s.reading); !slices.EqualFunc(s.reading.Args, m.Args, bytes.Equal) {
+			err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are other arguments"}
+		}
 	}
 	if err == nil {
 		return nil
@@ -218,11 +224,25 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	}
 	var bad *codec.Error
 	for i := range args {
+		if bad = s.checkIntegers(w, &fields[i], args[i], len(dst)-start); bad != nil {
+			break
+		}
 		if dst, bad = s.JoinFields(dst, start, fields[i:i+1], sep, args[i:i+1]); bad != nil {
 			break
 		}
 	}
 	return dst, bad
+}
+
+// checkIntegers judges what Redis demands of an integer beyond its digits.
+func (s *session) checkIntegers(w *word, fd *codec.Field, v []byte, at int) *codec.Error {
+	if w.kind != ':' && fd.Kind != codec.Signed || s.opts.Waived(fd.Rule) {
+		return nil
+	}
+	if bad, detail := checkInteger(v); bad >= 0 {
+		return &codec.Error{Rule: fd.Rule, Offset: at + bad, Field: fd.Name, Detail: detail}
+	}
+	return nil
 }
 
 // size counts the bytes of a word.

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"jobwire/codec"
@@ -153,7 +154,13 @@ func (c *compiler) word(w *word, i int, text string) {
 		w.kind = '$'
 		*to = append(*to, sizeField)
 	}
-	*to = append(*to, c.cut(w, text, lead)...)
+	fields := c.cut(w, text, lead)
+	for i := range fields {
+		if f := &fields[i]; w.kind == ':' && f.Kind == codec.Number && f.Hi == 0 {
+			f.Hi = math.MaxInt64
+		}
+	}
+	*to = append(*to, fields...)
 }
 
 // cut finds the arguments of a word and returns their fields, or the field of

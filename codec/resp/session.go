@@ -13,11 +13,12 @@ type session struct {
 	opts codec.Options
 	pending
 
-	spans []codec.Span // of the form that is being tried
-	named [][]byte     // its arguments so far
-	words [][]byte     // the first words of a request
-	again codec.Frame  // what was encoded, read again
-	data  int          // bytes of bulk strings in it
+	spans   []codec.Span  // of the form that is being tried
+	named   [][]byte      // its arguments so far
+	words   [][]byte      // the first words of a request
+	again   codec.Frame   // what was encoded, read again
+	reading codec.Message // what that says
+	data    int           // bytes of bulk strings in it
 }
 
 func (g *grammar) newSession(o codec.Options) codec.Session {

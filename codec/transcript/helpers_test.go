@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 
 	"jobwire/codec"
@@ -33,41 +32,6 @@ func golden(t *testing.T, name string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("differs from %s (go test -update writes it anew):\n%s", path, got)
 	}
-}
-
-// bare returns a copy of a script without its places in the source and, unless
-// asked for, without the bytes of recorded messages.
-func bare(s *Script, keepBytes bool) Script {
-	c := Script{Protocol: s.Protocol}
-	for _, m := range s.Meta {
-		c.Meta = append(c.Meta, Meta{Key: m.Key, Value: m.Value})
-	}
-	for _, st := range s.Steps {
-		st.Line, st.Source = 0, ""
-		st.Choices = append([]Choice(nil), st.Choices...)
-		for i := range st.Choices {
-			ch := &st.Choices[i]
-			ch.Line = 0
-			if ch.Verb == Send && !keepBytes {
-				ch.Bytes = nil
-			}
-			args := ch.Args
-			ch.Args = nil
-			for _, a := range args {
-				a.Line, a.Col = 0, 0
-				if len(a.Value) == 0 {
-					a.Value = nil
-				}
-				ch.Args = append(ch.Args, a)
-			}
-		}
-		c.Steps = append(c.Steps, st)
-	}
-	return c
-}
-
-func same(a, b *Script, keepBytes bool) bool {
-	return reflect.DeepEqual(bare(a, keepBytes), bare(b, keepBytes))
 }
 
 // parse reads a source that holds one script.

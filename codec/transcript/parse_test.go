@@ -12,6 +12,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	. "jobwire/codec/transcript"
+	"jobwire/fuzz/laws"
 )
 
 // TestRefused holds what the parser says of faulty sources, and where.
@@ -191,7 +192,7 @@ func TestSuite(t *testing.T) {
 		if err := Lines(&out, s); err != nil {
 			t.Fatal(err)
 		}
-		if back := parse(t, gearman.Protocol, lines(t, s)); !same(s, back, false) {
+		if back := parse(t, gearman.Protocol, lines(t, s)); !laws.Same(s, back, false) {
 			t.Errorf("%s: the lines mean something else:\n%s", s.Value("case"), lines(t, s))
 		}
 	}
@@ -239,10 +240,10 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "example.bytes", b.Bytes())
-	if !same(s, parse(t, gearman.Protocol, b.String()), true) {
+	if !laws.Same(s, parse(t, gearman.Protocol, b.String()), true) {
 		t.Error("the bytes mean something else")
 	}
-	if !same(s, parse(t, gearman.Protocol, lines(t, s)), false) {
+	if !laws.Same(s, parse(t, gearman.Protocol, lines(t, s)), false) {
 		t.Error("the lines mean something else")
 	}
 	// Every block of the source is printed just as it stands there.
@@ -282,7 +283,7 @@ func TestBinaryNumbers(t *testing.T) {
 	if got := lines(t, s); got != want {
 		t.Errorf("got %s", got)
 	}
-	if !same(s, parse(t, toy, want), false) {
+	if !laws.Same(s, parse(t, toy, want), false) {
 		t.Error("the lines mean something else")
 	}
 	var b bytes.Buffer

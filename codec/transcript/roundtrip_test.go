@@ -10,6 +10,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	. "jobwire/codec/transcript"
+	"jobwire/fuzz/laws"
 )
 
 // awkward are values that a notation may stumble over.
@@ -178,7 +179,7 @@ func bothForms(t *testing.T, p *codec.Protocol, side codec.Side, roles codec.Rol
 	if err != nil {
 		return false
 	}
-	if back := parse(t, p, text); !same(script, back, false) {
+	if back := parse(t, p, text); !laws.Same(script, back, false) {
 		t.Errorf("the lines mean something else:\n%s%s", text, lines(t, back))
 	}
 
@@ -201,17 +202,17 @@ func bothForms(t *testing.T, p *codec.Protocol, side codec.Side, roles codec.Rol
 		t.Errorf("%v:\n%s", err, text)
 	default:
 		back := parse(t, p, b.String())
-		if !same(script, back, false) {
+		if !laws.Same(script, back, false) {
 			t.Errorf("the bytes mean something else:\n%s%s", b.String(), lines(t, back))
 		}
 		if last := back.Steps[len(back.Steps)-1].Choices[0].Bytes; !bytes.Equal(last, raw) {
 			t.Errorf("got %q, want %q", last, raw)
 		}
-		if rec := Record(peer, &f); !same(&Script{Protocol: p, Steps: []Step{rec}}, &Script{Protocol: p, Steps: back.Steps[len(back.Steps)-1:]}, true) {
+		if rec := Record(peer, &f); !laws.Same(&Script{Protocol: p, Steps: []Step{rec}}, &Script{Protocol: p, Steps: back.Steps[len(back.Steps)-1:]}, true) {
 			t.Errorf("recorded otherwise:\n%s", b.String())
 		}
 		inHex = hex.AppendFrame(inHex, peer.Name, &f)
-		if !same(back, parse(t, p, string(inHex)), true) || bytes.Contains(inHex, []byte("\n\"")) {
+		if !laws.Same(back, parse(t, p, string(inHex)), true) || bytes.Contains(inHex, []byte("\n\"")) {
 			t.Errorf("in hex it means something else:\n%s", inHex)
 		}
 	}
@@ -234,14 +235,14 @@ func TestRawInBytes(t *testing.T) {
 		}
 		s := &Script{Protocol: gearman.Protocol, Steps: []Step{{Peer: Actor{"Client", gearman.Client}, Choices: []Choice{
 			{Verb: Raw, Bytes: v}, {Verb: Closes}, {Verb: Raw, Bytes: v, Grade: Lax}}}}}
-		if back := parse(t, gearman.Protocol, lines(t, s)); !same(s, back, true) {
+		if back := parse(t, gearman.Protocol, lines(t, s)); !laws.Same(s, back, true) {
 			t.Errorf("%q: the lines mean something else:\n%s", v, lines(t, s))
 		}
 		var b bytes.Buffer
 		if err := Bytes(&b, s); err != nil {
 			t.Fatal(err)
 		}
-		if back := parse(t, gearman.Protocol, b.String()); !same(s, back, true) {
+		if back := parse(t, gearman.Protocol, b.String()); !laws.Same(s, back, true) {
 			t.Errorf("%q: the bytes mean something else:\n%s", v, b.String())
 		}
 	}

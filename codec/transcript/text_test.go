@@ -12,6 +12,7 @@ import (
 	"jobwire/codec/gearman"
 	. "jobwire/codec/transcript"
 	"jobwire/corpus"
+	"jobwire/fuzz/laws"
 )
 
 // talk is one message of a Beanstalk conversation.
@@ -89,7 +90,7 @@ func corpusInText(t *testing.T, p *codec.Protocol, name string) {
 		var b bytes.Buffer
 		if err := Bytes(&b, s); err != nil {
 			t.Errorf("%s: %v", s.Value("case"), err)
-		} else if back := parse(t, p, b.String()); !same(s, back, true) {
+		} else if back := parse(t, p, b.String()); !laws.Same(s, back, true) {
 			t.Errorf("the bytes mean something else:\n%s", b.String())
 		}
 	}

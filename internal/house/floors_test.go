@@ -44,10 +44,15 @@ var floors = []floor{
 	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
-	{"fuzz", []string{"codec", "codec/*", "corpus", "play", "internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "internal/*"}},
 	{"pcap/internal/*", nil},
+	{"fuzz/gen", []string{"codec"}}, // from any protocol's rows: it knows none
+	{"fuzz/planted", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
+	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
+	{"fuzz/native/*", nil}, // tests alone
+	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
+	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"slices"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz"
+	"jobwire/pcap"
+)
+
+// captureSeeds makes conversations of a capture: one of each connection, and one of some that
+// stood beside each other.
+func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Conv, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	f, err := pcap.NewFile(name, in)
+	if err != nil {
+		return nil, err
+	}
+	const most = 200 // messages of one conversation
+	var order []int
+	all := map[int]*fuzz.Conv{}
+	d := pcap.NewDecoder(pcap.Options{Protocol: p}, func(it *pcap.Item) {
+		if it.From != codec.Peer || it.Kind > pcap.Violates || it.Frame == nil || len(it.Frame.Raw) == 0 {
+			return
+		}
+		c := all[it.Conn.ID]
+		if c == nil {
+			c = &fuzz.Conv{}
+			all[it.Conn.ID] = c
+			order = append(order, it.Conn.ID)
+		}
+		if len(c.Steps) < most {
+			c.Steps = append(c.Steps, fuzz.Step{ID: len(c.Steps) + 1, Verb: transcript.Raw, Bytes: slices.Clone(it.Frame.Raw)})
+		}
+	})
+	if err := d.Decode(f); err != nil {
+		return nil, err
+	}
+	var seeds []*fuzz.Conv
+	for _, id := range order {
+		seeds = append(seeds, all[id])
+	}
+	return seeds, nil
+}

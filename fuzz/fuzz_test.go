@@ -1,0 +1,214 @@
+package fuzz
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/planted"
+	"jobwire/internal/target"
+)
+
+var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, danga.Protocol, gearmonkey.Protocol}
+
+func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
+	t.Helper()
+	scripts, err := transcript.Parse(p, "test", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scripts[0]
+}
+
+// serve returns what starts a server inside this process.
+func serve(f planted.Fault) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, f.Name, func(ctx context.Context, ln net.Listener) error { return f.Serve(ctx, ln) })
+	}
+}
+
+const work = `Client -> Job Server: SUBMIT_JOB $fn "" test
+Job Server -> Client: JOB_CREATED $handle
+Worker -> Job Server: CAN_DO $fn
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN $handle $fn test
+Worker -> Job Server: WORK_COMPLETE $handle tset
+Job Server -> Client: WORK_COMPLETE $handle tset
+`
+
+func TestEveryProtocolHasADialect(t *testing.T) {
+	for _, p := range protocols {
+		d := dialectOf(p)
+		for _, name := range append([]string{d.sentinel, d.reply}, append(d.never, d.sticky...)...) {
+			if p.TypeNamed(name) == nil {
+				t.Errorf("%s has no type %s", p.Name, name)
+			}
+		}
+		for _, id := range d.caps {
+			if p.Rule(id) == nil {
+				t.Errorf("%s has no rule %s", p.Name, id)
+			}
+		}
+	}
+	for name, k := range Profiles {
+		for _, id := range append(k.Avoid, k.Waive...) {
+			if !slices.ContainsFunc(protocols, func(p *codec.Protocol) bool { return p.Rule(id) != nil }) {
+				t.Errorf("profile %s: nobody has a rule %s", name, id)
+			}
+		}
+	}
+}
+
+func TestPerforms(t *testing.T) {
+	srv, err := serve(planted.Faultless("gearman"))(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	to, err := resolve(srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newPerformer(gearman.Protocol, to, &Known{}, 5*time.Second)
+	defer x.dismiss()
+	c := FromScript(script(t, gearman.Protocol, work))
+	for _, prefix := range []string{"", "A00001."} {
+		r := x.perform(c, prefix)
+		if r.Fault != nil {
+			t.Fatal(r.Fault)
+		}
+		var got []string
+		for _, e := range r.Events {
+			if e.From == codec.Server && !e.Sentinel && e.Type != nil {
+				got = append(got, e.Type.Name)
+			}
+		}
+		if want := "JOB_CREATED JOB_ASSIGN WORK_COMPLETE"; strings.Join(got, " ") != want {
+			t.Errorf("prefix %q: the server said %v, want %s", prefix, got, want)
+		}
+	}
+}
+
+// A fault that takes three connections' worth of noise to find is told as the two messages
+// that it takes.
+func TestMinimises(t *testing.T) {
+	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
+Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
+Job Server -> Client: JOB_CREATED $handle
+Worker 2 -> Job Server: CAN_DO $fn
+Worker -> Job Server: PRE_SLEEP
+Worker 2 -> Job Server: WORK_FAIL $handle
+Client -> Job Server: ECHO_REQ bye
+Client -> Job Server: closes
+`))
+	holds := func(c *Conv) bool { // a submission, and behind it a failure of that job
+		id := 0
+		for _, s := range c.Steps {
+			switch {
+			case s.Type != nil && s.Type.Name == "SUBMIT_JOB":
+				id = s.ID
+			case s.Type != nil && s.Type.Name == "WORK_FAIL" && id > 0 && s.Args[0].Of == id:
+				return true
+			}
+		}
+		return false
+	}
+	m := minimiser{best: c, holds: holds, end: time.Now().Add(time.Minute), proto: gearman.Protocol}
+	small := m.minimise()
+	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
+		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)
+	}
+}
+
+func TestPoolIsKept(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pool")
+	none, err := ReadPool(gearman.Protocol, name)
+	if err != nil || none != nil {
+		t.Fatal(none, err)
+	}
+	c := FromScript(script(t, gearman.Protocol, work+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
+	if err := WritePool(name, []*Conv{c}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadPool(gearman.Protocol, name)
+	if err != nil || len(back) != 1 || !back[0].equal(c) {
+		t.Errorf("%+v, %v; want %+v", back, err, c)
+	}
+	if _, err := ReadPool(beanstalk.Protocol, name); err == nil {
+		t.Error("another protocol takes it")
+	}
+}
+
+func TestSanitizerReports(t *testing.T) {
+	for text, want := range map[string]bool{
+		"all is well": false,
+		"panic: runtime error: index out of range":                            false,
+		"x\n==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1": true,
+		"a.c:3:5: runtime error: signed integer overflow":                     true,
+		"WARNING: DATA RACE":            true,
+		"==12== Invalid read of size 8": true,
+	} {
+		if got := sanitizer(text) != ""; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Chance depends on the seed alone.
+func TestBreedsBySeed(t *testing.T) {
+	make := func() (all []*Conv) {
+		f := FromScript(script(t, gearman.Protocol, work))
+		b := newBreeder(gearman.Protocol, randOf(7), &Known{})
+		for range 200 {
+			all = append(all, b.child(f, func() *Conv { return f }), b.fresh())
+		}
+		return all
+	}
+	a, b := make(), make()
+	if !slices.EqualFunc(a, b, (*Conv).equal) {
+		t.Error("the same seed makes other conversations")
+	}
+	for _, c := range a {
+		for _, s := range c.Steps {
+			if s.Conn >= maxConns || s.Type != nil && s.Type.Name == "shutdown" {
+				t.Fatalf("a step that is not to be taken: %+v", s)
+			}
+		}
+	}
+}
+
+// The fuzzer finds faults of some kinds by itself, makes them small, and writes a transcript
+// that shows them.
+func TestFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	for _, name := range []string{"empty-unique-without-nul"} {
+		f := planted.Named(name)
+		if f == nil {
+			t.Fatalf("no fault %s is planted", name)
+		}
+		var found *Finding
+		stats, err := Run(t.Context(), Config{
+			Protocol: gearman.Protocol, Start: serve(*f), Reference: serve(planted.Faultless(f.Protocol)),
+			Seeds: []*Conv{FromScript(script(t, gearman.Protocol, work))}, Seed: 1, Duration: time.Minute, Minimise: 5 * time.Second,
+			First: true, Found: func(fd *Finding) { found = fd },
+		})
+		if err != nil || found == nil {
+			t.Fatalf("%s was not found: %v, %+v", name, err, stats)
+		}
+		if len(found.Script.Steps) > 10 || !found.Plays {
+			t.Errorf("%s: plays %v, %d steps:\n%s", name, found.Plays, len(found.Script.Steps), found.Text)
+		}
+	}
+}

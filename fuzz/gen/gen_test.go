@@ -1,0 +1,152 @@
+package gen_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/codec/resp"
+	"jobwire/fuzz/gen"
+)
+
+var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, gearmonkey.Protocol, danga.Protocol, resp.Protocol}
+
+func requests(p *codec.Protocol) (all []*codec.Type) {
+	for _, t := range p.Types {
+		if t.Req != 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// A seed tells everything: which message, and what is made of it.
+func TestSeedTellsAll(t *testing.T) {
+	for _, p := range protocols {
+		for seed := range uint64(200) {
+			var made [2][]byte
+			for i := range made {
+				r := gen.New(seed)
+				m := gen.Message(r, p, codec.Peer, 1, gen.Options{})
+				raw, err := p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
+				if err != nil {
+					t.Fatalf("%s, seed %d: %v", p.Name, seed, err)
+				}
+				var f codec.Frame
+				if _, err := p.NewSession(codec.Options{}).Decode(codec.Peer, raw, &f); err != nil {
+					t.Fatalf("%s, seed %d: %v", p.Name, seed, err)
+				}
+				before := bytes.Clone(raw)
+				made[i] = gen.Mutate(r, p, raw, &f)
+				if !bytes.Equal(raw, before) {
+					t.Fatalf("%s, seed %d: the message itself was changed", p.Name, seed)
+				}
+			}
+			if !bytes.Equal(made[0], made[1]) {
+				t.Fatalf("%s, seed %d: %q and %q", p.Name, seed, made[0], made[1])
+			}
+		}
+	}
+}
+
+// Every request is made, at its bounds too, and what is known is used.
+func TestMessagesReachBounds(t *testing.T) {
+	for _, p := range protocols {
+		r := gen.New(1)
+		seen := map[*codec.Type]int{}
+		for range 20000 {
+			m := gen.Message(r, p, codec.Peer, 1<<r.IntN(len(p.Roles)), gen.Options{})
+			seen[m.Type]++
+		}
+		for _, row := range requests(p) {
+			if seen[row] == 0 {
+				t.Errorf("%s: no %s in 20000 messages", p.Name, row.Name)
+			}
+		}
+	}
+	r, longest, known := gen.New(2), 0, 0
+	want := [][]byte{[]byte("H:known:7")}
+	row := gearman.Protocol.TypeNamed("GET_STATUS")
+	for range 1000 {
+		m := gen.Of(r, row, gen.Options{Known: map[string][][]byte{"Job handle": want}})
+		longest = max(longest, len(m.Args[0]))
+		if bytes.Equal(m.Args[0], want[0]) {
+			known++
+		}
+	}
+	if longest != gearman.MaxHandle || known < 700 || known > 900 {
+		t.Errorf("of 1000 handles the longest has %d bytes, and %d are the one that is known", longest, known)
+	}
+}
+
+// Tame messages are of names that others use too.
+func TestTameMessagesMeet(t *testing.T) {
+	r := gen.New(3)
+	row := gearman.Protocol.TypeNamed("SUBMIT_JOB")
+	var names []string
+	for range 100 {
+		if name := string(gen.Of(r, row, gen.Options{Tame: true}).Args[0]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"a", "b", "c"}) {
+		t.Errorf("functions %q", names)
+	}
+}
+
+// A legal packet is broken in all the ways that a server must be wary of: another type,
+// another length, a shorter and a longer message.
+func TestMutationsAreOfEveryKind(t *testing.T) {
+	const packet = "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x09f\x00u\x00hello"
+	var f codec.Frame
+	if _, err := gearman.Protocol.NewSession(codec.Options{}).Decode(codec.Peer, []byte(packet), &f); err != nil {
+		t.Fatal(err)
+	}
+	r, found := gen.New(4), map[string]int{}
+	for range 10000 {
+		b := string(gen.Mutate(r, gearman.Protocol, []byte(packet), &f))
+		if b == packet {
+			found["the same"]++
+			continue
+		}
+		if len(b) < 12 {
+			found["no header"]++
+			continue
+		}
+		size := int(b[8])<<24 | int(b[9])<<16 | int(b[10])<<8 | int(b[11])
+		switch {
+		case b[:4] != packet[:4]:
+			found["magic"]++
+		case b[4] >= 0x80:
+			found["a type beyond 31 bits"]++
+		case b[4:8] != packet[4:8]:
+			found["type"]++
+		case size > 1<<30:
+			found["a huge length"]++
+		case size == len(b)-12 && len(b) > len(packet):
+			found["longer, and it says so"]++
+		case size == len(b)-12 && len(b) < len(packet):
+			found["shorter, and it says so"]++
+		case size < len(b)-12:
+			found["a length that is too small"]++
+		case size > len(b)-12:
+			found["a length that is too great"]++
+		default:
+			found["of the same length"]++
+		}
+	}
+	for _, kind := range []string{"no header", "magic", "a type beyond 31 bits", "type", "a huge length", "longer, and it says so",
+		"shorter, and it says so", "a length that is too small", "a length that is too great", "of the same length"} {
+		if found[kind] < 20 {
+			t.Errorf("%s: %d of 10000", kind, found[kind])
+		}
+	}
+	if found["the same"] > 500 {
+		t.Errorf("%d of 10000 are not changed at all", found["the same"])
+	}
+}

@@ -1,0 +1,264 @@
+package gen
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+)
+
+// Mutate returns a changed copy of raw: most often in one or two places, of its
+// fields if f says where they stand, else of its bytes. f is raw as it was
+// decoded, or nil. The result may be legal still, and now and then it is the same.
+func Mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
+	for range 3 {
+		if b := mutate(r, p, raw, f); !bytes.Equal(b, raw) {
+			return b
+		}
+	}
+	return slices.Clone(raw)
+}
+
+func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
+	b := slices.Clone(raw)
+	if f != nil && len(f.Spans) > 0 && r.IntN(4) > 0 {
+		m := fieldMutator{r: r, p: p, f: f}
+		b = m.mutate()
+		if r.IntN(3) > 0 {
+			return b
+		}
+	}
+	for range 1 << r.IntN(3) / 2 {
+		b = flips[r.IntN(len(flips))](r, b)
+	}
+	return flips[r.IntN(len(flips))](r, b)
+}
+
+// flips change bytes of which nothing is known.
+var flips = []func(r *rand.Rand, b []byte) []byte{
+	func(r *rand.Rand, b []byte) []byte { // a bit
+		if len(b) > 0 {
+			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+		}
+		return b
+	},
+	func(r *rand.Rand, b []byte) []byte { // a byte that means something somewhere
+		if len(b) > 0 {
+			b[r.IntN(len(b))] = telling[r.IntN(len(telling))]
+		}
+		return b
+	},
+	func(r *rand.Rand, b []byte) []byte { // more of them
+		at := r.IntN(len(b) + 1)
+		return slices.Insert(b, at, bytes.Repeat([]byte{telling[r.IntN(len(telling))]}, 1+r.IntN(4))...)
+	},
+	func(r *rand.Rand, b []byte) []byte { // cut off
+		return b[:r.IntN(len(b)+1)]
+	},
+	func(r *rand.Rand, b []byte) []byte { // a part left out
+		at, end := part(r, b)
+		return slices.Delete(b, at, end)
+	},
+	func(r *rand.Rand, b []byte) []byte { // a part twice, or many times
+		at, end := part(r, b)
+		n := 1
+		if r.IntN(4) == 0 {
+			n = 1 << r.IntN(8)
+		}
+		return slices.Insert(b, end, bytes.Repeat(b[at:end], min(n, 1+(16<<10)/(end-at+1)))...)
+	},
+	func(r *rand.Rand, b []byte) []byte { // a part elsewhere
+		at, end := part(r, b)
+		return slices.Insert(b, r.IntN(len(b)+1), slices.Clone(b[at:end])...)
+	},
+	func(r *rand.Rand, b []byte) []byte { // a binary number
+		if len(b) >= 4 {
+			at := r.IntN(len(b) - 3)
+			binary.BigEndian.PutUint32(b[at:], uint32(bound(r, uint64(binary.BigEndian.Uint32(b[at:])))))
+		}
+		return b
+	},
+}
+
+// telling are bytes that end, separate or begin something in some protocol.
+const telling = "\x00\x01\x7f\x80\xff\r\n \t.:-+*$0129\"'\\"
+
+// part chooses some bytes, mostly few.
+func part(r *rand.Rand, b []byte) (at, end int) {
+	at = r.IntN(len(b) + 1)
+	return at, at + r.IntN(min(len(b)-at, 1<<r.IntN(8))+1)
+}
+
+// bound is a number near n, or near one that is a bound somewhere.
+func bound(r *rand.Rand, n uint64) uint64 {
+	switch r.IntN(4) {
+	case 0:
+		return n + 1
+	case 1:
+		return n - 1
+	}
+	return bounds[r.IntN(len(bounds))]
+}
+
+var bounds = []uint64{0, 1, 63, 64, 65, 127, 128, 255, 256, math.MaxInt16, math.MaxUint16, 1 << 16, 1 << 20,
+	math.MaxInt32, 1 << 31, math.MaxUint32, 1 << 32, math.MaxInt64, 1 << 63, math.MaxUint64}
+
+// fieldMutator changes the fields of a message.
+type fieldMutator struct {
+	r *rand.Rand
+	p *codec.Protocol
+	f *codec.Frame
+}
+
+// row is a field's part of the message: the value and what stands around it.
+type row struct {
+	before, value, behind []byte
+}
+
+func (m *fieldMutator) mutate() []byte {
+	f, rows := m.f, make([]row, len(m.f.Spans))
+	for i := range rows {
+		all, s := f.Row(i), &f.Spans[i]
+		head := len(all) - (s.Next - s.Off)
+		rows[i] = row{all[:head], all[head : head+s.End-s.Off], all[head+s.End-s.Off:]}
+	}
+	i := m.r.IntN(len(rows))
+	if m.r.IntN(2) == 0 && f.Head < len(rows) {
+		i = f.Head + m.r.IntN(len(rows)-f.Head)
+	}
+	at := &rows[i]
+	was := len(at.value)
+	grown := 0
+	switch m.r.IntN(10) {
+	case 0: // left out
+		grown = -len(at.before) - was - len(at.behind)
+		*at = row{}
+	case 1: // twice, or many times
+		n := 1
+		if m.r.IntN(4) == 0 {
+			n = 1 << m.r.IntN(8)
+		}
+		whole := slices.Concat(at.before, at.value, at.behind)
+		at.behind = slices.Concat(at.behind, bytes.Repeat(whole, min(n, 1+(16<<10)/(len(whole)+1))))
+		grown = len(at.behind) + len(at.before) + was - len(whole)
+	case 2: // another's value
+		at.value = rows[m.r.IntN(len(rows))].value
+		grown = len(at.value) - was
+	case 3: // without its end
+		grown = -len(at.behind)
+		at.behind = nil
+	default:
+		at.value = m.value(f.Spans[i].Field, at.value)
+		grown = len(at.value) - was
+	}
+	if grown != 0 && m.r.IntN(3) > 0 && f.Spans[i].Field.Kind != codec.Length {
+		for k := i - 1; k >= 0; k-- {
+			if fd := f.Spans[k].Field; fd.Kind == codec.Length {
+				rows[k].value = resize(fd, rows[k].value, grown)
+				break
+			}
+		}
+	}
+	var b []byte
+	for _, r := range rows {
+		b = append(append(append(b, r.before...), r.value...), r.behind...)
+	}
+	return b
+}
+
+// resize writes a length that has grown by so much.
+func resize(fd *codec.Field, v []byte, grown int) []byte {
+	if fd.Width > 0 {
+		return bigEndian(fd.Width, number(v)+uint64(grown))
+	}
+	if n, bad := codec.ParseNumber(v); bad < 0 {
+		return strconv.AppendInt(nil, max(0, int64(n)+int64(grown)), 10)
+	}
+	return v
+}
+
+func number(v []byte) (n uint64) {
+	for _, c := range v {
+		n = n<<8 | uint64(c)
+	}
+	return n
+}
+
+// bigEndian writes a number big-endian in so many bytes.
+func bigEndian(width int, n uint64) []byte {
+	v := binary.BigEndian.AppendUint64(make([]byte, width), n)
+	return v[len(v)-width:]
+}
+
+// value returns another value for a field.
+func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
+	if fd.Kind != codec.Code {
+		return Value(m.r, fd, v)
+	}
+	t := m.p.Types[m.r.IntN(len(m.p.Types))]
+	switch {
+	case fd.Width > 0 && m.r.IntN(2) == 0:
+		return bigEndian(fd.Width, uint64(t.Code))
+	case fd.Width > 0:
+		return bigEndian(fd.Width, bound(m.r, number(v)))
+	case m.r.IntN(4) > 0:
+		return []byte(t.Word)
+	}
+	return swapCase(m.r, v)
+}
+
+// Value returns another value for a field, legal or not. fd is nil for an argument
+// that no field stands for.
+func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
+	if fd == nil {
+		fd = new(codec.Field)
+	}
+	switch {
+	case fd.Width > 0 && fd.Kind != codec.Text && fd.Kind != codec.Literal:
+		return bigEndian(fd.Width, bound(r, number(v)))
+	case fd.Kind == codec.Number || fd.Kind == codec.Signed || fd.Kind == codec.Length:
+		return decimal(r, fd, v)
+	case r.IntN(4) == 0 && fd.Max > 0:
+		return bytes.Repeat([]byte{'x'}, fd.Max-1+r.IntN(3))
+	case r.IntN(4) == 0 && pools[fd.Name] != nil:
+		return []byte(pools[fd.Name][r.IntN(len(pools[fd.Name]))])
+	case r.IntN(8) == 0:
+		return bytes.Repeat([]byte{"x\x00 \xff%"[r.IntN(5)]}, 1<<r.IntN(14))
+	case r.IntN(8) == 0:
+		return nil
+	}
+	return flips[r.IntN(len(flips))](r, slices.Clone(v))
+}
+
+// decimal writes a number at a bound, or in a way that some readers take.
+func decimal(r *rand.Rand, fd *codec.Field, v []byte) []byte {
+	n, _ := codec.ParseNumber(v)
+	switch r.IntN(8) {
+	case 0:
+		return slices.Concat([]byte{"-+0 "[r.IntN(4)]}, v)
+	case 1:
+		return append(slices.Clone(v), "0 .x\x00"[r.IntN(5)])
+	case 2:
+		return []byte([]string{"", "-", "-0", "0x10", "1e3", "-1", "18446744073709551616", "99999999999999999999999", "\xb2"}[r.IntN(9)])
+	case 3:
+		return strconv.AppendUint(nil, fd.Lo-1+uint64(r.IntN(2)), 10)
+	case 4:
+		return strconv.AppendUint(nil, fd.Hi+uint64(r.IntN(2)), 10)
+	}
+	return strconv.AppendUint(nil, bound(r, n), 10)
+}
+
+// swapCase changes the letter case of some letters.
+func swapCase(r *rand.Rand, v []byte) []byte {
+	v = slices.Clone(v)
+	for i, c := range v {
+		if (c|0x20) >= 'a' && (c|0x20) <= 'z' && r.IntN(2) == 0 {
+			v[i] ^= 0x20
+		}
+	}
+	return v
+}

@@ -1,0 +1,282 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"jobwire/internal/target"
+)
+
+// lab performs conversations alone, each on a server that has just been started.
+type lab struct {
+	cfg      *Config
+	ctx      context.Context
+	t        target.Target
+	x        *performer
+	used     bool
+	patience time.Duration
+	runs     int
+}
+
+// ready makes a fresh server, and somebody to talk to it.
+func (l *lab) ready() error {
+	if l.t == nil {
+		t, err := l.cfg.Start(l.ctx)
+		if err != nil {
+			return err
+		}
+		l.t, l.used = t, false
+		l.x = nil
+	}
+	if l.used && !l.cfg.Fixed {
+		if l.x != nil {
+			l.x.dismiss()
+		}
+		if err := l.t.Restart(); err != nil {
+			l.t.Stop()
+			l.t = nil
+			return l.ready()
+		}
+		l.x, l.used = nil, false
+	}
+	if l.x == nil {
+		to, err := resolve(l.t.Addr())
+		if err != nil {
+			return err
+		}
+		l.x = newPerformer(l.cfg.Protocol, to, &l.cfg.Known, l.patience)
+		l.x.thorough = true
+	}
+	l.x.patience = l.patience
+	return nil
+}
+
+func (l *lab) close() {
+	if l.t != nil {
+		if l.x != nil {
+			l.x.dismiss()
+		}
+		l.t.Stop()
+		l.t = nil
+	}
+}
+
+// perform holds a conversation with a fresh server. The fault is nil if nobody objects, or if
+// no server could be started.
+func (l *lab) perform(c *Conv) (*Record, *Fault) {
+	if l.ready() != nil {
+		return &Record{}, nil
+	}
+	l.used = true
+	l.runs++
+	l.x.ask() // the bystander comes first
+	r := l.x.perform(c, l.prefix())
+	v := verdict(l.t, r.Fault)
+	l.used = v != nil || !r.Clean || !l.x.d.reuse || sticky(l.x.d, c)
+	return r, v
+}
+
+// prefix tells apart the conversations with a server that cannot be started anew.
+func (l *lab) prefix() string {
+	if !l.cfg.Fixed {
+		return ""
+	}
+	return fmt.Sprintf("y%0*x.", len(place)-2, (time.Now().Unix()<<8+int64(l.runs))&0xfffff)
+}
+
+// verdict returns the fault of a performance in the light of what became of the process.
+func verdict(t target.Target, f *Fault) *Fault {
+	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || f == nil && ended(t) {
+		if err := target.Died(t); err != nil {
+			return death(t, err, f)
+		}
+	}
+	if report := sanitizer(t.Output()); report != "" {
+		s := &Fault{Oracle: Sanitizer, Law: blur(report), Text: report, Conn: -1, Step: -1, Words: lastWords(t.Output())}
+		if f != nil {
+			s.Conn, s.Step = f.Conn, f.Step
+		}
+		return s
+	}
+	return f
+}
+
+func ended(t target.Target) bool {
+	select {
+	case <-t.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// death is the fault of a server that has ended.
+func death(t target.Target, err error, f *Fault) *Fault {
+	d := &Fault{Oracle: Exit, Conn: -1, Step: -1, Text: err.Error(), Words: lastWords(t.Output())}
+	var e *target.Error
+	if errors.As(err, &e) {
+		d.Text = e.Exit
+		d.Words = lastWords(e.Output)
+	}
+	if strings.HasPrefix(d.Text, "signal") {
+		d.Oracle = Signal
+	}
+	d.Law = blur(d.Text)
+	if f != nil {
+		d.Conn, d.Step = f.Conn, f.Step
+	}
+	if report := sanitizer(d.Words); report != "" {
+		d.Oracle, d.Law, d.Text = Sanitizer, blur(report), report
+	}
+	return d
+}
+
+var reports = regexp.MustCompile(`(?m)^.*(?:AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer|UndefinedBehaviorSanitizer|^\S+:\d+:\d+: runtime error: |WARNING: DATA RACE|Invalid (?:read|write) of size|SUMMARY: \w+Sanitizer).*$`)
+
+// sanitizer returns the first line of a report in a server's output, or "".
+func sanitizer(output string) string {
+	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
+		return ""
+	}
+	return strings.TrimSpace(reports.FindString(output))
+}
+
+var numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
+
+// blur takes out of a text what differs from time to time.
+func blur(s string) string {
+	if len(s) > 200 {
+		s = s[:200]
+	}
+	return numbers.ReplaceAllString(s, "#")
+}
+
+// lastWords returns the end of what a server printed.
+func lastWords(out string) string {
+	const most = 4000
+	out = strings.TrimSpace(out)
+	if len(out) > most {
+		out = out[len(out)-most:]
+	}
+	return out
+}
+
+// test returns what is to be asked of a conversation that is suspected of a fault: does it show
+// again, on a fresh server?
+func (l *lab) test(oracle string) func(*Conv) *Fault {
+	switch oracle {
+	case Processor:
+		return l.spins
+	case Memory, Descriptors:
+		return l.grows
+	}
+	return func(c *Conv) *Fault {
+		_, f := l.perform(c)
+		if f == nil && oracle == Sanitizer {
+			time.Sleep(10 * time.Millisecond) // what it prints takes another way
+			f = verdict(l.t, nil)
+			l.used = true
+		}
+		return f
+	}
+}
+
+// spins reports whether the server works on behind a conversation.
+func (l *lab) spins(c *Conv) *Fault {
+	if _, f := l.perform(c); f != nil {
+		return nil
+	}
+	l.x.dismiss()
+	if share := busy(l.t, 20*time.Millisecond, 150*time.Millisecond); share < 0.7 {
+		return nil
+	}
+	share := busy(l.t, 0, 300*time.Millisecond)
+	if share < 0.8 {
+		return nil
+	}
+	return spinning(share)
+}
+
+func spinning(share float64) *Fault {
+	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("%.0f %% of a core are used though all connections are closed", 100*share)}
+}
+
+// busy returns the share of a core that a server uses.
+func busy(t target.Target, settle, during time.Duration) float64 {
+	time.Sleep(settle)
+	pid := target.Pid(t)
+	before, ok := usageOf(pid)
+	if !ok {
+		return 0
+	}
+	start := time.Now()
+	time.Sleep(during)
+	after, ok := usageOf(pid)
+	if !ok {
+		return 0
+	}
+	return float64(after.processor-before.processor) / float64(time.Since(start))
+}
+
+// What must grow, in each of two rounds one behind the other, to be called a leak.
+const (
+	leakRuns        = 150
+	leakBytes       = 3 << 20
+	leakDescriptors = leakRuns / 3
+)
+
+// grows reports whether a conversation, held again and again, leaves something behind each
+// time.
+func (l *lab) grows(c *Conv) *Fault {
+	if c.waits() > 0 {
+		return nil
+	}
+	r, f := l.perform(c)
+	if f != nil {
+		return nil
+	}
+	clean := r.Clean // jobs that are left take memory by rights, but no descriptors
+	round := func() (usage, bool) {
+		for range leakRuns {
+			r := l.x.perform(c, "")
+			if r.Fault != nil {
+				return usage{}, false
+			}
+		}
+		l.x.dismiss()
+		time.Sleep(30 * time.Millisecond) // for the server to notice that all have left
+		return usageOf(target.Pid(l.t))
+	}
+	var u [4]usage // two rounds to warm up, two that count
+	for i := range u {
+		var ok bool
+		if u[i], ok = round(); !ok {
+			return nil
+		}
+		if i == 2 && !leaks(u[1], u[2]) {
+			return nil
+		}
+	}
+	if !leaks(u[2], u[3]) {
+		return nil
+	}
+	if n := u[3].descriptors - u[1].descriptors; n >= 2*leakDescriptors {
+		return &Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1,
+			Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", n, 2*leakRuns)}
+	}
+	n := u[3].resident - u[1].resident
+	if n < 2*leakBytes || !clean {
+		return nil
+	}
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("%d KiB more behind %d repetitions, %d bytes each, all connections closed", n>>10, 2*leakRuns, n/(2*leakRuns))}
+}
+
+func leaks(a, b usage) bool {
+	return b.resident-a.resident >= leakBytes || b.descriptors-a.descriptors >= leakDescriptors
+}

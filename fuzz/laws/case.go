@@ -1,0 +1,200 @@
+// Package laws holds what must be true of every protocol's codec, whatever the
+// message. Its tests try the laws on cases made from the protocols' rows, legal and
+// broken; native fuzz targets try them on bytes that the fuzzer finds.
+//
+//	go test ./fuzz/laws -args -cases 1000000 -seed 7
+package laws
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/gen"
+)
+
+// Step is a message, or bare bytes, on the way from one side to the other.
+type Step struct {
+	From    codec.Side
+	Message codec.Message
+	Raw     []byte // instead of a message, whose Type is nil
+}
+
+// Case is what passes over one connection.
+type Case struct {
+	Protocol *codec.Protocol
+	Options  codec.Options // of the sessions
+	Role     codec.Role    // of the peer; 0 is the first
+	Seed     uint64        // of choices that a law makes
+	Steps    []Step
+}
+
+// Legal makes a conversation of up to eight legal messages.
+func Legal(p *codec.Protocol, seed uint64) *Case {
+	r := gen.New(seed)
+	c := &Case{Protocol: p, Seed: seed, Role: 1 << r.IntN(len(p.Roles))}
+	var waiting []*codec.Type // requests without a reply, oldest first
+	for range 1 + r.IntN(2)*r.IntN(8) {
+		o, from := gen.Options{MaxData: 128}, codec.Side(r.IntN(2))
+		if r.IntN(16) == 0 {
+			o.MaxData, o.MaxLine = 4096, 2000 // they cost much, and show little more
+		}
+		if from == codec.Server {
+			if o.Rows = due(p, waiting); len(waiting) > 0 {
+				o.Asked = waiting[0]
+			}
+		}
+		m := gen.Message(r, p, from, c.Role, o)
+		if m.Type == nil {
+			continue
+		}
+		switch {
+		case from == codec.Peer && len(m.Type.Replies) > 0:
+			waiting = append(waiting, m.Type)
+		case from == codec.Server && len(waiting) > 0 && slices.Contains(waiting[0].Replies, m.Type.Name):
+			waiting = waiting[1:]
+		}
+		c.Steps = append(c.Steps, Step{From: from, Message: m})
+	}
+	return c
+}
+
+// due returns the rows that a server may send: replies to the oldest request, or,
+// if there is none, those that answer nothing.
+func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
+	a, known := answersOf.Load(p)
+	if !known {
+		all := map[*codec.Type][]*codec.Type{nil: {}}
+		for _, t := range p.Types {
+			all[t] = []*codec.Type{}
+			for _, name := range t.Replies {
+				all[t] = append(all[t], p.TypeNamed(name))
+			}
+			if unasked(p, t) {
+				all[nil] = append(all[nil], t)
+			}
+		}
+		a, _ = answersOf.LoadOrStore(p, all)
+	}
+	var oldest *codec.Type
+	if len(waiting) > 0 {
+		oldest = waiting[0]
+	}
+	return a.(map[*codec.Type][]*codec.Type)[oldest]
+}
+
+// answersOf keeps what due returns, by protocol.
+var answersOf sync.Map
+
+// unasked reports whether messages of a row are told without a request.
+func unasked(p *codec.Protocol, t *codec.Type) bool {
+	return !slices.ContainsFunc(p.Types, func(q *codec.Type) bool { return slices.Contains(q.Replies, t.Name) })
+}
+
+// Broken makes a legal conversation and mutates a message of it, or several. Half of
+// them are read with limits that are soon reached.
+func Broken(p *codec.Protocol, seed uint64) *Case {
+	c := Legal(p, seed)
+	r := gen.New(^seed)
+	c.Options.MaxPending = 8
+	broken := r.IntN(2) == 0
+	if broken {
+		c.Options.MaxData, c.Options.MaxLine = 1<<(4+r.IntN(8)), 1<<(5+r.IntN(4))
+	}
+	writer, reader := p.NewSession(codec.Options{}), p.NewSession(codec.Options{})
+	var f codec.Frame
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		raw, err := writer.Append(nil, s.From, &s.Message)
+		if err != nil {
+			return c // it is not valid
+		}
+		if _, err := reader.Decode(s.From, raw, &f); err != nil {
+			f.Reset(s.From)
+		}
+		if i == len(c.Steps)-1 || r.IntN(4) == 0 {
+			raw, broken = gen.Mutate(r, p, raw, &f), true
+		}
+		if broken { // sessions do not know any more what is due
+			*s = Step{From: s.From, Raw: raw}
+		}
+	}
+	return c
+}
+
+// Bent makes a legal conversation and puts other arguments into one of its messages,
+// or too many, or too few.
+func Bent(p *codec.Protocol, seed uint64) *Case {
+	c := Legal(p, seed)
+	if len(c.Steps) == 0 {
+		return c
+	}
+	r := gen.New(^seed)
+	m := &c.Steps[r.IntN(len(c.Steps))].Message
+	for range 1 + r.IntN(2) {
+		i := r.IntN(len(m.Args) + 1)
+		switch {
+		case i == len(m.Args) || r.IntN(8) == 0:
+			m.Args = slices.Insert(m.Args, i, []byte("x"))
+		case r.IntN(8) == 0:
+			m.Args = slices.Delete(m.Args, i, i+1)
+		default:
+			m.Args[i] = gen.Value(r, m.Type.FieldAt(i), m.Args[i])
+		}
+	}
+	return c
+}
+
+// append writes a step. Bytes that are no message leave the session as it is.
+func (c *Case) append(s codec.Session, dst []byte, i int) ([]byte, error) {
+	if st := &c.Steps[i]; st.Message.Type != nil {
+		return s.Append(dst, st.From, &st.Message)
+	}
+	return append(dst, c.Steps[i].Raw...), nil
+}
+
+// actor is the peer as transcripts name it.
+func (c *Case) actor() transcript.Actor {
+	role := max(c.Role, 1)
+	return transcript.Actor{Name: c.Protocol.RoleNames(role), Role: role}
+}
+
+// Script returns the case as a transcript.
+func (c *Case) Script() *transcript.Script {
+	s := &transcript.Script{Protocol: c.Protocol}
+	for i := range c.Steps {
+		st := &c.Steps[i]
+		choice := transcript.Choice{Verb: transcript.Raw, Bytes: st.Raw}
+		if st.Message.Type != nil {
+			choice = transcript.Choice{Type: st.Message.Type, CRLF: st.Message.CRLF}
+			for _, v := range st.Message.Args {
+				choice.Args = append(choice.Args, transcript.Arg{Value: v})
+			}
+		} else if len(st.Raw) == 0 {
+			continue
+		}
+		s.Steps = append(s.Steps, transcript.Step{Peer: c.actor(), From: st.From, Choices: []transcript.Choice{choice}})
+	}
+	return s
+}
+
+// random is the source of a law's own choices.
+func (c *Case) random() *rand.Rand { return gen.New(c.Seed) }
+
+// Told returns a protocol whose sessions have written a message of the row before
+// anything else. The Danga draft's magic is settled so: no message carries it, and it
+// would not be written again as it was read.
+func Told(p *codec.Protocol, row string) *codec.Protocol {
+	q := *p
+	m := codec.Message{Type: p.TypeNamed(row)}
+	q.NewSession = func(o codec.Options) codec.Session {
+		s := p.NewSession(o)
+		if _, err := s.Append(nil, codec.Peer, &m); err != nil {
+			panic(err)
+		}
+		return s
+	}
+	return &q
+}

@@ -1,0 +1,113 @@
+package laws
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"iter"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/leanovate/gopter"
+	"github.com/leanovate/gopter/prop"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/codec/resp"
+	"jobwire/codec/transcript"
+)
+
+var (
+	seed  = flag.Uint64("seed", 1, "of the first case; those behind it have the next ones")
+	cases = flag.Int("cases", 1000, "for each protocol and law")
+)
+
+var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, gearmonkey.Protocol, Told(danga.Protocol, "worker_sleep"), resp.Protocol}
+
+var laws = []struct {
+	name string
+	make func(*codec.Protocol, uint64) *Case
+	law  func(*Case) error
+	any  bool // cases need not be legal
+}{
+	{"append-decode", Legal, AppendDecode, false},
+	{"decode-append", Legal, Reencode, false},
+	{"prefixes", Legal, Prefixes, false},
+	{"chunks", Legal, Chunks, false},
+	{"transcripts", Legal, Transcripts, false},
+	{"refused-or-read", Bent, RefusedOrRead, true},
+	{"mutations", Broken, Reencode, false},
+	{"mutations-chunks", Broken, Chunks, false},
+	{"mutations-transcripts", Broken, Transcripts, false},
+}
+
+func TestLaws(t *testing.T) {
+	old := debug.SetGCPercent(400) // cases are many, and soon forgotten
+	t.Cleanup(func() { debug.SetGCPercent(old) })
+	for _, p := range protocols {
+		for _, l := range laws {
+			t.Run(p.Name+"/"+l.name, func(t *testing.T) {
+				t.Parallel()
+				try(t, p, l.make, l.law, l.any)
+			})
+		}
+	}
+}
+
+// try holds a protocol to a law, in as many cases as the flags say.
+func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Case, law func(*Case) error, anything bool) {
+	next := *seed
+	var least *Case
+	var broken error
+	valid := func(v any) bool {
+		err := v.(*Case).Valid()
+		if err != nil && least == nil {
+			broken = fmt.Errorf("made, and refused: %w", err)
+		}
+		return err == nil
+	}
+	if anything {
+		valid = nil
+	}
+	generate := func(*gopter.GenParameters) *gopter.GenResult {
+		c := make(p, next)
+		next++
+		return &gopter.GenResult{Result: c, ResultType: reflect.TypeFor[*Case](), Shrinker: shrink(t), Sieve: valid}
+	}
+	check := func(c *Case) (bool, error) {
+		err := law(c)
+		if err != nil {
+			least, broken = c, err
+		}
+		return err == nil, nil
+	}
+	parameters := gopter.DefaultTestParametersWithSeed(int64(*seed))
+	parameters.MinSuccessfulTests = *cases
+	result := prop.ForAll(check, generate).Check(parameters)
+	if result.Passed() && result.Discarded == 0 {
+		return
+	}
+	var text bytes.Buffer
+	if least != nil {
+		transcript.Lines(&text, least.Script())
+	}
+	t.Errorf("%s after %d cases, %d of them discarded: %v %v\n%s\ngo test ./fuzz/laws -run '^%s$' -args -seed %d -cases 1\n%s",
+		result.Status, result.Succeeded, result.Discarded, broken, result.Error, result.ErrorStack, strings.ReplaceAll(t.Name(), "/", "$/^"), next-1, text.Bytes())
+}
+
+// Format keeps gopter from printing every case that it tries.
+func (c *Case) Format(s fmt.State, _ rune) { fmt.Fprint(s, c.Seed) }
+
+// shrink yields smaller cases, as gopter wants them.
+func shrink(t *testing.T) gopter.Shrinker {
+	return func(v any) gopter.Shrink {
+		next, stop := iter.Pull(v.(*Case).Smaller)
+		t.Cleanup(stop)
+		return func() (any, bool) { return next() }
+	}
+}

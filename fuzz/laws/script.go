@@ -1,0 +1,116 @@
+package laws
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+
+	"jobwire/codec/transcript"
+)
+
+// Transcripts: what is printed is parsed as the same, as lines, and as bytes where
+// the codec reads them as what they were.
+func Transcripts(c *Case) error {
+	s := c.Script()
+	if len(s.Steps) == 0 {
+		return nil
+	}
+	text, err := Inverse(s)
+	if err != nil || text == nil {
+		return err
+	}
+	back, err := one(s, text)
+	if err != nil {
+		return err
+	}
+	writer := c.Protocol.NewSession(c.Options)
+	k := 0
+	var raw []byte
+	for i := range c.Steps {
+		if raw, err = c.append(writer, raw[:0], i); err != nil {
+			return err
+		}
+		if c.Steps[i].Message.Type == nil && len(raw) == 0 {
+			continue
+		}
+		if got := back.Steps[k].Choices[0].Bytes; !bytes.Equal(got, raw) {
+			return fmt.Errorf("step %d is %.200q, and read back as %.200q:\n%s", i, raw, got, text)
+		}
+		k++
+	}
+	return nil
+}
+
+// Inverse holds printing and parsing to be inverse: the lines of a script, and its
+// bytes where it has any, which are returned, mean the same script.
+func Inverse(s *transcript.Script) ([]byte, error) {
+	var text bytes.Buffer
+	if err := transcript.Lines(&text, s); err != nil {
+		return nil, fmt.Errorf("the lines cannot be printed: %w", err)
+	}
+	if back, err := one(s, text.Bytes()); err != nil {
+		return nil, err
+	} else if !Same(s, back, false) {
+		return nil, fmt.Errorf("the lines mean something else:\n%s", text.Bytes())
+	}
+	text.Reset()
+	if err := transcript.Bytes(&text, s); err != nil {
+		return nil, nil // there are steps that bytes cannot express
+	}
+	back, err := one(s, text.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	var again bytes.Buffer
+	if err := transcript.Bytes(&again, back); err != nil || !bytes.Equal(text.Bytes(), again.Bytes()) || !Same(s, back, false) {
+		return nil, fmt.Errorf("the bytes mean something else (%v):\n%s", err, text.Bytes())
+	}
+	return text.Bytes(), nil
+}
+
+// one parses a source that holds one script.
+func one(s *transcript.Script, text []byte) (*transcript.Script, error) {
+	scripts, err := transcript.Parse(s.Protocol, "law.wire", text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read back: %w\n%s", err, text)
+	}
+	if len(scripts) != 1 {
+		return nil, fmt.Errorf("has become %d scripts:\n%s", len(scripts), text)
+	}
+	return scripts[0], nil
+}
+
+// Same reports whether two scripts mean the same: they may stand in other places, and,
+// unless those count, recorded messages may have other bytes, or none.
+func Same(a, b *transcript.Script, countBytes bool) bool {
+	return reflect.DeepEqual(bare(a, countBytes), bare(b, countBytes))
+}
+
+func bare(s *transcript.Script, keepBytes bool) transcript.Script {
+	c := transcript.Script{Protocol: s.Protocol}
+	for _, m := range s.Meta {
+		c.Meta = append(c.Meta, transcript.Meta{Key: m.Key, Value: m.Value})
+	}
+	for _, st := range s.Steps {
+		st.Line, st.Source = 0, ""
+		st.Choices = append([]transcript.Choice(nil), st.Choices...)
+		for i := range st.Choices {
+			ch := &st.Choices[i]
+			ch.Line = 0
+			if ch.Verb == transcript.Send && !keepBytes {
+				ch.Bytes = nil
+			}
+			args := ch.Args
+			ch.Args = nil
+			for _, a := range args {
+				a.Line, a.Col = 0, 0
+				if len(a.Value) == 0 {
+					a.Value = nil
+				}
+				ch.Args = append(ch.Args, a)
+			}
+		}
+		c.Steps = append(c.Steps, st)
+	}
+	return c
+}

@@ -1,0 +1,290 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// minimiser makes a conversation smaller as long as a fault holds: by connection, step,
+// argument and byte.
+type minimiser struct {
+	best  *Conv
+	holds func(*Conv) bool
+	end   time.Time
+	proto *codec.Protocol
+}
+
+func (m *minimiser) late() bool { return time.Now().After(m.end) }
+
+// try keeps a conversation if it is another and the fault holds.
+func (m *minimiser) try(c *Conv) bool {
+	if m.late() || len(c.Steps) == 0 || c.equal(m.best) || !m.holds(c) {
+		return false
+	}
+	m.best = c
+	return true
+}
+
+// minimise works until nothing helps any more, or time is up.
+func (m *minimiser) minimise() *Conv {
+	m.order()
+	for before := -1; before != m.best.size() && !m.late(); {
+		before = m.best.size()
+		m.truncate()
+		m.connections()
+		m.steps()
+		m.merge()
+		m.glue()
+		m.rename()
+		m.waits()
+		m.values()
+		m.raws()
+		m.order()
+	}
+	return m.best
+}
+
+// order has what is sent all at once come one after the other, in the order in which the
+// server may have taken it.
+func (m *minimiser) order() {
+	if !m.best.Burst {
+		return
+	}
+	c := m.best.clone()
+	c.Burst = false
+	if m.try(c) || len(c.Steps) > 12 {
+		return
+	}
+	for i := range c.Steps {
+		for k := i + 1; k < len(c.Steps) && m.best.Burst; k++ {
+			d := c.clone()
+			d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
+			m.try(d)
+		}
+	}
+}
+
+// truncate cuts the end off, by halves.
+func (m *minimiser) truncate() {
+	for n := len(m.best.Steps) / 2; n > 0; n /= 2 {
+		for len(m.best.Steps) > n {
+			c := m.best.clone()
+			c.Steps = c.Steps[:len(c.Steps)-n]
+			if !m.try(c) {
+				break
+			}
+		}
+	}
+}
+
+// connections leaves out whole connections.
+func (m *minimiser) connections() {
+	for conn := m.best.conns() - 1; conn >= 0; conn-- {
+		c := m.best.clone()
+		c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool { return s.Conn == conn })
+		for i := range c.Steps {
+			if c.Steps[i].Conn > conn {
+				c.Steps[i].Conn--
+			}
+		}
+		if len(c.Steps) < len(m.best.Steps) {
+			m.try(c)
+		} else {
+			m.best = c // nobody was there
+		}
+	}
+}
+
+// steps leaves out steps, many at a time at first.
+func (m *minimiser) steps() {
+	for n := max(1, len(m.best.Steps)/2); n > 0; n /= 2 {
+		for at := len(m.best.Steps) - n; at >= 0; at -= n {
+			c := m.best.clone()
+			c.Steps = slices.Delete(c.Steps, at, min(at+n, len(c.Steps)))
+			m.try(c)
+			at = min(at, len(m.best.Steps))
+		}
+	}
+}
+
+// merge has one connection do what two did.
+func (m *minimiser) merge() {
+	for conn := m.best.conns() - 1; conn > 0; conn-- {
+		c := m.best.clone()
+		for i := range c.Steps {
+			if c.Steps[i].Conn == conn {
+				c.Steps[i].Conn--
+			} else if c.Steps[i].Conn > conn {
+				c.Steps[i].Conn--
+			}
+		}
+		m.try(c)
+	}
+}
+
+// glue makes one of bytes that follow each other on a connection.
+func (m *minimiser) glue() {
+	for i := 0; i+1 < len(m.best.Steps); i++ {
+		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
+		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
+			c := m.best.clone()
+			c.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
+			c.Steps = slices.Delete(c.Steps, i+1, i+2)
+			m.try(c)
+		}
+	}
+}
+
+// rename gives names that stand for one's own the short ones that they lead.
+func (m *minimiser) rename() {
+	c := m.best.clone()
+	for i := range c.Steps {
+		for k := range c.Steps[i].Args {
+			a := &c.Steps[i].Args[k]
+			a.Value = bytes.ReplaceAll(a.Value, []byte(place), nil)
+		}
+	}
+	m.try(c)
+}
+
+func (m *minimiser) waits() {
+	for i := range m.best.Steps {
+		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
+			c := m.best.clone()
+			c.Steps[i].For /= 2
+			if !m.try(c) {
+				break
+			}
+		}
+	}
+}
+
+// values makes arguments shorter and plainer.
+func (m *minimiser) values() {
+	for i := range m.best.Steps {
+		for k := range m.best.Steps[i].Args {
+			if m.late() {
+				return
+			}
+			m.value(i, k)
+		}
+		if m.best.Steps[i].CRLF {
+			c := m.best.clone()
+			c.Steps[i].CRLF = false
+			m.try(c)
+		}
+	}
+}
+
+func (m *minimiser) value(i, k int) {
+	with := func(v []byte) bool {
+		c := m.best.clone()
+		c.Steps[i].Args[k] = Arg{Value: v}
+		return m.try(c)
+	}
+	a := m.best.Steps[i].Args[k]
+	if a.Of > 0 {
+		if !with([]byte("1")) {
+			return
+		}
+		a = m.best.Steps[i].Args[k]
+	}
+	f := argField(m.best.Steps[i].Type, k)
+	if f != nil && f.Width > 0 {
+		if zero := make([]byte, len(a.Value)); !bytes.Equal(zero, a.Value) {
+			with(zero)
+		}
+		return
+	}
+	if f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed) {
+		if len(a.Value) > 1 || len(a.Value) == 1 && a.Value[0] > '1' {
+			_ = with([]byte("0")) || with([]byte("1"))
+		}
+		return
+	}
+	if len(a.Value) == 0 || with(nil) {
+		return
+	}
+	if len(a.Value) > 1 && (with([]byte("a")) || with([]byte("x"))) {
+		return
+	}
+	for n := len(a.Value) / 2; n > 0 && !m.late(); n /= 2 {
+		for len(m.best.Steps[i].Args[k].Value) > n {
+			v := m.best.Steps[i].Args[k].Value
+			if !with(v[:len(v)-n:len(v)-n]) && !with(v[n:]) {
+				break
+			}
+		}
+	}
+	v := m.best.Steps[i].Args[k].Value
+	if plain := bytes.Repeat([]byte("x"), len(v)); len(v) > 1 && !bytes.Equal(plain, v) {
+		with(plain)
+	}
+}
+
+// raws makes bytes fewer, and messages of them where they are some.
+func (m *minimiser) raws() {
+	for i := range m.best.Steps {
+		if m.best.Steps[i].Verb != transcript.Raw {
+			continue
+		}
+		if m.asMessage(i) {
+			continue
+		}
+		for n := len(m.best.Steps[i].Bytes) / 2; n > 0 && !m.late(); n /= 2 {
+			for at := len(m.best.Steps[i].Bytes) - n; at >= 0; at -= n {
+				c := m.best.clone()
+				b := c.Steps[i].Bytes
+				if at+n > len(b) {
+					continue
+				}
+				c.Steps[i].Bytes = slices.Delete(slices.Clone(b), at, at+n)
+				if len(c.Steps[i].Bytes) > 0 {
+					m.try(c)
+				}
+			}
+		}
+		m.asMessage(i)
+		m.zeros(i)
+	}
+}
+
+// asMessage writes bytes as the message that they are, if the rules are taken loosely.
+func (m *minimiser) asMessage(i int) bool {
+	s := &m.best.Steps[i]
+	var f codec.Frame
+	var msg codec.Message
+	n, err := m.proto.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, s.Bytes, &f)
+	if err != nil || n != len(s.Bytes) || f.Type == nil || has(dialectOf(m.proto).never, f.Type.Name) {
+		return false
+	}
+	f.Message(&msg)
+	c := m.best.clone()
+	step := &c.Steps[i]
+	*step = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Send, Type: msg.Type, CRLF: msg.CRLF}
+	for _, a := range msg.Args {
+		step.Args = append(step.Args, Arg{Value: slices.Clone(a)})
+	}
+	return m.try(c)
+}
+
+// zeros makes bytes plain, by halves.
+func (m *minimiser) zeros(i int) {
+	for n := len(m.best.Steps[i].Bytes); n > 0 && !m.late(); n /= 2 {
+		for at := 0; at+n <= len(m.best.Steps[i].Bytes); at += n {
+			part := m.best.Steps[i].Bytes[at : at+n]
+			if len(bytes.Trim(part, "\x00x")) == 0 || len(m.best.Steps[i].Bytes) > 256 {
+				continue
+			}
+			c := m.best.clone()
+			b := slices.Clone(c.Steps[i].Bytes)
+			clear(b[at : at+n])
+			c.Steps[i].Bytes = b
+			m.try(c)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package model
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+)
+
+// bHandlers say what follows from a command, by its name.
+var bHandlers map[string]func(m *beanstalk, p *bPeer, f codec.Frame)
+
+func init() {
+	bHandlers = map[string]func(m *beanstalk, p *bPeer, f codec.Frame){
+		"put":                  bPut,
+		"use":                  bUse,
+		"reserve":              bReserve,
+		"reserve-with-timeout": bReserve,
+		"reserve-job":          bReserveJob,
+		"delete":               bDelete,
+		"release":              bRelease,
+		"bury":                 bBury,
+		"touch":                bTouch,
+		"watch":                bWatch,
+		"ignore":               bIgnore,
+		"peek":                 func(m *beanstalk, p *bPeer, f codec.Frame) { m.found(p, "beanstalk.peek.by-id", m.byID(f)) },
+		"peek-ready":           bPeek("beanstalk.peek.ready", bReady, func(j, o *bJob) bool { return j.before(o) }),
+		"peek-delayed":         bPeek("beanstalk.peek.delayed", bDelayed, func(j, o *bJob) bool { return j.until < o.until }),
+		"peek-buried":          bPeek("beanstalk.peek.buried", bBuried, func(j, o *bJob) bool { return j.burial < o.burial }),
+		"kick":                 bKick,
+		"kick-job":             bKickJob,
+		"stats-job":            bStatsJob,
+		"stats-tube":           bStatsTube,
+		"stats":                bStats,
+		"list-tubes":           bListTubes,
+		"list-tube-used":       bUsed,
+		"list-tubes-watched":   bListWatched,
+		"quit":                 bQuit,
+		"pause-tube":           bPause,
+	}
+}
+
+// say owes a reply that is a word, and a number if there is one.
+func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string) {
+	m.owe(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
+		for i, a := range args {
+			if string(r.Arg(i)) != a {
+				return wrong("it should be %s", a)
+			}
+		}
+		return nil
+	}))
+}
+
+func (m *beanstalk) byID(f codec.Frame) *bJob {
+	j := m.jobs[string(f.Arg(0))]
+	if j == nil || j.state == bGone {
+		return nil
+	}
+	return j
+}
+
+// mine returns the job of a command that only its holder may give.
+func (m *beanstalk) mine(p *bPeer, f codec.Frame) *bJob {
+	if j := m.byID(f); j != nil && j.state == bReserved && j.holder == p.conn {
+		return j
+	}
+	return nil
+}
+
+func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
+	body := f.Arg(4)
+	if len(body) > 65535 {
+		m.say(p, "beanstalk.put.job-too-big", "JOB_TOO_BIG")
+		return
+	}
+	m.count++
+	t := m.tube(p.used)
+	t.total++
+	p.put = true
+	j := &bJob{tube: t, body: body, pri: number(f.Arg(0)), ttr: max(1, number(f.Arg(2))), order: m.count, until: never}
+	m.live = append(m.live, j)
+	if delay := number(f.Arg(1)); delay > 0 {
+		j.state, j.until = bDelayed, m.now+time.Duration(delay)*time.Second
+	} else {
+		m.ready(j)
+	}
+	m.owe(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
+		if o := m.jobs[string(r.Arg(0))]; o != nil && o != j || j.id != nil && !bytes.Equal(j.id, r.Arg(0)) {
+			return &Complaint{Rule: "beanstalk.job.id-unique", Text: "another job has that ID"}
+		}
+		j.id = bytes.Clone(r.Arg(0))
+		m.jobs[string(j.id)] = j
+		return nil
+	}))
+}
+
+func bUse(m *beanstalk, p *bPeer, f codec.Frame) {
+	p.used = string(f.Arg(0))
+	m.tube(p.used)
+	m.say(p, "beanstalk.use.using", "USING", p.used)
+}
+
+func bUsed(m *beanstalk, p *bPeer, _ codec.Frame) { m.say(p, "beanstalk.list.used", "USING", p.used) }
+
+func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
+	p.worker, p.waiting, p.until = true, true, never
+	p.margin, _ = m.margin(p)
+	if len(f.Type.Fields) > 0 {
+		if n, _ := strconv.ParseInt(string(f.Arg(0)), 10, 64); n >= 0 {
+			p.until = m.now + time.Duration(min(n, 1<<31))*time.Second
+			if n == 0 {
+				p.until = 0
+			}
+		}
+	}
+}
+
+func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.byID(f)
+	if j == nil || j.state == bReserved && !j.vague {
+		m.say(p, "beanstalk.reserve-job.not-found", "NOT_FOUND")
+		return
+	}
+	m.owe(p.conn, "beanstalk.reserve-job.reserved", "RESERVED", typed("RESERVED", func(r *codec.Frame) error {
+		if !bytes.Equal(r.Arg(0), j.id) || !bytes.Equal(r.Arg(2), j.body) {
+			return wrong("job %s was asked for, with body %.60q", j.id, j.body)
+		}
+		p.worker = true
+		m.hold(p, j)
+		return nil
+	}))
+}
+
+func bDelete(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.byID(f)
+	if j == nil || j.state == bReserved && j.holder != p.conn {
+		m.say(p, "beanstalk.delete.not-found", "NOT_FOUND")
+		return
+	}
+	m.say(p, codec.RuleID("beanstalk.delete."+j.state.String()), "DELETED")
+	m.drop(j)
+}
+
+func (m *beanstalk) drop(j *bJob) {
+	j.state = bGone
+	j.tube.deletes++
+	m.live = slices.DeleteFunc(m.live, func(o *bJob) bool { return o == j })
+}
+
+func bRelease(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.mine(p, f)
+	if j == nil {
+		m.say(p, "beanstalk.release.not-found", "NOT_FOUND")
+		return
+	}
+	j.pri = number(f.Arg(1))
+	j.releases++
+	if delay := number(f.Arg(2)); delay > 0 {
+		j.state, j.until = bDelayed, m.now+time.Duration(delay)*time.Second
+	} else {
+		m.ready(j)
+	}
+	m.say(p, "beanstalk.release.released", "RELEASED")
+}
+
+func bBury(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.mine(p, f)
+	if j == nil {
+		m.say(p, "beanstalk.bury.not-found", "NOT_FOUND")
+		return
+	}
+	m.buried++
+	j.pri, j.state, j.burial, j.until = number(f.Arg(1)), bBuried, m.buried, never
+	j.buries++
+	m.say(p, "beanstalk.bury.buried", "BURIED")
+}
+
+func bTouch(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.mine(p, f)
+	if j == nil {
+		m.say(p, "beanstalk.touch.not-found", "NOT_FOUND")
+		return
+	}
+	j.until = m.now + time.Duration(j.ttr)*time.Second
+	m.say(p, "beanstalk.touch.touched", "TOUCHED")
+}
+
+func bWatch(m *beanstalk, p *bPeer, f codec.Frame) {
+	if name := string(f.Arg(0)); !slices.Contains(p.watched, name) {
+		p.watched = append(p.watched, name)
+		m.tube(name)
+	}
+	m.say(p, "beanstalk.watch.watching", "WATCHING", strconv.Itoa(len(p.watched)))
+}
+
+func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
+	i := slices.Index(p.watched, string(f.Arg(0)))
+	switch {
+	case i >= 0 && len(p.watched) == 1:
+		m.say(p, "beanstalk.ignore.last", "NOT_IGNORED")
+	case i < 0 && len(p.watched) == 1:
+		m.owe(p.conn, "beanstalk.ignore.not-watched", "WATCHING 1", typed("WATCHING NOT_IGNORED", nil))
+	default:
+		if i >= 0 {
+			p.watched = slices.Delete(slices.Clone(p.watched), i, i+1)
+		}
+		m.say(p, "beanstalk.ignore.watching", "WATCHING", strconv.Itoa(len(p.watched)))
+	}
+}
+
+// found owes the job that a peek shows; nil is none.
+func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
+	all = slices.DeleteFunc(all, func(j *bJob) bool { return j == nil })
+	if len(all) == 0 {
+		m.say(p, "beanstalk.peek.not-found", "NOT_FOUND")
+		return
+	}
+	m.owe(p.conn, rule, "FOUND", typed("FOUND", func(r *codec.Frame) error {
+		for _, j := range all {
+			if bytes.Equal(r.Arg(0), j.id) {
+				if !bytes.Equal(r.Arg(2), j.body) {
+					return &Complaint{Rule: "beanstalk.body.verbatim", Text: "the body is another one"}
+				}
+				return nil
+			}
+		}
+		return wrong("it should be job %s", all[0].id)
+	}))
+}
+
+// in returns the jobs of a tube in that state; sure is false if there may be others.
+func (m *beanstalk) in(tube string, s bState) (all []*bJob, sure bool) {
+	sure = true
+	for _, j := range m.live {
+		if j.tube.name != tube {
+			continue
+		}
+		sure = sure && !j.vague
+		if j.state == s {
+			all = append(all, j)
+		}
+	}
+	return all, sure
+}
+
+// bPeek shows the first by an order in which jobs may be equal.
+func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *beanstalk, p *bPeer, f codec.Frame) {
+	return func(m *beanstalk, p *bPeer, _ codec.Frame) {
+		all, sure := m.in(p.used, s)
+		if !sure {
+			m.owe(p.conn, rule, "FOUND", typed("FOUND NOT_FOUND", nil))
+			return
+		}
+		var first []*bJob
+		for _, j := range all {
+			if !slices.ContainsFunc(all, func(o *bJob) bool { return before(o, j) }) {
+				first = append(first, j)
+			}
+		}
+		m.found(p, rule, first...)
+	}
+}
+
+func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
+	n64 := number(f.Arg(0))
+	if m.quirks[KickTruncates] {
+		n64 &= 1<<32 - 1
+	}
+	bound := int(min(n64, 1<<31))
+	all, sure := m.in(p.used, bBuried)
+	by := func(j, o *bJob) int { return j.burial - o.burial }
+	if len(all) == 0 {
+		all, _ = m.in(p.used, bDelayed)
+		by = func(j, o *bJob) int { return int(j.until - o.until) }
+	}
+	if !sure {
+		for _, j := range m.live {
+			if j.tube.name == p.used && j.state != bReserved {
+				j.vague, j.blurred = true, true
+			}
+		}
+		m.say(p, "beanstalk.kick.kicked-count", "KICKED")
+		return
+	}
+	slices.SortFunc(all, by)
+	n := min(bound, len(all))
+	m.say(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
+	if n < len(all) && n > 0 && by(all[n-1], all[n]) == 0 {
+		// Which of those whose delays end together go first is open.
+		for _, j := range all {
+			if j.until == all[n].until {
+				j.vague, j.blurred = true, true
+			}
+		}
+	}
+	for _, j := range all[:n] {
+		if !j.vague {
+			j.kicks++
+			m.ready(j)
+		}
+	}
+}
+
+func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.byID(f)
+	switch {
+	case j != nil && j.vague:
+		m.owe(p.conn, "beanstalk.kick-job.kicked", "KICKED", typed("KICKED_JOB NOT_FOUND", nil))
+	case j == nil || j.state != bBuried && j.state != bDelayed:
+		m.say(p, "beanstalk.kick-job.not-found", "NOT_FOUND")
+	default:
+		j.kicks++
+		m.ready(j)
+		m.say(p, "beanstalk.kick-job.kicked", "KICKED_JOB")
+	}
+}
+
+func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
+	m.ending[p.conn] = true
+	m.leaving[p.conn] = leave{"beanstalk.quit.closes", "quit"}
+	delete(m.peers, p.conn)
+	m.left(p)
+}
+
+func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
+	name := string(f.Arg(0))
+	sure, maybe := m.exists(name)
+	if !maybe {
+		m.say(p, "beanstalk.pause.not-found", "NOT_FOUND")
+		return
+	}
+	pause := func() {
+		t := m.tube(name)
+		t.pauses++
+		t.paused = m.now + time.Duration(number(f.Arg(1)))*time.Second
+		if number(f.Arg(1)) == 0 {
+			t.paused = 0
+			for _, j := range m.live {
+				j.fresh = j.fresh || j.tube == t && j.state == bReady
+			}
+		}
+	}
+	if sure {
+		pause()
+		m.say(p, "beanstalk.pause.paused", "PAUSED")
+		return
+	}
+	m.owe(p.conn, "beanstalk.pause.paused", "PAUSED", typed("PAUSED NOT_FOUND", func(r *codec.Frame) error {
+		if r.Type.Name == "PAUSED" {
+			pause()
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,191 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+)
+
+// stats judges the values of a YAML dictionary that are due; keys that are missing are
+// left to those who know all keys.
+func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]string) {
+	m.owe(p.conn, codec.RuleID(rule+".answered"), names, typed(names, func(r *codec.Frame) error {
+		if r.Type.Name == "NOT_FOUND" {
+			return nil
+		}
+		for _, row := range rows(r) {
+			if string(row[0]) == "total-connections" && m.before < 0 {
+				m.before = int(number(row[1])) - m.total // whoever looked whether the server is there
+			}
+			want, ok := due[string(row[0])]
+			if ok && want != string(row[1]) {
+				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: string(row[0]) + " is " + string(row[1]) + ", and should be " + want}
+			}
+		}
+		return nil
+	}))
+}
+
+func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
+	j := m.byID(f)
+	if j == nil {
+		m.say(p, "beanstalk.stats-job.not-found", "NOT_FOUND")
+		return
+	}
+	due := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
+		"timeouts": strconv.Itoa(j.timeouts), "releases": strconv.Itoa(j.releases), "buries": strconv.Itoa(j.buries), "pri": strconv.FormatUint(j.pri, 10)}
+	if !j.vague {
+		due["state"] = j.state.String()
+	}
+	if !j.blurred {
+		due["kicks"] = strconv.Itoa(j.kicks)
+	}
+	m.stats(p, "beanstalk.stats-job", "stats-reply", due)
+}
+
+// counted adds the counts of jobs by state.
+func (m *beanstalk) counted(due map[string]string, in func(*bJob) bool) {
+	var by [5]int
+	urgent := 0
+	for _, j := range m.live {
+		if !in(j) {
+			continue
+		}
+		if j.vague {
+			return
+		}
+		by[j.state]++
+		if j.state == bReady && j.pri < 1024 {
+			urgent++
+		}
+	}
+	due["current-jobs-urgent"] = strconv.Itoa(urgent)
+	for s := bReady; s <= bBuried; s++ {
+		due["current-jobs-"+s.String()] = strconv.Itoa(by[s])
+	}
+}
+
+func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
+	name := string(f.Arg(0))
+	sure, maybe := m.exists(name)
+	if !maybe {
+		m.say(p, "beanstalk.stats-tube.not-found", "NOT_FOUND")
+		return
+	}
+	t := m.tube(name)
+	using, watching, waiting := 0, 0, 0
+	for _, q := range m.peers {
+		if q.used == name {
+			using++
+		}
+		if slices.Contains(q.watched, name) {
+			watching++
+			if q.waiting {
+				waiting++
+			}
+		}
+	}
+	due := map[string]string{"name": name}
+	if !m.quirks[Shared] || name != "default" {
+		due["current-using"], due["current-watching"], due["current-waiting"] = strconv.Itoa(using), strconv.Itoa(watching), strconv.Itoa(waiting)
+		m.counted(due, func(j *bJob) bool { return j.tube == t })
+		if !t.lost {
+			due["total-jobs"], due["cmd-pause-tube"], due["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
+		}
+	}
+	names := "stats-reply"
+	if !sure {
+		names = "stats-reply NOT_FOUND"
+	}
+	m.stats(p, "beanstalk.stats-tube", names, due)
+}
+
+// Commands whose counts stats has under their own names.
+var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-buried", "reserve", "use", "watch", "ignore", "delete", "release", "bury", "kick",
+	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
+
+func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
+	due := map[string]string{}
+	if !m.quirks[Shared] {
+		waiting, producers, workers := 0, 0, 0
+		for _, q := range m.peers {
+			if q.waiting {
+				waiting++
+			}
+			if q.put {
+				producers++
+			}
+			if q.worker {
+				workers++
+			}
+		}
+		due["current-waiting"], due["current-producers"], due["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
+		due["current-connections"] = strconv.Itoa(len(m.peers))
+		if m.before >= 0 {
+			due["total-connections"] = strconv.Itoa(m.before + m.total)
+		}
+		due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
+		for _, name := range bCounted {
+			due["cmd-"+name] = strconv.Itoa(m.sent[name])
+		}
+		m.counted(due, func(*bJob) bool { return true })
+	}
+	m.stats(p, "beanstalk.stats", "stats-reply", due)
+}
+
+func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
+	m.owe(p.conn, "beanstalk.list.tubes", "list-reply", typed("list-reply", func(r *codec.Frame) error {
+		seen := map[string]bool{}
+		for _, row := range rows(r) {
+			name := string(row[0])
+			if _, maybe := m.exists(name); !maybe || seen[name] {
+				return wrong("tube %s stands there twice, or nothing refers to it", name)
+			}
+			seen[name] = true
+		}
+		for name := range m.tubes {
+			if sure, _ := m.exists(name); sure && !seen[name] {
+				return wrong("tube %s is missing", name)
+			}
+		}
+		return nil
+	}))
+}
+
+func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
+	want := map[string]bool{}
+	for _, w := range p.watched {
+		want[w] = true
+	}
+	m.owe(p.conn, "beanstalk.list.watched", "list-reply", typed("list-reply", func(r *codec.Frame) error {
+		seen := map[string]bool{}
+		for _, row := range rows(r) {
+			seen[string(row[0])] = true
+		}
+		if !maps.Equal(seen, want) || len(rows(r)) != len(want) {
+			return wrong("it should list %d tubes, %v", len(want), slices.Sorted(maps.Keys(want)))
+		}
+		return nil
+	}))
+}
+
+func init() {
+	dictions["beanstalk"] = func(*codec.Protocol) *Diction {
+		const all = "put*12 use*3 reserve*2 reserve-with-timeout*12 reserve-job*2 delete*5 release*5 bury*4 touch*2 watch*3 ignore*2 peek*2 peek-ready*2 peek-delayed*2 peek-buried*2 kick*3 kick-job*2 stats-job*5 stats-tube*4 stats*2 list-tubes*2 list-tube-used list-tubes-watched*2 pause-tube*2 quit"
+		return &Diction{
+			actors: []string{"Client", "Worker", "Client 2"},
+			says:   map[string]string{"Client": all, "Worker": all},
+			pools: map[string][]string{
+				"Priority": {"0", "1", "1024", "1023", "4294967295", "1"}, "Delay": {"0", "0", "0", "1", "2", "100", "0"}, "TTR": {"60", "120", "0", "1", "2"},
+				"Body": payloads, "Tube": {"a", "default", "b", "a", strings200}, "Timeout": {"0", "0", "0", "1", "2", "-1"}, "Job ID": {"4711"}, "Bound": {"1", "2", "0", "100", "4294967296"},
+			},
+			gives: set("RESERVED"), named: "id",
+			waits:    waits,
+			blocks:   set("reserve reserve-with-timeout"),
+			sentinel: []string{"list-tube-used"}, answer: "USING",
+			leave: 5, wait: 4,
+		}
+	}
+}

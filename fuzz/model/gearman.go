@@ -1,0 +1,351 @@
+package model
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+)
+
+func init() { makers["gearman"] = newGearman }
+
+// Quirks of Gearman servers.
+const (
+	FewWakeups      Quirk = "few-wakeups"      // not every sleeper is woken for a job
+	IdleNoops       Quirk = "idle-noops"       // workers are woken without need
+	TimeoutRequeues Quirk = "timeout-requeues" // a job that runs too long goes back to its queue
+	EpochSilent     Quirk = "epoch-silent"     // nobody is woken when an EPOCH time comes
+	EpochWakesEarly Quirk = "epoch-wakes-early"
+	EpochHides      Quirk = "epoch-hides"          // a job whose time has not come keeps others of its function from being handed out
+	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes back the jobs that the worker holds
+	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue before the function's first mention has no effect
+	NameTruncated   Quirk = "name-truncated"       // create function loses a character
+	LostFails       Quirk = "lost-fails"           // a lost worker's jobs fail
+	NoPartials      Quirk = "no-partials"          // WORK_DATA and WORK_WARNING are not forwarded
+	NoFailUnasked   Quirk = "no-fail-unasked"      // WORK_EXCEPTION is not told to who did not ask for it
+	NewestFirst     Quirk = "newest-first"         // jobs of high priority
+	FullDrops       Quirk = "full-drops"           // a full queue drops another job
+	LacksTypes      Quirk = "lacks-types"          // any request may be refused as unknown
+	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
+	DropLoses       Quirk = "drop-loses-jobs"      // drop function takes a function that has jobs, and they are lost
+	AbilitiesAdd    Quirk = "abilities-add"        // what is announced twice counts as two workers
+	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
+)
+
+// gearman is the model of gearman-protocol.txt and the practice of retries.
+type gearman struct {
+	board
+	peers     map[int]*gPeer
+	functions map[string]*gFunction
+	jobs      map[string]*gJob // by handle; nil for a job that has ended
+	count     uint64           // jobs, for their order
+}
+
+type gPeer struct {
+	conn       int
+	abilities  map[string]time.Duration
+	worker     bool
+	sleeping   bool
+	exceptions bool
+	clientID   string
+}
+
+type gFunction struct {
+	name   string
+	jobs   []*gJob // that have not ended, oldest first
+	limits *[3]int
+	kept   bool
+	vague  bool // what maxqueue and create function made of it is not certain
+}
+
+type gState uint8
+
+const (
+	gQueued gState = iota
+	gLater         // its time has not come
+	gRunning
+	gEnded
+)
+
+type gJob struct {
+	fn                        *gFunction
+	handle                    []byte // nil until JOB_CREATED
+	unique, reducer, workload []byte
+	key                       string // for coalescing; "" is none
+	order                     uint64
+	priority                  int
+	reduce, background        bool
+	state                     gState
+	requeued                  bool // its place in the queue is not certain
+	vague                     bool // its state is not: it may be queued, running or gone
+	holder                    int
+	due                       time.Duration // when its time comes, or its timeout; 0 is never
+	numer, denom              []byte
+	waits                     []int // a connection for each submission
+	lost                      int
+	leavers                   bool // clients have left; a server that stays with half a connection may count them
+}
+
+func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
+	return &gearman{board: newBoard(p, quirks), peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
+}
+
+func (m *gearman) Opened(conn int) {
+	m.opened(conn)
+	m.peers[conn] = &gPeer{conn: conn, abilities: map[string]time.Duration{}}
+}
+
+func (m *gearman) Sent(conn int, f *codec.Frame) {
+	m.step++
+	p := m.peers[conn]
+	if p == nil || m.deaf[conn] {
+		m.tainted = m.tainted || p != nil
+		return
+	}
+	h := gHandlers[f.Type.Name]
+	if h == nil {
+		m.owe(conn, "gearman.error.told", "ERROR", typed("ERROR", nil))
+		return
+	}
+	if f.Type.Req == 2 {
+		p.worker = true
+	}
+	if m.quirks[LacksTypes] {
+		m.allow(conn, "ERROR", typed("ERROR ERR", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+	}
+	h(m, p, f.Clone())
+}
+
+// dropReplies forgets the reply that an ERROR stands for.
+func (m *gearman) dropReplies(conn int) {
+	for _, d := range m.dues {
+		if d.conn == conn {
+			d.must = false
+		}
+	}
+}
+
+func (m *gearman) Garbled(conn int) {
+	m.deaf[conn] = true
+	m.taint()
+}
+
+// taint ends the prediction of what the queues hold.
+func (m *gearman) taint() {
+	m.tainted = true
+	for _, d := range m.dues {
+		if d.rule != "gearman.echo.same-data" {
+			d.must = false
+		}
+	}
+}
+
+func (m *gearman) Tainted() bool { return m.tainted }
+
+func (m *gearman) Blocked(int) bool { return false }
+
+func (m *gearman) Closed(conn int) {
+	m.step++
+	p := m.peers[conn]
+	if p == nil {
+		return
+	}
+	m.opened(conn)
+	m.deaf[conn] = true
+	delete(m.peers, conn)
+	m.left(p)
+}
+
+// left is what becomes of the jobs of a connection that has ended.
+func (m *gearman) left(p *gPeer) {
+	for _, fn := range m.functions {
+		for _, j := range slices.Clone(fn.jobs) {
+			before := len(j.waits)
+			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
+			j.leavers = j.leavers || before > len(j.waits)
+			if before > 0 && len(j.waits) == 0 && !j.background {
+				j.vague = true // nobody wants it: whether it is dropped is up to the server
+			}
+			if j.state == gRunning && j.holder == p.conn {
+				m.requeue(j)
+			}
+		}
+	}
+}
+
+func (m *gearman) requeue(j *gJob) {
+	j.lost++
+	j.due = 0
+	if m.quirks[LostFails] {
+		m.fail(j)
+		return
+	}
+	j.state, j.requeued, j.numer, j.denom = gQueued, true, nil, nil
+	m.wake(j, true)
+}
+
+// fail ends a job and has its clients told.
+func (m *gearman) fail(j *gJob) {
+	for _, c := range j.waits {
+		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+		d.must = !j.vague
+	}
+	m.end(j)
+}
+
+func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
+	return typed(t, func(f *codec.Frame) error {
+		if !bytes.Equal(f.Arg(0), j.handle) {
+			return notMine
+		}
+		return nil
+	})
+}
+
+func (m *gearman) end(j *gJob) {
+	j.state = gEnded
+	if i := slices.Index(j.fn.jobs, j); i >= 0 {
+		j.fn.jobs = slices.Delete(j.fn.jobs, i, i+1)
+	}
+}
+
+func (m *gearman) function(name []byte) *gFunction {
+	fn := m.functions[string(name)]
+	if fn == nil {
+		fn = &gFunction{name: string(name)}
+		m.functions[fn.name] = fn
+	}
+	return fn
+}
+
+// wake has the sleepers that can do the job told of it.
+func (m *gearman) wake(j *gJob, must bool) {
+	for _, p := range m.peers {
+		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
+			d := m.noop(p, must && !j.vague)
+			if m.quirks[FewWakeups] {
+				d.must = false
+			}
+		}
+	}
+}
+
+func (m *gearman) noop(p *gPeer, must bool) *due {
+	for _, d := range m.dues {
+		if d.conn == p.conn && d.want == "NOOP" {
+			d.must = d.must || must
+			return d
+		}
+	}
+	d := m.owe(p.conn, "gearman.worker.wake", "NOOP", typed("NOOP", func(*codec.Frame) error {
+		p.sleeping = false
+		return nil
+	}))
+	d.must = must
+	return d
+}
+
+func (m *gearman) Received(conn int, f *codec.Frame) error {
+	err := m.received(conn, f)
+	if c, _ := err.(*Complaint); c != nil {
+		if f.Type.Name == "NOOP" && m.peers[conn] != nil {
+			return m.surplusNoop(m.peers[conn], c)
+		}
+		if m.tainted && c.Rule != "gearman.echo.same-data" && c.Rule != "gearman.submit.opaque-workload" {
+			return nil
+		}
+	}
+	return err
+}
+
+// surplusNoop judges a NOOP that nothing explains.
+func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
+	c.Rule = "gearman.worker.wake-only-able"
+	if !p.sleeping {
+		c.Rule = "gearman.worker.awake-undisturbed"
+	}
+	p.sleeping = false
+	if m.tainted || m.quirks[IdleNoops] {
+		return nil
+	}
+	return c
+}
+
+func (m *gearman) Gone(conn int) error {
+	p := m.peers[conn]
+	delete(m.peers, conn)
+	err := m.gone(conn)
+	if p != nil {
+		m.left(p)
+	}
+	return err
+}
+
+func (m *gearman) Settled() error { return m.settled() }
+
+func (m *gearman) Elapsed(d time.Duration) {
+	m.step++
+	m.now += d
+	for _, fn := range m.functions {
+		for _, j := range slices.Clone(fn.jobs) {
+			if j.due == 0 || m.now < j.due-Slack {
+				continue
+			}
+			sure := m.now >= j.due+Slack
+			switch {
+			case j.state == gLater && sure:
+				j.due, j.state = 0, gQueued
+				m.wake(j, !m.quirks[EpochSilent])
+			case j.state == gRunning && m.quirks[TimeoutRequeues]:
+				j.vague = true
+			case j.state == gRunning && sure:
+				m.fail(j)
+			default:
+				if !j.vague {
+					m.wake(j, false)
+				}
+				j.vague = true
+				for _, c := range j.waits {
+					m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+				}
+			}
+		}
+	}
+}
+
+func (m *gearman) State() uint64 {
+	h := uint64(0xcbf29ce484222325)
+	var byState [4]int
+	var prio [3]int
+	vague, waits, bg := 0, 0, 0
+	for _, fn := range m.functions {
+		for _, j := range fn.jobs {
+			byState[j.state]++
+			if j.state == gQueued {
+				prio[j.priority]++
+			}
+			if j.vague {
+				vague++
+			}
+			if j.background {
+				bg++
+			}
+			waits = max(waits, len(j.waits))
+		}
+	}
+	sleeping, able := 0, 0
+	for _, p := range m.peers {
+		if p.sleeping {
+			sleeping++
+		}
+		able = max(able, len(p.abilities))
+	}
+	for _, n := range []int{byState[0], byState[1], byState[2], prio[0], prio[1], prio[2], vague, waits, bg, sleeping, able} {
+		h = fold(h, class(n))
+	}
+	return h
+}
+
+func gNumber(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

@@ -1,0 +1,276 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// rows cuts the arguments of a list into its lines.
+func rows(f *codec.Frame) [][][]byte {
+	var m codec.Message
+	f.Message(&m)
+	var all [][][]byte
+	for n := len(f.Type.Repeat); len(m.Args) >= n; m.Args = m.Args[n:] {
+		all = append(all, m.Args[:n:n])
+	}
+	return all
+}
+
+// counts are what the lists say of a function.
+func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]int, sure bool) {
+	sure = true
+	for _, j := range fn.jobs {
+		sure = sure && !j.vague
+		total++
+		switch j.state {
+		case gRunning:
+			running++
+		case gQueued:
+			queued[j.priority]++
+		}
+	}
+	for _, p := range m.peers {
+		if _, can := p.abilities[fn.name]; can {
+			workers++
+		}
+	}
+	return total, running, workers, queued, sure
+}
+
+// list judges a list of functions, whose numbers are due as want says.
+func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *gFunction) ([]int, bool)) {
+	m.owe(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
+		seen := map[string]bool{}
+		for _, row := range rows(r) {
+			name := string(row[0])
+			if seen[name] {
+				return wrong("function %q stands there twice", name)
+			}
+			seen[name] = true
+			fn := m.functions[name]
+			if fn == nil {
+				if m.quirks[Shared] || m.quirks[NameTruncated] {
+					continue
+				}
+				return wrong("nobody has mentioned a function %q", name)
+			}
+			numbers, sure := want(fn)
+			for i, n := range numbers {
+				if i == len(numbers)-1 && m.quirks[AbilitiesAdd] {
+					break
+				}
+				if got, _ := strconv.Atoi(string(row[1+i])); sure && got != n {
+					return wrong("%s of %q should be %d", r.Type.Repeat[1+i].Name, name, n)
+				}
+			}
+		}
+		for name, fn := range m.functions {
+			total, _, workers, _, sure := fn.counts(m)
+			if !seen[name] && sure && (total > 0 || workers > 0 || fn.kept && !m.quirks[NameTruncated]) && plain(name) {
+				return wrong("function %q is missing", name)
+			}
+		}
+		return nil
+	}))
+}
+
+// plain reports whether a name is written as it is in a list.
+func plain(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}
+
+func gAdminStatus(m *gearman, p *gPeer, _ codec.Frame) {
+	m.list(p, "gearman.admin.status", "status-reply", func(fn *gFunction) ([]int, bool) {
+		total, running, workers, _, sure := fn.counts(m)
+		return []int{total, running, workers}, sure
+	})
+}
+
+func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
+	m.list(p, "gearman.admin.prioritystatus", "prioritystatus-reply", func(fn *gFunction) ([]int, bool) {
+		_, _, workers, queued, sure := fn.counts(m)
+		return []int{queued[0], queued[1], queued[2], workers}, sure && !slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.state == gLater })
+	})
+}
+
+func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
+	m.owe(p.conn, "gearman.admin.show-jobs", "show-jobs-reply", typed("show-jobs-reply", func(r *codec.Frame) error {
+		seen := map[string]bool{}
+		for _, row := range rows(r) {
+			h := string(row[0])
+			j := m.jobs[h]
+			switch {
+			case seen[h]:
+				return wrong("%s stands there twice", h)
+			case j == nil && m.quirks[Shared] || j != nil && j.vague:
+				continue
+			case j == nil || j.state == gEnded:
+				return wrong("there is no job %s", h)
+			case m.quirks[NoNumbers]:
+			case string(row[3]) == "1" && j.state == gRunning, string(row[3]) == "0" && j.state == gQueued:
+				return wrong("job %s is %s", h, j.state)
+			}
+			seen[h] = true
+		}
+		for _, fn := range m.functions {
+			for _, j := range fn.jobs {
+				if !j.vague && !seen[string(j.handle)] {
+					return wrong("job %s is missing", j.handle)
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
+	m.owe(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR", func(r *codec.Frame) error {
+		if r.Type.Name == "ERR" {
+			return nil
+		}
+		seen := map[string]bool{}
+		for _, row := range rows(r) {
+			seen[string(row[0])] = true
+		}
+		known := map[string]bool{}
+		for _, fn := range m.functions {
+			for _, j := range fn.jobs {
+				u := string(j.unique)
+				known[u] = true
+				if plain(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.vague && !seen[u] {
+					return wrong("unique ID %q is missing", u)
+				}
+			}
+		}
+		for u := range seen {
+			if plain(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
+				return wrong("no job has the unique ID %q", u)
+			}
+		}
+		return nil
+	}))
+}
+
+func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
+	m.owe(p.conn, "gearman.admin.workers", "workers-reply", typed("workers-reply", func(r *codec.Frame) error {
+		listed := map[string]int{}
+		for _, row := range rows(r) {
+			names := strings.Fields(string(row[3]))
+			slices.Sort(names)
+			if m.quirks[AbilitiesAdd] {
+				names = slices.Compact(names)
+			}
+			listed[fmt.Sprint(string(row[2]), " ", names)]++
+		}
+		for _, w := range m.peers {
+			if !w.worker || !plain(w.clientID) || len(w.abilities) == 0 {
+				continue
+			}
+			var names []string
+			for fn := range w.abilities {
+				if names = append(names, fn); !plain(fn) {
+					return nil
+				}
+			}
+			slices.Sort(names)
+			key := fmt.Sprint(w.clientID, " ", names)
+			if listed[key]--; listed[key] < 0 {
+				return wrong("the worker %q is missing, which can do %q", w.clientID, names)
+			}
+		}
+		return nil
+	}))
+}
+
+func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
+	fn := m.function(f.Arg(0))
+	fn.vague = fn.vague || m.quirks[LimitForgotten] // it has an effect if the server knows the function
+	var sizes []int
+	for i := 1; f.Arg(i) != nil; i++ {
+		n, _ := strconv.Atoi(string(f.Arg(i)))
+		sizes = append(sizes, n)
+	}
+	limits := map[int]*[3]int{}
+	switch len(sizes) {
+	case 0:
+		limits[0] = nil
+	case 1:
+		limits[1] = &[3]int{sizes[0], sizes[0], sizes[0]}
+	case 3:
+		limits[3] = &[3]int{sizes[0], sizes[1], sizes[2]}
+	default:
+		fn.limits, fn.vague = &[3]int{1, 1, 1}, true
+		gText("OK ERR")(m, p, f)
+		return
+	}
+	fn.limits = limits[len(sizes)]
+	m.owe(p.conn, "gearman.admin.maxqueue", "OK", typed("OK", nil))
+}
+
+func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
+	for c := range m.peers {
+		m.deaf[c] = true
+	}
+	m.taint()
+}
+
+func gCancel(m *gearman, p *gPeer, f codec.Frame) {
+	j := m.jobs[string(f.Arg(0))]
+	switch {
+	case j != nil && j.vague, j == nil && m.quirks[Shared]:
+		if j != nil {
+			for _, c := range j.waits {
+				m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+			}
+		}
+		gText("OK ERR")(m, p, f)
+	case j == nil || j.state == gEnded || j.state == gRunning && !m.quirks[CancelLingers]:
+		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR", nil))
+	default:
+		m.fail(j)
+		if m.quirks[CancelLingers] {
+			j.fn.jobs = append(j.fn.jobs, j)
+			j.vague = true
+		}
+		m.owe(p.conn, "gearman.admin.cancel-job", "OK", typed("OK", nil))
+	}
+}
+
+func gCreate(m *gearman, p *gPeer, f codec.Frame) {
+	m.function(f.Arg(0)).kept = true
+	m.owe(p.conn, "gearman.admin.create-function", "OK", typed("OK", nil))
+}
+
+func gDrop(m *gearman, p *gPeer, f codec.Frame) {
+	fn := m.functions[string(f.Arg(0))]
+	if fn != nil && m.quirks[DropLoses] {
+		if len(fn.jobs) > 0 {
+			m.taint() // even jobs of other functions may be taken for them
+		}
+	}
+	if fn == nil || m.quirks[NameTruncated] {
+		gText("OK ERR")(m, p, f)
+		if fn != nil {
+			fn.kept = false
+		}
+		return
+	}
+	total, _, workers, _, sure := fn.counts(m)
+	switch {
+	case !sure:
+		gText("OK ERR")(m, p, f)
+		fn.kept = false
+	case total > 0 || workers > 0:
+		m.owe(p.conn, "gearman.admin.drop-function", "ERR", typed("ERR", nil))
+	case fn.kept:
+		fn.kept, fn.limits = false, nil
+		m.owe(p.conn, "gearman.admin.drop-function", "OK", typed("OK", nil))
+	default:
+		fn.limits = nil
+		gText("OK ERR")(m, p, f)
+	}
+}

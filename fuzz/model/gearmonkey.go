@@ -1,0 +1,392 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+)
+
+func init() { makers["gearmonkey"] = newGearmonkey }
+
+// gearmonkey is the model of what gearmonkey.txt needs of Redis: keys, and who waits for
+// them. Replies are predicted by their bytes. Commands that the document does not have
+// are not predicted, and end the prediction of what they may have changed.
+type gearmonkey struct {
+	board
+	peers   map[int]*mPeer
+	keys    map[string]*mValue
+	waiting []*mPeer        // longest first
+	scripts map[string]bool // that have been loaded, by their hash
+}
+
+type mPeer struct {
+	conn     int
+	waits    []string // keys; nil if it does not wait
+	until    time.Duration
+	channels map[string]bool
+}
+
+// mValue is what a key holds: one of these.
+type mValue struct {
+	text   []byte
+	list   [][]byte // the left end first
+	hash   map[string][]byte
+	scores map[string]int64
+	until  time.Duration // when it expires; 0 is never
+}
+
+func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
+	return &gearmonkey{board: newBoard(p, quirks), peers: map[int]*mPeer{}, keys: map[string]*mValue{}, scripts: map[string]bool{}}
+}
+
+func (m *gearmonkey) Opened(conn int) {
+	m.opened(conn)
+	m.peers[conn] = &mPeer{conn: conn, channels: map[string]bool{}}
+}
+
+func (m *gearmonkey) Garbled(conn int) {
+	m.deaf[conn] = true
+	m.taint()
+}
+
+func (m *gearmonkey) taint() {
+	m.tainted = true
+	for _, d := range m.dues {
+		d.must = false
+	}
+}
+
+func (m *gearmonkey) Tainted() bool { return m.tainted }
+
+func (m *gearmonkey) Blocked(conn int) bool {
+	p := m.peers[conn]
+	return p != nil && (p.waits != nil || len(p.channels) > 0)
+}
+
+func (m *gearmonkey) Closed(conn int) {
+	m.step++
+	m.opened(conn)
+	m.deaf[conn] = true
+	m.left(conn)
+}
+
+func (m *gearmonkey) left(conn int) {
+	delete(m.peers, conn)
+	m.waiting = slices.DeleteFunc(m.waiting, func(p *mPeer) bool { return p.conn == conn })
+}
+
+func (m *gearmonkey) Gone(conn int) error {
+	m.left(conn)
+	err := m.gone(conn)
+	if m.tainted {
+		return nil
+	}
+	return err
+}
+
+func (m *gearmonkey) Settled() error { return m.settled() }
+
+// hazy reports whether something may have happened by the clock, or not yet.
+func (m *gearmonkey) hazy() bool {
+	unsure := func(at time.Duration) bool { return at > 0 && m.now >= at-Slack && m.now < at+Slack }
+	for _, p := range m.waiting {
+		if unsure(p.until) {
+			return true
+		}
+	}
+	for _, v := range m.keys {
+		if unsure(v.until) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *gearmonkey) Elapsed(d time.Duration) {
+	m.step++
+	m.now += d
+	for k, v := range m.keys {
+		if v.until > 0 && m.now >= v.until+Slack {
+			delete(m.keys, k)
+		}
+	}
+	for _, p := range slices.Clone(m.waiting) {
+		if p.until == 0 || m.now < p.until-Slack || slices.ContainsFunc(m.dues, func(d *due) bool { return d.conn == p.conn }) {
+			continue
+		}
+		m.owe(p.conn, "gearmonkey.server.brpop-timeout", "nil-array", func(f *codec.Frame) error {
+			if string(f.Raw) != "*-1\r\n" {
+				return notMine
+			}
+			m.served(p)
+			return nil
+		}).must = false
+	}
+	for _, d := range m.dues {
+		if p := m.peers[d.conn]; p != nil && p.waits != nil && p.until > 0 && m.now >= p.until+Slack && !m.tainted {
+			d.must = true
+		}
+	}
+}
+
+// served ends a wait.
+func (m *gearmonkey) served(p *mPeer) {
+	p.waits = nil
+	m.waiting = slices.DeleteFunc(m.waiting, func(o *mPeer) bool { return o == p })
+}
+
+func (m *gearmonkey) Received(conn int, f *codec.Frame) error {
+	err := m.received(conn, f)
+	if c, _ := err.(*Complaint); c != nil && m.tainted {
+		return nil
+	}
+	return err
+}
+
+func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
+	m.step++
+	p := m.peers[conn]
+	if p == nil || m.deaf[conn] {
+		m.tainted = m.tainted || p != nil
+		return
+	}
+	h := mHandlers[f.Type.Name]
+	if h == nil {
+		m.other(p, f)
+		return
+	}
+	if m.hazy() || p.waits != nil {
+		m.taint()
+	}
+	c := f.Clone()
+	var msg codec.Message
+	c.Message(&msg)
+	h(m, p, msg.Args)
+}
+
+// other is a command that the document does not have. PING is a sentinel's.
+func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
+	var msg codec.Message
+	f.Message(&msg)
+	if f.Type.Name == "command" && len(msg.Args) == 2 && strings.EqualFold(string(msg.Args[0]), "PING") && len(p.channels) == 0 && p.waits == nil {
+		m.raw(p, "gearmonkey.resp.request.serial", bulk(msg.Args[1])).must = true
+		return
+	}
+	m.deaf[p.conn] = true
+	m.taint()
+}
+
+func bulk(b []byte) string {
+	if b == nil {
+		return "$-1\r\n"
+	}
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(b), b)
+}
+
+func array(items ...[]byte) string {
+	s := fmt.Sprintf("*%d\r\n", len(items))
+	for _, it := range items {
+		s += bulk(it)
+	}
+	return s
+}
+
+func integer(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
+
+// raw owes a reply of exactly these bytes.
+func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
+	return m.owe(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
+		if string(f.Raw) != want {
+			return wrong("%.80q is not %.80q", f.Raw, want)
+		}
+		return nil
+	})
+}
+
+// event owes a subscriber what was published; it may come between replies.
+func (m *gearmonkey) event(p *mPeer, want string) {
+	m.owe(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
+		if string(f.Raw) != want {
+			return notMine
+		}
+		return nil
+	})
+}
+
+func (m *gearmonkey) State() uint64 {
+	h := uint64(0xcbf29ce484222325)
+	var lists, hashes, scores, subscribed int
+	for k, v := range m.keys {
+		lists = max(lists, len(v.list))
+		scores = max(scores, len(v.scores))
+		if v.hash != nil {
+			hashes++
+		}
+		h = fold(h, uint64(k[0]))
+	}
+	for _, p := range m.peers {
+		subscribed += len(p.channels)
+	}
+	h = 0xcbf29ce484222325
+	for _, n := range []int{len(m.keys), lists, hashes, scores, subscribed, len(m.waiting), len(m.scripts)} {
+		h = fold(h, class(n))
+	}
+	return h
+}
+
+// get returns what a key holds, made if it is not there.
+func (m *gearmonkey) get(key string) *mValue {
+	v := m.keys[key]
+	if v == nil {
+		v = &mValue{}
+		m.keys[key] = v
+	}
+	return v
+}
+
+// push puts a value at the left of a list and serves who waits for it.
+func (m *gearmonkey) push(p *mPeer, key string, value []byte) {
+	v := m.get(key)
+	v.list = slices.Insert(v.list, 0, value)
+	m.raw(p, "gearmonkey.server.lpush", integer(int64(len(v.list))))
+	for _, w := range slices.Clone(m.waiting) {
+		if slices.Contains(w.waits, key) && len(v.list) > 0 {
+			m.forget(w.conn)
+			m.pop(w, key, "gearmonkey.server.brpop-first-come")
+			m.served(w)
+		}
+	}
+}
+
+// pop takes the right end of a list that is not empty.
+func (m *gearmonkey) pop(p *mPeer, key, rule string) {
+	v := m.keys[key]
+	last := v.list[len(v.list)-1]
+	if v.list = v.list[:len(v.list)-1]; len(v.list) == 0 {
+		delete(m.keys, key)
+	}
+	m.raw(p, rule, array([]byte(key), last))
+}
+
+// wait is BRPOP.
+func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
+	for _, k := range keys {
+		if v := m.keys[k]; v != nil && len(v.list) > 0 {
+			m.pop(p, k, "gearmonkey.server.brpop-key-order")
+			return
+		}
+	}
+	p.waits, p.until = keys, 0
+	if n := number(timeout); n > 0 {
+		p.until = m.now + time.Duration(n)*time.Second
+	}
+	m.waiting = append(m.waiting, p)
+}
+
+// add is INCR and its like.
+func (m *gearmonkey) add(p *mPeer, key string, n int64, rule string) {
+	v := m.get(key)
+	old, _ := strconv.ParseInt("0"+strings.TrimPrefix(string(v.text), "-"), 10, 64)
+	if bytes.HasPrefix(v.text, []byte("-")) {
+		old = -old
+	}
+	v.text = strconv.AppendInt(nil, old+n, 10)
+	m.raw(p, rule, integer(old+n))
+}
+
+func (m *gearmonkey) hset(p *mPeer, key string, pairs ...string) {
+	v := m.get(key)
+	if v.hash == nil {
+		v.hash = map[string][]byte{}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		v.hash[pairs[i]] = []byte(pairs[i+1])
+	}
+	m.raw(p, "gearmonkey.server.hmset", "+OK\r\n")
+}
+
+func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
+	channel := "channel:" + string(f.Arg(0))
+	n := 0
+	for _, q := range m.peers {
+		if q.channels[channel] {
+			n++
+			m.event(q, array([]byte("message"), []byte(channel), append([]byte(event), f.Arg(1)...)))
+		}
+	}
+	m.raw(p, "gearmonkey.server.publish", integer(int64(n)))
+}
+
+func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
+	v := m.keys[key]
+	if v == nil {
+		m.raw(p, "gearmonkey.server.expire", integer(0))
+		return
+	}
+	v.until = m.now + time.Duration(min(number(seconds), 1<<31))*time.Second
+	if number(seconds) == 0 {
+		delete(m.keys, key)
+	}
+	m.raw(p, "gearmonkey.server.expire", integer(1))
+}
+
+func (m *gearmonkey) ttl(p *mPeer, key string) {
+	v := m.keys[key]
+	switch {
+	case v == nil:
+		m.raw(p, "gearmonkey.server.ttl", integer(-2))
+	case v.until == 0:
+		m.raw(p, "gearmonkey.server.ttl", integer(-1))
+	default:
+		left := int64((v.until - m.now) / time.Second)
+		m.owe(p.conn, "gearmonkey.server.ttl", "TTL", func(f *codec.Frame) error {
+			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 || n > left+1 {
+				return wrong("%d seconds are left", left)
+			}
+			return nil
+		})
+	}
+}
+
+// page cuts what LRANGE and ZRANGE show.
+func page(all [][]byte, start, stop []byte) [][]byte {
+	at := func(b []byte) int {
+		n, _ := strconv.Atoi(string(b))
+		if n < 0 {
+			n += len(all)
+		}
+		return n
+	}
+	from, to := max(at(start), 0), min(at(stop)+1, len(all))
+	if from >= to {
+		return nil
+	}
+	return all[from:to]
+}
+
+// ranked lists a sorted set.
+func (v *mValue) ranked() (all [][]byte) {
+	names := slices.SortedFunc(maps.Keys(v.scores), func(a, b string) int {
+		if v.scores[a] != v.scores[b] {
+			return int(v.scores[a] - v.scores[b])
+		}
+		return strings.Compare(a, b)
+	})
+	for _, n := range names {
+		all = append(all, []byte(n))
+	}
+	return all
+}
+
+func hashOf(script []byte) string {
+	sum := sha1.Sum(script)
+	return hex.EncodeToString(sum[:])
+}

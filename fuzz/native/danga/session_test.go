@@ -1,0 +1,45 @@
+package danga
+
+import (
+	"slices"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/fuzz/laws"
+	"jobwire/fuzz/native"
+)
+
+func FuzzSession(f *testing.F) {
+	for _, talk := range native.Talks(danga.Protocol) {
+		f.Add(talk.Up, talk.Down)
+	}
+	first, err := danga.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &codec.Message{Type: danga.Protocol.TypeNamed("worker_sleep")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, up, down []byte) {
+		// A message has no magic. What is read is written again with that of the first
+		// packet, so each session has read one before, and both directions share it.
+		before := slices.Clone(first)
+		if len(up) >= 4 {
+			copy(before, up[:4])
+		} else if len(down) >= 4 {
+			copy(before, down[:4])
+		}
+		down = slices.Clone(down)
+		copy(down, before[:4])
+		p := *danga.Protocol
+		p.NewSession = func(o codec.Options) codec.Session {
+			s := danga.Protocol.NewSession(o)
+			var f codec.Frame
+			if _, err := s.Decode(codec.Peer, before, &f); err != nil {
+				panic(err)
+			}
+			return s
+		}
+		if err := laws.Session(&p, up, down); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

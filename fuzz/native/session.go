@@ -1,0 +1,63 @@
+package native
+
+import (
+	"fmt"
+	"path"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+	"jobwire/fuzz/laws"
+)
+
+// Talk is what both sides of a connection say: an input of [laws.Session].
+type Talk struct{ Up, Down []byte }
+
+// Talks returns conversations to begin with: legal ones, broken ones, those of the
+// corpus.
+func Talks(p *codec.Protocol) (all []Talk) {
+	add := func(c *laws.Case) {
+		s := p.NewSession(codec.Options{WaiveAll: true})
+		var b [2][]byte
+		for i := range c.Steps {
+			st := &c.Steps[i]
+			raw := st.Raw
+			if st.Message.Type != nil {
+				raw, _ = s.Append(nil, st.From, &st.Message)
+			}
+			b[st.From] = append(b[st.From], raw...)
+		}
+		if len(b[0])+len(b[1]) < 4096 {
+			all = append(all, Talk{b[codec.Peer], b[codec.Server]})
+		}
+	}
+	for seed := range uint64(200) {
+		add(laws.Legal(p, seed))
+		add(laws.Broken(p, seed))
+	}
+	for _, s := range scripts(p) {
+		c := &laws.Case{}
+		for i := range s.Steps {
+			c.Steps = append(c.Steps, laws.Step{From: s.Steps[i].From, Raw: s.Steps[i].Choices[0].Bytes})
+		}
+		add(c)
+	}
+	return all
+}
+
+// scripts reads the corpus of a protocol.
+func scripts(p *codec.Protocol) (all []*transcript.Script) {
+	for _, file := range []string{"accept.wire", "reject.wire", "example.wire"} {
+		name := path.Join(p.Name, file)
+		src, err := corpus.FS.ReadFile(name)
+		if err != nil {
+			continue // not every protocol has each
+		}
+		scripts, err := transcript.Parse(p, name, src)
+		if err != nil {
+			panic(fmt.Sprintf("the corpus cannot be read: %v", err))
+		}
+		all = append(all, scripts...)
+	}
+	return all
+}

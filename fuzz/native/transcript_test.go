@@ -1,0 +1,64 @@
+package native
+
+import (
+	"bytes"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+	"jobwire/fuzz/laws"
+)
+
+// FuzzTranscript holds printing and parsing to be inverse: whatever source is
+// accepted, its lines and, where it has any, its bytes mean the same script.
+func FuzzTranscript(f *testing.F) {
+	protocols := []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, gearmonkey.Protocol, danga.Protocol}
+	err := fs.WalkDir(corpus.FS, ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".wire") {
+			return err
+		}
+		src, err := corpus.FS.ReadFile(name)
+		for i, p := range protocols {
+			if strings.HasPrefix(name, p.Name+"/") {
+				for part := range bytes.SplitSeq(src, []byte("\n\n")) {
+					f.Add(byte(i), part)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, src := range []string{
+		"Admin -> Job Server\n\"maxque\" (maxqueue)\n75 65 20  ue\\x20\n\"f\\x20\\\"\"*2 (Function, Size)\n\"\\n\"\n",
+		"Producer -> Server\n\"put 0 1 60 5\\r\\n\" (put: Priority, Delay, TTR, Bytes)\n\"hello\\r\\n\" (Body)\n",
+		"Client -> Server: ZADD_SCHEDULED a $now+2 \"x\\0\"*3\nServer -> Client: integer * within 2s\n  or lax nothing for 200ms\n",
+		"# comment\n@case one\n@rule a.b\nWorker 2 -> Job Server: opens\nWorker 2 -> Job Server: raw 00 52 \"text\\n\" after 900ms\n\n@case two\nWorker -> Job Server: resets\n",
+		"Client -> Job Server: unchecked SUBMIT_JOB a b c d\nJob Server -> Client: JOB_CREATED $handle past NOOP ECHO_RES\nClient -> Job Server: half-closes\n",
+	} {
+		f.Add(byte(i%len(protocols)), []byte(src))
+		f.Add(byte(0), []byte(src))
+	}
+	f.Fuzz(func(t *testing.T, protocol byte, src []byte) {
+		if bytes.Contains(src, []byte(`"*`)) && len(src) > 4096 {
+			t.Skip("repetitions make it slow, not different")
+		}
+		scripts, err := transcript.Parse(protocols[int(protocol)%len(protocols)], "fuzz.wire", src)
+		if err != nil {
+			return
+		}
+		for _, s := range scripts {
+			if _, err := laws.Inverse(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package fuzz
+
+import (
+	"math/rand/v2"
+	"sync"
+)
+
+// maxPool is how many conversations are kept; the oldest that are no seeds go first.
+const maxPool = 20000
+
+// pool has the conversations that went where none had been.
+type pool struct {
+	mu    sync.Mutex
+	seen  map[uint64]struct{} // edges
+	convs []*Conv
+	seeds int
+
+	avoid map[string]int // by class of a step: how often the server has ended of it
+}
+
+func newPool(seeds []*Conv) *pool {
+	return &pool{seen: map[uint64]struct{}{}, convs: append([]*Conv(nil), seeds...), seeds: len(seeds), avoid: map[string]int{}}
+}
+
+// learn takes in where a conversation went. It reports whether that was new.
+func (p *pool) learn(c *Conv, edges []uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fresh := false
+	for _, e := range edges {
+		if _, ok := p.seen[e]; !ok {
+			p.seen[e] = struct{}{}
+			fresh = true
+		}
+	}
+	if fresh {
+		if len(p.convs) >= maxPool {
+			p.convs[p.seeds+len(p.seen)%(len(p.convs)-p.seeds)] = c
+		} else {
+			p.convs = append(p.convs, c)
+		}
+	}
+	return fresh
+}
+
+// pick chooses one: often a seed, or a recent one. It is nil if there is none.
+func (p *pool) pick(r *rand.Rand) *Conv {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.convs)
+	if n == 0 {
+		return nil
+	}
+	switch r.IntN(10) {
+	case 0, 1, 2, 3:
+		if p.seeds > 0 {
+			return p.convs[r.IntN(p.seeds)]
+		}
+	case 4, 5, 6:
+		if n > 64 {
+			return p.convs[n-1-r.IntN(64)]
+		}
+	}
+	return p.convs[r.IntN(n)]
+}
+
+func (p *pool) size() (convs, edges int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.convs), len(p.seen)
+}
+
+// shun has what a server ended of come less often, the oftener it did.
+func (p *pool) shun(class string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.avoid[class]++
+}
+
+// shuns reports whether a step of that class is better left out this time.
+func (p *pool) shuns(class string, r *rand.Rand) bool {
+	p.mu.Lock()
+	n := p.avoid[class]
+	p.mu.Unlock()
+	return n > 0 && r.IntN(n+2) > 1
+}
+
+func (p *pool) shunning() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.avoid) > 0
+}

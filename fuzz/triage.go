@@ -1,0 +1,397 @@
+package fuzz
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+)
+
+// class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
+func class(p *codec.Protocol, s *Step) string {
+	sess := p.NewSession(codec.Options{})
+	name := s.Verb.String()
+	var err error
+	switch {
+	case s.Verb == transcript.Raw:
+		var f codec.Frame
+		if _, err = sess.Decode(codec.Peer, s.Bytes, &f); f.Type != nil {
+			name = f.Type.Name
+		}
+	case s.Type != nil:
+		name = s.Type.Name
+		m := codec.Message{Type: s.Type, CRLF: s.CRLF}
+		for _, a := range s.Args {
+			m.Args = append(m.Args, a.Value)
+		}
+		_, err = sess.Append(nil, codec.Peer, &m)
+	}
+	if e, ok := err.(*codec.Error); ok {
+		return string(e.Rule)
+	}
+	return name
+}
+
+// quickKey tells suspicions apart before anything is known of them.
+func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
+	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
+	if f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps) {
+		key += " " + class(p, &c.Steps[f.Step])
+	}
+	return key
+}
+
+// Confirmation: how often a finding has to show.
+const (
+	tries = 5
+	shows = 3
+
+	maxDoubts = 3 // of a suspicion, before it is let be
+)
+
+// examine finds out whether suspicions hold, and of what.
+func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
+	f.tally("examining")
+	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
+	for _, s := range suspects {
+		v := s.fault
+		if whole != nil && (whole.Oracle == Exit || whole.Oracle == Signal || whole.Oracle == Sanitizer) {
+			// All that were connected have noticed; where depends on each.
+			v = &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: s.fault.Conn, Step: s.fault.Step}
+		}
+		if f.dismissed(s.conv, v) {
+			continue
+		}
+		if f.confirm(s.conv, v) {
+			return
+		}
+		f.doubts[quickKey(f.cfg.Protocol, s.conv, v)]++
+	}
+	if whole == nil {
+		f.stats.Unconfirmed++
+		return
+	}
+	for _, s := range suspects {
+		if f.quick[quickKey(f.cfg.Protocol, s.conv, whole)] {
+			return
+		}
+	}
+	if key := whole.Oracle + " of many " + whole.Law; f.doubts[key] < 3 && f.doubts[whole.Oracle+" of many"] < 12 {
+		if f.cfg.Fixed {
+			f.stats.Unconfirmed++
+			return
+		}
+		if c, v := f.locate(done, whole); c != nil {
+			if f.dismissed(c, v) || f.confirm(c, v) {
+				return
+			}
+		}
+		f.doubts[key]++
+		f.doubts[whole.Oracle+" of many"]++
+	}
+	f.stats.Unconfirmed++
+}
+
+// dismissed reports whether a suspicion is a finding already, or has been doubted often.
+func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
+	key := quickKey(f.cfg.Protocol, c, v)
+	if f.quick[key] {
+		f.again.Add(1)
+		f.shun(c, v)
+		return true
+	}
+	return f.doubts[key] >= maxDoubts
+}
+
+// shun has the step that brought a fault about come less often.
+func (f *Fuzzer) shun(c *Conv, v *Fault) {
+	if v.Step >= 0 && v.Step < len(c.Steps) {
+		f.pool.shun(class(f.cfg.Protocol, &c.Steps[v.Step]))
+	}
+}
+
+// confirm performs a conversation on fresh servers. If the fault shows, it is made smaller and
+// told.
+func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
+	test := f.lab.test(v.Oracle)
+	f.lab.patience = f.cfg.Patience
+	got := test(c)
+	if got == nil {
+		got = test(c) // once more: much is a matter of chance
+	}
+	if got == nil || got.Oracle != v.Oracle && !kin(got, v) {
+		return false
+	}
+	key := quickKey(f.cfg.Protocol, c, v)
+	if other := quickKey(f.cfg.Protocol, c, got); other != key {
+		if f.quick[other] {
+			f.again.Add(1)
+			f.quick[key] = true
+			return true
+		}
+	}
+	f.tally("making it smaller")
+	hold := func(d *Conv) bool { return got.same(test(d)) }
+	budget := f.cfg.Minimise
+	switch got.Oracle {
+	case HangConn, HangAll:
+		f.lab.patience = min(f.lab.patience, 300*time.Millisecond)
+	case Law:
+		f.lab.patience = min(f.lab.patience, 500*time.Millisecond)
+		budget /= 2
+	case Framing, Disclosure:
+		budget /= 2
+	}
+	m := &minimiser{best: c, holds: hold, end: time.Now().Add(budget), proto: f.cfg.Protocol}
+	small := m.minimise()
+	f.lab.patience = f.cfg.Patience
+	n, of, last := f.count(small, got, test)
+	if n < shows && small != c {
+		small = c
+		n, of, last = f.count(c, got, test)
+	}
+	if n < shows {
+		return false
+	}
+	if f.disputed(small, last) {
+		f.doubts[key], f.doubts[quickKey(f.cfg.Protocol, small, last)] = maxDoubts, maxDoubts
+		f.stats.Disputed++
+		return true
+	}
+	f.quick[key] = true
+	f.quick[quickKey(f.cfg.Protocol, small, last)] = true
+	f.shun(small, last)
+	f.tell(small, last, n, of)
+	return true
+}
+
+// disputed reports whether the server that is held to be right has the fault too: then who
+// objects is as likely to be wrong.
+func (f *Fuzzer) disputed(c *Conv, v *Fault) bool {
+	if f.cfg.Reference == nil {
+		return false
+	}
+	ref := f.reference()
+	defer ref.close()
+	for range 2 {
+		if v.same(ref.test(v.Oracle)(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// reference returns a lab with the server that is held to be right.
+func (f *Fuzzer) reference() *lab {
+	cfg := f.cfg
+	cfg.Start, cfg.Known, cfg.Fixed = f.cfg.Reference, Known{}, false
+	return &lab{cfg: &cfg, ctx: f.lab.ctx, patience: f.cfg.Patience}
+}
+
+// kin reports whether one fault may be the other, seen otherwise: a death looks like a hang at
+// first.
+func kin(a, b *Fault) bool {
+	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
+	return group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
+}
+
+// count tells how often a fault shows, until that is often enough, or cannot be any more.
+func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, last *Fault) {
+	for of < tries && n < shows && of-n <= tries-shows {
+		of++
+		if got := test(c); v.same(got) {
+			n++
+			last = got
+		}
+	}
+	return n, of, last
+}
+
+// locate finds those of many conversations that bring a fault about: one, or a few that it
+// takes together.
+func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
+	const most = 1500
+	if len(done) > most {
+		done = done[len(done)-most:]
+	}
+	if !slices.Contains([]string{Exit, Signal, Sanitizer, HangAll, Processor}, whole.Oracle) {
+		return nil, nil // who saw it was alone with it
+	}
+	shown := whole
+	shows := func(convs []*Conv) bool {
+		v := f.lab.sequence(convs, whole.Oracle)
+		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
+			return false
+		}
+		shown = v
+		return true
+	}
+	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second))
+	if !shows(done) {
+		return nil, nil
+	}
+	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end); {
+		smaller := false
+		for at := 0; at < len(done) && time.Now().Before(end); {
+			without := slices.Delete(slices.Clone(done), at, min(at+n, len(done)))
+			if len(without) > 0 && shows(without) {
+				done, smaller = without, true
+			} else {
+				at += n
+			}
+		}
+		if n == 1 && !smaller {
+			break
+		}
+		n = max(1, n/2)
+		if n == 1 && len(done) > 64 {
+			break
+		}
+	}
+	if len(done) == 1 {
+		return done[0], shown
+	}
+	if len(done) > 40 {
+		return nil, nil
+	}
+	return join(done), shown
+}
+
+// sequence performs conversations one after the other on a fresh server, each with names of its
+// own.
+func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
+	if l.ready() != nil {
+		return nil
+	}
+	l.used = true
+	l.x.ask()
+	for i, c := range convs {
+		prefix := ""
+		if len(convs) > 1 {
+			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
+		}
+		if r := l.x.perform(c, prefix); r.Fault != nil {
+			return verdict(l.t, r.Fault)
+		}
+		if ended(l.t) {
+			break
+		}
+	}
+	if v := verdict(l.t, nil); v != nil || oracle != Processor {
+		return v
+	}
+	l.x.dismiss()
+	if share := busy(l.t, 20*time.Millisecond, 150*time.Millisecond); share > 0.7 {
+		return spinning(share)
+	}
+	return nil
+}
+
+// How much of the pool is soaked in one rest.
+const (
+	soakBatch = 64
+	soakRuns  = 12
+	soakFew   = 3 // are examined each for itself
+)
+
+// soak holds conversations of the pool again and again, many at a time, and looks whether the
+// server keeps something of them.
+func (f *Fuzzer) soak() {
+	if f.soaking > time.Since(f.start)/4 {
+		return
+	}
+	defer func(at time.Time) { f.soaking += time.Since(at) }(time.Now())
+	f.pool.mu.Lock()
+	var batch []*Conv
+	for ; f.soaked < len(f.pool.convs) && len(batch) < soakBatch; f.soaked++ {
+		if c := f.pool.convs[f.soaked]; c.waits() == 0 && !c.Burst {
+			batch = append(batch, c)
+		}
+	}
+	f.pool.mu.Unlock()
+	if len(batch) == 0 || f.t == nil {
+		return
+	}
+	if !f.renew() {
+		return
+	}
+	before, ok := f.round(batch, 1)
+	if !ok {
+		return
+	}
+	after, ok := f.round(batch, soakRuns)
+	if !ok || after.descriptors-before.descriptors < soakRuns/2 && after.resident-before.resident < 400<<10 {
+		return
+	}
+	f.tally("looking for a leak")
+	for len(batch) > soakFew && ok {
+		var grown [2]usage
+		halves := [2][]*Conv{batch[:len(batch)/2], batch[len(batch)/2:]}
+		for i, half := range halves {
+			if !f.renew() {
+				return
+			}
+			if before, ok = f.round(half, 1); !ok {
+				return
+			}
+			if after, ok = f.round(half, 2*soakRuns); !ok {
+				return
+			}
+			grown[i] = usage{resident: after.resident - before.resident, descriptors: after.descriptors - before.descriptors}
+		}
+		batch = halves[0]
+		if d := grown[1].descriptors - grown[0].descriptors; d > soakRuns || d > -soakRuns && grown[1].resident > grown[0].resident {
+			batch = halves[1]
+		}
+	}
+	for _, c := range batch {
+		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) {
+			f.confirm(c, v)
+			return
+		}
+	}
+}
+
+// renew starts the server anew: one that has kept much already may not keep more.
+func (f *Fuzzer) renew() bool {
+	f.kill()
+	return f.launch(f.lab.ctx) == nil
+}
+
+// round holds each of the conversations so many times, and returns what the server has when
+// all have left. It reports false if anything came up.
+func (f *Fuzzer) round(batch []*Conv, runs int) (usage, bool) {
+	w := f.ready[0]
+	for _, c := range batch {
+		prefix := ""
+		for range runs {
+			if prefix == "" {
+				prefix = w.prefix(f.lives)
+			}
+			r := w.x.perform(c, prefix)
+			if !r.Clean || !w.x.d.reuse {
+				prefix = ""
+			}
+			f.convs.Add(1)
+			if r.Fault != nil && r.Fault.grave() {
+				f.disturbedSoak(w.x, batch)
+				return usage{}, false
+			}
+		}
+	}
+	w.x.dismiss()
+	time.Sleep(20 * time.Millisecond) // for the server to notice that all have left
+	return usageOf(target.Pid(f.t))
+}
+
+// disturbedSoak hands on what came up while the pool was soaked.
+func (f *Fuzzer) disturbedSoak(x *performer, batch []*Conv) {
+	v := verdict(f.t, x.record.Fault)
+	if v != nil {
+		f.examine(nil, v, batch)
+	}
+	f.kill()
+}
