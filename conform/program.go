@@ -40,6 +40,9 @@ const bootTime = 10 * time.Second
 // endTime is how much longer than an answer it may take to end behind the last task.
 const endTime = 2 * time.Second
 
+// errUnsupported is that a program cannot do what it is asked, which is no fault of its.
+var errUnsupported = errors.New("the program has no way to do")
+
 // check refuses an errand that does not make sense.
 func (e *errand) check(p *codec.Protocol, role string) error {
 	switch {
@@ -97,10 +100,13 @@ func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.R
 		if !lines.Scan() {
 			return fmt.Errorf("the program ended without an answer to %q", line)
 		}
+		words, err := transcript.ParseWords(lines.Text())
+		if len(words) >= 2 && words[0] == "error" && words[1] == "unsupported" {
+			return fmt.Errorf("%w %q", errUnsupported, line)
+		}
 		if i >= len(e.answers) {
 			continue
 		}
-		words, err := transcript.ParseWords(lines.Text())
 		if err != nil || !answered(e.answers[i], words, known) {
 			return fmt.Errorf("the program answered %q by %q; due was %q", line, shortened(lines.Text()), written(e.answers[i]))
 		}
@@ -171,11 +177,12 @@ func shortened(s string) string {
 }
 
 // performProgram performs a case whose actor is a program, between it and the server. note
-// tells what the performance cannot: what became of the tasks.
-func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, o play.Options) (p *play.Result, note string) {
+// tells what the performance cannot: what became of the tasks. A program that is not able to do
+// them is not judged.
+func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return &play.Result{}, err.Error()
+		return &play.Result{}, err.Error(), true
 	}
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -184,7 +191,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	taskR, taskW := io.Pipe()
 	answerR, answerW := io.Pipe()
 	var wg sync.WaitGroup
-	var failed, unmet error
+	var failed, unmet, unable error
 	ended, left := make(chan struct{}), make(chan struct{})
 	o.Boot, o.Left = bootTime, left
 	wg.Go(func() {
@@ -195,7 +202,10 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	})
 	wg.Go(func() {
 		defer close(ended)
-		unmet = c.errand.run(known, taskW, answerR)
+		if unmet = c.errand.run(known, taskW, answerR); errors.Is(unmet, errUnsupported) {
+			unable = unmet
+			cancel()
+		}
 		io.Copy(io.Discard, answerR)
 	})
 	p = play.Through(ctx, c.Script, dial, c.Program, ln, o)
@@ -220,6 +230,8 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	wg.Wait()
 	cancel()
 	switch {
+	case unable != nil:
+		return p, unable.Error(), false
 	case note != "":
 	case p.Failure != nil && unmet != nil:
 		note = p.Failure.Error() + "; " + unmet.Error()
@@ -233,10 +245,10 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 				note = fmt.Sprintf("the program says that $%s is %s; on the wire it was %s", name, transcript.Quote(known[name]), transcript.Quote(v))
 			}
 		}
-		return p, note
+		return p, note, true
 	}
 	if failed != nil {
 		note += "; the program: " + failed.Error()
 	}
-	return p, note
+	return p, note, true
 }

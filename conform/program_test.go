@@ -80,6 +80,8 @@ func TestPrograms(t *testing.T) {
 			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `by "echoed nothing"`},
 		"never connects": {
 			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "nothing came within"},
+		"has no way to do it": {
+			echoer(func(string, []string) string { return "error unsupported" }), conform.Skipped, `no way to do "echo `},
 		"ends at once": {
 			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program: unexpected EOF"},
 		"does not end": {

@@ -229,7 +229,10 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	if c.Program == "" {
 		p = play.Peers(ctx, c.Script, dial, options)
 	} else {
-		p, note = r.performProgram(ctx, c, dial, options)
+		var able bool
+		if p, note, able = r.performProgram(ctx, c, dial, options); !able {
+			return verdict(Skipped, note, p)
+		}
 	}
 	f := p.Failure
 	if f != nil && note == "" {
