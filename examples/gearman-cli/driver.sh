@@ -45,8 +45,8 @@ failed() {
 	*TIMEOUT* | *imeout*) printf 'error timed-out ' ;;
 	*"ob failed"* | *WORK_FAIL*) printf 'error failed ' ;;
 	*EXCEPTION*) printf 'error exception ' ;;
-	*SERVER_ERROR* | *erver_error*) printf 'error server ' ;;
-	*CONNECT* | *onnect* | *LOST* | *ERRNO* | *BROKEN*) printf 'error connection ' ;;
+	*CONNECT* | *LOST* | *ERRNO* | *PIPE*) printf 'error connection ' ;;
+	*ERROR*) printf 'error server ' ;;
 	*) if [[ $1 = 1 && -z $said ]]; then printf 'error failed '; else printf 'error other '; fi ;;
 	esac
 	quote <"$here/stderr"
@@ -66,8 +66,11 @@ submit() {
 		*) echo error unsupported && return ;;
 		esac
 	done
-	if ! put 2 | gearman -h "$host" -p "$port" "${args[@]}" >"$here/stdout" 2>"$here/stderr"; then
-		failed "${PIPESTATUS[1]}"
+	put 2 | gearman -h "$host" -p "$port" "${args[@]}" >"$here/stdout" 2>"$here/stderr"
+	local status=${PIPESTATUS[1]}
+	# It ends with 0 also if it did not reach the server, or was refused.
+	if [[ $status != 0 ]] || grep -q '^gearman: ' "$here/stderr"; then
+		failed "$status"
 		return
 	fi
 	if [[ $background ]]; then
@@ -90,10 +93,13 @@ work() {
 	if [[ ${words[3]} = 0 || ${#words[@]} -gt 4 ]]; then
 		echo error unsupported && return
 	fi
-	if gearman -w -h "$host" -p "$port" -c "${words[3]}" "${args[@]}" -- "${command[@]}" >"$here/stdout" 2>"$here/stderr"; then
-		echo ok "${words[3]}"
+	gearman -w -h "$host" -p "$port" -c "${words[3]}" "${args[@]}" -- "${command[@]}" >"$here/stdout" 2>"$here/stderr"
+	local status=$?
+	# That the command has failed is told in the same way as that the server has gone.
+	if [[ $status != 0 ]] || grep '^gearman: ' "$here/stderr" | grep -qv ': GEARMAN_UNKNOWN$'; then
+		failed "$status"
 	else
-		failed $?
+		echo ok "${words[3]}"
 	fi
 }
 

@@ -14,7 +14,7 @@ function connect () {
 
 // A failed job, an exception and a lost connection come as errors of their own.
 function failure (e) {
-  const code = { Exception: 'exception', Fail: 'failed', Socket: 'connection', ResponseTimeout: 'timed-out', SubmitTimeout: 'timed-out' }[e.name.replace(/^.*[.:]|Error$/g, '')]
+  const code = { JobException: 'exception', JobFail: 'failed', Socket: 'connection', ResponseTimeout: 'timed-out', SubmitTimeout: 'timed-out' }[e.name.replace(/^.*[.:]|Error$/g, '')]
   return new Failure(code ?? 'other', e.name, e.message)
 }
 

@@ -23,8 +23,8 @@ function submit (fn, workload, ...words) {
     if ('background' in o) return setTimeout(resolve, 100, ['']) // it does not tell the handle
     if ('timeout' in o) job.setTimeout(1000 * o.timeout, () => reject(new Failure('timed-out')))
     const result = []
-    job.on('data', data => result.push(data)) // of WORK_DATA and of WORK_COMPLETE alike
-    job.on('end', () => resolve([Buffer.concat(result)]))
+    job.on('data', data => result.push(data ?? '')) // of WORK_DATA and of WORK_COMPLETE alike
+    job.on('end', () => resolve([Buffer.concat(result.map(Buffer.from))]))
     job.on('error', e => reject(new Failure(e.message === 'Job failed' && c.connected ? 'failed' : 'connection', e.message)))
   })
 }
