@@ -70,6 +70,8 @@ type gearmanConn struct {
 	exceptions     bool  // it has asked for them
 	granted        int64 // when that was confirmed
 
+	conduct conduct
+
 	seq    int
 	able   map[string]*ability
 	reset  int
@@ -163,7 +165,7 @@ var gearmanDoes = on(protocol.Protocol, map[string]func(*gearmanCourt, *conn, *c
 		await(c, &c.gm.statusAt, g.at)
 	},
 	"CAN_DO": (*gearmanCourt).can, "CAN_DO_TIMEOUT": (*gearmanCourt).can, "CANT_DO": (*gearmanCourt).cannot, "RESET_ABILITIES": (*gearmanCourt).resets,
-	"PRE_SLEEP": func(_ *gearmanCourt, c *conn, _ *codec.Frame) { await(c, &c.gm.sleeps, c.gm.seq) },
+	"PRE_SLEEP": (*gearmanCourt).sleeps,
 	"GRAB_JOB":  (*gearmanCourt).grabs, "GRAB_JOB_UNIQ": (*gearmanCourt).grabs, "GRAB_JOB_ALL": (*gearmanCourt).grabs,
 	"WORK_COMPLETE": (*gearmanCourt).works, "WORK_FAIL": (*gearmanCourt).works, "WORK_EXCEPTION": (*gearmanCourt).works,
 	"WORK_DATA": (*gearmanCourt).works, "WORK_WARNING": (*gearmanCourt).works, "WORK_STATUS": (*gearmanCourt).works,

@@ -9,6 +9,7 @@ import (
 // Requests of workers.
 
 func (g *gearmanCourt) can(c *conn, f *codec.Frame) {
+	c.gm.conduct.announced = true
 	name := string(f.Arg(0))
 	if len(f.Type.Fields) > 1 && string(f.Arg(1)) != "0" {
 		g.timed = true
@@ -49,6 +50,7 @@ func (g *gearmanCourt) yields(c *conn) {
 }
 
 func (g *gearmanCourt) grabs(c *conn, f *codec.Frame) {
+	g.asks(c)
 	await(c, &c.gm.grabs, grab{f.Type.Name, c.gm.seq})
 }
 
@@ -61,7 +63,7 @@ func (g *gearmanCourt) wakes(c *conn, _ *codec.Frame) {
 	case len(c.gm.sleeps) == 0:
 		g.accuse(c, "gearman.worker.awake-undisturbed", "", "the worker has not said that it sleeps")
 	default:
-		c.gm.sleeps = c.gm.sleeps[1:]
+		c.gm.sleeps, c.gm.conduct.woken = c.gm.sleeps[1:], true
 	}
 }
 

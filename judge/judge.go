@@ -42,6 +42,10 @@ type Judge struct {
 	// rule, and returns what its user needs to tell of it later.
 	Keep func() any
 
+	// Conduct has it judge, too, how clients and workers go about what is not forbidden. It
+	// takes a place through which messages pass on their way.
+	Conduct bool
+
 	court court
 	conns map[int]*conn
 	out   []Violation

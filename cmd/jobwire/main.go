@@ -110,7 +110,7 @@ target could not be reached or died.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newServe(), newConform(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newRules(), newCorpus())
+	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newRules(), newCorpus())
 	root.SetHelpTemplate(helpTemplate)
 	return root
 }

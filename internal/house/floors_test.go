@@ -46,6 +46,7 @@ var floors = []floor{
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "internal/*"}},
+	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
 	{"pcap/internal/*", nil},
 	{"fuzz/gen", []string{"codec"}}, // from any protocol's rows: it knows none
 	{"fuzz/planted", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"jobwire/audit"
+	"jobwire/codec"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+)
+
+type auditOptions struct {
+	listen   string
+	to       string
+	exec     string
+	duration time.Duration
+	format   string
+	scripts  string
+	waive    []string
+	hex      bool
+	color    colorFlag
+}
+
+func newAudit() *cobra.Command {
+	o := &auditOptions{}
+	cmd := &cobra.Command{
+		Use:   "audit PROTOCOL [flags]",
+		Short: "Judge clients and workers",
+		Long: `audit stands between clients and workers and a server, and judges each message
+by its form and by what went before it. The server is the one of --to, which is judged
+too, or an embedded one. What passes is not changed.
+
+It ends when it is interrupted, when --duration is over or when the program of --exec
+has ended, and tells which rules were broken, by whom, with the bytes and what went
+before them; and which statements of the document there was occasion to break. The rules
+are those of "jobwire rules".
+
+Exit status 1 if a rule was broken.`,
+		Example: `  jobwire audit gearman --listen 127.0.0.1:4731 --to 127.0.0.1:4730
+  jobwire audit gearman --exec 'python3 my_client.py {host} {port}'
+  jobwire audit beanstalk --to 127.0.0.1:11300 --duration 1m --format json
+  jobwire audit gearmonkey --to 127.0.0.1:6379 --transcripts found/`,
+		Args:      protocolArg,
+		ValidArgs: systemNames(),
+		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "the `HOST:PORT` to listen on; port 0 takes a free one (default: the protocol's port on 127.0.0.1, with --exec a free one)")
+	f.StringVar(&o.to, "to", "", "the server to stand before, as `HOST:PORT`")
+	f.StringVar(&o.exec, "exec", "", "run a `COMMAND` and end with it; {addr}, or {host} and {port}, stand for where it is to connect")
+	f.DurationVar(&o.duration, "duration", 0, "end after `DURATION`")
+	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
+	f.StringArrayVar(&o.waive, "waive", nil, "let this `RULE` be broken; may be repeated")
+	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
+	o.color.add(cmd)
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
+	sys, err := systemNamed(name)
+	if err != nil {
+		return err
+	}
+	p := sys.protocol
+	waive, err := ruleIDs(p, o.waive)
+	if err != nil {
+		return err
+	}
+	if o.format != "text" && o.format != "json" {
+		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+	}
+	color, err := o.color.on(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	var words []string
+	if o.exec != "" {
+		if words, err = target.Split(o.exec); err != nil {
+			return usage(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	srv, err := o.server(ctx, sys, waive)
+	if err != nil {
+		return err
+	}
+	defer srv.Stop()
+	ln, err := net.Listen("tcp", o.address(p))
+	if err != nil {
+		return usage(fmt.Errorf("cannot listen: %w", err))
+	}
+	if o.duration > 0 {
+		defer time.AfterFunc(o.duration, cancel).Stop()
+	}
+	live := &liveFindings{protocol: p, w: cmd.ErrOrStderr()}
+	live.color = color && isTerminal(live.w)
+	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: o.to != "", Found: live.show})
+	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
+	var rec *recording
+	if o.scripts != "" {
+		if rec, err = record(p); err != nil {
+			ln.Close()
+			return err
+		}
+		defer rec.remove()
+		proxy.Tap = rec.add
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, before %s; interrupt to stop\n", p.Title, ln.Addr(), srv)
+	var run sync.WaitGroup
+	var ended error
+	if words != nil {
+		run.Go(func() {
+			defer cancel()
+			ended = runProgram(ctx, words, ln.Addr().String(), cmd.ErrOrStderr())
+		})
+	}
+	err = proxy.Serve(ctx, ln)
+	cancel()
+	run.Wait()
+	if err != nil {
+		return &exit{exitFellShort, err}
+	}
+	if ended != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: the program: %v\n", ended)
+	}
+	r := a.Report()
+	if o.format == "json" {
+		err = r.WriteJSON(cmd.OutOrStdout())
+	} else {
+		err = r.WriteText(cmd.OutOrStdout(), audit.Shown{Color: color, Hex: o.hex})
+	}
+	if err == nil && rec != nil {
+		err = rec.transcribe(cmd, o.scripts)
+	}
+	if err == nil && r.Violations() > 0 {
+		err = &exit{exitFellShort, nil}
+	}
+	return err
+}
+
+// address is where to listen.
+func (o *auditOptions) address(p *codec.Protocol) string {
+	switch {
+	case o.listen != "":
+		return o.listen
+	case o.exec != "":
+		return "127.0.0.1:0"
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
+}
+
+// server is what the audit stands before. An embedded one lets nothing pass that is not waived.
+func (o *auditOptions) server(ctx context.Context, sys *system, waive []codec.RuleID) (target.Target, error) {
+	if o.to == "" {
+		return target.Func(ctx, "the embedded "+sys.protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
+			machine := sys.server(pflag.NewFlagSet("", pflag.ContinueOnError))
+			return refserver.New(machine(), refserver.Options{Protocol: sys.protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
+		})
+	}
+	srv, err := target.Address(o.to)
+	if err != nil {
+		return nil, usage(err)
+	}
+	c, err := target.Dial(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	c.Close()
+	return srv, nil
+}
+
+// liveFindings shows violations as they happen.
+type liveFindings struct {
+	protocol *codec.Protocol
+	w        io.Writer
+	color    bool
+	buf      []byte
+}
+
+func (l *liveFindings) show(f *audit.Finding) {
+	l.buf = f.AppendLine(l.buf[:0], l.protocol, l.color)
+	l.w.Write(l.buf)
+}
+
+// runProgram runs a program until it ends or ctx does, and ends with it what it has started.
+func runProgram(ctx context.Context, words []string, addr string, output io.Writer) error {
+	args, err := target.Expand(words, addr)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = time.Second
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = cmd.Wait()
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	var status *exec.ExitError
+	if ctx.Err() != nil && errors.As(err, &status) {
+		return nil // it was told to
+	}
+	return err
+}
