@@ -37,9 +37,10 @@ lint: ## check format, vet and staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 
-peers: ## install the programs that tests run against (Debian)
+peers: ## install the programs that tests run against (Debian, and what examples/node drives)
 	$(APT) update
-	$(APT) install -y --no-install-recommends $(PEERS)
+	$(APT) install -y --no-install-recommends $(PEERS) $(if $(shell command -v npm),,nodejs npm)
+	npm ci --prefix examples/node --ignore-scripts --no-audit --no-fund
 
 bench: ## run the benchmarks; BENCH selects, BENCHTIME says how long
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

@@ -96,7 +96,7 @@ work() {
 	gearman -w -h "$host" -p "$port" -c "${words[3]}" "${args[@]}" -- "${command[@]}" >"$here/stdout" 2>"$here/stderr"
 	local status=$?
 	# That the command has failed is told in the same way as that the server has gone.
-	if [[ $status != 0 ]] || grep '^gearman: ' "$here/stderr" | grep -qv ': GEARMAN_UNKNOWN$'; then
+	if [[ $status != 0 ]] || grep '^gearman: ' "$here/stderr" | grep -qv 'GEARMAN_UNKNOWN_STATE$'; then
 		failed "$status"
 	else
 		echo ok "${words[3]}"

@@ -56,7 +56,9 @@ function work (functions, act, jobs, ...words) {
   return new Promise((resolve, reject) => {
     const worker = Gearman.Client.connect({ host, port: +port })
     let done = 0
-    worker.on('connection-error', e => reject(new Failure('connection', e.message)))
+    let connected = false
+    worker.on('connect', () => { connected = true })
+    worker.on('connection-error', e => { if (!connected) reject(new Failure('connection', e.message)) })
     worker.on('disconnect', () => reject(new Failure('connection')))
     if ('id' in o) worker.setClientId(o.id)
     for (const fn of functions.split(',')) {

@@ -39,6 +39,7 @@ var known = map[string]peer{
 	"gearman-php":  {program: "php", probe: []string{"-m"}, prints: "gearman"},
 	"redis-cli":    {program: "redis-cli"},
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
+	"node":         {program: "node"},
 
 	// Decoders, and what makes captures for them.
 	"tshark":  {program: "tshark"},
