@@ -39,6 +39,8 @@ var floors = []floor{
 	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "refserver/mutant", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
+	{"refpeer/gearman", []string{"codec", "codec/gearman", "codec/transcript"}}, // for the words of tasks
+	{"refpeer/gearman/mutants", []string{"codec", "codec/gearman", "refpeer/gearman"}},
 	{"refpeer/*", []string{"codec", "codec/{same}"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform/mutanttest", []string{"codec", "conform"}},
@@ -55,6 +57,7 @@ var floors = []floor{
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 
+	{"examples", nil},
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }
 

@@ -1,0 +1,131 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+)
+
+// dialect is what stress has to know of a protocol.
+type dialect struct {
+	protocol *codec.Protocol
+	answered func(*codec.Type) bool // a request that has one answer, which may be an error
+	refusal  []string               // that error: the type and the arguments
+	head     func(raw []byte) int   // where a message is cut into a head and a body
+	name     string                 // the field by which jobs are told apart; "" is none that may be changed
+	long     func(name string) string
+	short    func(name string) string // the reverse of long
+	needless string                   // what may come to a worker at any time
+	needs    string                   // what only a worker sends
+	ends     string                   // what ends a job, and may come in any order of jobs
+	largest  int                      // bytes of a large payload
+}
+
+var dialects = []dialect{
+	{
+		protocol: gearman.Protocol,
+		answered: func(t *codec.Type) bool {
+			return strings.HasPrefix(t.Name, "SUBMIT_") || strings.HasPrefix(t.Name, "GRAB_") || slices.Contains([]string{"GET_STATUS", "OPTION_REQ", "ECHO_REQ"}, t.Name)
+		},
+		refusal: []string{"ERROR", "QUEUE_ERROR", "the server cannot do this now"},
+		head:    func([]byte) int { return 12 },
+		name:    "Job handle",
+		long: func(h string) string {
+			if n := gearman.MaxHandle - len(h) - 1; n > 0 {
+				return h + "." + strings.Repeat("x", n)
+			}
+			return h
+		},
+		short: func(h string) string {
+			if short := strings.TrimRight(h, "x"); len(h) == gearman.MaxHandle && strings.HasSuffix(short, ".") {
+				return strings.TrimSuffix(short, ".")
+			}
+			return h
+		},
+		needless: "NOOP", needs: "CAN_DO",
+		ends:    "WORK_COMPLETE",
+		largest: 16 << 20,
+	},
+	{
+		protocol: beanstalk.Protocol,
+		answered: func(t *codec.Type) bool { return t.Name != "quit" },
+		refusal:  []string{"INTERNAL_ERROR"},
+		head:     line1,
+		name:     "Job ID",
+		long:     mirrored, short: mirrored,
+		largest: 65535,
+	},
+	{
+		protocol: gearmonkey.Protocol,
+		answered: func(*codec.Type) bool { return true },
+		refusal:  []string{"error", "ERR", "the server cannot do this now"},
+		head:     line1,
+		largest:  16 << 20,
+	},
+}
+
+// line1 is behind the first line.
+func line1(raw []byte) int { return bytes.IndexByte(raw, '\n') + 1 }
+
+// mirrored makes small numbers large, and these small again.
+func mirrored(id string) string {
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		return id
+	}
+	return strconv.FormatUint(^n, 10)
+}
+
+func dialectOf(p *codec.Protocol) *dialect {
+	for i := range dialects {
+		if dialects[i].protocol == p {
+			return &dialects[i]
+		}
+	}
+	return nil
+}
+
+// message encodes a message of the server, by the words of it.
+func (d *dialect) message(words []string) []byte {
+	m := codec.Message{Type: d.protocol.TypeNamed(words[0])}
+	for _, w := range words[1:] {
+		m.Args = append(m.Args, []byte(w))
+	}
+	b, err := d.protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Server, &m)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", words, err)) // a row above is wrong
+	}
+	return b
+}
+
+// renamed returns the message with its job under another name, or nil if it names none.
+func (d *dialect) renamed(s codec.Session, f *codec.Frame, name func(string) string) []byte {
+	var m codec.Message
+	f.Message(&m)
+	found := false
+	k := 0
+	for i := range f.Spans {
+		if f.Spans[i].Field.Derived() {
+			continue
+		}
+		if f.Spans[i].Field.Name == d.name {
+			m.Args[k], found = []byte(name(string(m.Args[k]))), true
+		}
+		k++
+	}
+	if !found {
+		return nil
+	}
+	b, err := s.Append(nil, f.From, &m)
+	if err != nil {
+		return nil
+	}
+	return b
+}

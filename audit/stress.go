@@ -1,0 +1,511 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/internal/target"
+)
+
+// Driver is a client or a worker under test, as docs/drivers.md has it: it connects to addr,
+// reads tasks, answers each with a line, and returns at the end of the tasks.
+type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
+
+// Verdict is what became of a driver's work under a condition.
+type Verdict string
+
+// The verdicts, the best first.
+const (
+	Completed   Verdict = "completed"
+	Failed      Verdict = "failed cleanly" // it has said so, and did the same well afterwards
+	Unsupported Verdict = "unsupported"    // the driver has no way to do it: nothing is held against it
+	Unrecovered Verdict = "not recovered"  // it has said so, and could do nothing any more
+	Wrong       Verdict = "wrong result"
+	Hung        Verdict = "hung"
+	Crashed     Verdict = "crashed"
+)
+
+var verdicts = []Verdict{Unsupported, Completed, Failed, Unrecovered, Wrong, Hung, Crashed}
+
+// StressOptions are a stress test's settings. Limit and Runs may be left out.
+type StressOptions struct {
+	Protocol   *codec.Protocol
+	Conditions []*Condition
+	Drivers    map[string]Driver                            // those under test, by their roles
+	Partners   map[string]Driver                            // faultless ones, for the other side
+	Start      func(context.Context) (target.Target, error) // a server of its own for each run
+	Codec      codec.Options
+
+	Limit time.Duration  // for a task; 0 is 5 s
+	Boot  time.Duration  // for a driver to connect for the first time; 0 is 10 s
+	Runs  int            // at a time; 0 is 4
+	Done  func(*Outcome) // called for each condition of a role, one at a time
+}
+
+// Outcome is what became of a role's driver under a condition: the worst of its runs.
+type Outcome struct {
+	Role      string
+	Condition *Condition
+	Verdict   Verdict
+	Note      string   // what happened, of a verdict that falls short
+	Breaches  []Breach // what it said that broke a rule, in all runs
+	Runs      int
+	Took      time.Duration
+}
+
+// Held reports whether the driver did what may be asked of it, and broke no rule.
+func (o *Outcome) Held() bool {
+	return len(o.Breaches) == 0 && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Condition.Fails)
+}
+
+// Stress has each driver do its work under each condition.
+func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
+	d := dialectOf(o.Protocol)
+	if d == nil {
+		return nil, fmt.Errorf("there are no scenarios of %s", o.Protocol.Title)
+	}
+	o.Limit, o.Boot, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.Boot, 10*time.Second), cmp.Or(o.Runs, 4)
+	var all []Outcome
+	for _, role := range Roles(o.Protocol) {
+		if o.Drivers[role] == nil {
+			continue
+		}
+		for _, c := range o.Conditions {
+			if c.needs != nil && !c.needs(d) {
+				continue
+			}
+			all = append(all, Outcome{Role: role, Condition: c})
+		}
+	}
+	slots := make(chan struct{}, o.Runs)
+	messages := map[string]int{}
+	for _, role := range Roles(o.Protocol) {
+		if o.Drivers[role] != nil && slices.ContainsFunc(o.Conditions, func(c *Condition) bool { return c.points != nil }) {
+			r := newRun(&o, d, role, ConditionNamed("plain"), 0)
+			r.brief = true
+			if r.perform(ctx); r.err != nil {
+				return nil, r.err
+			}
+			messages[role] = int(r.messages.Load())
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	for i := range all {
+		out := &all[i]
+		points := 1
+		if out.Condition.points != nil {
+			points = out.Condition.points(messages[out.Role])
+		}
+		runs := make([]*run, points)
+		left := points
+		for k := range runs {
+			runs[k] = newRun(&o, d, out.Role, out.Condition, k)
+			wg.Go(func() {
+				slots <- struct{}{}
+				runs[k].perform(ctx)
+				<-slots
+				mu.Lock()
+				defer mu.Unlock()
+				if runs[k].err != nil {
+					failed = runs[k].err
+				}
+				if left--; left == 0 {
+					out.sum(runs)
+					if o.Done != nil {
+						o.Done(out)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return all, cmp.Or(ctx.Err(), failed)
+}
+
+// sum makes one outcome of runs.
+func (o *Outcome) sum(runs []*run) {
+	rank := func(r *run) int { return slices.Index(verdicts, r.verdict) }
+	worst := slices.MaxFunc(runs, func(a, b *run) int { return cmp.Compare(rank(a), rank(b)) })
+	o.Verdict, o.Note, o.Runs = worst.verdict, worst.note, len(runs)
+	if len(runs) > 1 && o.Note != "" {
+		o.Note = fmt.Sprintf("at point %d: %s", worst.point, o.Note)
+	}
+	for _, r := range runs {
+		o.Took += r.took
+		for _, b := range r.breaches {
+			if !slices.ContainsFunc(o.Breaches, func(x Breach) bool { return x.Rule.ID == b.Rule.ID }) {
+				o.Breaches = append(o.Breaches, b)
+			}
+		}
+	}
+}
+
+// run is one life of a driver, under a condition.
+type run struct {
+	opts      *StressOptions
+	dialect   *dialect
+	role      string
+	condition *Condition
+	point     int  // where the condition happens, in messages
+	brief     bool // it only counts messages
+
+	auditor   *Auditor
+	server    target.Target
+	messages  atomic.Int64
+	chances   atomic.Int64 // messages at which the condition might have happened
+	ended     atomic.Bool  // a connection was ended by the condition
+	met       sync.Once
+	connected chan struct{}
+	restarts  sync.WaitGroup
+
+	names    names
+	verdict  Verdict
+	note     string
+	breaches []Breach
+	took     time.Duration
+	err      error
+}
+
+func newRun(o *StressOptions, d *dialect, role string, c *Condition, point int) *run {
+	return &run{opts: o, dialect: d, role: role, condition: c, point: point, verdict: Unsupported, connected: make(chan struct{})}
+}
+
+// happens reports whether the condition's point is reached, which it is once.
+func (r *run) happens() bool { return r.chances.Add(1)-1 == int64(r.point) }
+
+func (r *run) expectEnd() { r.ended.Store(true) }
+
+func (r *run) dial(ctx context.Context) (net.Conn, error) {
+	r.restarts.Wait()
+	return target.Dial(ctx, r.server)
+}
+
+// restart ends the server and starts it again.
+func (r *run) restart() {
+	r.restarts.Add(1)
+	go func() {
+		defer r.restarts.Done()
+		r.server.Restart()
+	}()
+}
+
+// perform lives the life.
+func (r *run) perform(ctx context.Context) {
+	begun := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.server, r.err = r.opts.Start(ctx); r.err != nil {
+		return
+	}
+	defer r.server.Stop()
+	r.auditor = New(Options{Protocol: r.dialect.protocol, Codec: r.opts.Codec})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.err = err
+		return
+	}
+	var relay sync.WaitGroup
+	relay.Go(func() { r.relay(ctx, ln) })
+	defer relay.Wait()
+	defer ln.Close()
+	defer cancel()
+
+	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
+	r.names = names{}
+	for i, name := range []string{"{A}", "{B}", "{C}", "{D}"} {
+		v := []byte("job-" + string('a'+rune(i)))
+		if r.condition.payload != nil {
+			v = r.condition.payload(r.dialect, i)
+		}
+		r.names[name] = string(v)
+		back := bytes.Clone(v)
+		slices.Reverse(back)
+		r.names[strings.TrimSuffix(name, "}")+"'}"] = string(back)
+	}
+	acts := scenarios[r.dialect.protocol][r.role]
+	done := make([]bool, len(acts))
+	for i := range acts {
+		a := &acts[i]
+		if a.extra && (r.condition.points != nil || r.brief || r.condition.Name == "large") || r.condition.batch && !a.batch || a.needs > 0 && !done[a.needs-1] {
+			continue
+		}
+		v, note := r.act(ctx, d, a)
+		done[i] = v == Completed || v == Failed
+		if slices.Index(verdicts, v) > slices.Index(verdicts, r.verdict) {
+			r.verdict, r.note = v, note
+		}
+		if v == Crashed || v == Hung {
+			break
+		}
+	}
+	if err := d.finish(); err != nil && r.verdict != Crashed && r.verdict != Hung {
+		r.verdict, r.note = Crashed, "it ended badly: "+err.Error()
+		if errors.Is(err, errStays) {
+			r.verdict, r.note = Hung, err.Error()
+		}
+	}
+	cancel()
+	relay.Wait()
+	r.breaches = r.auditor.Report().Breaches
+	r.took = time.Since(begun)
+}
+
+// act has the driver do one thing, with whoever it takes to do it with.
+func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := r.opts.Limit
+	if r.condition.Name == "large" {
+		limit *= 4
+	}
+	others := make(chan string, 1)
+	var partner sync.WaitGroup
+	defer partner.Wait()
+	defer cancel()
+	if a.partner != "" && r.opts.Partners[a.partner] == nil {
+		return Unsupported, "there is no " + a.partner + " to do it with"
+	}
+	if a.partner != "" {
+		own := maps.Clone(r.names)
+		partner.Go(func() { others <- r.attend(ctx, a, own) })
+	}
+	answer, err := d.ask(ctx, r.names.task(a.does.task), limit)
+	switch {
+	case err != nil:
+		return d.verdict(err)
+	case strings.HasPrefix(answer, "error unsupported"):
+		return Unsupported, ""
+	}
+	said := strings.HasPrefix(answer, "error")
+	right := r.names.fits(a.does.answer, answer)
+	if right && a.serves != "" || right && a.partner == "" {
+		return Completed, ""
+	}
+	if right {
+		wait := limit
+		if r.condition.Fails {
+			wait = 300 * time.Millisecond
+		}
+		select {
+		case wrong := <-others:
+			if wrong == "" {
+				return Completed, ""
+			}
+			return Wrong, wrong
+		case <-time.After(wait):
+			if !r.condition.Fails {
+				return Wrong, "it says that it has done its work, and nobody has got the result"
+			}
+		}
+	}
+	if !said && !right {
+		return Wrong, fmt.Sprintf("it answers %q by %q; due is %q", a.does.task, shortened(answer), a.does.answer)
+	}
+	note := fmt.Sprintf("it answers %q by %q", a.does.task, shortened(answer))
+	if !r.condition.Fails {
+		return Failed, note
+	}
+	again := cmp.Or(a.again, a.does.task)
+	for range 20 {
+		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
+			return d.verdict(err)
+		} else if a.again == "" && r.names.fits(a.does.answer, next) {
+			return Failed, note
+		} else if a.again != "" && a.partner == "" && strings.HasPrefix(next, "ok") {
+			return Failed, note
+		}
+		select {
+		case wrong := <-others:
+			if a.serves == "" && wrong == "" {
+				return Failed, note
+			}
+			return Wrong, wrong
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return Unrecovered, note + ", and nothing comes of trying again"
+}
+
+func shortened(s string) string {
+	if len(s) > 120 {
+		return s[:120] + "..."
+	}
+	return s
+}
+
+// attend is what the partner does meanwhile. It returns what was wrong.
+func (r *run) attend(ctx context.Context, a *act, own names) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err.Error()
+	}
+	var relay sync.WaitGroup
+	defer relay.Wait()
+	defer ln.Close()
+	plain := &run{opts: r.opts, dialect: r.dialect, condition: ConditionNamed("plain"), auditor: New(Options{Protocol: r.dialect.protocol}), server: r.server, connected: make(chan struct{})}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	relay.Go(func() { plain.relay(ctx, ln) })
+	for ctx.Err() == nil {
+		d := r.drive(ctx, r.opts.Partners[a.partner], ln.Addr().String())
+		wrong := ""
+		if a.serves != "" {
+			d.ask(ctx, own.task(a.serves), time.Hour)
+		}
+		for i := 0; i < len(a.others) && wrong == ""; i++ {
+			x := a.others[i]
+			if i == 0 || r.role == "Worker" {
+				// So that the worker sleeps when the job comes.
+				select {
+				case <-time.After(30 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+			answer, err := d.ask(ctx, own.task(x.task), time.Hour)
+			if err != nil {
+				wrong = err.Error()
+			} else if !own.fits(x.answer, answer) {
+				wrong = fmt.Sprintf("whoever asked for %q got %q; due was %q", x.task, shortened(answer), x.answer)
+				if r.ended.Load() && strings.HasPrefix(answer, "error connection") {
+					wrong = "restarted"
+				}
+			}
+		}
+		d.finish()
+		if wrong == "restarted" || a.serves != "" {
+			continue
+		}
+		return wrong
+	}
+	return ""
+}
+
+// driving is a driver that runs.
+type driving struct {
+	run     *run
+	tasks   *io.PipeWriter
+	answers chan string
+	ended   chan struct{}
+	err     error
+	cancel  context.CancelFunc
+	asked   bool
+}
+
+// Why an answer does not come.
+var (
+	errSilent = errors.New("no answer in time")
+	errGone   = errors.New("it ended without an answer")
+	errStays  = errors.New("it does not end with its tasks")
+)
+
+// maxAnswer bounds a line of a driver's answers, in bytes.
+const maxAnswer = 80 << 20
+
+// drive starts a driver.
+func (r *run) drive(ctx context.Context, driver Driver, addr string) *driving {
+	ctx, cancel := context.WithCancel(ctx)
+	in, tasks := io.Pipe()
+	out, answers := io.Pipe()
+	d := &driving{run: r, tasks: tasks, answers: make(chan string), ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, maxAnswer)
+		for lines.Scan() {
+			select {
+			case d.answers <- lines.Text():
+			case <-ctx.Done():
+			}
+		}
+		out.CloseWithError(lines.Err())
+	}()
+	go func() {
+		defer close(d.ended)
+		d.err = driver(ctx, addr, in, answers)
+		in.Close()
+		answers.Close()
+	}()
+	return d
+}
+
+// ask gives the driver a task and returns its answer.
+func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (string, error) {
+	var first <-chan struct{}
+	within := limit
+	if !d.asked { // what it takes to start is no time of the task
+		d.asked, first = true, d.run.connected
+		limit += d.run.opts.Boot
+	}
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	sent := make(chan struct{})
+	go func() {
+		io.WriteString(d.tasks, task+"\n")
+		close(sent)
+	}()
+	defer func() { <-sent }()
+	for {
+		select {
+		case a := <-d.answers:
+			return a, nil
+		case <-first:
+			first = nil
+			t.Reset(within)
+		case <-d.ended:
+			select {
+			case a := <-d.answers:
+				return a, nil
+			case <-time.After(50 * time.Millisecond):
+			}
+			d.tasks.Close()
+			return "", errGone
+		case <-t.C:
+			d.tasks.CloseWithError(errSilent)
+			return "", errSilent
+		case <-ctx.Done():
+			d.tasks.CloseWithError(ctx.Err())
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (d *driving) verdict(err error) (Verdict, string) {
+	if err == errGone {
+		if d.err != nil {
+			err = fmt.Errorf("%w: %w", err, d.err)
+		}
+		return Crashed, err.Error()
+	}
+	return Hung, err.Error()
+}
+
+// finish lets the driver end, and returns why it ended badly.
+func (d *driving) finish() error {
+	d.tasks.Close()
+	t := time.NewTimer(2 * time.Second)
+	defer t.Stop()
+	defer d.cancel()
+	select {
+	case <-d.ended:
+		return d.err
+	case <-t.C:
+		d.cancel()
+		<-d.ended
+		return errStays
+	}
+}

@@ -1,0 +1,254 @@
+package gearman
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec/transcript"
+)
+
+// maxTask is the length of a task's line in bytes.
+const maxTask = 64 << 20
+
+// Driver carries out tasks, as docs/drivers.md says.
+type Driver struct {
+	Program *Program // nil is the document's
+
+	addr   string
+	conn   *Conn // a client's
+	client *Client
+}
+
+// Drive is a Driver's of the document's program.
+func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	return (&Driver{}).Drive(ctx, addr, tasks, answers)
+}
+
+// errFallen is that a planted fault has ended the driver.
+var errFallen = errors.New("fallen over the end of a connection")
+
+// Drive reads tasks, one a line, carries them out at the server at addr and answers each with a
+// line, until there are no more. A client's connection is kept between tasks, a worker has one for each. The end
+// of ctx breaks a task off.
+func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	d.addr = addr
+	if d.Program == nil {
+		d.Program = Document()
+	}
+	defer d.hangUp()
+	lines := bufio.NewScanner(tasks)
+	lines.Buffer(nil, maxTask)
+	for ctx.Err() == nil && lines.Scan() {
+		words, err := d.carryOut(ctx, lines.Text())
+		if d.Program.Falls && gone(err) {
+			return errFallen
+		}
+		answer := append([]string{"ok"}, words...)
+		if err != nil {
+			answer = failure(err)
+		}
+		for i, w := range answer {
+			answer[i] = transcript.Quote(w)
+		}
+		if _, err := io.WriteString(answers, strings.Join(answer, " ")+"\n"); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return lines.Err()
+}
+
+// failure is the answer to a task that failed.
+func failure(err error) []string {
+	var refused *ServerError
+	var raised *Exception
+	switch {
+	case errors.As(err, &refused):
+		return []string{"error", "server", refused.Code, refused.Text}
+	case errors.As(err, &raised):
+		return []string{"error", "exception", raised.Text}
+	}
+	for _, f := range []struct {
+		err  error
+		word string
+	}{{ErrFailed, "failed"}, {ErrTimedOut, "timed-out"}, {ErrUsage, "usage"}, {ErrProtocol, "protocol"}} {
+		if errors.Is(err, f.err) {
+			return []string{"error", f.word, err.Error()}
+		}
+	}
+	return []string{"error", "connection", err.Error()}
+}
+
+// verbs are the kinds of tasks, with how many words they have at least.
+var verbs = map[string]struct {
+	least int
+	do    func(d *Driver, ctx context.Context, words []string) ([]string, error)
+}{
+	"submit": {2, (*Driver).submit},
+	"batch":  {2, (*Driver).batch},
+	"status": {1, (*Driver).status},
+	"echo":   {1, (*Driver).echo},
+	"work":   {3, (*Driver).work},
+}
+
+func (d *Driver) carryOut(ctx context.Context, line string) ([]string, error) {
+	words, err := transcript.ParseWords(line)
+	if err != nil || len(words) == 0 {
+		return nil, fmt.Errorf("%w: %q", ErrUsage, line)
+	}
+	v, ok := verbs[words[0]]
+	if !ok || len(words) <= v.least {
+		return nil, fmt.Errorf("%w: %s", ErrUsage, words[0])
+	}
+	return v.do(d, ctx, words[1:])
+}
+
+// as has something done by a client. A connection that has failed is not used again.
+func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
+	if d.conn == nil {
+		conn, err := Dial(ctx, d.addr, d.Program)
+		if err != nil {
+			return err
+		}
+		d.conn, d.client = conn, NewClient(conn)
+	}
+	defer context.AfterFunc(ctx, d.conn.Abort)()
+	err := do(d.client)
+	if err != nil && !d.Program.Clings {
+		d.hangUp()
+	}
+	return err
+}
+
+func (d *Driver) hangUp() {
+	if d.conn != nil {
+		d.conn.Abort()
+		d.conn, d.client = nil, nil
+	}
+}
+
+// settings are the options of a submission.
+var settings = map[string]func(t *Task, limit *time.Duration, value string) error{
+	"unique":     func(t *Task, _ *time.Duration, v string) error { t.Unique = []byte(v); return nil },
+	"priority":   func(t *Task, _ *time.Duration, v string) error { t.Priority = v; return nil },
+	"at":         func(t *Task, _ *time.Duration, v string) error { t.At = []byte(v); return nil },
+	"background": func(t *Task, _ *time.Duration, _ string) error { t.Background = true; return nil },
+	"exceptions": func(t *Task, _ *time.Duration, _ string) error { t.Exceptions = true; return nil },
+	"timeout": func(_ *Task, limit *time.Duration, v string) error {
+		n, err := number(v)
+		*limit = time.Duration(n) * time.Second
+		return err
+	},
+}
+
+func (d *Driver) submit(ctx context.Context, words []string) ([]string, error) {
+	t := &Task{Function: []byte(words[0]), Workload: []byte(words[1]), Priority: "normal"}
+	var limit time.Duration
+	for _, w := range words[2:] {
+		name, value, _ := strings.Cut(w, "=")
+		set := settings[name]
+		if set == nil || set(t, &limit, value) != nil {
+			return nil, fmt.Errorf("%w: the option %s", ErrUsage, w)
+		}
+	}
+	if err := d.as(ctx, func(c *Client) error { return c.Do(limit, t) }); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.end != nil:
+		return nil, t.end
+	case t.Background || len(t.At) > 0:
+		return []string{string(t.Handle)}, nil
+	}
+	return append([]string{string(t.Result)}, t.events...), nil
+}
+
+func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
+	var tasks []*Task
+	for _, w := range words[1:] {
+		tasks = append(tasks, &Task{Function: []byte(words[0]), Workload: []byte(w), Priority: "normal"})
+	}
+	if err := d.as(ctx, func(c *Client) error { return c.Do(0, tasks...) }); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range tasks {
+		if t.end != nil {
+			return nil, t.end
+		}
+		out = append(out, string(t.Result))
+	}
+	return out, nil
+}
+
+// asks sends a question and returns the arguments of its answer.
+func (d *Driver) asks(ctx context.Context, s Sequence, t *Task, reply string) (out []string, err error) {
+	err = d.as(ctx, func(c *Client) error {
+		c.conn.within(0)
+		if err := c.conn.send(s, t); err != nil {
+			return err
+		}
+		m, err := c.conn.until(reply)
+		if err != nil {
+			return c.conn.endured(err)
+		}
+		for _, a := range m.Args {
+			out = append(out, string(a))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (d *Driver) status(ctx context.Context, words []string) ([]string, error) {
+	out, err := d.asks(ctx, d.Program.Status, &Task{Handle: []byte(words[0])}, "STATUS_RES")
+	if err != nil {
+		return nil, err
+	}
+	return out[1:], nil
+}
+
+func (d *Driver) echo(ctx context.Context, words []string) ([]string, error) {
+	return d.asks(ctx, d.Program.Echo, &Task{Workload: []byte(words[0])}, "ECHO_RES")
+}
+
+func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
+	t := Task{How: words[1]}
+	jobs, err := number(words[2])
+	if err != nil || results[t.How] == nil {
+		return nil, fmt.Errorf("%w: work %s", ErrUsage, strings.Join(words, " "))
+	}
+	for _, w := range words[3:] {
+		switch name, value, _ := strings.Cut(w, "="); name {
+		case "timeout":
+			t.Limit = []byte(value)
+		case "id":
+			t.Name = []byte(value)
+		default:
+			return nil, fmt.Errorf("%w: the option %s", ErrUsage, w)
+		}
+	}
+	var functions [][]byte
+	for f := range strings.SplitSeq(words[0], ",") {
+		functions = append(functions, []byte(f))
+	}
+	conn, err := Dial(ctx, d.addr, d.Program)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, conn.Abort)()
+	done, err := conn.work(functions, t, jobs)
+	conn.Close()
+	if err != nil {
+		return nil, err
+	}
+	return []string{strconv.Itoa(done)}, nil
+}
