@@ -30,7 +30,7 @@ func tree(t *testing.T, visit func(name string, data []byte)) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (name == ".git" || name == "bin") {
+		if d.IsDir() && (name == ".git" || name == "bin" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
 		if !d.Type().IsRegular() || built.MatchString(name) {
@@ -62,13 +62,13 @@ func parse(name string, data []byte) (source, error) {
 	return source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), fset, f}, err
 }
 
-// sources parses the Go files of this module: not those of the tools beside it,
-// nor the test data of its packages.
+// sources parses the Go files of this module: not those of the tools and the example beside
+// it, which are modules of their own, nor the test data of its packages.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var all []source
 	tree(t, func(name string, data []byte) {
-		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "tools/") || strings.Contains(name, "testdata/") {
+		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "tools/") || strings.HasPrefix(name, "examples/go-beanstalk/") || strings.Contains(name, "testdata/") {
 			return
 		}
 		s, err := parse(name, data)

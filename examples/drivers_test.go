@@ -1,0 +1,231 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+	"jobwire/play"
+	peer "jobwire/refpeer/gearman"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// system is a protocol whose clients and workers are judged here.
+type system struct {
+	protocol *codec.Protocol
+	embedded func() refserver.Machine
+	server   string // in the field; see internal/peers
+}
+
+var systems = map[string]system{
+	"gearman":   {gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, "gearmand"},
+	"beanstalk": {beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, "beanstalkd"},
+}
+
+// serve starts the embedded server.
+func (s system) serve(ctx context.Context) (target.Target, error) {
+	return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(s.embedded(), refserver.Options{Protocol: s.protocol}).Serve(ctx, ln)
+	})
+}
+
+// exec returns what starts the one in the field.
+func (s system) exec(t *testing.T) func(context.Context) (target.Target, error) {
+	t.Helper()
+	suite, err := conform.Load(s.protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := conform.LoadProfile(s.server, suite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
+}
+
+// driver is one of those in this folder.
+type driver struct {
+	name     string
+	protocol string
+	peer     string // what runs it; see internal/peers
+	module   string // what it needs from npm, beside it
+	command  string
+	short    map[string]string // cases that its library falls short of, and docs/findings.md's heading on why
+	whole    string            // that heading, if it understands nothing that comes byte by byte
+}
+
+const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"
+
+var drivers = []driver{
+	{"Perl", "gearman", "gearman-perl", "", "perl gearman-perl/driver.pl {addr}", map[string]string{
+		"gearman.client.zero":           "A workload of 0 is sent as an empty one",
+		"gearman.worker.zero":           "A result that is empty, or 0, has no NUL behind the handle",
+		"gearman.worker.empty-workload": "A result that is empty, or 0, has no NUL behind the handle",
+		"gearman.worker.empty-result":   "A result that is empty, or 0, has no NUL behind the handle",
+		"gearman.worker.exception":      "WORK_EXCEPTION is followed by WORK_FAIL",
+		"gearman.worker.ends-once":      "WORK_EXCEPTION is followed by WORK_FAIL",
+		"gearman.worker.goes-on":        "WORK_EXCEPTION is followed by WORK_FAIL",
+	}, ""},
+	{"PHP", "gearman", "gearman-php", "", "php gearman-php/driver.php {host} {port}", map[string]string{
+		"gearman.client.empty":               "An empty workload is not sent",
+		"gearman.client.refused-then-served": "A task that was refused is waited for ever after",
+	}, ""},
+	{"the gearman command", "gearman", "gearman", "", "bash gearman-cli/driver.sh {host} {port}", map[string]string{
+		"gearman.worker.large": "A worker hangs on a workload larger than a pipe",
+	}, ""},
+	{"gearmanode", "gearman", "node", "gearmanode", fmt.Sprintf(nodeDriver, "gearmanode"), map[string]string{
+		"gearman.client.refused-then-served": "An ERROR leaves its job in the queue, and the next job's handle goes to it",
+		"gearman.worker.binary":              "A result is made text",
+	}, "Less than 12 bytes in a segment are lost"},
+	{"node-gearman", "gearman", "node", "node-gearman", fmt.Sprintf(nodeDriver, "node-gearman"), map[string]string{
+		"gearman.client.background":          "A background job has a NUL too many",
+		"gearman.client.status":              "A background job has a NUL too many",
+		"gearman.client.background-handle":   "A background job has a NUL too many",
+		"gearman.client.refused":             "An ERROR is heard by nobody",
+		"gearman.client.refused-then-served": "An ERROR is heard by nobody",
+	}, ""},
+	{"abraxas", "gearman", "node", "abraxas", fmt.Sprintf(nodeDriver, "abraxas"), map[string]string{
+		"gearman.worker.exception": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
+		"gearman.worker.ends-once": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
+		"gearman.worker.goes-on":   "WORK_EXCEPTION is followed by WORK_FAIL, here too",
+	}, ""},
+	{"beaneater", "beanstalk", "beaneater", "", "ruby beaneater/driver.rb {addr}", nil, ""},
+	{"go-beanstalk", "beanstalk", "", "", "{built} {addr}", nil, ""},
+	{"fivebeans", "beanstalk", "node", "fivebeans", fmt.Sprintf(nodeDriver, "fivebeans"), nil, ""},
+	{"jackd", "beanstalk", "node", "jackd", fmt.Sprintf(nodeDriver, "jackd"), map[string]string{
+		"beanstalk.client.put-binary": "A Buffer is put as JSON",
+		"beanstalk.client.put-empty":  "An empty body is not put",
+	}, ""},
+	{"nodestalker", "beanstalk", "node", "nodestalker", fmt.Sprintf(nodeDriver, "nodestalker"), map[string]string{
+		"beanstalk.worker.empty": "A job with an empty body has no ID",
+	}, "A reply is what comes in a segment"},
+}
+
+// TestDrivers judges every library, before the embedded server and before the one in the
+// field: each falls short of what docs/findings.md says, and of nothing else.
+func TestDrivers(t *testing.T) {
+	findings, err := os.ReadFile("../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			program := d.prepare(t)
+			headings := slices.Collect(maps.Values(d.short))
+			ways := []play.Segmentation{play.Plain, play.Bytewise}
+			if d.whole != "" {
+				ways, headings = ways[:1], append(headings, d.whole)
+			}
+			for _, h := range headings {
+				if !bytes.Contains(findings, []byte("\n### "+h+"\n")) {
+					t.Errorf("docs/findings.md does not say: %s", h)
+				}
+			}
+			sys := systems[d.protocol]
+			d.judge(t, program, sys.serve, ways...)
+			if d.whole != "" {
+				d.judgeBytewise(t, program)
+			}
+			peers.Need(t, sys.server)
+			d.judge(t, program, sys.exec(t), play.Plain)
+		})
+	}
+}
+
+// TestReferencePeers judges those that have no fault by the same cases.
+func TestReferencePeers(t *testing.T) {
+	d := driver{protocol: "gearman"}
+	d.judge(t, peer.Drive, systems[d.protocol].serve, play.Plain, play.Bytewise)
+}
+
+// prepare finds what a driver needs, and builds what is to be built.
+func (d *driver) prepare(t *testing.T) conform.Program {
+	t.Helper()
+	if d.peer != "" {
+		peers.Need(t, d.peer)
+	}
+	if d.module != "" {
+		if _, err := os.Stat(filepath.Join("node/node_modules", d.module)); err != nil {
+			missing := t.Skipf
+			if os.Getenv(peers.Required) == "1" {
+				missing = t.Fatalf
+			}
+			missing("peer %s is not installed: make peers", d.module)
+		}
+	}
+	command := d.command
+	if strings.Contains(command, "{built}") {
+		built := filepath.Join(t.TempDir(), "driver")
+		if out, err := exec.Command("go", "build", "-C", d.name, "-o", built, ".").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		command = strings.ReplaceAll(command, "{built}", built)
+	}
+	p, err := conform.Command(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// judge holds a program against the cases.
+func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways ...play.Segmentation) {
+	t.Helper()
+	judged := 0
+	for _, r := range d.perform(t, p, start, ways) {
+		switch known := d.short[r.Case.ID]; {
+		case r.Verdict == conform.Skipped:
+			continue
+		case r.Verdict == conform.Passed && known != "":
+			t.Errorf("%s passes: %q is no longer true", r.Case.ID, known)
+		case r.Verdict != conform.Passed && known == "":
+			t.Errorf("%s: %s: %s", r.Case.ID, r.Verdict, r.Note)
+		}
+		judged++
+	}
+	if judged < 20 {
+		t.Errorf("%d cases were judged", judged)
+	}
+}
+
+// judgeBytewise checks that a driver does not understand what comes byte by byte.
+func (d *driver) judgeBytewise(t *testing.T, p conform.Program) {
+	t.Helper()
+	for _, r := range d.perform(t, p, systems[d.protocol].serve, []play.Segmentation{play.Bytewise}, d.protocol+".client.in-turn", d.protocol+".client.two-tubes", d.protocol+".worker.timeout") {
+		if r.Verdict == conform.Passed {
+			t.Errorf("%s passes: %q is no longer true", r.Case.ID, d.whole)
+		}
+	}
+}
+
+// perform judges a program by the cases that are named, or all.
+func (d *driver) perform(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways []play.Segmentation, cases ...string) []conform.Result {
+	t.Helper()
+	suite, err := conform.LoadFS(systems[d.protocol].protocol, os.DirFS(filepath.Join("cases", d.protocol)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) > 0 {
+		suite.Cases = slices.DeleteFunc(suite.Cases, func(c *conform.Case) bool { return !slices.Contains(cases, c.ID) })
+	}
+	r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": p, "Worker": p}, Segments: ways, Timeout: 5 * time.Second, Parallel: 4}
+	return r.Run(t.Context(), suite, nil)
+}
