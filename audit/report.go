@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -130,7 +131,7 @@ func (r *Report) WriteText(w io.Writer, o Shown) error {
 		for k := range b.First {
 			f := &b.First[k]
 			out = fmt.Appendf(out, "\n  after %.3f s, %s:\n", f.At.Seconds(), f.Err.Detail)
-			for line := range strings.Lines(string(f.AppendText(nil, r.Protocol, o))) {
+			for line := range bytes.Lines(f.AppendText(nil, r.Protocol, o)) {
 				out = append(append(out, "    "...), line...)
 			}
 		}

@@ -48,7 +48,7 @@ var scenarios = map[*codec.Protocol]map[string][]act{
 			{does: exchange{"work f3 status 1", "ok 1"}, again: "work f3 status 0", partner: "Client", others: []exchange{{"submit f3 {D}", "ok {D} status 1/2"}}, extra: true},
 			{does: exchange{"work f4 data 1", "ok 1"}, again: "work f4 data 0", partner: "Client", others: []exchange{{"submit f4 {D}", "ok {D} data {D}"}}, extra: true},
 			{does: exchange{"work f5 fail 1", "ok 1"}, again: "work f5 fail 0", partner: "Client", others: []exchange{{"submit f5 {A}", "error failed ..."}}, extra: true},
-			{does: exchange{"work f6 echo 1 timeout=60", "ok 1"}, again: "work f6 echo 0", partner: "Client", others: []exchange{{"submit f6 {B}", "ok {B} ..."}}, extra: true},
+			{does: exchange{"work f6 echo 1 timeout=60000", "ok 1"}, again: "work f6 echo 0", partner: "Client", others: []exchange{{"submit f6 {B}", "ok {B} ..."}}, extra: true},
 		},
 	},
 	beanstalk.Protocol: {

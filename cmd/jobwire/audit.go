@@ -31,6 +31,12 @@ type auditOptions struct {
 	waive    []string
 	hex      bool
 	color    colorFlag
+
+	stress   string
+	programs []string
+	timeout  time.Duration
+	list     bool
+	selfTest bool
 }
 
 func newAudit() *cobra.Command {
@@ -47,11 +53,20 @@ has ended, and tells which rules were broken, by whom, with the bytes and what w
 before them; and which statements of the document there was occasion to break. The rules
 are those of "jobwire rules".
 
-Exit status 1 if a rule was broken.`,
+--stress has drivers, programs around a client or worker library (docs/drivers.md), do the
+same work under conditions that are legal and that libraries get wrong. Without
+--program they are jobwire's own. The verdicts are completed, failed cleanly, not
+recovered, wrong result, hung and crashed.
+
+Exit status 1 if a rule was broken, or a driver fell short.`,
 		Example: `  jobwire audit gearman --listen 127.0.0.1:4731 --to 127.0.0.1:4730
   jobwire audit gearman --exec 'python3 my_client.py {host} {port}'
   jobwire audit beanstalk --to 127.0.0.1:11300 --duration 1m --format json
-  jobwire audit gearmonkey --to 127.0.0.1:6379 --transcripts found/`,
+  jobwire audit gearmonkey --to 127.0.0.1:6379 --transcripts found/
+  jobwire audit gearman --stress all --program 'Client=perl driver.pl {addr}'
+  jobwire audit gearman --stress bytewise,closed-within --program 'Worker=./my-worker {addr}'
+  jobwire audit gearman --list
+  jobwire audit gearman --self-test`,
 		Args:      protocolArg,
 		ValidArgs: systemNames(),
 		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
@@ -65,7 +80,17 @@ Exit status 1 if a rule was broken.`,
 	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
 	f.StringArrayVar(&o.waive, "waive", nil, "let this `RULE` be broken; may be repeated")
 	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
+	f.StringVar(&o.stress, "stress", "", "have drivers work under these `CONDITIONS`, with commas between them, or all")
+	f.StringArrayVar(&o.programs, "program", nil, "of --stress: the driver of a role, as `ROLE=COMMAND`; {addr}, or {host} and {port}, say where it connects; may be repeated")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "of --stress: how long a driver may take for a task")
+	f.BoolVar(&o.list, "list", false, "list the conditions of --stress")
+	f.BoolVar(&o.selfTest, "self-test", false, "have clients and workers with planted faults judged")
 	o.color.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("stress", "to", "list", "self-test")
+	cmd.MarkFlagsMutuallyExclusive("stress", "listen")
+	cmd.MarkFlagsMutuallyExclusive("stress", "exec")
+	cmd.MarkFlagsMutuallyExclusive("stress", "transcripts")
+	cmd.MarkFlagsMutuallyExclusive("stress", "duration")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -82,6 +107,16 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	if o.format != "text" && o.format != "json" {
 		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+	}
+	switch {
+	case len(o.programs) > 0 && o.stress == "":
+		return usage(errors.New("--program is for --stress; --exec runs a program of its own"))
+	case o.list:
+		return listConditions(cmd.OutOrStdout())
+	case o.selfTest:
+		return o.prove(cmd, sys)
+	case o.stress != "":
+		return o.stressed(cmd, sys)
 	}
 	color, err := o.color.on(cmd.OutOrStdout())
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 	for c.open > 0 {
 		m, err := c.conn.Next()
 		if err != nil {
-			if c.conn.program.Hopes && gone(err) {
+			if c.conn.program.Hopes && gone(err) && len(c.waiting) == 0 {
 				return nil
 			}
 			return c.conn.endured(err)

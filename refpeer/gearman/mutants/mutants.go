@@ -24,6 +24,8 @@ type Mutant struct {
 	Condition string       // under which it falls short; "" is always
 	Verdict   string       // how; "" is not at all, or as it comes
 
+	Fragile bool // it may fall short by chance under any other condition, too
+
 	Edit func(*gearman.Program)
 }
 

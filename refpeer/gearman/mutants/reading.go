@@ -75,10 +75,10 @@ func reads(how func(*gearman.Conn) (*codec.Message, error)) func(*program) {
 
 // reading are faults of a client in taking what comes.
 var reading = []Mutant{
-	{Name: "a-read-is-a-packet", About: "A client takes what one read brings for one packet.", Condition: "bytewise", Verdict: "failed cleanly", Edit: reads(whole)},
-	{Name: "a-read-is-a-body", About: "A client reads twice for a packet, and no more.", Condition: "bytewise", Verdict: "failed cleanly", Edit: reads(once)},
-	{Name: "body-with-the-header", About: "A client wants the body of a packet with its header.", Condition: "header-apart", Verdict: "failed cleanly", Edit: reads(together)},
-	{Name: "drops-what-follows", About: "A client drops what comes in one segment behind a packet.", Condition: "together", Verdict: "hung", Edit: reads(alone)},
+	{Name: "a-read-is-a-packet", About: "A client takes what one read brings for one packet.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(whole)},
+	{Name: "a-read-is-a-body", About: "A client reads twice for a packet, and no more.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(once)},
+	{Name: "body-with-the-header", About: "A client wants the body of a packet with its header.", Condition: "header-apart", Verdict: "failed cleanly", Fragile: true, Edit: reads(together)},
+	{Name: "drops-what-follows", About: "A client drops what comes in one segment behind a packet.", Condition: "together", Verdict: "hung", Fragile: true, Edit: reads(alone)},
 	{Name: "impatient", About: "A client waits for 100 milliseconds.", Condition: "delays", Verdict: "failed cleanly", Edit: func(p *program) { p.Patience = 100 * time.Millisecond }},
 	{Name: "first-come-first-served", About: "A client takes a result for that of any job that waits.", Condition: "interleaved", Verdict: "wrong result", Edit: func(p *program) { p.Mixes = true }},
 	{Name: "handles-of-32-bytes", About: "A client keeps 32 bytes of a handle.", Condition: "long-handles", Verdict: "hung", Edit: heard(first(upTo(32)), "JOB_CREATED")},
@@ -118,7 +118,7 @@ var hearing = []Mutant{
 		Edit: heard(first(upTo(32)), "JOB_ASSIGN", "JOB_ASSIGN_UNIQ")},
 	{Name: "workload-ends-at-nul", About: "A worker ends a workload at its first NUL.", Condition: "nul-bytes", Verdict: "wrong result",
 		Edit: heard(last(toNUL), "JOB_ASSIGN", "JOB_ASSIGN_UNIQ")},
-	{Name: "worker-drops-what-follows", About: "A worker drops what comes in one segment behind a packet.", Condition: "needless-noops", Edit: reads(alone), Verdict: "hung"},
+	{Name: "worker-drops-what-follows", About: "A worker drops what comes in one segment behind a packet.", Condition: "needless-noops", Fragile: true, Edit: reads(alone), Verdict: "hung"},
 	{Name: "workers-end-not-noticed", About: "A worker waits on when its connection has ended.", Condition: "closed-before", Verdict: "hung", Edit: func(p *program) { p.Stubborn = true }},
 	{Name: "worker-deaf-to-errors", About: "A worker passes over ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.Deaf = true }},
 	{Name: "worker-falls", About: "A worker ends when its connection does.", Condition: "restarts", Verdict: "crashed", Edit: func(p *program) { p.Falls = true }},
