@@ -28,6 +28,8 @@ const (
 	maxKept   = 3       // findings of a rule and a side that are kept as a whole; others are counted
 	before    = 6       // messages of the connection that stand before one
 	maxRemind = 4 << 10 // bytes of a message that is kept as what went before another
+
+	keptBuffer = 64 << 10 // bytes of a buffer for messages in parts that is used again
 )
 
 // Finding is a message that breaks a rule.
@@ -130,17 +132,21 @@ func (a *Auditor) hear(l *line, from codec.Side, b []byte) {
 	if l.deaf || len(b) == 0 {
 		return
 	}
-	if len(p.buf) > 0 {
-		p.buf = append(p.buf, b...)
-		b = p.buf
+	if len(p.buf) == 0 {
+		if b = a.read(l, from, b); len(b) > 0 {
+			p.buf = append(p.buf, b...)
+		}
+		return
 	}
-	if len(b) >= p.need {
-		b = a.read(l, from, b)
+	if p.buf = append(p.buf, b...); len(p.buf) < p.need {
+		return
 	}
-	p.buf = append(p.buf[:0], b...)
-	if len(b) == 0 && cap(p.buf) > 64<<10 {
+	left := a.read(l, from, p.buf)
+	if len(left) == 0 && cap(p.buf) > keptBuffer {
 		p.buf = nil
+		return
 	}
+	p.buf = append(p.buf[:0], left...)
 }
 
 // read judges the messages in b, and returns what is left of it.

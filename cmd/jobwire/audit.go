@@ -37,6 +37,7 @@ type auditOptions struct {
 	timeout  time.Duration
 	list     bool
 	selfTest bool
+	relay    bool
 }
 
 func newAudit() *cobra.Command {
@@ -85,6 +86,8 @@ Exit status 1 if a rule was broken, or a driver fell short.`,
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "of --stress: how long a driver may take for a task")
 	f.BoolVar(&o.list, "list", false, "list the conditions of --stress")
 	f.BoolVar(&o.selfTest, "self-test", false, "have clients and workers with planted faults judged")
+	f.BoolVar(&o.relay, "relay", false, "pass on and judge nothing: what the judging costs is measured against this")
+	f.MarkHidden("relay")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("stress", "to", "list", "self-test")
 	cmd.MarkFlagsMutuallyExclusive("stress", "listen")
@@ -164,7 +167,11 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 			ended = runProgram(ctx, words, ln.Addr().String(), cmd.ErrOrStderr())
 		})
 	}
-	err = proxy.Serve(ctx, ln)
+	if o.relay {
+		err = relay(ctx, ln, srv)
+	} else {
+		err = proxy.Serve(ctx, ln)
+	}
 	cancel()
 	run.Wait()
 	if err != nil {
@@ -253,4 +260,39 @@ func runProgram(ctx context.Context, words []string, addr string, output io.Writ
 		return nil // it was told to
 	}
 	return err
+}
+
+// relay passes on what comes, as plainly as it can be done.
+func relay(ctx context.Context, ln net.Listener, srv target.Target) error {
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		near, err := ln.Accept()
+		if err != nil {
+			return nil
+		}
+		far, err := target.Dial(ctx, srv)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() {
+			near.Close()
+			far.Close()
+		})
+		pass := func(dst, src net.Conn) {
+			io.Copy(dst, src)
+			dst.(*net.TCPConn).CloseWrite()
+		}
+		all.Go(func() {
+			defer stop()
+			var back sync.WaitGroup
+			back.Go(func() { pass(near, far) })
+			pass(far, near)
+			back.Wait()
+			near.Close()
+			far.Close()
+		})
+	}
 }
