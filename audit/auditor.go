@@ -63,7 +63,8 @@ type Auditor struct {
 	messages [2]int
 	seen     [2][]int // messages by type, by side
 	breaches []*Breach
-	now      *line // whose message is judged
+	now      *line         // whose message is judged
+	at       time.Duration // when it came, since the beginning
 	frame    codec.Frame
 }
 
@@ -125,6 +126,7 @@ func (a *Auditor) open() *line {
 func (a *Auditor) hear(l *line, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.at = time.Since(a.begun)
 	p := &l.part[from]
 	if n := min(p.skip, len(b)); n > 0 {
 		b, p.skip = b[n:], p.skip-n
@@ -203,7 +205,7 @@ func (a *Auditor) message(l *line, from codec.Side, bad *codec.Error) {
 		a.accuse(a.finding(l, from), bad)
 	}
 	if a.judge != nil {
-		found := a.judge.Message(l.id, &a.frame, time.Since(a.begun).Nanoseconds(), bad)
+		found := a.judge.Message(l.id, &a.frame, a.at.Nanoseconds(), bad)
 		for i := range found {
 			v := &found[i]
 			f, kept := v.Kept.(*Finding)
@@ -255,7 +257,7 @@ func offset(f *codec.Frame, field string) int {
 
 // finding makes one of the message in a.frame, before what is wrong with it is known.
 func (a *Auditor) finding(l *line, from codec.Side) Finding {
-	f := Finding{By: from, Conn: l.id, At: time.Since(a.begun), Frame: a.frame.Clone(), Role: a.opts.Protocol.Roles[0]}
+	f := Finding{By: from, Conn: l.id, At: a.at, Frame: a.frame.Clone(), Role: a.opts.Protocol.Roles[0]}
 	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(l.role), "/"); name != "" && more == "" {
 		f.Role = name
 	}

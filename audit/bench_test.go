@@ -1,0 +1,60 @@
+package audit
+
+import (
+	"fmt"
+	"testing"
+
+	"jobwire/codec"
+	protocol "jobwire/codec/gearman"
+)
+
+// BenchmarkJob hears all that is said of a job, as it comes from a busy connection: 16 jobs at
+// a time.
+func BenchmarkJob(b *testing.B) {
+	const window = 16
+	a := New(Options{Protocol: protocol.Protocol, Server: true})
+	client, worker := a.open(), a.open()
+	sess := protocol.Protocol.NewSession(codec.Options{})
+	message := func(dst []byte, from codec.Side, name string, args ...string) []byte {
+		m := codec.Message{Type: protocol.Protocol.TypeNamed(name)}
+		for _, s := range args {
+			m.Args = append(m.Args, []byte(s))
+		}
+		dst, err := sess.Append(dst, from, &m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return dst
+	}
+	a.hear(worker, codec.Peer, message(nil, codec.Peer, "CAN_DO", "f"))
+	var submit, created, grab, assign, done, told []byte
+	handle := 0
+	make := func() {
+		submit, created, grab, assign, done, told = submit[:0], created[:0], grab[:0], assign[:0], done[:0], told[:0]
+		for range window {
+			handle++
+			h := fmt.Sprintf("H:lap:%d", handle)
+			submit = message(submit, codec.Peer, "SUBMIT_JOB", "f", "", "0123456789012345678901234567890123456789")
+			created = message(created, codec.Server, "JOB_CREATED", h)
+			grab = message(grab, codec.Peer, "GRAB_JOB")
+			assign = message(assign, codec.Server, "JOB_ASSIGN", h, "f", "0123456789012345678901234567890123456789")
+			done = message(done, codec.Peer, "WORK_COMPLETE", h, "0123456789012345678901234567890123456789")
+			told = message(told, codec.Server, "WORK_COMPLETE", h, "0123456789012345678901234567890123456789")
+		}
+	}
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += window {
+		b.StopTimer()
+		make()
+		b.StartTimer()
+		a.hear(client, codec.Peer, submit)
+		a.hear(client, codec.Server, created)
+		a.hear(worker, codec.Peer, grab)
+		a.hear(worker, codec.Server, assign)
+		a.hear(worker, codec.Peer, done)
+		a.hear(client, codec.Server, told)
+	}
+	if r := a.Report(); r.Violations() > 0 {
+		b.Errorf("%d violations, such as %v", r.Violations(), r.Breaches[0].First[0].Err)
+	}
+}
