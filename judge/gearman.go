@@ -37,6 +37,7 @@ type gearmanJob struct {
 	told     int64       // a client was told of its end
 	said     []utterance // by its only holder, besides its end
 	mute     bool        // that was too much
+	void     bool        // an administrator may have cancelled it: nothing more is said of it
 }
 
 // utterance is what a worker says of a job before its end.
@@ -79,7 +80,8 @@ type gearmanConn struct {
 
 	told     map[string]*listener // by handle: jobs that it has submitted
 	finished recent               // handles that it was told the end of
-	holds    map[string]bool      // handles that it was assigned; false if the server may have taken it away
+	holds    map[string]tenure    // by handle: jobs that it was assigned
+	yielded  int                  // seq of the last CANT_DO or RESET_ABILITIES
 	done     recent               // handles that it has given the end of
 	raised   recent               // of these: by an exception
 }
@@ -92,6 +94,12 @@ type grab struct {
 
 // ability is whether a worker can do a function: since and until which message.
 type ability struct{ added, removed int }
+
+// tenure is a job that a worker has.
+type tenure struct {
+	firm  bool // no reason is known why the server should have taken it away
+	times int  // that it was assigned; more than once after it was taken away
+}
 
 // listener is a client's interest in a job.
 type listener struct {
@@ -109,7 +117,7 @@ func newGearman(j *Judge) court {
 }
 
 func (g *gearmanCourt) join(c *conn) {
-	c.gm = &gearmanConn{able: map[string]*ability{}, told: map[string]*listener{}, holds: map[string]bool{}}
+	c.gm = &gearmanConn{able: map[string]*ability{}, told: map[string]*listener{}, holds: map[string]tenure{}}
 }
 
 func (g *gearmanCourt) forget() {
@@ -169,6 +177,7 @@ var gearmanDoes = on(protocol.Protocol, map[string]func(*gearmanCourt, *conn, *c
 	"GRAB_JOB":  (*gearmanCourt).grabs, "GRAB_JOB_UNIQ": (*gearmanCourt).grabs, "GRAB_JOB_ALL": (*gearmanCourt).grabs,
 	"WORK_COMPLETE": (*gearmanCourt).works, "WORK_FAIL": (*gearmanCourt).works, "WORK_EXCEPTION": (*gearmanCourt).works,
 	"WORK_DATA": (*gearmanCourt).works, "WORK_WARNING": (*gearmanCourt).works, "WORK_STATUS": (*gearmanCourt).works,
+	"cancel-job": (*gearmanCourt).cancels,
 }, map[string]func(*gearmanCourt, *conn, *codec.Frame){
 	"JOB_CREATED": (*gearmanCourt).created, "ERROR": func(_ *gearmanCourt, c *conn, _ *codec.Frame) { c.gm.slack++ },
 	"ECHO_RES": (*gearmanCourt).echoed, "OPTION_RES": (*gearmanCourt).opted, "STATUS_RES": (*gearmanCourt).status,
@@ -239,11 +248,11 @@ func (g *gearmanCourt) status(c *conn, f *codec.Frame) {
 	}
 	job := g.jobs[handle]
 	switch {
-	case job == nil:
+	case job == nil || job.void:
 	case job.told != 0 && job.told < asked && known:
 		g.accuse(c, "gearman.status.finished", "Known", "a client was told of its end before this was asked")
 	case job.holder != nil && job.assigned < asked && !running && !g.timed:
-		g.suspect(c, "gearman.status.running", "Running", func(p *conn) bool { return p.gm.holds[handle] }, []*conn{job.holder},
+		g.suspect(c, "gearman.status.running", "Running", func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{job.holder},
 			"connection %d has the job", job.holder.id)
 	}
 }
@@ -281,7 +290,7 @@ func (g *gearmanCourt) created(c *conn, f *codec.Frame) {
 		l.waits++
 	}
 	job := g.job(handle)
-	if job == nil {
+	if job.void {
 		return
 	}
 	if job.known {
@@ -335,9 +344,9 @@ func (g *gearmanCourt) coalesce(c *conn, job *gearmanJob, s *submission) {
 	}
 	key := s.function + "\x00" + s.unique
 	old := g.unique[key]
-	if old != nil && old != job && old.holder != nil && old.assigned < s.at && !g.timed {
+	if old != nil && old != job && !old.void && old.holder != nil && old.assigned < s.at && !g.timed {
 		h := old.handle
-		g.suspect(c, "gearman.submit.coalesce", "Job handle", func(p *conn) bool { return p.gm.holds[h] }, []*conn{old.holder},
+		g.suspect(c, "gearman.submit.coalesce", "Job handle", func(p *conn) bool { return p.gm.holds[h].firm }, []*conn{old.holder},
 			"%s has the same unique ID, and connection %d has not finished it", h, old.holder.id)
 	}
 	if len(g.unique) < maxJobs {
@@ -345,7 +354,12 @@ func (g *gearmanCourt) coalesce(c *conn, job *gearmanJob, s *submission) {
 	}
 }
 
-// job returns what is known of a job, nil if there are too many.
+// cancels hears an administrator. What becomes of a job that a worker has is the server's
+// affair, and it may not have been heard in this order.
+func (g *gearmanCourt) cancels(_ *conn, f *codec.Frame) { g.job(string(f.Arg(0))).void = true }
+
+// job returns what is known of a job. Where there are too many those that have ended are
+// forgotten, and all of them if these are few.
 func (g *gearmanCourt) job(handle string) *gearmanJob {
 	job := g.jobs[handle]
 	if job == nil {

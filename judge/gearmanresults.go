@@ -12,7 +12,8 @@ func ends(t string) bool { return t == "WORK_COMPLETE" || t == "WORK_FAIL" || t 
 // works judges what a worker says of a job.
 func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 	handle, t := string(f.Arg(0)), f.Type.Name
-	if _, has := c.gm.holds[handle]; !has {
+	held, has := c.gm.holds[handle]
+	if !has {
 		switch {
 		case c.gm.raised.has(handle) && t == "WORK_FAIL": // the end of it, once more
 		case c.gm.done.has(handle) && ends(t):
@@ -30,7 +31,11 @@ func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 		}
 		return
 	}
-	delete(c.gm.holds, handle)
+	if held.times > 1 {
+		c.gm.holds[handle] = tenure{times: held.times - 1}
+	} else {
+		delete(c.gm.holds, handle)
+	}
 	c.gm.done.add(handle)
 	if t == "WORK_EXCEPTION" {
 		c.gm.raised.add(handle)
@@ -39,7 +44,9 @@ func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 		if job.holder == c {
 			job.holder = nil
 		}
-		job.results++
+		if job.results++; !held.firm { // it may not be heeded
+			job.results++
+		}
 		job.result, job.data, job.resultAt = t, g.rest(f), g.at
 	}
 }
@@ -58,9 +65,12 @@ func (g *gearmanCourt) tells(c *conn, f *codec.Frame) {
 	const field = "Job handle"
 	handle, t := string(f.Arg(0)), f.Type.Name
 	l := c.gm.told[handle]
+	job := g.jobs[handle]
 	switch {
 	case !c.gm.client:
 		g.accuse(c, "gearman.role.responses", "", "the connection is no client's")
+	case job != nil && job.void:
+		return
 	case l == nil && c.gm.finished.has(handle):
 		g.accuse(c, toldRules[t], field, "the client was told of the job's end already")
 	case l == nil && !c.gm.finished.lost:
@@ -111,7 +121,7 @@ func (g *gearmanCourt) compare(c *conn, f *codec.Frame, handle string) {
 	rule := toldRules[t]
 	switch {
 	case job.results == 0 && job.holder != nil && job.holder != c:
-		g.suspect(c, rule, "", func(p *conn) bool { return p.gm.holds[handle] }, []*conn{job.holder}, "connection %d has the job, and has not ended it", job.holder.id)
+		g.suspect(c, rule, "", func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{job.holder}, "connection %d has the job, and has not ended it", job.holder.id)
 	case job.results != 1:
 	case job.result == t && job.data != g.rest(f):
 		g.accuse(c, rule, "", "the worker has given another result")

@@ -41,12 +41,20 @@ func (g *gearmanCourt) resets(c *conn, _ *codec.Frame) {
 // yields leaves open whether a worker that cannot do a function any more keeps its jobs: some
 // servers take them away.
 func (g *gearmanCourt) yields(c *conn) {
+	c.gm.yielded = c.gm.seq
 	for h := range c.gm.holds {
-		if job := g.jobs[h]; job != nil && job.holder == c {
-			job.holder, job.assigns = nil, job.assigns+1
-		}
-		c.gm.holds[h] = false
+		g.loosens(c, h)
 	}
+}
+
+// loosens leaves it open of one job.
+func (g *gearmanCourt) loosens(c *conn, handle string) {
+	if job := g.jobs[handle]; job != nil && job.holder == c {
+		job.holder, job.assigns = nil, job.assigns+1
+	}
+	held := c.gm.holds[handle]
+	held.firm = false
+	c.gm.holds[handle] = held
 }
 
 func (g *gearmanCourt) grabs(c *conn, f *codec.Frame) {
@@ -113,17 +121,19 @@ func (g *gearmanCourt) assigns(c *conn, f *codec.Frame) {
 	if ok {
 		g.mayDo(c, function, got.seq)
 	}
-	job := g.job(handle)
+	job, held := g.job(handle), c.gm.holds[handle]
 	old := job.holder
 	switch {
-	case old == c && c.gm.holds[handle]:
+	case job.void:
+	case old == c && held.firm:
 		g.accuse(c, "gearman.grab.once", field, "this worker has the job already")
 	case old != nil && !c.over && !g.timed:
-		g.suspect(c, "gearman.grab.once", field, func(p *conn) bool { return p.gm.holds[handle] }, []*conn{old, c}, "connection %d has the job", old.id)
+		g.suspect(c, "gearman.grab.once", field, func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{old, c}, "connection %d has the job", old.id)
 	case job.results == 1 && !c.over && !g.timed:
-		g.suspect(c, "gearman.work.final", field, func(p *conn) bool { return p.gm.holds[handle] }, []*conn{c}, "it has a result already, %s", job.result)
+		g.suspect(c, "gearman.work.final", field, func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{c}, "it has a result already, %s", job.result)
 	}
 	switch {
+	case job.void:
 	case job.known && !job.joined && job.as.unique == "":
 		if job.as.function != function || job.as.workload != workload {
 			g.mismatchAssigned(c, job, function)
@@ -131,7 +141,7 @@ func (g *gearmanCourt) assigns(c *conn, f *codec.Frame) {
 	case job.seen && job.function != function:
 		g.accuse(c, "gearman.grab.assign", "Function", "it was a job of function %q before", job.function)
 	}
-	if len(f.Type.Fields) > 3 && job.known && job.as.unique != "-" && job.as.unique != string(f.Arg(2)) && !job.as.among {
+	if len(f.Type.Fields) > 3 && job.known && !job.void && job.as.unique != "-" && job.as.unique != string(f.Arg(2)) && !job.as.among {
 		g.accuse(c, "gearman.grab.assign-unique", "Unique ID", "it was submitted with %q", job.as.unique)
 	}
 	job.seen, job.function, job.workload = true, function, workload
@@ -144,7 +154,11 @@ func (g *gearmanCourt) assigns(c *conn, f *codec.Frame) {
 		c.lose()
 		return
 	}
-	c.gm.holds[handle] = true
+	held.firm, held.times = held.times == 0, held.times+1
+	c.gm.holds[handle] = held
+	if ok && got.seq < c.gm.yielded { // it was on its way
+		g.loosens(c, handle)
+	}
 }
 
 // mayDo judges whether a worker could do a function when it asked.

@@ -48,6 +48,7 @@ type Judge struct {
 
 	court court
 	conns map[int]*conn
+	live  int // of them, on which the server may still speak
 	out   []Violation
 	at    int64
 }
@@ -58,7 +59,7 @@ type court interface {
 	hear(c *conn, f *codec.Frame)                   // a message that keeps to the form
 	broken(c *conn, f *codec.Frame, r codec.RuleID) // one that does not, or is not understood
 	leave(c *conn, from codec.Side, reset bool)
-	forget() // all connections have ended: the server may be another one
+	forget() // the server has ended all connections: it may be another one
 }
 
 // courts are those of the protocols.
@@ -127,6 +128,7 @@ func (j *Judge) conn(id int) *conn {
 		}
 		c = &conn{id: id}
 		j.conns[id] = c
+		j.live++
 		j.court.join(c)
 	}
 	return c
@@ -179,10 +181,17 @@ func (j *Judge) Ends(id int, from codec.Side, reset bool, at int64) []Violation 
 	}
 	c.over = c.over || from == codec.Peer || reset
 	j.court.leave(c, from, reset)
+	mute := c.ended[codec.Server]
 	c.ended[from] = true
 	if reset || c.ended[from.Other()] {
 		delete(j.conns, id)
-		if len(j.conns) == 0 {
+	}
+	if (reset || from == codec.Server) && !mute {
+		if j.live--; j.live == 0 {
+			for _, c := range j.conns { // whose peers have not closed yet
+				c.lose()
+				j.court.join(c)
+			}
 			j.court.forget()
 		}
 	}

@@ -163,6 +163,69 @@ Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: ERROR INVALID_COMMAND "none"
 Job Server -> Worker: JOB_ASSIGN H:1 f x
 `, ""},
+	{"jobs that a server may have taken away", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: GRAB_JOB
+Worker -> Job Server: RESET_ABILITIES
+Worker -> Job Server: CAN_DO f
+Job Server -> Worker: JOB_ASSIGN H:2 f x
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Job Server -> Worker: ERROR JOB_NOT_FOUND "none"
+Worker 2 -> Job Server: CAN_DO f
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 f x
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:2 f x
+Worker 2 -> Job Server: WORK_COMPLETE H:1 y
+Worker 2 -> Job Server: WORK_COMPLETE H:2 y
+Worker -> Job Server: WORK_COMPLETE H:2 y
+Worker -> Job Server: ECHO_REQ a
+`, ""},
+	{"a job that a worker is given again", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: RESET_ABILITIES
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Worker -> Job Server: WORK_COMPLETE H:1 y
+`, "10 gearman.work.final"},
+	{"a job that is cancelled", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB f u x
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Admin -> Job Server: cancel-job H:1
+Job Server -> Admin: OK
+Job Server -> Client: WORK_FAIL H:1
+Client -> Job Server: GET_STATUS H:1
+Job Server -> Client: STATUS_RES H:1 1 1 0 0
+Client -> Job Server: SUBMIT_JOB f u x
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Job Server -> Client: WORK_COMPLETE H:1 y
+`, ""},
+	{"another server, while a peer has not closed", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB_BG f u x
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Job Server -> Worker: closes
+Job Server -> Client: closes
+Client 2 -> Job Server: SUBMIT_JOB_BG g v y
+Job Server -> Client 2: JOB_CREATED H:1
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Worker -> Job Server: closes
+Client 2 -> Job Server: GET_STATUS H:1
+Job Server -> Client 2: STATUS_RES H:1 1 0 0 0
+`, ""},
 
 	{"another's job", beanstalk.Protocol, `
 Worker -> Server: put 0 0 60 x
