@@ -44,7 +44,7 @@ func (g *gearmanCourt) works(c *conn, f *codec.Frame) {
 		if job.holder == c {
 			job.holder = nil
 		}
-		if job.results++; !held.firm { // it may not be heeded
+		if job.results++; !held.firm || !c.certain { // it may not be heeded
 			job.results++
 		}
 		job.result, job.data, job.resultAt = t, g.rest(f), g.at
@@ -112,7 +112,7 @@ func (g *gearmanCourt) compare(c *conn, f *codec.Frame, handle string) {
 	if job == nil {
 		return
 	}
-	if t != "WORK_EXCEPTION" {
+	if t == "WORK_COMPLETE" || t == "WORK_FAIL" && job.results > 0 { // else it may have been cancelled by somebody unheard
 		defer func() { job.told = g.at }()
 	}
 	if g.timed || job.assigns != 1 {

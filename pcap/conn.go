@@ -270,7 +270,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		if pairing[e.Rule] && len(c.half[1-end].buf) > 0 { // an answer to the beginning of a request, as to one that is too big
 			c.Uncertain = true
 		}
-		guess := c.Uncertain && pairing[e.Rule]
+		guess := c.Uncertain && (pairing[e.Rule] || from == codec.Server && dependent[e.Rule])
 		if guess && n > len(b)-off && n <= maxMessage {
 			h.need = n
 			return off

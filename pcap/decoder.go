@@ -55,9 +55,10 @@ type Decoder struct {
 	unwrap unwrapper
 	seg    segment
 	conns  map[connKey]*Conn
-	sweep  int      // number of connections at which those that are closed are forgotten
-	last   *Conn    // of the segment before
-	spare  [][]byte // buffers for messages
+	known  map[endpoint]*codec.Protocol // of servers
+	sweep  int                          // number of connections at which those that are closed are forgotten
+	last   *Conn                        // of the segment before
+	spare  [][]byte                     // buffers for messages
 	frame  codec.Frame
 	item   Item
 
@@ -77,7 +78,7 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, sweep: minSweep}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, known: map[endpoint]*codec.Protocol{}, sweep: minSweep}
 	if o.Audit {
 		d.handle = newAuditor(d, handle).add
 	}

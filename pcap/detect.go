@@ -97,6 +97,9 @@ func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
 		d.adopt(c, p)
 		return true
 	}
+	if d.remembers(c) {
+		return true
+	}
 	for i := range dialects {
 		dl := &dialects[i]
 		f, from, told := dl.begins(c, b)
@@ -119,7 +122,34 @@ func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
 			continue // words of the other side
 		}
 		d.adopt(c, dl.protocol)
+		d.remember(c, b)
 		return true
+	}
+	return false
+}
+
+const maxKnown = 1 << 10 // servers
+
+// remember notes what a server speaks, if a connection leaves no doubt: its beginning is
+// there, or it is in no text.
+func (d *Decoder) remember(c *Conn, b []byte) {
+	if (!c.Uncertain || b[0] == 0) && len(d.known) < maxKnown {
+		d.known[c.ends[c.server]] = c.Protocol
+	}
+}
+
+// remembers adopts what a server speaks elsewhere for a connection of which the beginning
+// is missing: lines of text from their middle may look like another protocol's.
+func (d *Decoder) remembers(c *Conn) bool {
+	if !c.Uncertain {
+		return false
+	}
+	for end := range c.ends {
+		if p := d.known[c.ends[end]]; p != nil && (c.server == unknown || c.server == int8(end)) {
+			c.settle(int8(end))
+			d.adopt(c, p)
+			return true
+		}
 	}
 	return false
 }

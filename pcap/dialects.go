@@ -73,7 +73,11 @@ var pairing = map[codec.RuleID]bool{
 	resp.RuleReplyAsked: true, resp.RulePending: true,
 }
 
-// unpaired are those of them that a session can do without.
+// dependent are the rules of what a reply holds that depend on what it answers: where
+// nobody knows that they prove nothing either.
+var dependent = map[codec.RuleID]bool{gearman.RuleAdminArgs: true, beanstalk.RuleReplyYAML: true}
+
+// unpaired are those of pairing that a session can do without.
 var unpaired = map[*codec.Protocol][]codec.RuleID{
 	gearmonkey.Protocol: {resp.RuleReplyAsked},
 }

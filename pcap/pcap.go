@@ -1,7 +1,10 @@
-// Package pcap turns conversations into packet captures. A conversation is a
-// list of [Event]s, free of packets; a [Writer] makes the TCP segments of them
-// that a capture of the same conversation would hold, so that other decoders
-// can read what jobwire has recorded or made up.
+// Package pcap reads conversations in packet captures, and turns conversations into
+// captures. A [Decoder] puts the packets of a [Source] together to the messages of all
+// protocols, which a [Listing], a [Summary], [Jobs] and others show.
+//
+// The other way, a conversation is a list of [Event]s, free of packets; a [Writer] makes the
+// TCP segments of them that a capture of the same conversation would hold, so that other
+// decoders can read what jobwire has recorded or made up.
 package pcap
 
 import (

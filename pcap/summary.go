@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/codec/gearmonkey"
 )
 
 // Summary counts messages by protocol, direction and type.
@@ -39,7 +40,7 @@ func (s *Summary) Add(it *Item) {
 	if p != s.last {
 		s.last, s.tally = p, s.of(p)
 	}
-	if t := it.Frame.Type; t != nil && !namedByMessage(t, it.Raw) {
+	if t := it.Frame.Type; t != nil && !namedByMessage(p, t, it.Raw) {
 		s.tally.rows[it.From][t.Index]++
 		return
 	}
@@ -48,8 +49,8 @@ func (s *Summary) Add(it *Item) {
 
 // namedByMessage reports whether the first word of a message says more than its row: of
 // requests that have no row of their own, and of Redis' states and errors.
-func namedByMessage(t *codec.Type, raw []byte) bool {
-	return t.End != "" && (t.Req != 0 && !isName(t.Word) || raw[0] == '+' || raw[0] == '-')
+func namedByMessage(p *codec.Protocol, t *codec.Type, raw []byte) bool {
+	return t.End != "" && (t.Req != 0 && !isName(t.Word) || p == gearmonkey.Protocol && (raw[0] == '+' || raw[0] == '-'))
 }
 
 // isName tells a word from the sign that a value of Redis begins with.
