@@ -109,6 +109,13 @@ func TestStreams(t *testing.T) {
 		{"begins in the middle of a message", pcap.Options{}, []step{
 			{from: p, off: 100, ack: 50, data: "rest of a body\r\nuse a\r\n"}, {from: s, off: 50, ack: 123, data: "INSERTED 5\r\nUSING a\r\n"}},
 			[]string{`1> beanstalk unread "rest of a body\r\n"`, `1> beanstalk "use a\r\n"`, `1< beanstalk "INSERTED 5\r\n" unpaired`, `1< beanstalk "USING a\r\n" unpaired`}},
+		{"a reply to what came before the capture", pcap.Options{}, []step{
+			{from: p, off: 100, ack: 50, data: "list-tubes\r\n"}, {from: s, off: 50, ack: 112, data: "OK 9\r\n---\na: 1\n\r\n"}},
+			[]string{`1> beanstalk "list-tubes\r\n"`, `1< beanstalk "OK 9\r\n---\na: 1\n\r\n" unpaired`}},
+		{"lines from the middle, of a server that is known", pcap.Options{}, after(
+			step{from: p, data: "\x00REQ\x00\x00\x00\x04\x00\x00\x00\x00"}, step{from: p, off: 12, flags: rst | acks},
+			step{from: s, off: 1 << 20, ack: 1, data: "OK\r\n"}),
+			[]string{`1> gearman "\x00REQ\x00\x00\x00\x04\x00\x00\x00\x00"`, `1> breaks`, `2< gearman "OK\r\n" unpaired`}},
 		{"cut short by the snap length", pcap.Options{}, after(
 			step{from: p, data: "put 1 1 1 100\r\nabc", whole: 117}, step{from: s, ack: 117, data: "INSERTED 1\r\n"}, step{from: p, off: 117, ack: 12, data: "use a\r\n"}),
 			[]string{`1> beanstalk unread "put 1 1 1 100\r\nabc"`, `1> gap 99`, `1< beanstalk "INSERTED 1\r\n" unpaired`, `1> beanstalk "use a\r\n"`}},
