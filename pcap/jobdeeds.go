@@ -18,6 +18,7 @@ var deeds = [...]func(*Jobs, *deedOf) *job{
 	doesAssigns:  (*Jobs).assigns,
 	doesExtends:  (*Jobs).extends,
 	doesLimits:   (*Jobs).limits,
+	doesYields:   (*Jobs).yields,
 	doesFinishes: (*Jobs).finishes,
 	doesFails:    (*Jobs).finishes,
 	doesRaises:   (*Jobs).finishes,
@@ -223,6 +224,9 @@ func (j *Jobs) assigns(e *deedOf) *job {
 	} else {
 		why := j.again(w, e)
 		w.stats.redelivered(why)
+		if why == gaveUp {
+			w.unheeded()
+		}
 		if why == noReason || w.ends > 0 {
 			j.odd(w, "assigned again to connection %d: %s", e.link.id, why)
 		}
@@ -273,11 +277,14 @@ func (j *Jobs) pops(e *deedOf) *job {
 const (
 	noReason   = "no reason was captured"
 	workerLeft = "the worker's connection ended"
+	gaveUp     = "its worker had said that it cannot do it any more"
 )
 
 // again tells why a job is assigned once more.
 func (j *Jobs) again(w *job, e *deedOf) string {
 	switch {
+	case w.worker != nil && w.worker.yielded > w.assigned: // what it says behind that may not be heeded
+		return gaveUp
 	case w.ends > 0:
 		return "though it had ended"
 	case w.why != "":
@@ -339,5 +346,10 @@ func (j *Jobs) limits(e *deedOf) *job {
 	if len(l.limits) < maxFunctions {
 		l.limits[e.function] = int64(min(e.number, 1<<40)) * int64(time.Millisecond)
 	}
+	return nil
+}
+
+func (j *Jobs) yields(e *deedOf) *job {
+	e.link.worked, e.link.yielded = true, e.it.At
 	return nil
 }

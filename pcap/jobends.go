@@ -44,7 +44,7 @@ func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
 		j.odd(w, "ended %d times", w.ends)
 		return
 	}
-	if failed {
+	if w.failed = failed; failed {
 		w.stats.Failed++
 	} else {
 		w.stats.Completed++
@@ -56,6 +56,19 @@ func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
 		w.nobody = true
 		w.stats.Unanswered++
 		j.odd(w, "answered to nobody: who waited for it has gone")
+	}
+}
+
+// unheeded takes the end of a job back, since it was not the worker's any more.
+func (w *job) unheeded() {
+	if w.ends != 1 || w.told != 0 {
+		return
+	}
+	w.ends, w.ended, w.raised = 0, 0, false
+	if w.failed {
+		w.stats.Failed--
+	} else {
+		w.stats.Completed--
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	doesAssigns              // to whoever it is sent to
 	doesExtends              // the worker has its whole time again
 	doesLimits               // how long this worker may take for jobs of a function
+	doesYields               // the worker's functions, or one of them: some servers take its jobs away
 	doesFinishes             // the worker is done
 	doesFails                // the worker has failed
 	doesRaises               // the same, but it may say so once more
@@ -76,6 +77,8 @@ var jobTables = []jobTable{
 		{from: codec.Server, typ: "JOB_CREATED", does: doesCreates, key: "Job handle"},
 		{from: codec.Server, typ: "ERROR", does: doesRefuses},
 		{from: codec.Peer, typ: "CAN_DO_TIMEOUT", does: doesLimits, function: "Function", more: "Timeout"},
+		{from: codec.Peer, typ: "CANT_DO", does: doesYields},
+		{from: codec.Peer, typ: "RESET_ABILITIES", does: doesYields},
 		{from: codec.Server, typ: "JOB_ASSIGN", does: doesAssigns, key: "Job handle", function: "Function"},
 		{from: codec.Server, typ: "JOB_ASSIGN_UNIQ", does: doesAssigns, key: "Job handle", function: "Function"},
 		{from: codec.Server, typ: "JOB_ASSIGN_ALL", does: doesAssigns, key: "Job handle", function: "Function"},

@@ -59,6 +59,8 @@ type link struct {
 	has    *job             // of a worker that has one at a time
 	waits  []*job           // of a client that is told of their ends, where that does not say which
 	worked bool             // it has asked for more than to make jobs
+
+	yielded int64 // when it last said of a function that it cannot do it any more
 }
 
 // ask is a request that waits for its reply.
@@ -88,6 +90,7 @@ type job struct {
 	extended  int64  // when the worker was last given its whole time again
 	limit     int64  // nanoseconds that a worker may take, 0 if that is not known
 	why       string // it can be assigned again
+	failed    bool   // the first end is a failure
 
 	unheard   bool // nobody waits for its end, on purpose
 	raised    bool // it has ended by an exception

@@ -113,6 +113,18 @@ Worker 2 -> Job Server: GRAB_JOB after 600ms
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker -> Job Server: WORK_COMPLETE H:1 tset
 `, []string{"1 times again: its time was over", "ended by connection 2, to which it was not assigned"}, ""},
+	{"a worker that gives its functions up", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB_BG reverse "" test
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 reverse test
+Worker -> Job Server: RESET_ABILITIES
+Worker -> Job Server: WORK_FAIL H:1
+Job Server -> Worker: ERROR JOB_NOT_FOUND "none"
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
+Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
+`, []string{"1 submitted, 1 assigned, 1 redelivered, 1 completed, 0 failed, 0 not ended", "1 times again: its worker had said that it cannot do it any more"}, "ended 2"},
 	{"two workers for no reason", gearman.Protocol, `
 Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: JOB_ASSIGN H:1 reverse test
