@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 
@@ -34,6 +35,7 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 	r := cmd.InOrStdin()
 	if in.name == "-" {
 		in.name = "standard input"
+		r = abandoned(cmd.Context(), r)
 	} else {
 		file, err := os.Open(in.name)
 		if err != nil {
@@ -50,6 +52,18 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 	context.AfterFunc(cmd.Context(), func() { s.interrupted.Store(true) })
 	in.Source = s
 	return in, nil
+}
+
+// abandoned reads what another program writes, and gives up when the user interrupts it:
+// the next byte may be long in coming.
+func abandoned(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { in.CloseWithError(errors.New("interrupted")) })
+	go func() {
+		_, err := io.CopyBuffer(in, struct{ io.Reader }{r}, make([]byte, 256<<10))
+		in.CloseWithError(err)
+	}()
+	return out
 }
 
 // interruptible is a file whose reading ends when the user interrupts it.

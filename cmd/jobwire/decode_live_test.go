@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +72,33 @@ func TestDecodeInterface(t *testing.T) {
 	}
 	if b := r.Messages["beanstalk"].ToServer; b["use"] != 1 || b["watch"] != 1 || r.Connections != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestDecodeInterrupted: who interrupts it need not wait for the next packet.
+func TestDecodeInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "example.pcap")
+	var said bytes.Buffer
+	if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &said); status != exitHeld {
+		t.Fatal(said.String())
+	}
+	capture, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	in, feed := io.Pipe()
+	late := time.AfterFunc(20*time.Second, func() { feed.Close() })
+	defer late.Stop()
+	defer feed.Close()
+	go func() {
+		feed.Write(capture)
+		interrupt()
+	}()
+	var out bytes.Buffer
+	status := run(ctx, []string{"decode", "-", "--summary"}, in, &out, &said)
+	if status != exitFellShort || !strings.Contains(said.String(), "standard input: ") || !strings.Contains(said.String(), "interrupted") || !strings.Contains(out.String(), " packets, ") {
+		t.Errorf("exit status %d: %s%s", status, out.String(), said.String())
 	}
 }
