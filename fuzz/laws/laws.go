@@ -221,6 +221,9 @@ func (sc *scratch) again(b []byte, _ int, f *codec.Frame, err error) error {
 		sc.mirror.Decode(sc.from, b, &sc.skip) // so that both have seen it
 		return nil
 	}
+	if !bytes.Equal(f.Raw, b) {
+		return fmt.Errorf("%.200q is read as if it were %.200q", b, f.Raw)
+	}
 	m := &sc.message
 	f.Message(m)
 	sc.out, err = sc.mirror.Append(sc.out[:0], sc.from, m)

@@ -61,43 +61,57 @@ func TestLaws(t *testing.T) {
 
 // try holds a protocol to a law, in as many cases as the flags say.
 func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Case, law func(*Case) error, anything bool) {
-	next := *seed
-	var least *Case
-	var broken error
-	valid := func(v any) bool {
-		err := v.(*Case).Valid()
-		if err != nil && least == nil {
-			broken = fmt.Errorf("made, and refused: %w", err)
-		}
-		return err == nil
-	}
-	if anything {
-		valid = nil
-	}
-	generate := func(*gopter.GenParameters) *gopter.GenResult {
-		c := make(p, next)
-		next++
-		return &gopter.GenResult{Result: c, ResultType: reflect.TypeFor[*Case](), Shrinker: shrink(t), Sieve: valid}
-	}
-	check := func(c *Case) (bool, error) {
-		err := law(c)
-		if err != nil {
-			least, broken = c, err
-		}
-		return err == nil, nil
-	}
-	parameters := gopter.DefaultTestParametersWithSeed(int64(*seed))
-	parameters.MinSuccessfulTests = *cases
-	result := prop.ForAll(check, generate).Check(parameters)
+	tr := trial{make: make, law: law, anything: anything, next: *seed}
+	result := tr.run(t, p, *cases)
 	if result.Passed() && result.Discarded == 0 {
 		return
 	}
 	var text bytes.Buffer
-	if least != nil {
-		transcript.Lines(&text, least.Script())
+	if tr.least != nil {
+		transcript.Lines(&text, tr.least.Script())
 	}
 	t.Errorf("%s after %d cases, %d of them discarded: %v %v\n%s\ngo test ./fuzz/laws -run '^%s$' -args -seed %d -cases 1\n%s",
-		result.Status, result.Succeeded, result.Discarded, broken, result.Error, result.ErrorStack, strings.ReplaceAll(t.Name(), "/", "$/^"), next-1, text.Bytes())
+		result.Status, result.Succeeded, result.Discarded, tr.broken, result.Error, result.ErrorStack,
+		strings.ReplaceAll(t.Name(), "/", "$/^"), tr.next-1, text.Bytes())
+}
+
+// trial is a law that is tried.
+type trial struct {
+	make     func(*codec.Protocol, uint64) *Case
+	law      func(*Case) error
+	anything bool   // cases need not be legal
+	next     uint64 // seed
+
+	least  *Case // that breaks the law
+	broken error // what is broken
+}
+
+func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestResult {
+	var valid func(v any) bool
+	if !tr.anything {
+		valid = func(v any) bool {
+			err := v.(*Case).Valid()
+			if err != nil && tr.least == nil {
+				tr.broken = fmt.Errorf("made, and refused: %w", err)
+			}
+			return err == nil
+		}
+	}
+	generate := func(*gopter.GenParameters) *gopter.GenResult {
+		c := tr.make(p, tr.next)
+		tr.next++
+		return &gopter.GenResult{Result: c, ResultType: reflect.TypeFor[*Case](), Shrinker: shrink(t), Sieve: valid}
+	}
+	check := func(c *Case) (bool, error) {
+		err := tr.law(c)
+		if err != nil {
+			tr.least, tr.broken = c, err
+		}
+		return err == nil, nil
+	}
+	parameters := gopter.DefaultTestParametersWithSeed(1)
+	parameters.MinSuccessfulTests = cases
+	return prop.ForAll(check, generate).Check(parameters)
 }
 
 // Format keeps gopter from printing every case that it tries.
