@@ -136,6 +136,18 @@ func (c *Conv) equal(d *Conv) bool {
 	})
 }
 
+// bytes is about what it takes to keep.
+func (c *Conv) bytes() int {
+	n := 128 * len(c.Steps)
+	for i := range c.Steps {
+		n += len(c.Steps[i].Bytes)
+		for _, a := range c.Steps[i].Args {
+			n += 32 + len(a.Value)
+		}
+	}
+	return n
+}
+
 // size is what minimising makes smaller: first steps, then bytes.
 func (c *Conv) size() int {
 	n := 0

@@ -32,6 +32,10 @@ type dialect struct {
 
 	ofAll string // rules that begin so are about lists of what all users of the server have: judged only where nobody else is
 
+	// excuses are refusals that depend on what models do not follow; what comes behind one is
+	// not judged by them.
+	excuses *regexp.Regexp
+
 	caps []codec.RuleID // bounds of the codec's own, which servers need not have
 
 	never  []string // types that are not sent: the server's end would be no fault
@@ -68,6 +72,7 @@ var dialects = map[string]dialect{
 		sticky:       []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
 		reuse:        true,
 		ofAll:        "gearman.admin.",
+		excuses:      regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `),
 		releases:     func(f *codec.Frame) bool { return f.Type.Code == 0 },
 		caps:         []codec.RuleID{"gearman.admin.line-length", "gearman.packet.size-cap", "gearman.admin.pipelining-cap"},
 		binary:       func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },
@@ -119,6 +124,7 @@ var dialects = map[string]dialect{
 		binary:  never,
 		inOrder: true,
 		pushes:  strings.Fields("EVENT message pmessage smessage"),
+		excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`),
 		caps:    []codec.RuleID{"resp.message.size-cap", "resp.line.length"},
 		blocks: func(f *codec.Frame) bool {
 			low := bytes.ToLower(f.Raw)

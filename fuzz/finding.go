@@ -48,14 +48,28 @@ func lastLine(s string) string {
 	return lines[len(lines)-1]
 }
 
+// maxHabit is how often a rule or a law that is broken is told, by different conversations: most
+// servers that break one do so throughout.
+const maxHabit = 3
+
+// habit is what findings have in common that are of the same cause most likely.
+func habit(v *Fault) string { return v.Oracle + "|" + string(v.Rule) + "|" + v.Law }
+
+// habitual reports whether a habit was told often enough. What hurts a server is told apart by
+// what it takes.
+func (f *Fuzzer) habitual(v *Fault) bool {
+	return has([]string{Law, Framing, Disclosure}, v.Oracle) && f.habits[habit(v)] >= maxHabit
+}
+
 // tell makes a finding of a fault and hands it on, unless it was told before.
 func (f *Fuzzer) tell(c *Conv, v *Fault, shown, tried int) {
 	k := key(c, v)
-	if f.known[k] {
+	if f.known[k] || f.habitual(v) {
 		f.again.Add(1)
 		return
 	}
 	f.known[k] = true
+	f.habits[habit(v)]++
 	f.stats.Findings++
 	h := fnv.New32a()
 	h.Write([]byte(k))

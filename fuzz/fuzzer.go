@@ -63,27 +63,28 @@ type Fuzzer struct {
 	pool  *pool
 	start time.Time
 
-	t       target.Target
-	to      endpoint
-	lives   uint64 // of the server
-	ready   []*worker
-	stats   Stats
-	convs   atomic.Int64
-	msgs    atomic.Int64
-	again   atomic.Int64
-	alarm   atomic.Bool // everybody is to stop
-	known   map[string]bool
-	quick   map[string]bool // of suspicions that were confirmed
-	doubts  map[string]int  // that were not
-	lab     *lab
-	later   []*suspicion    // to be examined when there is time
-	waiting map[string]bool // the keys of these
-	soaking time.Duration   // looking for leaks
-	spent   time.Duration   // on examining
-	soaked  int             // pool entries whose traces were looked at
-	slices  uint64
-	base    time.Time // of this life of the server
-	told    time.Time
+	t           target.Target
+	to          endpoint
+	lives       uint64 // of the server
+	ready       []*worker
+	stats       Stats
+	convs       atomic.Int64
+	msgs        atomic.Int64
+	again       atomic.Int64
+	alarm       atomic.Bool    // everybody is to stop
+	habits      map[string]int // how many findings are of a rule or a law
+	known       map[string]bool
+	quick       map[string]bool // of suspicions that were confirmed
+	doubts      map[string]int  // that were not
+	lab         *lab
+	later       []*suspicion    // to be examined when there is time
+	waiting     map[string]bool // the keys of these
+	soaking     time.Duration   // looking for leaks
+	spent       time.Duration   // on examining
+	descriptors int             // that this server had at first
+	slices      uint64
+	base        time.Time // of this life of the server
+	told        time.Time
 }
 
 // worker is one of those who hold conversations at the same time.
@@ -120,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Minimise == 0 {
 		cfg.Minimise = 30 * time.Second
 	}
-	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, quick: map[string]bool{}, doubts: map[string]int{}, waiting: map[string]bool{}}
+	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}, waiting: map[string]bool{}}
 	for _, k := range cfg.KnownAs {
 		f.known[k] = true
 	}
@@ -201,6 +202,8 @@ func (f *Fuzzer) launch(ctx context.Context) error {
 		return err
 	}
 	f.t, f.base = t, time.Now()
+	u, _ := atRest(t, -1)
+	f.descriptors = u.descriptors
 	f.lives++
 	f.stats.Starts++
 	for len(f.ready) < f.cfg.Workers+slowWorkers {
@@ -323,7 +326,7 @@ func (f *Fuzzer) old(c *Conv, v *Fault) bool {
 		return true
 	case f.doubts[key] >= maxDoubts:
 		return true
-	case !f.quick[key]:
+	case !f.quick[key] && !f.habitual(v):
 		return false
 	}
 	f.again.Add(1)
@@ -401,15 +404,29 @@ func (f *Fuzzer) look(ctx context.Context) error {
 	for _, w := range f.ready {
 		w.x.dismiss()
 	}
-	if share := busy(f.t, 10*time.Millisecond, 50*time.Millisecond); share > 0.6 {
-		if share = busy(f.t, 100*time.Millisecond, 300*time.Millisecond); share > 0.7 {
-			f.examine(nil, spinning(share), done)
-			f.kill()
-			return nil
-		}
+	if busy(f.t, 10*time.Millisecond, 50*time.Millisecond) > idle && busy(f.t, 50*time.Millisecond, 300*time.Millisecond) > idle {
+		f.examine(nil, spinning(), done)
+		f.kill()
+		return nil
+	}
+	u, ok := atRest(f.t, f.descriptors+f.unnoticed())
+	if f.descriptors == 0 || !ok {
+		f.descriptors = u.descriptors
+	} else if u.descriptors >= f.descriptors+kept+f.unnoticed() {
+		f.keeper(done)
+		f.kill()
+		return nil
 	}
 	f.soak()
 	return nil
+}
+
+// unnoticed counts the connections that the server may keep.
+func (f *Fuzzer) unnoticed() (n int) {
+	for _, w := range f.ready {
+		n += w.x.unnoticed
+	}
+	return n
 }
 
 func first(all []*suspicion) *Fault {

@@ -27,14 +27,19 @@ func (x *performer) answered(k *conn, f *codec.Frame) {
 	}
 }
 
-// receive reads once. It reports whether anything came.
-func (x *performer) receive(k *conn, wait bool) bool {
+// room is where the next bytes that come are read to.
+func (k *conn) room() []byte {
 	if cap(k.in)-len(k.in) < 4<<10 {
 		in := make([]byte, len(k.in), 2*cap(k.in)+(16<<10))
 		copy(in, k.in)
 		k.in = in
 	}
-	n, err := k.s.read(k.in[len(k.in):cap(k.in)], wait)
+	return k.in[len(k.in):cap(k.in)]
+}
+
+// receive reads once. It reports whether anything came.
+func (x *performer) receive(k *conn, wait bool) bool {
+	n, err := k.s.read(k.room(), wait)
 	k.in = k.in[:len(k.in)+n]
 	if n > 0 {
 		x.digest(k)
@@ -163,7 +168,11 @@ func (x *performer) heard(k *conn) {
 		}
 		x.edge(7, typeHash(f.Type), state)
 	}
+	if x.d.excuses != nil && x.d.excuses.Match(f.Raw) {
+		x.common = true
+	}
 	if x.model != nil {
+		x.tick()
 		x.complain(x.model.Received(k.id, f))
 	}
 	if x.record.Fault == nil && !e.Sentinel && !x.common {

@@ -20,6 +20,7 @@ type lab struct {
 	used     bool
 	patience time.Duration
 	runs     int
+	leakRuns int // how often it takes to see a leak; 0 is not known
 }
 
 // ready makes a fresh server, and somebody to talk to it.
@@ -171,8 +172,10 @@ func (l *lab) test(oracle string) func(*Conv) *Fault {
 	switch oracle {
 	case Processor:
 		return l.spins
-	case Memory, Descriptors:
+	case Memory:
 		return l.grows
+	case Descriptors:
+		return l.keeps
 	}
 	return func(c *Conv) *Fault {
 		_, f := l.perform(c)
@@ -183,100 +186,4 @@ func (l *lab) test(oracle string) func(*Conv) *Fault {
 		}
 		return f
 	}
-}
-
-// spins reports whether the server works on behind a conversation.
-func (l *lab) spins(c *Conv) *Fault {
-	if _, f := l.perform(c); f != nil {
-		return nil
-	}
-	l.x.dismiss()
-	if share := busy(l.t, 20*time.Millisecond, 150*time.Millisecond); share < 0.7 {
-		return nil
-	}
-	share := busy(l.t, 0, 300*time.Millisecond)
-	if share < 0.8 {
-		return nil
-	}
-	return spinning(share)
-}
-
-func spinning(share float64) *Fault {
-	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
-		Text: fmt.Sprintf("%.0f %% of a core are used though all connections are closed", 100*share)}
-}
-
-// busy returns the share of a core that a server uses.
-func busy(t target.Target, settle, during time.Duration) float64 {
-	time.Sleep(settle)
-	pid := target.Pid(t)
-	before, ok := usageOf(pid)
-	if !ok {
-		return 0
-	}
-	start := time.Now()
-	time.Sleep(during)
-	after, ok := usageOf(pid)
-	if !ok {
-		return 0
-	}
-	return float64(after.processor-before.processor) / float64(time.Since(start))
-}
-
-// What must grow, in each of two rounds one behind the other, to be called a leak.
-const (
-	leakRuns        = 150
-	leakBytes       = 3 << 20
-	leakDescriptors = leakRuns / 3
-)
-
-// grows reports whether a conversation, held again and again, leaves something behind each
-// time.
-func (l *lab) grows(c *Conv) *Fault {
-	if c.waits() > 0 {
-		return nil
-	}
-	r, f := l.perform(c)
-	if f != nil {
-		return nil
-	}
-	clean := r.Clean // jobs that are left take memory by rights, but no descriptors
-	round := func() (usage, bool) {
-		for range leakRuns {
-			r := l.x.perform(c, "")
-			if r.Fault != nil {
-				return usage{}, false
-			}
-		}
-		l.x.dismiss()
-		time.Sleep(30 * time.Millisecond) // for the server to notice that all have left
-		return usageOf(target.Pid(l.t))
-	}
-	var u [4]usage // two rounds to warm up, two that count
-	for i := range u {
-		var ok bool
-		if u[i], ok = round(); !ok {
-			return nil
-		}
-		if i == 2 && !leaks(u[1], u[2]) {
-			return nil
-		}
-	}
-	if !leaks(u[2], u[3]) {
-		return nil
-	}
-	if n := u[3].descriptors - u[1].descriptors; n >= 2*leakDescriptors {
-		return &Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1,
-			Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", n, 2*leakRuns)}
-	}
-	n := u[3].resident - u[1].resident
-	if n < 2*leakBytes || !clean {
-		return nil
-	}
-	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
-		Text: fmt.Sprintf("%d KiB more behind %d repetitions, %d bytes each, all connections closed", n>>10, 2*leakRuns, n/(2*leakRuns))}
-}
-
-func leaks(a, b usage) bool {
-	return b.resident-a.resident >= leakBytes || b.descriptors-a.descriptors >= leakDescriptors
 }

@@ -36,6 +36,9 @@ type performer struct {
 	exact  bool   // every connection proves for every step that all has come
 	saying bool   // a sentinel is being sent
 	lost   bool   // a connection ended or could not be made: is the server still there?
+	told   time.Time
+
+	unnoticed int // connections that the server may keep by rights
 
 	bystander *conn
 	frame     codec.Frame
@@ -69,7 +72,10 @@ type conn struct {
 	muttered int    // steps since it was lost where messages begin
 }
 
-const maxIn = 64 << 20
+const (
+	maxIn   = 64 << 20 // of one reply
+	maxIdle = 1 << 20  // of what is kept for the next conversation
+)
 
 func newPerformer(p *codec.Protocol, to endpoint, known *Known, patience time.Duration) *performer {
 	x := &performer{d: dialectOf(p), p: p, to: to, known: known, patience: patience, useModel: true}
@@ -109,20 +115,18 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 		x.model = x.newModel()
 	}
 	for _, k := range x.conns {
-		k.said = k.said[:0]
+		k.ended = false
+		if k.said = k.said[:0]; cap(k.said) > maxIdle {
+			k.said = nil
+		}
 	}
 	for len(x.conns) < c.conns() {
 		x.conns = append(x.conns, &conn{})
 	}
-	start := time.Now()
-	var told time.Duration
+	x.told = time.Now()
 	for i := range c.Steps {
 		x.step, x.stepID = i, c.Steps[i].ID
-		if x.model != nil {
-			now := time.Since(start)
-			x.model.Elapsed(now - told)
-			told = now
-		}
+		x.tick()
 		x.do(c, &c.Steps[i])
 		if x.record.Fault != nil {
 			break
@@ -140,6 +144,15 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	return &x.record
 }
 
+// tick tells the model how late it is.
+func (x *performer) tick() {
+	if x.model != nil {
+		now := time.Now()
+		x.model.Elapsed(now.Sub(x.told))
+		x.told = now
+	}
+}
+
 func (x *performer) fault(f Fault) {
 	if x.record.Fault == nil {
 		if f.Step == 0 {
@@ -154,6 +167,7 @@ func (x *performer) do(c *Conv, s *Step) {
 	k := x.conns[s.Conn]
 	if s.Verb == transcript.Nothing {
 		x.sleep(s.For)
+		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
 		if !c.Burst {
 			x.settle(nil)
@@ -161,7 +175,7 @@ func (x *performer) do(c *Conv, s *Step) {
 		return
 	}
 	if !k.open {
-		if s.Verb == transcript.Closes || s.Verb == transcript.HalfCloses || s.Verb == transcript.Resets {
+		if k.ended || s.Verb == transcript.Closes || s.Verb == transcript.HalfCloses || s.Verb == transcript.Resets {
 			return
 		}
 		if !x.connect(k, s.Conn) {
@@ -186,10 +200,11 @@ func (x *performer) do(c *Conv, s *Step) {
 			return
 		}
 		k.ended = true
-		k.s.halfClose()
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.ours(k)
+		k.s.halfClose()
 		if !c.Burst {
+			x.noticed(k)
 			x.settle(nil)
 		}
 	default:
@@ -197,13 +212,60 @@ func (x *performer) do(c *Conv, s *Step) {
 			return
 		}
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		k.s.close(s.Verb == transcript.Resets)
-		k.open = false
 		x.ours(k)
+		if !c.Burst && s.Verb == transcript.Closes {
+			// To the server it looks like a half-close, the end of which can be seen.
+			k.ended = true
+			k.s.halfClose()
+			x.noticed(k)
+		} else {
+			x.common = true // when it is noticed nobody can tell
+		}
+		if k.open {
+			x.end(k, s.Verb == transcript.Resets)
+		}
+		k.ended = false
 		if !c.Burst {
 			x.settle(nil)
 		}
 	}
+}
+
+// noticed waits for the server to end a connection whose other direction we have ended, which
+// proves that it knows. Some keep it, as a client's who waits for a result: then what others are
+// due is not judged any more.
+func (x *performer) noticed(k *conn) {
+	most := 30 * time.Millisecond
+	if x.thorough {
+		most = min(x.patience, 300*time.Millisecond)
+	}
+	k.s.patience(most)
+	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
+		n, err := k.s.read(k.room(), true)
+		k.in = k.in[:len(k.in)+n]
+		switch {
+		case n > 0:
+			x.digest(k)
+		case err != errTimeout:
+			x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
+			k.s.close(true)
+			k.open = false
+		}
+	}
+	if k.open {
+		x.common = true
+		k.s.patience(x.patience)
+	}
+}
+
+// end closes a connection of ours. A server that keeps one whose other direction has ended never
+// learns of it.
+func (x *performer) end(k *conn, reset bool) {
+	if k.ended || !reset {
+		x.unnoticed++
+	}
+	k.s.close(reset)
+	k.open = false
 }
 
 // sleep lets time pass, unless everybody is to stop.
@@ -233,6 +295,9 @@ func (x *performer) connect(k *conn, id int) bool {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
 		return false
+	}
+	if cap(k.in) > maxIdle {
+		k.in = nil
 	}
 	*k = conn{id: id, s: s, open: true, in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
@@ -301,6 +366,9 @@ func (x *performer) encode(s *Step) []byte {
 func (x *performer) say(c *Conv, k *conn, b []byte) {
 	if len(b) == 0 || x.d.forbidden(b) {
 		return
+	}
+	if x.d.inOrder && k.busy > 0 {
+		x.common = true // servers differ in when they read what is said while they let wait
 	}
 	if k.lostUs || k.deaf {
 		if k.muttered++; k.muttered > 2 {

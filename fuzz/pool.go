@@ -5,8 +5,11 @@ import (
 	"sync"
 )
 
-// maxPool is how many conversations are kept; the oldest that are no seeds go first.
-const maxPool = 20000
+// Bounds of what is kept beside the seeds; then one takes the place of another.
+const (
+	maxPool  = 20000
+	maxBytes = 48 << 20
+)
 
 // pool has the conversations that went where none had been.
 type pool struct {
@@ -14,6 +17,8 @@ type pool struct {
 	seen  map[uint64]struct{} // edges
 	convs []*Conv
 	seeds int
+	bytes int // of what is no seed
+	read  int // by next
 
 	avoid map[string]int // by class of a step: how often the server has ended of it
 }
@@ -34,8 +39,11 @@ func (p *pool) learn(c *Conv, edges []uint64) bool {
 		}
 	}
 	if fresh {
-		if len(p.convs) >= maxPool {
-			p.convs[p.seeds+len(p.seen)%(len(p.convs)-p.seeds)] = c
+		p.bytes += c.bytes()
+		if own := len(p.convs) - p.seeds; own > 0 && (own >= maxPool || p.bytes > maxBytes) {
+			at := p.seeds + len(p.seen)%own
+			p.bytes -= p.convs[at].bytes()
+			p.convs[at] = c
 		} else {
 			p.convs = append(p.convs, c)
 		}
@@ -68,6 +76,17 @@ func (p *pool) size() (convs, edges int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.convs), len(p.seen)
+}
+
+// next returns one after the other, from the oldest on; nil is the end for now.
+func (p *pool) next() *Conv {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read >= len(p.convs) {
+		return nil
+	}
+	p.read++
+	return p.convs[p.read-1]
 }
 
 // shun has what a server ended of come less often, the oftener it did.

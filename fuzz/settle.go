@@ -103,6 +103,7 @@ func (x *performer) judge(unproved bool) {
 	if x.model.Tainted() || x.common {
 		return // it cannot tell what is due
 	}
+	x.tick()
 	err := x.model.Settled()
 	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil; err = x.model.Settled() {
 		time.Sleep(200 * time.Microsecond)
@@ -174,8 +175,7 @@ func (x *performer) complain(err error) {
 func (x *performer) leave() {
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
-			k.s.close(x.nonce%16 != 0)
-			k.open = false
+			x.end(k, x.nonce%16 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)
 			}

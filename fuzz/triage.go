@@ -7,7 +7,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/internal/target"
 )
 
 // class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
@@ -98,7 +97,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 // dismissed reports whether a suspicion is a finding already, or has been doubted often.
 func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
 	key := quickKey(f.cfg.Protocol, c, v)
-	if f.quick[key] {
+	if f.quick[key] || f.habitual(v) {
 		f.again.Add(1)
 		f.shun(c, v)
 		return true
@@ -284,114 +283,8 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 		return v
 	}
 	l.x.dismiss()
-	if share := busy(l.t, 20*time.Millisecond, 150*time.Millisecond); share > 0.7 {
-		return spinning(share)
+	if busy(l.t, 20*time.Millisecond, 300*time.Millisecond) > idle {
+		return spinning()
 	}
 	return nil
-}
-
-// How much of the pool is soaked in one rest.
-const (
-	soakBatch = 64
-	soakRuns  = 12
-	soakFew   = 3 // are examined each for itself
-)
-
-// soak holds conversations of the pool again and again, many at a time, and looks whether the
-// server keeps something of them.
-func (f *Fuzzer) soak() {
-	if f.soaking > time.Since(f.start)/4 {
-		return
-	}
-	defer func(at time.Time) { f.soaking += time.Since(at) }(time.Now())
-	f.pool.mu.Lock()
-	var batch []*Conv
-	for ; f.soaked < len(f.pool.convs) && len(batch) < soakBatch; f.soaked++ {
-		if c := f.pool.convs[f.soaked]; c.waits() == 0 && !c.Burst {
-			batch = append(batch, c)
-		}
-	}
-	f.pool.mu.Unlock()
-	if len(batch) == 0 || f.t == nil {
-		return
-	}
-	if !f.renew() {
-		return
-	}
-	before, ok := f.round(batch, 1)
-	if !ok {
-		return
-	}
-	after, ok := f.round(batch, soakRuns)
-	if !ok || after.descriptors-before.descriptors < soakRuns/2 && after.resident-before.resident < 400<<10 {
-		return
-	}
-	f.tally("looking for a leak")
-	for len(batch) > soakFew && ok {
-		var grown [2]usage
-		halves := [2][]*Conv{batch[:len(batch)/2], batch[len(batch)/2:]}
-		for i, half := range halves {
-			if !f.renew() {
-				return
-			}
-			if before, ok = f.round(half, 1); !ok {
-				return
-			}
-			if after, ok = f.round(half, 2*soakRuns); !ok {
-				return
-			}
-			grown[i] = usage{resident: after.resident - before.resident, descriptors: after.descriptors - before.descriptors}
-		}
-		batch = halves[0]
-		if d := grown[1].descriptors - grown[0].descriptors; d > soakRuns || d > -soakRuns && grown[1].resident > grown[0].resident {
-			batch = halves[1]
-		}
-	}
-	for _, c := range batch {
-		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) {
-			f.confirm(c, v)
-			return
-		}
-	}
-}
-
-// renew starts the server anew: one that has kept much already may not keep more.
-func (f *Fuzzer) renew() bool {
-	f.kill()
-	return f.launch(f.lab.ctx) == nil
-}
-
-// round holds each of the conversations so many times, and returns what the server has when
-// all have left. It reports false if anything came up.
-func (f *Fuzzer) round(batch []*Conv, runs int) (usage, bool) {
-	w := f.ready[0]
-	for _, c := range batch {
-		prefix := ""
-		for range runs {
-			if prefix == "" {
-				prefix = w.prefix(f.lives)
-			}
-			r := w.x.perform(c, prefix)
-			if !r.Clean || !w.x.d.reuse {
-				prefix = ""
-			}
-			f.convs.Add(1)
-			if r.Fault != nil && r.Fault.grave() {
-				f.disturbedSoak(w.x, batch)
-				return usage{}, false
-			}
-		}
-	}
-	w.x.dismiss()
-	time.Sleep(20 * time.Millisecond) // for the server to notice that all have left
-	return usageOf(target.Pid(f.t))
-}
-
-// disturbedSoak hands on what came up while the pool was soaked.
-func (f *Fuzzer) disturbedSoak(x *performer, batch []*Conv) {
-	v := verdict(f.t, x.record.Fault)
-	if v != nil {
-		f.examine(nil, v, batch)
-	}
-	f.kill()
 }

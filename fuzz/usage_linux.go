@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
 
-// usage is what a process has and has used.
+// usage is what a process has.
 type usage struct {
 	resident    int64 // bytes
 	descriptors int
-	processor   time.Duration
 }
 
 var pageSize = int64(os.Getpagesize())
@@ -35,8 +35,6 @@ func usageOf(pid int) (u usage, ok bool) {
 		n, _ := strconv.ParseInt(string(fields[i]), 10, 64)
 		return n
 	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs on Linux
-	u.processor = time.Duration(number(11)+number(12)) * tick
 	u.resident = number(21) * pageSize
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
@@ -46,4 +44,19 @@ func usageOf(pid int) (u usage, ok bool) {
 	names, err := dir.Readdirnames(-1)
 	u.descriptors = len(names)
 	return u, err == nil
+}
+
+// wants returns how long the threads of a process have had the processor, and how long they
+// have wanted it: on a machine with much to do, who spins waits most of the time.
+func wants(pid int) (had, wanted time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, name := range tasks {
+		var ran, waited time.Duration
+		if b, err := os.ReadFile(name); err == nil {
+			fmt.Sscan(string(b), &ran, &waited) // nanoseconds
+		}
+		had += ran
+		wanted += ran + waited
+	}
+	return had, wanted
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 	if o.planted != "" {
 		return o.servePlanted(cmd.Context(), sys)
 	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	if err := o.check(cmd); err != nil {
 		return usage(err)
 	}
@@ -201,6 +203,9 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *system) (*fuzz.Config, err
 	}
 	return cfg, nil
 }
+
+// fuzzMemory is what the fuzzer itself is to get by with, in bytes.
+const fuzzMemory = 256 << 20
 
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond

@@ -1,0 +1,239 @@
+package fuzz
+
+import (
+	"fmt"
+	"time"
+
+	"jobwire/internal/target"
+)
+
+// spins reports whether the server works on behind a conversation.
+func (l *lab) spins(c *Conv) *Fault {
+	if _, f := l.perform(c); f != nil {
+		return nil
+	}
+	l.x.dismiss()
+	if busy(l.t, 20*time.Millisecond, 100*time.Millisecond) < idle {
+		return nil
+	}
+	l.used = true
+	if busy(l.t, 0, 300*time.Millisecond) < idle {
+		return nil
+	}
+	return spinning()
+}
+
+func spinning() *Fault {
+	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "a core is used all the time though all connections are closed"}
+}
+
+// idle is the share of a core, and barely what it must have got of that, below which nobody spins.
+const (
+	idle   = 0.85
+	barely = 0.02
+)
+
+// busy returns the share of a core that a server asks for: on a busy machine it may get little of
+// it.
+func busy(t target.Target, settle, during time.Duration) float64 {
+	time.Sleep(settle)
+	pid := target.Pid(t)
+	if pid == 0 {
+		return 0
+	}
+	had, wanted := wants(pid)
+	start := time.Now()
+	time.Sleep(during)
+	had2, wanted2 := wants(pid)
+	took := float64(time.Since(start))
+	if float64(had2-had)/took < barely {
+		return 0
+	}
+	return float64(wanted2-wanted) / took
+}
+
+// atRest returns what a server has when all have left, for which it is given a little time, until
+// no more descriptors are left than there were; -1 is that nobody knows.
+func atRest(t target.Target, descriptors int) (u usage, ok bool) {
+	for n, last := 0, -1; n < 50; n++ {
+		if u, ok = usageOf(target.Pid(t)); !ok || u.descriptors <= descriptors || descriptors < 0 && u.descriptors == last {
+			break
+		}
+		last = u.descriptors
+		time.Sleep(5 * time.Millisecond)
+	}
+	return u, ok
+}
+
+// What must stay behind, in each of two rounds, to be called a leak.
+const (
+	keepRuns = 24
+	keeps    = keepRuns / 2 // descriptors
+
+	leakRuns  = 150
+	leakBytes = 3 << 20
+)
+
+// repeat holds a conversation so many times and returns what the server has at rest.
+func (l *lab) repeat(c *Conv, runs, descriptors int) (usage, bool) {
+	l.used = true
+	l.x.thorough = false
+	defer func() { l.x.thorough = true }()
+	for range runs {
+		if r := l.x.perform(c, ""); r.Fault != nil && r.Fault.grave() {
+			return usage{}, false
+		}
+	}
+	l.x.dismiss()
+	return atRest(l.t, descriptors)
+}
+
+// keeps reports whether a conversation leaves descriptors behind each time.
+func (l *lab) keeps(c *Conv) *Fault {
+	if _, f := l.perform(c); f != nil && f.grave() {
+		return nil
+	}
+	at, ok := l.repeat(c, 1, -1)
+	begun := at.descriptors
+	for range 2 {
+		before, by := at.descriptors, l.x.unnoticed
+		if at, ok = l.repeat(c, keepRuns, before); !ok || at.descriptors-before-(l.x.unnoticed-by) < keeps {
+			return nil
+		}
+	}
+	return &Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", at.descriptors-begun, 2*keepRuns)}
+}
+
+// grows reports whether a conversation leaves memory behind each time.
+func (l *lab) grows(c *Conv) *Fault {
+	if r, f := l.perform(c); f != nil && f.grave() || !r.Clean {
+		return nil // jobs that are left take memory by rights
+	}
+	runs := l.leakRuns
+	if runs == 0 {
+		runs = leakRuns
+	}
+	var u [4]usage // two rounds to warm up, two that count
+	for i := range u {
+		var ok bool
+		if u[i], ok = l.repeat(c, runs, u[0].descriptors); !ok || i > 1 && u[i].resident-u[i-1].resident < leakBytes {
+			return nil
+		}
+	}
+	n := u[3].resident - u[1].resident
+	each := n / int64(2*runs)
+	l.leakRuns = min(leakRuns, max(16, int(2*leakBytes/each)))
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("%d KiB more behind %d repetitions, %d bytes each, all connections closed", n>>10, 2*runs, each)}
+}
+
+// How the pool is soaked: each conversation held alone, in two rounds behind some to warm up.
+const (
+	soakWarm  = 3
+	soakRuns  = 8
+	soakBytes = soakRuns * leakBytes / leakRuns
+)
+
+// soak holds conversations of the pool again and again, and looks whether the server keeps memory
+// of them.
+func (f *Fuzzer) soak() {
+	if f.soaking > time.Since(f.start)/3 {
+		return
+	}
+	start := time.Now()
+	defer func() { f.soaking += time.Since(start) }()
+	f.tally("looking for leaks")
+	w := f.ready[0]
+	for time.Since(start) < slice {
+		c := f.pool.next()
+		if c == nil {
+			return
+		}
+		if c.waits() > 0 || c.Burst {
+			continue
+		}
+		prefix := w.prefix(f.lives)
+		var at [3]usage
+		ok := true
+		for i, runs := range [3]int{soakWarm, soakRuns, soakRuns} {
+			for range runs {
+				r := w.x.perform(c, prefix)
+				f.convs.Add(1)
+				ok = r.Clean
+				if r.Fault != nil && r.Fault.grave() {
+					f.examine([]*suspicion{{c, r.Fault}}, verdict(f.t, r.Fault), nil)
+					f.kill()
+					return
+				}
+			}
+			if !ok {
+				break
+			}
+			at[i], ok = usageOf(target.Pid(f.t))
+		}
+		if !ok || at[1].resident-at[0].resident < soakBytes || at[2].resident-at[1].resident < soakBytes {
+			continue
+		}
+		f.lab.leakRuns = 0
+		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) {
+			f.confirm(c, v)
+		}
+		f.lab.leakRuns = 0
+		return
+	}
+}
+
+// kept is how many descriptors must have stayed to look whose they are.
+const kept = 4
+
+// keeper looks for the conversation of those that were held behind which descriptors stayed.
+func (f *Fuzzer) keeper(done []*Conv) {
+	const most = 600
+	f.tally("looking for descriptors")
+	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
+	done = done[max(0, len(done)-most):]
+	all, ok := f.lab.stay(done)
+	if !ok || all < kept {
+		return
+	}
+	for len(done) > 1 {
+		half := done[:len(done)/2]
+		n, ok := f.lab.stay(half)
+		if !ok {
+			return
+		}
+		if 2*n >= all && n > 0 {
+			done, all = half, n
+		} else {
+			done, all = done[len(half):], all-n
+		}
+	}
+	if v := f.lab.keeps(done[0]); v != nil && !f.dismissed(done[0], v) {
+		f.confirm(done[0], v)
+	}
+}
+
+// stay returns how many descriptors are left behind conversations.
+func (l *lab) stay(convs []*Conv) (n int, ok bool) {
+	if l.ready() != nil {
+		return 0, false
+	}
+	l.used = true
+	l.x.thorough = false
+	defer func() { l.x.thorough = true }()
+	l.x.ask()
+	l.x.dismiss()
+	before, ok := atRest(l.t, -1)
+	by := l.x.unnoticed
+	for i, c := range convs {
+		if !ok {
+			break
+		}
+		r := l.x.perform(c, fmt.Sprintf("z%0*x.", len(place)-2, i))
+		ok = r.Fault == nil || !r.Fault.grave()
+	}
+	l.x.dismiss()
+	after, live := atRest(l.t, before.descriptors+l.x.unnoticed-by)
+	return after.descriptors - before.descriptors - (l.x.unnoticed - by), ok && live
+}
