@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -464,12 +465,16 @@ func (x *performer) put(k *conn, b []byte) {
 			at += n
 			continue
 		}
+		var e *codec.Error
+		errors.As(err, &e)
+		if e != nil && slices.Contains(x.known.Avoid, e.Rule) {
+			x.abandon(k)
+			return
+		}
 		k.tainted = true
 		if x.model != nil {
 			x.model.Garbled(k.id)
 		}
-		var e *codec.Error
-		errors.As(err, &e)
 		if k.lostUs = n <= 0 || e == nil || e.Fatal; k.lostUs {
 			n = len(rest)
 		}
@@ -484,6 +489,15 @@ func (x *performer) put(k *conn, b []byte) {
 		at += n
 	}
 	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
+}
+
+// abandon breaks a connection off rather than send what is known not to end well.
+func (x *performer) abandon(k *conn) {
+	k.out = k.out[:0]
+	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
+	x.ours(k)
+	x.end(k, true)
+	x.common = true
 }
 
 // said records what was sent, but for what was recorded when a message had begun.

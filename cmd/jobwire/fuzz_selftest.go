@@ -16,11 +16,14 @@ import (
 	"jobwire/internal/target"
 )
 
-// Bounds of a self-test, for each server.
+// Bounds of a self-test, for each server. Most are of conversations: how many a machine has in a
+// second differs.
 const (
-	faultFor     = 60 * time.Second // a fault is found within it, or counts as missed
-	faultlessFor = 10 * time.Second
-	smallEnough  = 10 // lines of a transcript
+	faultWithin     = 100_000 // conversations: a fault is found within them, or counts as missed
+	faultFor        = 150 * time.Second
+	faultlessWithin = 10_000
+	faultlessFor    = 60 * time.Second
+	smallEnough     = 10 // lines of a transcript
 )
 
 // proof is what became of one planted fault.
@@ -95,13 +98,13 @@ func (o *fuzzOptions) proveOne(ctx context.Context, sys *system, f planted.Fault
 	}
 	args := []string{"fuzz", sys.protocol.Name, "--planted", f.Name, "--listen", "127.0.0.1:{port}"}
 	cfg.Start = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
-	cfg.First, cfg.Duration, cfg.Minimise = true, faultFor, 10*time.Second
+	cfg.First, cfg.Count, cfg.Duration, cfg.Minimise = true, faultWithin, faultFor, 20*time.Second
 	cfg.Patience = time.Second
 	faultless := f.Hook == nil
 	if faultless {
-		cfg.Duration = faultlessFor
+		cfg.Count, cfg.Duration = faultlessWithin, faultlessFor
 		if o.count > 0 || o.duration > time.Minute {
-			cfg.Duration = o.duration
+			cfg.Count, cfg.Duration = o.count, o.duration
 		}
 	}
 	p := &proof{Name: f.Name, Planted: f.Oracle, Held: faultless}
