@@ -19,12 +19,20 @@ type breeder struct {
 	known *Known
 	sess  codec.Session
 	frame codec.Frame
-	slow  bool // may wait
-	gives map[*codec.Type]bool
+	slow  bool                 // may wait
+	gives map[*codec.Type]bool // what servers choose something behind
+
+	takers []*codec.Type // what has a value that servers choose
 }
 
 func newBreeder(p *codec.Protocol, r *rand.Rand, known *Known) *breeder {
-	return &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}}
+	b := &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}}
+	for _, t := range p.Types {
+		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
+			b.takers = append(b.takers, t)
+		}
+	}
+	return b
 }
 
 // Most conversations are short: many of these find more than few long ones.
@@ -51,7 +59,7 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 	if len(c.Steps) == 0 {
 		return b.fresh()
 	}
-	c.Burst = b.r.IntN(3) == 0
+	c.Burst = b.r.IntN(4) == 0
 	b.restrict(c)
 	return c
 }
@@ -82,7 +90,11 @@ func (b *breeder) restrict(c *Conv) {
 
 // insert inserts a message that somebody in the role may send.
 func (b *breeder) insert(c *Conv, at, conn int, role codec.Role) {
-	m := gen.Message(b.r, b.p, codec.Peer, role, gen.Options{Tame: b.r.IntN(4) > 0})
+	o := gen.Options{Tame: b.r.IntN(4) > 0}
+	if b.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return b.gives[s.Type] }) {
+		o.Rows = b.takers // of what the server has given
+	}
+	m := gen.Message(b.r, b.p, codec.Peer, role, o)
 	if m.Type == nil {
 		return
 	}
@@ -179,7 +191,41 @@ var changes = []func(b *breeder, c *Conv, pick func() *Conv){
 	(*breeder).swap,
 	(*breeder).move,
 	(*breeder).cross, (*breeder).cross,
+	(*breeder).harvest, (*breeder).harvest, (*breeder).harvest, (*breeder).harvest,
 	(*breeder).wait,
+}
+
+// harvest has somebody new ask, at the end, for all that is queued under a name: what is lost, or
+// is not as it was, comes to light.
+func (b *breeder) harvest(c *Conv, _ func() *Conv) {
+	conn := c.conns()
+	if conn >= maxConns || len(b.d.harvest) == 0 {
+		return
+	}
+	var names [][]byte
+	for i := range c.Steps {
+		for k, a := range c.Steps[i].Args {
+			if f := argField(c.Steps[i].Type, k); f != nil && b.d.names[f.Name] != nil {
+				names = append(names, a.Value)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	name := names[b.r.IntN(len(names))]
+	rows := b.d.harvest[b.r.IntN(len(b.d.harvest))]
+	for _, row := range rows {
+		s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: b.p.TypeNamed(row[0])}
+		for _, a := range row[1:] {
+			v := []byte(a)
+			if a == "$" {
+				v = name
+			}
+			s.Args = append(s.Args, Arg{Value: v})
+		}
+		c.Steps = append(c.Steps, s)
+	}
 }
 
 func (b *breeder) any(c *Conv) *Step { return &c.Steps[b.r.IntN(len(c.Steps))] }

@@ -26,6 +26,9 @@ type dialect struct {
 	// the name that stands for ones own.
 	prelude [][]string
 
+	// harvest are ways to ask for what is queued under a name, which stands for $.
+	harvest [][][]string
+
 	// shared are requests about what the server numbers for all: bytes that hold one are not
 	// sent where others use it too.
 	shared *regexp.Regexp
@@ -67,15 +70,20 @@ var dialects = map[string]dialect{
 		sentinel: "ECHO_REQ", reply: "ECHO_RES", nonced: true,
 		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{nonce} },
 		names:        map[string][]string{"Function": {"a", "b", "c"}},
-		never:        []string{"shutdown"},
-		bytes:        []string{"shutdown"},
-		sticky:       []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
-		reuse:        true,
-		ofAll:        "gearman.admin.",
-		excuses:      regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `),
-		releases:     func(f *codec.Frame) bool { return f.Type.Code == 0 },
-		caps:         []codec.RuleID{"gearman.admin.line-length", "gearman.packet.size-cap", "gearman.admin.pipelining-cap"},
-		binary:       func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },
+		harvest: [][][]string{
+			{{"CAN_DO", "$"}, {"GRAB_JOB_UNIQ"}, {"GRAB_JOB"}},
+			{{"CAN_DO", "$"}, {"GRAB_JOB_ALL"}},
+			{{"CAN_DO", "$"}, {"PRE_SLEEP"}},
+		},
+		never:    []string{"shutdown"},
+		bytes:    []string{"shutdown"},
+		sticky:   []string{"maxqueue", "create-function", "drop-function", "SUBMIT_JOB_EPOCH", "SUBMIT_JOB_SCHED"},
+		reuse:    true,
+		ofAll:    "gearman.admin.",
+		excuses:  regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `),
+		releases: func(f *codec.Frame) bool { return f.Type.Code == 0 },
+		caps:     []codec.RuleID{"gearman.admin.line-length", "gearman.packet.size-cap", "gearman.admin.pipelining-cap"},
+		binary:   func(raw []byte) bool { return len(raw) > 0 && raw[0] == 0 },
 		fromPeers: func(f *codec.Frame, fd *codec.Field) bool {
 			return f.Type.Code != 0 && has([]string{"Function", "Unique ID", "Workload", "Data", "Response", "Exception", "Warning", "Option", "Reducer"}, fd.Name)
 		},
@@ -85,13 +93,17 @@ var dialects = map[string]dialect{
 		sentinelArgs: func([]byte) [][]byte { return nil },
 		names:        map[string][]string{"Tube": {"a", "b"}},
 		keep:         []string{"default"},
-		prelude:      [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
-		shared:       regexp.MustCompile(`(?i)delete|release|bury|touch|kick-job|reserve-job|peek `),
-		caps:         []codec.RuleID{"beanstalk.line.length"},
-		sticky:       []string{"pause-tube"},
-		reuse:        true,
-		binary:       never,
-		inOrder:      true,
+		harvest: [][][]string{
+			{{"watch", "$"}, {"reserve-with-timeout", "0"}, {"reserve-with-timeout", "0"}},
+			{{"use", "$"}, {"peek-ready"}},
+		},
+		prelude: [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
+		shared:  regexp.MustCompile(`(?i)delete|release|bury|touch|kick-job|reserve-job|peek `),
+		caps:    []codec.RuleID{"beanstalk.line.length"},
+		sticky:  []string{"pause-tube"},
+		reuse:   true,
+		binary:  never,
+		inOrder: true,
 		blocks: func(f *codec.Frame) bool {
 			return f.Type.Name == "reserve" || f.Type.Name == "reserve-with-timeout" && string(f.Arg(0)) != "0"
 		},
@@ -105,8 +117,9 @@ var dialects = map[string]dialect{
 		isSentinel: func(f *codec.Frame) bool {
 			return bytes.HasSuffix(f.Raw, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 		},
-		names:  map[string][]string{"Job name": {"a", "b", "c"}},
-		binary: always,
+		names:   map[string][]string{"Job name": {"a", "b", "c"}},
+		harvest: [][][]string{{{"worker_connect", "$"}, {"job_assign_req"}}},
+		binary:  always,
 		blocks: func(f *codec.Frame) bool {
 			return f.Type.Name == "job_create_req" && len(f.Arg(3)) > 0 && f.Arg(3)[0] == 0
 		},
@@ -121,6 +134,10 @@ var dialects = map[string]dialect{
 		names:        map[string][]string{"Function": {"a", "b", "c"}},
 		bytes: strings.Fields("shutdown debug config flush client replica slave save failover cluster monitor sync " +
 			"module multi hello reset quit eval wait acl kill swapdb info keys scan time random memory object role latency slowlog lolwut"),
+		harvest: [][][]string{
+			{{"LRANGE_QUEUE", "$", "high", "0", "-1"}, {"LRANGE_QUEUE", "$", "normal", "0", "-1"}, {"LRANGE_QUEUE", "$", "low", "0", "-1"}},
+			{{"BRPOP_QUEUES", "$", "1"}},
+		},
 		binary:  never,
 		inOrder: true,
 		pushes:  strings.Fields("EVENT message pmessage smessage"),

@@ -54,6 +54,11 @@ func TestEveryProtocolHasADialect(t *testing.T) {
 				t.Errorf("%s has no type %s", p.Name, name)
 			}
 		}
+		for _, row := range slices.Concat(append(d.harvest, d.prelude)...) {
+			if p.TypeNamed(row[0]) == nil {
+				t.Errorf("%s has no type %s", p.Name, row[0])
+			}
+		}
 		for _, id := range d.caps {
 			if p.Rule(id) == nil {
 				t.Errorf("%s has no rule %s", p.Name, id)
