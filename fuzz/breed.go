@@ -405,7 +405,7 @@ func (b *breeder) cross(c *Conv, pick func() *Conv) {
 
 // wait lets time pass, most often past a timeout of a second.
 func (b *breeder) wait(c *Conv, _ func() *Conv) {
-	if !b.slow {
+	if !b.slow || len(c.Steps) == 0 {
 		return
 	}
 	d := []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}[b.r.IntN(5)]
