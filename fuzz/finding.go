@@ -58,7 +58,7 @@ func habit(v *Fault) string { return v.Oracle + "|" + string(v.Rule) + "|" + v.L
 // habitual reports whether a habit was told often enough. What hurts a server is told apart by
 // what it takes.
 func (f *Fuzzer) habitual(v *Fault) bool {
-	return has([]string{Law, Framing, Disclosure}, v.Oracle) && f.habits[habit(v)] >= maxHabit
+	return has([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.habits[habit(v)] >= maxHabit
 }
 
 // tell makes a finding of a fault and hands it on, unless it was told before.

@@ -73,6 +73,7 @@ type Fuzzer struct {
 	again       atomic.Int64
 	alarm       atomic.Bool    // everybody is to stop
 	habits      map[string]int // how many findings are of a rule or a law
+	stopped     func() bool    // whether the caller wants no more; not for want of time
 	known       map[string]bool
 	quick       map[string]bool // of suspicions that were confirmed
 	doubts      map[string]int  // that were not
@@ -125,6 +126,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	for _, k := range cfg.KnownAs {
 		f.known[k] = true
 	}
+	caller := ctx
+	f.stopped = func() bool { return caller.Err() != nil }
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Duration)

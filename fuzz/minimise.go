@@ -16,9 +16,10 @@ type minimiser struct {
 	holds func(*Conv) bool
 	end   time.Time
 	proto *codec.Protocol
+	stop  func() bool // whether somebody wants it to end; nil is nobody
 }
 
-func (m *minimiser) late() bool { return time.Now().After(m.end) }
+func (m *minimiser) late() bool { return time.Now().After(m.end) || m.stop != nil && m.stop() }
 
 // try keeps a conversation if it is another and the fault holds.
 func (m *minimiser) try(c *Conv) bool {

@@ -68,6 +68,7 @@ type Record struct {
 	Events []Event
 	Fault  *Fault
 	Clean  bool // the model says that nothing is left of it
+	Vague  bool // bytes were sent that are no message, so that it cannot say
 
 	edges []uint64 // what it went through, for feedback
 	arena []byte   // of the events' bytes
@@ -75,7 +76,11 @@ type Record struct {
 }
 
 func (r *Record) reset() {
-	r.Events, r.Fault, r.Clean, r.edges, r.arena = r.Events[:0], nil, false, r.edges[:0], r.arena[:0]
+	clear(r.Events) // they keep arenas
+	if cap(r.arena) > maxIdle {
+		r.arena = nil
+	}
+	r.Events, r.Fault, r.Clean, r.Vague, r.edges, r.arena = r.Events[:0], nil, false, false, r.edges[:0], r.arena[:0]
 	r.start = time.Now()
 }
 

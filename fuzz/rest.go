@@ -105,10 +105,16 @@ func (l *lab) keeps(c *Conv) *Fault {
 		Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", at.descriptors-begun, 2*keepRuns)}
 }
 
+// mayGrow reports whether memory that stays behind a performance is a fault: jobs that are left take
+// some by rights. Where nobody can tell what is left, another server is to be asked too.
+func (l *lab) mayGrow(r *Record) bool {
+	return r.Clean || r.Vague && l.cfg.Reference != nil
+}
+
 // grows reports whether a conversation leaves memory behind each time.
 func (l *lab) grows(c *Conv) *Fault {
-	if r, f := l.perform(c); f != nil && f.grave() || !r.Clean {
-		return nil // jobs that are left take memory by rights
+	if r, f := l.perform(c); f != nil && f.grave() || !l.mayGrow(r) {
+		return nil
 	}
 	runs := l.leakRuns
 	if runs == 0 {
@@ -160,7 +166,7 @@ func (f *Fuzzer) soak() {
 			for range runs {
 				r := w.x.perform(c, prefix)
 				f.convs.Add(1)
-				ok = r.Clean
+				ok = f.lab.mayGrow(r)
 				if r.Fault != nil && r.Fault.grave() {
 					f.examine([]*suspicion{{c, r.Fault}}, verdict(f.t, r.Fault), nil)
 					f.kill()
@@ -176,8 +182,8 @@ func (f *Fuzzer) soak() {
 			continue
 		}
 		f.lab.leakRuns = 0
-		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) {
-			f.confirm(c, v)
+		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) && !f.confirm(c, v) {
+			f.doubts[quickKey(f.cfg.Protocol, c, v)] = maxDoubts
 		}
 		f.lab.leakRuns = 0
 		return

@@ -181,6 +181,7 @@ func (x *performer) leave() {
 			}
 		}
 	}
+	x.record.Vague = x.model == nil || x.model.Tainted()
 	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
 		x.record.Clean = fresh != nil && fresh.State() == x.model.State()

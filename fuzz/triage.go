@@ -37,7 +37,12 @@ func class(p *codec.Protocol, s *Step) string {
 // quickKey tells suspicions apart before anything is known of them.
 func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
-	if f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps) {
+	switch {
+	case f.Oracle == Memory || f.Oracle == Descriptors:
+		for i := range c.Steps {
+			key += " " + class(p, &c.Steps[i])
+		}
+	case f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps):
 		key += " " + class(p, &c.Steps[f.Step])
 	}
 	return key
@@ -132,6 +137,10 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 			return true
 		}
 	}
+	if got.Oracle == Memory && f.disputed(c, got) {
+		f.stats.Disputed++
+		return false
+	}
 	f.tally("making it smaller")
 	hold := func(d *Conv) bool { return got.same(test(d)) }
 	budget := f.cfg.Minimise
@@ -144,7 +153,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	case Framing, Disclosure:
 		budget /= 2
 	}
-	m := &minimiser{best: c, holds: hold, end: time.Now().Add(budget), proto: f.cfg.Protocol}
+	m := &minimiser{best: c, holds: hold, stop: f.stopped, end: time.Now().Add(budget), proto: f.cfg.Protocol}
 	small := m.minimise()
 	f.lab.patience = f.cfg.Patience
 	n, of, last := f.count(small, got, test)
@@ -232,9 +241,9 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	if !shows(done) {
 		return nil, nil
 	}
-	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end); {
+	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end) && !f.stopped(); {
 		smaller := false
-		for at := 0; at < len(done) && time.Now().Before(end); {
+		for at := 0; at < len(done) && time.Now().Before(end) && !f.stopped(); {
 			without := slices.Delete(slices.Clone(done), at, min(at+n, len(done)))
 			if len(without) > 0 && shows(without) {
 				done, smaller = without, true
