@@ -75,6 +75,9 @@ func TestFirstPacketFixesTheMagic(t *testing.T) {
 	if e := refusal(t, "another magic", err, RuleMagic); !e.Fatal {
 		t.Error("a stream that is out of step is read on")
 	}
+	if n, err := s.Decode(codec.Peer, []byte(magic[:2]), &f); err != codec.ErrShort || n != 3 {
+		t.Errorf("half of it: %d, %v; the next byte may be wrong already", n, err)
+	}
 	if _, err := s.Decode(codec.Server, packet(magic, 0, ""), &f); err != nil {
 		t.Errorf("the same magic from the other side: %v", err)
 	}

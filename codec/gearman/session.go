@@ -137,16 +137,26 @@ func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
 	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
 }
 
+// lineLimit is how long a line may be. Those of a server may say what many functions
+// a worker can do, and are bounded as other data is.
+func (s *session) lineLimit(from codec.Side) int {
+	if from == codec.Server {
+		return s.opts.MaxData
+	}
+	return s.opts.MaxLine
+}
+
 // textLine finds the line that begins at at: its end, and the beginning of the
 // next one. It returns a next of 0 while the line's end has not arrived.
-func (s *session) textLine(b []byte, at int) (end, next int, err error) {
-	k := bytes.IndexByte(b[at:min(len(b), at+s.opts.MaxLine)], '\n')
+func (s *session) textLine(from codec.Side, b []byte, at int) (end, next int, err error) {
+	limit := s.lineLimit(from)
+	k := bytes.IndexByte(b[at:min(len(b), at+limit)], '\n')
 	if k < 0 {
-		if len(b) < at+s.opts.MaxLine {
+		if len(b) < at+limit {
 			return 0, 0, nil
 		}
-		return 0, 0, &codec.Error{Rule: RuleAdminLine, Offset: at + s.opts.MaxLine - 1, Field: wordField.Name, Fatal: true,
-			Detail: fmt.Sprintf("no end of line within %d bytes", s.opts.MaxLine)}
+		return 0, 0, &codec.Error{Rule: RuleAdminLine, Offset: at + limit - 1, Field: wordField.Name, Fatal: true,
+			Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
 	}
 	end = at + k
 	if end > at && b[end-1] == '\r' {
@@ -161,7 +171,7 @@ func hasWord(line []byte, word string) bool {
 }
 
 func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
-	end, n, err := s.textLine(b, 0)
+	end, n, err := s.textLine(codec.Peer, b, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -246,7 +256,7 @@ func (s *session) answered() {
 }
 
 func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
-	end, n, err := s.textLine(b, 0)
+	end, n, err := s.textLine(codec.Server, b, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -305,10 +315,10 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, error) {
 	at, n := 0, 0
 	for n == 0 {
-		end, next, err := s.textLine(b, at)
+		end, next, err := s.textLine(codec.Server, b, at)
 		seen := next // of b, when this line was enough of it
 		if err != nil {
-			seen = at + s.opts.MaxLine
+			seen = at + s.opts.MaxData
 		} else if next == 0 {
 			seen = len(b)
 		}
@@ -330,7 +340,7 @@ func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, erro
 	f.Type, f.Raw = t, b[:n:n]
 	var bad *codec.Error
 	for at = 0; at < n; {
-		end, next, _ := s.textLine(b, at)
+		end, next, _ := s.textLine(codec.Server, b, at)
 		if mixed := end < next-1; mixed != f.CRLF && bad == nil {
 			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "the lines of the list end in different ways"}
 		}
@@ -391,7 +401,7 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 		return dst, err
 	}
 	out = m.AppendEnd(append(out, t.Stop...))
-	if err := s.checkLines(out[start:], t); err != nil {
+	if err := s.checkLines(out[start:], from, t); err != nil {
 		return dst, err
 	}
 	if from == codec.Server {
@@ -404,19 +414,15 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 
 // checkLines refuses lines that would begin a packet, and lines or lists of them
 // that no reader has to take.
-func (s *session) checkLines(out []byte, t *codec.Type) error {
-	if out[0] == 0 && !s.opts.Waived(RuleAdminReply) {
+func (s *session) checkLines(out []byte, from codec.Side, t *codec.Type) error {
+	limit := s.lineLimit(from)
+	switch {
+	case out[0] == 0 && !s.opts.Waived(RuleAdminReply):
 		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "a line that begins as a packet does"}
-	}
-	if t.Stop != "" && len(out) > s.opts.MaxData && !s.opts.Waived(RuleSizeCap) {
-		return &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Detail: fmt.Sprintf("a list of %d bytes, at most %d are sent", len(out), s.opts.MaxData)}
-	}
-	for at := 0; at < len(out); {
-		n := bytes.IndexByte(out[at:], '\n') + 1
-		if n > s.opts.MaxLine && !s.opts.Waived(RuleAdminLine) {
-			return &codec.Error{Rule: RuleAdminLine, Offset: at + s.opts.MaxLine, Field: t.Name, Detail: fmt.Sprintf("a line of %d bytes, at most %d are sent", n, s.opts.MaxLine)}
-		}
-		at += n
+	case t.Stop != "" && len(out) > limit && !s.opts.Waived(RuleSizeCap):
+		return &codec.Error{Rule: RuleSizeCap, Offset: limit, Field: stopField.Name, Detail: fmt.Sprintf("a list of %d bytes, at most %d are sent", len(out), limit)}
+	case t.Stop == "" && len(out) > limit && !s.opts.Waived(RuleAdminLine):
+		return &codec.Error{Rule: RuleAdminLine, Offset: limit, Field: t.Name, Detail: fmt.Sprintf("a line of %d bytes, at most %d are sent", len(out), limit)}
 	}
 	return nil
 }

@@ -241,6 +241,8 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 		{codec.Peer, message("maxqueue", "a\n"), RuleAdminArgs},
 		{codec.Peer, message("maxqueue", "a\r"), RuleAdminArgs},
 		{codec.Server, message("show-unique-jobs-reply", "."), RuleAdminReply},
+		{codec.Server, message("show-unique-jobs-reply", "\x00REQ"), RuleAdminReply},
+		{codec.Peer, message("maxqueue", strings.Repeat("a", codec.DefaultMaxLine-9)), RuleAdminLine},
 		{codec.Server, message("OK"), RuleAdminAsked},
 	}
 	for _, tt := range tests {
@@ -290,6 +292,26 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 			s.Append(buf, bm.from, m)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations for a Decode and an Append", bm.name, n)
+		}
+	}
+}
+
+// A worker may have many functions: the lines of replies are bounded as other data is,
+// whether they come in one piece or not.
+func TestReplyLinesAreBoundedAsData(t *testing.T) {
+	list := "1 ip - : " + strings.Repeat("f", codec.DefaultMaxLine) + "\n.\n"
+	for _, tt := range []struct {
+		max  int
+		rule codec.RuleID
+	}{{len(list), ""}, {len(list) - 1, RuleSizeCap}, {len(list) - 3, RuleAdminLine}} {
+		s := newSession(codec.Options{MaxData: tt.max})
+		var f codec.Frame
+		if _, err := s.Decode(codec.Peer, []byte("workers\n"), &f); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Decode(codec.Server, []byte(list), &f)
+		if e, _ := err.(*codec.Error); e == nil && tt.rule != "" || e != nil && e.Rule != tt.rule {
+			t.Errorf("at most %d bytes: %v, want %q", tt.max, err, tt.rule)
 		}
 	}
 }
