@@ -121,6 +121,9 @@ func (b *breeder) resize(s *Step, i int) {
 	if b.r.IntN(2) == 0 {
 		n = lengths[b.r.IntN(24)]
 	}
+	if f.Max > 0 && b.r.IntN(3) == 0 {
+		n = f.Max + max(0, b.r.IntN(5)-3)
+	}
 	v := s.Args[i].Value
 	if len(v) == 0 || b.r.IntN(2) == 0 {
 		v = []byte("xyz%\x00\r\n"[b.r.IntN(7):])[:1]

@@ -51,10 +51,21 @@ func (p *pool) learn(c *Conv, edges []uint64) bool {
 	return fresh
 }
 
+// big is how many bytes make a conversation so slow that it is seldom worth its time.
+const big = 128 << 10
+
 // pick chooses one: often a seed, or a recent one. It is nil if there is none.
 func (p *pool) pick(r *rand.Rand) *Conv {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c := p.any(r)
+	for n := 0; n < 4 && c != nil && c.bytes() > big; n++ {
+		c = p.any(r)
+	}
+	return c
+}
+
+func (p *pool) any(r *rand.Rand) *Conv {
 	n := len(p.convs)
 	if n == 0 {
 		return nil

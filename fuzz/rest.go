@@ -156,7 +156,7 @@ func (f *Fuzzer) soak() {
 		if c == nil {
 			return
 		}
-		if c.waits() > 0 || c.Burst {
+		if c.waits() > 0 || c.Burst || c.bytes() > big {
 			continue
 		}
 		prefix := w.prefix(f.lives)
