@@ -112,10 +112,15 @@ func (x *performer) digest(k *conn) {
 			at = len(k.in)
 			break
 		}
-		n, err := k.sess.Decode(codec.Server, rest, &x.frame)
-		if err == codec.ErrShort {
+		if len(rest) < k.need {
 			break
 		}
+		n, err := k.sess.Decode(codec.Server, rest, &x.frame)
+		if err == codec.ErrShort {
+			k.need = n
+			break
+		}
+		k.need = 0
 		if err == nil {
 			at += n
 			x.heard(k)

@@ -59,6 +59,7 @@ type conn struct {
 	skip     int           // bytes of a refused message of ours that are still to be sent
 	out      []byte        // of ours, not sent yet
 	in       []byte        // what came, unread
+	need     int           // bytes of in that are worth another look
 	drop     int           // bytes of a refused message of the server's that are still to come
 	waiting  int           // sentinels that are not answered
 	nonces   [][]byte

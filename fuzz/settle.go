@@ -145,10 +145,16 @@ func (x *performer) finishBurst() {
 	}
 }
 
-// await reads until the connection's sentinels are answered.
+// await reads until the connection's sentinels are answered. A server that says other
+// things without end does not answer them.
 func (x *performer) await(k *conn) {
+	until := time.Now().Add(4 * x.patience)
 	for x.flush(k); k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil; {
 		if !x.receive(k, true) {
+			return
+		}
+		if time.Now().After(until) {
+			x.silent(k)
 			return
 		}
 	}
