@@ -316,6 +316,11 @@ func (a *Auditor) Report() *Report {
 		r.Breaches = append(r.Breaches, c)
 	}
 	slices.SortStableFunc(r.Breaches, func(x, y Breach) int { return cmp.Compare(x.By, y.By) })
+	for _, t := range a.opts.Protocol.Types {
+		if t.Req&(t.Req-1) == 0 && a.seen[codec.Peer][t.Index] > 0 {
+			r.roles |= t.Req
+		}
+	}
 	r.Exercise = exercised(a.opts.Protocol, &a.seen, a.opts.Server)
 	return r
 }

@@ -22,6 +22,8 @@ type Report struct {
 	Messages    [2]int // by side
 	Breaches    []Breach
 	Exercise    []Statement
+
+	roles codec.Role // that somebody surely had
 }
 
 // Violations counts them.
@@ -61,6 +63,9 @@ func (r *Report) Parts() []Part {
 		}
 	}
 	for i, name := range r.Protocol.Roles {
+		if r.roles != 0 && r.roles&(1<<i) == 0 {
+			continue // what was said may have been its own, but nobody was surely one
+		}
 		add(name, func(st *Statement) (int, bool) { return st.by[i], st.Bound == codec.Peer && st.roles&(1<<i) != 0 })
 	}
 	add(r.Protocol.ServerName, func(st *Statement) (int, bool) { return st.Times, st.Bound == codec.Server })
