@@ -44,7 +44,7 @@ var people = []struct {
 	}, nil},
 	{"PHP", "gearman-php", "gearmand", gearman.Protocol, [][]string{
 		{"{program}", "-r", `$w = new GearmanWorker(); $w->addServer("{host}", {port}); $w->addFunction("rev", fn($j) => strrev($j->workload())); for ($i = 0; $i < 2; $i++) $w->work();`},
-		{"{program}", "-r", `$c = new GearmanClient(); $c->addServer("{host}", {port}); if ($c->doNormal("rev", "abc") != "cba" || $c->doHigh("rev", "") != "") exit(1);`},
+		{"{program}", "-r", `$c = new GearmanClient(); $c->addServer("{host}", {port}); if ($c->doNormal("rev", "abc") != "cba" || $c->doHigh("rev", "xyz") != "zyx") exit(1);`},
 	}, nil},
 	{"beaneater", "beaneater", "beanstalkd", beanstalk.Protocol, [][]string{
 		{"{program}", "-rbeaneater", "-e", `b = Beaneater.new("{addr}"); t = b.tubes["jobs"]

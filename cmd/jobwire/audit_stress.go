@@ -36,6 +36,9 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *system) error {
 		return err
 	}
 	p := sys.protocol
+	if len(audit.Roles(p)) == 0 {
+		return usage(fmt.Errorf("--stress has no work for clients and workers of %s", p.Title))
+	}
 	drivers := stressPeers[p]
 	if len(o.programs) > 0 {
 		named, err := programs(o.programs)
