@@ -26,6 +26,7 @@ type Condition struct {
 	hold    time.Duration         // how long messages of the server wait for more
 	names   bool                  // jobs have other names than the server gave them
 	batch   bool                  // only what has several jobs done at once
+	forgets bool                  // the server forgets its jobs
 }
 
 // Conditions are all that there are. Adding one is a row here.
@@ -55,7 +56,7 @@ var Conditions = []Condition{
 	{Name: "closed-behind", About: "the connection is closed behind a message of the server", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", About: "the connection is closed in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", About: "the connection is closed in place of an answer", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
-	{Name: "restarts", About: "the server ends and comes back, without its jobs", Fails: true, points: each(3), write: restarting},
+	{Name: "restarts", About: "the server ends and comes back, without its jobs", Fails: true, points: each(3), write: restarting, forgets: true},
 }
 
 // maxPoints bounds the runs of a condition.

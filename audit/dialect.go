@@ -17,6 +17,7 @@ import (
 type dialect struct {
 	protocol *codec.Protocol
 	answered func(*codec.Type) bool // a request that has one answer, which may be an error
+	answers  func(*codec.Type) bool // an answer to such a request
 	refusal  []string               // that error: the type and the arguments
 	head     func(raw []byte) int   // where a message is cut into a head and a body
 	name     string                 // the field by which jobs are told apart; "" is none that may be changed
@@ -33,6 +34,9 @@ var dialects = []dialect{
 		protocol: gearman.Protocol,
 		answered: func(t *codec.Type) bool {
 			return strings.HasPrefix(t.Name, "SUBMIT_") || strings.HasPrefix(t.Name, "GRAB_") || slices.Contains([]string{"GET_STATUS", "OPTION_REQ", "ECHO_REQ"}, t.Name)
+		},
+		answers: func(t *codec.Type) bool {
+			return slices.Contains([]string{"JOB_CREATED", "NO_JOB", "JOB_ASSIGN", "JOB_ASSIGN_UNIQ", "JOB_ASSIGN_ALL", "STATUS_RES", "OPTION_RES", "ECHO_RES"}, t.Name)
 		},
 		refusal: []string{"ERROR", "QUEUE_ERROR", "the server cannot do this now"},
 		head:    func([]byte) int { return 12 },
@@ -56,6 +60,7 @@ var dialects = []dialect{
 	{
 		protocol: beanstalk.Protocol,
 		answered: func(t *codec.Type) bool { return t.Name != "quit" },
+		answers:  func(*codec.Type) bool { return true },
 		refusal:  []string{"INTERNAL_ERROR"},
 		head:     line1,
 		name:     "Job ID",
@@ -65,6 +70,7 @@ var dialects = []dialect{
 	{
 		protocol: gearmonkey.Protocol,
 		answered: func(*codec.Type) bool { return true },
+		answers:  func(*codec.Type) bool { return true },
 		refusal:  []string{"error", "ERR", "the server cannot do this now"},
 		head:     line1,
 		largest:  16 << 20,

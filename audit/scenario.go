@@ -54,7 +54,7 @@ var scenarios = map[*codec.Protocol]map[string][]act{
 	beanstalk.Protocol: {
 		"Client": {
 			{does: exchange{"put t1 {A} ttr=60", "ok $ID"}},
-			{does: exchange{"reserve t1 timeout=5", "ok * {A}"}, again: "reserve t1 timeout=1", needs: 1},
+			{does: exchange{"reserve t1 timeout=3", "ok * {A}"}, again: "reserve t1 timeout=1", needs: 1},
 			{does: exchange{"put t2 {B} pri=1 ttr=60", "ok *"}},
 			{does: exchange{"work t2 delete 1", "ok 1"}, again: "work t2 delete 0", needs: 3},
 			{does: exchange{"put t3 {C} delay=100", "ok $LATE"}, extra: true},

@@ -244,7 +244,7 @@ func (r *run) perform(ctx context.Context) {
 	done := make([]bool, len(acts))
 	for i := range acts {
 		a := &acts[i]
-		if (a.extra || a.batch) && r.condition.Name == "large" || a.extra && (r.condition.points != nil || r.brief) || r.condition.batch && !a.batch || a.needs > 0 && !done[a.needs-1] {
+		if (a.extra || a.batch) && r.condition.Name == "large" || a.extra && (r.condition.points != nil || r.brief) || r.condition.batch && !a.batch || a.needs > 0 && (r.condition.forgets || !done[a.needs-1]) {
 			continue
 		}
 		v, note := r.act(ctx, d, a)

@@ -26,6 +26,15 @@ type wire struct {
 	held [][]byte
 	due  *time.Timer
 	fail error
+
+	asked, got int       // requests that were passed on, and answers to them
+	refusals   []refusal // that wait for the answers to what was asked before
+}
+
+// refusal is an answer that does not come from the server.
+type refusal struct {
+	behind int // so many answers
+	m      []byte
 }
 
 // errClosed is that the condition has closed the connection.
@@ -149,6 +158,11 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 				raw = b
 			}
 		}
+		if d.answered(f.Type) {
+			w.mu.Lock()
+			w.asked++
+			w.mu.Unlock()
+		}
 		w.reading.Lock()
 		var seen codec.Frame
 		w.answers.Decode(codec.Peer, raw, &seen)
@@ -179,7 +193,12 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 		return w.fail
 	}
 	if c.hold == 0 {
-		return w.put(out)
+		err := w.put(out)
+		if err == nil && f != nil && f.Type != nil && w.run.dialect.answers(f.Type) {
+			w.got++
+			w.refuse()
+		}
+		return err
 	}
 	for _, m := range out {
 		w.held = append(w.held, append([]byte(nil), m...))
@@ -220,9 +239,18 @@ func (w *wire) send(b []byte) error {
 	return err
 }
 
-// inject has the driver get a message that the server did not send.
+// inject has the driver get an answer that the server did not send, in its turn.
 func (w *wire) inject(m []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.send(m)
+	w.refusals = append(w.refusals, refusal{w.asked, m})
+	w.refuse()
+}
+
+// refuse sends the refusals whose turn it is. The caller holds the lock.
+func (w *wire) refuse() {
+	for len(w.refusals) > 0 && w.refusals[0].behind <= w.got {
+		w.send(w.refusals[0].m)
+		w.refusals = w.refusals[1:]
+	}
 }
