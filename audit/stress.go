@@ -273,9 +273,7 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := r.opts.Limit
-	if r.condition.Name == "large" {
-		limit *= 6
-	}
+	limit *= time.Duration(cmp.Or(r.condition.patience, 1))
 	others := make(chan string, 1)
 	var partner sync.WaitGroup
 	defer partner.Wait()
@@ -327,6 +325,8 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	for range 20 {
 		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
 			return d.verdict(err)
+		} else if strings.HasPrefix(next, "error unsupported") { // so that it cannot be told
+			return Failed, note
 		} else if a.again == "" && r.names.fits(a.does.answer, next) {
 			return Failed, note
 		} else if a.again != "" && a.partner == "" && strings.HasPrefix(next, "ok") {
