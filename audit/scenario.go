@@ -33,7 +33,7 @@ var scenarios = map[*codec.Protocol]map[string][]act{
 		"Client": {
 			{does: exchange{"submit f1 {A}", "ok {A'} ..."}, partner: "Worker", serves: "work f1 reverse 100000"},
 			{does: exchange{"batch f2 {A} {B} {C}", "ok {A'} {B'} {C'}"}, partner: "Worker", serves: "work f2 reverse 100000", batch: true},
-			{does: exchange{"submit f3 {D} unique=u1", "ok {D} ..."}, partner: "Worker", serves: "work f3 status 100000", extra: true},
+			{does: exchange{"submit f3 {D} unique=u1", "ok {D} ..."}, partner: "Worker", serves: "work f3 echo 100000", extra: true},
 			{does: exchange{"submit f4 {B} exceptions", "error exception ..."}, partner: "Worker", serves: "work f4 exception 100000", extra: true},
 			{does: exchange{"submit f5 {C} background", "ok $H"}},
 			{does: exchange{"status $H", "ok * * * *"}, needs: 5},
