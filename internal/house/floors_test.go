@@ -203,6 +203,8 @@ func TestFloorsRefuse(t *testing.T) {
 		{"conform", "jobwire/fuzz", false, "the floor conform"},
 		{"pcap", "jobwire/loadgen", false, "the floor pcap"},
 		{"pcap", "jobwire/judge", false, ""},
+		{"audit", "jobwire/judge", false, ""},
+		{"audit", "jobwire/refserver", false, "the floor audit"},
 		{"judge", "jobwire/pcap", false, "the floor judge"},
 		{"loadgen", "jobwire/refserver/gearman", false, "the floor loadgen"},
 		{"fuzz", "jobwire/conform", false, "the floor fuzz"},

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -127,10 +129,8 @@ func (c *Client) ends(t *Task, err error) {
 
 // about returns the tasks that a message is about.
 func (c *Client) about(m *codec.Message) []*Task {
-	if c.conn.program.Mixes {
-		for h := range c.jobs {
-			return c.jobs[h]
-		}
+	if c.conn.program.Mixes && len(c.jobs) > 0 {
+		return c.jobs[slices.Min(slices.Collect(maps.Keys(c.jobs)))]
 	}
 	return c.jobs[string(m.Args[0])]
 }
