@@ -1,13 +1,11 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -19,10 +17,6 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/target"
 )
-
-// Driver is a client or a worker under test, as docs/drivers.md has it: it connects to addr,
-// reads tasks, answers each with a line, and returns at the end of the tasks.
-type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
 // Verdict is what became of a driver's work under a condition.
 type Verdict string
@@ -396,118 +390,4 @@ func (r *run) attend(ctx context.Context, a *act, own names) string {
 		return wrong
 	}
 	return ""
-}
-
-// driving is a driver that runs.
-type driving struct {
-	run     *run
-	tasks   *io.PipeWriter
-	answers chan string
-	ended   chan struct{}
-	err     error
-	cancel  context.CancelFunc
-	asked   bool
-}
-
-// Why an answer does not come.
-var (
-	errSilent = errors.New("no answer in time")
-	errGone   = errors.New("it ended without an answer")
-	errStays  = errors.New("it does not end with its tasks")
-)
-
-// maxAnswer bounds a line of a driver's answers, in bytes.
-const maxAnswer = 80 << 20
-
-// drive starts a driver.
-func (r *run) drive(ctx context.Context, driver Driver, addr string) *driving {
-	ctx, cancel := context.WithCancel(ctx)
-	in, tasks := io.Pipe()
-	out, answers := io.Pipe()
-	d := &driving{run: r, tasks: tasks, answers: make(chan string), ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, maxAnswer)
-		for lines.Scan() {
-			select {
-			case d.answers <- lines.Text():
-			case <-ctx.Done():
-			}
-		}
-		out.CloseWithError(lines.Err())
-	}()
-	go func() {
-		defer close(d.ended)
-		d.err = driver(ctx, addr, in, answers)
-		in.Close()
-		answers.Close()
-	}()
-	return d
-}
-
-// ask gives the driver a task and returns its answer.
-func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (string, error) {
-	var first <-chan struct{}
-	within := limit
-	if !d.asked { // what it takes to start is no time of the task
-		d.asked, first = true, d.run.connected
-		limit += d.run.opts.Boot
-	}
-	t := time.NewTimer(limit)
-	defer t.Stop()
-	sent := make(chan struct{})
-	go func() {
-		io.WriteString(d.tasks, task+"\n")
-		close(sent)
-	}()
-	defer func() { <-sent }()
-	for {
-		select {
-		case a := <-d.answers:
-			return a, nil
-		case <-first:
-			first = nil
-			t.Reset(within)
-		case <-d.ended:
-			select {
-			case a := <-d.answers:
-				return a, nil
-			case <-time.After(50 * time.Millisecond):
-			}
-			d.tasks.Close()
-			return "", errGone
-		case <-t.C:
-			d.tasks.CloseWithError(errSilent)
-			return "", errSilent
-		case <-ctx.Done():
-			d.tasks.CloseWithError(ctx.Err())
-			return "", ctx.Err()
-		}
-	}
-}
-
-func (d *driving) verdict(err error) (Verdict, string) {
-	if err == errGone {
-		if d.err != nil {
-			err = fmt.Errorf("%w: %w", err, d.err)
-		}
-		return Crashed, err.Error()
-	}
-	return Hung, err.Error()
-}
-
-// finish lets the driver end, and returns why it ended badly.
-func (d *driving) finish() error {
-	d.tasks.Close()
-	t := time.NewTimer(2 * time.Second)
-	defer t.Stop()
-	defer d.cancel()
-	select {
-	case <-d.ended:
-		return d.err
-	case <-t.C:
-		d.cancel()
-		<-d.ended
-		return errStays
-	}
 }
