@@ -26,6 +26,7 @@ type dialect struct {
 	needless string                   // what may come to a worker at any time
 	needs    string                   // what only a worker sends
 	ends     string                   // what ends a job, and may come in any order of jobs
+	loses    bool                     // a job whose worker is lost is lost, too
 	largest  int                      // bytes of a large payload
 }
 
@@ -71,6 +72,7 @@ var dialects = []dialect{
 		protocol: gearmonkey.Protocol,
 		answered: func(*codec.Type) bool { return true },
 		answers:  func(*codec.Type) bool { return true },
+		loses:    true,
 		refusal:  []string{"error", "ERR", "the server cannot do this now"},
 		head:     line1,
 		largest:  16 << 20,

@@ -268,7 +268,8 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	defer cancel()
 	limit := r.opts.Limit
 	limit *= time.Duration(cmp.Or(r.condition.patience, 1))
-	others := make(chan string, 1)
+	told := make(chan string, 1)
+	others := (<-chan string)(told)
 	var partner sync.WaitGroup
 	defer partner.Wait()
 	defer cancel()
@@ -277,7 +278,7 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	}
 	if a.partner != "" {
 		own := maps.Clone(r.names)
-		partner.Go(func() { others <- r.attend(ctx, a, own) })
+		partner.Go(func() { told <- r.attend(ctx, a, own) })
 	}
 	answer, err := d.ask(ctx, r.names.task(a.does.task), limit)
 	switch {
@@ -288,8 +289,12 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	}
 	said := strings.HasPrefix(answer, "error")
 	right := r.names.fits(a.does.answer, answer)
-	if right && a.serves != "" || right && a.partner == "" {
+	alone := a.partner == "" || r.condition.Fails && r.dialect.loses // nobody else can tell
+	if right && (alone || a.serves != "") {
 		return Completed, ""
+	}
+	if alone {
+		others = nil
 	}
 	if right {
 		wait := limit
@@ -323,7 +328,7 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 			return Failed, note
 		} else if a.again == "" && r.names.fits(a.does.answer, next) {
 			return Failed, note
-		} else if a.again != "" && a.partner == "" && strings.HasPrefix(next, "ok") {
+		} else if a.again != "" && alone && strings.HasPrefix(next, "ok") {
 			return Failed, note
 		}
 		select {
