@@ -128,7 +128,7 @@ Client -> Job Server: closes
 		}
 		return false
 	}
-	m := minimiser{best: c, holds: holds, end: time.Now().Add(time.Minute), proto: gearman.Protocol}
+	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	small := m.minimise()
 	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
 		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)

@@ -14,16 +14,35 @@ import (
 type minimiser struct {
 	best  *Conv
 	holds func(*Conv) bool
-	end   time.Time
-	proto *codec.Protocol
-	stop  func() bool // whether somebody wants it to end; nil is nobody
+	start time.Time
+	tries int
+
+	budget time.Duration
+	proto  *codec.Protocol
+	stop   func() bool // whether somebody wants it to end; nil is nobody
 }
 
-func (m *minimiser) late() bool { return time.Now().After(m.end) || m.stop != nil && m.stop() }
+// Bounds of minimising beside its time: on a busy machine, it may take some times as long to try at
+// least so often.
+const (
+	someTries = 100
+	someTimes = 4
+)
+
+func (m *minimiser) late() bool {
+	if m.stop != nil && m.stop() {
+		return true
+	}
+	over := time.Since(m.start)
+	return over > m.budget && (m.tries >= someTries || over > someTimes*m.budget)
+}
 
 // try keeps a conversation if it is another and the fault holds.
 func (m *minimiser) try(c *Conv) bool {
-	if m.late() || len(c.Steps) == 0 || c.equal(m.best) || !m.holds(c) {
+	if m.late() || len(c.Steps) == 0 || c.equal(m.best) {
+		return false
+	}
+	if m.tries++; !m.holds(c) {
 		return false
 	}
 	m.best = c
@@ -32,6 +51,7 @@ func (m *minimiser) try(c *Conv) bool {
 
 // minimise works until nothing helps any more, or time is up.
 func (m *minimiser) minimise() *Conv {
+	m.start = time.Now()
 	m.order()
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()

@@ -33,18 +33,21 @@ func (f *Fuzzer) describe(fd *Finding) {
 			right = r.clone()
 		}
 	}
-	for _, thorough := range []bool{false, true} {
-		w := scripter{p: f.cfg.Protocol, d: dialectOf(f.cfg.Protocol), fd: fd, right: right, thorough: thorough}
-		fd.Script = w.write()
-		fd.Text = text(fd.Script)
-		if fd.Script == nil || ref == nil {
+	for i, w := range []scripter{{}, {leaves: true}, {thorough: true}} {
+		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
+		script := w.write()
+		if i == 0 {
+			fd.Script, fd.Text = script, text(script)
+		}
+		if script == nil || ref == nil || f.stopped() {
 			return
 		}
-		fd.Plays = f.plays(fd.Script, ref)
+		fd.Plays = f.plays(script, ref)
 		for n := 0; fd.Plays && n < 2; n++ {
-			fd.Plays = !f.plays(fd.Script, f.lab)
+			fd.Plays = !f.plays(script, f.lab)
 		}
 		if fd.Plays {
+			fd.Script, fd.Text = script, text(script)
 			return
 		}
 	}
@@ -80,6 +83,7 @@ type scripter struct {
 	fd       *Finding
 	right    *Record // of a server without the fault, or nil
 	thorough bool    // wait for what each step leads to before the next
+	leaves   bool    // everybody leaves before the server is asked how it is
 	script   *transcript.Script
 	roles    []codec.Role
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
@@ -109,10 +113,15 @@ func (w *scripter) write() *transcript.Script {
 	}
 	switch v.Oracle {
 	case HangConn, Framing, Disclosure, Law:
-		if v.Conn >= 0 && v.Conn < len(w.roles) && !w.leaves(v.Conn) {
+		if v.Conn >= 0 && v.Conn < len(w.roles) && !w.left(v.Conn) {
 			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing)
 		}
 	default:
+		for conn := range w.roles {
+			if w.leaves && !w.left(conn) {
+				w.add(w.actor(conn), codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
+			}
+		}
 		w.after += 100 * time.Millisecond // to die takes a while
 		w.ask(witness, true)
 	}
@@ -183,8 +192,8 @@ func (w *scripter) actor(conn int) transcript.Actor {
 	return transcript.Actor{Name: name, Role: w.roles[conn]}
 }
 
-// leaves reports whether a connection cannot be asked any more.
-func (w *scripter) leaves(conn int) bool {
+// left reports whether a connection cannot be asked any more.
+func (w *scripter) left(conn int) bool {
 	for i := range w.fd.Conv.Steps {
 		if s := &w.fd.Conv.Steps[i]; s.Conn == conn && (s.Verb == transcript.Closes || s.Verb == transcript.Resets || s.Verb == transcript.HalfCloses) {
 			return true
@@ -327,7 +336,7 @@ func (w *scripter) replies(i int) {
 		}
 	}
 	switch next := w.nextConn(i); {
-	case next < 0 || next == s.Conn || at || !before || w.leaves(s.Conn) && !w.stays(i, s.Conn):
+	case next < 0 || next == s.Conn || at || !before || w.left(s.Conn) && !w.stays(i, s.Conn):
 	case lastOn != nil:
 		w.expect(lastOn, 0, true)
 	case w.thorough && w.proved(r, i, s.Conn):

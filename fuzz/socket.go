@@ -21,7 +21,17 @@ var errTimeout = errors.New("nothing came in time")
 // endpoint is where a server listens.
 type endpoint struct {
 	family int
-	to     syscall.Sockaddr
+	port   int
+	v4     [4]byte
+	v6     [16]byte
+}
+
+// sockaddr is made anew for each call: it is written to.
+func (e endpoint) sockaddr() syscall.Sockaddr {
+	if e.family == syscall.AF_INET {
+		return &syscall.SockaddrInet4{Port: e.port, Addr: e.v4}
+	}
+	return &syscall.SockaddrInet6{Port: e.port, Addr: e.v6}
 }
 
 func resolve(addr string) (endpoint, error) {
@@ -38,9 +48,9 @@ func resolve(addr string) (endpoint, error) {
 		return endpoint{}, err
 	}
 	if v4 := ips[0].To4(); v4 != nil {
-		return endpoint{syscall.AF_INET, &syscall.SockaddrInet4{Port: port, Addr: [4]byte(v4)}}, nil
+		return endpoint{family: syscall.AF_INET, port: port, v4: [4]byte(v4)}, nil
 	}
-	return endpoint{syscall.AF_INET6, &syscall.SockaddrInet6{Port: port, Addr: [16]byte(ips[0].To16())}}, nil
+	return endpoint{family: syscall.AF_INET6, port: port, v6: [16]byte(ips[0].To16())}, nil
 }
 
 // dial connects. Reads and writes fail with errTimeout after the patience.
@@ -58,7 +68,7 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	s.patience(patience)
 	for {
-		err = syscall.Connect(fd, to.to)
+		err = syscall.Connect(fd, to.sockaddr())
 		if err != syscall.EINTR {
 			break
 		}

@@ -153,7 +153,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	case Framing, Disclosure:
 		budget /= 2
 	}
-	m := &minimiser{best: c, holds: hold, stop: f.stopped, end: time.Now().Add(budget), proto: f.cfg.Protocol}
+	m := &minimiser{best: c, holds: hold, stop: f.stopped, budget: budget, proto: f.cfg.Protocol}
 	small := m.minimise()
 	f.lab.patience = f.cfg.Patience
 	n, of, last := f.count(small, got, test)
