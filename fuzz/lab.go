@@ -126,7 +126,7 @@ func death(t target.Target, err error, f *Fault) *Fault {
 	if strings.HasPrefix(d.Text, "signal") {
 		d.Oracle = Signal
 	}
-	d.Law = blur(d.Text)
+	d.Law = blur(d.Text) + trace(d.Words)
 	if f != nil {
 		d.Conn, d.Step = f.Conn, f.Step
 	}
@@ -154,6 +154,18 @@ func blur(s string) string {
 		s = s[:200]
 	}
 	return numbers.ReplaceAllString(s, "#")
+}
+
+var frames = regexp.MustCompile(`\((\+0x[0-9a-fA-F]+)\)`)
+
+// trace returns where in its code a server says that it has died, in terms that are the same in
+// each of its processes, or "". Without it every crash of a server that catches its signals is one.
+func trace(words string) string {
+	var b strings.Builder
+	for _, m := range frames.FindAllStringSubmatch(words, 6) {
+		b.WriteString(" " + m[1])
+	}
+	return b.String()
 }
 
 // lastWords returns the end of what a server printed.
