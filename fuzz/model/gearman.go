@@ -112,6 +112,11 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	if f.Type.Req == 2 {
 		p.worker = true
 	}
+	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // a name that no packet can hold
+		m.taint()
+		gText("OK ERR")(m, p, *f)
+		return
+	}
 	if m.quirks[LacksTypes] {
 		m.allow(conn, "ERROR", typed("ERROR ERR", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 	}

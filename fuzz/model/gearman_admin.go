@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -189,11 +188,6 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 
 func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.function(f.Arg(0))
-	if bytes.IndexByte(f.Arg(0), 0) >= 0 { // a name that no packet can hold
-		fn.vague = true
-		gText("OK ERR")(m, p, f)
-		return
-	}
 	fn.vague = fn.vague || m.quirks[LimitForgotten] // it has an effect if the server knows the function
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {
