@@ -407,8 +407,8 @@ func (f *Fuzzer) look(ctx context.Context) error {
 	for _, w := range f.ready {
 		w.x.dismiss()
 	}
-	if busy(f.t, 10*time.Millisecond, 50*time.Millisecond) > idle && busy(f.t, 50*time.Millisecond, 300*time.Millisecond) > idle {
-		f.examine(nil, spinning(), done)
+	if spinning(f.t) {
+		f.examine(nil, spin(), done)
 		f.kill()
 		return nil
 	}

@@ -13,43 +13,46 @@ func (l *lab) spins(c *Conv) *Fault {
 		return nil
 	}
 	l.x.dismiss()
-	if busy(l.t, 20*time.Millisecond, 100*time.Millisecond) < idle {
+	if !spinning(l.t) {
 		return nil
 	}
 	l.used = true
-	if busy(l.t, 0, 300*time.Millisecond) < idle {
-		return nil
-	}
-	return spinning()
+	return spin()
 }
 
-func spinning() *Fault {
+func spin() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "a core is used all the time though all connections are closed"}
 }
 
-// idle is the share of a core, and barely what it must have got of that, below which nobody spins.
+// When a server at rest is said to spin.
 const (
-	idle   = 0.85
-	barely = 0.02
+	spinShare = 0.85                   // of a core that it asks for
+	spinTime  = 30 * time.Millisecond  // that it must have got
+	spinLeast = 300 * time.Millisecond // looked at; on a busy machine it takes longer to get that
+	spinMost  = 4 * time.Second
 )
 
-// busy returns the share of a core that a server asks for: on a busy machine it may get little of
-// it.
-func busy(t target.Target, settle, during time.Duration) float64 {
-	time.Sleep(settle)
+// spinning reports whether a server that has nothing to do wants a core all the time. On a busy
+// machine it may get little of one, so the time that it waits for it counts as well.
+func spinning(t target.Target) bool {
+	const piece = 10 * time.Millisecond
 	pid := target.Pid(t)
-	if pid == 0 {
-		return 0
+	time.Sleep(piece)
+	if pid == 0 || !runnable(pid) {
+		return false
 	}
 	had, wanted := wants(pid)
-	start := time.Now()
-	time.Sleep(during)
-	had2, wanted2 := wants(pid)
-	took := float64(time.Since(start))
-	if float64(had2-had)/took < barely {
-		return 0
+	for start := time.Now(); time.Since(start) < spinMost; {
+		time.Sleep(piece)
+		if !runnable(pid) {
+			return false
+		}
+		now, asked := wants(pid)
+		if took := time.Since(start); took > spinLeast && now-had > spinTime {
+			return float64(asked-wanted)/float64(took) > spinShare
+		}
 	}
-	return float64(wanted2-wanted) / took
+	return false
 }
 
 // atRest returns what a server has when all have left, for which it is given a little time, until
@@ -93,10 +96,11 @@ func (l *lab) keeps(c *Conv) *Fault {
 	if _, f := l.perform(c); f != nil && f.grave() {
 		return nil
 	}
-	at, ok := l.repeat(c, 1, -1)
+	at, _ := l.repeat(c, 1, -1)
 	begun := at.descriptors
 	for range 2 {
 		before, by := at.descriptors, l.x.unnoticed
+		var ok bool
 		if at, ok = l.repeat(c, keepRuns, before); !ok || at.descriptors-before-(l.x.unnoticed-by) < keeps {
 			return nil
 		}

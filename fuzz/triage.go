@@ -241,6 +241,19 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	if !shows(done) {
 		return nil, nil
 	}
+	// Most often it is one, behind which all others do not count.
+	least, enough := 0, len(done) // so few do not show it; so many do
+	for enough-least > 1 && time.Now().Before(end) && !f.stopped() {
+		if n := (least + enough) / 2; shows(done[:n]) {
+			enough = n
+		} else {
+			least = n
+		}
+	}
+	done = done[:enough]
+	if last := done[enough-1:]; shows(last) {
+		return last[0], shown
+	}
 	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end) && !f.stopped(); {
 		smaller := false
 		for at := 0; at < len(done) && time.Now().Before(end) && !f.stopped(); {
@@ -281,7 +294,7 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 		if len(convs) > 1 {
 			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
 		}
-		if r := l.x.perform(c, prefix); r.Fault != nil {
+		if r := l.x.perform(c, prefix); r.Fault != nil && (oracle != Processor || r.Fault.grave()) {
 			return verdict(l.t, r.Fault)
 		}
 		if ended(l.t) {
@@ -292,8 +305,8 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 		return v
 	}
 	l.x.dismiss()
-	if busy(l.t, 20*time.Millisecond, 300*time.Millisecond) > idle {
-		return spinning()
+	if spinning(l.t) {
+		return spin()
 	}
 	return nil
 }

@@ -60,3 +60,15 @@ func wants(pid int) (had, wanted time.Duration) {
 	}
 	return had, wanted
 }
+
+// runnable reports whether a thread of a process runs, or would if it could.
+func runnable(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range tasks {
+		b, err := os.ReadFile(name)
+		if _, rest, ok := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" ")); err == nil && ok && len(rest) > 0 && rest[0] == 'R' {
+			return true
+		}
+	}
+	return false
+}

@@ -14,3 +14,5 @@ type usage struct {
 func usageOf(int) (usage, bool) { return usage{}, false }
 
 func wants(int) (had, wanted time.Duration) { return 0, 0 }
+
+func runnable(int) bool { return false }
