@@ -11,6 +11,7 @@
 //	@needs NAME...    capabilities that a server may lack, as its profile says
 //	@alone            it needs a server of its own, because it ends or reconfigures it
 //	@section TEXT     of the document; once at the head of a file
+//	@protocol NAME    the protocol's, for who reads the file without a suite
 //	@program ROLE     the program under test plays this actor, through a relay to the server
 //	@task WORD...     what it is told to do, a line each, in order
 //	@answer WORD...   what it has to say of the task of the same number; as in a step, $name, * and ... may stand

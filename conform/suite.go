@@ -69,7 +69,7 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 			return nil, err
 		}
 		for _, sc := range scripts {
-			c, err := newCase(p, sc)
+			c, err := NewCase(p, sc)
 			if err != nil {
 				return nil, err
 			}
@@ -123,6 +123,12 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		c.Alone = true
 		return nil
 	},
+	"protocol": func(_ *Case, p *codec.Protocol, m transcript.Meta) error {
+		if m.Value != p.Name {
+			return fmt.Errorf("the transcript is of %s, the suite of %s", m.Value, p.Name)
+		}
+		return nil
+	},
 	"program": func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.Program = m.Value; return nil },
 	"task":    func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.tasks, c, m) },
 	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.answers, c, m) },
@@ -138,7 +144,8 @@ func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	return err
 }
 
-func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
+// NewCase makes a case of a script, by its keys.
+func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	c := &Case{Script: sc}
 	for _, m := range sc.Meta {
 		set := keys[m.Key]

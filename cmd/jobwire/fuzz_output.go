@@ -179,7 +179,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding) (string, error) {
 			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(printable(line), "\n "))
 		}
 	}
-	wire.WriteByte('\n')
+	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.protocol.Name)
 	wire.Write(fd.Text)
 	files := map[string][]byte{base + ".wire": wire.Bytes()}
 	events := fd.Events(out.sys.protocol)

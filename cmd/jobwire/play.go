@@ -34,6 +34,7 @@ type playOptions struct {
 	quiet    bool
 	timeout  time.Duration
 	waive    []string
+	asCase   string
 	color    colorFlag
 }
 
@@ -48,12 +49,16 @@ what they say and holds the server's answers against the transcript. With
 
 Job handles written out in a recorded transcript are bound to what the live
 server answers, and what is sent later is rewritten; --exact sends and expects
-every byte as it stands.`,
+every byte as it stands.
+
+--case makes a recorded transcript a case of "jobwire conform": if the server plays it
+as written, it is written to standard output with the rules that this exercised.`,
 		Example: `  jobwire play corpus/gearman/example.wire
   jobwire play --annotate example.wire --addr 127.0.0.1:4730
   jobwire play example.wire --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
   jobwire play example.wire --as Client --addr 127.0.0.1:4730
-  jobwire play example.wire --listen 127.0.0.1:4730`,
+  jobwire play example.wire --listen 127.0.0.1:4730
+  jobwire play talks/gearman-1.wire --case woken > cases/woken.wire`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("play takes a transcript's file, or - for standard input")
@@ -74,8 +79,12 @@ every byte as it stands.`,
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only what falls short")
 	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "how long an answer may take where the transcript does not say")
 	f.StringArrayVar(&o.waive, "waive", nil, "let the other side break this `RULE`; may be repeated")
+	f.StringVar(&o.asCase, "case", "", "write the transcript to standard output as a case of conform, of this `NAME`")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
+	cmd.MarkFlagsMutuallyExclusive("case", "listen")
+	cmd.MarkFlagsMutuallyExclusive("case", "as")
+	cmd.MarkFlagsMutuallyExclusive("case", "annotate", "hex")
 	cmd.MarkFlagsMutuallyExclusive("listen", "as")
 	return cmd
 }
@@ -170,6 +179,9 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	}
 	if err := o.checkCast(scripts); err != nil {
 		return err
+	}
+	if o.asCase != "" {
+		return o.makeCase(cmd, sys, scripts, waive)
 	}
 	perform, died, stop, err := o.stage(cmd, sys)
 	if err != nil {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCircle walks from a capture to a transcript, a case, the corpus, a seed, a finding, and to a
+// case again, each step a command.
+func TestCircle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for a fuzzer")
+	}
+	jobwire, dir := jobwireItself(t), t.TempDir()
+	step := func(want int, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), jobwire, args...)
+		cmd.Dir = dir
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		var ended *exec.ExitError
+		if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Fatalf("jobwire %q: exit status %d, want %d\n%s%s", args, got, want, stdout.String(), stderr.String())
+		}
+		return stdout.String()
+	}
+	shows := func(output, part string) {
+		t.Helper()
+		if !strings.Contains(output, part) {
+			t.Errorf("%q is not in\n%s", part, output)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.CopyFS(filepath.Join(dir, "corpus"), os.DirFS(corpusDir(t))))
+	must(os.Mkdir(filepath.Join(dir, "cases"), 0o777))
+	faulty := jobwire + " serve gearman --listen 127.0.0.1:{port} --fault 'drop NOOP'"
+
+	step(exitHeld, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
+
+	// Capture to transcript.
+	shows(step(exitHeld, "decode", "capture.pcap", "--transcripts", "talks"), "talks/gearman-1.wire: 2 connections")
+
+	// Transcript to case: it holds, and fails where a worker is not woken.
+	woken := step(exitHeld, "play", "talks/gearman-1.wire", "--case", "woken")
+	shows(woken, "gearman.grab.no-job")
+	must(os.WriteFile(filepath.Join(dir, "cases/woken.wire"), []byte(woken), 0o666))
+	shows(step(exitHeld, "conform", "gearman", "--cases", "cases"), "1 passed")
+	shows(step(exitFellShort, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
+	shows(step(exitFellShort, "play", "talks/gearman-1.wire", "--case", "woken", "--timeout", "1s", "--exec", faulty), "NOOP")
+
+	// Case to corpus.
+	shows(step(exitHeld, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
+
+	// Corpus to seed to finding.
+	shows(step(exitFellShort, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
+		"--seed", "1", "--first", "--timeout", "1s", "--minimise", "5s"), "NOOP was due and has not come")
+	found, err := filepath.Glob(filepath.Join(dir, "findings/gearman-*.wire"))
+	must(err)
+	if len(found) != 1 {
+		t.Fatalf("findings %v, want one", found)
+	}
+
+	// Finding to case, by every way that a transcript can be judged.
+	for _, again := range [][]string{
+		{"conform", "gearman", "--cases", "findings", "--timeout", "1s"},
+		{"play", found[0], "--timeout", "1s"},
+	} {
+		step(exitHeld, again...)
+		step(exitFellShort, append(again, "--exec", faulty)...)
+	}
+	step(exitHeld, "corpus", "add", found[0])
+	step(exitHeld, "decode", strings.TrimSuffix(found[0], ".wire")+".pcap", "--summary")
+}
+
+// What play --case refuses: it writes no case that the server does not keep.
+func TestPlayCaseRefuses(t *testing.T) {
+	tests := []struct {
+		name, wire, says string
+		status           int
+		args             []string
+	}{
+		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", exitUsage, []string{"--case", "a b"}},
+		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", exitUsage, []string{"--case", "a"}},
+		{"silence", "Client -> Job Server: closes\n", "no", exitFellShort, []string{"--case", "a"}},
+		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFellShort, []string{"--case", "a"}},
+		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", exitUsage, []string{"--case", "a", "--annotate"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			status := run(t.Context(), append([]string{"play", "-"}, tt.args...), strings.NewReader(tt.wire), &stdout, &stderr)
+			if status != tt.status || !strings.Contains(stdout.String()+stderr.String(), tt.says) {
+				t.Errorf("exit status %d, want %d with %q\n%s%s", status, tt.status, tt.says, stdout.String(), stderr.String())
+			}
+			if strings.Contains(stdout.String(), "@case") {
+				t.Errorf("a case was written: %s", stdout.String())
+			}
+		})
+	}
+}
