@@ -16,6 +16,7 @@ func TestCircle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for a fuzzer")
 	}
+	t.Parallel()
 	jobwire, dir := jobwireItself(t), t.TempDir()
 	step := func(want int, args ...string) string {
 		t.Helper()
@@ -75,7 +76,7 @@ func TestCircle(t *testing.T) {
 
 	// Finding to case, by every way that a transcript can be judged.
 	for _, again := range [][]string{
-		{"conform", "gearman", "--cases", "findings", "--timeout", "1s"},
+		{"conform", "gearman", "--cases", "findings", "--segments", "plain", "--timeout", "1s"},
 		{"play", found[0], "--timeout", "1s"},
 	} {
 		step(exitHeld, again...)

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"jobwire/internal/peers"
+)
+
+// session is a fenced block of a page: what is typed behind "$ ", and what comes of it; or a
+// file that the reader is to save.
+type session struct {
+	line  int // in the page, of its first line
+	peers []string
+	steps []typed
+
+	file, text string
+}
+
+type typed struct{ command, output string }
+
+var fences = regexp.MustCompile("(?ms)^```(console|wire|sh)([a-z. -]*)\n(.*?)^```$")
+
+// sessions returns the blocks of a page whose kind is "console", and the files of kind "wire".
+func sessions(page string) (all []session) {
+	for _, m := range fences.FindAllStringSubmatchIndex(page, -1) {
+		s := session{line: 2 + strings.Count(page[:m[0]], "\n")}
+		switch kind, words := page[m[2]:m[3]], page[m[4]:m[5]]; kind {
+		case "sh":
+			continue
+		case "wire":
+			s.file, s.text = strings.TrimSpace(words), page[m[6]:m[7]]
+			all = append(all, s)
+			continue
+		default:
+			s.peers = strings.Fields(words)
+		}
+		for line := range strings.Lines(page[m[6]:m[7]]) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				s.steps = append(s.steps, typed{command: command})
+			} else if n := len(s.steps); n > 0 {
+				s.steps[n-1].output += line
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// TestPagesAreTrue types what the pages of docs/tasks show, and compares what comes of it: blocks of
+// the kind "console", all of a page in one folder, in order. Figures may be others; a line of dots is
+// any number of lines, dots within one are any text.
+func TestPagesAreTrue(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/tasks/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("pages %v, %v", pages, err)
+	}
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
+			t.Parallel()
+			if len(sessions(string(page))) == 0 {
+				t.Fatal("the page has no session")
+			}
+			dir := workingCopy(t)
+			for _, s := range sessions(string(page)) {
+				t.Run(fmt.Sprintf("line %d", s.line), func(t *testing.T) {
+					for _, name := range s.peers {
+						peers.Need(t, name)
+					}
+					s.hold(t, dir)
+				})
+			}
+		})
+	}
+}
+
+// workingCopy is a folder with what the pages name of a working copy.
+func workingCopy(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "corpus"), os.DirFS(corpusDir(t))); err != nil {
+		t.Fatal(err)
+	}
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(examples, filepath.Join(dir, "examples")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// hold types the commands of a session, and compares.
+func (s *session) hold(t *testing.T, dir string) {
+	if s.file != "" {
+		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := 0
+	for _, step := range s.steps {
+		// A shell knows the status of the command before.
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("(exit %d)\n%s", status, step.command))
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if status = cmd.ProcessState.ExitCode(); status >= exitUsage {
+			t.Fatalf("$ %sexit status %d\n%s", step.command, status, out)
+		}
+		if !shownAs(step.output).MatchString(tidy(string(out))) {
+			t.Fatalf("$ %sshows\n%s\nand not\n%s", step.command, out, step.output)
+		}
+	}
+}
+
+// tidy makes texts comparable: blank lines and how words are spaced say nothing.
+func tidy(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			b.WriteString(strings.Join(words, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+var (
+	handle  = regexp.MustCompile(`H:[a-z]+:[0-9]+`)
+	figure  = regexp.MustCompile(`(?:[0-9]+(?:[.,][0-9]+)*(?: ?(?:ns|us|µs|ms|s|m)\b)*)+`)
+	invents = regexp.MustCompile(`\b(fn-)[a-z0-9]+|\b(gearman-[a-z-]+-|law-)[0-9a-f]{8}\b`)
+)
+
+// shownAs makes a pattern of what a page shows.
+func shownAs(output string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for line := range strings.Lines(tidy(output)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "..." {
+			b.WriteString(`(?:.*\n)*?`)
+			continue
+		}
+		b.WriteString(loosely(line) + `\n`)
+	}
+	b.WriteString(`\z`)
+	return regexp.MustCompile(b.String())
+}
+
+// loosely makes a pattern of a line: any figure, handle and invented name, and any text for dots.
+func loosely(line string) string {
+	for _, wild := range []struct {
+		in      *regexp.Regexp
+		pattern string
+	}{
+		{regexp.MustCompile(`\.\.\.`), `.*`},
+		{handle, `H:\S+:[0-9]+`},
+		{invents, `[a-z0-9-]+`},
+		{figure, `(?:[0-9]+(?:[.,][0-9]+)*(?: ?(?:ns|us|µs|ms|s|m)\b)*)+`},
+	} {
+		if at := wild.in.FindStringIndex(line); at != nil {
+			return loosely(line[:at[0]]) + wild.pattern + loosely(line[at[1]:])
+		}
+	}
+	return regexp.QuoteMeta(line)
+}
+
+func TestPagesAreCompared(t *testing.T) {
+	tests := []struct {
+		page, output string
+		same         bool
+	}{
+		{"7 passed in 0.4 s", "7 passed in 1.2 s", true},
+		{"p99 5.87 ms", "p99   873 us", true},
+		{"7 passed", "7 failed", false},
+		{"a\n...\nd", "a\nb\nc\nd", true},
+		{"a\n...\nd", "a\nd", true},
+		{"a\n...\nd", "a\nd\ne", false},
+		{"a ... c", "a b c", true},
+		{"a", "", false},
+		{"", "a", false},
+		{"JOB_CREATED H:lap:1", "JOB_CREATED H:a-host:12", true},
+		{"WORK_COMPLETE", "WORK_FAIL", false},
+		{"findings/gearman-law-210bcc3d.wire", "findings/gearman-law-0badcafe.wire", true},
+	}
+	for _, tt := range tests {
+		if got := shownAs(tt.page).MatchString(tidy(tt.output + "\n")); got != tt.same {
+			t.Errorf("page %q, output %q: the same %v, want %v", tt.page, tt.output, got, tt.same)
+		}
+	}
+}
+
+// TestCommandsInDocsAreRight has the flags of every command read that README.md and the pages
+// show, also of those that take too long for a test.
+func TestCommandsInDocsAreRight(t *testing.T) {
+	t.Parallel()
+	shown := regexp.MustCompile(`(?m)^(?:    )?(?:\$ )?((?:[a-z]+ [^|\n]*\| *)?jobwire .*)$`)
+	code := regexp.MustCompile("(?ms)^```(?:console|sh)[a-z -]*\n.*?^```$|(?:^    [^\n]*\n)+")
+	pages, err := filepath.Glob("../../docs/tasks/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(pages, "../../README.md", "../../examples/README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, block := range code.FindAllString(string(text), -1) {
+			for _, m := range shown.FindAllStringSubmatch(block, -1) {
+				n++
+				checkCommands(t, filepath.Base(name), m[1])
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no command was found", name)
+		}
+	}
+}
+
+// checkCommands has the flags of every jobwire of a shell's line read; other programs are not found.
+func checkCommands(t *testing.T, where, line string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "cases"), 0o777); err != nil { // a page has made it before
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "jobwire() { \"$JOBWIRE\" \"$@\" --help >/dev/null 2>>\"$REFUSED\"; }\n"+line+"\nwait")
+	refused := filepath.Join(dir, "refused")
+	cmd.Dir, cmd.Env = dir, []string{"JOBWIRE=" + jobwireItself(t), "REFUSED=" + refused, "PATH=" + dir}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	complaints, err := os.ReadFile(refused)
+	if err != nil {
+		t.Errorf("%s: %s: no jobwire was run: %s", where, line, out)
+	} else if len(complaints) > 0 {
+		t.Errorf("%s: %s: %s", where, line, complaints)
+	}
+}
