@@ -92,10 +92,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "jobwire",
-		Short: "Test, judge and load job queues",
-		Long: `jobwire is a protocol test toolkit and load generator for job queues: it serves a
-strict reference server, judges and measures other people's servers, plays and
-records conversations, and shows every byte of them, live or captured.
+		Short: "Test, judge, fuzz and load job queues",
+		Long: `jobwire is a protocol test toolkit, fuzzer and load generator for job queues: it
+judges servers, clients and workers (conform, audit), looks for what breaks a
+server (fuzz) and how fast it is (bench), explains captures (decode), performs
+conversations and writes them (play, encode), and serves a strict reference
+server (serve).
 
 Without --addr or --exec, a command serves itself an embedded reference server.
 Exit status: 0 everything held, 1 something fell short, 2 wrong usage, 3 the
