@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -39,7 +40,7 @@ type mValue struct {
 	text   []byte
 	list   [][]byte // the left end first
 	hash   map[string][]byte
-	scores map[string]int64
+	scores map[string]float64
 	until  time.Duration // when it expires; 0 is never
 }
 
@@ -365,7 +366,7 @@ func page(all [][]byte, start, stop []byte) [][]byte {
 		}
 		return n
 	}
-	from, to := max(at(start), 0), min(at(stop)+1, len(all))
+	from, to := max(at(start), 0), min(at(stop), len(all)-1)+1
 	if from >= to {
 		return nil
 	}
@@ -375,10 +376,7 @@ func page(all [][]byte, start, stop []byte) [][]byte {
 // ranked lists a sorted set.
 func (v *mValue) ranked() (all [][]byte) {
 	names := slices.SortedFunc(maps.Keys(v.scores), func(a, b string) int {
-		if v.scores[a] != v.scores[b] {
-			return int(v.scores[a] - v.scores[b])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(v.scores[a], v.scores[b]), strings.Compare(a, b))
 	})
 	for _, n := range names {
 		all = append(all, []byte(n))

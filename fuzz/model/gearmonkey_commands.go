@@ -204,15 +204,21 @@ func mAll(m *gearmonkey, p *mPeer, f mWords) {
 func mSchedule(m *gearmonkey, p *mPeer, f mWords) {
 	v := m.get(queueKey(f, "scheduled"))
 	if v.scores == nil {
-		v.scores = map[string]int64{}
+		v.scores = map[string]float64{}
 	}
 	_, known := v.scores[string(f.Arg(2))]
-	v.scores[string(f.Arg(2))] = int64(number(f.Arg(1)))
+	v.scores[string(f.Arg(2))] = score(f.Arg(1))
 	added := int64(1)
 	if known {
 		added = 0
 	}
 	m.raw(p, "gearmonkey.server.zadd", integer(added))
+}
+
+// score reads a number as Redis orders by it.
+func score(b []byte) float64 {
+	n, _ := strconv.ParseFloat(string(b), 64)
+	return n
 }
 
 // mTake is the script that takes the earliest scheduled job that is due.
@@ -233,7 +239,7 @@ func mTake(m *gearmonkey, p *mPeer, f mWords) {
 		return
 	}
 	key := "queue:" + string(f.Arg(1)) + ":scheduled"
-	date, _ := strconv.ParseInt(string(f.last()), 10, 64)
+	date := score(f.last())
 	v := m.keys[key]
 	if v != nil {
 		for _, id := range v.ranked() {
