@@ -95,7 +95,10 @@ type reminder struct {
 // New returns an auditor that has heard nothing.
 func New(o Options) *Auditor {
 	a := &Auditor{opts: o, begun: time.Now(), judge: judge.New(o.Protocol)}
-	a.opts.Codec = o.Protocol.Limits(o.Codec)
+	if a.opts.Codec.MaxData == 0 {
+		a.opts.Codec.MaxData = codec.DefaultMaxData // what a server takes it says itself
+	}
+	a.opts.Codec = o.Protocol.Limits(a.opts.Codec)
 	for side := range a.seen {
 		a.seen[side] = make([]int, len(o.Protocol.Types))
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/audit"
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
@@ -46,8 +47,9 @@ func (s system) serve(ctx context.Context) (target.Target, error) {
 	})
 }
 
-// exec returns what starts the one in the field.
-func (s system) exec(t *testing.T) func(context.Context) (target.Target, error) {
+// audited returns what starts the one in the field, and a proxy before it that judges all who
+// connect.
+func (s system) audited(t *testing.T, a *audit.Auditor) func(context.Context) (target.Target, error) {
 	t.Helper()
 	suite, err := conform.Load(s.protocol)
 	if err != nil {
@@ -57,7 +59,19 @@ func (s system) exec(t *testing.T) func(context.Context) (target.Target, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
+	return func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, s.server+" behind a proxy", func(ctx context.Context, ln net.Listener) error {
+			server, err := target.Exec(ctx, profile.Exec)
+			if err != nil {
+				return err
+			}
+			defer server.Stop()
+			proxy := audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
+			}}
+			return proxy.Serve(ctx, ln)
+		})
+	}
 }
 
 // driver is one of those in this folder.
@@ -69,6 +83,7 @@ type driver struct {
 	command  string
 	short    map[string]string // cases that its library falls short of, and docs/findings.md's heading on why
 	whole    string            // that heading, if it understands nothing that comes byte by byte
+	breaks   []codec.RuleID    // rules that it is heard to break by a proxy, in order
 }
 
 const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"
@@ -82,40 +97,40 @@ var drivers = []driver{
 		"gearman.worker.exception":      "WORK_EXCEPTION is followed by WORK_FAIL",
 		"gearman.worker.ends-once":      "WORK_EXCEPTION is followed by WORK_FAIL",
 		"gearman.worker.goes-on":        "WORK_EXCEPTION is followed by WORK_FAIL",
-	}, ""},
+	}, "", []codec.RuleID{"gearman.args.missing"}},
 	{"PHP", "gearman", "gearman-php", "", "php gearman-php/driver.php {host} {port}", map[string]string{
 		"gearman.client.empty":               "An empty workload is not sent",
 		"gearman.client.refused-then-served": "A task that was refused is waited for ever after",
-	}, ""},
+	}, "", nil},
 	{"the gearman command", "gearman", "gearman", "", "bash gearman-cli/driver.sh {host} {port}", map[string]string{
 		"gearman.worker.large": "A worker hangs on a workload larger than a pipe",
-	}, ""},
+	}, "", nil},
 	{"gearmanode", "gearman", "node", "gearmanode", fmt.Sprintf(nodeDriver, "gearmanode"), map[string]string{
 		"gearman.client.refused-then-served": "An ERROR leaves its job in the queue, and the next job's handle goes to it",
 		"gearman.worker.binary":              "A result is made text",
-	}, "Less than 12 bytes in a segment are lost"},
+	}, "Less than 12 bytes in a segment are lost", nil},
 	{"node-gearman", "gearman", "node", "node-gearman", fmt.Sprintf(nodeDriver, "node-gearman"), map[string]string{
 		"gearman.client.background":          "A background job has a NUL too many",
 		"gearman.client.status":              "A background job has a NUL too many",
 		"gearman.client.background-handle":   "A background job has a NUL too many",
 		"gearman.client.refused":             "An ERROR is heard by nobody",
 		"gearman.client.refused-then-served": "An ERROR is heard by nobody",
-	}, ""},
+	}, "", nil},
 	{"abraxas", "gearman", "node", "abraxas", fmt.Sprintf(nodeDriver, "abraxas"), map[string]string{
 		"gearman.worker.exception": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
 		"gearman.worker.ends-once": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
 		"gearman.worker.goes-on":   "WORK_EXCEPTION is followed by WORK_FAIL, here too",
-	}, ""},
-	{"beaneater", "beanstalk", "beaneater", "", "ruby beaneater/driver.rb {addr}", nil, ""},
-	{"go-beanstalk", "beanstalk", "", "", "{built} {addr}", nil, ""},
-	{"fivebeans", "beanstalk", "node", "fivebeans", fmt.Sprintf(nodeDriver, "fivebeans"), nil, ""},
+	}, "", nil},
+	{"beaneater", "beanstalk", "beaneater", "", "ruby beaneater/driver.rb {addr}", nil, "", nil},
+	{"go-beanstalk", "beanstalk", "", "", "{built} {addr}", nil, "", nil},
+	{"fivebeans", "beanstalk", "node", "fivebeans", fmt.Sprintf(nodeDriver, "fivebeans"), nil, "", nil},
 	{"jackd", "beanstalk", "node", "jackd", fmt.Sprintf(nodeDriver, "jackd"), map[string]string{
 		"beanstalk.client.put-binary": "A Buffer is put as JSON",
 		"beanstalk.client.put-empty":  "An empty body is not put",
-	}, ""},
+	}, "", nil},
 	{"nodestalker", "beanstalk", "node", "nodestalker", fmt.Sprintf(nodeDriver, "nodestalker"), map[string]string{
 		"beanstalk.worker.empty": "A job with an empty body has no ID",
-	}, "A reply is what comes in a segment"},
+	}, "A reply is what comes in a segment", nil},
 }
 
 // TestDrivers judges every library, before the embedded server and before the one in the
@@ -145,7 +160,9 @@ func TestDrivers(t *testing.T) {
 				d.judgeBytewise(t, program)
 			}
 			peers.Need(t, sys.server)
-			d.judge(t, program, sys.exec(t), play.Plain)
+			a := audit.New(audit.Options{Protocol: sys.protocol})
+			d.judge(t, program, sys.audited(t, a), play.Plain)
+			d.judgeBreaches(t, a.Report())
 		})
 	}
 }
@@ -203,6 +220,25 @@ func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Conte
 	}
 	if judged < 20 {
 		t.Errorf("%d cases were judged", judged)
+	}
+}
+
+// judgeBreaches holds what a proxy has heard against what is known of the library.
+func (d *driver) judgeBreaches(t *testing.T, r *audit.Report) {
+	t.Helper()
+	if r.Connections < 20 || r.Messages[codec.Peer] < 50 {
+		t.Errorf("the proxy has heard %d messages on %d connections", r.Messages[codec.Peer], r.Connections)
+	}
+	var broken []codec.RuleID
+	for _, b := range r.Breaches {
+		if b.By == codec.Peer && b.Rule.Level == codec.Must {
+			broken = append(broken, b.Rule.ID)
+			t.Logf("%s, %d times: %v", b.Rule.ID, b.Count, b.First[0].Err)
+		}
+	}
+	slices.Sort(broken)
+	if !slices.Equal(broken, d.breaks) {
+		t.Errorf("behind the proxy it breaks %q, and is known to break %q", broken, d.breaks)
 	}
 }
 
