@@ -64,7 +64,8 @@ same work under conditions that are legal and that libraries get wrong. Without
 --program they are jobwire's own. The verdicts are completed, failed cleanly, not
 recovered, wrong result, hung and crashed.
 
-Exit status 1 if a rule was broken, or a driver fell short.`,
+Exit status 1 if a rule was broken, a driver fell short, or the program of --exec failed
+or never connected.`,
 		Example: `  jobwire audit gearman --listen 127.0.0.1:4731 --to 127.0.0.1:4730
   jobwire audit gearman --exec 'python3 my_client.py {host} {port}'
   jobwire audit beanstalk --to 127.0.0.1:11300 --duration 1m --format json
@@ -183,9 +184,6 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return &exit{exitFellShort, err}
 	}
-	if ended != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: the program: %v\n", ended)
-	}
 	r := a.Report()
 	if o.format == "json" {
 		err = r.WriteJSON(cmd.OutOrStdout())
@@ -195,7 +193,13 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 	if err == nil && rec != nil {
 		err = rec.transcribe(cmd, o.scripts)
 	}
-	if err == nil && r.Violations() > 0 {
+	switch {
+	case err != nil:
+	case ended != nil:
+		err = &exit{exitFellShort, fmt.Errorf("the program: %w", ended)}
+	case words != nil && r.Connections == 0:
+		err = &exit{exitFellShort, errors.New("the program never connected")}
+	case r.Violations() > 0:
 		err = &exit{exitFellShort, nil}
 	}
 	return err
