@@ -262,6 +262,6 @@ func (d *driver) perform(t *testing.T, p conform.Program, start func(context.Con
 	if len(cases) > 0 {
 		suite.Cases = slices.DeleteFunc(suite.Cases, func(c *conform.Case) bool { return !slices.Contains(cases, c.ID) })
 	}
-	r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": p, "Worker": p}, Segments: ways, Timeout: 5 * time.Second, Parallel: 4}
+	r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": p, "Worker": p}, Segments: ways, Timeout: 20 * time.Second, Parallel: 4}
 	return r.Run(t.Context(), suite, nil)
 }

@@ -212,6 +212,12 @@ func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
 	})
 }
 
+// any owes a reply of whatever kind, behind which nothing is certain any more.
+func (m *gearmonkey) any(p *mPeer, rule codec.RuleID) {
+	m.taint()
+	m.owe(p.conn, rule, "a reply", func(*codec.Frame) error { return nil })
+}
+
 // event owes a subscriber what was published; it may come between replies.
 func (m *gearmonkey) event(p *mPeer, want string) {
 	m.owe(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
@@ -327,6 +333,10 @@ func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 }
 
 func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
+	if number(seconds) > 1<<50 { // about as many milliseconds as there can be
+		m.any(p, "gearmonkey.server.expire")
+		return
+	}
 	v := m.keys[key]
 	if v == nil {
 		m.raw(p, "gearmonkey.server.expire", integer(0))

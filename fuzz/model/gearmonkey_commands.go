@@ -81,6 +81,10 @@ func init() {
 		},
 		"SCRIPT_LOAD": func(m *gearmonkey, p *peer, f frame) {
 			m.scripts[hashOf(f.Arg(0))] = true
+			if s := string(f.Arg(0)); s != scriptHashed && s != scriptPrinted { // it need not be one
+				m.any(p, "gearmonkey.server.script-load")
+				return
+			}
 			m.raw(p, "gearmonkey.server.script-load", bulk([]byte(hashOf(f.Arg(0)))))
 		},
 		"EVALSHA_SCHEDULED": mTake,
