@@ -63,7 +63,7 @@ func stepError(s *Script, i int, err error) error {
 
 func appendMeta(dst []byte, s *Script) ([]byte, error) {
 	for _, m := range s.Meta {
-		if strings.ContainsAny(m.Value, "\r\n") {
+		if strings.Contains(m.Value, "\n") || strings.HasSuffix(m.Value, "\r") {
 			return nil, fmt.Errorf("%s: the value of @%s is more than a line", s.File, m.Key)
 		}
 		dst = append(dst, '@')
