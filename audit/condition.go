@@ -175,7 +175,7 @@ func restarting(w *wire, messages [][]byte) error {
 
 // disturbed puts NOOPs around a message to a worker.
 func (w *wire) disturbed(f *codec.Frame) [][]byte {
-	if !w.worker {
+	if !w.worker.Load() {
 		return [][]byte{f.Raw}
 	}
 	noop := w.run.dialect.message([]string{w.run.dialect.needless})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -18,7 +19,7 @@ type wire struct {
 	near, far net.Conn
 	asks      codec.Session // reads requests
 	answers   codec.Session // reads answers, to the requests that were passed on
-	worker    bool
+	worker    atomic.Bool   // it has said what it can do
 
 	reading sync.Mutex // of answers
 
@@ -149,7 +150,9 @@ func (w *wire) pump(src net.Conn, from codec.Side, sess codec.Session, pass func
 func (w *wire) ask(f *codec.Frame, raw []byte) error {
 	c, d := w.run.condition, w.run.dialect
 	if f != nil && f.Type != nil {
-		w.worker = w.worker || f.Type.Name == d.needs
+		if f.Type.Name == d.needs {
+			w.worker.Store(true)
+		}
 		if c.request != nil && !c.request(w, f) {
 			return nil
 		}

@@ -1,6 +1,8 @@
 package loadgen_test
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -36,11 +38,14 @@ func TestFaultsAreCounted(t *testing.T) {
 		{beanstalk.Protocol, newBeanstalk, "cycle", "drop from-server INSERTED nth=20", loadgen.Account{Unacknowledged: 1}},
 		{beanstalk.Protocol, newBeanstalk, "cycle", "answer from-peer put OUT_OF_MEMORY nth=20", loadgen.Account{Refused: 1}},
 		{danga.Protocol, newDanga, "drain", "duplicate from-server job_assign_res nth=20", loadgen.Account{Duplicated: 1}},
+		{danga.Protocol, newDanga, "drain", "drop from-server job_create_res nth=20", loadgen.Account{Unacknowledged: 1}},
 	} {
 		t.Run(tt.scenario+"/"+tt.fault, func(t *testing.T) {
 			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: tt.scenario, Dial: serving(t, tt.protocol, tt.machine(), tt.fault),
 				Clients: 1, Workers: 1, Count: 30, Settle: 200 * time.Millisecond})
-			if err != nil {
+			// The worker completes one job more than the server gave it, whereupon the server ends
+			// the connection. The run may be over before.
+			if err != nil && (tt.want.Duplicated == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
 				t.Fatal(err)
 			}
 			got := res.Account
