@@ -20,7 +20,7 @@ type Config struct {
 	Workers   int    // connections that work; 0 is 4
 	Functions int    // functions, or tubes, that jobs are spread over; 0 is 1
 	Prefix    string // of their names; "" is "jobwire"
-	Window    int    // jobs that a client has under way in a closed loop; 0 is 1
+	Window    int    // jobs that a client has under way in a closed loop at most, filled up when half is free; 0 is 1
 	Grabs     int    // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
 	Size      Sizes
 	Think     time.Duration // from a job's end to the client's next

@@ -27,6 +27,16 @@ func (c *conn) fill() {
 // next starts a job of a closed loop, if there are any left.
 func (c *conn) next() bool { return len(c.pool.free) > 0 && c.run.claim() && c.start(c.now) }
 
+// refill goes on with a closed loop. Jobs start once half of the window is free: those that go
+// together take one write at either end. Of a standing queue each acknowledgement has one follow.
+func (c *conn) refill() {
+	if c.run.scenario.Standing {
+		c.next()
+	} else if 2*c.pool.owed() <= c.run.cfg.Window {
+		c.fill()
+	}
+}
+
 // start submits a job that is due at that time. It fails if too many are under way.
 func (c *conn) start(due int64) bool {
 	b := c.submitter
@@ -70,7 +80,7 @@ func (c *conn) acknowledge(s *slot) {
 			c.sample(stageTotal, s.created-s.start)
 		}
 		c.fresh++
-		c.next()
+		c.refill()
 	}
 	if sc.Until == atAck || s.over {
 		c.finish(s)
@@ -106,7 +116,7 @@ func (c *conn) finish(s *slot) {
 	if d := c.run.cfg.Think; d > 0 {
 		c.later(d, func() { c.next() })
 	} else {
-		c.next()
+		c.refill()
 	}
 }
 
@@ -115,7 +125,7 @@ func (c *conn) refuse(s *slot) {
 	c.pool.put(s)
 	c.fresh++
 	if c.run.cfg.Rate == nil {
-		c.next()
+		c.refill()
 	}
 }
 

@@ -90,7 +90,7 @@ jobwire's own server; the environment's GOMAXPROCS goes before that, for both.`,
 	f.IntVar(&o.cfg.Workers, "workers", 4, "connections that do them")
 	f.IntVar(&o.cfg.Functions, "functions", 1, "functions, or tubes, that jobs are spread over")
 	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "the beginning of their names")
-	f.IntVar(&o.cfg.Window, "window", 1, "jobs that each client has under way")
+	f.IntVar(&o.cfg.Window, "window", 1, "jobs that each client has under way at most; it starts new ones when half of them have ended")
 	f.IntVar(&o.cfg.Grabs, "grabs", 0, "requests for a job that each worker has outstanding; 0 is what suits the window")
 	f.StringVar(&o.size, "size", "16", "payload in bytes, as 1024, 16-4096 evenly spread, or 16-64K:exp")
 	f.DurationVar(&o.cfg.Think, "think", 0, "pause of a client between a job's end and its next")
