@@ -14,6 +14,7 @@ type Interval struct {
 	Stages  Histograms // valid during the call of Config.Watch only
 	Summary [stageCount]Summary
 	Account Account
+	Behind  bool // it is behind the measured part: jobs that were queued in it are done, which does not count
 	Settled bool // it is what came behind the measured part of an open loop: only latencies
 }
 
@@ -80,6 +81,7 @@ func (m *meter) interval() {
 	m.now.reset()
 	done := m.r.collect(m.now)
 	if !m.ended.IsZero() {
+		m.behind(now, done)
 		return
 	}
 	m.jobs += done
@@ -100,6 +102,15 @@ func (m *meter) interval() {
 	}
 	iv.Stages = Histograms{}
 	m.intervals = append(m.intervals, iv)
+}
+
+// behind tells those who watch that jobs are still being done. The caller holds the lock.
+func (m *meter) behind(now time.Time, done int64) {
+	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.owed(), Stages: m.now, Behind: true}
+	m.last = now
+	if w := m.r.cfg.Watch; w != nil {
+		w(&iv)
+	}
 }
 
 // settled adds the latencies of the jobs of an open loop that were due in the measured part and

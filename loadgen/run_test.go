@@ -99,3 +99,26 @@ func TestReferenceServersAreQueues(t *testing.T) {
 		})
 	}
 }
+
+// Jobs that were queued in the measured part are done behind it, and whoever watches is told how
+// many are left.
+func TestWhatIsBehindIsTold(t *testing.T) {
+	const count = 40
+	done, left := int64(0), int64(count)
+	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Scenario: "background", Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})),
+		Count: count, Clients: 2, Workers: 2, Grabs: 1, Work: 20 * time.Millisecond, Interval: 50 * time.Millisecond,
+		Watch: func(iv *loadgen.Interval) {
+			if iv.Behind {
+				if done += iv.Done; iv.Depth > left {
+					t.Errorf("%d are left, %d before", iv.Depth, left)
+				}
+				left = iv.Depth
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done == 0 || done+left < count/2 || res.Jobs != count {
+		t.Errorf("%d done and %d left behind the measured part, of %d jobs", done, left, res.Jobs)
+	}
+}

@@ -189,6 +189,10 @@ func (r *Report) textVerdict(b *strings.Builder) {
 
 // WriteInterval writes a line about an interval, for those who watch, without its end.
 func WriteInterval(w io.Writer, iv *Interval, measured bool) {
+	if iv.Behind {
+		fmt.Fprintf(w, "  behind  %10s jobs/s are done, which is not measured; %s are left", Grouped(int64(iv.Rate())), Grouped(iv.Depth))
+		return
+	}
 	total := &iv.Summary[stageTotal]
 	if total.Count == 0 {
 		total = &iv.Summary[stageCreated]
