@@ -13,29 +13,13 @@ import (
 
 	"jobwire/codec/beanstalk"
 	"jobwire/internal/peers"
-	"jobwire/refserver"
 	"jobwire/refserver/internal/peertest"
 )
 
 // serveTCP serves a machine on loopback until the test ends.
 func serveTCP(t testing.TB) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- refserver.New(New(Options{}), refserver.Options{Protocol: beanstalk.Protocol}).Serve(ctx, l)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	return l.Addr().String()
+	return peertest.Serve(t, beanstalk.Protocol, New(Options{}))
 }
 
 func dialTCP(t testing.TB, addr string) peerOf {

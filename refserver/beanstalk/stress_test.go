@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
 )
 
 // Producers, workers that work, workers that are lost over their jobs and jobs
@@ -140,22 +140,7 @@ func FuzzPeer(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(Options{})
 			srv := refserver.New(m, refserver.Options{Protocol: beanstalk.Protocol})
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				for buf := make([]byte, 4096); ; {
-					if _, err := near.Read(buf); err != nil {
-						return
-					}
-				}
-			}()
-			near.Write(b)
-			synctest.Wait()
-			near.Close()
-			<-drained
-			srv.Close()
+			peertest.Feed(t, srv, b)
 			m.check(t)
 			if m.peers+m.waiting+m.in[reserved] != 0 {
 				t.Errorf("left behind: %d peers, %d waits, %d reserved jobs", m.peers, m.waiting, m.in[reserved])

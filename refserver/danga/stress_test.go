@@ -144,22 +144,7 @@ func FuzzPeer(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(Options{Name: "test"}).(*machine)
 			srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol, Codec: codec.Options{MaxData: 1 << 16}})
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				for buf := make([]byte, 4096); ; {
-					if _, err := near.Read(buf); err != nil {
-						return
-					}
-				}
-			}()
-			near.Write(b)
-			synctest.Wait()
-			near.Close()
-			<-drained
-			srv.Close()
+			peertest.Feed(t, srv, b)
 			m.check(t)
 		})
 	})

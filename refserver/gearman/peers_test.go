@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
-	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
 )
 
 // peerServer serves real clients and workers on loopback until the test ends.
@@ -28,22 +28,7 @@ func peerServer(t *testing.T, program string, check ...string) (path, host, port
 		}
 		t.Skipf("%s is not installed: %v", program, err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- refserver.New(New(Options{}), refserver.Options{Protocol: gearman.Protocol}).Serve(ctx, l)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	host, port, _ = net.SplitHostPort(l.Addr().String())
+	host, port, _ = net.SplitHostPort(peertest.Serve(t, gearman.Protocol, New(Options{})))
 	return path, host, port
 }
 

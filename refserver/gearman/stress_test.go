@@ -156,22 +156,7 @@ func FuzzPeer(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(Options{Host: "test", Retries: 1}).(*machine)
 			srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol, Codec: codec.Options{MaxData: 1 << 16}})
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				for buf := make([]byte, 4096); ; {
-					if _, err := near.Read(buf); err != nil {
-						return
-					}
-				}
-			}()
-			near.Write(b)
-			synctest.Wait()
-			near.Close()
-			<-drained
-			srv.Close()
+			peertest.Feed(t, srv, b)
 			if m.joined.Len() != 0 {
 				t.Errorf("%d peers are left", m.joined.Len())
 			}

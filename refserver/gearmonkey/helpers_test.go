@@ -2,7 +2,6 @@ package gearmonkey
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"jobwire/codec/gearmonkey"
 	"jobwire/refserver"
+	"jobwire/refserver/internal/peertest"
 )
 
 // patience is how long a client waits for what is due. In a bubble it passes at
@@ -185,20 +185,5 @@ func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machin
 // serveTCP serves a machine on loopback until the test ends.
 func serveTCP(t testing.TB) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- refserver.New(New(Options{}), refserver.Options{Protocol: gearmonkey.Protocol}).Serve(ctx, l)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	return l.Addr().String()
+	return peertest.Serve(t, gearmonkey.Protocol, New(Options{}))
 }

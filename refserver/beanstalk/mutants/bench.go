@@ -30,7 +30,7 @@ type bench struct {
 	opened   func(*conn)
 	leaving  func(*conn) // before the machine is told
 	halved   func(*conn) (done bool)
-	decode   func(s codec.Session, b []byte, f *frame) (int, error) // of what peers send
+	decode   mutant.Decode // of what peers send
 	wrap     func(net.Conn) net.Conn
 
 	inner  *question // what a hook asks the machine by itself
@@ -90,31 +90,6 @@ func row(name string) *codec.Type {
 		panic("no type " + name)
 	}
 	return t
-}
-
-// session reads as the bench's decode says.
-type session struct {
-	codec.Session
-	decode func(s codec.Session, b []byte, f *frame) (int, error)
-}
-
-func (s session) Decode(from codec.Side, b []byte, f *frame) (int, error) {
-	if from == codec.Peer {
-		return s.decode(s.Session, b, f)
-	}
-	return s.Session.Decode(from, b, f)
-}
-
-// protocol is Beanstalk, read as the hook wants it.
-func (b *bench) protocol() *codec.Protocol {
-	if b.decode == nil {
-		return protocol.Protocol
-	}
-	p := *protocol.Protocol
-	p.NewSession = func(o codec.Options) codec.Session {
-		return session{protocol.Protocol.NewSession(o), b.decode}
-	}
-	return &p
 }
 
 func (b *bench) Open(c *conn) {

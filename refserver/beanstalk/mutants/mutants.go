@@ -53,7 +53,7 @@ func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
 		if m.Hook != nil {
 			m.Hook(b)
 		}
-		o := refserver.Options{Protocol: b.protocol(), Codec: m.Codec, Faults: faults}
+		o := refserver.Options{Protocol: mutant.Decoding(protocol.Protocol, b.decode), Codec: m.Codec, Faults: faults}
 		if m.Hook != nil {
 			o.Intercept = b.intercept
 		}

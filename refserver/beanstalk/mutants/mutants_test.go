@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"jobwire/codec"
 	protocol "jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
@@ -110,7 +109,4 @@ func TestRead(t *testing.T) {
 	}
 }
 
-var (
-	_ refserver.Machine = (*bench)(nil)
-	_ codec.Session     = session{}
-)
+var _ refserver.Machine = (*bench)(nil)

@@ -8,6 +8,7 @@ import (
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
 	"jobwire/refserver"
+	"jobwire/refserver/mutant"
 )
 
 type (
@@ -25,8 +26,8 @@ type bench struct {
 	received []func(*conn, *frame)         // by row, instead of pass
 	sending  []func(*conn, *frame) verdict // by row, before a message goes out
 	rejected func(*conn, *frame, *codec.Error) (done bool)
-	leaving  func(*conn)                                            // before the machine is told
-	decode   func(s codec.Session, b []byte, f *frame) (int, error) // of what peers send
+	leaving  func(*conn)   // before the machine is told
+	decode   mutant.Decode // of what peers send
 	wrap     func(net.Conn) net.Conn
 	slow     time.Duration
 	loose    codec.Session

@@ -63,7 +63,7 @@ func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
 			m.Hook(b)
 		}
 		return refserver.New(b, refserver.Options{
-			Protocol:  b.protocol(),
+			Protocol:  mutant.Decoding(protocol.Protocol, b.decode),
 			Codec:     codec.Options{Waive: append([]codec.RuleID{protocol.RuleAdminSpacing}, m.Waive...)},
 			Faults:    faults,
 			Intercept: b.intercept,

@@ -10,34 +10,8 @@ import (
 	"time"
 
 	"jobwire/codec"
-	protocol "jobwire/codec/gearman"
 	"jobwire/refserver/mutant"
 )
-
-// session reads as the bench's decode says.
-type session struct {
-	codec.Session
-	decode func(s codec.Session, b []byte, f *frame) (int, error)
-}
-
-func (s session) Decode(from codec.Side, b []byte, f *frame) (int, error) {
-	if from == codec.Peer {
-		return s.decode(s.Session, b, f)
-	}
-	return s.Session.Decode(from, b, f)
-}
-
-// protocol is Gearman, read as the hook wants it.
-func (b *bench) protocol() *codec.Protocol {
-	if b.decode == nil {
-		return protocol.Protocol
-	}
-	p := *protocol.Protocol
-	p.NewSession = func(o codec.Options) codec.Session {
-		return session{protocol.Protocol.NewSession(o), b.decode}
-	}
-	return &p
-}
 
 // patched decodes a copy of b whose header patch has changed, or b itself while there is
 // none.

@@ -2,12 +2,16 @@
 package peertest
 
 import (
+	"context"
+	"io"
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/refserver"
 )
 
 // patience is how long a peer waits for what it expects. In a synctest bubble
@@ -185,4 +189,40 @@ func (e *Peer) Ended() error {
 		e.t.Fatal("the connection goes on, want its end")
 	}
 	return e.err
+}
+
+// Serve serves a machine on loopback until the test ends.
+func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- refserver.New(m, refserver.Options{Protocol: p}).Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// Feed has a server read bytes from a peer that takes whatever it answers and then leaves, and
+// closes it. The test is in a synctest bubble.
+func Feed(t testing.TB, srv *refserver.Server, b []byte) {
+	near, far := net.Pipe()
+	go srv.ServeConn(t.Context(), far)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		io.Copy(io.Discard, near)
+	}()
+	near.Write(b)
+	synctest.Wait()
+	near.Close()
+	<-drained
+	srv.Close()
 }
