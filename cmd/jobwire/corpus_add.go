@@ -65,14 +65,14 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 		if err != nil {
 			return usage(err)
 		}
-		streams, err := o.streams(cmd, name, src)
-		if err != nil {
-			return err
-		}
+		streams, unread := o.streams(cmd, name, src)
 		for _, p := range slices.SortedFunc(maps.Keys(streams), func(a, b *codec.Protocol) int { return strings.Compare(a.Name, b.Name) }) {
 			if err := o.add(cmd.OutOrStdout(), p, name, streams[p]); err != nil {
 				return err
 			}
+		}
+		if unread != nil {
+			return unread
 		}
 	}
 	return nil
@@ -85,7 +85,8 @@ type said struct {
 	raw  []byte
 }
 
-// streams reads a file, by what it is.
+// streams reads a file, by what it is. Of a capture that is cut or broken what stands before is
+// returned beside the error.
 func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]said, error) {
 	if bytes.HasPrefix(src, []byte("go test fuzz v1")) {
 		sys, err := systemNamed(cmp.Or(o.protocol, "gearman"))
@@ -167,7 +168,7 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 		}
 	}).Decode(f)
 	if err != nil {
-		return nil, &exit{exitFellShort, err}
+		return all, &exit{exitFellShort, err}
 	}
 	return all, nil
 }
