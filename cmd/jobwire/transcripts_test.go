@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,130 +18,8 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
-	"jobwire/pcap"
 	"jobwire/play"
 )
-
-// tap relays connections to a server, and captures what passes.
-type tap struct {
-	net.Listener
-	to string
-
-	mu     sync.Mutex
-	events []pcap.Event
-	next   int
-	pumps  sync.WaitGroup
-}
-
-// tapped returns a relay to a server.
-func tapped(t *testing.T, to string) *tap {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tp := &tap{Listener: ln, to: to}
-	tp.pumps.Go(func() {
-		for {
-			up, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			down, err := net.Dial("tcp", to)
-			if err != nil {
-				up.Close()
-				continue
-			}
-			id := tp.add(pcap.Event{Conn: -1, Kind: pcap.Opens})
-			tp.pumps.Go(func() {
-				var both sync.WaitGroup
-				both.Go(func() { tp.pump(id, codec.Peer, up.(*net.TCPConn), down.(*net.TCPConn)) })
-				both.Go(func() { tp.pump(id, codec.Server, down.(*net.TCPConn), up.(*net.TCPConn)) })
-				both.Wait()
-				up.Close()
-				down.Close()
-			})
-		}
-	})
-	return tp
-}
-
-// add notes an event; a connection without a number gets one.
-func (tp *tap) add(e pcap.Event) int {
-	tp.mu.Lock()
-	defer tp.mu.Unlock()
-	if e.Conn < 0 {
-		e.Conn = tp.next
-		tp.next++
-	}
-	e.At = time.Now()
-	tp.events = append(tp.events, e)
-	return e.Conn
-}
-
-// lastWords is how long a server may speak to a peer that has said its last.
-const lastWords = 300 * time.Millisecond
-
-// pump passes on what one end says.
-func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := in.Read(buf)
-		if n > 0 {
-			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.Data, Data: bytes.Clone(buf[:n])})
-			if _, err := out.Write(buf[:n]); err != nil {
-				io.Copy(io.Discard, in)
-				return
-			}
-		}
-		switch {
-		case errors.Is(err, syscall.ECONNRESET):
-			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.Resets})
-			out.SetLinger(0)
-			out.Close()
-			return
-		case errors.Is(err, io.EOF):
-			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.HalfCloses})
-			out.CloseWrite()
-			out.SetReadDeadline(time.Now().Add(lastWords))
-			return
-		case err != nil:
-			return
-		}
-	}
-}
-
-// capture ends the relay and returns a capture of what passed, at most one reset of a
-// connection among it.
-func (tp *tap) capture(t *testing.T) []byte {
-	t.Helper()
-	tp.Close()
-	tp.pumps.Wait()
-	_, port, _ := net.SplitHostPort(tp.to)
-	n, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	w, err := pcap.NewWriter(&out, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := map[int]bool{}
-	for _, e := range tp.events {
-		if over[e.Conn] {
-			continue
-		}
-		over[e.Conn] = e.Kind == pcap.Resets
-		if err := w.Write(e); err != nil && e.Kind == pcap.Data {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
 
 // transcribed decodes a capture into transcripts, and returns their files.
 func transcribed(t *testing.T, capture []byte, args ...string) []string {
