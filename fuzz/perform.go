@@ -96,7 +96,7 @@ func (x *performer) newModel() (m model.Model) {
 			m = nil
 		}
 	}()
-	quirks := append([]model.Quirk(nil), x.known.Quirks...)
+	quirks := append([]model.Quirk{model.Watched}, x.known.Quirks...)
 	if x.prefix != "" {
 		quirks = append(quirks, model.Shared)
 	}
