@@ -31,14 +31,6 @@ Client 2 -> Job Server: SUBMIT_JOB a u b
 Worker -> Job Server: CAN_DO a
 Worker -> Job Server: GRAB_JOB
 `},
-		{"the next job is not one that was refused", gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" x
-Admin -> Job Server: unchecked GET_STATUS ""
-Admin -> Job Server: maxqueue a 1
-Client 3 -> Job Server: SUBMIT_JOB_BG a "" y
-Client 3 -> Job Server: SUBMIT_JOB_BG b "" z
-Worker -> Job Server: CAN_DO b
-Worker -> Job Server: GRAB_JOB
-`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}

@@ -258,22 +258,11 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 		if f.Type.Name == "NOOP" && m.peers[conn] != nil {
 			return m.surplusNoop(m.peers[conn], c)
 		}
-		if m.tainted && f.Type.Name == "ERROR" {
-			m.refused(conn)
-		}
 		if m.tainted && c.Rule != "gearman.echo.same-data" && c.Rule != "gearman.submit.opaque-workload" {
 			return nil
 		}
 	}
 	return err
-}
-
-// refused forgets the oldest submission of a connection: the next one must not be taken for it.
-func (m *gearman) refused(conn int) {
-	i := slices.IndexFunc(m.dues, func(d *due) bool { return d.conn == conn && d.rule == "gearman.submit.created" })
-	if i >= 0 {
-		m.dues = slices.Delete(m.dues, i, i+1)
-	}
 }
 
 // surplusNoop judges a NOOP that nothing explains.
