@@ -31,6 +31,9 @@ Client 2 -> Job Server: SUBMIT_JOB a u b
 Worker -> Job Server: CAN_DO a
 Worker -> Job Server: GRAB_JOB
 `},
+		{"who asks for the end in two parts", gearman.Protocol, `Client -> Job Server: raw "shut"
+Client -> Job Server: raw "down\n"
+`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}

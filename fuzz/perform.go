@@ -366,7 +366,7 @@ func (x *performer) encode(s *Step) []byte {
 
 // say sends bytes: in lockstep message by message, else at once.
 func (x *performer) say(c *Conv, k *conn, b []byte) {
-	if len(b) == 0 || x.d.forbidden(b) {
+	if len(b) == 0 || x.d.forbidden(k.said, b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
