@@ -8,6 +8,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/planted"
 )
 
@@ -33,6 +34,10 @@ Worker -> Job Server: GRAB_JOB
 `},
 		{"who asks for the end in two parts", gearman.Protocol, `Client -> Job Server: raw "shut"
 Client -> Job Server: raw "down\n"
+`},
+		{"a key is to be kept longer than anybody counts", gearmonkey.Protocol, `Operator -> Server: HMSET_DONE a 1 success ""
+Operator -> Server: EXPIRE_JOB a 1 274877906943
+Operator -> Server: TTL_JOB a 1
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
