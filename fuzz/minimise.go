@@ -222,8 +222,8 @@ func (m *minimiser) value(i, k int) {
 		return
 	}
 	if f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed) {
-		if len(a.Value) > 1 || len(a.Value) == 1 && a.Value[0] > '1' {
-			_ = with([]byte("0")) || with([]byte("1"))
+		if v := string(a.Value); v != "0" && !with([]byte("0")) && v != "1" {
+			with([]byte("1"))
 		}
 		return
 	}

@@ -33,7 +33,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			right = r.clone()
 		}
 	}
-	for i, w := range []scripter{{}, {leaves: true}, {thorough: true}} {
+	for i, w := range []scripter{{short: true}, {}, {past: true}, {leaves: true}, {thorough: true}, {full: true}} {
 		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
@@ -82,12 +82,16 @@ type scripter struct {
 	d        *dialect
 	fd       *Finding
 	right    *Record // of a server without the fault, or nil
+	short    bool    // where the right reply is waited for, nobody is asked whether he is there
+	past     bool    // what came before that does not count is passed over where the fault shows
 	thorough bool    // wait for what each step leads to before the next
+	full     bool    // all that the server says is written
 	leaves   bool    // everybody leaves before the server is asked how it is
 	script   *transcript.Script
 	roles    []codec.Role
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
 	bound    map[int]bool
+	shown    bool // where the fault shows, the right reply stands
 	after    time.Duration
 }
 
@@ -113,8 +117,13 @@ func (w *scripter) write() *transcript.Script {
 	}
 	switch v.Oracle {
 	case HangConn, Framing, Disclosure, Law:
-		if v.Conn >= 0 && v.Conn < len(w.roles) && !w.left(v.Conn) {
-			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing)
+		switch {
+		case v.Conn < 0 || v.Conn >= len(w.roles) || w.left(v.Conn):
+		case w.short && w.shown:
+		case w.waits(v):
+			w.add(w.actor(v.Conn), codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
+		default:
+			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing || w.past)
 		}
 	default:
 		for conn := range w.roles {
@@ -132,6 +141,20 @@ func (w *scripter) write() *transcript.Script {
 		return nil
 	}
 	return w.script
+}
+
+// waits reports whether a server without the fault has nothing to say where the fault shows: a
+// request waits there.
+func (w *scripter) waits(v *Fault) bool {
+	if v.Oracle != Law || w.right == nil {
+		return false
+	}
+	for i := range w.right.Events {
+		if e := &w.right.Events[i]; e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step {
+			return false
+		}
+	}
+	return true
 }
 
 // meta lets the transcript be a case of conform.
@@ -316,7 +339,7 @@ func (w *scripter) replies(i int) {
 		return
 	}
 	s, v := &w.fd.Conv.Steps[i], w.fd.Fault
-	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure) && w.right != nil
+	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure || v.Oracle == Framing) && w.right != nil
 	before := v.Step < 0 || i < v.Step
 	id := s.ID
 	var lastOn *Event
@@ -330,8 +353,9 @@ func (w *scripter) replies(i int) {
 			lastOn = e
 		}
 		// What the role is never sent cannot be passed over.
-		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray {
-			w.expect(e, id, before)
+		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
+			w.expect(e, id, (before || w.past || w.short) && !w.full)
+			w.shown = w.shown || at && e.Conn == v.Conn
 			lastOn = nil
 		}
 	}
