@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ var changes = []func(b *breeder, c *Conv, pick func() *Conv){
 	(*breeder).mutateBytes, (*breeder).mutateBytes,
 	(*breeder).leave, (*breeder).leave, (*breeder).leave,
 	(*breeder).cut,
+	(*breeder).pad,
 	(*breeder).double,
 	(*breeder).drop,
 	(*breeder).swap,
@@ -204,6 +206,26 @@ func (b *breeder) cut(c *Conv, _ func() *Conv) {
 	}
 	to := at + 1 + b.r.IntN(len(c.Steps)-at)
 	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
+}
+
+// pad puts blanks into a line, at its end or where one is.
+func (b *breeder) pad(c *Conv, _ func() *Conv) {
+	s := b.any(c)
+	if s.Type == nil || s.Type.End == "" {
+		return
+	}
+	raw := b.encode(s)
+	at := bytes.IndexAny(raw, "\r\n")
+	if at < 0 {
+		return
+	}
+	if gap := bytes.IndexByte(raw, ' '); gap > 0 && gap < at && b.r.IntN(3) == 0 {
+		at = gap
+	}
+	out := slices.Insert(raw, at, bytes.Repeat([]byte{" \t"[b.r.IntN(4)/3]}, 1+b.r.IntN(3))...)
+	if !b.avoided(out) {
+		*s = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: out}
+	}
 }
 
 func (b *breeder) double(c *Conv, _ func() *Conv) {

@@ -333,7 +333,7 @@ func (f *Fuzzer) old(c *Conv, v *Fault) bool {
 		return true
 	case f.doubts[key] >= maxDoubts:
 		return true
-	case !f.quick[key] && !f.habitual(v):
+	case !f.quick[key] && !f.habitual(c, v):
 		return false
 	}
 	f.again.Add(1)
