@@ -138,8 +138,8 @@ func (b *breeder) resize(s *Step, i int) {
 		return
 	}
 	n := lengths[b.r.IntN(len(lengths))]
-	if b.r.IntN(2) == 0 {
-		n = lengths[b.r.IntN(24)]
+	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
+		n = limits[b.r.IntN(len(limits))]
 	}
 	if f.Max > 0 && b.r.IntN(3) == 0 {
 		n = f.Max + max(0, b.r.IntN(5)-3)

@@ -275,7 +275,7 @@ func (f *Fuzzer) one(w *worker) {
 	var c *Conv
 	pick := func() *Conv { return f.pool.pick(w.r) }
 	switch parent := pick(); {
-	case parent == nil || w.r.IntN(5) == 0:
+	case parent == nil || w.r.IntN(3) == 0:
 		c = w.b.fresh()
 	case w.r.IntN(40) == 0:
 		c = parent.clone() // as it is

@@ -138,7 +138,7 @@ func (b *breeder) play(c *Conv) {
 			}
 			s.Args = append(s.Args, a)
 		}
-		if len(s.Args) > 0 && b.r.IntN(6) == 0 {
+		if len(s.Args) > 0 && b.r.IntN(4) == 0 {
 			b.stretch(&s, b.r.IntN(len(s.Args)))
 		}
 		if sc.gives {
