@@ -134,11 +134,12 @@ func (t *Talk) say(conn int, m codec.Message, note bool) error {
 		return err
 	}
 	p := t.peers[conn]
-	raw, err := p.session.Append(nil, codec.Peer, &m)
+	// By sessions of its own: that of the connection must see requests in the order in which they
+	// are sent, each once.
+	raw, err := t.d.p.NewSession(t.d.options).Append(nil, codec.Peer, &m)
 	if err != nil {
 		return nil
 	}
-	// Decoded by a session of its own, for the first has the request already.
 	if n, err := t.d.p.NewSession(t.d.options).Decode(codec.Peer, raw, &t.frame); err != nil || n != len(raw) {
 		return fmt.Errorf("what was written cannot be read: %q: %w", raw, err)
 	}
@@ -146,6 +147,7 @@ func (t *Talk) say(conn int, m codec.Message, note bool) error {
 		t.note(t.step(conn, &t.frame))
 	}
 	if t.wire.Exact() || !t.d.blocks[m.Type.Name] {
+		p.session.Append(nil, codec.Peer, &m)
 		t.model.Sent(conn, &t.frame)
 		return t.wire.Send(conn, raw)
 	}
@@ -153,13 +155,10 @@ func (t *Talk) say(conn int, m codec.Message, note bool) error {
 	// in one piece with another that is answered.
 	f := t.frame.Clone()
 	p.next = &f
-	first, err := t.d.p.NewSession(t.d.options).Append(nil, codec.Peer, t.sentinelMessage())
+	first, err := p.session.Append(nil, codec.Peer, t.sentinelMessage())
 	if err != nil {
 		return err
 	}
-	// The session must see them in the order in which they are sent.
-	p.session = t.d.p.NewSession(t.d.options)
-	p.session.Append(nil, codec.Peer, t.sentinelMessage())
 	p.session.Append(nil, codec.Peer, &m)
 	if _, err := t.d.p.NewSession(t.d.options).Decode(codec.Peer, first, &t.frame); err != nil {
 		return err
