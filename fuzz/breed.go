@@ -23,10 +23,11 @@ type breeder struct {
 
 	takers []*codec.Type // what has a value that servers choose
 	plots  [][]scene
+	turns  map[*codec.Field]int // which of the limits a field had last
 }
 
 func newBreeder(p *codec.Protocol, r *rand.Rand, known *Known) *breeder {
-	b := &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, plots: readPlots(p)}
+	b := &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, plots: readPlots(p), turns: map[*codec.Field]int{}}
 	for _, t := range p.Types {
 		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
 			b.takers = append(b.takers, t)
@@ -93,7 +94,7 @@ func (b *breeder) staged() *Conv {
 			changes[b.r.IntN(len(changes))](b, c, func() *Conv { return nil })
 		}
 	}
-	if b.r.IntN(2) == 0 {
+	if b.r.IntN(3) > 0 {
 		b.harvest(c, nil)
 	}
 	c.Burst = b.r.IntN(6) == 0
@@ -139,7 +140,12 @@ func (b *breeder) resize(s *Step, i int) {
 	}
 	n := lengths[b.r.IntN(len(lengths))]
 	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
-		n = limits[b.r.IntN(len(limits))]
+		// In turn, so that each comes about as soon as the others.
+		if _, begun := b.turns[f]; !begun {
+			b.turns[f] = b.r.IntN(len(limits))
+		}
+		b.turns[f] = (b.turns[f] + 1) % len(limits)
+		n = limits[b.turns[f]]
 	}
 	if f.Max > 0 && b.r.IntN(3) == 0 {
 		n = f.Max + max(0, b.r.IntN(5)-3)

@@ -132,14 +132,20 @@ func (b *breeder) play(c *Conv) {
 			case b.d.names[f.Name] != nil || has(b.d.keys, f.Name):
 				if known, ok := alike[f.Name]; ok && b.r.IntN(6) > 0 {
 					a.Value = known
-				} else {
-					alike[f.Name] = a.Value
+					s.Args = append(s.Args, a)
+					continue
 				}
 			}
-			s.Args = append(s.Args, a)
-		}
-		if len(s.Args) > 0 && b.r.IntN(4) == 0 {
-			b.stretch(&s, b.r.IntN(len(s.Args)))
+			often := 6
+			if f != nil && has(b.d.keys, f.Name) {
+				often = 3
+			}
+			if s.Args = append(s.Args, a); b.r.IntN(often) == 0 {
+				b.stretch(&s, i)
+			}
+			if f != nil {
+				alike[f.Name] = s.Args[i].Value
+			}
 		}
 		if sc.gives {
 			givers = append(givers, s.ID)

@@ -307,6 +307,7 @@ func (t *Talk) received(conn int, b []byte) error {
 	if p == nil {
 		return nil
 	}
+	t.elapse() // it may have been long in coming
 	if b == nil {
 		t.peers[conn] = nil
 		t.note(transcript.Step{Peer: t.actor(conn), From: codec.Server, Choices: []transcript.Choice{{Verb: transcript.Closes}}})
