@@ -33,7 +33,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			right = r.clone()
 		}
 	}
-	for i, w := range []scripter{{short: true}, {}, {past: true}, {leaves: true}, {thorough: true}, {full: true}} {
+	for i, w := range []scripter{{short: true}, {short: true, exact: true}, {}, {past: true}, {leaves: true}, {thorough: true}, {full: true}} {
 		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
@@ -83,6 +83,7 @@ type scripter struct {
 	fd       *Finding
 	right    *Record // of a server without the fault, or nil
 	short    bool    // where the right reply is waited for, nobody is asked whether he is there
+	exact    bool    // and all of its values are due
 	past     bool    // what came before that does not count is passed over where the fault shows
 	thorough bool    // wait for what each step leads to before the next
 	full     bool    // all that the server says is written
@@ -354,7 +355,7 @@ func (w *scripter) replies(i int) {
 		}
 		// What the role is never sent cannot be passed over.
 		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
-			w.expect(e, id, (before || w.past || w.short) && !w.full)
+			w.expect(e, id, (before || w.past || w.short) && !w.full, at && w.exact)
 			w.shown = w.shown || at && e.Conn == v.Conn
 			lastOn = nil
 		}
@@ -362,7 +363,7 @@ func (w *scripter) replies(i int) {
 	switch next := w.nextConn(i); {
 	case next < 0 || next == s.Conn || at || !before || w.left(s.Conn) && !w.stays(i, s.Conn):
 	case lastOn != nil:
-		w.expect(lastOn, 0, true)
+		w.expect(lastOn, 0, true, false)
 	case w.thorough && w.proved(r, i, s.Conn):
 		w.ask(w.actor(s.Conn), true)
 	}
@@ -398,11 +399,12 @@ func (w *scripter) proved(r *Record, i, conn int) bool {
 	return false
 }
 
-// expect writes a message of the server's. What peers have not said may differ.
-func (w *scripter) expect(e *Event, id int, past bool) {
+// expect writes a message of the server's. What peers have not said may differ, unless it is to be
+// exact.
+func (w *scripter) expect(e *Event, id int, past, exact bool) {
 	a := w.actor(e.Conn)
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
-	if len(e.Type.Repeat) > 0 {
+	if len(e.Type.Repeat) > 0 && !exact {
 		c.Args = []transcript.Arg{{Kind: transcript.Rest}}
 		w.add(a, codec.Server, c, past)
 		return
@@ -417,6 +419,8 @@ func (w *scripter) expect(e *Event, id int, past bool) {
 			arg = transcript.Arg{Kind: transcript.Name, Name: w.names[id]}
 			w.bound[id] = true
 		case fd != nil && fd.Assigned, fd == nil:
+		case exact:
+			arg = transcript.Arg{Value: v}
 		case bytes.Contains(w.allSaid(), v) && len(v) > 0 && fd.Kind != codec.Number && fd.Kind != codec.Signed:
 			arg = transcript.Arg{Value: v}
 		}
