@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -23,10 +22,12 @@ type breeder struct {
 	gives map[*codec.Type]bool // what servers choose something behind
 
 	takers []*codec.Type // what has a value that servers choose
+	plots  [][]scene
+	turns  map[*codec.Field]int // which of the limits a field had last
 }
 
 func newBreeder(p *codec.Protocol, r *rand.Rand, known *Known) *breeder {
-	b := &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}}
+	b := &breeder{p: p, d: dialectOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, plots: readPlots(p), turns: map[*codec.Field]int{}}
 	for _, t := range p.Types {
 		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
 			b.takers = append(b.takers, t)
@@ -64,10 +65,13 @@ func (b *breeder) child(parent *Conv, pick func() *Conv) *Conv {
 	return c
 }
 
-// fresh makes a conversation of nothing: some peers, each in a role, that know each other's
-// names.
+// fresh makes a conversation of nothing: mostly of a plot, changed or not, else some peers, each
+// in a role, that know each other's names.
 func (b *breeder) fresh() *Conv {
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
+	if len(b.plots) > 0 && b.r.IntN(4) > 0 {
+		return b.staged()
+	}
 	c := &Conv{Burst: b.r.IntN(3) == 0}
 	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
 	for i := range roles {
@@ -77,6 +81,23 @@ func (b *breeder) fresh() *Conv {
 		conn := b.r.IntN(len(roles))
 		b.insert(c, len(c.Steps), conn, roles[conn])
 	}
+	b.restrict(c)
+	return c
+}
+
+// staged makes a conversation of a plot.
+func (b *breeder) staged() *Conv {
+	c := &Conv{}
+	b.play(c)
+	for range b.r.IntN(3) {
+		if len(c.Steps) > 0 {
+			changes[b.r.IntN(len(changes))](b, c, func() *Conv { return nil })
+		}
+	}
+	if b.r.IntN(3) > 0 {
+		b.harvest(c, nil)
+	}
+	c.Burst = b.r.IntN(6) == 0
 	b.restrict(c)
 	return c
 }
@@ -106,7 +127,7 @@ func (b *breeder) insert(c *Conv, at, conn int, role codec.Role) {
 		}
 	}
 	if len(s.Args) > 0 && b.r.IntN(4) == 0 {
-		b.resize(&s, b.r.IntN(len(s.Args)))
+		b.stretch(&s, b.r.IntN(len(s.Args)))
 	}
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
@@ -118,8 +139,13 @@ func (b *breeder) resize(s *Step, i int) {
 		return
 	}
 	n := lengths[b.r.IntN(len(lengths))]
-	if b.r.IntN(2) == 0 {
-		n = lengths[b.r.IntN(24)]
+	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
+		// In turn, so that each comes about as soon as the others.
+		if _, begun := b.turns[f]; !begun {
+			b.turns[f] = b.r.IntN(len(limits))
+		}
+		b.turns[f] = (b.turns[f] + 1) % len(limits)
+		n = limits[b.turns[f]]
 	}
 	if f.Max > 0 && b.r.IntN(3) == 0 {
 		n = f.Max + max(0, b.r.IntN(5)-3)
@@ -162,259 +188,4 @@ func (b *breeder) notice(c *Conv, r *Record) {
 			}
 		}
 	}
-}
-
-// role returns one that a connection has by what it says.
-func (b *breeder) role(c *Conv, conn int) codec.Role {
-	var may codec.Role
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Conn == conn && s.Type != nil {
-			may |= s.Type.Req
-		}
-	}
-	for range 8 {
-		if role := codec.Role(1) << b.r.IntN(len(b.p.Roles)); may == 0 || may&role != 0 {
-			return role
-		}
-	}
-	return 1
-}
-
-// changes are what can be done with a conversation. Those that are done most stand more than
-// once.
-var changes = []func(b *breeder, c *Conv, pick func() *Conv){
-	(*breeder).addMessage, (*breeder).addMessage, (*breeder).addMessage, (*breeder).addMessage,
-	(*breeder).changeArg, (*breeder).changeArg, (*breeder).changeArg, (*breeder).changeArg,
-	(*breeder).redraw, (*breeder).redraw,
-	(*breeder).mutateBytes, (*breeder).mutateBytes,
-	(*breeder).leave, (*breeder).leave, (*breeder).leave,
-	(*breeder).cut,
-	(*breeder).double,
-	(*breeder).drop,
-	(*breeder).swap,
-	(*breeder).move,
-	(*breeder).cross, (*breeder).cross,
-	(*breeder).harvest, (*breeder).harvest, (*breeder).harvest, (*breeder).harvest,
-	(*breeder).wait,
-}
-
-// harvest has somebody new ask, at the end, for all that is queued under a name: what is lost, or
-// is not as it was, comes to light.
-func (b *breeder) harvest(c *Conv, _ func() *Conv) {
-	conn := c.conns()
-	if conn >= maxConns || len(b.d.harvest) == 0 {
-		return
-	}
-	var names [][]byte
-	for i := range c.Steps {
-		for k, a := range c.Steps[i].Args {
-			if f := argField(c.Steps[i].Type, k); f != nil && b.d.names[f.Name] != nil {
-				names = append(names, a.Value)
-			}
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	name := names[b.r.IntN(len(names))]
-	rows := b.d.harvest[b.r.IntN(len(b.d.harvest))]
-	for _, row := range rows {
-		s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: b.p.TypeNamed(row[0])}
-		for _, a := range row[1:] {
-			v := []byte(a)
-			if a == "$" {
-				v = name
-			}
-			s.Args = append(s.Args, Arg{Value: v})
-		}
-		c.Steps = append(c.Steps, s)
-	}
-}
-
-func (b *breeder) any(c *Conv) *Step { return &c.Steps[b.r.IntN(len(c.Steps))] }
-
-func (b *breeder) addMessage(c *Conv, _ func() *Conv) {
-	conn := b.r.IntN(min(c.conns()+1, maxConns))
-	at := b.r.IntN(len(c.Steps) + 1)
-	if b.r.IntN(2) == 0 {
-		at = len(c.Steps)
-	}
-	b.insert(c, at, conn, b.role(c, conn))
-}
-
-// lengths are those at which buffers end.
-var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512, 1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
-
-func (b *breeder) changeArg(c *Conv, _ func() *Conv) {
-	for range 4 {
-		s := b.any(c)
-		if len(s.Args) == 0 {
-			continue
-		}
-		i := b.r.IntN(len(s.Args))
-		f := argField(s.Type, i)
-		switch {
-		case f != nil && f.Assigned && b.r.IntN(4) > 0:
-			s.Args[i].Of = b.source(c, 1+b.r.IntN(len(c.Steps)))
-		case b.r.IntN(2) == 0:
-			b.resize(s, i)
-		default:
-			if m := gen.Of(b.r, s.Type, gen.Options{}); i < len(m.Args) {
-				s.Args[i] = Arg{Value: b.d.placed(f, m.Args[i])}
-			}
-		}
-		return
-	}
-}
-
-// redraw makes another message of the row, or of another that the same may send.
-func (b *breeder) redraw(c *Conv, _ func() *Conv) {
-	at := b.r.IntN(len(c.Steps))
-	s := c.Steps[at]
-	if s.Type == nil {
-		return
-	}
-	if b.r.IntN(2) == 0 { // what is alike takes the same values
-		var alike []*codec.Type
-		for _, t := range b.p.Types {
-			if t.Req&s.Type.Req != 0 && len(t.Fields) == len(s.Type.Fields) {
-				alike = append(alike, t)
-			}
-		}
-		if len(alike) > 0 {
-			c.Steps[at].Type = alike[b.r.IntN(len(alike))]
-		}
-		return
-	}
-	m := gen.Of(b.r, s.Type, gen.Options{Tame: b.r.IntN(2) == 0})
-	for i := range m.Args {
-		if i < len(s.Args) && s.Args[i].Of == 0 {
-			c.Steps[at].Args[i].Value = b.d.placed(argField(s.Type, i), m.Args[i])
-		}
-	}
-}
-
-// encode returns the bytes of a step, or nil.
-func (b *breeder) encode(s *Step) []byte {
-	if s.Verb != transcript.Send {
-		return s.Bytes
-	}
-	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
-	for _, a := range s.Args {
-		m.Args = append(m.Args, a.Value)
-	}
-	raw, err := b.sess.Append(nil, codec.Peer, &m)
-	if err != nil {
-		return nil
-	}
-	return raw
-}
-
-func (b *breeder) mutateBytes(c *Conv, _ func() *Conv) {
-	s := b.any(c)
-	raw := b.encode(s)
-	if len(raw) == 0 {
-		return
-	}
-	f := &b.frame
-	if _, err := b.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, raw, f); err != nil {
-		f = nil
-	}
-	out := gen.Mutate(b.r, b.p, raw, f)
-	if len(out) == 0 || len(out) > 256<<10 || b.avoided(out) {
-		return
-	}
-	*s = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: out}
-}
-
-// avoided reports whether bytes break a rule as is known not to end well.
-func (b *breeder) avoided(raw []byte) bool {
-	if len(b.known.Avoid) == 0 {
-		return false
-	}
-	var f codec.Frame
-	_, err := b.p.NewSession(codec.Options{}).Decode(codec.Peer, raw, &f)
-	e, ok := err.(*codec.Error)
-	return ok && slices.Contains(b.known.Avoid, e.Rule)
-}
-
-// leave ends a connection in one of the ways.
-func (b *breeder) leave(c *Conv, _ func() *Conv) {
-	verbs := []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
-	at := 1 + b.r.IntN(len(c.Steps))
-	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[b.r.IntN(at)].Conn, Verb: verbs[b.r.IntN(3)]})
-}
-
-// cut has a message arrive in two parts, between which others speak.
-func (b *breeder) cut(c *Conv, _ func() *Conv) {
-	at := b.r.IntN(len(c.Steps))
-	s := c.Steps[at]
-	raw := b.encode(&s)
-	if len(raw) < 2 {
-		return
-	}
-	n := 1 + b.r.IntN(len(raw)-1)
-	c.Steps[at] = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[:n:n]}
-	if b.r.IntN(4) == 0 {
-		return // the rest never comes
-	}
-	to := at + 1 + b.r.IntN(len(c.Steps)-at)
-	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
-}
-
-func (b *breeder) double(c *Conv, _ func() *Conv) {
-	at := b.r.IntN(len(c.Steps))
-	n := 1 + b.r.IntN(min(4, len(c.Steps)-at))
-	part := (&Conv{Steps: c.Steps[at : at+n]}).clone().Steps
-	for range 1 << b.r.IntN(3) {
-		c.splice(at+n, part, func(conn int) int { return conn })
-	}
-}
-
-func (b *breeder) drop(c *Conv, _ func() *Conv) {
-	if len(c.Steps) > 1 {
-		at := b.r.IntN(len(c.Steps))
-		c.Steps = slices.Delete(c.Steps, at, at+1)
-	}
-}
-
-func (b *breeder) swap(c *Conv, _ func() *Conv) {
-	i, k := b.r.IntN(len(c.Steps)), b.r.IntN(len(c.Steps))
-	c.Steps[i], c.Steps[k] = c.Steps[k], c.Steps[i]
-}
-
-// move has somebody else do something.
-func (b *breeder) move(c *Conv, _ func() *Conv) {
-	b.any(c).Conn = b.r.IntN(min(c.conns()+1, maxConns))
-}
-
-// cross puts a part of another conversation into this one, on its connections or on others.
-func (b *breeder) cross(c *Conv, pick func() *Conv) {
-	o := pick()
-	if o == nil || len(o.Steps) == 0 {
-		return
-	}
-	from := b.r.IntN(len(o.Steps))
-	n := 1 + b.r.IntN(min(12, len(o.Steps)-from))
-	if b.r.IntN(2) == 0 {
-		from, n = 0, len(o.Steps)
-	}
-	shift := 0
-	if b.r.IntN(2) == 0 {
-		shift = c.conns()
-	}
-	c.splice(b.r.IntN(len(c.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % maxConns })
-}
-
-// wait lets time pass, most often past a timeout of a second.
-func (b *breeder) wait(c *Conv, _ func() *Conv) {
-	if !b.slow || len(c.Steps) == 0 {
-		return
-	}
-	d := []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}[b.r.IntN(5)]
-	at := b.r.IntN(len(c.Steps) + 1)
-	if c.waits()+d > 5*time.Second {
-		return
-	}
-	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
 }

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -21,6 +22,7 @@ type dialect struct {
 	// conversations are held with one server, each has its own, led by a prefix.
 	names map[string][]string
 	keep  []string // values of them that mean something
+	keys  []string // labels of other fields whose values tell things apart
 
 	// prelude is what a connection says first where others use the server too: rows with
 	// the name that stands for ones own.
@@ -70,6 +72,7 @@ var dialects = map[string]dialect{
 		sentinel: "ECHO_REQ", reply: "ECHO_RES", nonced: true,
 		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{nonce} },
 		names:        map[string][]string{"Function": {"a", "b", "c"}},
+		keys:         []string{"Unique ID"},
 		harvest: [][][]string{
 			{{"CAN_DO", "$"}, {"GRAB_JOB_UNIQ"}, {"GRAB_JOB"}},
 			{{"CAN_DO", "$"}, {"GRAB_JOB_ALL"}},
@@ -95,6 +98,7 @@ var dialects = map[string]dialect{
 		keep:         []string{"default"},
 		harvest: [][][]string{
 			{{"watch", "$"}, {"reserve-with-timeout", "0"}, {"reserve-with-timeout", "0"}},
+			{{"watch", "$"}, {"ignore", "default"}, {"reserve-with-timeout", "0"}},
 			{{"use", "$"}, {"peek-ready"}},
 		},
 		prelude: [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
@@ -118,6 +122,7 @@ var dialects = map[string]dialect{
 			return bytes.HasSuffix(f.Raw, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 		},
 		names:   map[string][]string{"Job name": {"a", "b", "c"}},
+		keys:    []string{"Duplicate key"},
 		harvest: [][][]string{{{"worker_connect", "$"}, {"job_assign_req"}}},
 		binary:  always,
 		blocks: func(f *codec.Frame) bool {
@@ -132,6 +137,7 @@ var dialects = map[string]dialect{
 		sentinel: "command", reply: "bulk", nonced: true,
 		sentinelArgs: func(nonce []byte) [][]byte { return [][]byte{[]byte("PING"), nonce} },
 		names:        map[string][]string{"Function": {"a", "b", "c"}},
+		keys:         []string{"ID", "Priority"},
 		bytes: strings.Fields("shutdown debug config flush client replica slave save failover cluster monitor sync " +
 			"module multi hello reset quit eval wait acl kill swapdb info keys scan time random memory object role latency slowlog lolwut"),
 		harvest: [][][]string{
@@ -201,12 +207,13 @@ func (d *dialect) common(f *codec.Frame, prefix string) bool {
 	return false
 }
 
-// forbidden reports whether bytes are not to be sent.
-func (d *dialect) forbidden(b []byte) bool {
+// forbidden reports whether bytes are not to be sent behind others.
+func (d *dialect) forbidden(said, b []byte) bool {
 	if len(d.bytes) == 0 {
 		return false
 	}
-	low := bytes.ToLower(b)
+	const longest = 16 // of what is never sent
+	low := bytes.ToLower(slices.Concat(said[max(0, len(said)-longest):], b))
 	for _, w := range d.bytes {
 		if bytes.Contains(low, []byte(w)) {
 			return true

@@ -3,8 +3,10 @@ package fuzz
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
+	"jobwire/codec"
 	"jobwire/codec/transcript"
 )
 
@@ -27,10 +29,16 @@ type Finding struct {
 	Plays bool
 }
 
-// key tells findings apart: by what the oracle says, and the types that it takes.
-func key(c *Conv, f *Fault) string {
+// key tells findings apart: by what the oracle says, and the types that it takes. A hang is of what
+// the server was busy with, and of whether somebody had left: what else was said differs from one
+// conversation to the next.
+func key(p *codec.Protocol, c *Conv, f *Fault) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%s|%s|%s|", f.Oracle, f.Rule, f.Law, blur(lastLine(f.Words)))
+	if (f.Oracle == HangConn || f.Oracle == HangAll) && f.Step >= 0 && f.Step < len(c.Steps) {
+		fmt.Fprintf(&b, "%s %v", family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(goings, s.Verb) }))
+		return b.String()
+	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Type != nil {
@@ -43,6 +51,34 @@ func key(c *Conv, f *Fault) string {
 	return b.String()
 }
 
+// family is what steps have in common that a server handles alike: the broken rule, or who may send
+// a message that is about the same.
+func family(p *codec.Protocol, s *Step) string {
+	name := class(p, s)
+	if f := argField(s.Type, 0); f != nil && name == s.Type.Name {
+		return fmt.Sprint(s.Type.Req, " ", f.Name)
+	}
+	return name
+}
+
+// sizeClass tells a step that is long for a server from one that is short.
+func sizeClass(s *Step) (n int) {
+	longest := len(s.Bytes)
+	for _, a := range s.Args {
+		longest = max(longest, len(a.Value))
+	}
+	for _, bound := range []int{64, 512, 4096, 32 << 10} {
+		if longest >= bound {
+			n++
+		}
+	}
+	return n
+}
+
+// closedLaw is what a model says of a connection that the server closed for no reason. Servers do that
+// for many, which the message tells apart, and how long it is.
+const closedLaw = "connection closed"
+
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	return lines[len(lines)-1]
@@ -53,23 +89,33 @@ func lastLine(s string) string {
 const maxHabit = 3
 
 // habit is what findings have in common that are of the same cause most likely.
-func habit(v *Fault) string { return v.Oracle + "|" + string(v.Rule) + "|" + v.Law }
+func habit(p *codec.Protocol, c *Conv, v *Fault) string {
+	h := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
+	if v.Law == closedLaw && v.Step >= 0 && v.Step < len(c.Steps) {
+		h += fmt.Sprint("|", class(p, &c.Steps[v.Step]), sizeClass(&c.Steps[v.Step]))
+	}
+	return h
+}
 
 // habitual reports whether a habit was told often enough. What hurts a server is told apart by
 // what it takes.
-func (f *Fuzzer) habitual(v *Fault) bool {
-	return has([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.habits[habit(v)] >= maxHabit
+func (f *Fuzzer) habitual(c *Conv, v *Fault) bool {
+	most := maxHabit
+	if v.Law == closedLaw {
+		most = 1
+	}
+	return has([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.habits[habit(f.cfg.Protocol, c, v)] >= most
 }
 
 // tell makes a finding of a fault and hands it on, unless it was told before.
 func (f *Fuzzer) tell(c *Conv, v *Fault, shown, tried int) {
-	k := key(c, v)
-	if f.known[k] || f.habitual(v) {
+	k := key(f.cfg.Protocol, c, v)
+	if f.known[k] || f.habitual(c, v) {
 		f.again.Add(1)
 		return
 	}
 	f.known[k] = true
-	f.habits[habit(v)]++
+	f.habits[habit(f.cfg.Protocol, c, v)]++
 	f.stats.Findings++
 	h := fnv.New32a()
 	h.Write([]byte(k))

@@ -81,6 +81,8 @@ type Fuzzer struct {
 	later       []*suspicion    // to be examined when there is time
 	waiting     map[string]bool // the keys of these
 	soaking     time.Duration   // looking for leaks
+	hermit      *worker         // who makes conversations for the lab
+	solitary    time.Duration   // spent on them
 	spent       time.Duration   // on examining
 	descriptors int             // that this server had at first
 	slices      uint64
@@ -135,6 +137,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	f.lab = &lab{cfg: &f.cfg, ctx: context.WithoutCancel(ctx), patience: cfg.Patience}
 	defer f.lab.close()
+	r := randOf(cfg.Seed - 1)
+	f.hermit = &worker{r: r, b: newBreeder(cfg.Protocol, r, &f.cfg.Known)}
 	err := f.run(ctx)
 	f.kill()
 	f.tally("over")
@@ -271,7 +275,7 @@ func (f *Fuzzer) one(w *worker) {
 	var c *Conv
 	pick := func() *Conv { return f.pool.pick(w.r) }
 	switch parent := pick(); {
-	case parent == nil || w.r.IntN(5) == 0:
+	case parent == nil || w.r.IntN(3) == 0:
 		c = w.b.fresh()
 	case w.r.IntN(40) == 0:
 		c = parent.clone() // as it is
@@ -329,7 +333,7 @@ func (f *Fuzzer) old(c *Conv, v *Fault) bool {
 		return true
 	case f.doubts[key] >= maxDoubts:
 		return true
-	case !f.quick[key] && !f.habitual(v):
+	case !f.quick[key] && !f.habitual(c, v):
 		return false
 	}
 	f.again.Add(1)
@@ -401,7 +405,11 @@ func (f *Fuzzer) look(ctx context.Context) error {
 			return nil
 		}
 	}
-	if f.cfg.Fixed || target.Pid(f.t) == 0 {
+	if f.cfg.Fixed {
+		return nil
+	}
+	f.alone()
+	if target.Pid(f.t) == 0 {
 		return nil
 	}
 	for _, w := range f.ready {

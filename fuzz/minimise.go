@@ -3,6 +3,7 @@ package fuzz
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -61,6 +62,7 @@ func (m *minimiser) minimise() *Conv {
 		m.merge()
 		m.glue()
 		m.rename()
+		m.types()
 		m.waits()
 		m.values()
 		m.raws()
@@ -172,6 +174,41 @@ func (m *minimiser) rename() {
 	m.try(c)
 }
 
+// types puts the plain message in the place of one that says more, as the names of their types tell.
+func (m *minimiser) types() {
+	for i := range m.best.Steps {
+		s := &m.best.Steps[i]
+		if s.Type == nil {
+			continue
+		}
+		for _, t := range m.proto.Types {
+			if t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
+				continue
+			}
+			c := m.best.clone()
+			c.Steps[i].Type, c.Steps[i].Args = t, nil
+			for k := range t.Fields {
+				if f := argField(t, k); f != nil {
+					c.Steps[i].Args = append(c.Steps[i].Args, s.labelled(f.Name))
+				}
+			}
+			if m.try(c) {
+				break
+			}
+		}
+	}
+}
+
+// labelled returns the argument of a step that has the label.
+func (s *Step) labelled(label string) Arg {
+	for i := range s.Args {
+		if f := argField(s.Type, i); f != nil && f.Name == label {
+			return s.Args[i]
+		}
+	}
+	return Arg{}
+}
+
 func (m *minimiser) waits() {
 	for i := range m.best.Steps {
 		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
@@ -222,8 +259,8 @@ func (m *minimiser) value(i, k int) {
 		return
 	}
 	if f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed) {
-		if len(a.Value) > 1 || len(a.Value) == 1 && a.Value[0] > '1' {
-			_ = with([]byte("0")) || with([]byte("1"))
+		if v := string(a.Value); v != "0" && !with([]byte("0")) && v != "1" {
+			with([]byte("1"))
 		}
 		return
 	}

@@ -96,7 +96,7 @@ func (x *performer) newModel() (m model.Model) {
 			m = nil
 		}
 	}()
-	quirks := append([]model.Quirk(nil), x.known.Quirks...)
+	quirks := append([]model.Quirk{model.Watched}, x.known.Quirks...)
 	if x.prefix != "" {
 		quirks = append(quirks, model.Shared)
 	}
@@ -366,7 +366,7 @@ func (x *performer) encode(s *Step) []byte {
 
 // say sends bytes: in lockstep message by message, else at once.
 func (x *performer) say(c *Conv, k *conn, b []byte) {
-	if len(b) == 0 || x.d.forbidden(b) {
+	if len(b) == 0 || x.d.forbidden(k.said, b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {

@@ -33,7 +33,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			right = r.clone()
 		}
 	}
-	for i, w := range []scripter{{}, {leaves: true}, {thorough: true}} {
+	for i, w := range []scripter{{short: true}, {short: true, exact: true}, {}, {past: true}, {leaves: true}, {thorough: true}, {full: true}} {
 		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
@@ -82,12 +82,17 @@ type scripter struct {
 	d        *dialect
 	fd       *Finding
 	right    *Record // of a server without the fault, or nil
+	short    bool    // where the right reply is waited for, nobody is asked whether he is there
+	exact    bool    // and all of its values are due
+	past     bool    // what came before that does not count is passed over where the fault shows
 	thorough bool    // wait for what each step leads to before the next
+	full     bool    // all that the server says is written
 	leaves   bool    // everybody leaves before the server is asked how it is
 	script   *transcript.Script
 	roles    []codec.Role
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
 	bound    map[int]bool
+	shown    bool // where the fault shows, the right reply stands
 	after    time.Duration
 }
 
@@ -113,8 +118,13 @@ func (w *scripter) write() *transcript.Script {
 	}
 	switch v.Oracle {
 	case HangConn, Framing, Disclosure, Law:
-		if v.Conn >= 0 && v.Conn < len(w.roles) && !w.left(v.Conn) {
-			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing)
+		switch {
+		case v.Conn < 0 || v.Conn >= len(w.roles) || w.left(v.Conn):
+		case w.short && w.shown:
+		case w.waits(v):
+			w.add(w.actor(v.Conn), codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
+		default:
+			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing || w.past)
 		}
 	default:
 		for conn := range w.roles {
@@ -132,6 +142,20 @@ func (w *scripter) write() *transcript.Script {
 		return nil
 	}
 	return w.script
+}
+
+// waits reports whether a server without the fault has nothing to say where the fault shows: a
+// request waits there.
+func (w *scripter) waits(v *Fault) bool {
+	if v.Oracle != Law || w.right == nil {
+		return false
+	}
+	for i := range w.right.Events {
+		if e := &w.right.Events[i]; e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step {
+			return false
+		}
+	}
+	return true
 }
 
 // meta lets the transcript be a case of conform.
@@ -316,7 +340,7 @@ func (w *scripter) replies(i int) {
 		return
 	}
 	s, v := &w.fd.Conv.Steps[i], w.fd.Fault
-	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure) && w.right != nil
+	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure || v.Oracle == Framing) && w.right != nil
 	before := v.Step < 0 || i < v.Step
 	id := s.ID
 	var lastOn *Event
@@ -330,15 +354,16 @@ func (w *scripter) replies(i int) {
 			lastOn = e
 		}
 		// What the role is never sent cannot be passed over.
-		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray {
-			w.expect(e, id, before)
+		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
+			w.expect(e, id, (before || w.past || w.short) && !w.full, at && w.exact)
+			w.shown = w.shown || at && e.Conn == v.Conn
 			lastOn = nil
 		}
 	}
 	switch next := w.nextConn(i); {
 	case next < 0 || next == s.Conn || at || !before || w.left(s.Conn) && !w.stays(i, s.Conn):
 	case lastOn != nil:
-		w.expect(lastOn, 0, true)
+		w.expect(lastOn, 0, true, false)
 	case w.thorough && w.proved(r, i, s.Conn):
 		w.ask(w.actor(s.Conn), true)
 	}
@@ -374,11 +399,12 @@ func (w *scripter) proved(r *Record, i, conn int) bool {
 	return false
 }
 
-// expect writes a message of the server's. What peers have not said may differ.
-func (w *scripter) expect(e *Event, id int, past bool) {
+// expect writes a message of the server's. What peers have not said may differ, unless it is to be
+// exact.
+func (w *scripter) expect(e *Event, id int, past, exact bool) {
 	a := w.actor(e.Conn)
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
-	if len(e.Type.Repeat) > 0 {
+	if len(e.Type.Repeat) > 0 && !exact {
 		c.Args = []transcript.Arg{{Kind: transcript.Rest}}
 		w.add(a, codec.Server, c, past)
 		return
@@ -393,6 +419,8 @@ func (w *scripter) expect(e *Event, id int, past bool) {
 			arg = transcript.Arg{Kind: transcript.Name, Name: w.names[id]}
 			w.bound[id] = true
 		case fd != nil && fd.Assigned, fd == nil:
+		case exact:
+			arg = transcript.Arg{Value: v}
 		case bytes.Contains(w.allSaid(), v) && len(v) > 0 && fd.Kind != codec.Number && fd.Kind != codec.Signed:
 			arg = transcript.Arg{Value: v}
 		}

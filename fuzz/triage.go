@@ -44,6 +44,9 @@ func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 		}
 	case f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps):
 		key += " " + class(p, &c.Steps[f.Step])
+		if f.Law == closedLaw {
+			key += fmt.Sprint(sizeClass(&c.Steps[f.Step]))
+		}
 	}
 	return key
 }
@@ -102,7 +105,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 // dismissed reports whether a suspicion is a finding already, or has been doubted often.
 func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
 	key := quickKey(f.cfg.Protocol, c, v)
-	if f.quick[key] || f.habitual(v) {
+	if f.quick[key] || f.habitual(c, v) {
 		f.again.Add(1)
 		f.shun(c, v)
 		return true

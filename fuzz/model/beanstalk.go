@@ -391,7 +391,7 @@ func (m *beanstalk) Settled() error {
 			continue
 		}
 		missing := func(rule codec.RuleID, what string) error {
-			return &Complaint{Conn: p.conn, Rule: rule, Law: "missing message", Text: what}
+			return &Complaint{Conn: p.conn, Rule: rule, Law: missing, Text: what}
 		}
 		sure, _ := m.margin(p)
 		if j := m.best(p); j != nil {

@@ -89,7 +89,10 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	due := map[string]string{"name": name}
 	if !m.quirks[Shared] || name != "default" {
-		due["current-using"], due["current-watching"], due["current-waiting"] = strconv.Itoa(using), strconv.Itoa(watching), strconv.Itoa(waiting)
+		due["current-waiting"] = strconv.Itoa(waiting)
+		if !m.quirks[Watched] || name != "default" {
+			due["current-using"], due["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
+		}
 		m.counted(due, func(j *bJob) bool { return j.tube == t })
 		if !t.lost {
 			due["total-jobs"], due["cmd-pause-tube"], due["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
@@ -122,13 +125,17 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 			}
 		}
 		due["current-waiting"], due["current-producers"], due["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
-		due["current-connections"] = strconv.Itoa(len(m.peers))
-		if m.before >= 0 {
-			due["total-connections"] = strconv.Itoa(m.before + m.total)
-		}
 		due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
 		for _, name := range bCounted {
 			due["cmd-"+name] = strconv.Itoa(m.sent[name])
+		}
+		if m.quirks[Watched] {
+			delete(due, "cmd-list-tube-used")
+		} else {
+			due["current-connections"] = strconv.Itoa(len(m.peers))
+			if m.before >= 0 {
+				due["total-connections"] = strconv.Itoa(m.before + m.total)
+			}
 		}
 		m.counted(due, func(*bJob) bool { return true })
 	}

@@ -24,6 +24,9 @@ type due struct {
 	step   int // of the conversation, in which it became due
 }
 
+// missing is the law of what has not come.
+const missing = "missing message"
+
 // choice joins those of which exactly one comes, or none is due any more once enough have.
 type choice struct{ left int }
 
@@ -141,7 +144,7 @@ func (b *board) received(conn int, f *codec.Frame) error {
 func (b *board) settled() error {
 	for _, d := range b.dues {
 		if d.must && !b.deaf[d.conn] {
-			return &Complaint{Conn: d.conn, Rule: d.rule, Law: "missing message", Text: d.want + " was due and has not come"}
+			return &Complaint{Conn: d.conn, Rule: d.rule, Law: missing, Text: d.want + " was due and has not come"}
 		}
 	}
 	for conn, l := range b.leaving {

@@ -332,6 +332,9 @@ func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 	m.raw(p, "gearmonkey.server.publish", integer(int64(n)))
 }
 
+// far is when nobody can tell any more how a server counts.
+const far = 1 << 31 * time.Second
+
 func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
 	if number(seconds) > 1<<50 { // about as many milliseconds as there can be
 		m.any(p, "gearmonkey.server.expire")
@@ -342,7 +345,7 @@ func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
 		m.raw(p, "gearmonkey.server.expire", integer(0))
 		return
 	}
-	v.until = m.now + time.Duration(min(number(seconds), 1<<31))*time.Second
+	v.until = m.now + min(time.Duration(min(number(seconds), 1<<32))*time.Second, far)
 	if number(seconds) == 0 {
 		delete(m.keys, key)
 	}
@@ -358,8 +361,9 @@ func (m *gearmonkey) ttl(p *mPeer, key string) {
 		m.raw(p, "gearmonkey.server.ttl", integer(-1))
 	default:
 		left := int64((v.until - m.now) / time.Second)
+		open := v.until-m.now > far-time.Hour
 		m.owe(p.conn, "gearmonkey.server.ttl", "TTL", func(f *codec.Frame) error {
-			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 || n > left+1 {
+			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 || n > left+1 && !open {
 				return wrong("%d seconds are left", left)
 			}
 			return nil

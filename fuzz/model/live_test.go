@@ -5,16 +5,18 @@ import (
 	"net"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/internal/target"
 )
 
 // live is a wire to a server over TCP.
 type live struct {
-	server target.Target
-	ends   [maxPeers]*liveEnd
-	news   chan news
-	kept   []news // read, but not asked for yet
-	quit   chan struct{}
+	server   target.Target
+	ends     [maxPeers]*liveEnd
+	news     chan news
+	kept     []news // read, but not asked for yet
+	quit     chan struct{}
+	patience time.Duration // how long a server is given to end a connection that we have ended
 }
 
 type liveEnd struct {
@@ -29,9 +31,17 @@ type news struct {
 	b    []byte
 }
 
-func newLive(t target.Target) *live {
-	return &live{server: t, news: make(chan news, 64), quit: make(chan struct{})}
+func newLive(t target.Target, p *codec.Protocol) *live {
+	w := &live{server: t, news: make(chan news, 64), quit: make(chan struct{}), patience: 2 * time.Second}
+	if keeps[p.Name] {
+		w.patience = 100 * time.Millisecond
+	}
+	return w
 }
+
+// keeps are the protocols whose servers keep a connection of which only we have ended our direction,
+// if its client is due something.
+var keeps = map[string]bool{"gearman": true, "danga": true}
 
 func (w *live) Open(conn int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -78,7 +88,7 @@ func (w *live) Close(conn int) {
 	}
 	w.ends[conn] = nil
 	e.CloseWrite()
-	late := time.NewTimer(30 * time.Millisecond)
+	late := time.NewTimer(w.patience)
 	defer late.Stop()
 	for ended := false; !ended; {
 		select {

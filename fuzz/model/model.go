@@ -81,6 +81,10 @@ type Quirk string
 // lists and totals hold more than is known here.
 const Shared Quirk = "shared"
 
+// Watched says that somebody without names of his own is connected now and then, and asks
+// whether the server is there: the totals of connections and of his requests are not known.
+const Watched Quirk = "watched"
+
 // makers are the models by their protocol.
 var makers = map[string]func(p *codec.Protocol, quirks map[Quirk]bool) Model{}
 

@@ -69,7 +69,7 @@ func over(p *codec.Protocol, d *Diction, start func() (target.Target, error), qu
 		if err != nil {
 			return &trial{err: err, end: func() {}}
 		}
-		w := newLive(srv)
+		w := newLive(srv, p)
 		t := &trial{talk: NewTalk(d, w, New(p, quirks...))}
 		t.end = func() {
 			w.end()

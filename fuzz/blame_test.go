@@ -1,0 +1,51 @@
+package fuzz
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/planted"
+)
+
+// TestBlamesNobody holds conversations with faultless servers that a fuzzer who takes himself for
+// alone, or knows more than he can, would object to.
+func TestBlamesNobody(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		p    *codec.Protocol
+		wire string
+	}{
+		{"his own questions are counted", beanstalk.Protocol, `Client -> Server: stats
+Server -> Client: stats-reply ...
+`},
+		{"he uses the default tube himself", beanstalk.Protocol, `Client -> Server: stats-tube default
+Server -> Client: stats-reply ...
+`},
+		{"a job that nobody saw begin is joined", gearman.Protocol, `Client -> Job Server: unchecked GET_STATUS ""
+Client -> Job Server: SUBMIT_JOB_HIGH a u ""
+Client 2 -> Job Server: SUBMIT_JOB a u b
+Worker -> Job Server: CAN_DO a
+Worker -> Job Server: GRAB_JOB
+`},
+		{"who asks for the end in two parts", gearman.Protocol, `Client -> Job Server: raw "shut"
+Client -> Job Server: raw "down\n"
+`},
+		{"a key is to be kept longer than anybody counts", gearmonkey.Protocol, `Operator -> Server: HMSET_DONE a 1 success ""
+Operator -> Server: EXPIRE_JOB a 1 274877906943
+Operator -> Server: TTL_JOB a 1
+`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}
+			defer l.close()
+			if _, fault := l.perform(FromScript(script(t, tt.p, tt.wire))); fault != nil {
+				t.Error(fault)
+			}
+		})
+	}
+}
