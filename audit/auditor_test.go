@@ -37,8 +37,11 @@ func TestRows(t *testing.T) {
 	}
 	for i := range dialects {
 		d := &dialects[i]
-		if len(d.message(d.refusal)) == 0 {
+		if d.refusal != nil && len(d.message(d.refusal, nil)) == 0 {
 			t.Errorf("%s is nothing", d.refusal)
+		}
+		if d.like != nil && !bytes.HasPrefix(d.message([]string{d.needless}, []byte("\x00\xff\x00\x01 ")), []byte("\x00\xff\x00\x01")) {
+			t.Errorf("%s is not of the conversation", d.needless)
 		}
 		if d.name == "" {
 			continue

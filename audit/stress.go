@@ -223,7 +223,7 @@ func (r *run) perform(ctx context.Context) {
 	defer cancel()
 
 	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
-	r.names = names{}
+	r.names = names{"{}": ""}
 	for i, name := range []string{"{A}", "{B}", "{C}", "{D}"} {
 		v := []byte("job-" + string('a'+rune(i)))
 		if r.condition.payload != nil {

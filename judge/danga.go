@@ -212,6 +212,7 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 			rule = "danga.disconnect.no-more"
 		}
 		d.accuse(c, rule, "", "the worker has not asked for a job")
+		c.dg.has = true // all the same
 		return
 	}
 	seq := c.dg.asked[0]
