@@ -73,7 +73,7 @@ func TestFaultless(t *testing.T) {
 		k := &kinds[i]
 		t.Run(k.protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			out := k.stressed(t, k.peers, 5*time.Second)
+			out := k.stressed(t, k.peers, 20*time.Second)
 			if len(out) != 2*(len(audit.Conditions)-len(k.without)) {
 				t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Conditions))
 			}
@@ -142,7 +142,7 @@ func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
 	}
 	if m.Condition != "" && !m.Fragile {
 		// Nothing is wrong with it otherwise.
-		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, 5*time.Second, "plain")[0]; !o.Held() {
+		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, 20*time.Second, "plain")[0]; !o.Held() {
 			t.Errorf("plain: %s", described(o))
 		}
 	}
