@@ -61,7 +61,7 @@ type Auditor struct {
 	judge    *judge.Judge
 	lines    int // connections so far
 	messages [2]int
-	seen     [2][]int // messages by type, by side
+	counts   *counts
 	breaches []*Breach
 	now      *line         // whose message is judged
 	at       time.Duration // when it came, since the beginning
@@ -77,6 +77,14 @@ type line struct {
 	role   codec.Role
 	recent [before]reminder
 	next   int // of recent
+
+	// What is kept to tell what there was occasion to do wrong.
+	asked    []*creation // that wait for their answers
+	kinds    [3]bool     // of jobs that were created
+	said     map[string]int
+	tubes    []string // that are watched beside the default one
+	narrowed bool     // that one is not
+	chose    bool     // a tube to use
 }
 
 // part is what one side has said that is no whole message yet.
@@ -99,9 +107,7 @@ func New(o Options) *Auditor {
 		a.opts.Codec.MaxData = codec.DefaultMaxData // what a server takes it says itself
 	}
 	a.opts.Codec = o.Protocol.Limits(a.opts.Codec)
-	for side := range a.seen {
-		a.seen[side] = make([]int, len(o.Protocol.Types))
-	}
+	a.counts = newCounts(o.Protocol)
 	if a.judge != nil {
 		a.judge.Conduct = true
 		a.judge.Keep = func() any {
@@ -200,7 +206,7 @@ func (a *Auditor) loses(l *line) {
 func (a *Auditor) message(l *line, from codec.Side, bad *codec.Error) {
 	a.messages[from]++
 	if t := a.frame.Type; t != nil {
-		a.seen[from][t.Index]++
+		a.counts.hear(l, &a.frame, bad == nil)
 		l.shows(t, from)
 	}
 	a.now = l
@@ -320,10 +326,10 @@ func (a *Auditor) Report() *Report {
 	}
 	slices.SortStableFunc(r.Breaches, func(x, y Breach) int { return cmp.Compare(x.By, y.By) })
 	for _, t := range a.opts.Protocol.Types {
-		if t.Req&(t.Req-1) == 0 && a.seen[codec.Peer][t.Index] > 0 {
+		if t.Req&(t.Req-1) == 0 && a.counts.types[codec.Peer][t.Index].seen > 0 {
 			r.roles |= t.Req
 		}
 	}
-	r.Exercise = exercised(a.opts.Protocol, &a.seen, a.opts.Server)
+	r.Exercise = a.counts.exercised(a.opts.Server)
 	return r
 }

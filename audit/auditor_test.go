@@ -25,7 +25,7 @@ func TestRows(t *testing.T) {
 					t.Errorf("%s has no rule %s", p.Name, id)
 				}
 			}
-			if strings.ContainsAny(o.types, "*#-") && len(o.types) == 1 {
+			if kinds[o.types] != nil {
 				continue
 			}
 			for name := range strings.FieldsSeq(o.types) {
@@ -35,10 +35,22 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
+	for p, sides := range sights {
+		for side, rows := range sides {
+			for name := range rows {
+				if typ := p.TypeNamed(name); typ == nil || !typ.Sends(codec.Side(side)) {
+					t.Errorf("%s: the %s sends no %s", p.Name, codec.Side(side), name)
+				}
+			}
+		}
+	}
 	for i := range dialects {
 		d := &dialects[i]
-		if len(d.message(d.refusal)) == 0 {
+		if d.refusal != nil && len(d.message(d.refusal, nil)) == 0 {
 			t.Errorf("%s is nothing", d.refusal)
+		}
+		if d.like != nil && !bytes.HasPrefix(d.message([]string{d.needless}, []byte("\x00\xff\x00\x01 ")), []byte("\x00\xff\x00\x01")) {
+			t.Errorf("%s is not of the conversation", d.needless)
 		}
 		if d.name == "" {
 			continue

@@ -56,7 +56,7 @@ var Conditions = []Condition{
 	{Name: "large", patience: 24, About: "payloads have 16 MiB, or as much as the protocol's servers take", payload: func(d *dialect, i int) []byte {
 		return append(bytes.Repeat([]byte{'a' + byte(i)}, d.largest-1), 'z')
 	}},
-	{Name: "error-answers", patience: 4, About: "one request is answered by an error", Fails: true, points: each(1), request: (*wire).refuses},
+	{Name: "error-answers", patience: 4, About: "one request is answered by an error", Fails: true, points: each(1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
 	{Name: "closed-behind", patience: 4, About: "the connection is closed behind a message of the server", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", patience: 4, About: "the connection is closed in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", patience: 4, About: "the connection is closed in place of an answer", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
@@ -175,10 +175,10 @@ func restarting(w *wire, messages [][]byte) error {
 
 // disturbed puts NOOPs around a message to a worker.
 func (w *wire) disturbed(f *codec.Frame) [][]byte {
-	if !w.worker.Load() {
+	if !w.worker.Load() || f.Type.Name == w.run.dialect.needless && w.run.dialect.refuses {
 		return [][]byte{f.Raw}
 	}
-	noop := w.run.dialect.message([]string{w.run.dialect.needless})
+	noop := w.run.dialect.message([]string{w.run.dialect.needless}, f.Raw)
 	return [][]byte{noop, f.Raw, noop}
 }
 
@@ -187,7 +187,7 @@ func (w *wire) refuses(f *codec.Frame) bool {
 	if !w.run.dialect.answered(f.Type) || !w.run.happens() {
 		return true
 	}
-	w.inject(w.run.dialect.message(w.run.dialect.refusal))
+	w.inject(w.run.dialect.message(w.run.dialect.refusal, f.Raw))
 	return false
 }
 

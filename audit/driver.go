@@ -114,7 +114,7 @@ func (d *driving) verdict(err error) (Verdict, string) {
 // finish lets the driver end, and returns why it ended badly.
 func (d *driving) finish() error {
 	d.tasks.Close()
-	t := time.NewTimer(2 * time.Second)
+	t := time.NewTimer(max(2*time.Second, d.run.opts.Limit))
 	defer t.Stop()
 	defer d.cancel()
 	select {

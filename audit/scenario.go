@@ -5,13 +5,14 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 )
 
 // act is what a driver is asked to do at one time, and what somebody else does meanwhile. In its
-// lines {A} to {D} are payloads, {A'} one of them reversed; $NAME is what an answer tells, * is any
+// lines {A} to {D} are payloads, {A'} one of them reversed, {} is an empty one; $NAME is what an answer tells, * is any
 // word and ... are any that follow.
 type act struct {
 	does    exchange
@@ -61,6 +62,27 @@ var scenarios = map[*codec.Protocol]map[string][]act{
 			{does: exchange{"peek $LATE", "ok {C}"}, extra: true, needs: 5},
 			{does: exchange{"stats $LATE", "ok delayed t3"}, extra: true, needs: 5},
 			{does: exchange{"kick t3 10", "ok 1"}, extra: true, needs: 5},
+		},
+	},
+	danga.Protocol: {
+		"Application": {
+			{does: exchange{"create f1 {A}", "ok {A'} ..."}, partner: "Worker", serves: "work f1 reverse 100000"},
+			{does: exchange{"batch f2 {A} {B} {C}", "ok {A'} {B'} {C'}"}, partner: "Worker", serves: "work f2 reverse 100000", batch: true},
+			{does: exchange{"create f3 {D} key=k1", "ok {D} status 1/2"}, partner: "Worker", serves: "work f3 status 100000", extra: true},
+			{does: exchange{"create f4 {B}", "error failed 1 ..."}, partner: "Worker", serves: "work f4 fail 100000", extra: true},
+			{does: exchange{"create f5 {C} handle", "ok $H"}},
+			{does: exchange{"status $H", "ok 0 * *"}, needs: 5},
+			{does: exchange{"result $H", "ok 0 * *"}, needs: 5, extra: true},
+			{does: exchange{"create f8 {C} away", "ok"}, extra: true},
+		},
+		"Worker": {
+			{does: exchange{"work f1 reverse 3", "ok 3"}, again: "work f1 reverse 0", partner: "Application",
+				others: []exchange{{"create f1 {A}", "ok {A'} ..."}, {"create f1 {B}", "ok {B'} ..."}, {"create f1 {C}", "ok {C'} ..."}}},
+			{does: exchange{"work f2 echo 3", "ok 3"}, again: "work f2 echo 0", partner: "Application", batch: true,
+				others: []exchange{{"batch f2 {C} {B} {A}", "ok {C} {B} {A}"}}},
+			{does: exchange{"work e3,f3 status 1", "ok 1"}, again: "work f3 status 0", partner: "Application", others: []exchange{{"create f3 {D}", "ok {D} status 1/2"}}, extra: true},
+			{does: exchange{"work f4 fail 1", "ok 1"}, again: "work f4 fail 0", partner: "Application", others: []exchange{{"create f4 {A}", "error failed 1 ..."}}, extra: true},
+			{does: exchange{"work f5 empty 1", "ok 1"}, again: "work f5 empty 0", partner: "Application", others: []exchange{{"create f5 {B}", "ok {}"}}, extra: true},
 		},
 	},
 	gearmonkey.Protocol: {

@@ -10,25 +10,36 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
-	protocol "jobwire/codec/gearman"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
 	"jobwire/internal/target"
-	"jobwire/refpeer/gearman"
+	dangapeer "jobwire/refpeer/danga"
+	dangamutants "jobwire/refpeer/danga/mutants"
+	gearmanpeer "jobwire/refpeer/gearman"
 	"jobwire/refpeer/gearman/mutants"
 	"jobwire/refserver"
+	dangaserver "jobwire/refserver/danga"
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// gearmanServer starts a server of its own.
-func gearmanServer(ctx context.Context) (target.Target, error) {
-	return target.Func(ctx, "gearman", func(ctx context.Context, ln net.Listener) error {
-		return refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: protocol.Protocol}).Serve(ctx, ln)
-	})
+// kind is a protocol with faultless peers and faulty ones.
+type kind struct {
+	protocol *codec.Protocol
+	machine  func() refserver.Machine
+	peers    map[string]audit.Driver
+	mutants  []mutants.Mutant
+	without  []string // conditions that the protocol has no way to make
 }
 
-var gearmanPartners = map[string]audit.Driver{"Client": gearman.Drive, "Worker": gearman.Drive}
+var kinds = []kind{
+	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
+		map[string]audit.Driver{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive}, mutants.All(), nil},
+	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
+		map[string]audit.Driver{"Application": dangapeer.Drive, "Worker": dangapeer.Drive}, dangamutants.All(), []string{"interleaved", "error-answers"}},
+}
 
 // stressed has drivers work under conditions.
-func stressed(t *testing.T, drivers map[string]audit.Driver, limit time.Duration, conditions ...string) []audit.Outcome {
+func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit time.Duration, conditions ...string) []audit.Outcome {
 	t.Helper()
 	var all []*audit.Condition
 	for i := range audit.Conditions {
@@ -36,7 +47,12 @@ func stressed(t *testing.T, drivers map[string]audit.Driver, limit time.Duration
 			all = append(all, c)
 		}
 	}
-	out, err := audit.Stress(t.Context(), audit.StressOptions{Protocol: protocol.Protocol, Conditions: all, Drivers: drivers, Partners: gearmanPartners, Start: gearmanServer, Limit: limit})
+	start := func(ctx context.Context) (target.Target, error) { // a server of its own
+		return target.Func(ctx, k.protocol.Name, func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(k.machine(), refserver.Options{Protocol: k.protocol}).Serve(ctx, ln)
+		})
+	}
+	out, err := audit.Stress(t.Context(), audit.StressOptions{Protocol: k.protocol, Conditions: all, Drivers: drivers, Partners: k.peers, Start: start, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,69 +67,83 @@ func described(o *audit.Outcome) string {
 	return strings.Join(append([]string{o.Role, o.Condition.Name, string(o.Verdict), o.Note}, rules...), "; ")
 }
 
-// TestFaultless: the reference client and worker pass all conditions, with nothing said.
+// TestFaultless: the reference peers pass all conditions, with nothing said.
 func TestFaultless(t *testing.T) {
-	t.Parallel()
-	out := stressed(t, gearmanPartners, 5*time.Second)
-	if len(out) != 2*len(audit.Conditions) {
-		t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Conditions))
-	}
-	for i := range out {
-		o := &out[i]
-		if !o.Held() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Condition.Fails {
-			t.Error(described(o))
-		}
-		if testing.Verbose() {
-			t.Logf("%v %d runs: %s", o.Took, o.Runs, described(o))
-		}
+	for i := range kinds {
+		k := &kinds[i]
+		t.Run(k.protocol.Name, func(t *testing.T) {
+			t.Parallel()
+			out := k.stressed(t, k.peers, 20*time.Second)
+			if len(out) != 2*(len(audit.Conditions)-len(k.without)) {
+				t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Conditions))
+			}
+			for i := range out {
+				o := &out[i]
+				if !o.Held() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Condition.Fails {
+					t.Error(described(o))
+				}
+				if slices.Contains(k.without, o.Condition.Name) {
+					t.Errorf("%s has no way to be %s", k.protocol.Title, o.Condition.Name)
+				}
+				if testing.Verbose() {
+					t.Logf("%v %d runs: %s", o.Took, o.Runs, described(o))
+				}
+			}
+		})
 	}
 }
 
 // TestMutants: each planted fault is named, by its rule or by its verdict.
 func TestMutants(t *testing.T) {
-	t.Parallel()
-	all := mutants.All()
-	if len(all) < 25 {
-		t.Errorf("there are %d mutants", len(all))
+	for i := range kinds {
+		k := &kinds[i]
+		if len(k.mutants) < 25 {
+			t.Errorf("there are %d mutants of %s", len(k.mutants), k.protocol.Name)
+		}
+		for _, m := range k.mutants {
+			t.Run(k.protocol.Name+"/"+m.Name, func(t *testing.T) {
+				t.Parallel()
+				k.judge(t, &m)
+			})
+		}
 	}
-	for _, m := range all {
-		t.Run(m.Name, func(t *testing.T) {
-			t.Parallel()
-			condition := m.Condition
-			if condition == "" {
-				condition = "plain"
-			}
-			limit := 700 * time.Millisecond
-			if m.Verdict != string(audit.Hung) {
-				limit = 10 * time.Second
-			}
-			out := stressed(t, map[string]audit.Driver{m.Role: m.Drive}, limit, condition)
-			if len(out) != 1 {
-				t.Fatalf("%d outcomes", len(out))
-			}
-			o := &out[0]
-			if m.Verdict != "" && string(o.Verdict) != m.Verdict {
-				t.Errorf("%s; want the verdict %s", described(o), m.Verdict)
-			}
-			var rules []codec.RuleID
-			for _, b := range o.Breaches {
-				rules = append(rules, b.Rule.ID)
-			}
-			if m.Rule != "" && !slices.Contains(rules, m.Rule) {
-				t.Errorf("%s; want the rule %s", described(o), m.Rule)
-			}
-			if m.Rule == "" && len(rules) > 0 || len(rules) > 1 {
-				t.Errorf("%s: rules beside %s", described(o), m.Rule)
-			}
-			if o.Held() && len(rules) == 0 {
-				t.Errorf("%s held", described(o))
-			}
-			if m.Condition != "" && !m.Fragile {
-				// Nothing is wrong with it otherwise.
-				if o := &stressed(t, map[string]audit.Driver{m.Role: m.Drive}, 5*time.Second, "plain")[0]; !o.Held() {
-					t.Errorf("plain: %s", described(o))
-				}
-			}
-		})
+}
+
+func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
+	t.Helper()
+	condition := m.Condition
+	if condition == "" {
+		condition = "plain"
+	}
+	limit := 700 * time.Millisecond
+	if m.Verdict != string(audit.Hung) {
+		limit = 10 * time.Second
+	}
+	out := k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, limit, condition)
+	if len(out) != 1 {
+		t.Fatalf("%d outcomes", len(out))
+	}
+	o := &out[0]
+	if m.Verdict != "" && string(o.Verdict) != m.Verdict {
+		t.Errorf("%s; want the verdict %s", described(o), m.Verdict)
+	}
+	var rules []codec.RuleID
+	for _, b := range o.Breaches {
+		rules = append(rules, b.Rule.ID)
+	}
+	if m.Rule != "" && !slices.Contains(rules, m.Rule) {
+		t.Errorf("%s; want the rule %s", described(o), m.Rule)
+	}
+	if m.Rule == "" && len(rules) > 0 || len(rules) > 1 {
+		t.Errorf("%s: rules beside %s", described(o), m.Rule)
+	}
+	if o.Held() && len(rules) == 0 {
+		t.Errorf("%s held", described(o))
+	}
+	if m.Condition != "" && !m.Fragile {
+		// Nothing is wrong with it otherwise.
+		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, 20*time.Second, "plain")[0]; !o.Held() {
+			t.Errorf("plain: %s", described(o))
+		}
 	}
 }

@@ -33,6 +33,7 @@ type dangaConn struct {
 	before    int            // when names were replaced
 	gone      bool           // it has said goodbye
 	asked     []int          // seq of requests for a job
+	unheard   bool           // since the last of them nothing has come
 	sleeps    []int          // seq of each worker_sleep that it may still be woken from
 	woken     bool           // since it slept
 	has       bool           // a job
@@ -63,8 +64,8 @@ var dangaDoes = on(protocol.Protocol, map[string]func(*dangaCourt, *conn, *codec
 	"job_complete_req":      func(d *dangaCourt, c *conn, _ *codec.Frame) { d.oneAtATime(c); c.dg.results++ },
 	"worker_connect":        (*dangaCourt).connects,
 	"worker_disconnect":     (*dangaCourt).disconnects,
-	"worker_sleep":          func(_ *dangaCourt, c *conn, _ *codec.Frame) { await(c, &c.dg.sleeps, c.dg.seq) },
-	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { await(c, &c.dg.asked, c.dg.seq) },
+	"worker_sleep":          (*dangaCourt).sleeps,
+	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { c.dg.unheard = true; await(c, &c.dg.asked, c.dg.seq) },
 	"job_status_announce":   (*dangaCourt).announces,
 	"job_complete_announce": (*dangaCourt).finishes,
 }, map[string]func(*dangaCourt, *conn, *codec.Frame){
@@ -187,7 +188,17 @@ func (d *dangaCourt) disconnects(c *conn, _ *codec.Frame) {
 	c.dg.before = c.dg.seq
 }
 
+// sleeps judges a worker that says that it sleeps. What has answered it is heard here before it is heard there,
+// so that what has not come was not waited for.
+func (d *dangaCourt) sleeps(c *conn, _ *codec.Frame) {
+	if d.Conduct && c.dg.unheard {
+		d.accuse(c, "danga.sleep.hears-first", "", "it has asked for a job, and the answer has not come")
+	}
+	await(c, &c.dg.sleeps, c.dg.seq)
+}
+
 func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
+	c.dg.unheard = false
 	switch {
 	case len(c.dg.sleeps) > 0: // where it may be the answer to a request, that goes on waiting
 		c.dg.sleeps, c.dg.woken = c.dg.sleeps[1:], true
@@ -205,6 +216,7 @@ func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
 }
 
 func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
+	c.dg.unheard = false
 	name := string(f.Arg(0))
 	if len(c.dg.asked) == 0 {
 		rule := codec.RuleID("danga.assign.asked-for")
@@ -212,6 +224,7 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 			rule = "danga.disconnect.no-more"
 		}
 		d.accuse(c, rule, "", "the worker has not asked for a job")
+		c.dg.has = true // all the same
 		return
 	}
 	seq := c.dg.asked[0]
@@ -237,20 +250,20 @@ func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
 }
 
 // idle reports whether a worker surely has no job. One that has asked for it may speak of it
-// before it is heard to be assigned.
-func (c *dangaConn) idle() bool {
-	c.mixed = c.mixed || !c.has && len(c.asked) > 0
+// before it is heard to be assigned, unless all is heard here first.
+func (d *dangaCourt) idle(c *dangaConn) bool {
+	c.mixed = c.mixed || !c.has && len(c.asked) > 0 && !d.Conduct
 	return !c.has && !c.mixed
 }
 
 func (d *dangaCourt) announces(c *conn, _ *codec.Frame) {
-	if c.dg.idle() {
+	if d.idle(c.dg) {
 		d.accuse(c, "danga.status.no-job", "", "the worker has no job")
 	}
 }
 
 func (d *dangaCourt) finishes(c *conn, _ *codec.Frame) {
-	if c.dg.idle() {
+	if d.idle(c.dg) {
 		d.accuse(c, "danga.complete.no-job", "", "the worker has no job")
 	}
 	c.dg.has = false

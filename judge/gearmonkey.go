@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"slices"
 
 	"jobwire/codec"
 )
@@ -99,6 +100,10 @@ func (m *monkey) hear(c *conn, f *codec.Frame) {
 	case "BRPOP_QUEUES":
 		if string(field(f, "Timeout")) != "1" && len(c.mk.loaded) > 0 { // a worker's
 			m.accuse(c, "gearmonkey.loop.brpop-timeout", "Timeout", "a worker waits one second")
+		}
+		// What has answered it is heard here before it is heard there.
+		if m.Conduct && slices.ContainsFunc(c.mk.asked, func(a wish) bool { return a.typ == "EVALSHA_SCHEDULED" && a.function == w.function }) {
+			m.accuse(c, "gearmonkey.loop.brpop-on-nil", "", "it has not been told whether a scheduled job is due")
 		}
 	}
 	m.walks(c, &w, f)

@@ -20,15 +20,22 @@ import (
 // the message that it is held against. unseen are peers that were not heard from the beginning.
 func heard(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
 	t.Helper()
+	return heardBy(t, p, script, false, unseen...)
+}
+
+// heardBy has how peers go about what is not forbidden judged, too, if conduct is set.
+func heardBy(t *testing.T, p *codec.Protocol, script string, conduct bool, unseen ...string) []string {
+	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := play.Encode(scripts[0], time.Unix(1e9, 0))
+	events, err := play.Encode(scripts[0], time.Unix(1e9, 0), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := judge.New(p)
+	j.Conduct = conduct
 	ids, sessions := map[string]int{}, map[string]codec.Session{}
 	for _, name := range unseen {
 		ids[name], sessions[name] = len(ids), p.NewSession(codec.Options{WaiveAll: true})
@@ -321,6 +328,84 @@ Client -> Server: LPUSH_QUEUE f normal 7
 Client -> Server: HMSET_IDLE f 7 x
 Client -> Server: LPUSH_QUEUE f normal 7
 `, "4 gearmonkey.create.order, 5 gearmonkey.create.once"},
+}
+
+// pipelined are requests that are sent over an answer which changes what may follow, and such as may be.
+var pipelined = []struct {
+	name     string
+	protocol *codec.Protocol
+	script   string
+	want     string
+}{
+	{"to sleep over the answer", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Worker -> Job Server: PRE_SLEEP
+`, "3 gearman.worker.hears-before-sleep"},
+	{"an option and what it is for", gearman.Protocol, `
+Client -> Job Server: OPTION_REQ exceptions
+Client -> Job Server: SUBMIT_JOB f "" x
+Client -> Job Server: SUBMIT_JOB f "" x
+Job Server -> Client: OPTION_RES exceptions
+Job Server -> Client: JOB_CREATED H:1
+Job Server -> Client: JOB_CREATED H:2
+`, ""},
+	{"to sleep over the answer", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: job_assign_req
+Worker -> Job Server: worker_sleep
+`, "3 danga.sleep.hears-first"},
+	{"a noop that may be the answer", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: worker_sleep
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: noop
+Worker -> Job Server: worker_sleep
+Job Server -> Worker: job_assign_res f x
+Worker -> Job Server: job_complete_announce 0 y
+Worker -> Job Server: job_assign_req
+`, ""},
+	{"a worker that wakes by itself", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: worker_sleep
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res f x
+Worker -> Job Server: job_complete_announce 0 y
+`, ""},
+	{"a result of what was not given", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: job_assign_req
+Worker -> Job Server: job_complete_announce 0 y
+`, "3 danga.complete.no-job"},
+	{"to look on over the answer", gearmonkey.Protocol, `
+Worker -> Server: EVALSHA_SCHEDULED 5231827cd49b540660ef44969b38cc858f157824 f 1
+Worker -> Server: BRPOP_QUEUES f 1
+`, "2 gearmonkey.loop.brpop-on-nil"},
+	{"the script and its first run", gearmonkey.Protocol, `
+Worker -> Server: SCRIPT_LOAD x
+Worker -> Server: EVALSHA_SCHEDULED 5231827cd49b540660ef44969b38cc858f157824 f 1
+Worker -> Server: INCR_COUNT f
+`, ""},
+	{"commands behind a body that is refused", beanstalk.Protocol, `
+Client -> Server: put 0 0 1 x
+Client -> Server: use t
+Client -> Server: reserve-with-timeout 0
+Client -> Server: delete 1
+Server -> Client: JOB_TOO_BIG
+Server -> Client: USING t
+Server -> Client: TIMED_OUT
+Server -> Client: NOT_FOUND
+`, ""},
+}
+
+func TestPipelined(t *testing.T) {
+	for _, tt := range pipelined {
+		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {
+			if got := strings.Join(heardBy(t, tt.protocol, tt.script, true), ", "); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestVerdicts(t *testing.T) {

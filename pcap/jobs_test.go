@@ -24,7 +24,7 @@ func captured(t *testing.T, p *codec.Protocol, script string) []byte {
 		t.Fatal(err)
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	events, err := play.Encode(scripts[0], start)
+	events, err := play.Encode(scripts[0], start, false)
 	if err != nil {
 		t.Fatal(err)
 	}

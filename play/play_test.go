@@ -2,6 +2,7 @@ package play_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
@@ -435,7 +437,7 @@ func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := parse(t, string(src))
-	events, err := play.Encode(s, time.Unix(0, 0))
+	events, err := play.Encode(s, time.Unix(0, 0), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +449,50 @@ func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", i, ev.Frame.Raw, want)
 		}
 	}
-	if _, err := play.Encode(parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *"), time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "test.wire:2") {
+	if _, err := play.Encode(parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *"), time.Unix(0, 0), false); err == nil || !strings.Contains(err.Error(), "test.wire:2") {
 		t.Errorf("a wildcard: %v, want an error that names line 2", err)
 	}
+}
+
+// TestEncodeFills: what a transcript leaves open is written as something that keeps to the form of
+// its message.
+func TestEncodeFills(t *testing.T) {
+	for _, p := range []*codec.Protocol{gearman.Protocol, danga.Protocol} {
+		for _, row := range p.Types {
+			for _, role := range p.Roles {
+				if row.Res&p.RoleNamed(role) == 0 || role == "Admin" { // whose replies need a request before them
+					continue
+				}
+				for _, words := range []string{strings.Repeat(" *", required(row)), " ..."} {
+					script := fmt.Sprintf("%s -> %s: %s%s", p.ServerName, role, row.Name, words)
+					all, err := transcript.Parse(p, "test.wire", []byte(script))
+					if err != nil {
+						t.Errorf("%s: %v", script, err)
+						continue
+					}
+					events, err := play.Encode(all[0], time.Unix(0, 0), true)
+					if err != nil {
+						t.Errorf("%s: %v", script, err)
+						continue
+					}
+					var f codec.Frame
+					raw := events[0].Frame.Raw
+					if n, err := p.NewSession(codec.Options{}).Decode(codec.Server, raw, &f); err != nil || n != len(raw) {
+						t.Errorf("%s: %q: %v", script, raw, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// required is how many arguments a message has at least.
+func required(row *codec.Type) int {
+	n := 0
+	for i := range row.Fields {
+		if !row.Fields[i].Derived() && !row.Fields[i].Optional {
+			n++
+		}
+	}
+	return n
 }

@@ -82,6 +82,8 @@ func TestCircle(t *testing.T) {
 		step(exitHeld, again...)
 		step(exitFellShort, append(again, "--exec", faulty)...)
 	}
+	step(exitHeld, "encode", found[0], "--pcap", "again.pcap")
+	step(exitHeld, "decode", "again.pcap", "--summary")
 	step(exitHeld, "corpus", "add", found[0])
 	step(exitHeld, "decode", strings.TrimSuffix(found[0], ".wire")+".pcap", "--summary")
 }

@@ -106,9 +106,9 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 		}
 		var all []said
 		for i, s := range scripts {
-			events, err := play.Encode(s, time.Unix(0, 0))
+			events, err := play.Encode(s, time.Unix(0, 0), false)
 			if err != nil { // expectations that leave something open are no bytes
-				events, err = play.Encode(peersAlone(s), time.Unix(0, 0))
+				events, err = play.Encode(peersAlone(s), time.Unix(0, 0), false)
 			}
 			if err != nil {
 				return nil, usage(err)

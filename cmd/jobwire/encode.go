@@ -31,7 +31,8 @@ func newEncode() *cobra.Command {
 		Short: "Turn a transcript into raw bytes or a capture",
 		Long: `encode writes the bytes of a transcript, as they would pass if everybody kept to
 it: those of one direction to standard output or a file, or all of them as a
-capture that other tools read.`,
+capture that other tools read. What a transcript leaves open, as * in a finding or a
+case, is written as some value that may stand there, and told of.`,
 		Example: `  jobwire encode corpus/gearman/example.wire --pcap example.pcap
   jobwire encode corpus/gearman/example.wire --actor Worker | xxd
   jobwire encode - --from server -o replies.bin < example.wire`,
@@ -67,9 +68,14 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	var events []play.Event
 	for _, s := range scripts {
-		more, err := play.Encode(s, time.Now())
+		more, err := play.Encode(s, time.Now(), true)
 		if err != nil {
 			return usage(err)
+		}
+		for i := range s.Steps {
+			if st := &s.Steps[i]; st.Choices[0].Open() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s:%d: what is left open here is written as some value\n", s.File, st.Line)
+			}
 		}
 		events = append(events, more...)
 	}

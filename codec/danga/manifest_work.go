@@ -78,6 +78,10 @@ var workerRules = []codec.Rule{
 		Text:    "A worker that has a job and says that it sleeps keeps the job, and is not woken for others.",
 		Reading: "It makes no sense to sleep over a job, but nothing is lost: it could not be given another one."},
 
+	{ID: "danga.sleep.hears-first", Section: secSleep, Level: codec.Should,
+		Text:       "A worker that has asked for a job hears the answer before it says that it sleeps.",
+		Reading:    "It says what it intends to do, and the worst case has it do that when all have said no. If the answer is a job, it will not sleep. Any noop may be the answer, as far as the worker can tell.",
+		Untestable: "It binds workers, and no server minds. jobwire audit judges workers by it."},
 	{ID: "danga.sleep.watches-all", Section: secSleep, Level: codec.Must,
 		Text:       "A worker that sleeps watches its connections to all job servers.",
 		Untestable: "It binds workers. That any one of them can wake it is danga.sleep.wakes."},

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -88,6 +89,11 @@ type Choice struct {
 	CRLF      bool          // of a Send
 	Bytes     []byte        // of a Raw; of a Send written in byte form, the message as it was recorded
 	For       time.Duration // of a Nothing
+}
+
+// Open reports whether a message leaves a value open, or how many there are.
+func (c *Choice) Open() bool {
+	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Kind == Any || a.Kind == Rest })
 }
 
 // ArgKind tells the forms of an argument apart.

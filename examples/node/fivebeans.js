@@ -8,13 +8,20 @@ const codes = { TIMED_OUT: 'timed-out', DEADLINE_SOON: 'deadline-soon', NOT_FOUN
 const watched = new Set(['default'])
 let client
 
+// forget is for a connection that has ended: the next one watches what every new one does.
+function forget () {
+  client = undefined
+  watched.clear()
+  watched.add('default')
+}
+
 // call performs one command. The library does not tell those who wait that the
 // connection is closed, so we do.
 async function call (command, ...args) {
   client ??= await new Promise((resolve, reject) => {
     const c = new Client(host, +port)
     c.on('error', e => reject(new Failure('connection', e.message)))
-    c.on('close', () => { client = undefined; c.emit('lost') })
+    c.on('close', () => { forget(); c.emit('lost') })
     c.on('connect', () => resolve(c))
     c.setMaxListeners(0)
     c.connect()
@@ -34,10 +41,16 @@ async function call (command, ...args) {
 
 async function watch (tubes) {
   const names = new Set(tubes.split(','))
-  for (const t of names) if (!watched.has(t)) await call('watch', t)
-  for (const t of watched) if (!names.has(t)) await call('ignore', t)
-  watched.clear()
-  names.forEach(t => watched.add(t))
+  for (const t of names) {
+    if (watched.has(t)) continue
+    await call('watch', t)
+    watched.add(t)
+  }
+  for (const t of [...watched]) {
+    if (names.has(t)) continue
+    await call('ignore', t)
+    watched.delete(t)
+  }
 }
 
 const finish = {

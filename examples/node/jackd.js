@@ -8,13 +8,20 @@ const [, , host, port] = process.argv
 let client, closed
 const watched = new Set(['default'])
 
+// forget is for a connection that has ended: the next one watches what every new one does.
+function forget () {
+  client = undefined
+  watched.clear()
+  watched.add('default')
+}
+
 // call does something with the connection. The library does not tell those who wait that
 // the connection is closed, so we do.
 async function call (use) {
   if (!client) {
     client = new Jackd()
     closed = new Promise((resolve, reject) => client.socket.once('close', () => reject(new Failure('connection'))))
-    closed.catch(() => { client = undefined })
+    closed.catch(forget)
     await client.connect({ host, port: +port })
     client.socket.on('error', () => {})
   }
@@ -27,10 +34,16 @@ async function call (use) {
 
 async function watch (tubes) {
   const names = new Set(tubes.split(','))
-  for (const t of names) if (!watched.has(t)) await call(c => c.watch(t))
-  for (const t of watched) if (!names.has(t)) await call(c => c.ignore(t))
-  watched.clear()
-  names.forEach(t => watched.add(t))
+  for (const t of names) {
+    if (watched.has(t)) continue
+    await call(c => c.watch(t))
+    watched.add(t)
+  }
+  for (const t of [...watched]) {
+    if (names.has(t)) continue
+    await call(c => c.ignore(t))
+    watched.delete(t)
+  }
 }
 
 const release = (id, { pri = 0, delay = 0 } = {}) => call(c => c.release(id, { priority: +pri, delay: +delay }))

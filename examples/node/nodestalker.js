@@ -8,13 +8,20 @@ const codes = { TIMED_OUT: 'timed-out', DEADLINE_SOON: 'deadline-soon', NOT_FOUN
 const watched = new Set(['default'])
 let client
 
+// forget is for a connection that has ended: the next one watches what every new one does.
+function forget () {
+  client = undefined
+  watched.clear()
+  watched.add('default')
+}
+
 // call performs one command. A client that has had an error does nothing more, but what
 // its connection has reserved is lost with it.
 function call (command, ...args) {
   client ??= bs.Client({ address: host, port: +port, isRaw: true })
   const c = client
   return new Promise((resolve, reject) => {
-    const lost = () => { client = undefined; reject(new Failure('connection')) }
+    const lost = () => { forget(); reject(new Failure('connection')) }
     c.removeAllListeners()
     c.on('error', lost)
     c.on('close', lost)
@@ -26,10 +33,16 @@ function call (command, ...args) {
 
 async function watch (tubes) {
   const names = new Set(tubes.split(','))
-  for (const t of names) if (!watched.has(t)) await call('watch', t)
-  for (const t of watched) if (!names.has(t)) await call('ignore', t)
-  watched.clear()
-  names.forEach(t => watched.add(t))
+  for (const t of names) {
+    if (watched.has(t)) continue
+    await call('watch', t)
+    watched.add(t)
+  }
+  for (const t of [...watched]) {
+    if (names.has(t)) continue
+    await call('ignore', t)
+    watched.delete(t)
+  }
 }
 
 const finish = {

@@ -39,9 +39,11 @@ var floors = []floor{
 	{"refserver/gearman/mutants", []string{"codec", "codec/gearman", "refserver", "refserver/gearman", "refserver/mutant", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
-	{"refpeer/gearman", []string{"codec", "codec/gearman", "codec/transcript"}}, // for the words of tasks
-	{"refpeer/gearman/mutants", []string{"codec", "codec/gearman", "refpeer/gearman"}},
-	{"refpeer/*", []string{"codec", "codec/{same}"}},
+	{"refpeer/internal/line", []string{"codec", "codec/transcript"}}, // for the words of tasks
+	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line"}},
+	{"refpeer/gearman/mutants", []string{"codec", "codec/gearman", "refpeer/gearman", "refpeer/internal/*"}},
+	{"refpeer/danga/mutants", []string{"codec", "codec/danga", "refpeer/danga", "refpeer/internal/*"}},
+	{"refpeer/*", []string{"codec", "codec/{same}", "refpeer/internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},

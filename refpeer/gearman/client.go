@@ -3,13 +3,12 @@ package gearman
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"syscall"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/refpeer/internal/line"
 )
 
 // ErrFailed is that a worker has given a job up.
@@ -36,7 +35,7 @@ func NewClient(c *Conn) *Client { return &Client{conn: c, jobs: map[string][]*Ta
 // background; for at most so long, where 0 is for ever. An error ends the use of the connection;
 // how a job ended stands in its task.
 func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
-	c.conn.within(limit)
+	c.conn.Within(limit)
 	for _, t := range tasks {
 		if t.Exceptions && !c.exceptions {
 			if err := c.conn.send(c.conn.program.Option, t); err != nil {
@@ -56,10 +55,10 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 	for c.open > 0 {
 		m, err := c.conn.Next()
 		if err != nil {
-			if c.conn.program.Hopes && gone(err) && len(c.waiting) == 0 {
+			if c.conn.program.Hopes && line.Gone(err) && len(c.waiting) == 0 {
 				return nil
 			}
-			return c.conn.endured(err)
+			return c.conn.Endured(err)
 		}
 		if do := clientDoes[m.Type.Name]; do != nil {
 			if err := do(c, m); err != nil {
@@ -70,16 +69,11 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 	return nil
 }
 
-// gone reports whether an error is that the other end has closed.
-func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
 // clientDoes is by what comes. Anything else is passed over.
 var clientDoes = map[string]func(*Client, *codec.Message) error{
 	"JOB_CREATED": func(c *Client, m *codec.Message) error {
 		if len(c.waiting) == 0 {
-			return fmt.Errorf("%w: JOB_CREATED answers nothing", ErrProtocol)
+			return fmt.Errorf("%w: JOB_CREATED answers nothing", line.ErrProtocol)
 		}
 		t := c.waiting[0]
 		c.waiting = c.waiting[1:]

@@ -1,7 +1,6 @@
 package gearman
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"jobwire/codec/transcript"
+	"jobwire/refpeer/internal/line"
 )
-
-// maxTask is the length of a task's line in bytes.
-const maxTask = 64 << 20
 
 // Driver carries out tasks, as docs/drivers.md says.
 type Driver struct {
@@ -30,9 +26,6 @@ func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer)
 	return (&Driver{}).Drive(ctx, addr, tasks, answers)
 }
 
-// errFallen is that a planted fault has ended the driver.
-var errFallen = errors.New("fallen over the end of a connection")
-
 // Drive reads tasks, one a line, carries them out at the server at addr and answers each with a
 // line, until there are no more. A client's connection is kept between tasks, a worker has one for each. The end
 // of ctx breaks a task off.
@@ -42,31 +35,16 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 		d.Program = Document()
 	}
 	defer d.hangUp()
-	lines := bufio.NewScanner(tasks)
-	lines.Buffer(nil, maxTask)
-	for ctx.Err() == nil && lines.Scan() {
-		words, err := d.carryOut(ctx, lines.Text())
-		if d.Program.Falls && gone(err) {
-			return errFallen
-		}
-		answer := append([]string{"ok"}, words...)
-		if err != nil {
-			answer = failure(err)
-		}
-		for i, w := range answer {
-			answer[i] = transcript.Quote(w)
-		}
-		if _, err := io.WriteString(answers, strings.Join(answer, " ")+"\n"); err != nil {
-			return err
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return lines.Err()
+	return line.Serve(ctx, tasks, answers, &d.Program.Habits, map[string]line.Verb{
+		"submit": {Least: 2, Do: d.submit},
+		"batch":  {Least: 2, Do: d.batch},
+		"status": {Least: 1, Do: d.status},
+		"echo":   {Least: 1, Do: d.echo},
+		"work":   {Least: 3, Do: d.work},
+	}, failure)
 }
 
-// failure is the answer to a task that failed.
+// failure is the answer to a task that failed as only Gearman's do.
 func failure(err error) []string {
 	var refused *ServerError
 	var raised *Exception
@@ -75,40 +53,10 @@ func failure(err error) []string {
 		return []string{"error", "server", refused.Code, refused.Text}
 	case errors.As(err, &raised):
 		return []string{"error", "exception", raised.Text}
+	case errors.Is(err, ErrFailed):
+		return []string{"error", "failed", err.Error()}
 	}
-	for _, f := range []struct {
-		err  error
-		word string
-	}{{ErrFailed, "failed"}, {ErrTimedOut, "timed-out"}, {ErrUsage, "usage"}, {ErrProtocol, "protocol"}} {
-		if errors.Is(err, f.err) {
-			return []string{"error", f.word, err.Error()}
-		}
-	}
-	return []string{"error", "connection", err.Error()}
-}
-
-// verbs are the kinds of tasks, with how many words they have at least.
-var verbs = map[string]struct {
-	least int
-	do    func(d *Driver, ctx context.Context, words []string) ([]string, error)
-}{
-	"submit": {2, (*Driver).submit},
-	"batch":  {2, (*Driver).batch},
-	"status": {1, (*Driver).status},
-	"echo":   {1, (*Driver).echo},
-	"work":   {3, (*Driver).work},
-}
-
-func (d *Driver) carryOut(ctx context.Context, line string) ([]string, error) {
-	words, err := transcript.ParseWords(line)
-	if err != nil || len(words) == 0 {
-		return nil, fmt.Errorf("%w: %q", ErrUsage, line)
-	}
-	v, ok := verbs[words[0]]
-	if !ok || len(words) <= v.least {
-		return nil, fmt.Errorf("%w: %s", ErrUsage, words[0])
-	}
-	return v.do(d, ctx, words[1:])
+	return nil
 }
 
 // as has something done by a client. A connection that has failed is not used again.
@@ -143,7 +91,7 @@ var settings = map[string]func(t *Task, limit *time.Duration, value string) erro
 	"background": func(t *Task, _ *time.Duration, _ string) error { t.Background = true; return nil },
 	"exceptions": func(t *Task, _ *time.Duration, _ string) error { t.Exceptions = true; return nil },
 	"timeout": func(_ *Task, limit *time.Duration, v string) error {
-		n, err := number(v)
+		n, err := line.Number(v)
 		*limit = time.Duration(n) * time.Second
 		return err
 	},
@@ -156,7 +104,7 @@ func (d *Driver) submit(ctx context.Context, words []string) ([]string, error) {
 		name, value, _ := strings.Cut(w, "=")
 		set := settings[name]
 		if set == nil || set(t, &limit, value) != nil {
-			return nil, fmt.Errorf("%w: the option %s", ErrUsage, w)
+			return nil, fmt.Errorf("%w: the option %s", line.ErrUsage, w)
 		}
 	}
 	if err := d.as(ctx, func(c *Client) error { return c.Do(limit, t) }); err != nil {
@@ -192,13 +140,13 @@ func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
 // asks sends a question and returns the arguments of its answer.
 func (d *Driver) asks(ctx context.Context, s Sequence, t *Task, reply string) (out []string, err error) {
 	err = d.as(ctx, func(c *Client) error {
-		c.conn.within(0)
+		c.conn.Within(0)
 		if err := c.conn.send(s, t); err != nil {
 			return err
 		}
 		m, err := c.conn.until(reply)
 		if err != nil {
-			return c.conn.endured(err)
+			return c.conn.Endured(err)
 		}
 		for _, a := range m.Args {
 			out = append(out, string(a))
@@ -222,9 +170,9 @@ func (d *Driver) echo(ctx context.Context, words []string) ([]string, error) {
 
 func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 	t := Task{How: words[1]}
-	jobs, err := number(words[2])
-	if err != nil || results[t.How] == nil {
-		return nil, fmt.Errorf("%w: work %s", ErrUsage, strings.Join(words, " "))
+	jobs, err := line.Number(words[2])
+	if err != nil || line.Results[t.How] == nil {
+		return nil, fmt.Errorf("%w: work %s", line.ErrUsage, strings.Join(words, " "))
 	}
 	for _, w := range words[3:] {
 		switch name, value, _ := strings.Cut(w, "="); name {
@@ -233,7 +181,7 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 		case "id":
 			t.Name = []byte(value)
 		default:
-			return nil, fmt.Errorf("%w: the option %s", ErrUsage, w)
+			return nil, fmt.Errorf("%w: the option %s", line.ErrUsage, w)
 		}
 	}
 	var functions [][]byte

@@ -1,28 +1,17 @@
 package gearman
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"jobwire/codec"
-	protocol "jobwire/codec/gearman"
+	"jobwire/refpeer/internal/line"
 )
 
-// Step is one message of a sequence.
-type Step struct {
-	// Do is the name of the message's row and its arguments, in which {PLACEHOLDERS} stand for
-	// values of the task.
-	Do string
-
-	If  func(*Task) bool               // whether the step is due; nil is always
-	Raw func(t *Task, b []byte) []byte // what is sent in place of the message's bytes; nil is just these
-}
-
-// Sequence is what is sent in one go.
-type Sequence []Step
+// Step is one message of a sequence, and Sequence what is sent in one go.
+type (
+	Step     = line.Step[Task]
+	Sequence = line.Sequence[Task]
+)
 
 // Program is all that clients and workers send, and how they take what comes.
 type Program struct {
@@ -37,17 +26,10 @@ type Program struct {
 	Tell  Sequence // what it says of a job before its end
 	End   Sequence // and its end
 
-	Read  func(*Conn) (*codec.Message, error) // the next message
-	Heard func(*codec.Message) error          // if it is set, may alter a message that has come
-
-	Patience time.Duration // the longest wait; 0 is for ever
-	Deaf     bool          // an ERROR is passed over
-	Naps     int           // how often a worker that is woken sleeps again before it asks
-	Stubborn bool          // the end of a connection is not noticed
-	Mixes    bool          // a result is taken for that of the first job that waits
-	Clings   bool          // a connection that has broken is used again
-	Falls    bool          // the end of a connection ends the driver, without an answer
-	Hopes    bool          // the end of a connection is taken for that of the job
+	line.Habits
+	Deaf  bool // an ERROR is passed over
+	Naps  int  // how often a worker that is woken sleeps again before it asks
+	Mixes bool // a result is taken for that of the first job that waits
 }
 
 // Task is what a sequence is about. Its values are those of the placeholders.
@@ -98,7 +80,6 @@ func Document() *Program {
 			{Do: "WORK_EXCEPTION {HANDLE} {RESULT}", If: how("exception")},
 			{Do: "WORK_COMPLETE {HANDLE} {RESULT}", If: how("echo reverse empty data warning status")},
 		},
-		Read: read,
 	}
 	for _, s := range []struct {
 		priority, bg string
@@ -118,55 +99,4 @@ func Document() *Program {
 // how is the condition that a job is done in one of the ways.
 func how(ways string) func(*Task) bool {
 	return func(t *Task) bool { return slices.Contains(strings.Fields(ways), t.How) }
-}
-
-// results make the result of a job. They are by what a worker does with it.
-var results = map[string]func(workload []byte) []byte{
-	"echo": same, "data": same, "warning": same, "status": same, "exception": same,
-	"fail":  func([]byte) []byte { return nil },
-	"empty": func([]byte) []byte { return nil },
-	"reverse": func(b []byte) []byte {
-		b = slices.Clone(b)
-		slices.Reverse(b)
-		return b
-	},
-}
-
-func same(b []byte) []byte { return b }
-
-// send appends the messages of a sequence.
-func (c *Conn) send(s Sequence, t *Task) error {
-	for i := range s {
-		st := &s[i]
-		if st.If != nil && !st.If(t) {
-			continue
-		}
-		words := strings.Fields(st.Do)
-		row := protocol.Protocol.TypeNamed(words[0])
-		if row == nil {
-			return fmt.Errorf("%w: no message is called %s", ErrUsage, words[0])
-		}
-		var args [][]byte
-		for _, w := range words[1:] {
-			value := []byte(w)
-			if name, ok := strings.CutPrefix(w, "{"); ok {
-				value = placeholders[strings.TrimSuffix(name, "}")](t)
-			}
-			args = append(args, value)
-		}
-		before := len(c.out)
-		if err := c.Append(row, args...); err != nil {
-			return err
-		}
-		if st.Raw != nil {
-			c.out = append(c.out[:before], st.Raw(t, slices.Clone(c.out[before:]))...)
-		}
-	}
-	return nil
-}
-
-// number reads a count of a task's line.
-func number(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	return int(n), err
 }

@@ -1,11 +1,15 @@
 package gearman
 
-import "bytes"
+import (
+	"bytes"
+
+	"jobwire/refpeer/internal/line"
+)
 
 // work does jobs over a connection and returns how many. It leaves behind so many, or, if that is
 // 0, when there is none.
 func (c *Conn) work(functions [][]byte, t Task, jobs int) (done int, err error) {
-	c.within(0)
+	c.Within(0)
 	for _, f := range functions {
 		t.Function = f
 		if err := c.send(c.program.Enter, &t); err != nil {
@@ -19,18 +23,18 @@ func (c *Conn) work(functions [][]byte, t Task, jobs int) (done int, err error) 
 		m, err := c.until("NO_JOB", "JOB_ASSIGN", "JOB_ASSIGN_UNIQ", "JOB_ASSIGN_ALL")
 		switch {
 		case err != nil:
-			return done, c.endured(err)
+			return done, c.Endured(err)
 		case m.Type.Name == "NO_JOB" && jobs == 0:
 			return done, nil
 		case m.Type.Name == "NO_JOB":
 			if err := c.sleep(&t); err != nil {
-				return done, c.endured(err)
+				return done, c.Endured(err)
 			}
 			continue
 		}
 		t.Handle, t.Function = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
 		t.Workload = bytes.Clone(m.Args[len(m.Args)-1])
-		t.Result = results[t.How](t.Workload)
+		t.Result = line.Results[t.How](t.Workload)
 		if err := c.send(c.program.Tell, &t); err != nil {
 			return done, err
 		}
@@ -38,7 +42,7 @@ func (c *Conn) work(functions [][]byte, t Task, jobs int) (done int, err error) 
 			return done, err
 		}
 		if err := c.Flush(); err != nil {
-			return done, c.endured(err)
+			return done, c.Endured(err)
 		}
 		done++
 	}

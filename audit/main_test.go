@@ -1,0 +1,12 @@
+package audit
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "16") // what tests do most is wait; the command line may say otherwise
+	os.Exit(m.Run())
+}

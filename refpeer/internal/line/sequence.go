@@ -1,0 +1,57 @@
+package line
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Step is one message of a sequence about a task T.
+type Step[T any] struct {
+	// Do is the name of the message's row and its arguments, in which {PLACEHOLDERS} stand for
+	// values of the task. One with ... behind it stands for several, with NULs between them.
+	Do string
+
+	If  func(*T) bool               // whether the step is due; nil is always
+	Raw func(t *T, b []byte) []byte // what is sent in place of the message's bytes; nil is just these
+}
+
+// Sequence is what is sent in one go.
+type Sequence[T any] []Step[T]
+
+// Send appends the messages of a sequence, with the values of its placeholders.
+func Send[T any](c *Conn, s Sequence[T], t *T, values map[string]func(*T) []byte) error {
+	for i := range s {
+		st := &s[i]
+		if st.If != nil && !st.If(t) {
+			continue
+		}
+		words := strings.Fields(st.Do)
+		row := c.protocol.TypeNamed(words[0])
+		if row == nil {
+			return fmt.Errorf("%w: no message is called %s", ErrUsage, words[0])
+		}
+		var args [][]byte
+		for _, w := range words[1:] {
+			w, several := strings.CutSuffix(w, "...")
+			value := []byte(w)
+			if name, ok := strings.CutPrefix(w, "{"); ok {
+				value = values[strings.TrimSuffix(name, "}")](t)
+			}
+			if several {
+				args = append(args, bytes.Split(value, []byte{0})...)
+			} else {
+				args = append(args, value)
+			}
+		}
+		before := len(c.out)
+		if err := c.Append(row, args...); err != nil {
+			return err
+		}
+		if st.Raw != nil {
+			c.out = append(c.out[:before], st.Raw(t, slices.Clone(c.out[before:]))...)
+		}
+	}
+	return nil
+}
