@@ -92,14 +92,15 @@ type scripter struct {
 	roles    []codec.Role
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
 	bound    map[int]bool
-	shown    bool // where the fault shows, the right reply stands
+	called   map[string]string // by the field and the value of the server's choice
+	shown    bool              // where the fault shows, the right reply stands
 	after    time.Duration
 }
 
 func (w *scripter) write() *transcript.Script {
 	fd := w.fd
 	w.script = &transcript.Script{Protocol: w.p, File: fd.Name + ".wire"}
-	w.names, w.bound = map[int]string{}, map[int]bool{}
+	w.names, w.bound, w.called = map[int]string{}, map[int]bool{}, map[string]string{}
 	w.cast()
 	for i := range fd.Conv.Steps {
 		for _, a := range fd.Conv.Steps[i].Args {
@@ -418,6 +419,9 @@ func (w *scripter) expect(e *Event, id int, past, exact bool) {
 		case fd != nil && fd.Assigned && w.names[id] != "" && !w.bound[id]:
 			arg = transcript.Arg{Kind: transcript.Name, Name: w.names[id]}
 			w.bound[id] = true
+			w.called[fd.Name+string(v)] = arg.Name
+		case fd != nil && fd.Assigned && w.full:
+			arg = transcript.Arg{Kind: transcript.Name, Name: w.call(fd.Name + string(v))}
 		case fd != nil && fd.Assigned, fd == nil:
 		case exact:
 			arg = transcript.Arg{Value: v}
@@ -427,6 +431,16 @@ func (w *scripter) expect(e *Event, id int, past, exact bool) {
 		c.Args = append(c.Args, arg)
 	}
 	w.add(a, codec.Server, c, past)
+}
+
+// call returns what a value of the server's is called: the same each time that it comes.
+func (w *scripter) call(value string) string {
+	name := w.called[value]
+	if name == "" {
+		name = fmt.Sprintf("w%d", len(w.called)+1)
+		w.called[value] = name
+	}
+	return name
 }
 
 // allSaid returns all values that peers have sent.

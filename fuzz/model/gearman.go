@@ -195,7 +195,7 @@ func (m *gearman) requeue(j *gJob) {
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
-		d.must = !j.vague
+		d.must = d.must && !j.vague
 	}
 	m.end(j)
 }
@@ -240,7 +240,7 @@ func (m *gearman) wake(j *gJob, must bool) {
 func (m *gearman) noop(p *gPeer, must bool) *due {
 	for _, d := range m.dues {
 		if d.conn == p.conn && d.want == "NOOP" {
-			d.must = d.must || must
+			d.must = d.must || must && !m.tainted
 			return d
 		}
 	}
@@ -248,7 +248,7 @@ func (m *gearman) noop(p *gPeer, must bool) *due {
 		p.sleeping = false
 		return nil
 	}))
-	d.must = must
+	d.must = d.must && must
 	return d
 }
 

@@ -164,7 +164,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	reply := &choice{left: 1}
 	if full || s.sched {
 		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR, for the queue is full", typed("ERROR", nil))
-		d.must, d.choice = sure, reply
+		d.must, d.choice = d.must && sure, reply
 		if sure {
 			return
 		}
@@ -517,7 +517,7 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
 		name, rule = "WORK_FAIL", "gearman.work.exception-unasked"
 		must = must && !m.quirks[NoFailUnasked]
 	}
-	m.owe(conn, rule, name+" "+string(j.handle), typed(name, func(r *codec.Frame) error {
+	d := m.owe(conn, rule, name+" "+string(j.handle), typed(name, func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), j.handle) {
 			return notMine
 		}
@@ -527,5 +527,6 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
 			}
 		}
 		return nil
-	})).must = must
+	}))
+	d.must = d.must && must
 }
