@@ -271,11 +271,22 @@ func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 	if !p.sleeping {
 		c.Rule = "gearman.worker.awake-undisturbed"
 	}
+	may := p.sleeping && m.mayWake(p)
 	p.sleeping = false
-	if m.tainted || m.quirks[IdleNoops] {
+	if may || m.tainted || m.quirks[IdleNoops] {
 		return nil
 	}
 	return c
+}
+
+// mayWake reports whether there is a job for a worker that comes into its queue by the clock about now.
+func (m *gearman) mayWake(p *gPeer) bool {
+	for name := range p.abilities {
+		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.vague && (j.due > 0 || j.state == gLater) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *gearman) Gone(conn int) error {

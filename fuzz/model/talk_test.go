@@ -7,7 +7,6 @@ import (
 
 	"jobwire/codec"
 	codecbeanstalk "jobwire/codec/beanstalk"
-	codecgearman "jobwire/codec/gearman"
 )
 
 // late is a wire whose server says what it is told to, when it is told to.
@@ -80,38 +79,5 @@ func TestSlowMoves(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// What a client is due once bytes were sent whose effect nobody can tell, need not come.
-func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
-	m := New(codecgearman.Protocol)
-	sent := func(conn int, name string, args ...string) {
-		t.Helper()
-		msg := codec.Message{Type: codecgearman.Protocol.TypeNamed(name)}
-		for _, a := range args {
-			msg.Args = append(msg.Args, []byte(a))
-		}
-		var f codec.Frame
-		raw, err := codecgearman.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &msg)
-		if err == nil {
-			_, err = codecgearman.Protocol.NewSession(codec.Options{}).Decode(codec.Peer, raw, &f)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Sent(conn, &f)
-	}
-	for conn := range 3 {
-		m.Opened(conn)
-	}
-	sent(1, "CAN_DO", "a")
-	m.Garbled(2)
-	sent(1, "PRE_SLEEP")
-	sent(0, "maxqueue", "a", "1")
-	sent(0, "SUBMIT_JOB_BG", "a", "", "x")
-	sent(0, "SUBMIT_JOB_BG", "a", "", "y")
-	if err := m.Settled(); err != nil {
-		t.Error(err)
 	}
 }
