@@ -23,6 +23,11 @@ func TestBlamesNobody(t *testing.T) {
 		{"his own questions are counted", beanstalk.Protocol, `Client -> Server: stats
 Server -> Client: stats-reply ...
 `},
+		{"what was counted before is not", beanstalk.Protocol, `Client -> Server: put 0 0 60 x
+Server -> Client: INSERTED $id
+Client -> Server: delete $id
+Client -> Server: stats-tube default
+`},
 		{"he uses the default tube himself", beanstalk.Protocol, `Client -> Server: stats-tube default
 Server -> Client: stats-reply ...
 `},
@@ -43,8 +48,10 @@ Operator -> Server: TTL_JOB a 1
 		t.Run(tt.name, func(t *testing.T) {
 			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}
 			defer l.close()
-			if _, fault := l.perform(FromScript(script(t, tt.p, tt.wire))); fault != nil {
-				t.Error(fault)
+			for range 2 { // the same server, if nothing is left of the first time
+				if _, fault := l.perform(FromScript(script(t, tt.p, tt.wire))); fault != nil {
+					t.Error(fault)
+				}
 			}
 		})
 	}
