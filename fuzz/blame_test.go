@@ -44,6 +44,11 @@ Client -> Job Server: raw "down\n"
 Operator -> Server: EXPIRE_JOB a 1 274877906943
 Operator -> Server: TTL_JOB a 1
 `},
+		{"a count is the least there may be", gearmonkey.Protocol, `Operator -> Server: SET_COUNT a -9223372036854775808
+Worker -> Server: INCR_COUNT a
+Worker -> Server: DECR_COUNT a
+Worker -> Server: DECR_COUNT a
+`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}

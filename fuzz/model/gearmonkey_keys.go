@@ -66,9 +66,10 @@ func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
 // add is INCR and its like.
 func (m *gearmonkey) add(p *mPeer, key string, n int64, rule string) {
 	v := m.get(key)
-	old, _ := strconv.ParseInt("0"+strings.TrimPrefix(string(v.text), "-"), 10, 64)
-	if bytes.HasPrefix(v.text, []byte("-")) {
-		old = -old
+	old, err := strconv.ParseInt(string(v.text), 10, 64)
+	if overflows := old+n < old != (n < 0); len(v.text) > 0 && err != nil || overflows {
+		m.any(p, codec.RuleID(rule))
+		return
 	}
 	v.text = strconv.AppendInt(nil, old+n, 10)
 	m.raw(p, rule, integer(old+n))
