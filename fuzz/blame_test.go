@@ -49,6 +49,13 @@ Worker -> Server: INCR_COUNT a
 Worker -> Server: DECR_COUNT a
 Worker -> Server: DECR_COUNT a
 `},
+		{"a name is not written as it is", gearman.Protocol, `Client -> Job Server: SUBMIT_JOB "\x06" "" x
+Client -> Job Server: SUBMIT_JOB "\\" "" x
+Admin -> Job Server: status
+Admin -> Job Server: prioritystatus
+Admin -> Job Server: workers
+Admin -> Job Server: show-unique-jobs
+`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}

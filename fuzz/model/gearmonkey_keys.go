@@ -58,7 +58,7 @@ func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
 	}
 	p.waits, p.until = keys, 0
 	if n := number(timeout); n > 0 {
-		p.until = m.now + time.Duration(n)*time.Second
+		p.until = m.now + time.Duration(min(n, 1<<32))*time.Second
 	}
 	m.waiting = append(m.waiting, p)
 }
