@@ -1,6 +1,10 @@
 package fuzz
 
-import "time"
+import (
+	"time"
+
+	"jobwire/internal/target"
+)
 
 // What is looked for alone gets a share of the time.
 const (
@@ -18,6 +22,7 @@ func (f *Fuzzer) alone() {
 	defer func() { f.solitary += time.Since(start) }()
 	f.tally("fuzzing alone")
 	w := f.hermit
+	var done []*Conv
 	for time.Since(start) < aloneFor && !f.stopped() {
 		c := w.b.fresh()
 		if parent := f.pool.pick(w.r); parent != nil && w.r.IntN(2) == 0 {
@@ -29,6 +34,7 @@ func (f *Fuzzer) alone() {
 		f.lab.patience = min(f.cfg.Patience, hasty)
 		r, v := f.lab.perform(c)
 		f.lab.patience = f.cfg.Patience
+		done = append(done, c)
 		f.convs.Add(1)
 		f.msgs.Add(int64(len(r.Events)))
 		f.pool.learn(c, r.edges)
@@ -36,5 +42,15 @@ func (f *Fuzzer) alone() {
 			f.examine([]*suspicion{{c, v}}, nil, nil)
 			return
 		}
+	}
+	if f.lab.t == nil {
+		return
+	}
+	f.lab.used = true // who examines something begins with a fresh server
+	if f.lab.x != nil {
+		f.lab.x.dismiss()
+	}
+	if target.Pid(f.lab.t) != 0 && spinning(f.lab.t) {
+		f.examine(nil, spin(), done)
 	}
 }

@@ -102,7 +102,7 @@ var dialects = map[string]dialect{
 			{{"use", "$"}, {"peek-ready"}},
 		},
 		prelude: [][]string{{"use", "a"}, {"watch", "a"}, {"ignore", "default"}},
-		shared:  regexp.MustCompile(`(?i)delete|release|bury|touch|kick-job|reserve-job|peek `),
+		shared:  regexp.MustCompile(`(?i)delete|release|bury|touch|kick-job|reserve-job|stats-job|peek `),
 		caps:    []codec.RuleID{"beanstalk.line.length"},
 		sticky:  []string{"pause-tube"},
 		reuse:   true,
@@ -207,13 +207,23 @@ func (d *dialect) common(f *codec.Frame, prefix string) bool {
 	return false
 }
 
+// behind returns bytes with the end of those that were sent before them, of which they may be a part.
+func behind(said, b []byte) []byte {
+	const longest = 16 // of the words that count
+	return slices.Concat(said[max(0, len(said)-longest):], b)
+}
+
+// shares reports whether bytes, behind others, ask for what the server numbers for all.
+func (d *dialect) shares(said, b []byte) bool {
+	return d.shared != nil && d.shared.Match(behind(said, b))
+}
+
 // forbidden reports whether bytes are not to be sent behind others.
 func (d *dialect) forbidden(said, b []byte) bool {
 	if len(d.bytes) == 0 {
 		return false
 	}
-	const longest = 16 // of what is never sent
-	low := bytes.ToLower(slices.Concat(said[max(0, len(said)-longest):], b))
+	low := bytes.ToLower(behind(said, b))
 	for _, w := range d.bytes {
 		if bytes.Contains(low, []byte(w)) {
 			return true

@@ -189,7 +189,11 @@ func (x *performer) do(c *Conv, s *Step) {
 		if k.ended {
 			return
 		}
-		x.say(c, k, x.encode(s))
+		b := x.encode(s)
+		if x.prefix != "" && s.Verb == transcript.Raw && x.d.shares(k.said, b) {
+			return
+		}
+		x.say(c, k, b)
 	case transcript.Opens:
 		if !c.Burst {
 			x.settle(k)
@@ -335,9 +339,6 @@ func (x *performer) encode(s *Step) []byte {
 	if s.Verb == transcript.Raw {
 		if x.prefix == "" {
 			return s.Bytes
-		}
-		if x.d.shared != nil && x.d.shared.Match(s.Bytes) {
-			return nil
 		}
 		return bytes.ReplaceAll(s.Bytes, []byte(place), []byte(x.prefix))
 	}

@@ -90,11 +90,12 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	due := map[string]string{"name": name}
 	if !m.quirks[Shared] || name != "default" {
 		due["current-waiting"] = strconv.Itoa(waiting)
-		if !m.quirks[Watched] || name != "default" {
+		watched := m.quirks[Watched] && name == "default" // it was there before, and is never alone
+		if !watched {
 			due["current-using"], due["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
 		}
 		m.counted(due, func(j *bJob) bool { return j.tube == t })
-		if !t.lost {
+		if !t.lost && !watched {
 			due["total-jobs"], due["cmd-pause-tube"], due["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
 		}
 	}
@@ -125,21 +126,24 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 			}
 		}
 		due["current-waiting"], due["current-producers"], due["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
-		due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
-		for _, name := range bCounted {
-			due["cmd-"+name] = strconv.Itoa(m.sent[name])
-		}
-		if m.quirks[Watched] {
-			delete(due, "cmd-list-tube-used")
-		} else {
-			due["current-connections"] = strconv.Itoa(len(m.peers))
-			if m.before >= 0 {
-				due["total-connections"] = strconv.Itoa(m.before + m.total)
-			}
+		if !m.quirks[Watched] {
+			m.totals(due)
 		}
 		m.counted(due, func(*bJob) bool { return true })
 	}
 	m.stats(p, "beanstalk.stats", "stats-reply", due)
+}
+
+// totals adds what is counted from the server's start.
+func (m *beanstalk) totals(due map[string]string) {
+	due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
+	for _, name := range bCounted {
+		due["cmd-"+name] = strconv.Itoa(m.sent[name])
+	}
+	due["current-connections"] = strconv.Itoa(len(m.peers))
+	if m.before >= 0 {
+		due["total-connections"] = strconv.Itoa(m.before + m.total)
+	}
 }
 
 func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {

@@ -195,7 +195,7 @@ func (m *gearman) requeue(j *gJob) {
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
-		d.must = !j.vague
+		d.must = d.must && !j.vague
 	}
 	m.end(j)
 }
@@ -240,7 +240,7 @@ func (m *gearman) wake(j *gJob, must bool) {
 func (m *gearman) noop(p *gPeer, must bool) *due {
 	for _, d := range m.dues {
 		if d.conn == p.conn && d.want == "NOOP" {
-			d.must = d.must || must
+			d.must = d.must || must && !m.tainted
 			return d
 		}
 	}
@@ -248,7 +248,7 @@ func (m *gearman) noop(p *gPeer, must bool) *due {
 		p.sleeping = false
 		return nil
 	}))
-	d.must = must
+	d.must = d.must && must
 	return d
 }
 
@@ -271,11 +271,22 @@ func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 	if !p.sleeping {
 		c.Rule = "gearman.worker.awake-undisturbed"
 	}
+	may := p.sleeping && m.mayWake(p)
 	p.sleeping = false
-	if m.tainted || m.quirks[IdleNoops] {
+	if may || m.tainted || m.quirks[IdleNoops] {
 		return nil
 	}
 	return c
+}
+
+// mayWake reports whether there is a job for a worker that comes into its queue by the clock about now.
+func (m *gearman) mayWake(p *gPeer) bool {
+	for name := range p.abilities {
+		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.vague && (j.due > 0 || j.state == gLater) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *gearman) Gone(conn int) error {

@@ -47,6 +47,9 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			name := string(row[0])
+			if strings.Contains(name, `\`) { // how a name that is not plain is written is open
+				continue
+			}
 			if seen[name] {
 				return wrong("function %q stands there twice", name)
 			}
@@ -80,7 +83,7 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 
 // plain reports whether a name is written as it is in a list.
 func plain(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' })
 }
 
 func gAdminStatus(m *gearman, p *gPeer, _ codec.Frame) {

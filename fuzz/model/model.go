@@ -82,7 +82,8 @@ type Quirk string
 const Shared Quirk = "shared"
 
 // Watched says that somebody without names of his own is connected now and then, and asks
-// whether the server is there: the totals of connections and of his requests are not known.
+// whether the server is there, and that it was used before: what it has counted since its start,
+// and connections, are not known.
 const Watched Quirk = "watched"
 
 // makers are the models by their protocol.

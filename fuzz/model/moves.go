@@ -41,6 +41,7 @@ type Diction struct {
 	named    string          // what transcripts call such values
 	waits    []time.Duration
 	sentinel []string
+	always   bool            // it is answered whatever else happens
 	blocks   map[string]bool // types that may wait for their answer
 	answer   string          // the type that answers the sentinel
 	mark     string          // its first argument
@@ -228,7 +229,7 @@ func init() {
 			},
 			gives: set("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL"), named: "handle",
 			waits:    waits,
-			sentinel: []string{"ECHO_REQ", "sentinel"}, answer: "ECHO_RES", mark: "sentinel",
+			sentinel: []string{"ECHO_REQ", "sentinel"}, always: true, answer: "ECHO_RES", mark: "sentinel",
 			leave: 6, wait: 3,
 		}
 	}

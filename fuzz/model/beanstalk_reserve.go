@@ -1,0 +1,147 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+)
+
+// before reports whether a job is reserved before another.
+func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && j.order < o.order }
+
+// best is the job that a reserve of the connection gets if it need not wait; nil is none.
+func (m *beanstalk) best(p *bPeer) *bJob {
+	var best *bJob
+	for _, j := range m.live {
+		if j.state == bReady && !j.vague && slices.Contains(p.watched, j.tube.name) && (j.tube.paused == 0 || m.must(j.tube.paused)) && (best == nil || j.before(best)) {
+			best = j
+		}
+	}
+	return best
+}
+
+// margin reports whether a job that the connection holds is, or may be, in its last second.
+func (m *beanstalk) margin(p *bPeer) (sure, maybe bool) {
+	for _, j := range m.live {
+		if j.state == bReserved && j.holder == p.conn {
+			maybe = maybe || m.may(j.until-time.Second)
+			sure = sure || m.must(j.until-time.Second) || j.ttr <= 1
+		}
+	}
+	return sure, maybe
+}
+
+func (m *beanstalk) Received(conn int, f *codec.Frame) error {
+	p := m.peers[conn]
+	var err error
+	if p != nil && p.waiting && !m.deaf[conn] {
+		err = m.answered(p, f)
+	} else {
+		err = m.received(conn, f)
+	}
+	if c, _ := err.(*Complaint); c != nil && m.tainted && c.Rule != "beanstalk.body.verbatim" {
+		return nil
+	}
+	return err
+}
+
+// answered judges what ends a wait.
+func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
+	fail := func(rule codec.RuleID, format string, args ...any) error {
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong answer to a reserve", Text: show(f) + ": " + fmt.Sprintf(format, args...)}
+	}
+	defer m.resume(p)
+	p.waiting = false
+	best := m.best(p)
+	switch f.Type.Name {
+	case "TIMED_OUT":
+		if p.until == never || !m.may(p.until) {
+			return fail("beanstalk.reserve.timeout-expires", "its time is not over")
+		}
+		if best != nil && !best.fresh {
+			return fail("beanstalk.reserve.reserved", "job %s is ready", best.id)
+		}
+		return nil
+	case "DEADLINE_SOON":
+		if _, maybe := m.margin(p); !maybe {
+			return fail("beanstalk.deadline-soon.not-earlier", "no job of this connection is in its last second")
+		}
+		return nil
+	case "RESERVED":
+		return m.reserved(p, f, best)
+	}
+	return fail("beanstalk.reserve.reserved", "no answer to a reserve")
+}
+
+// job finds the job of a reply by its ID; one whose INSERTED is still under way is known by its body.
+func (m *beanstalk) job(f *codec.Frame) *bJob {
+	if j := m.jobs[string(f.Arg(0))]; j != nil {
+		return j
+	}
+	for _, j := range m.live {
+		if j.id == nil && bytes.Equal(j.body, f.Arg(2)) {
+			j.id = bytes.Clone(f.Arg(0))
+			m.jobs[string(j.id)] = j
+			return j
+		}
+	}
+	return nil
+}
+
+func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
+	j := m.job(f)
+	fail := func(rule codec.RuleID, format string, args ...any) error {
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: show(f) + ": " + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case j == nil && m.quirks[Shared]:
+		return nil
+	case j == nil:
+		return fail("beanstalk.job.id-stable", "there is no such job")
+	case !bytes.Equal(f.Arg(2), j.body):
+		return fail("beanstalk.body.verbatim", "the body was %.60q", j.body)
+	case j.vague:
+	case j.state == bReserved && !m.may(j.until):
+		return fail("beanstalk.reserve.once", "it is reserved already")
+	case j.state == bDelayed && !m.may(j.until):
+		return fail("beanstalk.delay.waits", "it is delayed for %v still", j.until-m.now)
+	case j.state == bBuried:
+		return fail("beanstalk.bury.untouched", "it is buried")
+	case j.state == bGone:
+		return fail("beanstalk.delete.gone", "it has been deleted")
+	}
+	switch {
+	case !slices.Contains(p.watched, j.tube.name):
+		return fail("beanstalk.reserve.any-watched", "its tube %s is not watched", j.tube.name)
+	case !m.may(j.tube.paused):
+		return fail("beanstalk.pause.no-new-reservation", "its tube is paused for %v still", j.tube.paused-m.now)
+	case best != nil && best != j && best.pri < j.pri && !best.fresh && !j.vague:
+		return fail("beanstalk.put.priority-order", "job %s is more urgent", best.id)
+	case best != nil && best != j && best.before(j) && !best.fresh && !j.vague:
+		return fail("beanstalk.reserve.fifo", "job %s came before it", best.id)
+	}
+	m.hold(p, j)
+	return nil
+}
+
+// hold makes a job reserved.
+func (m *beanstalk) hold(p *bPeer, j *bJob) {
+	if j.state == bReserved {
+		j.timeouts++
+		m.late++
+	}
+	j.state, j.holder, j.until, j.fresh, j.vague = bReserved, p.conn, m.now+time.Duration(j.ttr)*time.Second, false, false
+	j.reserves++
+}
+
+// resume does what was sent behind a reserve.
+func (m *beanstalk) resume(p *bPeer) {
+	for len(p.backlog) > 0 && !p.waiting {
+		f := p.backlog[0]
+		p.backlog = p.backlog[1:]
+		m.handle(p, f)
+	}
+}

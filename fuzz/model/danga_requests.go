@@ -1,0 +1,260 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+)
+
+// dHandlers say what follows from a packet, by its type's name.
+var dHandlers map[string]func(m *danga, p *dPeer, f codec.Frame)
+
+func init() {
+	dHandlers = map[string]func(m *danga, p *dPeer, f codec.Frame){
+		"worker_connect":        dConnect,
+		"worker_disconnect":     dDisconnect,
+		"worker_sleep":          dSleep,
+		"job_create_req":        dCreate,
+		"job_assign_req":        dAssign,
+		"job_status_announce":   dStatus,
+		"job_status_req":        dStatusReq,
+		"job_complete_announce": dComplete,
+		"job_complete_req":      dCompleteReq,
+	}
+	dictions["danga"] = func(*codec.Protocol) *Diction {
+		return &Diction{
+			actors: []string{"Application", "Worker", "Application 2", "Worker 2"},
+			says: map[string]string{
+				"Application": "job_create_req*8 job_status_req*4 job_complete_req*4",
+				"Worker":      "worker_connect*5 worker_disconnect*2 worker_sleep*4 job_assign_req*10 job_status_announce*5 job_complete_announce*7",
+			},
+			pools: map[string][]string{
+				"Job name": {"a", "b", "a", "c"}, "Duplicate key": {"", "k", "l", ""}, "Flags": {"0", "255"}, "Job type": {"1", "0", "2", "1"},
+				"Args": payloads, "Result data": payloads, "Result code": {"0", "1", "255"}, "Numerator": {"0", "1", "4294967295"}, "Denominator": {"1", "0", "100"},
+				"Time remaining": {"4294967295", "0", "60"}, "Job handle": {"J:none:7"},
+			},
+			gives: set(""), named: "handle",
+			waits:    waits,
+			sentinel: []string{"job_status_req", "sentinel"}, answer: "job_status_res",
+			leave: 6, wait: 2,
+		}
+	}
+}
+
+func dConnect(m *danga, p *dPeer, f codec.Frame) {
+	p.names = nil
+	var msg codec.Message
+	f.Message(&msg)
+	for _, a := range msg.Args {
+		p.names = append(p.names, string(a))
+	}
+	if sure, vague := m.candidates(p); p.sleeping && len(sure)+len(vague) > 0 {
+		m.noop(p, false) // by the letter nothing has come in
+	}
+}
+
+func dDisconnect(m *danga, p *dPeer, _ codec.Frame) {
+	p.names, p.sleeping = nil, false
+	if p.job != nil {
+		m.requeue(p)
+	}
+}
+
+func dSleep(m *danga, p *dPeer, _ codec.Frame) {
+	if p.job != nil {
+		return
+	}
+	p.sleeping = true
+	if sure, vague := m.candidates(p); len(sure)+len(vague) > 0 {
+		m.noop(p, len(sure) > 0)
+	}
+}
+
+func dCreate(m *danga, p *dPeer, f codec.Frame) {
+	typ := f.Arg(3)[0]
+	if typ == 0 && p.waits != nil {
+		m.violates(p, "a second job of type 0 while one runs")
+		return
+	}
+	j := &dJob{name: string(f.Arg(0)), key: string(f.Arg(1)), args: f.Arg(4), worker: -1, progress: [3]uint32{0, 1, math.MaxUint32}, created: m.now}
+	fresh := true
+	for _, o := range m.jobs {
+		if j.key != "" && o.key == j.key && o.name == j.name {
+			if o.vague {
+				m.taint() // it may be the one or another
+			}
+			j, fresh = o, false
+			break
+		}
+	}
+	if fresh {
+		m.jobs = append(m.jobs, j)
+	}
+	switch typ {
+	case 0:
+		j.waits, p.waits = append(j.waits, p.conn), j
+	case 1:
+		j.asked, j.wanted = true, true
+	default:
+		j.wanted = true
+	}
+	m.owe(p.conn, "danga.create.answered", "job_create_res", typed("job_create_res", func(r *codec.Frame) error {
+		h := r.Arg(0)
+		switch {
+		case typ != 1 && len(h) > 0:
+			return &Complaint{Rule: "danga.create.no-handle", Text: "a handle, and none was asked for"}
+		case typ != 1:
+			return nil
+		case len(h) == 0:
+			return &Complaint{Rule: "danga.async.handle", Text: "no handle"}
+		case j.handle != nil && !bytes.Equal(h, j.handle):
+			return &Complaint{Rule: "danga.dup.same-handle", Text: "the job has the handle " + string(j.handle)}
+		case j.handle == nil && m.results[string(h)] != nil:
+			return &Complaint{Rule: "danga.async.handles-distinct", Text: "another job has that handle"}
+		}
+		j.handle = bytes.Clone(h)
+		m.results[string(h)] = j
+		return nil
+	}))
+	if fresh {
+		m.wake(j, true)
+	}
+}
+
+func dAssign(m *danga, p *dPeer, _ codec.Frame) {
+	p.sleeping = false
+	sure, vague := m.candidates(p)
+	if p.job != nil {
+		sure, vague = nil, nil
+	}
+	reply := &choice{left: 1}
+	if len(sure) == 0 {
+		m.owe(p.conn, "danga.assign.no-job", "noop, for there is no job", typed("noop", nil)).choice = reply
+	}
+	if len(sure)+len(vague) == 0 {
+		return
+	}
+	m.owe(p.conn, "danga.assign.answered", "job_assign_res", typed("job_assign_res", func(r *codec.Frame) error {
+		var fit []*dJob
+		for _, j := range slices.Concat(sure, vague) {
+			if j.name == string(r.Arg(0)) && bytes.Equal(j.args, r.Arg(1)) {
+				fit = append(fit, j)
+			}
+		}
+		if len(fit) == 0 {
+			for _, j := range m.jobs {
+				if j.name == string(r.Arg(0)) && bytes.Equal(j.args, r.Arg(1)) {
+					return &Complaint{Rule: "danga.job.order", Text: "another job is due before it, or a worker has it"}
+				}
+			}
+			return &Complaint{Rule: "danga.assign.name-and-args", Text: "there is no such job"}
+		}
+		if len(fit) > 1 {
+			m.taint() // which one it is cannot be told
+		}
+		j := fit[0]
+		j.worker, p.job = p.conn, j
+		return nil
+	})).choice = reply
+}
+
+func numbers(f *codec.Frame) (n [3]uint32) {
+	for i := range n {
+		n[i] = binary.BigEndian.Uint32(f.Arg(i))
+	}
+	return n
+}
+
+func dStatus(m *danga, p *dPeer, f codec.Frame) {
+	if p.job == nil {
+		m.violates(p, "progress of no job")
+		return
+	}
+	p.job.progress = numbers(&f)
+	for _, c := range p.job.waits {
+		m.progress(c, "danga.sync.status-streamed", p.job.progress).must = !p.job.vague && !m.tainted
+	}
+}
+
+// progress owes a job_status_res of these numbers.
+func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *due {
+	return m.owe(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
+		if got := numbers(r); got != want {
+			return wrong("it should be %d", want)
+		}
+		return nil
+	}))
+}
+
+func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
+	if p.waits != nil {
+		m.violates(p, "a question while a job of type 0 runs")
+		return
+	}
+	j := m.results[string(f.Arg(0))]
+	switch {
+	case j == nil:
+		m.progress(p.conn, "danga.status.unknown-handle", [3]uint32{0, 0, math.MaxUint32})
+	case j.done:
+		m.progress(p.conn, "danga.status.finished", [3]uint32{1, 1, 0})
+	default:
+		m.progress(p.conn, "danga.status.latest", j.progress)
+	}
+}
+
+func dComplete(m *danga, p *dPeer, f codec.Frame) {
+	j := p.job
+	if j == nil {
+		m.violates(p, "the result of no job")
+		return
+	}
+	p.job = nil
+	j.done, j.code, j.data = true, f.Arg(0)[0], f.Arg(1)
+	for _, c := range j.waits {
+		if q := m.peers[c]; q != nil {
+			q.waits = nil
+		}
+		m.completed(c, "danga.sync.result-streamed", j)
+	}
+	m.jobs = slices.DeleteFunc(m.jobs, func(o *dJob) bool { return o == j })
+}
+
+// completed owes the result of a job.
+func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
+	took := uint32((m.now - j.created) / time.Second)
+	m.owe(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
+		switch status := binary.BigEndian.Uint32(r.Arg(0)); {
+		case status == 0 || status > took+2:
+			return &Complaint{Rule: "danga.complete.elapsed", Text: "that is not how long it took"}
+		case r.Arg(1)[0] != j.code || !bytes.Equal(r.Arg(2), j.data):
+			return wrong("the worker said %d %.60q", j.code, j.data)
+		}
+		return nil
+	}))
+}
+
+func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
+	if p.waits != nil {
+		m.violates(p, "a question while a job of type 0 runs")
+		return
+	}
+	j := m.results[string(f.Arg(0))]
+	if j != nil && j.done {
+		m.completed(p.conn, "danga.complete.answered", j)
+		return
+	}
+	rule, code := codec.RuleID("danga.complete.incomplete"), byte(0)
+	if j == nil {
+		rule, code = "danga.complete.unknown-handle", 255
+	}
+	m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
+		if binary.BigEndian.Uint32(r.Arg(0)) != 0 || r.Arg(1)[0] != code || len(r.Arg(2)) > 0 {
+			return wrong("it should be 0 %d and no data", code)
+		}
+		return nil
+	}))
+}

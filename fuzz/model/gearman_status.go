@@ -1,0 +1,100 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"jobwire/codec"
+)
+
+// progress judges the four values of a status behind the handle or unique ID.
+func (j *gJob) progress(m *gearman, r *codec.Frame) error {
+	want := []string{"1", "0"}
+	if j.state == gRunning {
+		want[1] = "1"
+	}
+	for i, w := range want {
+		if got := string(r.Arg(1 + i)); got != w {
+			return wrong("%s is %s, and should be %s: the job is %s", r.Type.Fields[1+i].Name, got, w, j.state)
+		}
+	}
+	if j.lost > 0 && j.numer == nil || m.quirks[NoNumbers] {
+		return nil // whether the lost worker's progress stands is open
+	}
+	for i, w := range [][]byte{j.numer, j.denom} {
+		n, _ := strconv.ParseUint(string(r.Arg(3+i)), 10, 64)
+		if due, err := strconv.ParseUint("0"+string(w), 10, 64); err == nil && n != due {
+			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("%s should be %d, as last told", r.Type.Fields[3+i].Name, due)}
+		}
+	}
+	return nil
+}
+
+func (s gState) String() string { return [...]string{"queued", "scheduled", "running", "ended"}[s] }
+
+func unknownStatus(r *codec.Frame) error {
+	if string(r.Arg(1)) != "0" || string(r.Arg(2)) != "0" {
+		return wrong("there is no such job")
+	}
+	return nil
+}
+
+func gStatus(m *gearman, p *gPeer, f codec.Frame) {
+	j := m.jobs[string(f.Arg(0))]
+	rule := codec.RuleID("gearman.status.queued")
+	switch {
+	case j == nil:
+		rule = "gearman.status.unknown"
+	case j.state == gEnded:
+		rule = "gearman.status.finished"
+	case j.state == gRunning:
+		rule = "gearman.status.running"
+	}
+	m.owe(p.conn, rule, "STATUS_RES", typed("STATUS_RES", func(r *codec.Frame) error {
+		switch {
+		case !bytes.Equal(r.Arg(0), f.Arg(0)):
+			return wrong("the question was about %s", f.Arg(0))
+		case j == nil && m.quirks[Shared], j != nil && j.vague:
+			return nil
+		case j == nil || j.state == gEnded:
+			return unknownStatus(r)
+		}
+		return j.progress(m, r)
+	}))
+}
+
+func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
+	unique := f.Arg(0)
+	m.owe(p.conn, "gearman.status.unique", "STATUS_RES_UNIQUE", typed("STATUS_RES_UNIQUE", func(r *codec.Frame) error {
+		if !bytes.Equal(r.Arg(0), unique) {
+			return wrong("the question was about %q", unique)
+		}
+		if len(unique) == 0 || string(unique) == "-" || m.quirks[Shared] {
+			return nil
+		}
+		var err error
+		found := false
+		for _, fn := range m.functions {
+			for _, j := range fn.jobs {
+				if !bytes.Equal(j.unique, unique) {
+					continue
+				}
+				found = true
+				if j.vague {
+					return nil
+				}
+				if err = j.progress(m, r); err == nil && !j.leavers && string(r.Arg(5)) != string(gNumber(len(j.waits))) {
+					err = wrong("%d submissions wait for it", len(j.waits))
+				}
+				if err == nil {
+					return nil
+				}
+			}
+		}
+		if !found {
+			return unknownStatus(r)
+		}
+		return err
+	}))
+}

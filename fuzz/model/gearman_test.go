@@ -1,0 +1,77 @@
+package model
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	codecgearman "jobwire/codec/gearman"
+)
+
+// gearmanFrame is a message as a session reads it.
+func gearmanFrame(t *testing.T, from codec.Side, name string, args ...string) *codec.Frame {
+	t.Helper()
+	msg := codec.Message{Type: codecgearman.Protocol.TypeNamed(name)}
+	for _, a := range args {
+		msg.Args = append(msg.Args, []byte(a))
+	}
+	f := new(codec.Frame)
+	raw, err := codecgearman.Protocol.NewSession(codec.Options{}).Append(nil, from, &msg)
+	if err == nil {
+		_, err = codecgearman.Protocol.NewSession(codec.Options{}).Decode(from, raw, f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What a client is due once bytes were sent whose effect nobody can tell, need not come.
+func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
+	m := New(codecgearman.Protocol)
+	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
+	for conn := range 3 {
+		m.Opened(conn)
+	}
+	sent(1, "CAN_DO", "a")
+	m.Garbled(2)
+	sent(1, "PRE_SLEEP")
+	sent(0, "maxqueue", "a", "1")
+	sent(0, "SUBMIT_JOB_BG", "a", "", "x")
+	sent(0, "SUBMIT_JOB_BG", "a", "", "y")
+	if err := m.Settled(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A worker may be woken about when a job's time comes, whatever he was told before; earlier not.
+func TestWokenByTheClock(t *testing.T) {
+	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := New(codecgearman.Protocol)
+			sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
+			received := func(conn int, name string, args ...string) error {
+				return m.Received(conn, gearmanFrame(t, codec.Server, name, args...))
+			}
+			m.Opened(0)
+			m.Opened(1)
+			sent(1, "CAN_DO", "a")
+			sent(1, "PRE_SLEEP")
+			sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+10, 10), "x")
+			if err := received(0, "JOB_CREATED", "H:1"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(wait)
+			m.Elapsed(wait)
+			sent(1, "ECHO_REQ", "x")
+			if err := received(1, "ECHO_RES", "x"); err != nil {
+				t.Fatal(err)
+			}
+			if err := received(1, "NOOP"); (err != nil) != early {
+				t.Errorf("behind %v: %v", wait, err)
+			}
+		})
+	}
+}

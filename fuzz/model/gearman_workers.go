@@ -1,0 +1,223 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+)
+
+func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
+	m.function(f.Arg(0))
+	n, _ := strconv.ParseUint(string(f.Arg(1)), 10, 64)
+	p.abilities[string(f.Arg(0))] = time.Duration(min(n, 1<<40)) * time.Millisecond
+	if p.sleeping {
+		for _, j := range m.function(f.Arg(0)).jobs {
+			if j.state == gQueued || j.vague {
+				m.noop(p, false)
+			}
+		}
+	}
+}
+
+func gCantDo(m *gearman, p *gPeer, f codec.Frame) {
+	_, could := p.abilities[string(f.Arg(0))]
+	delete(p.abilities, string(f.Arg(0)))
+	if m.quirks[CantDoLoses] && could {
+		m.loosen(p, string(f.Arg(0)))
+	}
+}
+
+// loosen leaves open what becomes of the jobs of a function that the worker holds.
+func (m *gearman) loosen(p *gPeer, fn string) {
+	for _, j := range m.function([]byte(fn)).jobs {
+		if j.state == gRunning && j.holder == p.conn {
+			j.vague = true
+			m.wake(j, false)
+		}
+	}
+}
+
+func gReset(m *gearman, p *gPeer, _ codec.Frame) {
+	for fn := range p.abilities {
+		if m.quirks[CantDoLoses] {
+			m.loosen(p, fn)
+		}
+	}
+	clear(p.abilities)
+}
+
+func gPreSleep(m *gearman, p *gPeer, _ codec.Frame) {
+	p.sleeping = true
+	must, may := m.candidates(p)
+	if len(must)+len(may) > 0 {
+		m.noop(p, len(must) > 0).rule = "gearman.worker.wake-late"
+	}
+}
+
+// candidates are the jobs that a worker may be given: of each function those of the
+// highest priority, the oldest, and those whose state or place is not certain.
+func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
+	for name := range p.abilities {
+		fn := m.functions[name]
+		best := 3
+		for _, j := range fn.jobs {
+			if j.state == gQueued && !j.vague {
+				best = min(best, j.priority)
+			}
+		}
+		first := true
+		for _, j := range fn.jobs {
+			switch {
+			case m.quirks[EpochHides] && slices.ContainsFunc(fn.jobs, func(o *gJob) bool { return o.state == gLater }):
+				if j.state == gQueued || j.vague {
+					vague = append(vague, j)
+				}
+			case j.vague && j.priority <= best:
+				vague = append(vague, j)
+			case j.state != gQueued || j.priority != best || j.vague:
+			case j.requeued:
+				sure = append(sure, j)
+			case first || m.quirks[NewestFirst] && j.priority == 0:
+				sure = append(sure, j)
+				first = false
+			}
+		}
+	}
+	return sure, vague
+}
+
+func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
+	return func(m *gearman, p *gPeer, _ codec.Frame) {
+		p.sleeping = false
+		sure, vague := m.candidates(p)
+		reply := &choice{left: 1}
+		if len(sure) == 0 {
+			m.owe(p.conn, "gearman.grab.no-job", "NO_JOB", typed("NO_JOB", nil)).choice = reply
+		}
+		if len(sure)+len(vague) == 0 {
+			return
+		}
+		d := m.owe(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
+			j := m.jobs[string(r.Arg(0))]
+			want := plain
+			switch {
+			case j == nil && m.tainted:
+				return nil
+			case j == nil || j.state == gEnded:
+				return wrong("no such job waits")
+			case j.state == gRunning && !j.vague:
+				return &Complaint{Rule: "gearman.grab.once", Text: "another worker has the job"}
+			case j.state == gLater && !j.vague:
+				return &Complaint{Rule: "gearman.epoch.waits", Text: "its time has not come"}
+			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // an empty one may be none
+				want = reduce
+			case j.reduce && len(j.reducer) > 0:
+				want = reduce
+			}
+			if r.Type.Name != want {
+				return wrong("it should be a %s", want)
+			}
+			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // it may be one that nobody saw begin
+				return err
+			}
+			timeout, able := p.abilities[j.fn.name]
+			if !able {
+				return &Complaint{Rule: "gearman.worker.can-do", Text: "the worker cannot do that function"}
+			}
+			if !slices.Contains(sure, j) && !slices.Contains(vague, j) {
+				rule := codec.RuleID("gearman.queue.fifo")
+				for _, o := range j.fn.jobs {
+					if o.state == gQueued && o.priority < j.priority {
+						rule = "gearman.queue.high-first"
+					}
+				}
+				return &Complaint{Rule: rule, Text: "another job of the function goes before it"}
+			}
+			j.state, j.holder, j.due = gRunning, p.conn, 0
+			if j.vague && j.background {
+				j.vague = false // it exists, and here it is
+			}
+			if timeout > 0 {
+				j.due = m.now + timeout
+			}
+			return nil
+		}))
+		d.choice = reply
+	}
+}
+
+// delivered compares what a worker is given with what was submitted.
+func (j *gJob) delivered(r *codec.Frame) error {
+	var m codec.Message
+	r.Message(&m)
+	if string(m.Args[1]) != j.fn.name || !bytes.Equal(m.Args[len(m.Args)-1], j.workload) {
+		return &Complaint{Rule: "gearman.submit.opaque-workload", Text: fmt.Sprintf("submitted were function %q and workload %.60q", j.fn.name, j.workload)}
+	}
+	if len(m.Args) > 3 && !bytes.Equal(m.Args[2], j.unique) {
+		return &Complaint{Rule: "gearman.grab.assign-unique", Text: fmt.Sprintf("the unique ID was %q", j.unique)}
+	}
+	if len(m.Args) > 4 && !bytes.Equal(m.Args[3], j.reducer) {
+		return &Complaint{Rule: "gearman.reduce.carried", Text: fmt.Sprintf("the reducer was %q", j.reducer)}
+	}
+	return nil
+}
+
+// gWork is what a worker says of a job.
+func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
+	return func(m *gearman, p *gPeer, f codec.Frame) {
+		j := m.jobs[string(f.Arg(0))]
+		held := j != nil && j.state == gRunning && j.holder == p.conn
+		if !held && (j == nil || !j.vague) {
+			rule := codec.RuleID("gearman.work.unknown-handle")
+			if j != nil && j.state != gEnded {
+				rule = "gearman.work.not-holder"
+			}
+			m.owe(p.conn, rule, "ERROR", typed("ERROR", nil))
+			return
+		}
+		if j.vague {
+			m.allow(p.conn, "ERROR", typed("ERROR", nil))
+		}
+		seen := map[int]bool{}
+		for _, c := range j.waits {
+			m.forward(j, c, f, !j.vague && !seen[c])
+			seen[c] = true
+		}
+		if f.Type.Name == "WORK_STATUS" {
+			j.numer, j.denom = f.Arg(1), f.Arg(2)
+		}
+		if ends && !j.vague {
+			m.end(j)
+		}
+	}
+}
+
+// forward has a client told what a worker said.
+func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
+	name := f.Type.Name
+	rule := codec.RuleID("gearman." + map[string]string{"WORK_DATA": "work.data", "WORK_WARNING": "work.warning", "WORK_STATUS": "work.status",
+		"WORK_COMPLETE": "work.complete", "WORK_FAIL": "work.fail", "WORK_EXCEPTION": "work.exception"}[name])
+	if m.quirks[NoPartials] && (name == "WORK_DATA" || name == "WORK_WARNING") {
+		must = false
+	}
+	if name == "WORK_EXCEPTION" && !m.peers[conn].exceptions {
+		name, rule = "WORK_FAIL", "gearman.work.exception-unasked"
+		must = must && !m.quirks[NoFailUnasked]
+	}
+	d := m.owe(conn, rule, name+" "+string(j.handle), typed(name, func(r *codec.Frame) error {
+		if !bytes.Equal(r.Arg(0), j.handle) {
+			return notMine
+		}
+		for i := 1; i < len(r.Type.Fields); i++ {
+			if !bytes.Equal(r.Arg(i), f.Arg(i)) {
+				return wrong("the worker said %.60q", f.Arg(i))
+			}
+		}
+		return nil
+	}))
+	d.must = d.must && must
+}
