@@ -123,7 +123,9 @@ func (x *performer) digest(k *conn) {
 		k.need = 0
 		if err == nil {
 			at += n
-			x.heard(k)
+			if x.heard(k); k.waiting == 0 && len(k.early) > 0 {
+				break // what follows is for the next step
+			}
 			continue
 		}
 		var e *codec.Error

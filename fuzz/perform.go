@@ -36,6 +36,7 @@ type performer struct {
 	common bool   // others may have to do with what is done here
 	exact  bool   // every connection proves for every step that all has come
 	saying bool   // a sentinel is being sent
+	quit   bool   // the conversation is not gone on with
 	lost   bool   // a connection ended or could not be made: is the server still there?
 	told   time.Time
 
@@ -44,7 +45,7 @@ type performer struct {
 	bystander *conn
 	frame     codec.Frame
 	msg       codec.Message
-	out       []byte
+	out, out2 []byte
 }
 
 // conn is one connection of a performance.
@@ -58,6 +59,7 @@ type conn struct {
 	told     int           // of ours, that are in the record
 	skip     int           // bytes of a refused message of ours that are still to be sent
 	out      []byte        // of ours, not sent yet
+	early    []byte        // sent ahead of the steps that they belong to
 	in       []byte        // what came, unread
 	need     int           // bytes of in that are worth another look
 	drop     int           // bytes of a refused message of the server's that are still to come
@@ -109,7 +111,7 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.last, x.lost, x.common = -1, 0, 0, false, false
+	x.step, x.stepID, x.last, x.lost, x.common, x.quit = -1, 0, 0, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.exact = x.thorough || x.nonce%4 == 0
 	x.model = nil
@@ -130,12 +132,12 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 		x.step, x.stepID = i, c.Steps[i].ID
 		x.tick()
 		x.do(c, &c.Steps[i])
-		if x.record.Fault != nil {
+		if x.record.Fault != nil || x.quit {
 			break
 		}
 	}
 	switch {
-	case x.record.Fault != nil:
+	case x.record.Fault != nil, x.quit:
 	case c.Burst:
 		x.finishBurst()
 	case !x.exact && !x.thorough:
@@ -189,6 +191,7 @@ func (x *performer) do(c *Conv, s *Step) {
 		if k.ended {
 			return
 		}
+		x.ahead(c, k, x.step)
 		x.say(c, k, x.encode(s))
 	case transcript.Opens:
 		if !c.Burst {
@@ -301,7 +304,7 @@ func (x *performer) connect(k *conn, id int) bool {
 	if cap(k.in) > maxIdle {
 		k.in = nil
 	}
-	*k = conn{id: id, s: s, open: true, in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
+	*k = conn{id: id, s: s, open: true, in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
@@ -325,8 +328,8 @@ func (x *performer) connect(k *conn, id int) bool {
 			panic(err) // a row of ours
 		}
 		x.put(k, b)
-		x.settleOne(k)
 	}
+	x.settleOne(k)
 	return k.open
 }
 
@@ -395,7 +398,7 @@ func (x *performer) first(k *conn, b []byte) int {
 	if k.skip > 0 {
 		return min(k.skip, len(b))
 	}
-	if k.lostUs {
+	if k.lostUs || len(k.early) > 0 {
 		return len(b)
 	}
 	all := append(k.ours, b...)
@@ -411,7 +414,7 @@ func (x *performer) first(k *conn, b []byte) int {
 // flush sends what waits to be. A write costs more than all else, so what belongs together
 // goes with one.
 func (x *performer) flush(k *conn) {
-	if len(k.out) == 0 || !k.open {
+	if len(k.out) == 0 || !k.open || x.arrived(k) {
 		return
 	}
 	err := k.s.write(k.out)

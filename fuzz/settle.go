@@ -2,11 +2,9 @@ package fuzz
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
-	"jobwire/codec"
 	"jobwire/fuzz/model"
 )
 
@@ -18,14 +16,10 @@ func (x *performer) ready(k *conn) bool {
 
 // sentinel sends the request that proves that those before it were handled.
 func (x *performer) sentinel(k *conn) {
-	t := x.p.TypeNamed(x.d.sentinel)
 	x.nonce++
-	nonce := strconv.AppendUint([]byte("nonce"), x.nonce, 36)
-	m := codec.Message{Type: t, Args: x.d.sentinelArgs(nonce)}
-	b, err := x.loose.Append(nil, codec.Peer, &m)
-	if err != nil {
-		panic(err) // a row of ours
-	}
+	nonce := nonceOf(x.nonce)
+	b := x.appendSentinel(x.out2[:0], nonce)
+	x.out2 = b
 	k.waiting++
 	k.nonces = append(k.nonces, nonce)
 	n := len(x.record.Events)
@@ -127,6 +121,9 @@ func (x *performer) settleOne(k *conn) {
 		x.await(k)
 		return
 	}
+	if k.early = k.early[:0]; len(k.in) > 0 { // the server is to leave: what was sent ahead it does not read
+		x.digest(k)
+	}
 	x.drain(k)
 }
 
@@ -149,7 +146,11 @@ func (x *performer) finishBurst() {
 // things without end does not answer them.
 func (x *performer) await(k *conn) {
 	until := time.Now().Add(4 * x.patience)
-	for x.flush(k); k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil; {
+	x.flush(k)
+	if len(k.in) > 0 && k.open {
+		x.digest(k) // it came with what was sent ahead
+	}
+	for k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil {
 		if !x.receive(k, true) {
 			return
 		}
