@@ -28,6 +28,7 @@ type crew struct {
 	descriptors int           // that this server had at first
 	base        time.Time     // of this life of the server
 	slices      int
+	steeped     int64 // conversations held while soaking
 	mu          sync.Mutex
 	done        []*Conv // since the last rest
 }

@@ -146,6 +146,10 @@ const (
 	soakBytes = soakRuns * leakBytes / leakRuns
 )
 
+// soakShare is how many of the conversations are those of the pool that are held again, at most: one
+// of so many.
+const soakShare = 6
+
 // soak holds conversations of the pool again and again, with a server that nobody else uses, and
 // looks whether it keeps memory of them.
 func (w *crew) soak(ctx context.Context) {
@@ -157,10 +161,13 @@ func (w *crew) soak(ctx context.Context) {
 		if w.t == nil && w.launch(ctx) != nil || target.Pid(w.t) == 0 {
 			return
 		}
-		c := w.f.pool.next()
+		var c *Conv
+		if w.steeped*soakShare <= w.f.convs.Load() {
+			c = w.f.pool.next()
+		}
 		if c == nil {
 			select {
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
 			}
 		} else if c.waits() == 0 && !c.Burst && c.bytes() <= big && !w.steep(c) {
@@ -178,6 +185,7 @@ func (w *crew) steep(c *Conv) bool {
 		for range runs {
 			r := one.x.perform(c, prefix)
 			f.convs.Add(1)
+			w.steeped++
 			if r.Fault != nil && r.Fault.grave() {
 				f.desk.add(&matter{suspects: []*suspicion{{c, r.Fault}}, whole: verdict(w.t, r.Fault)})
 				return false
