@@ -28,7 +28,8 @@ type crew struct {
 	descriptors int           // that this server had at first
 	base        time.Time     // of this life of the server
 	slices      int
-	steeped     int64 // conversations held while soaking
+	late        time.Duration // the last ones behind the end of a slice
+	steeped     int64         // conversations held while soaking
 	mu          sync.Mutex
 	done        []*Conv // since the last rest
 }
@@ -48,10 +49,12 @@ type worker struct {
 // there is.
 const hasty = time.Second
 
-// How long everybody fuzzes between two looks at the server as a whole.
+// How long everybody fuzzes between two looks at the server as a whole: at least, and if at the end of
+// the last time some kept the others waiting, so many times as long.
 const (
 	fastSlice = 800 * time.Millisecond
 	slowSlice = 5 * time.Second
+	keepsOff  = 10
 )
 
 // A server is started anew before the names that nobody uses any more make it slow.
@@ -148,7 +151,7 @@ func (w *crew) dismiss() {
 func (w *crew) fuzz(ctx context.Context) {
 	w.alarm.Store(false)
 	w.slices++
-	end := time.Now().Add(w.slice)
+	end := time.Now().Add(min(max(w.slice, keepsOff*w.late), slowSlice))
 	stop := context.AfterFunc(ctx, func() { w.alarm.Store(true) })
 	defer stop()
 	var all sync.WaitGroup
@@ -163,6 +166,7 @@ func (w *crew) fuzz(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	w.late = max(0, time.Since(end))
 }
 
 // hold makes a conversation and holds it.

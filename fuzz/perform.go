@@ -76,6 +76,9 @@ type conn struct {
 	muttered int    // steps since it was lost where messages begin
 }
 
+// soon is within what time an answer is expected as long as nobody objects to anything.
+const soon = 250 * time.Millisecond
+
 const (
 	maxIn   = 64 << 20 // of one reply
 	maxIdle = 1 << 20  // of what is kept for the next conversation
@@ -260,6 +263,9 @@ func (x *performer) noticed(k *conn) {
 	if k.open {
 		x.common = true
 		k.s.patience(x.patience)
+		if !x.thorough {
+			k.s.readWithin(min(x.patience, soon))
+		}
 	}
 }
 
@@ -296,6 +302,9 @@ func (x *performer) ours(k *conn) {
 // connect opens a connection, and says what makes it ones own where others use the server.
 func (x *performer) connect(k *conn, id int) bool {
 	s, err := dial(x.to, x.patience)
+	if err == nil && !x.thorough {
+		s.readWithin(min(x.patience, soon))
+	}
 	if err != nil {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})

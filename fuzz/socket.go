@@ -82,8 +82,14 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 
 func (s socket) patience(d time.Duration) {
 	tv := syscall.NsecToTimeval(max(d, time.Microsecond).Nanoseconds())
-	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &tv)
 	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv)
+	s.readWithin(d)
+}
+
+// readWithin is the patience of reads alone.
+func (s socket) readWithin(d time.Duration) {
+	tv := syscall.NsecToTimeval(max(d, time.Microsecond).Nanoseconds())
+	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &tv)
 }
 
 func (s socket) write(b []byte) error {

@@ -236,7 +236,7 @@ func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, l
 // locate finds those of many conversations that bring a fault about: one, or a few that it
 // takes together.
 func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
-	const most = 1500
+	const most = 3000
 	if len(done) > most {
 		done = done[len(done)-most:]
 	}
