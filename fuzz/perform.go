@@ -34,6 +34,7 @@ type performer struct {
 	stepID int
 	last   uint64 // hash of what happened last, for feedback
 	common bool   // others may have to do with what is done here
+	proved bool   // all has come that the last step leads to
 	exact  bool   // every connection proves for every step that all has come
 	saying bool   // a sentinel is being sent
 	quit   bool   // the conversation is not gone on with
@@ -116,7 +117,8 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	clear(x.chosen)
 	x.step, x.stepID, x.last, x.lost, x.common, x.quit = -1, 0, 0, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
-	x.exact = x.thorough || x.nonce%4 == 0
+	x.exact = x.thorough || x.nonce%8 == 0
+	x.proved = false
 	x.model = nil
 	if !c.Burst {
 		x.model = x.newModel()
@@ -132,7 +134,7 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	}
 	x.told = time.Now()
 	for i := range c.Steps {
-		x.step, x.stepID = i, c.Steps[i].ID
+		x.step, x.stepID, x.proved = i, c.Steps[i].ID, false
 		x.tick()
 		x.do(c, &c.Steps[i])
 		if x.record.Fault != nil || x.quit {
@@ -143,9 +145,9 @@ func (x *performer) perform(c *Conv, prefix string) *Record {
 	case x.record.Fault != nil, x.quit:
 	case c.Burst:
 		x.finishBurst()
-	case !x.exact && !x.thorough:
+	case !x.exact && !x.proved:
 		x.exact = true
-		x.settle(nil)
+		x.settleAll(nil, false)
 	}
 	x.leave()
 	return &x.record
@@ -394,7 +396,10 @@ func (x *performer) say(c *Conv, k *conn, b []byte) {
 		return
 	}
 	for len(b) > 0 && k.open && !k.ended && x.record.Fault == nil {
-		n := x.first(k, b)
+		n := len(b)
+		if !x.d.inOrder || k.busy == 0 {
+			n = x.first(k, b)
+		}
 		x.put(k, b[:n])
 		b = b[n:]
 		x.settle(k)

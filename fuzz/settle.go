@@ -43,19 +43,26 @@ func (x *performer) settle(k *conn) {
 	if !x.exact && x.model != nil && !x.thorough {
 		// A message on one connection is mostly seen on the others when its sender has its
 		// sentinel back. Where something is missing, or at the end, they are asked too.
-		quiet := true
+		quiet, alone := true, true
 		for _, o := range x.conns {
 			if o != k && o.open {
 				x.drain(o)
 				quiet = quiet && x.ready(o)
+				alone = false
 			}
 		}
 		if quiet && k != nil && (!k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
 			x.edge(3, x.model.State(), 0)
+			x.proved = alone && k.open
 			return
 		}
 	}
-	unproved := false
+	x.settleAll(k, k == nil || !k.open || !x.ready(k))
+}
+
+// settleAll has all connections but k prove it. Where one cannot, or what was done cannot be proved
+// by anybody, it is unproved, and the server is given time.
+func (x *performer) settleAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
 			x.sentinel(o)
@@ -73,9 +80,6 @@ func (x *performer) settle(k *conn) {
 		if x.record.Fault != nil {
 			return
 		}
-	}
-	if k == nil || !k.open || !x.ready(k) {
-		unproved = true
 	}
 	if unproved && (x.thorough || x.model == nil || !x.model.Tainted()) {
 		x.handshake()
