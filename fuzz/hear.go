@@ -71,7 +71,7 @@ func (x *performer) isLate(k *conn) bool {
 	if x.thorough || k.soft || x.patience <= soon || x.ask() {
 		return false
 	}
-	k.s.patience(x.patience - soon)
+	k.s.readWithin(x.patience - soon)
 	return true
 }
 

@@ -80,6 +80,14 @@ type conn struct {
 // soon is within what time an answer is expected as long as nobody objects to anything.
 const soon = 250 * time.Millisecond
 
+// atFirst is how long an answer may take until others are asked.
+func (x *performer) atFirst() time.Duration {
+	if x.thorough {
+		return x.patience
+	}
+	return min(x.patience, soon)
+}
+
 const (
 	maxIn   = 64 << 20 // of one reply
 	maxIdle = 1 << 20  // of what is kept for the next conversation
@@ -249,7 +257,7 @@ func (x *performer) noticed(k *conn) {
 	if x.thorough {
 		most = min(x.patience, 300*time.Millisecond)
 	}
-	k.s.patience(most)
+	k.s.readWithin(most)
 	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
 		n, err := k.s.read(k.room(), true)
 		k.in = k.in[:len(k.in)+n]
@@ -264,10 +272,7 @@ func (x *performer) noticed(k *conn) {
 	}
 	if k.open {
 		x.common = true
-		k.s.patience(x.patience)
-		if !x.thorough {
-			k.s.readWithin(min(x.patience, soon))
-		}
+		k.s.readWithin(x.atFirst())
 	}
 }
 
@@ -303,10 +308,7 @@ func (x *performer) ours(k *conn) {
 
 // connect opens a connection, and says what makes it ones own where others use the server.
 func (x *performer) connect(k *conn, id int) bool {
-	s, err := dial(x.to, x.patience)
-	if err == nil && !x.thorough {
-		s.readWithin(min(x.patience, soon))
-	}
+	s, err := dial(x.to, x.patience, x.atFirst())
 	if err != nil {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
@@ -502,7 +504,7 @@ func (x *performer) put(k *conn, b []byte) {
 		if !x.d.binary(rest) {
 			k.expect(x.d.inOrder, true)
 			k.soft = true
-			k.s.patience(min(x.patience, 50*time.Millisecond))
+			k.s.readWithin(min(x.patience, 50*time.Millisecond))
 		}
 		at += n
 	}

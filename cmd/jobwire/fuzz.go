@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -104,7 +103,6 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), o.workers+fuzzBeside)))
 	if err := o.check(cmd); err != nil {
 		return usage(err)
 	}
@@ -213,10 +211,6 @@ const fuzzMemory = 256 << 20
 // fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
 // conversations leave much, and use little.
 const fuzzGarbage = 400
-
-// fuzzBeside is how many have something to do beside the workers. All spend their time in system
-// calls: with a processor's place for each, none has to wait for one behind a call.
-const fuzzBeside = 8
 
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond
