@@ -54,6 +54,7 @@ func (x *performer) settle(k *conn) {
 		vague := x.common || x.model.Tainted() // what is due is not judged
 		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
 			x.edge(3, x.model.State(), 0)
+			x.quiet = true
 			x.proved = alone && k != nil && k.open && x.ready(k)
 			return
 		}
