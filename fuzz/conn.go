@@ -6,7 +6,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz/model"
 )
 
 // conn is one connection of a performance.

@@ -8,7 +8,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz/model"
 )
 
 // encode returns the bytes of a step.
