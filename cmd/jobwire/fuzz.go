@@ -72,7 +72,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long; 0 is until --count, or an interruption")
 	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
-	f.IntVar(&o.workers, "workers", 4, "conversations at a time")
+	f.IntVar(&o.workers, "workers", 24, "conversations at a time")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")
 	f.DurationVar(&o.minimise, "minimise", 30*time.Second, "how long a finding may be made smaller")
 	f.StringVar(&o.known, "known", "", "go past what docs/findings.md tells of this `PROFILE`")
