@@ -28,7 +28,7 @@ func (x *performer) ask() bool {
 	fault, edges, last := x.record.Fault, len(x.record.edges), x.last
 	defer func() { x.record.edges, x.last = x.record.edges[:edges], last }()
 	if k == nil || !k.open {
-		s, err := dial(x.to, x.patience)
+		s, err := dial(x.to, x.patience, x.patience)
 		if err != nil {
 			x.lost = true
 			return false

@@ -55,6 +55,7 @@ type dialect struct {
 	sentinelArgs func(nonce []byte) [][]byte
 	isSentinel   func(f *codec.Frame) bool // of a reply without a nonce
 	blocks       func(f *codec.Frame) bool // requests that may be answered late
+	waits        []string                  // types of requests that may be
 	inOrder      bool                      // every request has one reply, in their order
 	pushes       []string                  // but for these
 	releases     func(f *codec.Frame) bool // replies that end a wait, where there is no order
@@ -108,6 +109,7 @@ var dialects = map[string]dialect{
 		reuse:   true,
 		binary:  never,
 		inOrder: true,
+		waits:   []string{"reserve", "reserve-with-timeout"},
 		blocks: func(f *codec.Frame) bool {
 			return f.Type.Name == "reserve" || f.Type.Name == "reserve-with-timeout" && string(f.Arg(0)) != "0"
 		},

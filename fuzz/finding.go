@@ -114,9 +114,11 @@ func (f *Fuzzer) tell(c *Conv, v *Fault, shown, tried int) {
 		f.again.Add(1)
 		return
 	}
-	f.known[k] = true
-	f.habits[habit(f.cfg.Protocol, c, v)]++
-	f.stats.Findings++
+	f.note(func() {
+		f.known[k] = true
+		f.habits[habit(f.cfg.Protocol, c, v)]++
+		f.stats.Findings++
+	})
 	h := fnv.New32a()
 	h.Write([]byte(k))
 	fd := &Finding{Key: k, Fault: v, Conv: c, Shown: shown, Tried: tried}

@@ -40,6 +40,9 @@ func (k *conn) room() []byte {
 // receive reads once. It reports whether anything came.
 func (x *performer) receive(k *conn, wait bool) bool {
 	n, err := k.s.read(k.room(), wait)
+	if wait && err == errTimeout && x.isLate(k) {
+		n, err = k.s.read(k.room(), wait)
+	}
 	k.in = k.in[:len(k.in)+n]
 	if n > 0 {
 		x.digest(k)
@@ -59,6 +62,17 @@ func (x *performer) receive(k *conn, wait bool) bool {
 		}
 	}
 	return false
+}
+
+// isLate reports whether a connection that has not been answered for a while is worth waiting for as
+// long as the patience lasts. Where somebody who asks later has his answer, it is not: it is
+// suspected, and whoever examines that has all patience.
+func (x *performer) isLate(k *conn) bool {
+	if x.thorough || k.soft || x.patience <= soon || x.ask() {
+		return false
+	}
+	k.s.readWithin(x.patience - soon)
+	return true
 }
 
 // silent judges a connection whose sentinel is not answered.
@@ -123,7 +137,9 @@ func (x *performer) digest(k *conn) {
 		k.need = 0
 		if err == nil {
 			at += n
-			x.heard(k)
+			if x.heard(k); k.waiting == 0 && len(k.early) > 0 {
+				break // what follows is for the next step
+			}
 			continue
 		}
 		var e *codec.Error

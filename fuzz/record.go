@@ -41,6 +41,9 @@ func (f *Fault) same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
 }
 
+// grave reports whether the server may have ended.
+func (f *Fault) grave() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
+
 func (f *Fault) String() string {
 	s := f.Oracle
 	if f.Rule != "" {

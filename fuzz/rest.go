@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -145,53 +146,69 @@ const (
 	soakBytes = soakRuns * leakBytes / leakRuns
 )
 
-// soak holds conversations of the pool again and again, and looks whether the server keeps memory
-// of them.
-func (f *Fuzzer) soak() {
-	if f.soaking > time.Since(f.start)/3 {
-		return
-	}
-	start := time.Now()
-	defer func() { f.soaking += time.Since(start) }()
-	f.tally("looking for leaks")
-	w := f.ready[0]
-	for time.Since(start) < slice {
-		c := f.pool.next()
-		if c == nil {
+// soakShare is how many of the conversations are those of the pool that are held again, at most: one
+// of so many.
+const soakShare = 6
+
+// soak holds conversations of the pool again and again, with a server that nobody else uses, and
+// looks whether it keeps memory of them.
+func (w *crew) soak(ctx context.Context) {
+	defer w.kill()
+	for ctx.Err() == nil && !w.f.done() {
+		if w.t != nil && (time.Since(w.base) > lifetime || w.names.Load() > manyNames) {
+			w.kill()
+		}
+		if w.t == nil && w.launch(ctx) != nil || target.Pid(w.t) == 0 {
 			return
 		}
-		if c.waits() > 0 || c.Burst || c.bytes() > big {
-			continue
+		var c *Conv
+		if w.steeped*soakShare <= w.f.convs.Load() {
+			c = w.f.pool.next()
 		}
-		prefix := w.prefix(f.lives)
-		var at [3]usage
-		ok := true
-		for i, runs := range [3]int{soakWarm, soakRuns, soakRuns} {
-			for range runs {
-				r := w.x.perform(c, prefix)
-				f.convs.Add(1)
-				ok = f.lab.mayGrow(r)
-				if r.Fault != nil && r.Fault.grave() {
-					f.examine([]*suspicion{{c, r.Fault}}, verdict(f.t, r.Fault), nil)
-					f.kill()
-					return
-				}
+		if c == nil {
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
 			}
-			if !ok {
-				break
-			}
-			at[i], ok = usageOf(target.Pid(f.t))
+		} else if c.waits() == 0 && !c.Burst && c.bytes() <= big && !w.steep(c) {
+			w.kill()
 		}
-		if !ok || at[1].resident-at[0].resident < soakBytes || at[2].resident-at[1].resident < soakBytes {
-			continue
-		}
-		f.lab.leakRuns = 0
-		if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) && !f.confirm(c, v) {
-			f.doubts[quickKey(f.cfg.Protocol, c, v)] = maxDoubts
-		}
-		f.lab.leakRuns = 0
-		return
 	}
+}
+
+// steep holds one conversation again and again. It reports whether the server has survived it.
+func (w *crew) steep(c *Conv) bool {
+	f, one := w.f, w.ready[0]
+	prefix := one.prefix()
+	var at [3]usage
+	for i, runs := range [3]int{soakWarm, soakRuns, soakRuns} {
+		for range runs {
+			r := one.x.perform(c, prefix)
+			f.convs.Add(1)
+			w.steeped++
+			if r.Fault != nil && r.Fault.grave() {
+				f.desk.add(&matter{suspects: []*suspicion{{c, r.Fault}}, whole: verdict(w.t, r.Fault)})
+				return false
+			}
+			if !f.lab.mayGrow(r) {
+				return true
+			}
+		}
+		at[i], _ = usageOf(target.Pid(w.t))
+	}
+	if at[1].resident-at[0].resident >= soakBytes && at[2].resident-at[1].resident >= soakBytes {
+		f.desk.add(&matter{suspects: []*suspicion{{c, &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}}}, grown: true})
+	}
+	return true
+}
+
+// grown finds out whether a conversation of which a server has kept memory leaves some each time.
+func (f *Fuzzer) grown(c *Conv) {
+	f.lab.leakRuns = 0
+	if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) && !f.confirm(c, v) {
+		f.note(func() { f.doubts[quickKey(f.cfg.Protocol, c, v)] = maxDoubts })
+	}
+	f.lab.leakRuns = 0
 }
 
 // kept is how many descriptors must have stayed to look whose they are.
@@ -199,9 +216,8 @@ const kept = 4
 
 // keeper looks for the conversation of those that were held behind which descriptors stayed.
 func (f *Fuzzer) keeper(done []*Conv) {
-	const most = 600
+	const most = 2400
 	f.tally("looking for descriptors")
-	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
 	done = done[max(0, len(done)-most):]
 	all, ok := f.lab.stay(done)
 	if !ok || all < kept {

@@ -2,11 +2,9 @@ package fuzz
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
-	"jobwire/codec"
 	"jobwire/fuzz/model"
 )
 
@@ -18,14 +16,10 @@ func (x *performer) ready(k *conn) bool {
 
 // sentinel sends the request that proves that those before it were handled.
 func (x *performer) sentinel(k *conn) {
-	t := x.p.TypeNamed(x.d.sentinel)
 	x.nonce++
-	nonce := strconv.AppendUint([]byte("nonce"), x.nonce, 36)
-	m := codec.Message{Type: t, Args: x.d.sentinelArgs(nonce)}
-	b, err := x.loose.Append(nil, codec.Peer, &m)
-	if err != nil {
-		panic(err) // a row of ours
-	}
+	nonce := nonceOf(x.nonce)
+	b := x.appendSentinel(x.out2[:0], nonce)
+	x.out2 = b
 	k.waiting++
 	k.nonces = append(k.nonces, nonce)
 	n := len(x.record.Events)
@@ -49,19 +43,28 @@ func (x *performer) settle(k *conn) {
 	if !x.exact && x.model != nil && !x.thorough {
 		// A message on one connection is mostly seen on the others when its sender has its
 		// sentinel back. Where something is missing, or at the end, they are asked too.
-		quiet := true
+		quiet, alone := true, true
 		for _, o := range x.conns {
 			if o != k && o.open {
 				x.drain(o)
 				quiet = quiet && x.ready(o)
+				alone = false
 			}
 		}
-		if quiet && k != nil && (!k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
+		vague := x.common || x.model.Tainted() // what is due is not judged
+		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
 			x.edge(3, x.model.State(), 0)
+			x.quiet = true
+			x.proved = alone && k != nil && k.open && x.ready(k)
 			return
 		}
 	}
-	unproved := false
+	x.settleAll(k, k == nil || !k.open || !x.ready(k))
+}
+
+// settleAll has all connections but k prove it. Where one cannot, or what was done cannot be proved
+// by anybody, it is unproved, and the server is given time.
+func (x *performer) settleAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
 			x.sentinel(o)
@@ -79,9 +82,6 @@ func (x *performer) settle(k *conn) {
 		if x.record.Fault != nil {
 			return
 		}
-	}
-	if k == nil || !k.open || !x.ready(k) {
-		unproved = true
 	}
 	if unproved && (x.thorough || x.model == nil || !x.model.Tainted()) {
 		x.handshake()
@@ -127,6 +127,9 @@ func (x *performer) settleOne(k *conn) {
 		x.await(k)
 		return
 	}
+	if k.early = k.early[:0]; len(k.in) > 0 { // the server is to leave: what was sent ahead it does not read
+		x.digest(k)
+	}
 	x.drain(k)
 }
 
@@ -149,7 +152,11 @@ func (x *performer) finishBurst() {
 // things without end does not answer them.
 func (x *performer) await(k *conn) {
 	until := time.Now().Add(4 * x.patience)
-	for x.flush(k); k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil; {
+	x.flush(k)
+	if len(k.in) > 0 && k.open {
+		x.digest(k) // it came with what was sent ahead
+	}
+	for k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil {
 		if !x.receive(k, true) {
 			return
 		}

@@ -53,8 +53,8 @@ func resolve(addr string) (endpoint, error) {
 	return endpoint{family: syscall.AF_INET6, port: port, v6: [16]byte(ips[0].To16())}, nil
 }
 
-// dial connects. Reads and writes fail with errTimeout after the patience.
-func dial(to endpoint, patience time.Duration) (socket, error) {
+// dial connects. Writes fail with errTimeout after the patience, and reads after theirs.
+func dial(to endpoint, patience, read time.Duration) (socket, error) {
 	syscall.ForkLock.RLock() // programs are started meanwhile, which must not inherit it
 	fd, err := syscall.Socket(to.family, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -66,7 +66,8 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	}
 	s := socket{fd}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	s.patience(patience)
+	s.within(syscall.SO_SNDTIMEO, patience)
+	s.readWithin(read)
 	for {
 		err = syscall.Connect(fd, to.sockaddr())
 		if err != syscall.EINTR {
@@ -80,10 +81,11 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	return s, nil
 }
 
-func (s socket) patience(d time.Duration) {
+func (s socket) readWithin(d time.Duration) { s.within(syscall.SO_RCVTIMEO, d) }
+
+func (s socket) within(option int, d time.Duration) {
 	tv := syscall.NsecToTimeval(max(d, time.Microsecond).Nanoseconds())
-	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &tv)
-	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv)
+	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, option, &tv)
 }
 
 func (s socket) write(b []byte) error {

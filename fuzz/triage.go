@@ -62,23 +62,19 @@ const (
 // examine finds out whether suspicions hold, and of what.
 func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	f.tally("examining")
-	defer func(at time.Time) { f.spent += time.Since(at) }(time.Now())
+	var doubted []string
 	for _, s := range suspects {
-		v := s.fault
-		if whole != nil && (whole.Oracle == Exit || whole.Oracle == Signal || whole.Oracle == Sanitizer) {
-			// All that were connected have noticed; where depends on each.
-			v = &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: s.fault.Conn, Step: s.fault.Step}
-		}
+		v := brought(s.fault, whole)
 		if f.dismissed(s.conv, v) {
 			continue
 		}
 		if f.confirm(s.conv, v) {
-			return
+			return // the others have only seen it
 		}
-		f.doubts[quickKey(f.cfg.Protocol, s.conv, v)]++
+		doubted = append(doubted, quickKey(f.cfg.Protocol, s.conv, v))
 	}
 	if whole == nil {
-		f.stats.Unconfirmed++
+		f.doubt(doubted...)
 		return
 	}
 	for _, s := range suspects {
@@ -88,7 +84,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	}
 	if key := whole.Oracle + " of many " + whole.Law; f.doubts[key] < 3 && f.doubts[whole.Oracle+" of many"] < 12 {
 		if f.cfg.Fixed {
-			f.stats.Unconfirmed++
+			f.doubt(doubted...)
 			return
 		}
 		if c, v := f.locate(done, whole); c != nil {
@@ -96,10 +92,28 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 				return
 			}
 		}
-		f.doubts[key]++
-		f.doubts[whole.Oracle+" of many"]++
+		doubted = append(doubted, key, whole.Oracle+" of many")
 	}
-	f.stats.Unconfirmed++
+	f.doubt(doubted...)
+}
+
+// doubt notes that something could not be confirmed.
+func (f *Fuzzer) doubt(keys ...string) {
+	f.note(func() {
+		for _, k := range keys {
+			f.doubts[k]++
+		}
+		f.stats.Unconfirmed++
+	})
+}
+
+// brought returns a fault in the light of what the server as a whole has: where it ends, all that
+// were connected have noticed; where depends on each.
+func brought(v, whole *Fault) *Fault {
+	if whole == nil || whole.Oracle != Exit && whole.Oracle != Signal && whole.Oracle != Sanitizer {
+		return v
+	}
+	return &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: v.Conn, Step: v.Step}
 }
 
 // dismissed reports whether a suspicion is a finding already, or has been doubted often.
@@ -136,12 +150,12 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	if other := quickKey(f.cfg.Protocol, c, got); other != key {
 		if f.quick[other] {
 			f.again.Add(1)
-			f.quick[key] = true
+			f.note(func() { f.quick[key] = true })
 			return true
 		}
 	}
 	if got.Oracle == Memory && f.disputed(c, got) {
-		f.stats.Disputed++
+		f.note(func() { f.stats.Disputed++ })
 		return false
 	}
 	f.tally("making it smaller")
@@ -168,12 +182,13 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 		return false
 	}
 	if f.disputed(small, last) {
-		f.doubts[key], f.doubts[quickKey(f.cfg.Protocol, small, last)] = maxDoubts, maxDoubts
-		f.stats.Disputed++
+		f.note(func() {
+			f.doubts[key], f.doubts[quickKey(f.cfg.Protocol, small, last)] = maxDoubts, maxDoubts
+			f.stats.Disputed++
+		})
 		return true
 	}
-	f.quick[key] = true
-	f.quick[quickKey(f.cfg.Protocol, small, last)] = true
+	f.note(func() { f.quick[key], f.quick[quickKey(f.cfg.Protocol, small, last)] = true, true })
 	f.shun(small, last)
 	f.tell(small, last, n, of)
 	return true
@@ -224,7 +239,7 @@ func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, l
 // locate finds those of many conversations that bring a fault about: one, or a few that it
 // takes together.
 func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
-	const most = 1500
+	const most = 3000
 	if len(done) > most {
 		done = done[len(done)-most:]
 	}

@@ -72,7 +72,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long; 0 is until --count, or an interruption")
 	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
-	f.IntVar(&o.workers, "workers", 4, "conversations at a time")
+	f.IntVar(&o.workers, "workers", 24, "conversations at a time")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")
 	f.DurationVar(&o.minimise, "minimise", 30*time.Second, "how long a finding may be made smaller")
 	f.StringVar(&o.known, "known", "", "go past what docs/findings.md tells of this `PROFILE`")
@@ -102,6 +102,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 		return o.servePlanted(cmd.Context(), sys)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
+	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
 	if err := o.check(cmd); err != nil {
 		return usage(err)
 	}
@@ -206,6 +207,10 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *system) (*fuzz.Config, err
 
 // fuzzMemory is what the fuzzer itself is to get by with, in bytes.
 const fuzzMemory = 256 << 20
+
+// fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
+// conversations leave much, and use little.
+const fuzzGarbage = 400
 
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond
