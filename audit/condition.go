@@ -41,7 +41,7 @@ var Conditions = []Condition{
 	{Name: "halves", About: "every message comes in two pieces", write: pieces(func(_ *wire, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
 	{Name: "together", About: "messages come several in one segment", hold: 30 * time.Millisecond},
 	{Name: "straddling", About: "segments end in the middle of messages", hold: 20 * time.Millisecond, write: straddling},
-	{Name: "delays", About: "every message is 150 ms late", write: late(150 * time.Millisecond)},
+	{Name: "delays", patience: 4, About: "every message is 150 ms late", write: late(150 * time.Millisecond)},
 	{Name: "needless-noops", About: "a worker gets NOOP before and after every message, asleep or not", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.needless != "" }},
 	{Name: "interleaved", About: "of jobs that are done at once, the last is told first", hold: 150 * time.Millisecond, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != "" }},
 	{Name: "long-handles", About: "handles of jobs have the greatest length; IDs have 20 digits", names: true, needs: func(d *dialect) bool { return d.name != "" }},

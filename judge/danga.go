@@ -33,7 +33,8 @@ type dangaConn struct {
 	before    int            // when names were replaced
 	gone      bool           // it has said goodbye
 	asked     []int          // seq of requests for a job
-	unheard   bool           // since the last of them nothing has come
+	asks      int            // all of these requests
+	came      int            // noops and jobs: each may be taken for the answer to one of them
 	sleeps    []int          // seq of each worker_sleep that it may still be woken from
 	woken     bool           // since it slept
 	has       bool           // a job
@@ -65,7 +66,7 @@ var dangaDoes = on(protocol.Protocol, map[string]func(*dangaCourt, *conn, *codec
 	"worker_connect":        (*dangaCourt).connects,
 	"worker_disconnect":     (*dangaCourt).disconnects,
 	"worker_sleep":          (*dangaCourt).sleeps,
-	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { c.dg.unheard = true; await(c, &c.dg.asked, c.dg.seq) },
+	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { c.dg.asks++; await(c, &c.dg.asked, c.dg.seq) },
 	"job_status_announce":   (*dangaCourt).announces,
 	"job_complete_announce": (*dangaCourt).finishes,
 }, map[string]func(*dangaCourt, *conn, *codec.Frame){
@@ -189,16 +190,17 @@ func (d *dangaCourt) disconnects(c *conn, _ *codec.Frame) {
 }
 
 // sleeps judges a worker that says that it sleeps. What has answered it is heard here before it is heard there,
-// so that what has not come was not waited for.
+// so that what has not come was not waited for. A worker cannot tell which noop is an answer: there must be
+// fewer of them than questions.
 func (d *dangaCourt) sleeps(c *conn, _ *codec.Frame) {
-	if d.Conduct && c.dg.unheard {
+	if d.Conduct && c.dg.came < c.dg.asks {
 		d.accuse(c, "danga.sleep.hears-first", "", "it has asked for a job, and the answer has not come")
 	}
 	await(c, &c.dg.sleeps, c.dg.seq)
 }
 
 func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
-	c.dg.unheard = false
+	c.dg.came++
 	switch {
 	case len(c.dg.sleeps) > 0: // where it may be the answer to a request, that goes on waiting
 		c.dg.sleeps, c.dg.woken = c.dg.sleeps[1:], true
@@ -216,7 +218,7 @@ func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
 }
 
 func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
-	c.dg.unheard = false
+	c.dg.came++
 	name := string(f.Arg(0))
 	if len(c.dg.asked) == 0 {
 		rule := codec.RuleID("danga.assign.asked-for")

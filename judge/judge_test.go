@@ -365,6 +365,15 @@ Job Server -> Worker: job_assign_res f x
 Worker -> Job Server: job_complete_announce 0 y
 Worker -> Job Server: job_assign_req
 `, ""},
+	{"a noop that came before the question", danga.Protocol, `
+Worker -> Job Server: worker_connect f
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res f x
+Job Server -> Worker: noop
+Worker -> Job Server: job_complete_announce 0 y
+Worker -> Job Server: job_assign_req
+Worker -> Job Server: worker_sleep
+`, "4 danga.sleep.awake-undisturbed"},
 	{"a worker that wakes by itself", danga.Protocol, `
 Worker -> Job Server: worker_connect f
 Worker -> Job Server: worker_sleep

@@ -26,7 +26,7 @@ var reading = []fault{
 	{Name: "a-read-is-a-body", About: "An application reads twice for a packet, and no more.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Once)},
 	{Name: "body-with-the-header", About: "An application wants the body of a packet with its header.", Condition: "header-apart", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Together(header))},
 	{Name: "drops-what-follows", About: "An application drops what comes in one segment behind a packet.", Condition: "together", Verdict: "hung", Fragile: true, Edit: reads(faults.Alone)},
-	{Name: "impatient", About: "An application waits for 100 milliseconds.", Condition: "delays", Verdict: "failed cleanly", Edit: edit.Has(func(h *line.Habits) { h.Patience = 100 * time.Millisecond })},
+	{Name: "impatient", About: "An application waits for 100 milliseconds.", Condition: "delays", Verdict: "failed cleanly", Fragile: true, Edit: edit.Has(func(h *line.Habits) { h.Patience = 100 * time.Millisecond })},
 	{Name: "handles-of-32-bytes", About: "An application keeps 32 bytes of a handle.", Condition: "long-handles", Verdict: "hung", Edit: edit.Heard(faults.First(faults.UpTo(32)), "job_create_res")},
 	{Name: "result-ends-at-nul", About: "An application ends a result at its first NUL.", Condition: "nul-bytes", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.ToNUL), "job_complete_res")},
 	{Name: "result-of-a-mebibyte", About: "An application keeps a mebibyte of a result.", Condition: "large", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.UpTo(1<<20)), "job_complete_res")},

@@ -20,7 +20,7 @@ var reading = []fault{
 	{Name: "a-read-is-a-body", About: "A client reads twice for a packet, and no more.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Once)},
 	{Name: "body-with-the-header", About: "A client wants the body of a packet with its header.", Condition: "header-apart", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Together(header))},
 	{Name: "drops-what-follows", About: "A client drops what comes in one segment behind a packet.", Condition: "together", Verdict: "hung", Fragile: true, Edit: reads(faults.Alone)},
-	{Name: "impatient", About: "A client waits for 100 milliseconds.", Condition: "delays", Verdict: "failed cleanly", Edit: func(p *program) { p.Patience = 100 * time.Millisecond }},
+	{Name: "impatient", About: "A client waits for 100 milliseconds.", Condition: "delays", Verdict: "failed cleanly", Fragile: true, Edit: func(p *program) { p.Patience = 100 * time.Millisecond }},
 	{Name: "first-come-first-served", About: "A client takes a result for that of any job that waits.", Condition: "interleaved", Verdict: "wrong result", Edit: func(p *program) { p.Mixes = true }},
 	{Name: "handles-of-32-bytes", About: "A client keeps 32 bytes of a handle.", Condition: "long-handles", Verdict: "hung", Edit: edit.Heard(faults.First(faults.UpTo(32)), "JOB_CREATED")},
 	{Name: "result-ends-at-nul", About: "A client ends a result at its first NUL.", Condition: "nul-bytes", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.ToNUL), "WORK_COMPLETE")},
