@@ -247,6 +247,7 @@ func (m *minimiser) value(i, k int) {
 	a := m.best.Steps[i].Args[k]
 	if a.Of > 0 {
 		if !with([]byte("1")) {
+			m.source(i, k)
 			return
 		}
 		a = m.best.Steps[i].Args[k]
@@ -281,6 +282,22 @@ func (m *minimiser) value(i, k int) {
 	v := m.best.Steps[i].Args[k].Value
 	if plain := bytes.Repeat([]byte("x"), len(v)); len(v) > 1 && !bytes.Equal(plain, v) {
 		with(plain)
+	}
+}
+
+// source takes a value that the server chose from the first step that will do, so that others may be
+// left out.
+func (m *minimiser) source(i, k int) {
+	for at := range i {
+		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
+			return
+		} else if s.Verb == transcript.Send {
+			c := m.best.clone()
+			c.Steps[i].Args[k].Of = s.ID
+			if m.try(c) {
+				return
+			}
+		}
 	}
 }
 
