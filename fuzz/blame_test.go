@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -63,6 +64,32 @@ Admin -> Job Server: show-unique-jobs
 			for range 2 { // the same server, if nothing is left of the first time
 				if _, fault := l.perform(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
+				}
+			}
+		})
+	}
+}
+
+var blamesFlag = flag.Int("blames", 200, "conversations of each protocol that are held with a faultless server, alone")
+
+// TestBlamesNobodyAtRandom holds conversations as the fuzzer makes them, each alone with a faultless
+// server. What shows only once is a busy machine's.
+func TestBlamesNobodyAtRandom(t *testing.T) {
+	for _, p := range protocols {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			l := &lab{cfg: &Config{Protocol: p, Start: serve(planted.Faultless(p.Name))}, ctx: context.Background(), patience: 10 * time.Second}
+			defer l.close()
+			b := newBreeder(p, randOf(11), &Known{})
+			for range *blamesFlag {
+				c := b.fresh()
+				if len(c.Steps) == 0 {
+					continue
+				}
+				if _, fault := l.perform(c); fault != nil {
+					if _, again := l.perform(c); fault.same(again) {
+						t.Errorf("%v\n%+v", fault, c.Steps)
+					}
 				}
 			}
 		})

@@ -53,7 +53,7 @@ func (m *minimiser) try(c *Conv) bool {
 // minimise works until nothing helps any more, or time is up.
 func (m *minimiser) minimise() *Conv {
 	m.start = time.Now()
-	m.order()
+	m.order(1) // what else there is to try takes too long while there is much
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
 		m.truncate()
@@ -66,20 +66,20 @@ func (m *minimiser) minimise() *Conv {
 		m.waits()
 		m.values()
 		m.raws()
-		m.order()
+		m.order(12)
 	}
 	return m.best
 }
 
 // order has what is sent all at once come one after the other, in the order in which the
-// server may have taken it.
-func (m *minimiser) order() {
+// server may have taken it. Which that is, is tried for conversations of so many steps.
+func (m *minimiser) order(most int) {
 	if !m.best.Burst {
 		return
 	}
 	c := m.best.clone()
 	c.Burst = false
-	if m.try(c) || len(c.Steps) > 12 {
+	if m.try(c) || len(c.Steps) > most {
 		return
 	}
 	for i := range c.Steps {
@@ -247,6 +247,7 @@ func (m *minimiser) value(i, k int) {
 	a := m.best.Steps[i].Args[k]
 	if a.Of > 0 {
 		if !with([]byte("1")) {
+			m.source(i, k)
 			return
 		}
 		a = m.best.Steps[i].Args[k]
@@ -281,6 +282,22 @@ func (m *minimiser) value(i, k int) {
 	v := m.best.Steps[i].Args[k].Value
 	if plain := bytes.Repeat([]byte("x"), len(v)); len(v) > 1 && !bytes.Equal(plain, v) {
 		with(plain)
+	}
+}
+
+// source takes a value that the server chose from the first step that will do, so that others may be
+// left out.
+func (m *minimiser) source(i, k int) {
+	for at := range i {
+		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
+			return
+		} else if s.Verb == transcript.Send {
+			c := m.best.clone()
+			c.Steps[i].Args[k].Of = s.ID
+			if m.try(c) {
+				return
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -40,15 +41,39 @@ func (f *Fuzzer) describe(fd *Finding) {
 		if script == nil || ref == nil || f.stopped() {
 			return
 		}
-		fd.Plays = f.plays(script, ref)
-		for n := 0; fd.Plays && n < 2; n++ {
-			fd.Plays = !f.plays(script, f.lab)
-		}
-		if fd.Plays {
+		if fd.Plays = f.tells(script, ref); fd.Plays {
+			if w.full {
+				script = f.prune(script, ref)
+			}
 			fd.Script, fd.Text = script, text(script)
 			return
 		}
 	}
+}
+
+// tells reports whether a script tells the server with the fault from the one without.
+func (f *Fuzzer) tells(s *transcript.Script, ref *lab) bool {
+	ok := f.plays(s, ref)
+	for n := 0; ok && n < 2; n++ {
+		ok = !f.plays(s, f.lab)
+	}
+	return ok
+}
+
+// prune leaves out what the server says where it need not be waited for.
+func (f *Fuzzer) prune(s *transcript.Script, ref *lab) *transcript.Script {
+	for i := len(s.Steps) - 2; i >= 0 && !f.stopped(); i-- {
+		if s.Steps[i].From != codec.Server {
+			continue
+		}
+		less := *s
+		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
+		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !f.tells(&less, ref) {
+			continue
+		}
+		s = &less
+	}
+	return s
 }
 
 // plays reports whether a fresh server plays a script through.

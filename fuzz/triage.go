@@ -312,10 +312,11 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 		if len(convs) > 1 {
 			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
 		}
-		if r := l.x.perform(c, prefix); r.Fault != nil && (oracle != Processor || r.Fault.grave()) {
+		r := l.x.perform(c, prefix)
+		if r.Fault != nil && oracle != Processor {
 			return verdict(l.t, r.Fault)
 		}
-		if ended(l.t) {
+		if ended(l.t) || r.Fault != nil && r.Fault.grave() {
 			break
 		}
 	}

@@ -98,7 +98,7 @@ func (o *fuzzOptions) proveOne(ctx context.Context, sys *system, f planted.Fault
 	}
 	args := []string{"fuzz", sys.protocol.Name, "--planted", f.Name, "--listen", "127.0.0.1:{port}"}
 	cfg.Start = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
-	cfg.First, cfg.Count, cfg.Duration, cfg.Minimise = true, faultWithin, faultFor, 20*time.Second
+	cfg.First, cfg.Count, cfg.Duration, cfg.Minimise = true, faultWithin, faultFor, 30*time.Second
 	cfg.Patience = time.Second
 	faultless := f.Hook == nil
 	if faultless {
