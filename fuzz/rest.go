@@ -216,11 +216,11 @@ const kept = 4
 
 // keeper looks for the conversation of those that were held behind which descriptors stayed.
 func (f *Fuzzer) keeper(done []*Conv) {
-	const most = 2400
+	const most = 1200
 	f.tally("looking for descriptors")
 	done = done[max(0, len(done)-most):]
 	all, ok := f.lab.stay(done)
-	if !ok || all < kept {
+	if !ok || all < kept/2 {
 		return
 	}
 	for len(done) > 1 {
