@@ -29,7 +29,7 @@ type Config struct {
 	Seed     uint64
 	Duration time.Duration // 0 is no bound
 	Count    int64         // conversations; 0 is no bound
-	Workers  int           // conversations at a time; 0 is 24
+	Workers  int           // conversations at a time; 0 is 12
 	Patience time.Duration // how long an answer may take; 0 is 2 s
 	Minimise time.Duration // how long a finding may be made smaller; 0 is 30 s
 	First    bool          // stop at the first finding
@@ -91,7 +91,7 @@ var errOver = errors.New("over")
 // it could not be started, or is out of reach.
 func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Workers == 0 {
-		cfg.Workers = 24
+		cfg.Workers = 12
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 2 * time.Second

@@ -3,8 +3,10 @@ package fuzz
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 )
 
@@ -216,11 +218,17 @@ const kept = 4
 
 // keeper looks for the conversation of those that were held behind which descriptors stayed.
 func (f *Fuzzer) keeper(done []*Conv) {
-	const most = 2400
+	const most = 1200
 	f.tally("looking for descriptors")
 	done = done[max(0, len(done)-most):]
-	all, ok := f.lab.stay(done)
-	if !ok || all < kept {
+	// Who ends his direction first may have his connection kept by rights, which blurs the count.
+	plain := slices.DeleteFunc(slices.Clone(done), func(c *Conv) bool {
+		return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Verb == transcript.Closes || s.Verb == transcript.HalfCloses })
+	})
+	all, ok := f.lab.stay(plain)
+	if ok && all >= kept/2 {
+		done = plain
+	} else if all, ok = f.lab.stay(done); !ok || all < kept/2 {
 		return
 	}
 	for len(done) > 1 {

@@ -188,7 +188,7 @@ func (x *performer) complain(err error) {
 func (x *performer) leave() {
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
-			x.end(k, x.nonce%16 != 0)
+			x.end(k, x.nonce%64 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)
 			}
