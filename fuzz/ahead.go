@@ -35,10 +35,10 @@ func (x *performer) ahead(c *Conv, k *conn, i int) {
 			break
 		}
 		b := x.encode(s)
-		if len(b) == 0 || len(b) > aheadBytes || x.d.forbidden(k.said, b) {
+		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, b) {
 			break
 		}
-		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.d.blocks != nil && x.d.blocks(&x.frame) {
+		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks != nil && x.d.blocks(&x.frame) {
 			break
 		}
 		nonce++

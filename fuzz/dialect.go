@@ -211,7 +211,7 @@ func (d *dialect) common(f *codec.Frame, prefix string) bool {
 
 // behind returns bytes with the end of those that were sent before them, of which they may be a part.
 func behind(said, b []byte) []byte {
-	const longest = 16 // of the words that count
+	const longest = 32 // of the words that count
 	return slices.Concat(said[max(0, len(said)-longest):], b)
 }
 

@@ -43,7 +43,7 @@ func (x *performer) encode(s *Step) []byte {
 
 // say sends bytes: in lockstep message by message, else at once.
 func (x *performer) say(c *Conv, k *conn, b []byte) {
-	if len(b) == 0 || x.d.forbidden(k.said, b) {
+	if len(b) == 0 || x.barred(k, b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
@@ -67,6 +67,11 @@ func (x *performer) say(c *Conv, k *conn, b []byte) {
 		b = b[n:]
 		x.settle(k)
 	}
+}
+
+// barred reports whether bytes are not to be sent behind what was.
+func (x *performer) barred(k *conn, b []byte) bool {
+	return x.d.forbidden(k.said, b) || x.known.Never != nil && x.known.Never.Match(behind(k.said, b))
 }
 
 // first returns how many of the bytes make the first message, together with what was sent
@@ -137,6 +142,10 @@ func (x *performer) put(k *conn, b []byte) {
 		}
 		x.edge(2, typeHash(x.frame.Type), errHash(err))
 		if err == nil {
+			if x.known.exceeded(&x.frame) {
+				x.abandon(k)
+				return
+			}
 			x.said(k, rest[:n], x.frame.Type, nil)
 			x.common = x.common || x.d.common(&x.frame, x.prefix)
 			if x.model != nil {
