@@ -68,7 +68,7 @@ func (x *performer) receive(k *conn, wait bool) bool {
 // long as the patience lasts. Where somebody who asks later has his answer, it is not: it is
 // suspected, and whoever examines that has all patience.
 func (x *performer) isLate(k *conn) bool {
-	if x.thorough || k.soft || x.patience <= soon || x.ask() {
+	if x.thorough || k == x.bystander || k.soft || x.patience <= soon || x.ask() {
 		return false
 	}
 	k.s.readWithin(x.patience - soon)

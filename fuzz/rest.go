@@ -231,7 +231,7 @@ func (f *Fuzzer) keeper(done []*Conv) {
 	} else if all, ok = f.lab.stay(done); !ok || all < kept/2 {
 		return
 	}
-	for len(done) > 1 {
+	for len(done) > 1 && !f.stopped() {
 		half := done[:len(done)/2]
 		n, ok := f.lab.stay(half)
 		if !ok {
