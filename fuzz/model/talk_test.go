@@ -9,7 +9,7 @@ import (
 	codecbeanstalk "jobwire/codec/beanstalk"
 )
 
-// late is a wire whose server says what it is told to, when it is told to.
+// late is a wire whose server says what it is told to, when it is told to, in a synctest bubble.
 type late struct {
 	in    []byte
 	after time.Duration
@@ -22,34 +22,36 @@ func (w *late) Exact() bool            { return false }
 func (w *late) Wait(time.Duration)     {}
 func (w *late) Receive(patience time.Duration) (int, []byte) {
 	if b := w.in; len(b) > 0 {
-		time.Sleep(w.after)
+		<-time.After(w.after)
 		w.in = nil
 		return 0, b
 	}
-	time.Sleep(patience)
+	<-time.After(patience)
 	return -1, nil
 }
 
 // A server that is late is understood, though a request that waits was sent behind others.
 func TestLateReplies(t *testing.T) {
-	d := DictionOf(codecbeanstalk.Protocol)
-	w := &late{}
-	m := New(codecbeanstalk.Protocol)
-	talk := NewTalk(d, w, m)
-	m.Opened(1)
-	m.Garbled(1) // so nobody waits for replies
-	for _, name := range []string{"peek-ready", "reserve"} {
-		if err := talk.say(0, codec.Message{Type: codecbeanstalk.Protocol.TypeNamed(name)}, true); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		d := DictionOf(codecbeanstalk.Protocol)
+		w := &late{}
+		m := New(codecbeanstalk.Protocol)
+		talk := NewTalk(d, w, m)
+		m.Opened(1)
+		m.Garbled(1) // so nobody waits for replies
+		for _, name := range []string{"peek-ready", "reserve"} {
+			if err := talk.say(0, codec.Message{Type: codecbeanstalk.Protocol.TypeNamed(name)}, true); err != nil {
+				t.Fatal(err)
+			}
+			if err := talk.settle(0); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := talk.settle(0); err != nil {
-			t.Fatal(err)
+		w.in = []byte("NOT_FOUND\r\nUSING default\r\nDEADLINE_SOON\r\n")
+		if err := talk.await(); err != nil {
+			t.Error(err)
 		}
-	}
-	w.in = []byte("NOT_FOUND\r\nUSING default\r\nDEADLINE_SOON\r\n")
-	if err := talk.await(); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // Where a move takes so long that a timer may have gone off meanwhile, nothing is made of what came

@@ -32,6 +32,7 @@ var floors = []floor{
 
 	{"refserver", []string{"codec", "internal/*"}},
 	{"refserver/gearmonkey", []string{"codec", "codec/gearmonkey", "codec/resp", "refserver", "internal/*"}},
+	{"refserver/internal/peertest", []string{"codec", "refserver"}},
 	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/beanstalk/mutants", []string{"codec", "codec/beanstalk", "refserver", "refserver/beanstalk", "refserver/mutant", "internal/*"}},
 	{"refserver/danga/mutants", []string{"codec", "codec/danga", "refserver", "refserver/danga", "refserver/mutant", "internal/*"}},
