@@ -394,6 +394,59 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
+// interrupted is a listener that a deadline closes.
+type interrupted struct{ *pipeListener }
+
+func (l interrupted) SetDeadline(time.Time) error { return l.Close() }
+
+// TestThroughPassesOnTheLastMessage has a program read slower than the script is done with it.
+func TestThroughPassesOnTheLastMessage(t *testing.T) {
+	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
+	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {
+		synctest.Test(t, func(t *testing.T) {
+			ln := newPipeListener()
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			var heard []byte
+			wg.Go(func() {
+				c, err := ln.dial(t.Context(), transcript.Actor{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				io.WriteString(c, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x")
+				b := make([]byte, 1)
+				for {
+					time.Sleep(10 * time.Millisecond)
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+					heard = append(heard, b...)
+				}
+			})
+			dial := func(context.Context, transcript.Actor) (net.Conn, error) {
+				near, far := net.Pipe()
+				wg.Go(func() {
+					defer far.Close()
+					io.ReadFull(far, make([]byte, len(reply)))
+					io.WriteString(far, reply)
+					io.Copy(io.Discard, far)
+				})
+				return near, nil
+			}
+			r := play.Through(t.Context(), parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x"), dial, "Client", interrupted{ln}, play.Options{Segments: how})
+			if r.Failure != nil {
+				t.Error(r.Failure)
+			}
+			wg.Wait()
+			if string(heard) != reply {
+				t.Errorf("%v: the program has heard %q, want %q", how, heard, reply)
+			}
+		})
+	}
+}
+
 func TestRefusedConnectionCountsAsClosed(t *testing.T) {
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	r := play.Peers(t.Context(), parse(t, "Client -> Job Server: opens\nJob Server -> Client: closes"), dial, play.Options{})

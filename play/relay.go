@@ -48,6 +48,10 @@ func Through(ctx context.Context, s *transcript.Script, dial Dialer, program str
 	return result
 }
 
+// partingTime is how long the ends of a relay may take for what is on its way to them when the
+// performance is over.
+const partingTime = time.Second
+
 // interrupt makes a listener's Accept return, and only that.
 func interrupt(ln net.Listener, gone <-chan struct{}) {
 	if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
@@ -225,13 +229,15 @@ func (r *relay) parted() {
 	r.met = r.open > 0
 }
 
-// hangUp ends all connections, for good.
+// hangUp ends all connections, for good. What was heard is passed on to its end first, as the
+// performer may have seen a message of which the program has yet to get the last bytes.
 func (r *relay) hangUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 	for c := range r.conns {
-		c.Close()
+		c.SetReadDeadline(time.Unix(1, 0))
+		c.SetWriteDeadline(time.Now().Add(partingTime))
 	}
 }
 
