@@ -75,3 +75,31 @@ func TestWokenByTheClock(t *testing.T) {
 		})
 	}
 }
+
+// Of a job that may have gone on behind its time a worker may say what it likes, also when the
+// client has left since.
+func TestWorkBehindItsTime(t *testing.T) {
+	m := New(codecgearman.Protocol)
+	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
+	received := func(conn int, name string, args ...string) {
+		t.Helper()
+		if err := m.Received(conn, gearmanFrame(t, codec.Server, name, args...)); err != nil {
+			t.Error(err)
+		}
+	}
+	m.Opened(0)
+	m.Opened(1)
+	sent(1, "CAN_DO_TIMEOUT", "a", "1000")
+	sent(0, "SUBMIT_JOB", "a", "", "x")
+	received(0, "JOB_CREATED", "H:1")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "a", "x")
+	m.Elapsed(time.Second)
+	m.Elapsed(2 * Slack)
+	m.Closed(0)
+	sent(1, "WORK_EXCEPTION", "H:1", "late")
+	received(1, "ERROR", "unknown", "no such job")
+	if err := m.Settled(); err != nil {
+		t.Error(err)
+	}
+}

@@ -184,6 +184,9 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 		}
 		seen := map[int]bool{}
 		for _, c := range j.waits {
+			if m.peers[c] == nil {
+				continue // it left behind the end of a job that may have gone on
+			}
 			m.forward(j, c, f, !j.vague && !seen[c])
 			seen[c] = true
 		}

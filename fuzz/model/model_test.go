@@ -155,7 +155,7 @@ func inMemory(p *codec.Protocol, d *Diction, machine func() refserver.Machine) f
 func (l *law) report(t *testing.T, seed int64, cases int, extra string, r *gopter.TestResult) {
 	t.Helper()
 	if l.failed == nil {
-		t.Fatalf("%+v", r)
+		t.Fatalf("seed %d: %v: %v\n%s", seed, r.Error, r.Args, r.ErrorStack)
 	}
 	dir := *saveFlag
 	if dir == "" {
