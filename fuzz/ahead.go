@@ -19,7 +19,7 @@ const (
 // each when the replies to those before it have been read: for session and model nothing changes.
 // Most of what a conversation costs is waiting for each other.
 func (x *performer) ahead(c *Conv, k *conn, i int) {
-	if x.exact || x.thorough || c.Burst || x.model == nil || len(k.early) > 0 || len(k.out) > 0 || !x.ready(k) {
+	if x.exact || x.thorough || c.Burst || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
 	}
 	for _, o := range x.conns {
@@ -28,6 +28,7 @@ func (x *performer) ahead(c *Conv, k *conn, i int) {
 		}
 	}
 	n, nonce := 0, x.nonce
+	k.early = append(k.early, k.out...) // how it introduces itself
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	for ; i < len(c.Steps) && n < maxAhead && len(k.early) < aheadBytes; i++ {
 		s := &c.Steps[i]

@@ -28,12 +28,12 @@ func (x *performer) ask() bool {
 	fault, edges, last := x.record.Fault, len(x.record.edges), x.last
 	defer func() { x.record.edges, x.last = x.record.edges[:edges], last }()
 	if k == nil || !k.open {
-		s, err := dial(x.to, x.patience, x.patience)
+		s, err := dial(x.to, x.patience)
 		if err != nil {
 			x.lost = true
 			return false
 		}
-		k = &conn{id: bystanderID, s: s, open: true, sess: x.p.NewSession(codec.Options{Waive: x.known.Waive})}
+		k = &conn{id: bystanderID, s: s, open: true, within: x.patience, sess: x.p.NewSession(codec.Options{Waive: x.known.Waive})}
 		x.bystander = k
 	}
 	x.record.Fault = nil

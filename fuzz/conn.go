@@ -34,10 +34,16 @@ type conn struct {
 	busy     int    // requests on which the server may keep silent
 	earlier  int    // requests before the sentinel whose reply is of its type
 	muttered int    // steps since it was lost where messages begin
+
+	within time.Duration // how long an answer may take
 }
 
 // soon is within what time an answer is expected as long as nobody objects to anything.
 const soon = 250 * time.Millisecond
+
+// atOnce is when those who wait look at what else the server has done meanwhile. One that ends a
+// connection may do nothing until that was noticed.
+const atOnce = 3 * time.Millisecond
 
 // atFirst is how long an answer may take until others are asked.
 func (x *performer) atFirst() time.Duration {
@@ -62,7 +68,7 @@ func (x *performer) ours(k *conn) {
 
 // connect opens a connection, and says what makes it ones own where others use the server.
 func (x *performer) connect(k *conn, id int) bool {
-	s, err := dial(x.to, x.patience, x.atFirst())
+	s, err := dial(x.to, x.patience)
 	if err != nil {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
@@ -71,7 +77,7 @@ func (x *performer) connect(k *conn, id int) bool {
 	if cap(k.in) > maxIdle {
 		k.in = nil
 	}
-	*k = conn{id: id, s: s, open: true, in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
+	*k = conn{id: id, s: s, open: true, within: x.atFirst(), in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
 	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
@@ -94,10 +100,9 @@ func (x *performer) connect(k *conn, id int) bool {
 		if err != nil {
 			panic(err) // a row of ours
 		}
-		x.put(k, b)
+		x.put(k, b) // to go with the first message
 	}
-	x.settleOne(k)
-	return k.open
+	return true
 }
 
 // noticed waits for the server to end a connection whose other direction we have ended, which
@@ -108,14 +113,15 @@ func (x *performer) noticed(k *conn) {
 	if x.thorough {
 		most = min(x.patience, 300*time.Millisecond)
 	}
-	k.s.readWithin(most)
 	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
-		n, err := k.s.read(k.room(), true)
+		n, err := k.s.read(k.room(), atOnce)
 		k.in = k.in[:len(k.in)+n]
 		switch {
 		case n > 0:
 			x.digest(k)
-		case err != errTimeout:
+		case err == errTimeout:
+			x.lookRound(k)
+		default:
 			x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
 			k.s.close(true)
 			k.open = false
@@ -123,7 +129,6 @@ func (x *performer) noticed(k *conn) {
 	}
 	if k.open {
 		x.common = true
-		k.s.readWithin(x.atFirst())
 	}
 }
 

@@ -39,10 +39,7 @@ func (k *conn) room() []byte {
 
 // receive reads once. It reports whether anything came.
 func (x *performer) receive(k *conn, wait bool) bool {
-	n, err := k.s.read(k.room(), wait)
-	if wait && err == errTimeout && x.isLate(k) {
-		n, err = k.s.read(k.room(), wait)
-	}
+	n, err := x.read(k, wait)
 	k.in = k.in[:len(k.in)+n]
 	if n > 0 {
 		x.digest(k)
@@ -64,6 +61,37 @@ func (x *performer) receive(k *conn, wait bool) bool {
 	return false
 }
 
+// read reads from a connection, and waits for something to come if it is to.
+func (x *performer) read(k *conn, wait bool) (int, error) {
+	if !wait {
+		return k.s.peek(k.room())
+	}
+	n, err := k.s.read(k.room(), min(atOnce, k.within))
+	if err != errTimeout || k.within <= atOnce {
+		return n, err
+	}
+	if x.lookRound(k); x.record.Fault != nil {
+		return 0, err
+	}
+	n, err = k.s.read(k.room(), k.within-atOnce)
+	if err == errTimeout && x.isLate(k) {
+		n, err = k.s.read(k.room(), k.within)
+	}
+	return n, err
+}
+
+// lookRound reads what has come on the other connections of the conversation.
+func (x *performer) lookRound(k *conn) {
+	if k == x.bystander {
+		return // it has no part in it
+	}
+	for _, o := range x.conns {
+		if o != k && o.open {
+			x.drain(o)
+		}
+	}
+}
+
 // isLate reports whether a connection that has not been answered for a while is worth waiting for as
 // long as the patience lasts. Where somebody who asks later has his answer, it is not: it is
 // suspected, and whoever examines that has all patience.
@@ -71,7 +99,7 @@ func (x *performer) isLate(k *conn) bool {
 	if x.thorough || k == x.bystander || k.soft || x.patience <= soon || x.ask() {
 		return false
 	}
-	k.s.readWithin(x.patience - soon)
+	k.within = x.patience - soon
 	return true
 }
 
@@ -153,6 +181,10 @@ func (x *performer) digest(k *conn) {
 		at += n
 		x.answered(k, nil)
 		x.edge(6, errHash(err), 0)
+		if x.prefix != "" && x.d.ofAll != "" && !x.d.binary(rest) {
+			x.common = true // a list of what all have named
+			continue
+		}
 		if e != nil && !slices.Contains(x.d.caps, e.Rule) && (!k.soft && len(k.ours) == 0 || x.d.binary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}

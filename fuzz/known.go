@@ -29,13 +29,13 @@ func (k *Known) exceeded(f *codec.Frame) bool {
 // Profiles are the servers of docs/findings.md, by the names of conform's profiles.
 var Profiles = map[string]Known{
 	"gearmand": {
-		Avoid: []codec.RuleID{"gearman.packet.type-known", "gearman.packet.type-direction", "gearman.args.missing", "gearman.args.surplus", "gearman.handle.not-empty", "gearman.number.decimal"},
-		Never: regexp.MustCompile(`\x00REQ(\x00{4}|\x00{3}[^\x00-\x2a]|\x00{0,2}[^\x00])|(?i)create[ \t]+function[ \t]+\r?\n`),
+		Avoid: []codec.RuleID{"gearman.packet.type-known", "gearman.packet.type-direction", "gearman.args.missing", "gearman.args.surplus", "gearman.handle.not-empty", "gearman.handle.length", "gearman.number.decimal"},
+		Never: regexp.MustCompile(`\x00RE[QS](\x00{4}|\x00{3}[^\x00-\x2a]|\x00{0,2}[^\x00])|(?i)create[ \t]+function[ \t]+\r?\n`),
 		Limits: map[string]int{
 			"Function": 8000, "Unique ID": 63, "Reducer": 8000, "Unused": 8000, "Job handle": 63, "Option": 64,
-			"Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
+			"Client ID": 39, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
 		},
-		Waive:  []codec.RuleID{"gearman.args.trailing-nul"},
+		Waive:  []codec.RuleID{"gearman.args.trailing-nul", "gearman.admin.reply-form"},
 		Quirks: []model.Quirk{"gearmand"},
 	},
 	"gearmand-perl": {

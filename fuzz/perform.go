@@ -151,6 +151,9 @@ func (x *performer) do(c *Conv, s *Step) {
 		if !x.connect(k, s.Conn) {
 			return
 		}
+		if len(k.out) > 0 && (s.Verb != transcript.Send || has(x.d.waits, s.Type.Name)) {
+			x.settleOne(k)
+		}
 	}
 	switch s.Verb {
 	case transcript.Send, transcript.Raw:
@@ -160,6 +163,10 @@ func (x *performer) do(c *Conv, s *Step) {
 		x.ahead(c, k, x.step)
 		b := x.encode(s)
 		if x.prefix != "" && s.Verb == transcript.Raw && x.d.shares(k.said, b) {
+			return
+		}
+		if len(k.out) > 0 && !c.Burst && (len(b) == 0 || x.barred(k, b)) {
+			x.settle(k) // it has only introduced itself
 			return
 		}
 		x.say(c, k, b)

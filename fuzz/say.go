@@ -174,7 +174,7 @@ func (x *performer) put(k *conn, b []byte) {
 		if !x.d.binary(rest) {
 			k.expect(x.d.inOrder, true)
 			k.soft = true
-			k.s.readWithin(min(x.patience, 50*time.Millisecond))
+			k.within = min(x.patience, 50*time.Millisecond)
 		}
 		at += n
 	}

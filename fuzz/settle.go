@@ -105,6 +105,10 @@ func (x *performer) judge(unproved bool) {
 	}
 	x.tick()
 	err := x.model.Settled()
+	if x.ofAll(err) {
+		x.common = true // and is missing for long
+		return
+	}
 	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil; err = x.model.Settled() {
 		time.Sleep(200 * time.Microsecond)
 		for _, o := range x.conns {
@@ -178,10 +182,16 @@ func (x *performer) complain(err error) {
 		return
 	}
 	var c *model.Complaint
-	if !errors.As(err, &c) || x.prefix != "" && x.d.ofAll != "" && strings.HasPrefix(string(c.Rule), x.d.ofAll) {
+	if !errors.As(err, &c) || x.ofAll(err) {
 		return
 	}
 	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})
+}
+
+// ofAll reports whether a complaint is about what all who use a server have a part in.
+func (x *performer) ofAll(err error) bool {
+	var c *model.Complaint
+	return x.prefix != "" && x.d.ofAll != "" && errors.As(err, &c) && strings.HasPrefix(string(c.Rule), x.d.ofAll)
 }
 
 // leave ends all connections, and judges whether the server is still there.

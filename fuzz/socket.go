@@ -12,9 +12,13 @@ import (
 	"time"
 )
 
-// socket is a connection by system calls alone: conversations open thousands of them a
-// second, and each is used by one goroutine that has nothing else to do.
-type socket struct{ fd int }
+// socket is a connection with little between it and the system: conversations open thousands of
+// them a second. Whoever waits is parked, so that many may do so for one processor.
+type socket struct {
+	fd       int
+	f        *os.File      // the same, for waiting
+	patience time.Duration // of writes
+}
 
 var errTimeout = errors.New("nothing came in time")
 
@@ -53,8 +57,8 @@ func resolve(addr string) (endpoint, error) {
 	return endpoint{family: syscall.AF_INET6, port: port, v6: [16]byte(ips[0].To16())}, nil
 }
 
-// dial connects. Writes fail with errTimeout after the patience, and reads after theirs.
-func dial(to endpoint, patience, read time.Duration) (socket, error) {
+// dial connects. It and writes fail after the patience, writes with errTimeout.
+func dial(to endpoint, patience time.Duration) (socket, error) {
 	syscall.ForkLock.RLock() // programs are started meanwhile, which must not inherit it
 	fd, err := syscall.Socket(to.family, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -62,33 +66,28 @@ func dial(to endpoint, patience, read time.Duration) (socket, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return socket{-1}, os.NewSyscallError("socket", err)
+		return socket{fd: -1}, os.NewSyscallError("socket", err)
 	}
-	s := socket{fd}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	s.within(syscall.SO_SNDTIMEO, patience)
-	s.readWithin(read)
+	tv := syscall.NsecToTimeval(max(patience, time.Microsecond).Nanoseconds())
+	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // for connecting, too
 	for {
 		err = syscall.Connect(fd, to.sockaddr())
 		if err != syscall.EINTR {
 			break
 		}
 	}
+	if err == nil {
+		err = syscall.SetNonblock(fd, true)
+	}
 	if err != nil {
 		syscall.Close(fd)
-		return socket{-1}, os.NewSyscallError("connect", err)
+		return socket{fd: -1}, os.NewSyscallError("connect", err)
 	}
-	return s, nil
+	return socket{fd, os.NewFile(uintptr(fd), "connection"), patience}, nil
 }
 
-func (s socket) readWithin(d time.Duration) { s.within(syscall.SO_RCVTIMEO, d) }
-
-func (s socket) within(option int, d time.Duration) {
-	tv := syscall.NsecToTimeval(max(d, time.Microsecond).Nanoseconds())
-	syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, option, &tv)
-}
-
-func (s socket) write(b []byte) error {
+func (s *socket) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := syscall.Write(s.fd, b)
 		if n > 0 {
@@ -97,7 +96,9 @@ func (s socket) write(b []byte) error {
 		switch err {
 		case nil, syscall.EINTR:
 		case syscall.EAGAIN:
-			return errTimeout
+			s.f.SetWriteDeadline(time.Now().Add(s.patience))
+			_, err := s.f.Write(b)
+			return timeout(err)
 		default:
 			return err
 		}
@@ -105,14 +106,17 @@ func (s socket) write(b []byte) error {
 	return nil
 }
 
-// read reads what has come, or waits until something does, unless it is not to wait.
-func (s socket) read(b []byte, wait bool) (int, error) {
-	flags := 0
-	if !wait {
-		flags = syscall.MSG_DONTWAIT
-	}
+// read waits for something to come, so long, and reads it.
+func (s *socket) read(b []byte, within time.Duration) (int, error) {
+	s.f.SetReadDeadline(time.Now().Add(within))
+	n, err := s.f.Read(b)
+	return n, timeout(err)
+}
+
+// peek reads what has come already.
+func (s *socket) peek(b []byte) (int, error) {
 	for {
-		n, _, err := syscall.Recvfrom(s.fd, b, flags)
+		n, _, err := syscall.Recvfrom(s.fd, b, syscall.MSG_DONTWAIT)
 		switch {
 		case err == syscall.EINTR:
 		case err == syscall.EAGAIN:
@@ -127,12 +131,19 @@ func (s socket) read(b []byte, wait bool) (int, error) {
 	}
 }
 
-func (s socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }
+func timeout(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errTimeout
+	}
+	return err
+}
+
+func (s *socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }
 
 // close ends the connection: orderly, or by a reset, which leaves nothing behind.
-func (s socket) close(reset bool) {
+func (s *socket) close(reset bool) {
 	if reset {
 		syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 	}
-	syscall.Close(s.fd)
+	s.f.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -73,7 +72,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long; 0 is until --count, or an interruption")
 	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
-	f.IntVar(&o.workers, "workers", 12, "conversations at a time")
+	f.IntVar(&o.workers, "workers", 16, "conversations at a time")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")
 	f.DurationVar(&o.minimise, "minimise", 30*time.Second, "how long a finding may be made smaller")
 	f.StringVar(&o.known, "known", "", "go past what docs/findings.md tells of this `PROFILE`")
@@ -104,7 +103,6 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), o.workers+fuzzBeside)))
 	if err := o.check(cmd); err != nil {
 		return usage(err)
 	}
@@ -213,10 +211,6 @@ const fuzzMemory = 256 << 20
 // fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
 // conversations leave much, and use little.
 const fuzzGarbage = 400
-
-// fuzzBeside is how many have something to do beside the workers. All spend most of their time in
-// system calls: with a place for each, none has to wait for one when it comes out of a call.
-const fuzzBeside = 8
 
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond

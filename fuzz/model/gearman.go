@@ -31,6 +31,7 @@ const (
 	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
 	DropLoses       Quirk = "drop-loses-jobs"      // drop function takes a function that has jobs, and they are lost
 	AbilitiesAdd    Quirk = "abilities-add"        // what is announced twice counts as two workers
+	JoinedGoes      Quirk = "joined-goes"          // a background job goes with the last client that has joined it
 	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
 )
 
@@ -170,7 +171,7 @@ func (m *gearman) left(p *gPeer) {
 			before := len(j.waits)
 			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
 			j.leavers = j.leavers || before > len(j.waits)
-			if before > 0 && len(j.waits) == 0 && !j.background {
+			if before > 0 && len(j.waits) == 0 && (!j.background || m.quirks[JoinedGoes]) {
 				j.vague = true // nobody wants it: whether it is dropped is up to the server
 			}
 			if j.state == gRunning && j.holder == p.conn {
