@@ -33,7 +33,7 @@ var Profiles = map[string]Known{
 		Never: regexp.MustCompile(`\x00RE[QS](\x00{4}|\x00{3}[^\x00-\x2a]|\x00{0,2}[^\x00])|(?i)create[ \t]+function[ \t]+\r?\n`),
 		Limits: map[string]int{
 			"Function": 8000, "Unique ID": 63, "Reducer": 8000, "Unused": 8000, "Job handle": 63, "Option": 64,
-			"Client ID": 39, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
+			"Client ID": 127, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
 		},
 		Waive:  []codec.RuleID{"gearman.args.trailing-nul", "gearman.admin.reply-form"},
 		Quirks: []model.Quirk{"gearmand"},
