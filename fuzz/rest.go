@@ -23,6 +23,47 @@ func (l *lab) spins(c *Conv) *Fault {
 	return spin()
 }
 
+// spinBatch is how many conversations are held between two looks whether the server spins: the more
+// that have it spin, the longer each takes.
+const spinBatch = 16
+
+// spinner finds the one of many conversations that has the server spin.
+func (f *Fuzzer) spinner(done []*Conv) (*Conv, *Fault) {
+	l := f.lab
+	l.used = true
+	for batch := range slices.Chunk(done, spinBatch) {
+		if f.stopped() || l.ready() != nil {
+			break
+		}
+		sound := l.holds(batch)
+		if l.x.dismiss(); sound && !spinning(l.t) {
+			continue
+		}
+		l.used = true
+		for _, c := range batch {
+			if v := l.spins(c); v != nil {
+				return c, v
+			}
+		}
+		l.used = true
+	}
+	l.used = true
+	return nil, nil
+}
+
+// holds performs conversations one after the other, with names of their own. It reports whether the
+// server has come through.
+func (l *lab) holds(convs []*Conv) bool {
+	l.x.thorough = false
+	defer func() { l.x.thorough = true }()
+	for i, c := range convs {
+		if r := l.x.perform(c, fmt.Sprintf("z%0*x.", len(place)-2, i)); r.Fault != nil && r.Fault.grave() || ended(l.t) {
+			return false
+		}
+	}
+	return true
+}
+
 func spin() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "a core is used all the time though all connections are closed"}
 }
@@ -174,6 +215,8 @@ func (w *crew) soak(ctx context.Context) {
 			}
 		} else if c.waits() == 0 && !c.Burst && c.bytes() <= big && !w.steep(c) {
 			w.kill()
+		} else if w.slices++; w.slices%spinBatch == 0 && spinning(w.t) {
+			w.kill() // others tell of it
 		}
 	}
 }
@@ -254,19 +297,11 @@ func (l *lab) stay(convs []*Conv) (n int, ok bool) {
 		return 0, false
 	}
 	l.used = true
-	l.x.thorough = false
-	defer func() { l.x.thorough = true }()
 	l.x.ask()
 	l.x.dismiss()
 	before, ok := atRest(l.t, -1)
 	by := l.x.unnoticed
-	for i, c := range convs {
-		if !ok {
-			break
-		}
-		r := l.x.perform(c, fmt.Sprintf("z%0*x.", len(place)-2, i))
-		ok = r.Fault == nil || !r.Fault.grave()
-	}
+	ok = ok && l.holds(convs)
 	l.x.dismiss()
 	after, live := atRest(l.t, before.descriptors+l.x.unnoticed-by)
 	return after.descriptors - before.descriptors - (l.x.unnoticed - by), ok && live

@@ -243,12 +243,16 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	if len(done) > most {
 		done = done[len(done)-most:]
 	}
-	if !slices.Contains([]string{Exit, Signal, Sanitizer, HangAll, Processor}, whole.Oracle) {
+	switch whole.Oracle {
+	case Exit, Signal, Sanitizer, HangAll:
+	case Processor:
+		return f.spinner(done)
+	default:
 		return nil, nil // who saw it was alone with it
 	}
 	shown := whole
 	shows := func(convs []*Conv) bool {
-		v := f.lab.sequence(convs, whole.Oracle)
+		v := f.lab.sequence(convs)
 		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
 			return false
 		}
@@ -301,7 +305,7 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 
 // sequence performs conversations one after the other on a fresh server, each with names of its
 // own.
-func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
+func (l *lab) sequence(convs []*Conv) *Fault {
 	if l.ready() != nil {
 		return nil
 	}
@@ -312,20 +316,12 @@ func (l *lab) sequence(convs []*Conv, oracle string) *Fault {
 		if len(convs) > 1 {
 			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
 		}
-		r := l.x.perform(c, prefix)
-		if r.Fault != nil && oracle != Processor {
+		if r := l.x.perform(c, prefix); r.Fault != nil {
 			return verdict(l.t, r.Fault)
 		}
-		if ended(l.t) || r.Fault != nil && r.Fault.grave() {
+		if ended(l.t) {
 			break
 		}
 	}
-	if v := verdict(l.t, nil); v != nil || oracle != Processor {
-		return v
-	}
-	l.x.dismiss()
-	if spinning(l.t) {
-		return spin()
-	}
-	return nil
+	return verdict(l.t, nil)
 }
