@@ -134,9 +134,19 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	}
 	fmt.Fprintf(out.w, "%s\n  %s\n  shown by %d of %d fresh servers; %s\n", fd.Name, fd.Fault, fd.Shown, fd.Tried, path)
 	for line := range strings.Lines(string(body(fd))) {
-		fmt.Fprintf(out.w, "    %s", line)
+		fmt.Fprintf(out.w, "    %s\n", folded(strings.TrimSuffix(line, "\n")))
 	}
 	fmt.Fprintln(out.w)
+}
+
+// mostShown is how much of a line of a transcript is shown, in bytes: the file has all.
+const mostShown = 200
+
+func folded(line string) string {
+	if len(line) <= mostShown {
+		return line
+	}
+	return fmt.Sprintf("%s ... and %d bytes more", line[:mostShown], len(line)-mostShown)
 }
 
 // body is a transcript without what stands above its steps.
