@@ -161,6 +161,9 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 	if c.Program != "" && r.Programs[c.Program] == nil {
 		why = "there is no program to judge that is a " + c.Program
 	}
+	if c.Watch != "" {
+		why = "what is watched behind it is the server's " + c.Watch + ", by 'jobwire play'"
+	}
 	if why != "" {
 		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/watch"
 )
 
 //go:embed cases
@@ -27,6 +28,7 @@ type Case struct {
 	Alone   bool     // needs a server of its own
 	Needs   []string // what a server may lack
 	Program string   // the role that a program under test plays, between itself and the server; "" if the server is judged
+	Watch   string   // what of the server's process is watched behind it; "" is nothing
 	Script  *transcript.Script
 
 	errand errand
@@ -121,6 +123,13 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 			return fmt.Errorf("@alone takes no value")
 		}
 		c.Alone = true
+		return nil
+	},
+	"watch": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		if !slices.Contains(watch.All, m.Value) {
+			return fmt.Errorf("@watch %s: there are %s", m.Value, strings.Join(watch.All, ", "))
+		}
+		c.Watch = m.Value
 		return nil
 	},
 	"protocol": func(_ *Case, p *codec.Protocol, m transcript.Meta) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // What is looked for alone gets a share of the time, in turns.
@@ -66,7 +67,7 @@ func (h *hermit) turn(ctx context.Context) {
 	if h.lab.x != nil {
 		h.lab.x.dismiss()
 	}
-	if spinning(h.lab.t) {
+	if watch.Spinning(h.lab.t) {
 		f.desk.add(&matter{whole: spin(), done: done})
 		h.lab.used = true
 	}

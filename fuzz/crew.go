@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // crew is workers that hold conversations with one server at the same time.
@@ -111,8 +112,8 @@ func (w *crew) launch(ctx context.Context) error {
 		return err
 	}
 	w.t, w.base = t, time.Now()
-	u, _ := atRest(t, -1)
-	w.descriptors = u.descriptors
+	u, _ := watch.AtRest(t, -1)
+	w.descriptors = u.Descriptors
 	f.lives.Add(1)
 	for len(w.ready) < w.size+w.slow {
 		id := len(w.ready)
@@ -288,15 +289,15 @@ func (w *crew) look(ctx context.Context) error {
 		return nil
 	}
 	w.dismiss()
-	if spinning(w.t) {
+	if watch.Spinning(w.t) {
 		f.desk.add(&matter{whole: spin(), done: done})
 		w.kill()
 		return nil
 	}
-	u, ok := atRest(w.t, w.descriptors+w.unnoticed())
+	u, ok := watch.AtRest(w.t, w.descriptors+w.unnoticed())
 	if w.descriptors == 0 || !ok {
-		w.descriptors = u.descriptors
-	} else if u.descriptors >= w.descriptors+kept+w.unnoticed() {
+		w.descriptors = u.Descriptors
+	} else if u.Descriptors >= w.descriptors+kept+w.unnoticed() {
 		f.desk.add(&matter{kept: true, done: done})
 		w.kill()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // spins reports whether the server works on behind a conversation.
@@ -16,7 +17,7 @@ func (l *lab) spins(c *Conv) *Fault {
 		return nil
 	}
 	l.x.dismiss() // who spins may be late with answers, too
-	if !spinning(l.t) {
+	if !watch.Spinning(l.t) {
 		return nil
 	}
 	l.used = true
@@ -36,7 +37,7 @@ func (f *Fuzzer) spinner(done []*Conv) (*Conv, *Fault) {
 			break
 		}
 		sound := l.holds(batch)
-		if l.x.dismiss(); sound && !spinning(l.t) {
+		if l.x.dismiss(); sound && !watch.Spinning(l.t) {
 			continue
 		}
 		l.used = true
@@ -68,71 +69,18 @@ func spin() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "a core is used all the time though all connections are closed"}
 }
 
-// When a server at rest is said to spin.
-const (
-	spinShare = 0.85                   // of a core that it asks for
-	spinTime  = 30 * time.Millisecond  // that it must have got
-	spinLeast = 300 * time.Millisecond // looked at; on a busy machine it takes longer to get that
-	spinMost  = 4 * time.Second
-)
-
-// spinning reports whether a server that has nothing to do wants a core all the time. On a busy
-// machine it may get little of one, so the time that it waits for it counts as well.
-func spinning(t target.Target) bool {
-	const piece = 10 * time.Millisecond
-	pid := target.Pid(t)
-	time.Sleep(piece)
-	if pid == 0 || !runnable(pid) {
-		return false
-	}
-	had, wanted := wants(pid)
-	for start := time.Now(); time.Since(start) < spinMost; {
-		time.Sleep(piece)
-		if !runnable(pid) {
-			return false
-		}
-		now, asked := wants(pid)
-		if took := time.Since(start); took > spinLeast && now-had > spinTime {
-			return float64(asked-wanted)/float64(took) > spinShare
-		}
-	}
-	return false
-}
-
-// atRest returns what a server has when all have left, for which it is given a little time, until
-// no more descriptors are left than there were; -1 is that nobody knows.
-func atRest(t target.Target, descriptors int) (u usage, ok bool) {
-	for n, last := 0, -1; n < 50; n++ {
-		if u, ok = usageOf(target.Pid(t)); !ok || u.descriptors <= descriptors || descriptors < 0 && u.descriptors == last {
-			break
-		}
-		last = u.descriptors
-		time.Sleep(5 * time.Millisecond)
-	}
-	return u, ok
-}
-
-// What must stay behind, in each of two rounds, to be called a leak.
-const (
-	keepRuns = 24
-	keeps    = keepRuns / 2 // descriptors
-
-	leakRuns  = 150
-	leakBytes = 3 << 20
-)
-
 // repeat holds a conversation so many times and returns what the server has at rest.
-func (l *lab) repeat(c *Conv, runs, descriptors int) (usage, bool) {
+func (l *lab) repeat(c *Conv, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.thorough = false
 	defer func() { l.x.thorough = true }()
 	for range runs {
 		if r := l.x.perform(c, ""); r.Fault != nil && r.Fault.grave() {
-			return usage{}, false
+			return watch.Usage{}, false
 		}
 	}
 	l.x.dismiss()
-	return atRest(l.t, descriptors)
+	return watch.AtRest(l.t, descriptors)
 }
 
 // keeps reports whether a conversation leaves descriptors behind each time.
@@ -141,16 +89,16 @@ func (l *lab) keeps(c *Conv) *Fault {
 		return nil
 	}
 	at, _ := l.repeat(c, 1, -1)
-	begun := at.descriptors
+	begun := at.Descriptors
 	for range 2 {
-		before, by := at.descriptors, l.x.unnoticed
+		before, by := at.Descriptors, l.x.unnoticed
 		var ok bool
-		if at, ok = l.repeat(c, keepRuns, before); !ok || at.descriptors-before-(l.x.unnoticed-by) < keeps {
+		if at, ok = l.repeat(c, watch.KeepRuns, before); !ok || at.Descriptors-before-(l.x.unnoticed-by) < watch.Keeps {
 			return nil
 		}
 	}
 	return &Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1,
-		Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", at.descriptors-begun, 2*keepRuns)}
+		Text: fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", at.Descriptors-begun, 2*watch.KeepRuns)}
 }
 
 // mayGrow reports whether memory that stays behind a performance is a fault: jobs that are left take
@@ -166,18 +114,18 @@ func (l *lab) grows(c *Conv) *Fault {
 	}
 	runs := l.leakRuns
 	if runs == 0 {
-		runs = leakRuns
+		runs = watch.LeakRuns
 	}
-	var u [4]usage // two rounds to warm up, two that count
+	var u [4]watch.Usage // two rounds to warm up, two that count
 	for i := range u {
 		var ok bool
-		if u[i], ok = l.repeat(c, runs, u[0].descriptors); !ok || i > 1 && u[i].resident-u[i-1].resident < leakBytes {
+		if u[i], ok = l.repeat(c, runs, u[0].Descriptors); !ok || i > 1 && u[i].Resident-u[i-1].Resident < watch.LeakBytes {
 			return nil
 		}
 	}
-	n := u[3].resident - u[1].resident
+	n := u[3].Resident - u[1].Resident
 	each := n / int64(2*runs)
-	l.leakRuns = min(leakRuns, max(16, int(2*leakBytes/each)))
+	l.leakRuns = min(watch.LeakRuns, max(16, int(2*watch.LeakBytes/each)))
 	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
 		Text: fmt.Sprintf("%d KiB more behind %d repetitions, %d bytes each, all connections closed", n>>10, 2*runs, each)}
 }
@@ -186,7 +134,7 @@ func (l *lab) grows(c *Conv) *Fault {
 const (
 	soakWarm  = 3
 	soakRuns  = 8
-	soakBytes = soakRuns * leakBytes / leakRuns
+	soakBytes = soakRuns * watch.LeakBytes / watch.LeakRuns
 )
 
 // soakShare is how many of the conversations are those of the pool that are held again, at most: one
@@ -194,7 +142,7 @@ const (
 const soakShare = 6
 
 // soak holds conversations of the pool again and again, with a server that nobody else uses, and
-// looks whether it keeps memory of them.
+// looks whether it watch.Keeps memory of them.
 func (w *crew) soak(ctx context.Context) {
 	defer w.kill()
 	for ctx.Err() == nil && !w.f.done() {
@@ -215,7 +163,7 @@ func (w *crew) soak(ctx context.Context) {
 			}
 		} else if c.waits() == 0 && !c.Burst && c.bytes() <= big && !w.steep(c) {
 			w.kill()
-		} else if w.slices++; w.slices%spinBatch == 0 && spinning(w.t) {
+		} else if w.slices++; w.slices%spinBatch == 0 && watch.Spinning(w.t) {
 			w.kill() // others tell of it
 		}
 	}
@@ -225,7 +173,7 @@ func (w *crew) soak(ctx context.Context) {
 func (w *crew) steep(c *Conv) bool {
 	f, one := w.f, w.ready[0]
 	prefix := one.prefix()
-	var at [3]usage
+	var at [3]watch.Usage
 	for i, runs := range [3]int{soakWarm, soakRuns, soakRuns} {
 		for range runs {
 			r := one.x.perform(c, prefix)
@@ -239,9 +187,9 @@ func (w *crew) steep(c *Conv) bool {
 				return true
 			}
 		}
-		at[i], _ = usageOf(target.Pid(w.t))
+		at[i], _ = watch.Of(w.t)
 	}
-	if at[1].resident-at[0].resident >= soakBytes && at[2].resident-at[1].resident >= soakBytes {
+	if at[1].Resident-at[0].Resident >= soakBytes && at[2].Resident-at[1].Resident >= soakBytes {
 		f.desk.add(&matter{suspects: []*suspicion{{c, &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}}}, grown: true})
 	}
 	return true
@@ -299,10 +247,10 @@ func (l *lab) stay(convs []*Conv) (n int, ok bool) {
 	l.used = true
 	l.x.ask()
 	l.x.dismiss()
-	before, ok := atRest(l.t, -1)
+	before, ok := watch.AtRest(l.t, -1)
 	by := l.x.unnoticed
 	ok = ok && l.holds(convs)
 	l.x.dismiss()
-	after, live := atRest(l.t, before.descriptors+l.x.unnoticed-by)
-	return after.descriptors - before.descriptors - (l.x.unnoticed - by), ok && live
+	after, live := watch.AtRest(l.t, before.Descriptors+l.x.unnoticed-by)
+	return after.Descriptors - before.Descriptors - (l.x.unnoticed - by), ok && live
 }

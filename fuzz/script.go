@@ -10,6 +10,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 	"jobwire/play"
 )
 
@@ -76,15 +77,29 @@ func (f *Fuzzer) prune(s *transcript.Script, ref *lab) *transcript.Script {
 	return s
 }
 
-// plays reports whether a fresh server plays a script through.
+// plays reports whether a fresh server plays a script through, and nothing is amiss with it then.
 func (f *Fuzzer) plays(s *transcript.Script, l *lab) bool {
 	if l.ready() != nil {
 		return false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
-	r := play.Peers(l.ctx, s, dial, play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}})
-	return r.Failure == nil && verdict(l.t, nil) == nil
+	perform := func() error {
+		r := play.Peers(l.ctx, s, dial, play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}})
+		if r.Failure != nil {
+			return r.Failure
+		}
+		return nil
+	}
+	if perform() != nil || verdict(l.t, nil) != nil {
+		return false
+	}
+	what := s.Value("watch")
+	if what == "" {
+		return true
+	}
+	amiss, err := watch.After(what, l.t, perform)
+	return amiss == "" && err == nil
 }
 
 // text writes a script in line form, or byte by byte if that could not be read back.

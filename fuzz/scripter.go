@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/watch"
 )
 
 // scripter writes a finding as a transcript.
@@ -67,7 +68,9 @@ func (w *scripter) write() *transcript.Script {
 				w.add(w.actor(conn), codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
 			}
 		}
-		w.after += 100 * time.Millisecond // to die takes a while
+		if watched[v.Oracle] == "" {
+			w.after += 100 * time.Millisecond // to die takes a while
+		}
 		w.ask(witness, true)
 	}
 	w.meta()
@@ -93,6 +96,9 @@ func (w *scripter) waits(v *Fault) bool {
 	return true
 }
 
+// watched is what whoever plays a finding has to watch to see it.
+var watched = map[string]string{Processor: watch.Processor, Memory: watch.Memory, Descriptors: watch.Descriptors}
+
 // meta lets the transcript be a case of conform.
 func (w *scripter) meta() {
 	rule := w.p.Rule(w.fd.Fault.Rule)
@@ -112,8 +118,10 @@ func (w *scripter) meta() {
 		}
 		return r
 	}, w.fd.Fault.Text)), " ")
-	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}} {
-		w.script.Meta = append(w.script.Meta, transcript.Meta{Key: m[0], Value: m[1]})
+	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]}} {
+		if m[1] != "" {
+			w.script.Meta = append(w.script.Meta, transcript.Meta{Key: m[0], Value: m[1]})
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
-	f.DurationVar(&o.duration, "duration", time.Minute, "how long; 0 is until --count, or an interruption")
+	f.DurationVar(&o.duration, "duration", time.Minute, "how long, but for examining what shows last; 0 is until --count, or an interruption")
 	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
 	f.IntVar(&o.workers, "workers", 16, "conversations at a time")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")

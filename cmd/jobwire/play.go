@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 	"jobwire/play"
 )
 
@@ -50,6 +51,9 @@ what they say and holds the server's answers against the transcript. With
 Job handles written out in a recorded transcript are bound to what the live
 server answers, and what is sent later is rewritten; --exact sends and expects
 every byte as it stands.
+
+A transcript that jobwire fuzz has saved says with @watch if the fault is one of the server's process, and
+play watches that, too: with --exec, or the embedded server.
 
 --case makes a recorded transcript a case of "jobwire conform": if the server plays it
 as written, it is written to standard output with the rules that this exercised.`,
@@ -183,23 +187,31 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.asCase != "" {
 		return o.makeCase(cmd, sys, scripts, waive)
 	}
-	perform, died, stop, err := o.stage(cmd, sys)
+	stage, err := o.stage(cmd, sys, scripts)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer stage.clear()
 
 	status := exitHeld
 	for _, s := range scripts {
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
-		r := perform(cmd.Context(), s, opts)
+		r := stage.perform(cmd.Context(), s, opts)
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
+			amiss, err := stage.watch(cmd.Context(), s, opts)
+			if err != nil {
+				return usage(fmt.Errorf("%s: %w", s.File, err))
+			}
+			if amiss != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, amiss)
+				got = exitFellShort
+			}
 			status = max(status, got)
 			continue
 		}
-		err := died()
+		err := stage.died()
 		if err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
 			got = exitUnreachable
@@ -238,30 +250,69 @@ func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 	return nil
 }
 
-// performance performs a script.
-type performance func(context.Context, *transcript.Script, play.Options) *play.Result
+// stage is where scripts are performed: against a target, or as the server, with none.
+type stage struct {
+	perform func(context.Context, *transcript.Script, play.Options) *play.Result
+	target  target.Target
+	clear   func()
+}
 
-// stage returns what performs a script, against a target or as the server; what tells
-// whether the target has died; and what clears the stage.
-func (o *playOptions) stage(cmd *cobra.Command, sys *system) (perform performance, died func() error, stop func(), err error) {
+func (o *playOptions) stage(cmd *cobra.Command, sys *system, scripts []*transcript.Script) (*stage, error) {
 	if o.listen != "" {
 		ln, err := net.Listen("tcp", o.listen)
 		if err != nil {
-			return nil, nil, nil, usage(fmt.Errorf("cannot listen: %w", err))
+			return nil, usage(fmt.Errorf("cannot listen: %w", err))
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.protocol.ServerName, ln.Addr())
-		return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
-			return play.Server(ctx, s, ln, opts)
-		}, func() error { return nil }, func() { ln.Close() }, nil
+		return &stage{
+			perform: func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
+				return play.Server(ctx, s, ln, opts)
+			},
+			clear: func() { ln.Close() },
+		}, nil
 	}
-	t, err := o.target.start(cmd.Context(), sys)
+	t, err := o.startFor(cmd.Context(), sys, scripts)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, t) }
-	return func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
-		return play.Peers(ctx, s, dial, opts)
-	}, func() error { return target.Died(t) }, func() { t.Stop() }, nil
+	return &stage{
+		perform: func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
+			return play.Peers(ctx, s, dial, opts)
+		},
+		target: t,
+		clear:  func() { t.Stop() },
+	}, nil
+}
+
+func (st *stage) died() error {
+	if st.target == nil {
+		return nil
+	}
+	return target.Died(st.target)
+}
+
+// startFor makes the target. The embedded server has a process of its own where that is watched.
+func (o *playOptions) startFor(ctx context.Context, sys *system, scripts []*transcript.Script) (target.Target, error) {
+	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
+	if watched && o.target == (targetFlags{}) {
+		return startSelf(ctx, o.target.name(sys), "serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}")
+	}
+	return o.target.start(ctx, sys)
+}
+
+// watch judges the process of the target behind a script that says so. It returns what is amiss.
+func (st *stage) watch(ctx context.Context, s *transcript.Script, opts play.Options) (string, error) {
+	what := s.Value("watch")
+	if what == "" || st.target == nil {
+		return "", nil
+	}
+	return watch.After(what, st.target, func() error {
+		if r := st.perform(ctx, s, opts); r.Failure != nil {
+			return fmt.Errorf("performed again it falls short: %w", r.Failure)
+		}
+		return nil
+	})
 }
 
 // report shows how a script went and returns its exit status.

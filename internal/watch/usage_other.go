@@ -1,17 +1,11 @@
 //go:build !linux
 
-package fuzz
+package watch
 
 import "time"
 
-// usage is what a process has.
-type usage struct {
-	resident    int64
-	descriptors int
-}
-
 // usageOf knows nothing here.
-func usageOf(int) (usage, bool) { return usage{}, false }
+func usageOf(int) (Usage, bool) { return Usage{}, false }
 
 func wants(int) (had, wanted time.Duration) { return 0, 0 }
 

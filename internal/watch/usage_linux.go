@@ -1,4 +1,4 @@
-package fuzz
+package watch
 
 import (
 	"bytes"
@@ -9,16 +9,10 @@ import (
 	"time"
 )
 
-// usage is what a process has.
-type usage struct {
-	resident    int64 // bytes
-	descriptors int
-}
-
 var pageSize = int64(os.Getpagesize())
 
 // usageOf reads what the system tells of a process.
-func usageOf(pid int) (u usage, ok bool) {
+func usageOf(pid int) (u Usage, ok bool) {
 	if pid == 0 {
 		return u, false
 	}
@@ -35,14 +29,14 @@ func usageOf(pid int) (u usage, ok bool) {
 		n, _ := strconv.ParseInt(string(fields[i]), 10, 64)
 		return n
 	}
-	u.resident = number(21) * pageSize
+	u.Resident = number(21) * pageSize
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return u, false
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
-	u.descriptors = len(names)
+	u.Descriptors = len(names)
 	return u, err == nil
 }
 
