@@ -84,6 +84,7 @@ type gJob struct {
 	holder                    int
 	due                       time.Duration // when its time comes, or its timeout; 0 is never
 	numer, denom              []byte
+	hazy                      bool  // whether what was told of its progress counts is not certain
 	waits                     []int // a connection for each submission
 	lost                      int
 	leavers                   bool // clients have left; a server that stays with half a connection may count them

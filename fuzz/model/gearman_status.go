@@ -19,7 +19,7 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 			return wrong("%s is %s, and should be %s: the job is %s", r.Type.Fields[1+i].Name, got, w, j.state)
 		}
 	}
-	if j.lost > 0 && j.numer == nil || m.quirks[NoNumbers] {
+	if j.lost > 0 && j.numer == nil || j.hazy || m.quirks[NoNumbers] {
 		return nil // whether the lost worker's progress stands is open
 	}
 	for i, w := range [][]byte{j.numer, j.denom} {

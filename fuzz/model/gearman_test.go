@@ -103,3 +103,27 @@ func TestWorkBehindItsTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What somebody says of the progress of a job that he may not hold may be refused.
+func TestProgressOfWhoMayNotHold(t *testing.T) {
+	m := New(codecgearman.Protocol)
+	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
+	received := func(conn int, name string, args ...string) {
+		t.Helper()
+		if err := m.Received(conn, gearmanFrame(t, codec.Server, name, args...)); err != nil {
+			t.Error(err)
+		}
+	}
+	m.Opened(0)
+	m.Opened(1)
+	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
+	received(0, "JOB_CREATED", "H:1")
+	m.Elapsed(2*time.Second - Slack/2)
+	sent(1, "WORK_STATUS", "H:1", "0", "1")
+	received(1, "ERROR", "unknown", "no such job")
+	sent(1, "CAN_DO", "a")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "a", "x")
+	sent(0, "GET_STATUS", "H:1")
+	received(0, "STATUS_RES", "H:1", "1", "1", "0", "0")
+}

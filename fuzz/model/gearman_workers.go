@@ -191,7 +191,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			seen[c] = true
 		}
 		if f.Type.Name == "WORK_STATUS" {
-			j.numer, j.denom = f.Arg(1), f.Arg(2)
+			j.numer, j.denom, j.hazy = f.Arg(1), f.Arg(2), !held
 		}
 		if ends && !j.vague {
 			m.end(j)
