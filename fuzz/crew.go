@@ -22,6 +22,7 @@ type crew struct {
 	slice time.Duration
 
 	t           target.Target
+	next        chan born // the server that is to come; nil is that none was started
 	to          endpoint
 	ready       []*worker
 	alarm       atomic.Bool   // everybody is to stop
@@ -29,10 +30,17 @@ type crew struct {
 	descriptors int           // that this server had at first
 	base        time.Time     // of this life of the server
 	slices      int
-	late        time.Duration // the last ones behind the end of a slice
-	steeped     int64         // conversations held while soaking
+	late        time.Duration  // the last ones behind the end of a slice
+	steeped     int64          // conversations held while soaking
+	ending      sync.WaitGroup // of servers, and of starting them
 	mu          sync.Mutex
 	done        []*Conv // since the last rest
+}
+
+// born is what came of starting a server.
+type born struct {
+	t   target.Target
+	err error
 }
 
 // worker is one of a crew.
@@ -73,7 +81,7 @@ const (
 
 // run fuzzes until the bounds of the run are reached. The error is about the server.
 func (w *crew) run(ctx context.Context) error {
-	defer w.kill()
+	defer w.close()
 	for {
 		if w.t == nil {
 			if err := w.launch(ctx); err != nil {
@@ -96,7 +104,12 @@ func (w *crew) run(ctx context.Context) error {
 // launch starts the server.
 func (w *crew) launch(ctx context.Context) error {
 	f := w.f
-	t, err := f.cfg.Start(context.WithoutCancel(ctx))
+	if w.next == nil {
+		w.prepare(ctx)
+	}
+	n := <-w.next
+	w.next = nil
+	t, err := n.t, n.err
 	if err != nil {
 		return err
 	}
@@ -128,17 +141,42 @@ func (w *crew) launch(ctx context.Context) error {
 		one.spare = nil
 	}
 	w.names.Store(0)
+	if !f.cfg.Fixed {
+		w.prepare(ctx)
+	}
 	return nil
 }
 
-// kill ends the server.
+// prepare starts the next server, so that nobody has to wait for it.
+func (w *crew) prepare(ctx context.Context) {
+	next := make(chan born, 1)
+	w.next = next
+	w.ending.Go(func() {
+		t, err := w.f.cfg.Start(context.WithoutCancel(ctx))
+		next <- born{t, err}
+	})
+}
+
+// kill ends the server, for which nobody waits either.
 func (w *crew) kill() {
 	if w.t == nil {
 		return
 	}
 	w.dismiss()
-	w.t.Stop()
+	t := w.t
+	w.ending.Go(func() { t.Stop() })
 	w.t = nil
+}
+
+// close ends the server, and the one that was to come.
+func (w *crew) close() {
+	w.kill()
+	if w.next != nil {
+		if n := <-w.next; n.err == nil {
+			n.t.Stop()
+		}
+	}
+	w.ending.Wait()
 }
 
 // dismiss ends the connections that workers keep from one conversation to the next.

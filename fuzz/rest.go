@@ -144,7 +144,7 @@ const soakShare = 6
 // soak holds conversations of the pool again and again, with a server that nobody else uses, and
 // looks whether it watch.Keeps memory of them.
 func (w *crew) soak(ctx context.Context) {
-	defer w.kill()
+	defer w.close()
 	for ctx.Err() == nil && !w.f.done() {
 		if w.t != nil && (time.Since(w.base) > lifetime || w.names.Load() > manyNames) {
 			w.kill()
