@@ -43,7 +43,7 @@ const soon = 250 * time.Millisecond
 
 // atOnce is when those who wait look at what else the server has done meanwhile. One that ends a
 // connection may do nothing until that was noticed.
-const atOnce = 3 * time.Millisecond
+const atOnce = 2 * time.Millisecond
 
 // atFirst is how long an answer may take until others are asked.
 func (x *performer) atFirst() time.Duration {

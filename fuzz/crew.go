@@ -69,7 +69,7 @@ const (
 // A server is started anew before the names that nobody uses any more make it slow.
 const (
 	lifetime  = 20 * time.Second
-	manyNames = 1000
+	manyNames = 1600
 )
 
 // slowWorkers hold conversations that wait past timeouts. Where they share a server with the

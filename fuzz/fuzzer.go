@@ -91,7 +91,7 @@ var errOver = errors.New("over")
 // it could not be started, or is out of reach.
 func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Workers == 0 {
-		cfg.Workers = 16
+		cfg.Workers = 20
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 2 * time.Second

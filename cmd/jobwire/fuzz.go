@@ -72,7 +72,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long, but for examining what shows last; 0 is until --count, or an interruption")
 	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
-	f.IntVar(&o.workers, "workers", 16, "conversations at a time")
+	f.IntVar(&o.workers, "workers", 20, "conversations at a time")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")
 	f.DurationVar(&o.minimise, "minimise", 30*time.Second, "how long a finding may be made smaller")
 	f.StringVar(&o.known, "known", "", "go past what docs/findings.md tells of this `PROFILE`")
@@ -210,7 +210,7 @@ const fuzzMemory = 256 << 20
 
 // fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
 // conversations leave much, and use little.
-const fuzzGarbage = 400
+const fuzzGarbage = 800
 
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond
