@@ -32,7 +32,7 @@ func (x *performer) ahead(c *Conv, k *conn, i int) {
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	for ; i < len(c.Steps) && n < maxAhead && len(k.early) < aheadBytes; i++ {
 		s := &c.Steps[i]
-		if s.Conn != k.id || s.Verb != transcript.Send || has(x.d.waits, s.Type.Name) || !x.settles(s, n == 0) {
+		if s.Conn != k.id || s.Verb != transcript.Send || has(x.d.waits, s.Type.Name) || n > 0 && has(x.known.Behind, s.Type.Name) || !x.settles(s, n == 0) {
 			break
 		}
 		b := x.encode(s)

@@ -13,6 +13,7 @@ type Known struct {
 	Never  *regexp.Regexp // nor bytes like these
 	Limits map[string]int // nor values of more bytes, by their fields' labels
 	Waive  []codec.RuleID // the server may break such a rule
+	Behind []string       // types that are sent when all before them has been answered
 	Quirks []model.Quirk  // what models let pass
 }
 
@@ -36,6 +37,7 @@ var Profiles = map[string]Known{
 			"Client ID": 127, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
 		},
 		Waive:  []codec.RuleID{"gearman.args.trailing-nul", "gearman.admin.reply-form"},
+		Behind: []string{"WORK_COMPLETE", "WORK_FAIL"},
 		Quirks: []model.Quirk{"gearmand"},
 	},
 	"gearmand-perl": {
