@@ -28,6 +28,22 @@ func gearmanFrame(t *testing.T, from codec.Side, name string, args ...string) *c
 	return f
 }
 
+// gearmanTalk is a model of which two connections are open, what tells it of a message of either's, and
+// what holds one of the server's against it.
+func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name string, args ...string)) {
+	m = New(codecgearman.Protocol)
+	m.Opened(0)
+	m.Opened(1)
+	sent = func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
+	received = func(conn int, name string, args ...string) {
+		t.Helper()
+		if err := m.Received(conn, gearmanFrame(t, codec.Server, name, args...)); err != nil {
+			t.Error(err)
+		}
+	}
+	return m, sent, received
+}
+
 // What a client is due once bytes were sent whose effect nobody can tell, need not come.
 func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
 	m := New(codecgearman.Protocol)
@@ -79,16 +95,7 @@ func TestWokenByTheClock(t *testing.T) {
 // Of a job that may have gone on behind its time a worker may say what it likes, also when the
 // client has left since.
 func TestWorkBehindItsTime(t *testing.T) {
-	m := New(codecgearman.Protocol)
-	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
-	received := func(conn int, name string, args ...string) {
-		t.Helper()
-		if err := m.Received(conn, gearmanFrame(t, codec.Server, name, args...)); err != nil {
-			t.Error(err)
-		}
-	}
-	m.Opened(0)
-	m.Opened(1)
+	m, sent, received := gearmanTalk(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "1000")
 	sent(0, "SUBMIT_JOB", "a", "", "x")
 	received(0, "JOB_CREATED", "H:1")
@@ -106,16 +113,7 @@ func TestWorkBehindItsTime(t *testing.T) {
 
 // What somebody says of the progress of a job that he may not hold may be refused.
 func TestProgressOfWhoMayNotHold(t *testing.T) {
-	m := New(codecgearman.Protocol)
-	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
-	received := func(conn int, name string, args ...string) {
-		t.Helper()
-		if err := m.Received(conn, gearmanFrame(t, codec.Server, name, args...)); err != nil {
-			t.Error(err)
-		}
-	}
-	m.Opened(0)
-	m.Opened(1)
+	m, sent, received := gearmanTalk(t)
 	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
 	received(0, "JOB_CREATED", "H:1")
 	m.Elapsed(2*time.Second - Slack/2)
