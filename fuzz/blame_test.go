@@ -50,6 +50,14 @@ Worker -> Server: INCR_COUNT a
 Worker -> Server: DECR_COUNT a
 Worker -> Server: DECR_COUNT a
 `},
+		{"a reply came while he waited", beanstalk.Protocol, `Client -> Server: use b
+Client -> Server: put 0 0 1 x
+Client -> Server: pause-tube b 1
+Client -> Server: watch b
+Client -> Server: reserve-with-timeout 1000
+Client -> Server: watch b after 2.2s
+Client -> Server: reserve-with-timeout 0
+`},
 		{"a name is not written as it is", gearman.Protocol, `Client -> Job Server: SUBMIT_JOB "\x06" "" x
 Client -> Job Server: SUBMIT_JOB "\\" "" x
 Admin -> Job Server: status

@@ -213,14 +213,23 @@ func (x *performer) do(c *Conv, s *Step) {
 	}
 }
 
-// sleep lets time pass, unless everybody is to stop.
+// sleep lets time pass, unless everybody is to stop. What comes meanwhile is read as it comes: the
+// model has to know when.
 func (x *performer) sleep(d time.Duration) {
 	const piece = 20 * time.Millisecond
-	for ; d > piece && x.stop != nil; d -= piece {
-		if x.stop() {
+	for end := time.Now().Add(d); x.record.Fault == nil; {
+		left := time.Until(end)
+		if left <= 0 || x.stop != nil && x.stop() {
 			return
 		}
-		time.Sleep(piece)
+		time.Sleep(min(piece, left))
+		if x.tick(); x.model == nil {
+			continue
+		}
+		for _, k := range x.conns {
+			if k.open {
+				x.drain(k)
+			}
+		}
 	}
-	time.Sleep(d)
 }
