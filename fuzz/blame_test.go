@@ -50,6 +50,11 @@ Worker -> Server: INCR_COUNT a
 Worker -> Server: DECR_COUNT a
 Worker -> Server: DECR_COUNT a
 `},
+		{"an ID begins with a zero", beanstalk.Protocol, `Client -> Server: put 0 0 1 ""
+Client -> Server: reserve-job 1
+Client -> Server: release 01 0 0
+Client -> Server: delete 001
+`},
 		{"a reply came while he waited", beanstalk.Protocol, `Client -> Server: use b
 Client -> Server: put 0 0 1 x
 Client -> Server: pause-tube b 1

@@ -54,8 +54,9 @@ func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string
 	}))
 }
 
+// byID returns the job that a request names, or nil. 01 is 1.
 func (m *beanstalk) byID(f codec.Frame) *bJob {
-	j := m.jobs[string(f.Arg(0))]
+	j := m.jobs[strconv.FormatUint(number(f.Arg(0)), 10)]
 	if j == nil || j.state == bGone {
 		return nil
 	}
