@@ -17,12 +17,15 @@ import (
 // describe performs a finding once more, for its record, and writes it as a transcript that a
 // server without the fault plays through.
 func (f *Fuzzer) describe(fd *Finding) {
-	if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
-		f.lab.perform(fd.Conv)
-		fd.Record = f.lab.x.record.clone()
-	} else if f.lab.ready() == nil {
-		f.lab.used = true
-		fd.Record = f.lab.x.perform(fd.Conv, "").clone()
+	// On a busy machine a fresh server may be out of reach for once.
+	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
+		if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
+			r, _ := f.lab.perform(fd.Conv)
+			fd.Record = r.clone()
+		} else if f.lab.ready() == nil {
+			f.lab.used = true
+			fd.Record = f.lab.x.perform(fd.Conv, "").clone()
+		}
 	}
 	var right *Record
 	var ref *lab
