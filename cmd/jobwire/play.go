@@ -201,7 +201,11 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
 			amiss, err := stage.watch(cmd.Context(), s, opts)
-			if err != nil {
+			var short *play.Failure
+			switch {
+			case errors.As(err, &short):
+				amiss = err.Error()
+			case err != nil:
 				return usage(fmt.Errorf("%s: %w", s.File, err))
 			}
 			if amiss != "" {
