@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ type scripter struct {
 	thorough bool    // wait for what each step leads to before the next
 	full     bool    // all that the server says is written
 	leaves   bool    // everybody leaves before the server is asked how it is
+	met      bool    // somebody else has used the server before
 	script   *transcript.Script
 	roles    []codec.Role
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
@@ -46,7 +46,7 @@ func (w *scripter) write() *transcript.Script {
 	}
 	witness := transcript.Actor{Name: w.p.RoleNames(1) + " 9", Role: 1}
 	v := fd.Fault
-	if v.Oracle == Disturbed {
+	if v.Oracle == Disturbed || w.met {
 		w.ask(witness, true)
 	}
 	for i := range fd.Conv.Steps {
@@ -203,7 +203,8 @@ func (w *scripter) add(a transcript.Actor, from codec.Side, c transcript.Choice,
 	w.script.Steps = append(w.script.Steps, st)
 }
 
-// ask has an actor say what must be answered.
+// ask has an actor say what must be answered. Where all values are due, they are those with which the
+// server without the fault has answered him last.
 func (w *scripter) ask(a transcript.Actor, past bool) {
 	nonce := []byte("there")
 	t := w.p.TypeNamed(w.d.sentinel)
@@ -214,14 +215,43 @@ func (w *scripter) ask(a transcript.Actor, past bool) {
 	w.add(a, codec.Peer, c, false)
 	t = w.p.TypeNamed(w.d.reply)
 	r := transcript.Choice{Type: t, Unchecked: t.Res&a.Role == 0}
+	right := w.answered(a)
 	for i := 0; argField(t, i) != nil && i < len(t.Fields); i++ {
 		arg := transcript.Arg{Kind: transcript.Any}
 		if w.d.nonced {
 			arg = transcript.Arg{Value: nonce}
+		} else if w.exact && i < len(right) {
+			arg = transcript.Arg{Value: right[i]}
 		}
 		r.Args = append(r.Args, arg)
 	}
 	w.add(a, codec.Server, r, past)
+}
+
+// answered returns the values of the last reply to an actor's sentinels of the server without the
+// fault, if there is one.
+func (w *scripter) answered(a transcript.Actor) [][]byte {
+	if w.right == nil {
+		return nil
+	}
+	var raw []byte
+	for i := range w.right.Events {
+		if e := &w.right.Events[i]; e.Sentinel && e.From == codec.Server && e.Conn < len(w.roles) && w.actor(e.Conn) == a {
+			raw = e.Raw
+		}
+	}
+	sess := w.p.NewSession(codec.Options{})
+	m := codec.Message{Type: w.p.TypeNamed(w.d.sentinel), Args: w.d.sentinelArgs(nil)}
+	var f codec.Frame
+	_, err := sess.Append(nil, codec.Peer, &m) // what a reply is depends on the request
+	if err == nil {
+		_, err = sess.Decode(codec.Server, raw, &f)
+	}
+	if err != nil {
+		return nil
+	}
+	f.Message(&m)
+	return m.Args
 }
 
 // step writes a step, and what came behind it as far as that counts.
@@ -270,130 +300,4 @@ func (w *scripter) message(s *Step) transcript.Choice {
 	_, err := w.p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
 	c.Unchecked = err != nil || s.Type.Req&w.roles[s.Conn] == 0
 	return c
-}
-
-// replies writes what the server has to say behind a step, where that counts: it binds a name,
-// it is where the fault shows, or somebody else goes on.
-func (w *scripter) replies(i int) {
-	r := w.right
-	if r == nil {
-		r = w.fd.Record
-	}
-	if r == nil {
-		return
-	}
-	s, v := &w.fd.Conv.Steps[i], w.fd.Fault
-	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure || v.Oracle == Framing) && w.right != nil
-	before := v.Step < 0 || i < v.Step
-	id := s.ID
-	var lastOn *Event
-	for k := range r.Events {
-		e := &r.Events[k]
-		if e.Step != i || e.From != codec.Server || e.Sentinel || e.Verb != transcript.Send || e.Conn >= len(w.roles) {
-			continue
-		}
-		binds := w.names[id] != "" && !w.bound[id] && w.chose(id) == e
-		if e.Conn == s.Conn {
-			lastOn = e
-		}
-		// What the role is never sent cannot be passed over.
-		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
-			w.expect(e, id, (before || w.past || w.short) && !w.full, at && w.exact)
-			w.shown = w.shown || at && e.Conn == v.Conn
-			lastOn = nil
-		}
-	}
-	switch next := w.nextConn(i); {
-	case next < 0 || next == s.Conn || at || !before || w.left(s.Conn) && !w.stays(i, s.Conn):
-	case lastOn != nil:
-		w.expect(lastOn, 0, true, false)
-	case w.thorough && w.proved(r, i, s.Conn):
-		w.ask(w.actor(s.Conn), true)
-	}
-}
-
-// stays reports whether a connection does not end before or with step i.
-func (w *scripter) stays(i, conn int) bool {
-	for k := range i + 1 {
-		if s := &w.fd.Conv.Steps[k]; s.Conn == conn && (s.Verb == transcript.Closes || s.Verb == transcript.Resets || s.Verb == transcript.HalfCloses) {
-			return false
-		}
-	}
-	return true
-}
-
-// nextConn returns who acts behind step i, or -1.
-func (w *scripter) nextConn(i int) int {
-	for _, s := range w.fd.Conv.Steps[i+1:] {
-		if s.Verb != transcript.Nothing {
-			return s.Conn
-		}
-	}
-	return -1
-}
-
-// proved reports whether a sentinel was answered behind a step.
-func (w *scripter) proved(r *Record, i, conn int) bool {
-	for k := range r.Events {
-		if e := &r.Events[k]; e.Step == i && e.Conn == conn && e.From == codec.Server && e.Sentinel {
-			return true
-		}
-	}
-	return false
-}
-
-// expect writes a message of the server's. What peers have not said may differ, unless it is to be
-// exact.
-func (w *scripter) expect(e *Event, id int, past, exact bool) {
-	a := w.actor(e.Conn)
-	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
-	if len(e.Type.Repeat) > 0 && !exact {
-		c.Args = []transcript.Arg{{Kind: transcript.Rest}}
-		w.add(a, codec.Server, c, past)
-		return
-	}
-	var f codec.Frame
-	f.Type = e.Type
-	for k, v := range e.Args {
-		fd := argField(e.Type, k)
-		arg := transcript.Arg{Kind: transcript.Any}
-		switch {
-		case fd != nil && fd.Assigned && w.names[id] != "" && !w.bound[id]:
-			arg = transcript.Arg{Kind: transcript.Name, Name: w.names[id]}
-			w.bound[id] = true
-			w.called[fd.Name+string(v)] = arg.Name
-		case fd != nil && fd.Assigned && w.full:
-			arg = transcript.Arg{Kind: transcript.Name, Name: w.call(fd.Name + string(v))}
-		case fd != nil && fd.Assigned, fd == nil:
-		case exact:
-			arg = transcript.Arg{Value: v}
-		case bytes.Contains(w.allSaid(), v) && len(v) > 0 && fd.Kind != codec.Number && fd.Kind != codec.Signed:
-			arg = transcript.Arg{Value: v}
-		}
-		c.Args = append(c.Args, arg)
-	}
-	w.add(a, codec.Server, c, past)
-}
-
-// call returns what a value of the server's is called: the same each time that it comes.
-func (w *scripter) call(value string) string {
-	name := w.called[value]
-	if name == "" {
-		name = fmt.Sprintf("w%d", len(w.called)+1)
-		w.called[value] = name
-	}
-	return name
-}
-
-// allSaid returns all values that peers have sent.
-func (w *scripter) allSaid() []byte {
-	var b []byte
-	for i := range w.fd.Conv.Steps {
-		s := &w.fd.Conv.Steps[i]
-		b = append(b, s.Bytes...)
-		for _, a := range s.Args {
-			b = append(append(b, a.Value...), 0xff)
-		}
-	}
-	return b
 }
