@@ -32,7 +32,7 @@ var plain = map[int]string{
 	1:  "dbsize randomkey",
 	-2: "bitcount del exists geopos lpop mget pfadd pfcount pfmerge rpop scan sdiff sinter spop sunion touch unlink",
 	2:  "decr echo expiretime get getdel hlen incr keys llen persist pexpiretime scard smembers strlen type zcard",
-	-3: "bitpos hmget hscan lpos lpush lpushx mset msetnx rpush rpushx sadd sdiffstore sintercard sinterstore smismember " +
+	-3: "bitpos hmget hscan lpos mset msetnx rpush rpushx sadd sdiffstore sintercard sinterstore smismember " +
 		"srem sscan sunionstore zmscore zrem zscan",
 	3: "append decrby getbit getset hexists hget hstrlen incrby incrbyfloat lindex rpoplpush setnx sismember zrank " +
 		"zrevrank zscore",
@@ -106,6 +106,9 @@ func init() {
 		{"copy", -3, far, carry},
 		{"move", 3, far, carry},
 		{"swapdb", 3, far, swapDB},
+
+		{"lpush", -3, 0, prepend},
+		{"lpushx", -3, 0, prepend},
 
 		{"hset", -4, 0, setFields},
 		{"hmset", -4, 0, setFields},

@@ -1,0 +1,35 @@
+package gearmonkey
+
+import (
+	"slices"
+	"strconv"
+)
+
+// fewValues is up to how many values miniredis may put in front of a list itself.
+const fewValues = 8
+
+// prepend answers LPUSH and LPUSHX. For each value miniredis copies the list; many are put behind it
+// instead, with what the list holds behind them, and what then stands in front is cut off.
+func prepend(c *call) {
+	list, values := c.words[1], c.words[2:]
+	length := c.ask("LLEN", list)
+	held := integer(length)
+	if len(values) <= fewValues || length[0] != ':' || c.row.name == "lpushx" && held == 0 {
+		c.again()
+		return
+	}
+	words := append([]string{"RPUSH", list}, values...)
+	slices.Reverse(words[2:])
+	elements := c.ask("LRANGE", list, "0", "-1")
+	_, used := size(elements)
+	for rest := elements[used:]; rest != ""; {
+		var element string
+		element, rest = cutBulk(rest)
+		words = append(words, element)
+	}
+	c.ask(words...)
+	if held > 0 {
+		c.ask("LTRIM", list, strconv.FormatInt(held, 10), "-1")
+	}
+	c.number(held + int64(len(values)))
+}
