@@ -13,6 +13,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/watch"
+	"jobwire/play"
 )
 
 //go:embed cases
@@ -131,6 +132,10 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		}
 		c.Watch = m.Value
 		return nil
+	},
+	"segments": func(_ *Case, _ *codec.Protocol, m transcript.Meta) error {
+		_, err := play.SegmentationNamed(m.Value)
+		return err
 	},
 	"protocol": func(_ *Case, p *codec.Protocol, m transcript.Meta) error {
 		if m.Value != p.Name {

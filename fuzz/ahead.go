@@ -19,7 +19,7 @@ const (
 // each when the replies to those before it have been read: for session and model nothing changes.
 // Most of what a conversation costs is waiting for each other.
 func (x *performer) ahead(c *Conv, k *conn, i int) {
-	if x.exact || x.thorough || c.Burst || x.model == nil || len(k.early) > 0 || !x.ready(k) {
+	if !c.Ahead && (x.exact || x.thorough) || c.Burst || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
 	}
 	for _, o := range x.conns {
@@ -28,6 +28,7 @@ func (x *performer) ahead(c *Conv, k *conn, i int) {
 		}
 	}
 	n, nonce := 0, x.nonce
+	k.led = len(x.record.Events)
 	k.early = append(k.early, k.out...) // how it introduces itself
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	for ; i < len(c.Steps) && n < maxAhead && len(k.early) < aheadBytes; i++ {
@@ -78,6 +79,16 @@ func (x *performer) arrived(k *conn) bool {
 	k.early = k.early[:copy(k.early, k.early[len(k.out):])]
 	k.out = k.out[:0]
 	return true
+}
+
+// noteAhead records what was sent ahead of steps that were not taken any more.
+func (x *performer) noteAhead() {
+	for _, k := range x.conns {
+		if len(k.early) > 0 {
+			x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(k.early), Step: x.step, Ahead: true})
+			k.early = k.early[:0]
+		}
+	}
 }
 
 // giveUp ends a conversation that did not go as was thought.

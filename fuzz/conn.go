@@ -20,6 +20,7 @@ type conn struct {
 	skip     int           // bytes of a refused message of ours that are still to be sent
 	out      []byte        // of ours, not sent yet
 	early    []byte        // sent ahead of the steps that they belong to
+	led      int           // index of the event that leads these
 	in       []byte        // what came, unread
 	need     int           // bytes of in that are worth another look
 	drop     int           // bytes of a refused message of the server's that are still to come

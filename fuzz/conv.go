@@ -17,6 +17,10 @@ type Conv struct {
 	// Burst conversations are sent without waiting for replies before the end; models
 	// cannot follow them.
 	Burst bool
+
+	// Ahead conversations send messages ahead of the replies to those before them, as far as no
+	// value of the server's is needed.
+	Ahead bool
 }
 
 // Step is one thing that a peer does.
@@ -45,7 +49,7 @@ const maxConns = 6
 
 // clone returns a copy whose steps may be changed; the bytes are shared.
 func (c *Conv) clone() *Conv {
-	d := &Conv{Steps: slices.Clone(c.Steps), Burst: c.Burst}
+	d := &Conv{Steps: slices.Clone(c.Steps), Burst: c.Burst, Ahead: c.Ahead}
 	for i := range d.Steps {
 		d.Steps[i].Args = slices.Clone(d.Steps[i].Args)
 	}
@@ -104,6 +108,7 @@ func join(convs []*Conv) *Conv {
 	base := 0
 	for _, c := range convs {
 		all.Burst = all.Burst || c.Burst
+		all.Ahead = all.Ahead || c.Ahead
 		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
 		n := all.conns()
 		for conn := base; conn < n; conn++ {
@@ -114,6 +119,23 @@ func join(convs []*Conv) *Conv {
 		base = n
 	}
 	return all
+}
+
+// hurried returns the conversation with messages sent ahead, or nil if there are none to send so.
+func (c *Conv) hurried() *Conv {
+	for i := 1; i < len(c.Steps) && !c.Burst && !c.Ahead; i++ {
+		if c.follows(i) {
+			d := c.clone()
+			d.Ahead = true
+			return d
+		}
+	}
+	return nil
+}
+
+// follows reports whether a step says more on a connection that has just spoken.
+func (c *Conv) follows(i int) bool {
+	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send && c.Steps[i].Conn == c.Steps[i-1].Conn
 }
 
 // closes reports whether the conversation ends a connection itself.
@@ -128,7 +150,7 @@ func (c *Conv) closes(conn int) bool {
 
 // equal reports whether two conversations are the same.
 func (c *Conv) equal(d *Conv) bool {
-	return c.Burst == d.Burst && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
+	return c.Burst == d.Burst && c.Ahead == d.Ahead && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
 		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF && a.For == b.For &&
 			bytes.Equal(a.Bytes, b.Bytes) && slices.EqualFunc(a.Args, b.Args, func(x, y Arg) bool {
 			return x.Of == y.Of && bytes.Equal(x.Value, y.Value)

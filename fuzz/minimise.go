@@ -53,6 +53,7 @@ func (m *minimiser) try(c *Conv) bool {
 // minimise works until nothing helps any more, or time is up.
 func (m *minimiser) minimise() *Conv {
 	m.start = time.Now()
+	m.apart()
 	m.order(1) // what else there is to try takes too long while there is much
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
@@ -69,6 +70,13 @@ func (m *minimiser) minimise() *Conv {
 		m.order(12)
 	}
 	return m.best
+}
+
+// apart has messages wait for the replies to those before them.
+func (m *minimiser) apart() {
+	c := m.best.clone()
+	c.Ahead = false
+	m.try(c)
 }
 
 // order has what is sent all at once come one after the other, in the order in which the

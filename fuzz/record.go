@@ -63,6 +63,7 @@ type Event struct {
 	Args     [][]byte    // of a Send that the server sent
 	Step     int         // index of the step that it belongs to, or came behind
 	Sentinel bool
+	Ahead    bool         // it went with what was sent before it on the connection
 	Err      *codec.Error // why the server's bytes are no message
 }
 
@@ -100,6 +101,23 @@ func (r *Record) keep(b []byte) []byte {
 func (r *Record) add(e Event) {
 	e.At = time.Since(r.start)
 	r.Events = append(r.Events, e)
+}
+
+// asSent returns the events in the order in which they happened: while a conversation is held, what
+// was sent ahead is noted where its turn has come.
+func (r *Record) asSent() []Event {
+	all := make([]Event, 0, len(r.Events))
+	for _, e := range r.Events {
+		at := len(all)
+		for k := len(all) - 1; e.Ahead && k >= 0; k-- {
+			if o := &all[k]; o.Conn == e.Conn && o.From == codec.Peer {
+				at, e.At = k+1, o.At
+				break
+			}
+		}
+		all = slices.Insert(all, at, e)
+	}
+	return all
 }
 
 // clone returns a copy that the next performance leaves alone.

@@ -193,6 +193,7 @@ func (x *performer) abandon(k *conn) {
 // said records what was sent, but for what was recorded when a message had begun.
 func (x *performer) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
 	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.told, len(b)):]), Step: x.step, Err: err}
+	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.led
 	if t != nil && k.told == 0 {
 		e.Verb, e.Type = transcript.Send, t
 	}

@@ -125,8 +125,9 @@ func (fd *Finding) Events(p *codec.Protocol) []play.Event {
 	if fd.Record == nil {
 		return nil
 	}
-	for i := range fd.Record.Events {
-		e := &fd.Record.Events[i]
+	events := fd.Record.asSent()
+	for i := range events {
+		e := &events[i]
 		if e.Conn >= len(w.roles) || e.Verb == transcript.Nothing {
 			continue
 		}

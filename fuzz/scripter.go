@@ -2,12 +2,14 @@ package fuzz
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/watch"
+	"jobwire/play"
 )
 
 // scripter writes a finding as a transcript.
@@ -28,6 +30,7 @@ type scripter struct {
 	names    map[int]string // by the ID of a step: what the server chose behind it is called
 	bound    map[int]bool
 	called   map[string]string // by the field and the value of the server's choice
+	held     []transcript.Step // of the server's, where messages go ahead of replies
 	shown    bool              // where the fault shows, the right reply stands
 	after    time.Duration
 }
@@ -73,6 +76,7 @@ func (w *scripter) write() *transcript.Script {
 		}
 		w.ask(witness, true)
 	}
+	w.release()
 	w.meta()
 	out := text(w.script)
 	if _, err := transcript.Parse(w.p, fd.Name, out); err != nil {
@@ -118,11 +122,19 @@ func (w *scripter) meta() {
 		}
 		return r
 	}, w.fd.Fault.Text)), " ")
-	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]}} {
+	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]}, {"segments", w.segments()}} {
 		if m[1] != "" {
 			w.script.Meta = append(w.script.Meta, transcript.Meta{Key: m[0], Value: m[1]})
 		}
 	}
+}
+
+// segments says how the messages have to be sent, or "" where that does not count.
+func (w *scripter) segments() string {
+	if w.fd.Conv.Ahead {
+		return play.Coalesced.String()
+	}
+	return ""
 }
 
 // cast gives each connection the role that allows most of what it says.
@@ -200,12 +212,35 @@ func (w *scripter) add(a transcript.Actor, from codec.Side, c transcript.Choice,
 	} else if past {
 		st.Past = w.p.Sent(codec.Server, a.Role)
 	}
+	if from == codec.Server && w.fd.Conv.Ahead {
+		w.held = append(w.held, st)
+		return
+	}
 	w.script.Steps = append(w.script.Steps, st)
+}
+
+// release writes what the server has to say to messages that have gone together.
+func (w *scripter) release() {
+	w.script.Steps = append(w.script.Steps, w.held...)
+	w.held = nil
+}
+
+// waitsFor reports whether a step needs a value from what has still to be written.
+func (w *scripter) waitsFor(s *Step) bool {
+	for i := range w.held {
+		for _, a := range w.held[i].Choices[0].Args {
+			if a.Kind == transcript.Name && slices.ContainsFunc(s.Args, func(b Arg) bool { return w.names[b.Of] == a.Name }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ask has an actor say what must be answered. Where all values are due, they are those with which the
 // server without the fault has answered him last.
 func (w *scripter) ask(a transcript.Actor, past bool) {
+	w.release()
 	nonce := []byte("there")
 	t := w.p.TypeNamed(w.d.sentinel)
 	c := transcript.Choice{Type: t, Unchecked: t.Req&a.Role == 0}
@@ -271,6 +306,9 @@ func (w *scripter) step(i int) {
 	}
 	if (s.Verb == transcript.Closes || s.Verb == transcript.HalfCloses || s.Verb == transcript.Resets) && !w.acted(a) {
 		return
+	}
+	if !w.fd.Conv.follows(i) || w.waitsFor(s) {
+		w.release()
 	}
 	w.add(a, codec.Peer, c, false)
 	w.replies(i)

@@ -196,6 +196,7 @@ func (x *performer) ofAll(err error) bool {
 
 // leave ends all connections, and judges whether the server is still there.
 func (x *performer) leave() {
+	x.noteAhead()
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
 			x.end(k, x.nonce%64 != 0)

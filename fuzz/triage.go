@@ -143,6 +143,16 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	if got == nil {
 		got = test(c) // once more: much is a matter of chance
 	}
+	for n := 0; n < 2 && got == nil; n++ {
+		// It was suspected where messages were sent ahead.
+		d := c.hurried()
+		if d == nil {
+			break
+		}
+		if got = test(d); got != nil {
+			c = d
+		}
+	}
 	if got == nil || got.Oracle != v.Oracle && !kin(got, v) {
 		return false
 	}
@@ -261,7 +271,10 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	}
 	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second))
 	if !shows(done) {
-		return nil, nil
+		done = hurried(done)
+		if !shows(done) {
+			return nil, nil
+		}
 	}
 	// Most often it is one, behind which all others do not count.
 	least, enough := 0, len(done) // so few do not show it; so many do
@@ -301,6 +314,17 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		return nil, nil
 	}
 	return join(done), shown
+}
+
+// hurried returns conversations with messages sent ahead, where there are any.
+func hurried(convs []*Conv) []*Conv {
+	all := slices.Clone(convs)
+	for i, c := range all {
+		if d := c.hurried(); d != nil {
+			all[i] = d
+		}
+	}
+	return all
 }
 
 // sequence performs conversations one after the other on a fresh server, each with names of its

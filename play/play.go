@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,7 +28,8 @@ type Options struct {
 	Codec   codec.Options // what to be lenient about, and limits
 
 	// Segments is how what is sent is cut into writes, each of which TCP is
-	// likely to carry in a segment of its own.
+	// likely to carry in a segment of its own. Where it is Plain, the script may ask for
+	// another in a line @segments; a name that there is not counts for nothing.
 	Segments Segmentation
 
 	// Cast names the actors to be played, by name or by role; the steps of all others are
@@ -57,7 +59,18 @@ const (
 	Coalesced                     // one write for messages that follow each other on a connection
 )
 
-func (s Segmentation) String() string { return [...]string{"plain", "bytewise", "coalesced"}[s] }
+var segmentations = [...]string{Plain: "plain", Bytewise: "bytewise", Coalesced: "coalesced"}
+
+func (s Segmentation) String() string { return segmentations[s] }
+
+// SegmentationNamed returns the segmentation of that name. An error lists them.
+func SegmentationNamed(name string) (Segmentation, error) {
+	i := slices.Index(segmentations[:], name)
+	if i < 0 {
+		return Plain, fmt.Errorf("%q is no way of sending: there are %s", name, strings.Join(segmentations[:], ", "))
+	}
+	return Segmentation(i), nil
+}
 
 // Dialer connects on behalf of an actor.
 type Dialer func(ctx context.Context, a transcript.Actor) (net.Conn, error)
@@ -120,6 +133,9 @@ type performer struct {
 func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if how, err := SegmentationNamed(s.Value("segments")); err == nil && o.Segments == Plain {
+		o.Segments = how
 	}
 	now := time.Now()
 	p := &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now}

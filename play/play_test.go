@@ -139,11 +139,19 @@ Client -> Job Server: ECHO_REQ three
 `
 	packets := []int{15, 15, 17}
 	tests := []struct {
+		name   string
 		how    play.Segmentation
+		says   string // the script
 		writes int
-	}{{play.Plain, 3}, {play.Bytewise, 15 + 15 + 17}, {play.Coalesced, 2}}
+	}{
+		{"plain", play.Plain, "", 3},
+		{"bytewise", play.Bytewise, "", 15 + 15 + 17},
+		{"coalesced", play.Coalesced, "", 2},
+		{"as the script says", play.Plain, "@segments coalesced\n", 2},
+		{"not as the script says", play.Bytewise, "@segments coalesced\n", 15 + 15 + 17},
+	}
 	for _, tt := range tests {
-		t.Run(tt.how.String(), func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				got := make(chan []int)
@@ -165,7 +173,7 @@ Client -> Job Server: ECHO_REQ three
 					got <- append(sizes, total)
 				}()
 				dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
-				if r := play.Peers(t.Context(), parse(t, script), dial, play.Options{Segments: tt.how}); r.Failure != nil {
+				if r := play.Peers(t.Context(), parse(t, tt.says+script), dial, play.Options{Segments: tt.how}); r.Failure != nil {
 					t.Fatal(r.Failure)
 				}
 				sizes := <-got

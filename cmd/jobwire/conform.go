@@ -177,11 +177,11 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 		return nil, r, err
 	}
 	for _, name := range o.segments {
-		i := slices.IndexFunc(segmentations, func(s play.Segmentation) bool { return s.String() == name })
-		if i < 0 {
-			return nil, r, fmt.Errorf("--segments %q: they are plain, bytewise, coalesced", name)
+		how, err := play.SegmentationNamed(name)
+		if err != nil {
+			return nil, r, fmt.Errorf("--segments: %w", err)
 		}
-		r.Segments = append(r.Segments, segmentations[i])
+		r.Segments = append(r.Segments, how)
 	}
 	suite, err := o.load(sys)
 	if err != nil {
@@ -231,8 +231,6 @@ func (o *conformOptions) load(sys *system) (*conform.Suite, error) {
 	}
 	return conform.LoadFS(sys.protocol, os.DirFS(o.cases))
 }
-
-var segmentations = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
 
 // subject is a server to be judged, and what is known of it.
 type subject struct {

@@ -52,8 +52,10 @@ Job handles written out in a recorded transcript are bound to what the live
 server answers, and what is sent later is rewritten; --exact sends and expects
 every byte as it stands.
 
-A transcript that jobwire fuzz has saved says with @watch if the fault is one of the server's process, and
-play watches that, too: with --exec, or the embedded server.
+A transcript that jobwire fuzz has saved says with @watch if the fault is one of
+the server's process, and play watches that, too: with --exec, or the embedded
+server. A line "@segments coalesced" has messages that follow each other on a
+connection go in one write, "@segments bytewise" each byte in one.
 
 --case makes a recorded transcript a case of "jobwire conform": if the server plays it
 as written, it is written to standard output with the rules that this exercised.`,
@@ -183,6 +185,13 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	}
 	if err := o.checkCast(scripts); err != nil {
 		return err
+	}
+	for _, s := range scripts {
+		if how := s.Value("segments"); how != "" {
+			if _, err := play.SegmentationNamed(how); err != nil {
+				return usage(fmt.Errorf("%s: @segments: %w", s.File, err))
+			}
+		}
 	}
 	if o.asCase != "" {
 		return o.makeCase(cmd, sys, scripts, waive)
