@@ -41,6 +41,7 @@ var floors = []floor{
 	{"refserver/*", []string{"codec", "codec/{same}", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/gearmonkey/mutants", []string{"codec", "codec/gearmonkey", "refpeer/gearmonkey"}},
 	{"refpeer/internal/line", []string{"codec", "codec/transcript"}}, // for the words of tasks
+	{"refpeer/internal/drivetest", []string{"codec", "refserver"}},
 	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line"}},
 	{"refpeer/gearman/mutants", []string{"codec", "codec/gearman", "refpeer/gearman", "refpeer/internal/*"}},
 	{"refpeer/danga/mutants", []string{"codec", "codec/danga", "refpeer/danga", "refpeer/internal/*"}},

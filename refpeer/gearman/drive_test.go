@@ -1,53 +1,25 @@
 package gearman_test
 
 import (
-	"bytes"
-	"context"
-	"net"
-	"strings"
-	"sync"
 	"testing"
 
 	protocol "jobwire/codec/gearman"
 	"jobwire/refpeer/gearman"
+	"jobwire/refpeer/internal/drivetest"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
 )
 
-// serving starts a server and returns its address.
-func serving(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		refserver.New(server.New(server.Options{}), refserver.Options{Protocol: protocol.Protocol}).Serve(ctx, ln)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	return ln.Addr().String()
-}
-
-// driven returns what a driver answers.
-func driven(t *testing.T, addr string, tasks ...string) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := gearman.Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
-		t.Error(err)
-	}
-	return out.String()
+var bench = drivetest.Bench{
+	Drive:    gearman.Drive,
+	Protocol: protocol.Protocol,
+	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 
 // TestTasks: what docs/drivers.md asks for is done, and answered as it says.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, client, answer, worker, done string }{
+	bench.Talks(t, []drivetest.Talk{
 		{"result", "submit f ab\\", "error usage", "", ""},
 		{"reversed", `submit f "a\0b"`, `ok "b\0a"`, "work f reverse 1", "ok 1"},
 		{"empty", `submit f ""`, `ok ""`, "work f echo 1", "ok 1"},
@@ -68,31 +40,11 @@ func TestTasks(t *testing.T) {
 		{"no way to work", ``, ``, "work f juggle 1", "error usage"},
 		{"no such option", `submit f x colour=red`, `error usage`, "", ""},
 		{"no such task", `juggle`, `error usage`, "", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			addr := serving(t)
-			var both sync.WaitGroup
-			for _, side := range []struct{ task, due string }{{tt.client, tt.answer}, {tt.worker, tt.done}} {
-				if side.task == "" {
-					continue
-				}
-				both.Go(func() {
-					if got := driven(t, addr, side.task); !strings.HasPrefix(got, side.due) || strings.Count(got, "\n") != 1 {
-						t.Errorf("%s: got %q, want %q", side.task, got, side.due)
-					}
-				})
-			}
-			both.Wait()
-		})
-	}
+	})
 }
 
 // TestNobodyThere: what cannot be reached is told.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	if got := driven(t, "127.0.0.1:1", "submit f x", "work f echo 1"); strings.Count(got, "error connection") != 2 {
-		t.Errorf("got %q", got)
-	}
+	bench.NobodyThere(t, "submit f x", "work f echo 1")
 }
