@@ -88,8 +88,6 @@ func (w *scripter) expect(e *Event, id int, past, exact bool) {
 		w.add(a, codec.Server, c, past)
 		return
 	}
-	var f codec.Frame
-	f.Type = e.Type
 	for k, v := range e.Args {
 		fd := argField(e.Type, k)
 		arg := transcript.Arg{Kind: transcript.Any}
