@@ -1,12 +1,7 @@
 package fuzz
 
 import (
-	"bytes"
-	"context"
-	"io"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +9,6 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/planted"
-	"jobwire/internal/target"
 )
 
 // TestFindingsPlay has findings written whose faults show in places that are easily left out. Whoever
@@ -64,7 +58,7 @@ Client -> Job Server: GET_STATUS $b
 func TestFindsWhatComesTogether(t *testing.T) {
 	right := serve(planted.Faultless("gearman"))
 	var found *Finding
-	cfg := Config{Protocol: gearman.Protocol, Start: overlooks(right), Reference: right, Patience: time.Second, Minimise: 30 * time.Second, Found: func(fd *Finding) { found = fd }}
+	cfg := Config{Protocol: gearman.Protocol, Start: serve(*planted.Named("grab-behind-can-do-lost")), Reference: right, Patience: time.Second, Minimise: 30 * time.Second, Found: func(fd *Finding) { found = fd }}
 	f := &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}, stopped: func() bool { return false }}
 	f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
 	defer f.lab.close()
@@ -98,55 +92,5 @@ Worker -> Job Server: GRAB_JOB
 	}
 	if grab, created := slices.Index(order, "GRAB_JOB"), slices.Index(order, "JOB_CREATED"); grab < 0 || created < grab {
 		t.Errorf("the capture does not have them together: %v", order)
-	}
-}
-
-// overlooks is a server that overlooks a GRAB_JOB that comes together with a CAN_DO.
-func overlooks(right func(context.Context) (target.Target, error)) func(context.Context) (target.Target, error) {
-	canDo, grab := []byte("\x00REQ\x00\x00\x00\x01"), []byte("\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00")
-	pass := func(to, from net.Conn) {
-		b := make([]byte, 64<<10)
-		for {
-			n, err := from.Read(b)
-			out := b[:n]
-			if at := bytes.Index(out, grab); at >= 0 && bytes.Contains(out[:at], canDo) {
-				out = slices.Concat(out[:at], out[at+len(grab):])
-			}
-			if _, werr := to.Write(out); err != nil || werr != nil {
-				to.(*net.TCPConn).CloseWrite()
-				return
-			}
-		}
-	}
-	return func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "overlooks", func(ctx context.Context, ln net.Listener) error {
-			behind, err := right(ctx)
-			if err != nil {
-				return err
-			}
-			defer behind.Stop()
-			var all sync.WaitGroup
-			defer all.Wait()
-			context.AfterFunc(ctx, func() { ln.Close() })
-			for {
-				near, err := ln.Accept()
-				if err != nil {
-					return nil
-				}
-				far, err := target.Dial(ctx, behind)
-				if err != nil {
-					near.Close()
-					return err
-				}
-				stop := context.AfterFunc(ctx, func() { near.Close() })
-				all.Go(func() {
-					defer stop()
-					defer near.Close()
-					defer far.Close()
-					all.Go(func() { io.Copy(near, far); near.Close() })
-					pass(far, near)
-				})
-			}
-		})
 	}
 }

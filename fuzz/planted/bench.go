@@ -32,6 +32,7 @@ type bench struct {
 	rejected func(p *peer, f *frame, e *codec.Error)    // before the machine is told
 	halved   func(p *peer)                              // likewise
 	left     func(p *peer)                              // likewise
+	read     func(together []byte) []byte               // what is made of bytes that come together; not under the lock
 
 	peers  []*peer // that are connected, the oldest first
 	muted  bool    // what the machine sends is for nobody

@@ -1,7 +1,9 @@
 package planted
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"jobwire/codec/gearman"
@@ -132,6 +134,18 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 				if after("WORK_STATUS")(p, nil) && p.job != "" {
 					b.secretly(func() { b.give(p, "WORK_COMPLETE", p.job, "") })
 				}
+			}
+		}},
+	{Name: "grab-behind-can-do-lost", Protocol: "gearman", Oracle: Lost,
+		About: "A GRAB_JOB that comes together with a CAN_DO, before anything was answered, is overlooked.",
+		Hook: func(b *bench) {
+			canDo, grab := []byte("\x00REQ\x00\x00\x00\x01"), []byte("\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00")
+			b.read = func(together []byte) []byte {
+				at := bytes.Index(together, grab)
+				if at < 0 || !bytes.Contains(together[:at], canDo) {
+					return together
+				}
+				return slices.Concat(together[:at], together[at+len(grab):])
 			}
 		}},
 	{Name: "empty-result-forgotten", Protocol: "gearman", Oracle: Wrong,

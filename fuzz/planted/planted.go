@@ -75,12 +75,43 @@ func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
 	if f.Hook != nil {
 		f.Hook(b)
 	}
+	if b.read != nil {
+		ln = &listener{ln, b.read}
+	}
 	return refserver.New(b, refserver.Options{
 		Protocol:  s.protocol,
 		Codec:     codec.Options{Waive: s.waive},
 		Intercept: b.intercept,
 	}).Serve(ctx, ln)
 }
+
+// listener accepts connections of which a fault changes what is read.
+type listener struct {
+	net.Listener
+	read func(together []byte) []byte
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tc, ok := c.(*net.TCPConn); ok {
+		return &tampered{tc, tc.CloseWrite, l.read}, err
+	}
+	return c, err
+}
+
+// tampered hides that a connection is a socket, so that all is read here.
+type tampered struct {
+	net.Conn
+	closeWrite func() error
+	read       func(together []byte) []byte
+}
+
+func (t *tampered) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	return copy(b, t.read(b[:n])), err
+}
+
+func (t *tampered) CloseWrite() error { return t.closeWrite() }
 
 var servers = map[string]struct {
 	protocol *codec.Protocol
