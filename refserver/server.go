@@ -123,7 +123,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	state      state
-	listeners  map[net.Listener]bool
+	listeners  map[*net.Listener]bool // one that is no pointer may not be comparable
 	conns      map[*Conn]bool
 	empty      sync.Cond // no connections are left
 	halfClosed []*Conn   // those that linger, the first first
@@ -160,7 +160,7 @@ func New(m Machine, o Options) *Server {
 		machine:   m,
 		opts:      o.withDefaults(),
 		quit:      make(chan struct{}),
-		listeners: map[net.Listener]bool{},
+		listeners: map[*net.Listener]bool{},
 		conns:     map[*Conn]bool{},
 	}
 	s.intercept = combine(o.Intercept, o.Faults)
@@ -178,7 +178,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l.Close()
 		return ErrClosed
 	}
-	s.listeners[l] = true
+	s.listeners[&l] = true
 	s.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { s.stop(false) })()
 
@@ -187,7 +187,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.stop(false)
 	}
 	s.mu.Lock()
-	delete(s.listeners, l)
+	delete(s.listeners, &l)
 	s.mu.Unlock()
 	l.Close()
 	s.wait()
@@ -284,7 +284,7 @@ func (s *Server) halt(graceful bool) {
 		s.state = draining
 	}
 	for l := range s.listeners {
-		l.Close()
+		(*l).Close()
 	}
 	if graceful {
 		return

@@ -377,6 +377,20 @@ func TestAcceptErrors(t *testing.T) {
 	})
 }
 
+// A listener may be a value that cannot be compared.
+func TestListenersOfAnyKind(t *testing.T) {
+	type wrapped struct {
+		net.Listener
+		about []string
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol})
+	if err := srv.Serve(ctx, wrapped{&troubled{quit: make(chan struct{})}, nil}); err != nil {
+		t.Error(err)
+	}
+}
+
 // troubled is a listener that fails some times before its one connection.
 type troubled struct {
 	failures int
