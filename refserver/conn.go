@@ -285,8 +285,8 @@ func (c *Conn) room(n int) {
 			c.quiet = 0
 		}
 	case have == size:
-		// One message is longer than the buffer.
-		size = min(2*size, max(c.need, maxBuffer))
+		// One message is longer than the buffer. Where its end is looked for, it may be byte by byte.
+		size = min(2*size, max(c.need, size+size/8, maxBuffer))
 	}
 	if size == len(c.buf) {
 		if c.start > 0 {

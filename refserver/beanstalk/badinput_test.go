@@ -1,7 +1,9 @@
 package beanstalk
 
 import (
+	"bytes"
 	"cmp"
+	"runtime"
 	"testing"
 
 	"jobwire/codec"
@@ -89,4 +91,24 @@ func TestBadInputLosesNoJob(t *testing.T) {
 			w.want("delete "+id, "DELETED")
 		}
 	})
+}
+
+// Where a body goes on behind its size, its end is looked for byte by byte; the buffer must not grow by
+// one byte at a time.
+func TestBodyBeyondItsSize(t *testing.T) {
+	p := dialTCP(t, serveTCP(t))
+	p.quiet()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p.Raw([]byte("put 0 0 60 65520\r\n"))
+	p.Raw(bytes.Repeat([]byte("x"), 65520+2000))
+	p.Raw([]byte("\r\n"))
+	if reply, _ := p.Next(); reply != "EXPECTED_CRLF" {
+		t.Errorf("the answer is %s", reply)
+	}
+	p.quiet()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+		t.Errorf("%d bytes were allocated for 67,520", took)
+	}
 }
