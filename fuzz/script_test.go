@@ -31,6 +31,13 @@ Job Server -> Client: STATUS_RES $b 1 1 0 0
 Client -> Job Server: unchecked WORK_COMPLETE $a ""
 Client -> Job Server: GET_STATUS $b
 `},
+		// A job is deleted by its ID, and by a guess.
+		{"tube-of-64-not-used", `Client -> Server: put 0 0 60 x
+Server -> Client: INSERTED $id
+Client -> Server: stats-job 1
+Client -> Server: delete $id
+Client -> Server: use "x"*64
+`},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			fault := planted.Named(tt.fault)

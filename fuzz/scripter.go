@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -229,8 +228,10 @@ func (w *scripter) release() {
 func (w *scripter) waitsFor(s *Step) bool {
 	for i := range w.held {
 		for _, a := range w.held[i].Choices[0].Args {
-			if a.Kind == transcript.Name && slices.ContainsFunc(s.Args, func(b Arg) bool { return w.names[b.Of] == a.Name }) {
-				return true
+			for k := range s.Args {
+				if a.Kind == transcript.Name && w.nameOf(s, k) == a.Name {
+					return true
+				}
 			}
 		}
 	}
@@ -323,11 +324,23 @@ func (w *scripter) acted(a transcript.Actor) bool {
 	return false
 }
 
+// nameOf returns what a value of the server's is called that a step sends back, or "".
+func (w *scripter) nameOf(s *Step, i int) string {
+	arg := &s.Args[i]
+	if w.bound[arg.Of] {
+		return w.names[arg.Of]
+	}
+	if f := assignedField(s.Type, i); f != nil {
+		return w.called[f.Name+string(arg.Value)] // a guess that is right
+	}
+	return ""
+}
+
 func (w *scripter) message(s *Step) transcript.Choice {
 	c := transcript.Choice{Type: s.Type, CRLF: s.CRLF}
 	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
-	for _, arg := range s.Args {
-		if name := w.names[arg.Of]; name != "" && w.bound[arg.Of] {
+	for i, arg := range s.Args {
+		if name := w.nameOf(s, i); name != "" {
 			c.Args = append(c.Args, transcript.Arg{Kind: transcript.Name, Name: name})
 			m.Args = append(m.Args, []byte("1"))
 			continue
