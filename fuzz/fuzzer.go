@@ -29,7 +29,7 @@ type Config struct {
 	Seed     uint64
 	Duration time.Duration // 0 is no bound
 	Count    int64         // conversations; 0 is no bound
-	Workers  int           // conversations at a time; 0 is 12
+	Workers  int           // conversations at a time; 0 is 20
 	Patience time.Duration // how long an answer may take; 0 is 2 s
 	Minimise time.Duration // how long a finding may be made smaller; 0 is 30 s
 	First    bool          // stop at the first finding
