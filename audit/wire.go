@@ -208,8 +208,8 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	}
 	if w.due == nil {
 		w.due = time.AfterFunc(c.hold, w.flush)
-	} else if len(w.held) == len(out) {
-		w.due.Reset(c.hold)
+	} else if len(w.held) == len(out) || c.batch {
+		w.due.Reset(c.hold) // a batch is not over while more of it comes
 	}
 	return nil
 }
