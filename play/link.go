@@ -17,6 +17,9 @@ import (
 // asked for, in bytes. A side that floods is cut off.
 const maxUnread = 256 << 20
 
+// maxAhead bounds the room that is made for a message whose header alone has come, in bytes.
+const maxAhead = 32 << 20
+
 // link is one connection and what has arrived on it. A goroutine reads; the
 // performer alone decodes and writes.
 type link struct {
@@ -65,6 +68,9 @@ func (l *link) read() {
 		n, err := l.net.Read(buf)
 		l.mu.Lock()
 		if n > 0 {
+			if l.need > len(l.unread)+n {
+				l.unread = slices.Grow(l.unread, min(l.need-len(l.unread), maxAhead))
+			}
 			l.unread = append(l.unread, buf[:n]...)
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
 			if len(l.unread) > maxUnread {
@@ -188,10 +194,14 @@ func (l *link) consume(n int) {
 }
 
 // sent shows the session what went out, so that replies to it can be read. It
-// returns the frame if b is one legal message, else just the bytes.
+// returns the frame if b is one legal message, else just the bytes; either shares b's memory.
 func (l *link) sent(from codec.Side, b []byte) codec.Frame {
 	whole := len(l.raw) == 0 && l.skip == 0
-	l.raw = append(l.raw, b...)
+	if whole {
+		l.raw = slices.Clip(b)
+	} else {
+		l.raw = append(l.raw, b...)
+	}
 	var f codec.Frame
 	for len(l.raw) > 0 {
 		if n := min(l.skip, len(l.raw)); n > 0 {
@@ -206,7 +216,7 @@ func (l *link) sent(from codec.Side, b []byte) codec.Frame {
 		l.skip = max(0, n-len(l.raw))
 		l.raw = l.raw[min(n, len(l.raw)):]
 		if whole && err == nil && n == len(b) {
-			return f.Clone()
+			return f
 		}
 		whole = false
 	}
@@ -221,6 +231,9 @@ const (
 	bytewiseTail  = 64
 	bytewisePause = 200 * time.Microsecond
 )
+
+// flushPiece is how many bytes the other side is to take before the deadline.
+const flushPiece = 256 << 10
 
 // write sends b, cut as asked for, giving up at the deadline. That the other
 // side has gone is no error: what it said before is for the next step to judge.
@@ -257,15 +270,22 @@ func bytewise(b []byte, write func([]byte) error) error {
 	return nil
 }
 
-// flush writes what is held back.
+// flush writes what is held back. Each piece of it has the time until the deadline, so
+// that a long message fails only with a side that takes nothing, not with a slow machine.
 func (l *link) flush(deadline time.Time) error {
-	l.net.SetWriteDeadline(deadline)
-	_, err := l.net.Write(l.held)
+	patience, left := time.Until(deadline), l.held
 	l.held = nil
-	if peerLeft(err) {
-		return nil
+	for len(left) > 0 {
+		n := min(len(left), flushPiece)
+		l.net.SetWriteDeadline(deadline)
+		if _, err := l.net.Write(left[:n]); peerLeft(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		left, deadline = left[n:], time.Now().Add(patience)
 	}
-	return err
+	return nil
 }
 
 // mayReturn reports whether an end is no news to a step: a program is free to connect for

@@ -402,6 +402,40 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
+// A side that takes a long message slowly is waited for; one that takes no more of it is not.
+func TestSlowTaker(t *testing.T) {
+	const message = 4 << 20
+	for _, test := range []struct {
+		takes int
+		fails bool
+	}{{12 + message, false}, {message / 2, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			var taker sync.WaitGroup
+			defer taker.Wait()
+			defer far.Close()
+			taker.Go(func() {
+				piece := make([]byte, 64<<10)
+				for taken := 0; taken < test.takes; taken += len(piece) {
+					if _, err := io.ReadFull(far, piece[:min(len(piece), test.takes-taken)]); err != nil {
+						return
+					}
+					time.Sleep(play.DefaultTimeout / 5)
+				}
+			})
+			script := parse(t, fmt.Sprintf("Client -> Job Server: ECHO_REQ \"x\"*%d\n", message))
+			r := play.Peers(t.Context(), script, func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }, play.Options{})
+			failed := r.Failure != nil && r.Failure.Reason == play.CannotSend
+			if failed != test.fails {
+				t.Errorf("of %d bytes the server takes %d slowly: %v", message, test.takes, r.Failure)
+			}
+			if r.Took < 5*play.DefaultTimeout {
+				t.Errorf("it was over after %v", r.Took)
+			}
+		})
+	}
+}
+
 // interrupted is a listener that a deadline closes.
 type interrupted struct{ *pipeListener }
 

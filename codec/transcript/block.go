@@ -77,7 +77,7 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 			}
 		}
 		st.Choices = []Choice{{Line: head.line, Verb: Raw, Bytes: all}}
-		r.wire(st.Peer).advance(st)
+		r.advance(st)
 	} else {
 		c, err := r.recorded(head, st, rows, all)
 		if err != nil {

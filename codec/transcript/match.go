@@ -258,6 +258,9 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 		return m.differs(i, want, "", nil)
 	case Literal:
 		if m.exact || !fd.Assigned {
+			if bytes.Equal(v, a.Value) {
+				return nil
+			}
 			return m.same(i, string(a.Value), "")
 		}
 		return m.bound(i, key{Literal, string(a.Value)})

@@ -45,6 +45,7 @@ type parser struct {
 	cases   bool    // a @case has come
 	script  *Script // the one being read, or nil
 	wires   map[string]*wire
+	encoded []byte // by encode
 }
 
 func splitLines(src []byte) []string {
@@ -207,7 +208,7 @@ func (r *parser) step(i int, pos at, s string) (int, error) {
 		return 0, pos.errorf("%s has a connection already: another one needs another actor", st.Peer.Name)
 	}
 	st.Choices = []Choice{*c}
-	r.wire(st.Peer).advance(&st)
+	r.advance(&st)
 	script.Steps = append(script.Steps, st)
 	return i + 1, nil
 }

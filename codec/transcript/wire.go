@@ -17,7 +17,6 @@ type wire struct {
 	frame   codec.Frame
 	part    [2][]byte // of a message that raw bytes have begun, by sender
 	skip    [2]int    // bytes of a refused message that are still to come, by sender
-	proto   *codec.Protocol
 }
 
 func (r *parser) wire(a Actor) *wire {
@@ -30,7 +29,7 @@ func (r *parser) wire(a Actor) *wire {
 }
 
 func newWire(p *codec.Protocol) *wire {
-	return &wire{session: p.NewSession(codec.Options{}), proto: p}
+	return &wire{session: p.NewSession(codec.Options{})}
 }
 
 // decode reads a whole message. The frame is good until the next call.
@@ -63,18 +62,29 @@ func (w *wire) raw(from codec.Side, b []byte) {
 	w.part[from] = b
 }
 
-// advance reads what a step puts on the wire if it goes as its first choice
+// advance reads what a step puts on its actor's wire if it goes as its first choice
 // has it.
-func (w *wire) advance(st *Step) {
+func (r *parser) advance(st *Step) {
+	w := r.wire(st.Peer)
 	switch c := &st.Choices[0]; c.Verb {
 	case Raw:
 		w.raw(st.From, c.Bytes)
 	case Send:
 		m := codec.Message{Type: c.Type, Args: filled(c, nil), CRLF: c.CRLF}
-		if b, err := w.proto.NewSession(codec.Options{WaiveAll: true}).Append(nil, st.From, &m); err == nil {
-			w.decode(st.From, b)
+		if r.encode(r.proto.NewSession(codec.Options{WaiveAll: true}), st.From, &m) == nil {
+			w.decode(st.From, r.encoded)
 		}
 	}
+}
+
+// encode leaves the bytes of a message in r.encoded, until the next is encoded. They may
+// be many megabytes, and all that is wanted of most is whether there are any.
+func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) error {
+	b, err := s.Append(r.encoded[:0], from, m)
+	if err == nil {
+		r.encoded = b
+	}
+	return err
 }
 
 // judge tells whether the values written out in a message are legal for its
@@ -126,9 +136,9 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 		if t != nil {
 			ask := Choice{Type: t}
 			// The request is made of stand-ins: if it is refused, so is the reply, which says why.
-			_, _ = s.Append(nil, codec.Peer, &codec.Message{Type: t, Args: filled(&ask, nil)})
+			_ = r.encode(s, codec.Peer, &codec.Message{Type: t, Args: filled(&ask, nil)})
 		}
-		_, err := s.Append(nil, from, &m)
+		err := r.encode(s, from, &m)
 		if err == nil {
 			return nil
 		}
