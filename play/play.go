@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -311,7 +312,9 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 	}
 	p.record(&ev)
 	if err != nil {
-		return &Failure{Reason: CannotSend, Err: err, Event: &ev, Text: fmt.Sprintf("cannot send: %v", err)}
+		f := p.unsent(err, cmp.Or(st.Within, p.opts.Timeout))
+		f.Event = &ev
+		return f
 	}
 	return nil
 }
@@ -327,10 +330,20 @@ func (p *performer) release(next *transcript.Step) *Failure {
 			continue
 		}
 		if err := l.flush(time.Now().Add(p.opts.Timeout)); err != nil {
-			return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
+			return p.unsent(err, p.opts.Timeout)
 		}
 	}
 	return nil
+}
+
+// unsent says that something could not be sent, which was tried for so long.
+func (p *performer) unsent(err error, patience time.Duration) *Failure {
+	f := &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		f.Waited = patience
+		f.Text = fmt.Sprintf("cannot send: for %v the other side took no more", patience)
+	}
+	return f
 }
 
 // peerLeft reports whether an error means that the other side is gone.

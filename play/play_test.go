@@ -425,7 +425,7 @@ func TestSlowTaker(t *testing.T) {
 			})
 			script := parse(t, fmt.Sprintf("Client -> Job Server: ECHO_REQ \"x\"*%d\n", message))
 			r := play.Peers(t.Context(), script, func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }, play.Options{})
-			failed := r.Failure != nil && r.Failure.Reason == play.CannotSend
+			failed := r.Failure != nil && r.Failure.Reason == play.CannotSend && r.Failure.Waited == play.DefaultTimeout
 			if failed != test.fails {
 				t.Errorf("of %d bytes the server takes %d slowly: %v", message, test.takes, r.Failure)
 			}

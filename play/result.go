@@ -59,7 +59,7 @@ type Failure struct {
 	Index  int                  // of the step
 	Event  *Event               // what came instead; nil if nothing did
 	Diff   *transcript.Mismatch // of a Mismatched: what differs from the nearest choice
-	Waited time.Duration        // of a TimedOut or TooEarly: the time that counts
+	Waited time.Duration        // the time that it took too long or too little of; 0 where no time counts
 	Text   string               // one sentence: what was due and what came
 	Err    error                // the cause, where there is one
 }
