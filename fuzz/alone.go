@@ -57,7 +57,7 @@ func (h *hermit) turn(ctx context.Context) {
 		f.msgs.Add(int64(len(r.Events)))
 		f.pool.learn(c, r.edges)
 		if v != nil && !f.old(c, v) {
-			f.desk.add(&matter{suspects: []*suspicion{{c, v}}})
+			f.desk.add(&matter{suspects: []*suspicion{{conv: c, fault: v}}})
 			return
 		}
 	}

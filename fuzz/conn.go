@@ -87,20 +87,8 @@ func (x *performer) connect(k *conn, id int) bool {
 	if x.prefix == "" {
 		return true
 	}
-	for _, row := range x.d.prelude {
-		t := x.p.TypeNamed(row[0])
-		m := codec.Message{Type: t}
-		for i, a := range row[1:] {
-			v := []byte(a)
-			if x.d.names[argField(t, i).Name] != nil && !has(x.d.keep, a) {
-				v = []byte(x.prefix + a)
-			}
-			m.Args = append(m.Args, v)
-		}
-		b, err := x.loose.Append(nil, codec.Peer, &m)
-		if err != nil {
-			panic(err) // a row of ours
-		}
+	for i := range x.introduction {
+		b := x.encode(&x.introduction[i])
 		x.put(k, b) // to go with the first message
 	}
 	return true

@@ -102,18 +102,19 @@ func (c *Conv) splice(at int, steps []Step, place func(conn int) int) {
 	c.Steps = slices.Insert(c.Steps, at, more...)
 }
 
-// join returns the conversations one behind the other, each on connections of its own.
-func join(convs []*Conv) *Conv {
+// join returns the conversations one behind the other, each on connections and with names of its own.
+func (d *dialect) join(convs []*Conv) *Conv {
 	all := &Conv{}
 	base := 0
-	for _, c := range convs {
+	for i, c := range convs {
+		c = d.apart(c, nth(i))
 		all.Burst = all.Burst || c.Burst
 		all.Ahead = all.Ahead || c.Ahead
 		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
 		n := all.conns()
 		for conn := base; conn < n; conn++ {
 			if !c.closes(conn - base) {
-				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Resets})
+				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes}) // which is seen to be noticed
 			}
 		}
 		base = n

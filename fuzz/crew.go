@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,9 @@ const (
 	lifetime  = 20 * time.Second
 	manyNames = 1600
 )
+
+// company is how many conversations may have to do with what one that was held behind them has seen.
+const company = 60
 
 // slowWorkers hold conversations that wait past timeouts. Where they share a server with the
 // others, slowly is how often they are let.
@@ -223,6 +227,7 @@ func (w *worker) hold() {
 	f.convs.Add(1)
 	f.msgs.Add(int64(len(r.Events)))
 	w.mu.Lock()
+	at := len(w.done)
 	w.done = append(w.done, c)
 	w.mu.Unlock()
 	if f.pool.learn(c, r.edges) {
@@ -231,10 +236,10 @@ func (w *worker) hold() {
 	switch v := r.Fault; {
 	case v == nil:
 	case v.grave():
-		w.suspect = &suspicion{c, v}
+		w.suspect = &suspicion{conv: c, fault: v}
 		w.alarm.Store(true)
 	case !f.old(c, v):
-		w.later = append(w.later, &suspicion{c, v})
+		w.later = append(w.later, &suspicion{conv: c, fault: v, at: at})
 	}
 }
 
@@ -303,6 +308,7 @@ func (w *crew) look(ctx context.Context) error {
 			one.suspect = nil
 		}
 		for _, s := range one.later {
+			s.beside = w.around(s.at)
 			f.desk.add(&matter{suspects: []*suspicion{s}})
 		}
 		one.later = nil
@@ -340,6 +346,12 @@ func (w *crew) look(ctx context.Context) error {
 		w.kill()
 	}
 	return nil
+}
+
+// around returns the conversations that were held beside the one that was over after so many.
+func (w *crew) around(at int) []*Conv {
+	before, behind := w.done[max(0, at-company):at], w.done[at+1:min(len(w.done), at+1+len(w.ready))]
+	return slices.DeleteFunc(slices.Concat(before, behind), func(c *Conv) bool { return c.waits() > 0 })
 }
 
 // unnoticed counts the connections that the server may keep.

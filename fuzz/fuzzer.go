@@ -80,8 +80,10 @@ type Fuzzer struct {
 
 // suspicion is a fault that has been seen once.
 type suspicion struct {
-	conv  *Conv
-	fault *Fault
+	conv   *Conv
+	fault  *Fault
+	at     int     // so many conversations of the crew were over
+	beside []*Conv // what others held just before it, or at the time
 }
 
 // errOver ends a run.

@@ -21,22 +21,24 @@ type performer struct {
 
 	loose  codec.Session // encodes what we say
 	prefix string
-	conns  []*conn
-	record Record
-	model  model.Model
-	chosen map[int][]byte // by the ID of a step: what the server chose behind it
-	nonce  uint64
-	step   int // index of the step under way
-	stepID int
-	last   uint64 // hash of what happened last, for feedback
-	common bool   // others may have to do with what is done here
-	proved bool   // all has come that the last step leads to
-	quiet  bool   // as far as can be told without asking everybody
-	exact  bool   // every connection proves for every step that all has come
-	saying bool   // a sentinel is being sent
-	quit   bool   // the conversation is not gone on with
-	lost   bool   // a connection ended or could not be made: is the server still there?
-	told   time.Time
+
+	introduction []Step // of connections, under a prefix
+	conns        []*conn
+	record       Record
+	model        model.Model
+	chosen       map[int][]byte // by the ID of a step: what the server chose behind it
+	nonce        uint64
+	step         int // index of the step under way
+	stepID       int
+	last         uint64 // hash of what happened last, for feedback
+	common       bool   // others may have to do with what is done here
+	proved       bool   // all has come that the last step leads to
+	quiet        bool   // as far as can be told without asking everybody
+	exact        bool   // every connection proves for every step that all has come
+	saying       bool   // a sentinel is being sent
+	quit         bool   // the conversation is not gone on with
+	lost         bool   // a connection ended or could not be made: is the server still there?
+	told         time.Time
 
 	unnoticed int // connections that the server may keep by rights
 
@@ -47,7 +49,8 @@ type performer struct {
 }
 
 func newPerformer(p *codec.Protocol, to endpoint, known *Known, patience time.Duration) *performer {
-	x := &performer{d: dialectOf(p), p: p, to: to, known: known, patience: patience, useModel: true}
+	d := dialectOf(p)
+	x := &performer{d: d, introduction: d.introduction(), p: p, to: to, known: known, patience: patience, useModel: true}
 	x.loose = p.NewSession(codec.Options{WaiveAll: true})
 	x.chosen = map[int][]byte{}
 	return x

@@ -58,7 +58,7 @@ func (l *lab) holds(convs []*Conv) bool {
 	l.x.thorough = false
 	defer func() { l.x.thorough = true }()
 	for i, c := range convs {
-		if r := l.x.perform(c, fmt.Sprintf("z%0*x.", len(place)-2, i)); r.Fault != nil && r.Fault.grave() || ended(l.t) {
+		if r := l.x.perform(c, nth(i)); r.Fault != nil && r.Fault.grave() || ended(l.t) {
 			return false
 		}
 	}
@@ -180,7 +180,7 @@ func (w *crew) steep(c *Conv) bool {
 			f.convs.Add(1)
 			w.steeped++
 			if r.Fault != nil && r.Fault.grave() {
-				f.desk.add(&matter{suspects: []*suspicion{{c, r.Fault}}, whole: verdict(w.t, r.Fault)})
+				f.desk.add(&matter{suspects: []*suspicion{{conv: c, fault: r.Fault}}, whole: verdict(w.t, r.Fault)})
 				return false
 			}
 			if !f.lab.mayGrow(r) {
@@ -190,7 +190,7 @@ func (w *crew) steep(c *Conv) bool {
 		at[i], _ = watch.Of(w.t)
 	}
 	if at[1].Resident-at[0].Resident >= soakBytes && at[2].Resident-at[1].Resident >= soakBytes {
-		f.desk.add(&matter{suspects: []*suspicion{{c, &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}}}, grown: true})
+		f.desk.add(&matter{suspects: []*suspicion{{conv: c, fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}}}, grown: true})
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/planted"
@@ -60,15 +61,52 @@ Client -> Server: use "x"*64
 	}
 }
 
+// examiner returns a fuzzer that examines a server with a planted fault, and what tells its first finding.
+func examiner(t *testing.T, p *codec.Protocol, fault string) (f *Fuzzer, told func() *Finding) {
+	var found []*Finding
+	cfg := Config{Protocol: p, Start: serve(*planted.Named(fault)), Reference: serve(planted.Faultless(p.Name)), Patience: time.Second, Minimise: 30 * time.Second,
+		Found: func(fd *Finding) { found = append(found, fd) }}
+	f = &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}, stopped: func() bool { return false }}
+	f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
+	t.Cleanup(f.lab.close)
+	return f, func() *Finding {
+		if len(found) == 0 {
+			t.Fatal("no finding is told")
+		}
+		return found[0]
+	}
+}
+
+// A server may give away what somebody else has said. Who got it is not enough to show that; what others
+// said just before is looked through for it.
+func TestFindsWhatTakesAnother(t *testing.T) {
+	f, told := examiner(t, beanstalk.Protocol, "empty-body-of-another")
+	conv := func(wire string) *Conv { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	idle := conv("Client -> Server: list-tubes-watched\n")
+	other := conv("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
+	c := conv(`Client -> Server: put 0 0 60 ""
+Server -> Client: INSERTED $id
+Client -> Server: peek $id
+`)
+	v := f.lab.sequence([]*Conv{other, c})
+	if v == nil {
+		t.Fatal("nobody objects")
+	}
+	if f.confirm(c, v) {
+		t.Fatal("it shows without the other")
+	}
+	if !f.confirmBeside(&suspicion{conv: c, fault: v, beside: []*Conv{idle, other, idle, idle}}) {
+		t.Fatalf("not confirmed: %v", v)
+	}
+	if found := told(); len(found.Conv.Steps) > 4 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	}
+}
+
 // A server may fail where messages come together, and only there. It is told so, and the transcript has
 // them sent together.
 func TestFindsWhatComesTogether(t *testing.T) {
-	right := serve(planted.Faultless("gearman"))
-	var found *Finding
-	cfg := Config{Protocol: gearman.Protocol, Start: serve(*planted.Named("grab-behind-can-do-lost")), Reference: right, Patience: time.Second, Minimise: 30 * time.Second, Found: func(fd *Finding) { found = fd }}
-	f := &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}, stopped: func() bool { return false }}
-	f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
-	defer f.lab.close()
+	f, told := examiner(t, gearman.Protocol, "grab-behind-can-do-lost")
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CAN_DO a
@@ -85,9 +123,10 @@ Worker -> Job Server: GRAB_JOB
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
-	if !f.confirm(c, v) || found == nil {
+	if !f.confirm(c, v) {
 		t.Fatalf("not confirmed: %v", v)
 	}
+	found := told()
 	if !found.Conv.Ahead || len(found.Conv.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 		t.Errorf("ahead %v, %d steps, plays %v:\n%s", found.Conv.Ahead, len(found.Conv.Steps), found.Plays, found.Text)
 	}

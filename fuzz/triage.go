@@ -74,7 +74,9 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 		doubted = append(doubted, quickKey(f.cfg.Protocol, s.conv, v))
 	}
 	if whole == nil {
-		f.doubt(doubted...)
+		if !slices.ContainsFunc(suspects, f.confirmBeside) {
+			f.doubt(doubted...)
+		}
 		return
 	}
 	for _, s := range suspects {
@@ -95,6 +97,26 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 		doubted = append(doubted, key, whole.Oracle+" of many")
 	}
 	f.doubt(doubted...)
+}
+
+// said is the oracles that judge what the server says.
+var said = []string{Disclosure, Framing, Law}
+
+// confirmBeside looks for what others said that a fault takes: data of theirs is given to somebody
+// else only if they sent some.
+func (f *Fuzzer) confirmBeside(s *suspicion) bool {
+	v := s.fault
+	if f.cfg.Fixed || len(s.beside) == 0 || s.conv.waits() > 0 || !slices.Contains(said, v.Oracle) || f.dismissed(s.conv, v) {
+		return false
+	}
+	f.tally("examining with others")
+	for n := 1; n < 2*len(s.beside) && !f.stopped(); n *= 2 {
+		last := s.beside[max(0, len(s.beside)-n):]
+		if c, v := f.reduce(append(slices.Clone(last), s.conv), v); c != nil {
+			return f.dismissed(c, v) || f.confirm(c, v)
+		}
+	}
+	return false
 }
 
 // doubt notes that something could not be confirmed.
@@ -260,6 +282,12 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	default:
 		return nil, nil // who saw it was alone with it
 	}
+	return f.reduce(done, whole)
+}
+
+// reduce leaves out what a fault does not take, of conversations held one after the other on a fresh
+// server, and makes one of those that are left. It is nil if the fault does not show, or takes many.
+func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	shown := whole
 	shows := func(convs []*Conv) bool {
 		v := f.lab.sequence(convs)
@@ -313,7 +341,7 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	if len(done) > 40 {
 		return nil, nil
 	}
-	return join(done), shown
+	return dialectOf(f.cfg.Protocol).join(done), shown
 }
 
 // hurried returns conversations with messages sent ahead, where there are any.
@@ -327,6 +355,9 @@ func hurried(convs []*Conv) []*Conv {
 	return all
 }
 
+// nth returns the prefix of one of many conversations.
+func nth(i int) string { return fmt.Sprintf("z%0*x.", len(place)-2, i) }
+
 // sequence performs conversations one after the other on a fresh server, each with names of its
 // own.
 func (l *lab) sequence(convs []*Conv) *Fault {
@@ -338,7 +369,7 @@ func (l *lab) sequence(convs []*Conv) *Fault {
 	for i, c := range convs {
 		prefix := ""
 		if len(convs) > 1 {
-			prefix = fmt.Sprintf("z%0*x.", len(place)-2, i)
+			prefix = nth(i)
 		}
 		if r := l.x.perform(c, prefix); r.Fault != nil {
 			return verdict(l.t, r.Fault)
