@@ -238,7 +238,7 @@ func checkCommands(t *testing.T, where, line string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "jobwire() { \"$JOBWIRE\" \"$@\" --help >/dev/null 2>>\"$REFUSED\"; }\n"+line+"\nwait")
 	refused := filepath.Join(dir, "refused")
-	cmd.Dir, cmd.Env = dir, []string{"JOBWIRE=" + jobwireItself(t), "REFUSED=" + refused, "PATH=" + dir}
+	cmd.Dir, cmd.Env = dir, []string{"JOBWIRE=" + jobwireItself(t), "REFUSED=" + refused, "PATH=" + dir, "GORACE=" + os.Getenv("GORACE")}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
