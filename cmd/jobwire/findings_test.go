@@ -14,7 +14,7 @@ import (
 )
 
 // TestFindingsAreTrue plays every transcript in docs/findings.md against the
-// server that it is about.
+// server that it is about: where its text calls that a matter of chance, five times at most.
 func TestFindingsAreTrue(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/findings.md")
 	if err != nil {
@@ -30,13 +30,19 @@ func TestFindingsAreTrue(t *testing.T) {
 			t.Parallel()
 			peers.Need(t, peer)
 			protocol, profile := profileOf(t, peer)
-			var out, complaints strings.Builder
-			status := run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
-			if breaks == "" && status != exitHeld {
-				t.Errorf("exit status %d\n%s%s", status, out.String(), complaints.String())
+			tries := 1
+			if bytes.Contains(b[0], []byte("a matter of chance")) {
+				tries = 5
 			}
-			if breaks != "" && (status != exitFellShort || !strings.Contains(out.String(), "^^ "+breaks)) {
-				t.Errorf("exit status %d, and the rule %s is not broken\n%s%s", status, breaks, out.String(), complaints.String())
+			for try := 1; ; try++ {
+				var out, complaints strings.Builder
+				status := run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
+				if breaks == "" && status == exitHeld || breaks != "" && status == exitFellShort && strings.Contains(out.String(), "^^ "+breaks) {
+					break
+				}
+				if try == tries {
+					t.Fatalf("played %d times: exit status %d (breaks %q)\n%s%s", tries, status, breaks, out.String(), complaints.String())
+				}
 			}
 		})
 	}
