@@ -122,11 +122,20 @@ var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Resets:     pcap.Resets,
 }
 
-// writeCapture writes the events as packets, a connection an actor.
+// writeCapture writes the events as packets, a connection an actor. A peer that closes before the server
+// has said its last ends only its own direction.
 func writeCapture(w io.Writer, port int, events []play.Event) error {
 	cw, err := pcap.NewWriter(w, port)
 	if err != nil {
 		return err
+	}
+	next := map[string]codec.Side{} // who acts on a connection, behind the event
+	answered := make([]bool, len(events))
+	for i, ev := range slices.Backward(events) {
+		if _, ok := kinds[ev.Verb]; ok {
+			answered[i] = next[ev.Actor.Name] == codec.Server
+			next[ev.Actor.Name] = ev.From
+		}
 	}
 	conns := map[string]int{}
 	for i := range events {
@@ -134,6 +143,9 @@ func writeCapture(w io.Writer, port int, events []play.Event) error {
 		kind, ok := kinds[ev.Verb]
 		if !ok {
 			continue
+		}
+		if kind == pcap.Closes && ev.From == codec.Peer && answered[i] {
+			kind = pcap.HalfCloses
 		}
 		id, seen := conns[ev.Actor.Name]
 		if !seen {

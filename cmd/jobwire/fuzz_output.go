@@ -194,7 +194,10 @@ func (out *fuzzOutput) save(fd *fuzz.Finding) (string, error) {
 	files := map[string][]byte{base + ".wire": wire.Bytes()}
 	events := fd.Events(out.sys.protocol)
 	var capture, raw bytes.Buffer
-	if err := writeCapture(&capture, out.sys.protocol.DefaultPort, events); err == nil && len(events) > 0 {
+	if len(events) > 0 {
+		if err := writeCapture(&capture, out.sys.protocol.DefaultPort, events); err != nil {
+			return "", err
+		}
 		files[base+".pcap"] = capture.Bytes()
 	}
 	for i := range events {
