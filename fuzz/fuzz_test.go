@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"path/filepath"
@@ -132,6 +133,21 @@ Client -> Job Server: closes
 	small := m.minimise()
 	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
 		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)
+	}
+}
+
+// A name that several messages have to share is made short in all of them.
+func TestMinimisesSharedNames(t *testing.T) {
+	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
+Worker -> Job Server: CAN_DO "a long name"
+Worker -> Job Server: CAN_DO a
+`))
+	holds := func(c *Conv) bool {
+		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
+	}
+	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	if small := m.minimise(); len(small.Steps[0].Args[0].Value) != 1 {
+		t.Errorf("%q is left", small.Steps[0].Args[0].Value)
 	}
 }
 

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -180,6 +181,37 @@ func (m *minimiser) rename() {
 		}
 	}
 	m.try(c)
+	m.shared()
+}
+
+// shared shortens values that stand in several places, in all of them at once.
+func (m *minimiser) shared() {
+	places := map[string]int{}
+	for i := range m.best.Steps {
+		for _, a := range m.best.Steps[i].Args {
+			places[string(a.Value)]++
+		}
+	}
+	short := byte('a')
+	for _, long := range slices.Sorted(maps.Keys(places)) {
+		if len(long) < 2 || places[long] < 2 {
+			continue
+		}
+		for places[string(short)] > 0 && short < 'z' {
+			short++
+		}
+		c := m.best.clone()
+		for i := range c.Steps {
+			for k := range c.Steps[i].Args {
+				if a := &c.Steps[i].Args[k]; string(a.Value) == long {
+					a.Value = []byte{short}
+				}
+			}
+		}
+		if m.try(c) {
+			places[string(short)] = places[long]
+		}
+	}
 }
 
 // types puts the plain message in the place of one that says more, as the names of their types tell.
