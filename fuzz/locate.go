@@ -1,0 +1,140 @@
+package fuzz
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// locate finds those of many conversations that bring a fault about: one, or a few that it
+// takes together.
+func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
+	const most = 3000
+	if len(done) > most {
+		done = done[len(done)-most:]
+	}
+	switch whole.Oracle {
+	case Exit, Signal, Sanitizer, HangAll:
+	case Processor:
+		return f.spinner(done)
+	default:
+		return nil, nil // who saw it was alone with it
+	}
+	return f.reduce(done, whole)
+}
+
+// reduce leaves out what a fault does not take, of conversations held one after the other on a fresh
+// server, and makes one of those that are left. It is nil if the fault does not show, or takes many.
+func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
+	shown := whole
+	shows := func(convs []*Conv) bool {
+		v := f.lab.sequence(convs)
+		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
+			return false
+		}
+		shown = v
+		return true
+	}
+	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second))
+	if !shows(done) {
+		done = hurried(done)
+		if !shows(done) {
+			return nil, nil
+		}
+	}
+	// Most often it is one, behind which all others do not count.
+	least, enough := 0, len(done) // so few do not show it; so many do
+	for enough-least > 1 && time.Now().Before(end) && !f.stopped() {
+		if n := (least + enough) / 2; shows(done[:n]) {
+			enough = n
+		} else {
+			least = n
+		}
+	}
+	done = done[:enough]
+	if last := done[enough-1:]; shows(last) {
+		return last[0], shown
+	}
+	for n := (len(done) + 1) / 2; n > 0 && len(done) > 1 && time.Now().Before(end) && !f.stopped(); {
+		smaller := false
+		for at := 0; at < len(done) && time.Now().Before(end) && !f.stopped(); {
+			without := slices.Delete(slices.Clone(done), at, min(at+n, len(done)))
+			if len(without) > 0 && shows(without) {
+				done, smaller = without, true
+			} else {
+				at += n
+			}
+		}
+		if n == 1 && !smaller {
+			break
+		}
+		n = max(1, n/2)
+		if n == 1 && len(done) > 64 {
+			break
+		}
+	}
+	if len(done) == 1 {
+		return done[0], shown
+	}
+	if len(done) > 40 {
+		return nil, nil
+	}
+	return dialectOf(f.cfg.Protocol).join(done), shown
+}
+
+// hurried returns conversations with messages sent ahead, where there are any.
+func hurried(convs []*Conv) []*Conv {
+	all := slices.Clone(convs)
+	for i, c := range all {
+		if d := c.hurried(); d != nil {
+			all[i] = d
+		}
+	}
+	return all
+}
+
+// nth returns the prefix of one of many conversations.
+func nth(i int) string { return fmt.Sprintf("z%0*x.", len(place)-2, i) }
+
+// sequence performs conversations one after the other on a fresh server, each with names of its
+// own.
+func (l *lab) sequence(convs []*Conv) *Fault {
+	if l.ready() != nil {
+		return nil
+	}
+	l.used = true
+	l.x.ask()
+	for i, c := range convs {
+		prefix := ""
+		if len(convs) > 1 {
+			prefix = nth(i)
+		}
+		if r := l.x.perform(c, prefix); r.Fault != nil {
+			return verdict(l.t, r.Fault)
+		}
+		if ended(l.t) {
+			break
+		}
+	}
+	return verdict(l.t, nil)
+}
+
+// said is the oracles that judge what the server says.
+var said = []string{Disclosure, Framing, Law}
+
+// confirmBeside looks for what others said that a fault takes: data of theirs is given to somebody
+// else only if they sent some.
+func (f *Fuzzer) confirmBeside(s *suspicion) bool {
+	v := s.fault
+	if f.cfg.Fixed || len(s.beside) == 0 || s.conv.waits() > 0 || !slices.Contains(said, v.Oracle) || f.dismissed(s.conv, v) {
+		return false
+	}
+	f.tally("examining with others")
+	for n := 1; n < 2*len(s.beside) && !f.stopped(); n *= 2 {
+		last := s.beside[max(0, len(s.beside)-n):]
+		if c, v := f.reduce(append(slices.Clone(last), s.conv), v); c != nil {
+			return f.dismissed(c, v) || f.confirm(c, v)
+		}
+	}
+	return false
+}
