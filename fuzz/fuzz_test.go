@@ -136,6 +136,30 @@ Client -> Job Server: closes
 	}
 }
 
+// A tab in a function's name is what docs/findings.md tells of gearmand; one in a workload is not.
+func TestKnownOfGearmand(t *testing.T) {
+	for wire, known := range map[string]bool{
+		`Worker -> Job Server: CAN_DO "a\tb"`:                true,
+		`Client -> Job Server: SUBMIT_JOB_LOW_BG "a\t" u x`:  true,
+		`Client -> Job Server: SUBMIT_JOB_LOW_BG a u "x\ty"`: false,
+		`Worker -> Job Server: CAN_DO_TIMEOUT a 1`:           false,
+		`Client -> Job Server: SUBMIT_JOB a "\t" ""`:         false,
+	} {
+		c := FromScript(script(t, gearman.Protocol, wire+"\n"))
+		m := codec.Message{Type: c.Steps[0].Type}
+		for _, a := range c.Steps[0].Args {
+			m.Args = append(m.Args, a.Value)
+		}
+		b, err := gearman.Protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Profiles["gearmand"].Never.Match(b); got != known {
+			t.Errorf("%s: %v, want %v", wire, got, known)
+		}
+	}
+}
+
 // A name that several messages have to share is made short in all of them.
 func TestMinimisesSharedNames(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x

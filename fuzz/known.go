@@ -31,7 +31,9 @@ func (k *Known) exceeded(f *codec.Frame) bool {
 var Profiles = map[string]Known{
 	"gearmand": {
 		Avoid: []codec.RuleID{"gearman.packet.type-known", "gearman.packet.type-direction", "gearman.args.missing", "gearman.args.surplus", "gearman.handle.not-empty", "gearman.handle.length", "gearman.number.decimal"},
-		Never: regexp.MustCompile(`\x00RE[QS](\x00{4}|\x00{3}[^\x00-\x2a]|\x00{0,2}[^\x00])|(?i)create[ \t]+function[ \t]+\r?\n`),
+		Never: regexp.MustCompile(`\x00RE[QS](\x00{4}|\x00{3}[^\x00-\x2a]|\x00{0,2}[^\x00])` + // no type
+			`|\x00REQ\x00{3}[\x01\x02\x07\x12\x15\x17\x20-\x26](?s:.{4})[^\x00]*\t` + // a function that breaks lists
+			`|(?i)create[ \t]+function[ \t]+\r?\n`),
 		Limits: map[string]int{
 			"Function": 8000, "Unique ID": 63, "Reducer": 8000, "Unused": 8000, "Job handle": 63, "Option": 64,
 			"Client ID": 127, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
