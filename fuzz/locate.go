@@ -23,6 +23,9 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	return f.reduce(done, whole)
 }
 
+// someHolds is how often all conversations may be held, for the time it takes, to find those that count.
+const someHolds = 20
+
 // reduce leaves out what a fault does not take, of conversations held one after the other on a fresh
 // server, and makes one of those that are left. It is nil if the fault does not show, or takes many.
 func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
@@ -35,13 +38,15 @@ func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		shown = v
 		return true
 	}
-	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second))
+	start := time.Now()
 	if !shows(done) {
 		done = hurried(done)
-		if !shows(done) {
+		if start = time.Now(); !shows(done) {
 			return nil, nil
 		}
 	}
+	// On a slow machine, holding all of them may take so long that nothing else would be tried.
+	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second, someHolds*time.Since(start)))
 	// Most often it is one, behind which all others do not count.
 	least, enough := 0, len(done) // so few do not show it; so many do
 	for enough-least > 1 && time.Now().Before(end) && !f.stopped() {
