@@ -210,7 +210,9 @@ func (j *Jobs) assigns(e *deedOf) *job {
 		w.life.name(w)
 	}
 	w.uncertain = w.uncertain || e.it.Conn.Uncertain
-	if w.assigns++; w.assigns > 1 && e.link.over && !w.worker.over { // what has left before was captured late
+	// What a server says to a worker that has left may be captured long after it was said: another has
+	// the job since then, or has even ended it.
+	if w.assigns++; w.assigns > 1 && e.link.over && (!w.worker.over || w.ends > 0) {
 		w.stats.redelivered(workerLeft)
 		w.note(e, "assigned before")
 		return w
@@ -224,7 +226,7 @@ func (j *Jobs) assigns(e *deedOf) *job {
 	} else {
 		why := j.again(w, e)
 		w.stats.redelivered(why)
-		if why == gaveUp {
+		if w.ends > 0 && why != endedBefore {
 			w.unheeded()
 		}
 		if why == noReason || w.ends > 0 {
@@ -275,9 +277,10 @@ func (j *Jobs) pops(e *deedOf) *job {
 
 // Reasons for which a job is assigned again.
 const (
-	noReason   = "no reason was captured"
-	workerLeft = "the worker's connection ended"
-	gaveUp     = "its worker had said that it cannot do it any more"
+	noReason    = "no reason was captured"
+	workerLeft  = "the worker's connection ended"
+	gaveUp      = "its worker had said that it cannot do it any more"
+	endedBefore = "though it had ended"
 )
 
 // again tells why a job is assigned once more.
@@ -285,8 +288,10 @@ func (j *Jobs) again(w *job, e *deedOf) string {
 	switch {
 	case w.worker != nil && w.worker.yielded > w.assigned: // what it says behind that may not be heeded
 		return gaveUp
+	case w.ends > 0 && w.told == 0 && !e.row.table.serial && w.worker != nil && w.worker.broke: // its end may not have been read
+		return workerLeft
 	case w.ends > 0:
-		return "though it had ended"
+		return endedBefore
 	case w.why != "":
 		return w.why
 	case w.buried:

@@ -53,6 +53,7 @@ type link struct {
 	id     int
 	ends   int
 	over   bool  // whoever was there has left
+	broke  bool  // without waiting until its last words were read
 	asked  []ask // requests whose replies are not there
 	tube   string
 	limits map[string]int64 // nanoseconds by function
@@ -162,7 +163,7 @@ func (j *Jobs) end(it *Item) {
 		return
 	}
 	l := j.link(it) // also where nothing was said yet: what was said to it may be captured late
-	l.over = true
+	l.over, l.broke = true, l.broke || it.Kind == Breaks
 	if l.ends++; l.ends > 1 || it.Kind == Breaks {
 		delete(j.links, l.id)
 		l.asked = nil

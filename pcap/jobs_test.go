@@ -33,7 +33,7 @@ func captured(t *testing.T, p *codec.Protocol, script string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[transcript.Verb]pcap.Kind{transcript.Send: pcap.Data, transcript.Raw: pcap.Data, transcript.Closes: pcap.Closes, transcript.Resets: pcap.Resets}
+	kinds := map[transcript.Verb]pcap.Kind{transcript.Send: pcap.Data, transcript.Raw: pcap.Data, transcript.Closes: pcap.Closes, transcript.HalfCloses: pcap.HalfCloses, transcript.Resets: pcap.Resets}
 	ids := map[string]int{}
 	for _, ev := range events {
 		kind, ok := kinds[ev.Verb]
@@ -103,6 +103,27 @@ Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
 `, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended", "ended once more", "H:1 at 127.0.0.1:4730: ended 2 times"}, "nobody"},
+	{"an end that its worker did not wait to be read", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB_BG reverse "" test
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 reverse test
+Worker -> Job Server: WORK_COMPLETE H:1 tset
+Worker -> Job Server: resets
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
+Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
+`, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended"}, "ended 2"},
+	{"a job that had ended", gearman.Protocol, `
+Client -> Job Server: SUBMIT_JOB_BG reverse "" test
+Job Server -> Client: JOB_CREATED H:1
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 reverse test
+Worker -> Job Server: WORK_COMPLETE H:1 tset
+Worker -> Job Server: closes
+Worker 2 -> Job Server: GRAB_JOB
+Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
+`, []string{"1 assigned, 1 redelivered, 1 completed", "assigned again to connection 3: though it had ended"}, ""},
 	{"a worker that is too slow", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -174,6 +195,18 @@ Server -> Worker 2: RESERVED 1 hello after 1100ms
 Worker 2 -> Server: delete 2
 Server -> Worker 2: NOT_FOUND
 `, []string{"default", "1 times again: its time was over", "never ended; last on connection 2"}, "delete"},
+	{"what was said to a worker that had left", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 hello
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Worker -> Server: half-closes
+Worker 2 -> Server: reserve
+Server -> Worker 2: RESERVED 1 hello
+Worker 2 -> Server: delete 1
+Server -> Worker 2: DELETED
+Worker 2 -> Server: half-closes
+Server -> Worker: RESERVED 1 hello
+`, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended"}, "though"},
 	{"buried and kicked", beanstalk.Protocol, `
 Worker -> Server: put 0 0 1 hello
 Server -> Worker: INSERTED 1
