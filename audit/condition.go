@@ -22,11 +22,13 @@ type Condition struct {
 	reply   func(w *wire, f *codec.Frame) [][]byte
 	request func(w *wire, f *codec.Frame) (pass bool)
 	write   func(w *wire, messages [][]byte) error
-	needs   func(d *dialect) bool // whether the protocol has what it takes; nil is any
-	hold    time.Duration         // how long messages of the server wait for more
-	names   bool                  // jobs have other names than the server gave them
-	batch   bool                  // only what has several jobs done at once
-	forgets bool                  // the server forgets its jobs
+	needs   func(d *dialect) bool              // whether the protocol has what it takes; nil is any
+	hold    time.Duration                      // how long messages of the server wait for more
+	holds   func(w *wire, f *codec.Frame) bool // those that wait, which others overtake; nil is all
+	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
+	names   bool                               // jobs have other names than the server gave them
+	batch   bool                               // only what has several jobs done at once
+	forgets bool                               // the server forgets its jobs
 
 	// patience is how many times as long as otherwise a task may take; 0 is once. Drivers may be slow with
 	// much data, and libraries wait before they connect again.
@@ -43,7 +45,7 @@ var Conditions = []Condition{
 	{Name: "straddling", About: "segments end in the middle of messages", hold: 20 * time.Millisecond, write: straddling},
 	{Name: "delays", patience: 4, About: "every message is 150 ms late", write: late(150 * time.Millisecond)},
 	{Name: "needless-noops", About: "a worker gets NOOP before and after every message, asleep or not", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.needless != "" }},
-	{Name: "interleaved", About: "of jobs that are done at once, the last is told first", hold: 150 * time.Millisecond, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != "" }},
+	{Name: "interleaved", About: "of jobs that are done at once, the last is told first", hold: 150 * time.Millisecond, holds: (*wire).endsJob, ready: (*wire).allEnded, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != "" }},
 	{Name: "long-handles", About: "handles of jobs have the greatest length; IDs have 20 digits", names: true, needs: func(d *dialect) bool { return d.name != "" }},
 	{Name: "nul-bytes", About: "payloads hold all bytes, NULs and line ends first", payload: func(_ *dialect, i int) []byte {
 		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
@@ -126,19 +128,20 @@ func straddling(w *wire, messages [][]byte) error {
 	return w.send(all[half:])
 }
 
-// reversed writes what ends jobs behind all else, the last first.
+// longestHold is how long messages wait at most until they may go.
+const longestHold = 2 * time.Second
+
+// endsJob reports whether a message of the server ends a job.
+func (w *wire) endsJob(f *codec.Frame) bool { return f.Type.Name == w.run.dialect.ends }
+
+// allEnded reports whether no job is under way of those that the driver waits for. The caller holds
+// the lock.
+func (w *wire) allEnded() bool { return w.begun <= w.ended }
+
+// reversed writes the last message first.
 func reversed(w *wire, messages [][]byte) error {
-	var rest, ends [][]byte
-	for _, m := range messages {
-		var f codec.Frame
-		if _, err := w.loose().Decode(codec.Server, m, &f); err == nil && f.Type.Name == w.run.dialect.ends {
-			ends = append(ends, m)
-		} else {
-			rest = append(rest, m)
-		}
-	}
-	slices.Reverse(ends)
-	return w.send(slices.Concat(append(rest, ends...)...))
+	slices.Reverse(messages)
+	return w.send(slices.Concat(messages...))
 }
 
 // cut closes the connection at the run's point, with so much of the message sent.

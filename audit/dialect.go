@@ -27,6 +27,7 @@ type dialect struct {
 	needless string                   // what may come to a worker at any time
 	refuses  bool                     // that is also the answer no: around one, more of them would have a worker ask for ever
 	needs    string                   // what only a worker sends
+	begins   func(*codec.Type) bool   // what begins a job whose end is waited for; nil is nothing that is known
 	ends     string                   // what ends a job, and may come in any order of jobs
 	loses    bool                     // a job whose worker is lost is lost, too
 	largest  int                      // bytes of a large payload
@@ -51,6 +52,9 @@ var dialects = []dialect{
 		long:     stretched(gearman.MaxHandle),
 		short:    shrunk(gearman.MaxHandle),
 		needless: "NOOP", needs: "CAN_DO",
+		begins: func(t *codec.Type) bool {
+			return slices.Contains([]string{"SUBMIT_JOB", "SUBMIT_JOB_HIGH", "SUBMIT_JOB_LOW"}, t.Name)
+		},
 		ends:    "WORK_COMPLETE",
 		largest: 16 << 20,
 	},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,10 +27,12 @@ type wire struct {
 	mu   sync.Mutex // of writing to the driver
 	held [][]byte
 	due  *time.Timer
+	last time.Time // by which what is held goes, ready or not
 	fail error
 
-	asked, got int       // requests that were passed on, and answers to them
-	refusals   []refusal // that wait for the answers to what was asked before
+	asked, got   int       // requests that were passed on, and answers to them
+	begun, ended int       // jobs that the driver waits for, and those that have ended
+	refusals     []refusal // that wait for the answers to what was asked before
 }
 
 // refusal is an answer that does not come from the server.
@@ -161,11 +164,14 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 				raw = b
 			}
 		}
+		w.mu.Lock()
 		if d.answered(f.Type) {
-			w.mu.Lock()
 			w.asked++
-			w.mu.Unlock()
 		}
+		if d.begins != nil && d.begins(f.Type) {
+			w.begun++
+		}
+		w.mu.Unlock()
 		w.reading.Lock()
 		var seen codec.Frame
 		w.answers.Decode(codec.Peer, raw, &seen)
@@ -195,29 +201,56 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	if w.fail != nil {
 		return w.fail
 	}
-	if c.hold == 0 {
-		err := w.put(out)
+	if f != nil && f.Type != nil && w.endsJob(f) {
+		w.ended++
+	}
+	if c.hold == 0 || c.holds != nil && (f == nil || f.Type == nil || !c.holds(w, f)) {
+		write := w.put
+		if c.hold > 0 { // it overtakes what is held
+			write = w.sendAll
+		}
+		err := write(out)
 		if err == nil && f != nil && f.Type != nil && w.run.dialect.answers(f.Type) {
 			w.got++
 			w.refuse()
 		}
 		return err
 	}
+	if len(w.held) == 0 {
+		w.last = time.Now().Add(longestHold)
+	}
 	for _, m := range out {
 		w.held = append(w.held, append([]byte(nil), m...))
 	}
 	if w.due == nil {
-		w.due = time.AfterFunc(c.hold, w.flush)
+		w.due = time.AfterFunc(c.hold, w.flushIfReady)
 	} else if len(w.held) == len(out) || c.batch {
 		w.due.Reset(c.hold) // a batch is not over while more of it comes
 	}
 	return nil
 }
 
+// flushIfReady writes what is held back if it may go, or looks again after as long.
+func (w *wire) flushIfReady() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.run.condition
+	if len(w.held) > 0 && c.ready != nil && !c.ready(w) && time.Now().Before(w.last) {
+		w.due.Reset(c.hold)
+		return
+	}
+	w.release()
+}
+
 // flush writes what is held back.
 func (w *wire) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.release()
+}
+
+// release writes what is held back. The caller holds the lock.
+func (w *wire) release() {
 	if len(w.held) > 0 && w.fail == nil {
 		w.fail = w.put(w.held)
 	}
@@ -229,10 +262,15 @@ func (w *wire) put(messages [][]byte) error {
 	if w.run.condition.write != nil {
 		return w.run.condition.write(w, messages)
 	}
-	for i := 1; i < len(messages); i++ {
-		messages[0] = append(messages[0][:len(messages[0]):len(messages[0])], messages[i]...)
+	return w.sendAll(messages)
+}
+
+// sendAll writes messages to the driver in one go.
+func (w *wire) sendAll(messages [][]byte) error {
+	if len(messages) == 1 {
+		return w.send(messages[0])
 	}
-	return w.send(messages[0])
+	return w.send(slices.Concat(messages...))
 }
 
 // send writes bytes to the driver.
