@@ -54,7 +54,7 @@ func (m *minimiser) try(c *Conv) bool {
 // minimise works until nothing helps any more, or time is up.
 func (m *minimiser) minimise() *Conv {
 	m.start = time.Now()
-	m.apart()
+	m.oneByOne()
 	m.order(1) // what else there is to try takes too long while there is much
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
@@ -73,8 +73,8 @@ func (m *minimiser) minimise() *Conv {
 	return m.best
 }
 
-// apart has messages wait for the replies to those before them.
-func (m *minimiser) apart() {
+// oneByOne has messages wait for the replies to those before them.
+func (m *minimiser) oneByOne() {
 	c := m.best.clone()
 	c.Ahead = false
 	m.try(c)
