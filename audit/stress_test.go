@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -57,6 +58,31 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestInterleavedThoughSlow: jobs are told in another order than they were done in, also where the next
+// ends long after the last.
+func TestInterleavedThoughSlow(t *testing.T) {
+	slow := gearmanpeer.Document()
+	slow.Heard = func(m *codec.Message) error {
+		if m.Type.Name == "JOB_ASSIGN_UNIQ" {
+			time.Sleep(400 * time.Millisecond) // its work
+		}
+		return nil
+	}
+	k := kinds[0]
+	k.peers = map[string]audit.Driver{"Worker": func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		return (&gearmanpeer.Driver{Program: slow}).Drive(ctx, addr, tasks, answers)
+	}}
+	mixes := k.mutants[slices.IndexFunc(k.mutants, func(m mutants.Mutant) bool { return m.Name == "first-come-first-served" })]
+	for _, tt := range []struct {
+		driver audit.Driver
+		want   audit.Verdict
+	}{{mixes.Drive, audit.Wrong}, {gearmanpeer.Drive, audit.Completed}} {
+		if out := k.stressed(t, map[string]audit.Driver{"Client": tt.driver}, 10*time.Second, "interleaved"); out[0].Verdict != tt.want {
+			t.Errorf("%s; want %s", described(&out[0]), tt.want)
+		}
+	}
 }
 
 func described(o *audit.Outcome) string {
