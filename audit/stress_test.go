@@ -64,9 +64,11 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 // ends long after the last.
 func TestInterleavedThoughSlow(t *testing.T) {
 	slow := gearmanpeer.Document()
+	pace := time.NewTicker(400 * time.Millisecond) // of its jobs
+	defer pace.Stop()
 	slow.Heard = func(m *codec.Message) error {
 		if m.Type.Name == "JOB_ASSIGN_UNIQ" {
-			time.Sleep(400 * time.Millisecond) // its work
+			<-pace.C
 		}
 		return nil
 	}

@@ -39,7 +39,7 @@ var Profiles = map[string]Known{
 			"Client ID": 127, "Timeout": 9, "Numerator": 9, "Denominator": 9, "Epoch time": 18,
 		},
 		Waive:  []codec.RuleID{"gearman.args.trailing-nul", "gearman.admin.reply-form"},
-		Behind: []string{"WORK_COMPLETE", "WORK_FAIL"},
+		Behind: []string{"WORK_COMPLETE", "WORK_FAIL", "WORK_EXCEPTION"},
 		Quirks: []model.Quirk{"gearmand"},
 	},
 	"gearmand-perl": {

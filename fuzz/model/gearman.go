@@ -15,6 +15,7 @@ func init() { makers["gearman"] = newGearman }
 const (
 	FewWakeups      Quirk = "few-wakeups"      // not every sleeper is woken for a job
 	IdleNoops       Quirk = "idle-noops"       // workers are woken without need
+	WokenTwice      Quirk = "woken-twice"      // a worker that said twice that it sleeps is also woken by the job behind the one that it was woken for
 	TimeoutRequeues Quirk = "timeout-requeues" // a job that runs too long goes back to its queue
 	EpochSilent     Quirk = "epoch-silent"     // nobody is woken when an EPOCH time comes
 	EpochWakesEarly Quirk = "epoch-wakes-early"
@@ -49,6 +50,7 @@ type gPeer struct {
 	abilities  map[string]time.Duration
 	worker     bool
 	sleeping   bool
+	twice      bool // it said so when it slept already, and has not asked since then
 	exceptions bool
 	clientID   string
 }
@@ -270,6 +272,10 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 // surplusNoop judges a NOOP that nothing explains.
 func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 	c.Rule = "gearman.worker.wake-only-able"
+	if m.quirks[WokenTwice] && p.twice && !p.sleeping {
+		p.twice = false
+		return nil
+	}
 	if !p.sleeping {
 		c.Rule = "gearman.worker.awake-undisturbed"
 	}

@@ -51,7 +51,7 @@ func gReset(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gPreSleep(m *gearman, p *gPeer, _ codec.Frame) {
-	p.sleeping = true
+	p.twice, p.sleeping = p.sleeping, true
 	must, may := m.candidates(p)
 	if len(must)+len(may) > 0 {
 		m.noop(p, len(must) > 0).rule = "gearman.worker.wake-late"
@@ -92,7 +92,7 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 
 func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
-		p.sleeping = false
+		p.sleeping, p.twice = false, false
 		sure, vague := m.candidates(p)
 		reply := &choice{left: 1}
 		if len(sure) == 0 {

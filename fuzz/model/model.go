@@ -105,7 +105,7 @@ func New(p *codec.Protocol, quirks ...Quirk) Model {
 
 // Profiles lists the quirks of real servers by the names that conform's profiles have.
 var Profiles = map[Quirk][]Quirk{
-	"gearmand":      {LacksTypes, TimeoutRequeues, EpochSilent, EpochHides, EpochWakesEarly, CantDoLoses, LimitForgotten, NameTruncated, NoNumbers, CancelLingers, DropLoses, AbilitiesAdd, JoinedGoes},
+	"gearmand":      {LacksTypes, WokenTwice, TimeoutRequeues, EpochSilent, EpochHides, EpochWakesEarly, CantDoLoses, LimitForgotten, NameTruncated, NoNumbers, CancelLingers, DropLoses, AbilitiesAdd, JoinedGoes},
 	"gearmand-perl": {LacksTypes, LostFails, NoPartials, NoFailUnasked, NewestFirst, FullDrops, FewWakeups},
 	"beanstalkd":    {TTRStays, KickTruncates},
 }
