@@ -68,8 +68,8 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 		d.asked, first = true, d.run.connected
 		limit += d.run.opts.Boot
 	}
-	t := time.NewTimer(limit)
-	defer t.Stop()
+	left := newPatience(limit)
+	defer left.Stop()
 	sent := make(chan struct{})
 	go func() {
 		io.WriteString(d.tasks, task+"\n")
@@ -82,7 +82,7 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 			return a, nil
 		case <-first:
 			first = nil
-			t.Reset(within)
+			left.restart(within)
 		case <-d.ended:
 			select {
 			case a := <-d.answers:
@@ -91,9 +91,11 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 			}
 			d.tasks.Close()
 			return "", errGone
-		case <-t.C:
-			d.tasks.CloseWithError(errSilent)
-			return "", errSilent
+		case <-left.C:
+			if left.over() {
+				d.tasks.CloseWithError(errSilent)
+				return "", errSilent
+			}
 		case <-ctx.Done():
 			d.tasks.CloseWithError(ctx.Err())
 			return "", ctx.Err()
@@ -114,15 +116,19 @@ func (d *driving) verdict(err error) (Verdict, string) {
 // finish lets the driver end, and returns why it ended badly.
 func (d *driving) finish() error {
 	d.tasks.Close()
-	t := time.NewTimer(max(2*time.Second, d.run.opts.Limit))
-	defer t.Stop()
+	left := newPatience(max(2*time.Second, d.run.opts.Limit))
+	defer left.Stop()
 	defer d.cancel()
-	select {
-	case <-d.ended:
-		return d.err
-	case <-t.C:
-		d.cancel()
-		<-d.ended
-		return errStays
+	for {
+		select {
+		case <-d.ended:
+			return d.err
+		case <-left.C:
+			if left.over() {
+				d.cancel()
+				<-d.ended
+				return errStays
+			}
+		}
 	}
 }

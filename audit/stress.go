@@ -301,16 +301,21 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 		if r.condition.Fails {
 			wait = 300 * time.Millisecond
 		}
-		select {
-		case wrong := <-others:
-			if wrong == "" {
-				return Completed, ""
+		left := newPatience(wait)
+		defer left.Stop()
+		for over := false; !over; {
+			select {
+			case wrong := <-others:
+				if wrong == "" {
+					return Completed, ""
+				}
+				return Wrong, wrong
+			case <-left.C:
+				over = left.over()
 			}
-			return Wrong, wrong
-		case <-time.After(wait):
-			if !r.condition.Fails {
-				return Wrong, "it says that it has done its work, and nobody has got the result"
-			}
+		}
+		if !r.condition.Fails {
+			return Wrong, "it says that it has done its work, and nobody has got the result"
 		}
 	}
 	if !said && !right {
