@@ -175,6 +175,26 @@ Worker -> Job Server: CAN_DO a
 	}
 }
 
+// What is not needed is left out also where one message is not legal, or shows nothing, without another.
+func TestMinimisesPairs(t *testing.T) {
+	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
+Worker -> Job Server: CAN_DO b
+Worker -> Job Server: CANT_DO a
+Worker -> Job Server: CANT_DO b
+`))
+	holds := func(c *Conv) bool {
+		counts := map[string]int{}
+		for i := range c.Steps {
+			counts[c.Steps[i].Type.Name]++
+		}
+		return counts["CAN_DO"] == counts["CANT_DO"] && len(c.Steps) > 0
+	}
+	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	if small := m.minimise(); len(small.Steps) != 2 {
+		t.Errorf("%d steps are left", len(small.Steps))
+	}
+}
+
 func TestPoolIsKept(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pool")
 	none, err := ReadPool(gearman.Protocol, name)

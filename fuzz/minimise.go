@@ -69,6 +69,9 @@ func (m *minimiser) minimise() *Conv {
 		m.values()
 		m.raws()
 		m.order(12)
+		if before == m.best.size() {
+			m.pairs(12)
+		}
 	}
 	return m.best
 }
@@ -139,6 +142,22 @@ func (m *minimiser) steps() {
 			c.Steps = slices.Delete(c.Steps, at, min(at+n, len(c.Steps)))
 			m.try(c)
 			at = min(at, len(m.best.Steps))
+		}
+	}
+}
+
+// pairs leaves out two steps that are not needed without each other, of conversations of at most so many.
+func (m *minimiser) pairs(most int) {
+	if len(m.best.Steps) > most {
+		return
+	}
+	for a := len(m.best.Steps) - 2; a >= 0; a-- {
+		for b := len(m.best.Steps) - 1; b > a; b-- {
+			c := m.best.clone()
+			c.Steps = slices.Delete(slices.Delete(c.Steps, b, b+1), a, a+1)
+			if m.try(c) {
+				break
+			}
 		}
 	}
 }
