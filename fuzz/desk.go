@@ -157,11 +157,14 @@ func (f *Fuzzer) old(c *Conv, v *Fault) bool {
 	if f.desk.has(key) {
 		return true
 	}
+	if f.rests(key, maxDoubts) {
+		return true
+	}
 	f.mu.Lock()
-	doubtful, told := f.doubts[key] >= maxDoubts, f.quick[key] || f.habitual(c, v)
+	told := f.quick[key] || f.habitual(c, v)
 	f.mu.Unlock()
-	if doubtful || !told {
-		return doubtful
+	if !told {
+		return false
 	}
 	f.again.Add(1)
 	f.shun(c, v)

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type Config struct {
 
 	Found    func(*Finding)
 	Progress func(Stats)   // called about once a second
+	Log      func(string)  // called with what became of each suspicion
 	Keep     func([]*Conv) // called at the end with all that led somewhere new
 }
 
@@ -75,7 +77,7 @@ type Fuzzer struct {
 	habits map[string]int // how many findings are of a rule or a law
 	known  map[string]bool
 	quick  map[string]bool // of suspicions that were confirmed
-	doubts map[string]int  // that were not
+	doubts map[string]doubt
 }
 
 // suspicion is a fault that has been seen once.
@@ -101,7 +103,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Minimise == 0 {
 		cfg.Minimise = 30 * time.Second
 	}
-	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}}
+	f := &Fuzzer{cfg: cfg, pool: newPool(cfg.Seeds), start: time.Now(), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]doubt{}}
 	for _, k := range cfg.KnownAs {
 		f.known[k] = true
 	}
@@ -167,6 +169,13 @@ func (f *Fuzzer) note(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
+}
+
+// logf tells what became of a suspicion.
+func (f *Fuzzer) logf(format string, args ...any) {
+	if f.cfg.Log != nil {
+		f.cfg.Log(fmt.Sprintf(format, args...))
+	}
 }
 
 // tally brings the statistics up to date, and tells them once a second.

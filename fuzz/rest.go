@@ -199,7 +199,7 @@ func (w *crew) steep(c *Conv) bool {
 func (f *Fuzzer) grown(c *Conv) {
 	f.lab.leakRuns = 0
 	if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) && !f.confirm(c, v) {
-		f.note(func() { f.doubts[quickKey(f.cfg.Protocol, c, v)] = maxDoubts })
+		f.letBe(quickKey(f.cfg.Protocol, c, v))
 	}
 	f.lab.leakRuns = 0
 }

@@ -66,7 +66,7 @@ func examiner(t *testing.T, p *codec.Protocol, fault string) (f *Fuzzer, told fu
 	var found []*Finding
 	cfg := Config{Protocol: p, Start: serve(*planted.Named(fault)), Reference: serve(planted.Faultless(p.Name)), Patience: time.Second, Minimise: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }}
-	f = &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]int{}, stopped: func() bool { return false }}
+	f = &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]doubt{}, stopped: func() bool { return false }}
 	f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
 	t.Cleanup(f.lab.close)
 	return f, func() *Finding {

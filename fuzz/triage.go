@@ -55,8 +55,6 @@ func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 const (
 	tries = 5
 	shows = 3
-
-	maxDoubts = 3 // of a suspicion, before it is let be
 )
 
 // examine finds out whether suspicions hold, and of what.
@@ -71,7 +69,9 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 		if f.confirm(s.conv, v) {
 			return // the others have only seen it
 		}
-		doubted = append(doubted, quickKey(f.cfg.Protocol, s.conv, v))
+		key := quickKey(f.cfg.Protocol, s.conv, v)
+		f.logf("not confirmed: %s, by %s", v, key)
+		doubted = append(doubted, key)
 	}
 	if whole == nil {
 		if !slices.ContainsFunc(suspects, f.confirmBeside) {
@@ -84,29 +84,15 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 			return
 		}
 	}
-	if key := whole.Oracle + " of many " + whole.Law; f.doubts[key] < 3 && f.doubts[whole.Oracle+" of many"] < 12 {
-		if f.cfg.Fixed {
-			f.doubt(doubted...)
+	law, oracle := whole.Oracle+" of many "+whole.Law, whole.Oracle+" of many"
+	if !f.cfg.Fixed && !f.rests(law, maxDoubts) && !f.rests(oracle, maxDoubtsWhole) {
+		if c, v := f.locate(done, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
 			return
 		}
-		if c, v := f.locate(done, whole); c != nil {
-			if f.dismissed(c, v) || f.confirm(c, v) {
-				return
-			}
-		}
-		doubted = append(doubted, key, whole.Oracle+" of many")
+		f.logf("not confirmed: %s, behind %d conversations", whole, len(done))
+		doubted = append(doubted, law, oracle)
 	}
 	f.doubt(doubted...)
-}
-
-// doubt notes that something could not be confirmed.
-func (f *Fuzzer) doubt(keys ...string) {
-	f.note(func() {
-		for _, k := range keys {
-			f.doubts[k]++
-		}
-		f.stats.Unconfirmed++
-	})
 }
 
 // brought returns a fault in the light of what the server as a whole has: where it ends, all that
@@ -126,7 +112,7 @@ func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
 		f.shun(c, v)
 		return true
 	}
-	return f.doubts[key] >= maxDoubts
+	return f.rests(key, maxDoubts)
 }
 
 // shun has the step that brought a fault about come less often.
@@ -155,7 +141,12 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 			c = d
 		}
 	}
-	if got == nil || got.Oracle != v.Oracle && !kin(got, v) {
+	if got == nil {
+		f.logf("%s does not show alone", v)
+		return false
+	}
+	if got.Oracle != v.Oracle && !kin(got, v) {
+		f.logf("%s is %s alone", v, got)
 		return false
 	}
 	key := quickKey(f.cfg.Protocol, c, v)
@@ -167,6 +158,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 		}
 	}
 	if got.Oracle == Memory && f.disputed(c, got) {
+		f.logf("disputed: %s", got)
 		f.note(func() { f.stats.Disputed++ })
 		return false
 	}
@@ -191,13 +183,13 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 		n, of, last = f.count(c, got, test)
 	}
 	if n < shows {
+		f.logf("%s shows %d of %d times", got, n, of)
 		return false
 	}
 	if f.disputed(small, last) {
-		f.note(func() {
-			f.doubts[key], f.doubts[quickKey(f.cfg.Protocol, small, last)] = maxDoubts, maxDoubts
-			f.stats.Disputed++
-		})
+		f.logf("disputed: %s", last)
+		f.letBe(key, quickKey(f.cfg.Protocol, small, last))
+		f.note(func() { f.stats.Disputed++ })
 		return true
 	}
 	f.note(func() { f.quick[key], f.quick[quickKey(f.cfg.Protocol, small, last)] = true, true })

@@ -84,7 +84,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, or json, an object a line")
 	f.BoolVar(&o.selfTest, "self-test", false, "fuzz servers with planted faults, which must all be found, and one without, of which nothing may be")
 	f.StringArrayVar(&o.run, "run", nil, "of a self-test only faults whose name matches the `GLOB`; may be repeated")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "tell more of what is being done")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "tell what became of each suspicion, too")
 	f.StringVar(&o.planted, "planted", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
 	f.MarkHidden("planted")
@@ -120,9 +120,11 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return usage(err)
 	}
-	defer out.close()
 	cfg.KnownAs = out.known
 	cfg.Found, cfg.Progress, cfg.Keep = out.found, out.progress, out.keep
+	if o.verbose {
+		cfg.Log = out.log
+	}
 	out.begin(cfg)
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
 	if werr := out.end(stats); werr != nil {

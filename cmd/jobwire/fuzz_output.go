@@ -65,8 +65,6 @@ func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 	fmt.Fprintf(out.e, "jobwire: fuzzing %s, seed %d, %d conversations to begin with\n", out.target, cfg.Seed, len(cfg.Seeds))
 }
 
-func (out *fuzzOutput) close() {}
-
 // keep saves the pool.
 func (out *fuzzOutput) keep(convs []*fuzz.Conv) {
 	if out.o.state == "" {
@@ -110,6 +108,14 @@ func statsLine(s, prev fuzz.Stats) string {
 	}
 	return fmt.Sprintf("%v  %d conversations, %.0f/s; pool %d, edges %d; findings %d, seen again %d, not confirmed %d, disputed %d; %s",
 		s.Elapsed.Round(time.Second), s.Conversations, rate, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Disputed, s.Doing)
+}
+
+// log tells what became of a suspicion.
+func (out *fuzzOutput) log(line string) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.clear()
+	fmt.Fprintf(out.e, "jobwire: %s\n", oneLine(line))
 }
 
 func (out *fuzzOutput) clear() {

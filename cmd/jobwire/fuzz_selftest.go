@@ -59,7 +59,7 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *system) error {
 		if cmd.Context().Err() != nil {
 			return &exit{exitFellShort, nil}
 		}
-		p, err := o.proveOne(cmd.Context(), sys, f)
+		p, err := o.proveOne(cmd, sys, f)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (o *fuzzOptions) selected(name string) bool {
 	return len(o.run) == 0
 }
 
-func (o *fuzzOptions) proveOne(ctx context.Context, sys *system, f planted.Fault) (*proof, error) {
+func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *system, f planted.Fault) (*proof, error) {
 	cfg, err := o.config(nil, sys)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,10 @@ func (o *fuzzOptions) proveOne(ctx context.Context, sys *system, f planted.Fault
 		}
 		p.Held = !faultless && p.Lines <= smallEnough
 	}
-	stats, err := fuzz.Run(ctx, *cfg)
+	if o.verbose {
+		cfg.Log = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
+	}
+	stats, err := fuzz.Run(cmd.Context(), *cfg)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
