@@ -103,6 +103,31 @@ Client -> Server: peek $id
 	}
 }
 
+// What one attempt leaves on a server is not to have the next one look guilty: then it is told with all that
+// was said at first, or not at all.
+func TestFindsTheGuilty(t *testing.T) {
+	f, told := examiner(t, beanstalk.Protocol, "last-priority-put-twice")
+	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
+Client 2 -> Server: list-tubes-watched
+Client -> Server: put 4294967295 0 60 x
+Server -> Client: INSERTED $id
+Client -> Server: stats-job $id
+Client -> Server: delete $id
+Client 2 -> Server: use b
+Client 2 -> Server: peek-ready
+`))
+	_, v := f.lab.perform(c)
+	if v == nil {
+		t.Fatal("nobody objects")
+	}
+	if !f.confirm(c, v) {
+		t.Fatalf("not confirmed: %v", v)
+	}
+	if found := told(); len(found.Conv.Steps) != 3 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	}
+}
+
 // A server may fail where messages come together, and only there. It is told so, and the transcript has
 // them sent together.
 func TestFindsWhatComesTogether(t *testing.T) {
