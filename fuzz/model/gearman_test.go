@@ -111,6 +111,29 @@ func TestWorkBehindItsTime(t *testing.T) {
 	}
 }
 
+// Where a job's time is over at once, its client may hear of that before its worker is seen to have it.
+func TestFailedBeforeItIsSeenToRun(t *testing.T) {
+	for timeout, soon := range map[string]bool{"1": true, "1000": false} {
+		m, sent, received := gearmanTalk(t)
+		sent(1, "CAN_DO_TIMEOUT", "a", timeout)
+		sent(0, "SUBMIT_JOB", "a", "", "x")
+		received(0, "JOB_CREATED", "H:1")
+		sent(1, "GRAB_JOB")
+		if err := m.Received(0, gearmanFrame(t, codec.Server, "WORK_FAIL", "H:1")); (err == nil) != soon {
+			t.Errorf("of %s ms: %v", timeout, err)
+		}
+		received(1, "JOB_ASSIGN", "H:1", "a", "x")
+		if !soon {
+			continue
+		}
+		m.Elapsed(Slack / 2)
+		m.Elapsed(2 * Slack)
+		if err := m.Settled(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What somebody says of the progress of a job that he may not hold may be refused.
 func TestProgressOfWhoMayNotHold(t *testing.T) {
 	m, sent, received := gearmanTalk(t)

@@ -101,6 +101,14 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		if len(sure)+len(vague) == 0 {
 			return
 		}
+		// Who waits for a job may hear that its time is over before its worker was seen to have it.
+		for _, j := range slices.Concat(sure, vague) {
+			if timeout := p.abilities[j.fn.name]; timeout > 0 && timeout <= Slack {
+				for _, c := range j.waits {
+					m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+				}
+			}
+		}
 		d := m.owe(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
 			j := m.jobs[string(r.Arg(0))]
 			want := plain
