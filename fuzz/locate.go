@@ -14,7 +14,7 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		done = done[len(done)-most:]
 	}
 	switch whole.Oracle {
-	case Exit, Signal, Sanitizer, HangAll:
+	case Exit, Signal, Sanitizer, HangAll, Disturbed:
 	case Processor:
 		return f.spinner(done)
 	default:
@@ -29,13 +29,16 @@ const someHolds = 20
 // reduce leaves out what a fault does not take, of conversations held one after the other on a fresh
 // server, and makes one of those that are left. It is nil if the fault does not show, or takes many.
 func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
-	shown := whole
+	if len(done) == 0 {
+		return nil, nil
+	}
+	shown, behind := whole, 0
 	shows := func(convs []*Conv) bool {
-		v := f.lab.sequence(convs)
+		v, n := f.lab.sequence(convs)
 		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
 			return false
 		}
-		shown = v
+		shown, behind = v, n
 		return true
 	}
 	start := time.Now()
@@ -45,9 +48,13 @@ func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
 			return nil, nil
 		}
 	}
+	done = done[:behind]
+	if last := done[behind-1:]; behind > 1 && shows(last) {
+		return last[0], shown
+	}
 	// On a slow machine, holding all of them may take so long that nothing else would be tried.
 	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second, someHolds*time.Since(start)))
-	// Most often it is one, behind which all others do not count.
+	// Where the last does not show it alone, the server may have lived on for a while.
 	least, enough := 0, len(done) // so few do not show it; so many do
 	for enough-least > 1 && time.Now().Before(end) && !f.stopped() {
 		if n := (least + enough) / 2; shows(done[:n]) {
@@ -102,10 +109,10 @@ func hurried(convs []*Conv) []*Conv {
 func nth(i int) string { return fmt.Sprintf("z%0*x.", len(place)-2, i) }
 
 // sequence performs conversations one after the other on a fresh server, each with names of its
-// own.
-func (l *lab) sequence(convs []*Conv) *Fault {
+// own, until one shows a fault. It returns how many that took.
+func (l *lab) sequence(convs []*Conv) (v *Fault, n int) {
 	if l.ready() != nil {
-		return nil
+		return nil, 0
 	}
 	l.used = true
 	l.x.ask()
@@ -115,13 +122,13 @@ func (l *lab) sequence(convs []*Conv) *Fault {
 			prefix = nth(i)
 		}
 		if r := l.x.perform(c, prefix); r.Fault != nil {
-			return verdict(l.t, r.Fault)
+			return verdict(l.t, r.Fault), i + 1
 		}
 		if ended(l.t) {
-			break
+			return verdict(l.t, nil), i + 1
 		}
 	}
-	return verdict(l.t, nil)
+	return verdict(l.t, nil), len(convs)
 }
 
 // said is the oracles that judge what the server says.

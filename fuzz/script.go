@@ -46,7 +46,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			return
 		}
 		if fd.Plays = f.tells(script, ref); fd.Plays {
-			if w.full {
+			if len(script.Steps) > atAGlance {
 				script = f.prune(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)
@@ -63,6 +63,9 @@ func (f *Fuzzer) tells(s *transcript.Script, ref *lab) bool {
 	}
 	return ok
 }
+
+// atAGlance is how many steps of a script are no trouble to read.
+const atAGlance = 7
 
 // prune leaves out what the server says where it need not be waited for.
 func (f *Fuzzer) prune(s *transcript.Script, ref *lab) *transcript.Script {

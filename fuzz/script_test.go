@@ -39,11 +39,20 @@ Client -> Server: stats-job 1
 Client -> Server: delete $id
 Client -> Server: use "x"*64
 `},
+		// The next one comes when the server has seen that the worker has left.
+		{"lost-with-its-worker", `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" ""
+Worker -> Job Server: CAN_DO a
+Worker -> Job Server: GRAB_JOB
+Worker -> Job Server: WORK_STATUS 1 0 0
+Worker -> Job Server: half-closes
+Worker 2 -> Job Server: CAN_DO a
+Worker 2 -> Job Server: GRAB_JOB
+`},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			fault := planted.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(planted.Faultless(p.Name)), Patience: 5 * time.Second}
+			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(planted.Faultless(p.Name)), Patience: 2 * time.Second}
 			f := &Fuzzer{cfg: cfg, stopped: func() bool { return false }}
 			f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
 			defer f.lab.close()
@@ -53,6 +62,9 @@ Client -> Server: use "x"*64
 			}
 			if f.describe(fd); !fd.Plays {
 				t.Errorf("%v: this does not tell:\n%s", fd.Fault, fd.Text)
+			}
+			if n := len(fd.Script.Steps); n > 10 {
+				t.Errorf("%d lines:\n%s", n, fd.Text)
 			}
 			if _, err := transcript.Parse(p, tt.fault, fd.Text); err != nil {
 				t.Error(err)
@@ -88,7 +100,7 @@ func TestFindsWhatTakesAnother(t *testing.T) {
 Server -> Client: INSERTED $id
 Client -> Server: peek $id
 `)
-	v := f.lab.sequence([]*Conv{other, c})
+	v, _ := f.lab.sequence([]*Conv{other, c})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (w *scripter) write() *transcript.Script {
 			}
 		}
 		if watched[v.Oracle] == "" {
-			w.after += 100 * time.Millisecond // to die takes a while
+			w.after = max(w.after, toNotice) // to die takes a while
 		}
 		w.ask(witness, true)
 	}
@@ -312,8 +313,14 @@ func (w *scripter) step(i int) {
 		w.release()
 	}
 	w.add(a, codec.Peer, c, false)
+	if slices.Contains(goings, s.Verb) {
+		w.after = toNotice
+	}
 	w.replies(i)
 }
+
+// toNotice is how long a server may take to see that somebody has left, or others that it has.
+const toNotice = 100 * time.Millisecond
 
 func (w *scripter) acted(a transcript.Actor) bool {
 	for i := range w.script.Steps {

@@ -179,6 +179,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	f.lab.patience = f.cfg.Patience
 	n, of, last := f.count(small, got, test)
 	if n < shows && small != c {
+		f.logf("%s shows %d of %d times, made smaller", got, n, of)
 		small = c
 		n, of, last = f.count(c, got, test)
 	}
