@@ -34,8 +34,8 @@ func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	}
 	shown, behind := whole, 0
 	shows := func(convs []*Conv) bool {
-		v, n := f.lab.sequence(convs)
-		if v == nil || v.Oracle != whole.Oracle && !kin(v, whole) {
+		v, n := f.lab.sequence(convs, whole)
+		if v == nil || !alike(v, whole) {
 			return false
 		}
 		shown, behind = v, n
@@ -108,25 +108,31 @@ func hurried(convs []*Conv) []*Conv {
 // nth returns the prefix of one of many conversations.
 func nth(i int) string { return fmt.Sprintf("z%0*x.", len(place)-2, i) }
 
+// others is how many faults a sequence may show beside the one that is looked for: each may take time.
+const others = 50
+
 // sequence performs conversations one after the other on a fresh server, each with names of its
-// own, until one shows a fault. It returns how many that took.
-func (l *lab) sequence(convs []*Conv) (v *Fault, n int) {
+// own, until the fault shows that is looked for. It returns how many that took.
+func (l *lab) sequence(convs []*Conv, whole *Fault) (v *Fault, n int) {
 	if l.ready() != nil {
 		return nil, 0
 	}
 	l.used = true
 	l.x.ask()
+	seen := 0
 	for i, c := range convs {
 		prefix := ""
 		if len(convs) > 1 {
 			prefix = nth(i)
 		}
-		if r := l.x.perform(c, prefix); r.Fault != nil {
-			return verdict(l.t, r.Fault), i + 1
+		r := l.x.perform(c, prefix)
+		if r.Fault == nil && !ended(l.t) {
+			continue
 		}
-		if ended(l.t) {
-			return verdict(l.t, nil), i + 1
+		if v = verdict(l.t, r.Fault); ended(l.t) || alike(v, whole) || seen == others {
+			return v, i + 1
 		}
+		seen++
 	}
 	return verdict(l.t, nil), len(convs)
 }

@@ -100,7 +100,7 @@ func TestFindsWhatTakesAnother(t *testing.T) {
 Server -> Client: INSERTED $id
 Client -> Server: peek $id
 `)
-	v, _ := f.lab.sequence([]*Conv{other, c})
+	v, _ := f.lab.sequence([]*Conv{other, c}, &Fault{Oracle: Law})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
@@ -112,6 +112,21 @@ Client -> Server: peek $id
 	}
 	if found := told(); len(found.Conv.Steps) > 4 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	}
+}
+
+// Where many were connected, the one who has disturbed the others is found, whatever else is wrong with the
+// server.
+func TestFindsOneAmongMany(t *testing.T) {
+	f, _ := examiner(t, beanstalk.Protocol, "list-told-to-another")
+	f.cfg.Start = serve(planted.Named("list-told-to-another").And(*planted.Named("body-of-4096-counted-4095")))
+	conv := func(wire string) *Conv { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	wrong := conv("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
+	idle := conv("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
+	guilty := conv("Client -> Server: list-tubes\n")
+	c, v := f.locate([]*Conv{idle, wrong, idle, guilty, idle, wrong}, &Fault{Oracle: Disturbed})
+	if c == nil || !c.equal(guilty) || v.Oracle != Disturbed {
+		t.Errorf("%v: %+v", v, c)
 	}
 }
 

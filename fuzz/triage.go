@@ -145,7 +145,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 		f.logf("%s does not show alone", v)
 		return false
 	}
-	if got.Oracle != v.Oracle && !kin(got, v) {
+	if !alike(got, v) {
 		f.logf("%s is %s alone", v, got)
 		return false
 	}
@@ -222,11 +222,11 @@ func (f *Fuzzer) reference() *lab {
 	return &lab{cfg: &cfg, ctx: f.lab.ctx, patience: f.cfg.Patience}
 }
 
-// kin reports whether one fault may be the other, seen otherwise: a death looks like a hang at
+// alike reports whether one fault may be the other, seen otherwise: a death looks like a hang at
 // first.
-func kin(a, b *Fault) bool {
+func alike(a, b *Fault) bool {
 	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
-	return group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
+	return a.Oracle == b.Oracle || group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
 }
 
 // count tells how often a fault shows, until that is often enough, or cannot be any more.

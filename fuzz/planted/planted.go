@@ -52,6 +52,16 @@ type Fault struct {
 	Hook     Hook   // nil is no fault
 }
 
+// And returns a server that has another fault, too.
+func (f Fault) And(g Fault) Fault {
+	one := f.Hook
+	f.Hook = func(b *bench) {
+		one(b)
+		g.Hook(b)
+	}
+	return f
+}
+
 // All returns the faults, by protocol.
 func All() []Fault { return slices.Concat(inGearman, inBeanstalk, inDanga, inGearMonkey) }
 
