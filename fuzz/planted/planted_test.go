@@ -97,6 +97,7 @@ type sight struct {
 	server  target.Target
 	trigger *transcript.Script
 	probe   *transcript.Script
+	within  time.Duration // it shows, if at all
 	failure *play.Failure // of the first performance
 }
 
@@ -104,7 +105,7 @@ type sight struct {
 func (s *sight) failed() bool { return s.failure != nil && s.alive() }
 
 // alive reports whether the server answers a new connection.
-func (s *sight) alive() bool { return perform(s.t, s.server, s.probe, 2*impatience) == nil }
+func (s *sight) alive() bool { return perform(s.t, s.server, s.probe, 2*s.within) == nil }
 
 func (s *sight) died(exit string) bool {
 	err := target.Died(s.server)
@@ -117,7 +118,7 @@ var seen = map[string]func(s *sight) bool{
 	Signal: func(s *sight) bool { return s.died("signal: ") },
 	Sanitizer: func(s *sight) bool {
 		report := regexp.MustCompile(`(?m)==ERROR: \w+Sanitizer:|^\S+: runtime error: `)
-		return within(300*time.Millisecond, func() bool { return report.MatchString(s.server.Output()) })
+		return within(s.within/2, func() bool { return report.MatchString(s.server.Output()) })
 	},
 	Hang: (*sight).failed,
 	ServerHang: func(s *sight) bool {
@@ -126,7 +127,7 @@ var seen = map[string]func(s *sight) bool{
 	Spin: func(s *sight) bool {
 		const busy = 300 * time.Millisecond // of a processor, though nobody asks for anything
 		before := cpu(s.t, s.server)
-		return within(2*time.Second, func() bool { return cpu(s.t, s.server)-before >= busy })
+		return within(2*s.within, func() bool { return cpu(s.t, s.server)-before >= busy })
 	},
 	Memory:      func(s *sight) bool { return s.grows(memory, 15<<20) },
 	Descriptors: func(s *sight) bool { return s.grows(descriptors, 30) },
@@ -171,22 +172,25 @@ func TestFaults(t *testing.T) {
 		t.Run(f.Protocol+"/"+f.Name, func(t *testing.T) {
 			t.Parallel()
 			scripts := triggers(t, f.Protocol)
-			look := func(served Fault, timeout time.Duration) *sight {
-				s := &sight{t: t, server: start(t, served), trigger: scripts[f.Name], probe: scripts["probe"]}
+			look := func(served Fault, timeout, within time.Duration) *sight {
+				s := &sight{t: t, server: start(t, served), trigger: scripts[f.Name], probe: scripts["probe"], within: within}
 				s.failure = perform(t, s.server, s.trigger, timeout)
 				return s
 			}
-			sound := look(Faultless(f.Protocol), patience)
+			sound := look(Faultless(f.Protocol), patience, impatience)
 			if sound.failure != nil {
 				t.Errorf("without the fault: %v", sound.failure)
 			}
 			if seen[f.Oracle](sound) {
 				t.Error("without the fault, it is seen all the same")
 			}
-			faulty := look(f, impatience)
-			if !seen[f.Oracle](faulty) {
-				t.Errorf("the fault does not show; the transcript says: %v; the server says: %v %s", faulty.failure, faulty.server.Err(), faulty.server.Output())
+			var faulty *sight
+			for _, within := range []time.Duration{impatience, patience} { // on a busy machine it takes its time
+				if faulty = look(f, within, within); seen[f.Oracle](faulty) {
+					return
+				}
 			}
+			t.Errorf("the fault does not show; the transcript says: %v; the server says: %v %s", faulty.failure, faulty.server.Err(), faulty.server.Output())
 		})
 	}
 }
