@@ -72,19 +72,17 @@ func (c Command) Start(ctx context.Context) (Target, error) {
 
 // begin starts the program and waits until it is ready. Between the choice of a
 // port and the program's bind somebody else can take the port; then another is
-// tried.
+// tried. Where that were another jobwire's server, it would answer in this one's
+// name, so ports are claimed.
 func (c *Command) begin(ctx context.Context, last string) (*life, error) {
-	addr := last
 	for attempt := 1; ; attempt++ {
-		if addr == "" || !isFree(addr) {
-			port, err := c.freePort()
-			if err != nil {
-				return nil, &Error{Target: c.Name, Reason: "no free port", Err: err}
-			}
-			addr = loopback(port)
-		}
-		l, err := c.launch(ctx, addr)
+		addr, held, err := c.port(last)
 		if err != nil {
+			return nil, &Error{Target: c.Name, Reason: "no free port", Err: err}
+		}
+		l, err := c.launch(ctx, addr, held)
+		if err != nil {
+			held.Close()
 			return nil, &Error{Target: c.Name, Reason: "cannot be started", Err: err}
 		}
 		err = c.ready(ctx, l)
@@ -96,12 +94,41 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 		if attempt == portAttempts || !errors.Is(err, ErrDied) || !lostPort(l) {
 			return nil, err
 		}
-		addr = ""
+		last = ""
 	}
 }
 
-// launch starts the program in a process group of its own.
-func (c *Command) launch(ctx context.Context, addr string) (*life, error) {
+// port claims an address with a free port: the one that was used last, if it can be had.
+func (c *Command) port(last string) (addr string, held io.Closer, err error) {
+	if last != "" && isFree(last) {
+		if held, err = claimAddr(last); err == nil {
+			return last, held, nil
+		}
+	}
+	for range portAttempts {
+		port, err := c.freePort()
+		if err != nil {
+			return "", nil, err
+		}
+		addr = loopback(port)
+		if held, err = claimAddr(addr); err == nil {
+			return addr, held, nil
+		}
+	}
+	return "", nil, fmt.Errorf("%d ports drawn at random were all claimed by others", portAttempts)
+}
+
+func claimAddr(addr string) (io.Closer, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	return claim(port)
+}
+
+// launch starts the program in a process group of its own. What is held for it is
+// closed when it has ended.
+func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*life, error) {
 	args, err := Expand(c.Args, addr)
 	if err != nil {
 		return nil, err
@@ -140,6 +167,7 @@ func (c *Command) launch(ctx context.Context, addr string) (*life, error) {
 		if !asked {
 			l.err = &Error{Target: c.Name, Reason: "the program ended", Exit: exitText(cmd, err), Output: l.output.String(), Died: true}
 		}
+		held.Close()
 		close(l.done)
 	}()
 	if err := <-started; err != nil {

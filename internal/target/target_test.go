@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -361,6 +362,40 @@ func TestLostPortIsReplaced(t *testing.T) {
 	}
 	if got := say(t, s, "ping"); got != "pong\n" {
 		t.Errorf("answer %q", got)
+	}
+}
+
+// Two programs that start servers at the same time do not give them the same port: the one that comes late
+// would talk with the other's.
+func TestPortClaimed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are claimed on Linux")
+	}
+	taken, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := claim(strconv.Itoa(taken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	draws := 0
+	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+		if draws++; draws == 1 {
+			return taken, nil
+		}
+		return freePort()
+	}})
+	if draws != 2 || s.Addr() == loopback(taken) {
+		t.Errorf("%d ports were drawn, %s taken", draws, s.Addr())
+	}
+	s.Stop()
+	again, err := claimAddr(s.Addr())
+	if err != nil {
+		t.Errorf("claimed though the server has ended: %v", err)
+	} else {
+		again.Close()
 	}
 }
 
