@@ -108,12 +108,7 @@ func (w *crew) run(ctx context.Context) error {
 // launch starts the server.
 func (w *crew) launch(ctx context.Context) error {
 	f := w.f
-	if w.next == nil {
-		w.prepare(ctx)
-	}
-	n := <-w.next
-	w.next = nil
-	t, err := n.t, n.err
+	t, err := w.receive(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,6 +144,23 @@ func (w *crew) launch(ctx context.Context) error {
 		w.prepare(ctx)
 	}
 	return nil
+}
+
+// mostStarts is how often a server may fail to start, one time behind the other, if one has started before.
+const mostStarts = 3
+
+// receive returns the next server.
+func (w *crew) receive(ctx context.Context) (target.Target, error) {
+	for n := 1; ; n++ {
+		if w.next == nil {
+			w.prepare(ctx)
+		}
+		next := <-w.next
+		w.next = nil
+		if next.err == nil || n == mostStarts || w.f.lives.Load() == 0 || ctx.Err() != nil {
+			return next.t, next.err
+		}
+	}
 }
 
 // prepare starts the next server, so that nobody has to wait for it.

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"path/filepath"
 	"slices"
@@ -274,6 +275,35 @@ func TestFinds(t *testing.T) {
 		}
 		if len(found.Script.Steps) > 10 || !found.Plays {
 			t.Errorf("%s: plays %v, %d steps:\n%s", name, found.Plays, len(found.Script.Steps), found.Text)
+		}
+	}
+}
+
+// A server that once takes too long to start, on a busy machine, does not end a run.
+func TestStartsAgain(t *testing.T) {
+	start := serve(planted.Faultless("gearman"))
+	failures := 0
+	f := &Fuzzer{}
+	f.cfg.Start = func(ctx context.Context) (target.Target, error) {
+		if failures > 0 {
+			failures--
+			return nil, errors.New("too late")
+		}
+		return start(ctx)
+	}
+	for _, tt := range []struct {
+		lives    uint64 // of servers before
+		failures int
+		ok       bool
+	}{{0, 0, true}, {0, 1, false}, {1, mostStarts - 1, true}, {1, mostStarts, false}} {
+		f.lives.Store(tt.lives)
+		failures = tt.failures
+		server, err := (&crew{f: f}).receive(t.Context())
+		if (err == nil) != tt.ok {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		if err == nil {
+			server.Stop()
 		}
 	}
 }

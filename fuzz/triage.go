@@ -89,7 +89,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 		if c, v := f.locate(done, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
 			return
 		}
-		f.logf("not confirmed: %s, behind %d conversations", whole, len(done))
+		f.logf("not confirmed: %s, behind %d conversations; last words: %.2000q", whole, len(done), whole.Words)
 		doubted = append(doubted, law, oracle)
 	}
 	f.doubt(doubted...)

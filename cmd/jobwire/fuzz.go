@@ -130,13 +130,13 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 	if werr := out.end(stats); werr != nil {
 		return werr
 	}
-	switch {
-	case stats.Findings > 0:
-		return &exit{exitFellShort, nil}
-	case err != nil && !errors.Is(err, context.Canceled):
-		return err
+	if errors.Is(err, context.Canceled) {
+		err = nil
 	}
-	return nil
+	if stats.Findings > 0 {
+		return &exit{exitFellShort, err}
+	}
+	return err
 }
 
 func (o *fuzzOptions) check(cmd *cobra.Command) error {
@@ -201,7 +201,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *system) (*fuzz.Config, err
 			return nil, err
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) {
-			return target.Command{Args: words, Grace: fuzzGrace}.Start(ctx)
+			return target.Command{Args: words, Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 		}
 	}
 	return cfg, nil
@@ -214,6 +214,9 @@ const fuzzMemory = 256 << 20
 // conversations leave much, and use little.
 const fuzzGarbage = 800
 
+// fuzzReady is how long a server may take to start, on a machine that the fuzzer keeps busy.
+const fuzzReady = 30 * time.Second
+
 // fuzzGrace is how long a server may take to end: what it would save is of no interest.
 const fuzzGrace = 20 * time.Millisecond
 
@@ -223,7 +226,7 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 	if err != nil {
 		return nil, err
 	}
-	return target.Command{Name: name, Args: append([]string{self}, args...), Grace: fuzzGrace}.Start(ctx)
+	return target.Command{Name: name, Args: append([]string{self}, args...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
 // readSeeds makes conversations of the corpus, of the cases, and of the files named.
