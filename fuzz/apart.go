@@ -42,6 +42,15 @@ func (d *dialect) apart(c *Conv, prefix string) *Conv {
 	return out
 }
 
+// alone returns what one conversation of many can be where nobody else uses the server: the same, and with
+// what its connections had said first.
+func (d *dialect) alone(c *Conv) []*Conv {
+	if len(d.prelude) == 0 {
+		return []*Conv{c}
+	}
+	return []*Conv{c, d.apart(c, place)}
+}
+
 // place puts a prefix in its place. It reports whether the step is said at all: what the server numbers
 // for all, and has not told this peer, may be somebody else's.
 func (d *dialect) place(s *Step, prefix string) bool {

@@ -2,7 +2,9 @@ package fuzz
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -182,6 +184,33 @@ func (c *Conv) size() int {
 		}
 	}
 	return n
+}
+
+// String returns the conversation in one line, for logs: the steps, long values cut short. Where a
+// value is what the server chose behind another step, that step's number is behind it.
+func (c *Conv) String() string {
+	var b strings.Builder
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		what := s.Verb.String()
+		if s.Type != nil {
+			what = s.Type.Name
+		}
+		fmt.Fprintf(&b, "%d: client %d: %s", s.ID, s.Conn, what)
+		for _, a := range s.Args {
+			if fmt.Fprintf(&b, " %.32q", a.Value); a.Of > 0 {
+				fmt.Fprintf(&b, " of %d", a.Of)
+			}
+		}
+		if len(s.Bytes) > 0 {
+			fmt.Fprintf(&b, " %.32q", s.Bytes)
+		}
+		if s.For > 0 {
+			fmt.Fprintf(&b, " %v", s.For)
+		}
+		b.WriteString("; ")
+	}
+	return strings.TrimSuffix(b.String(), "; ")
 }
 
 // assignedField returns the row's field of the i-th argument if the server chooses its value.

@@ -119,13 +119,12 @@ func (l *lab) sequence(convs []*Conv, whole *Fault) (v *Fault, n int) {
 	}
 	l.used = true
 	l.x.ask()
+	// The end of a process is seen by whoever comes next, so nobody has to wait for what else may be wrong.
+	l.x.thorough = !whole.ends()
+	defer func() { l.x.thorough = true }()
 	seen := 0
 	for i, c := range convs {
-		prefix := ""
-		if len(convs) > 1 {
-			prefix = nth(i)
-		}
-		r := l.x.perform(c, prefix)
+		r := l.x.perform(c, nth(i))
 		if r.Fault == nil && !ended(l.t) {
 			continue
 		}
@@ -134,6 +133,7 @@ func (l *lab) sequence(convs []*Conv, whole *Fault) (v *Fault, n int) {
 		}
 		seen++
 	}
+	l.x.ask()
 	return verdict(l.t, nil), len(convs)
 }
 

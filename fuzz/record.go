@@ -44,6 +44,11 @@ func (f *Fault) same(g *Fault) bool {
 // grave reports whether the server may have ended.
 func (f *Fault) grave() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
 
+// ends reports whether it has to do with the end of the server's process.
+func (f *Fault) ends() bool {
+	return f.Oracle == Exit || f.Oracle == Signal || f.Oracle == Sanitizer
+}
+
 func (f *Fault) String() string {
 	s := f.Oracle
 	if f.Rule != "" {

@@ -42,8 +42,10 @@ func (f *Fuzzer) spinner(done []*Conv) (*Conv, *Fault) {
 		}
 		l.used = true
 		for _, c := range batch {
-			if v := l.spins(c); v != nil {
-				return c, v
+			for _, c := range dialectOf(f.cfg.Protocol).alone(c) {
+				if v := l.spins(c); v != nil {
+					return c, v
+				}
 			}
 		}
 		l.used = true
@@ -197,9 +199,14 @@ func (w *crew) steep(c *Conv) bool {
 
 // grown finds out whether a conversation of which a server has kept memory leaves some each time.
 func (f *Fuzzer) grown(c *Conv) {
-	f.lab.leakRuns = 0
-	if v := f.lab.grows(c); v != nil && !f.dismissed(c, v) && !f.confirm(c, v) {
-		f.letBe(quickKey(f.cfg.Protocol, c, v))
+	for _, c := range dialectOf(f.cfg.Protocol).alone(c) {
+		f.lab.leakRuns = 0
+		if v := f.lab.grows(c); v != nil {
+			if !f.dismissed(c, v) && !f.confirm(c, v) {
+				f.letBe(quickKey(f.cfg.Protocol, c, v))
+			}
+			break
+		}
 	}
 	f.lab.leakRuns = 0
 }
@@ -234,8 +241,13 @@ func (f *Fuzzer) keeper(done []*Conv) {
 			done, all = done[len(half):], all-n
 		}
 	}
-	if v := f.lab.keeps(done[0]); v != nil && !f.dismissed(done[0], v) {
-		f.confirm(done[0], v)
+	for _, c := range dialectOf(f.cfg.Protocol).alone(done[0]) {
+		if v := f.lab.keeps(c); v != nil {
+			if !f.dismissed(c, v) {
+				f.confirm(c, v)
+			}
+			return
+		}
 	}
 }
 

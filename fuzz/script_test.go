@@ -115,6 +115,30 @@ Client -> Server: peek $id
 	}
 }
 
+// Where others use the server, connections first say which names are theirs. What was seen there may take
+// that, which is not said where a conversation is held alone.
+func TestFindsWhatTakesAnIntroduction(t *testing.T) {
+	f, told := examiner(t, beanstalk.Protocol, "body-of-4096-counted-4095")
+	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
+Client -> Server: ignore default
+Client -> Server: put 0 0 60 "x"*4096
+Client -> Server: reserve-with-timeout 0
+`))
+	if _, v := f.lab.perform(c); v != nil {
+		t.Fatalf("it shows without: %v", v)
+	}
+	v, _ := f.lab.sequence([]*Conv{c}, &Fault{Oracle: Framing})
+	if v == nil {
+		t.Fatal("nobody objects")
+	}
+	if !f.confirm(c, v) {
+		t.Fatalf("not confirmed: %v", v)
+	}
+	if found := told(); len(found.Conv.Steps) > 3 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	}
+}
+
 // Where many were connected, the one who has disturbed the others is found, whatever else is wrong with the
 // server.
 func TestFindsOneAmongMany(t *testing.T) {

@@ -70,7 +70,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 			return // the others have only seen it
 		}
 		key := quickKey(f.cfg.Protocol, s.conv, v)
-		f.logf("not confirmed: %s, by %s", v, key)
+		f.logf("not confirmed: %s, by %s, in step %d of %s", v, key, v.Step, s.conv)
 		doubted = append(doubted, key)
 	}
 	if whole == nil {
@@ -98,7 +98,7 @@ func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 // brought returns a fault in the light of what the server as a whole has: where it ends, all that
 // were connected have noticed; where depends on each.
 func brought(v, whole *Fault) *Fault {
-	if whole == nil || whole.Oracle != Exit && whole.Oracle != Signal && whole.Oracle != Sanitizer {
+	if whole == nil || !whole.ends() {
 		return v
 	}
 	return &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: v.Conn, Step: v.Step}
@@ -127,20 +127,8 @@ func (f *Fuzzer) shun(c *Conv, v *Fault) {
 func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	test := f.lab.test(v.Oracle)
 	f.lab.patience = f.cfg.Patience
-	got := test(c)
-	if got == nil {
-		got = test(c) // once more: much is a matter of chance
-	}
-	for n := 0; n < 2 && got == nil; n++ {
-		// It was suspected where messages were sent ahead.
-		d := c.hurried()
-		if d == nil {
-			break
-		}
-		if got = test(d); got != nil {
-			c = d
-		}
-	}
+	key := quickKey(f.cfg.Protocol, c, v)
+	c, got := f.reproduce(c, test)
 	if got == nil {
 		f.logf("%s does not show alone", v)
 		return false
@@ -149,7 +137,6 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 		f.logf("%s is %s alone", v, got)
 		return false
 	}
-	key := quickKey(f.cfg.Protocol, c, v)
 	if other := quickKey(f.cfg.Protocol, c, got); other != key {
 		if f.quick[other] {
 			f.again.Add(1)
@@ -197,6 +184,24 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	f.shun(small, last)
 	f.tell(small, last, n, of)
 	return true
+}
+
+// reproduce performs a conversation that is suspected until a fault shows, a few times, since much is a
+// matter of chance. It returns it as it was performed then: also with messages sent ahead, as the
+// suspected one may have been.
+func (f *Fuzzer) reproduce(c *Conv, test func(*Conv) *Fault) (*Conv, *Fault) {
+	ways := dialectOf(f.cfg.Protocol).alone(c)
+	last := ways[len(ways)-1]
+	ways = append(ways, last)
+	if ahead := last.hurried(); ahead != nil {
+		ways = append(ways, ahead, ahead)
+	}
+	for _, d := range ways {
+		if got := test(d); got != nil {
+			return d, got
+		}
+	}
+	return c, nil
 }
 
 // disputed reports whether the server that is held to be right has the fault too: then who
