@@ -174,7 +174,7 @@ func (f *Fuzzer) note(change func()) {
 // logf tells what became of a suspicion.
 func (f *Fuzzer) logf(format string, args ...any) {
 	if f.cfg.Log != nil {
-		f.cfg.Log(fmt.Sprintf(format, args...))
+		f.cfg.Log(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))
 	}
 }
 

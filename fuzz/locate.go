@@ -23,6 +23,23 @@ func (f *Fuzzer) locate(done []*Conv, whole *Fault) (*Conv, *Fault) {
 	return f.reduce(done, whole)
 }
 
+// guilty returns the one of many suspects who is seen to end the server, or nil: holding all of them on one
+// server takes less time than each on one of its own.
+func (f *Fuzzer) guilty(suspects []*suspicion, whole *Fault) (*Conv, *Fault) {
+	if whole == nil || !whole.ends() || len(suspects) < 2 || f.cfg.Fixed {
+		return nil, nil
+	}
+	var convs []*Conv
+	for _, s := range suspects {
+		convs = append(convs, s.conv)
+	}
+	v, n := f.lab.sequence(convs, whole)
+	if v == nil || !alike(v, whole) {
+		return nil, nil
+	}
+	return convs[n-1], brought(suspects[n-1].fault, whole)
+}
+
 // someHolds is how often all conversations may be held, for the time it takes, to find those that count.
 const someHolds = 20
 

@@ -60,6 +60,9 @@ const (
 // examine finds out whether suspicions hold, and of what.
 func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
 	f.tally("examining")
+	if c, v := f.guilty(suspects, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
+		return
+	}
 	var doubted []string
 	for _, s := range suspects {
 		v := brought(s.fault, whole)
@@ -144,6 +147,7 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 			return true
 		}
 	}
+	f.logf("%s shows again, in %d steps", got, len(c.Steps))
 	if got.Oracle == Memory && f.disputed(c, got) {
 		f.logf("disputed: %s", got)
 		f.note(func() { f.stats.Disputed++ })

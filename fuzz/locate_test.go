@@ -1,0 +1,75 @@
+package fuzz
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"jobwire/codec/beanstalk"
+	"jobwire/fuzz/planted"
+	"jobwire/internal/target"
+)
+
+// Where a server has to end of its fault, it is this test binary itself, called with "serve NAME ADDR".
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "serve" {
+		if err := serveFault(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func serveFault(name, addr string) error {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return planted.Named(name).Serve(ctx, ln)
+}
+
+// All who are connected when a server ends are suspected. Who did it is found, also where only the others
+// are, and where it takes what its connection had said first.
+func TestFindsWhoEndedTheServer(t *testing.T) {
+	const fault = "buried-freed-twice"
+	conv := func(wire string) *Conv { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	idle := conv("Client -> Server: put 0 0 60 x\nClient -> Server: list-tubes-watched\n")
+	guilty := conv(`Client -> Server: watch a
+Client -> Server: ignore default
+Client -> Server: put 0 0 60 x
+Server -> Client: INSERTED $id
+Client -> Server: reserve-with-timeout 0
+Client -> Server: bury $id 0
+Client -> Server: delete $id
+`)
+	cut := &Fault{Oracle: HangAll, Step: 1}
+	whole := &Fault{Oracle: Signal, Law: blur("signal: aborted"), Text: "signal: aborted", Step: -1, Conn: -1}
+	for _, tt := range []struct {
+		name     string
+		suspects []*suspicion
+	}{
+		{"among the suspects", []*suspicion{{conv: idle, fault: cut}, {conv: idle, fault: cut}, {conv: guilty, fault: cut}, {conv: idle, fault: cut}}},
+		{"not suspected", []*suspicion{{conv: idle, fault: cut}}},
+		{"nobody suspected", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, told := examiner(t, beanstalk.Protocol, fault)
+			f.cfg.Start = func(ctx context.Context) (target.Target, error) {
+				return target.Command{Args: []string{os.Args[0], "serve", fault, "{addr}"}}.Start(ctx)
+			}
+			f.examine(tt.suspects, whole, []*Conv{idle, guilty, idle})
+			found := told()
+			if found.Fault.Oracle != Signal || len(found.Conv.Steps) != 4 || !found.Plays {
+				t.Errorf("%v, %d steps, plays %v:\n%s", found.Fault, len(found.Conv.Steps), found.Plays, found.Text)
+			}
+		})
+	}
+}
