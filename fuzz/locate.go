@@ -40,8 +40,11 @@ func (f *Fuzzer) guilty(suspects []*suspicion, whole *Fault) (*Conv, *Fault) {
 	return convs[n-1], brought(suspects[n-1].fault, whole)
 }
 
-// someHolds is how often all conversations may be held, for the time it takes, to find those that count.
-const someHolds = 20
+// To find those that count, all conversations may be held so often, for the time it takes, but no longer.
+const (
+	someHolds = 20
+	holdsFor  = 2 * time.Minute
+)
 
 // reduce leaves out what a fault does not take, of conversations held one after the other on a fresh
 // server, and makes one of those that are left. It is nil if the fault does not show, or takes many.
@@ -70,7 +73,7 @@ func (f *Fuzzer) reduce(done []*Conv, whole *Fault) (*Conv, *Fault) {
 		return last[0], shown
 	}
 	// On a slow machine, holding all of them may take so long that nothing else would be tried.
-	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second, someHolds*time.Since(start)))
+	end := time.Now().Add(max(f.cfg.Minimise, 25*time.Second, min(holdsFor, someHolds*time.Since(start))))
 	// Where the last does not show it alone, the server may have lived on for a while.
 	least, enough := 0, len(done) // so few do not show it; so many do
 	for enough-least > 1 && time.Now().Before(end) && !f.stopped() {
@@ -125,8 +128,9 @@ func hurried(convs []*Conv) []*Conv {
 // nth returns the prefix of one of many conversations.
 func nth(i int) string { return fmt.Sprintf("z%0*x.", len(place)-2, i) }
 
-// others is how many faults a sequence may show beside the one that is looked for: each may take time.
-const others = 50
+// onOthers is how long a sequence goes past conversations that show other faults than the one that is
+// looked for: each that is not answered takes all patience.
+const onOthers = 20 * time.Second
 
 // sequence performs conversations one after the other on a fresh server, each with names of its
 // own, until the fault shows that is looked for. It returns how many that took.
@@ -139,16 +143,18 @@ func (l *lab) sequence(convs []*Conv, whole *Fault) (v *Fault, n int) {
 	// The end of a process is seen by whoever comes next, so nobody has to wait for what else may be wrong.
 	l.x.thorough = !whole.ends()
 	defer func() { l.x.thorough = true }()
-	seen := 0
+	lost := time.Duration(0)
 	for i, c := range convs {
+		start := time.Now()
 		r := l.x.perform(c, nth(i))
 		if r.Fault == nil && !ended(l.t) {
 			continue
 		}
-		if v = verdict(l.t, r.Fault); ended(l.t) || alike(v, whole) || seen == others {
+		v = verdict(l.t, r.Fault)
+		lost += time.Since(start)
+		if ended(l.t) || alike(v, whole) || v.Oracle == HangAll || lost > onOthers {
 			return v, i + 1
 		}
-		seen++
 	}
 	l.x.ask()
 	return verdict(l.t, nil), len(convs)

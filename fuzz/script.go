@@ -36,7 +36,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			right = r.clone()
 		}
 	}
-	for i, w := range []scripter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}} {
+	for i, w := range []scripter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
 		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {

@@ -39,6 +39,11 @@ Client -> Server: stats-job 1
 Client -> Server: delete $id
 Client -> Server: use "x"*64
 `},
+		// An earlier reply is what the one that is wrong should be.
+		{"default-not-ignored", `Client -> Server: watch a
+Client -> Server: ignore default
+Client -> Server: watch a
+`},
 		// The next one comes when the server has seen that the worker has left.
 		{"lost-with-its-worker", `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO a

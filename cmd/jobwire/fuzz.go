@@ -82,7 +82,7 @@ The same fault is told once. Nothing is told that does not show again.`,
 	f.BoolVar(&o.first, "first", false, "stop at the first finding")
 	f.BoolVar(&o.remote, "yes-not-loopback", false, "fuzz a server on another machine, which may break")
 	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, or json, an object a line")
-	f.BoolVar(&o.selfTest, "self-test", false, "fuzz servers with planted faults, which must all be found, and one without, of which nothing may be")
+	f.BoolVar(&o.selfTest, "self-test", false, "fuzz servers with planted faults, which must all be found and told in a few lines that play, and one without, of which nothing may be")
 	f.StringArrayVar(&o.run, "run", nil, "of a self-test only faults whose name matches the `GLOB`; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "tell what became of each suspicion, too")
 	f.StringVar(&o.planted, "planted", "", "")

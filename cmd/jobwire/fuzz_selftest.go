@@ -112,7 +112,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *system, f planted.Fault)
 		if fd.Script != nil {
 			p.Lines = lines(fd.Script)
 		}
-		p.Held = !faultless && p.Lines <= smallEnough
+		p.Held = !faultless && p.Plays && p.Lines <= smallEnough
 	}
 	if o.verbose {
 		cfg.Log = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
