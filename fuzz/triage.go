@@ -131,13 +131,8 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	test := f.lab.test(v.Oracle)
 	f.lab.patience = f.cfg.Patience
 	key := quickKey(f.cfg.Protocol, c, v)
-	c, got := f.reproduce(c, test)
+	c, got := f.reproduce(c, v, test)
 	if got == nil {
-		f.logf("%s does not show alone", v)
-		return false
-	}
-	if !alike(got, v) {
-		f.logf("%s is %s alone", v, got)
 		return false
 	}
 	if other := quickKey(f.cfg.Protocol, c, got); other != key {
@@ -190,22 +185,32 @@ func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
 	return true
 }
 
-// reproduce performs a conversation that is suspected until a fault shows, a few times, since much is a
+// reproduce performs a conversation that is suspected until the fault shows, a few times, since much is a
 // matter of chance. It returns it as it was performed then: also with messages sent ahead, as the
 // suspected one may have been.
-func (f *Fuzzer) reproduce(c *Conv, test func(*Conv) *Fault) (*Conv, *Fault) {
+func (f *Fuzzer) reproduce(c *Conv, v *Fault, test func(*Conv) *Fault) (*Conv, *Fault) {
 	ways := dialectOf(f.cfg.Protocol).alone(c)
 	last := ways[len(ways)-1]
 	ways = append(ways, last)
 	if ahead := last.hurried(); ahead != nil {
 		ways = append(ways, ahead, ahead)
 	}
+	var other *Fault
 	for _, d := range ways {
-		if got := test(d); got != nil {
+		got := test(d)
+		if got != nil && alike(got, v) {
 			return d, got
 		}
+		if got != nil {
+			other = got
+		}
 	}
-	return c, nil
+	if other != nil {
+		f.logf("%s is %s alone", v, other)
+	} else {
+		f.logf("%s does not show alone", v)
+	}
+	return nil, nil
 }
 
 // disputed reports whether the server that is held to be right has the fault too: then who
