@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
 	"jobwire/codec/beanstalk"
@@ -16,24 +14,15 @@ import (
 
 // Where a server has to end of its fault, it is this test binary itself, called with "serve NAME ADDR".
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "serve" {
-		if err := serveFault(os.Args[2], os.Args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if len(os.Args) != 4 || os.Args[1] != "serve" {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
-}
-
-func serveFault(name, addr string) error {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
+	ln, err := net.Listen("tcp", os.Args[3])
+	if err == nil {
+		err = planted.Named(os.Args[2]).Serve(context.Background(), ln)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	return planted.Named(name).Serve(ctx, ln)
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 // All who are connected when a server ends are suspected. Who did it is found, also where only the others
