@@ -54,6 +54,9 @@ Client -> Server: delete $id
 			f.cfg.Start = func(ctx context.Context) (target.Target, error) {
 				return target.Command{Args: []string{os.Args[0], "serve", fault, "{addr}"}}.Start(ctx)
 			}
+			if c, _ := f.guilty(tt.suspects, whole); len(tt.suspects) > 1 && (c == nil || !c.equal(guilty)) {
+				t.Errorf("of all suspects held on one server %v is told to have ended it", c)
+			}
 			f.examine(tt.suspects, whole, []*Conv{idle, guilty, idle})
 			found := told()
 			if found.Fault.Oracle != Signal || len(found.Conv.Steps) != 4 || !found.Plays {
