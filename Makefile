@@ -1,4 +1,4 @@
-# Everything but "lint" and "peers" needs nothing but Go.
+# All targets except "lint", "peers" and "race" need only Go.
 
 GO        ?= go
 FUZZTIME  ?= 10s
@@ -7,7 +7,7 @@ BENCHTIME ?= 1s
 
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
-# The programs of others that tests run against: servers, clients, decoders, a browser.
+# Third-party programs that the tests run: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
         php-cli php-gearman beanstalkd ruby ruby-beaneater redis-server tshark tcpdump chromium
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
@@ -16,38 +16,41 @@ APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 .DEFAULT_GOAL := help
 .PHONY: help build run test race lint peers bench captures fuzz clean
 
-help: ## list the targets
+help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/jobwire
-	$(GO) build -o bin/jobwire ./cmd/jobwire
+COMMIT  = $(shell git describe --always --abbrev=12 --exclude '*' --dirty=-modified 2>/dev/null)
+LDFLAGS = $(if $(COMMIT),-ldflags '-X jobwire/internal/version.commit=$(COMMIT)')
 
-run: ## judge the embedded Gearman server, then play the document's example
+build: ## build bin/jobwire
+	$(GO) build $(LDFLAGS) -o bin/jobwire ./cmd/jobwire
+
+run: ## test the built-in Gearman server, then play an example transcript
 	$(GO) run ./cmd/jobwire conform gearman
 	$(GO) run ./cmd/jobwire play --annotate corpus/gearman/example.wire
 
-test: ## run the tests; those that need a missing peer are skipped
+test: ## run the tests (skips tests whose third-party program is missing)
 	$(GO) test ./...
 
-# A program under the race detector sleeps for a second when it ends, unless told otherwise;
-# tests run hundreds.
-race: ## run the tests under the race detector (needs a C compiler)
+# Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
+# exits, and the tests run hundreds of programs.
+race: ## run the tests with the race detector (needs a C compiler)
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m ./...
 
-lint: ## check format, vet and staticcheck
-	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+lint: ## run gofmt, go vet and staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 
-peers: ## install the programs that tests run against (Debian, and what examples/node drives)
+peers: ## install the third-party programs for the tests (Debian, npm)
 	$(APT) update
 	$(APT) install -y --no-install-recommends $(PEERS) $(if $(shell command -v npm),,nodejs npm)
 	npm ci --prefix examples/node --ignore-scripts --no-audit --no-fund
 
-bench: ## run the benchmarks; BENCH selects, BENCHTIME says how long
+bench: ## run the benchmarks (BENCH=pattern BENCHTIME=time)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
-captures: build ## make large captures, 1 GB in bin, and measure decode beside tshark
+captures: build ## write large captures (1 GB in bin) and compare decode with tshark
 	$(GO) run ./pcap/internal/bigcapture bin/big.pcap
 	$(GO) run ./pcap/internal/bigcapture -lossy bin/lossy.pcap
 	$(GO) run ./pcap/internal/bigcapture -protocol beanstalk bin/beanstalk.pcap
@@ -55,14 +58,14 @@ captures: build ## make large captures, 1 GB in bin, and measure decode beside t
 	$(GO) run ./pcap/internal/capturespeed bin/jobwire bin/lossy.pcap bin/beanstalk.pcap bin/gearmonkey.pcap
 	$(GO) run ./pcap/internal/capturespeed $(if $(shell command -v tshark),-tshark) bin/jobwire bin/big.pcap
 
-# By the list that a test holds to be complete. What is interesting is made smaller
-# for a second at most, since nothing is tried meanwhile.
-fuzz: ## run every native fuzz target for FUZZTIME
+# A test checks that the list of targets is complete. Minimizing an interesting input may take
+# a second at most, because Go tries no other input meanwhile.
+fuzz: ## run every native Go fuzz target (FUZZTIME=time each)
 	@grep -v '^#' .clusterfuzzlite/targets | while read -r package target _; do \
 		[ -n "$$package" ] || continue; \
 		echo "== $$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "./$$package" || exit 1; \
 	done
 
-clean: ## remove what was built
+clean: ## remove build outputs
 	rm -rf bin

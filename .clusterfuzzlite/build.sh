@@ -1,6 +1,7 @@
 #!/bin/bash -eu
-# Builds the targets of the list as libFuzzer's, in the builder of OSS-Fuzz. Targets
-# are rewritten to use its testing package, which the module must therefore have.
+# Builds the targets in .clusterfuzzlite/targets for libFuzzer, in the OSS-Fuzz builder
+# image. The builder rewrites the targets to use its own testing package, so the module
+# must require that package.
 
 cd "$SRC/jobwire"
 go get github.com/AdamKorcz/go-118-fuzz-build/testing

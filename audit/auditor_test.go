@@ -13,58 +13,79 @@ import (
 	"testing"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
 )
 
-// TestRows: the tables name rules and types that there are.
-func TestRows(t *testing.T) {
-	for p, list := range occasions {
-		for _, o := range list {
-			for id := range strings.FieldsSeq(o.rules) {
-				if p.Rule(codec.RuleID(p.Name+"."+id)) == nil {
-					t.Errorf("%s has no rule %s", p.Name, id)
-				}
-			}
-			if kinds[o.types] != nil {
+// TestDialects: what the contract says of a protocol is enough for the fault profiles.
+func TestDialects(t *testing.T) {
+	type found struct{ refusal, wake, ends, renames bool }
+	for _, tt := range []struct {
+		protocol *codec.Protocol
+		want     found
+		other    string // a message of a conversation
+		ids      []string
+	}{
+		{gearman.Protocol, found{true, true, true, true}, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00", []string{"H:lap:7", "H:x:xx", "1"}},
+		{beanstalk.Protocol, found{true, false, false, true}, "reserve\r\n", []string{"1", "42", "18446744073709551615"}},
+		{gearmonkey.Protocol, found{true, false, false, false}, "*1\r\n$4\r\nPING\r\n", nil},
+		{danga.Protocol, found{false, true, false, true}, "\x00\xff\x00\x01\x06\x00\x00\x00\x00", []string{"H:lap:7", "H:x:xx"}},
+	} {
+		d, name := newDialect(tt.protocol), tt.protocol.Name
+		if got := (found{d.refusal != nil, d.wake != nil, d.ends != nil, d.renames}); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+		other := codec.Frame{From: codec.Peer, Raw: []byte(tt.other)}
+		for _, m := range []*codec.Message{d.refusal, {Type: d.wake}} {
+			if m == nil || m.Type == nil {
 				continue
 			}
-			for name := range strings.FieldsSeq(o.types) {
-				if typ := p.TypeNamed(name); typ == nil || !typ.Sends(o.heard) {
-					t.Errorf("%s: the %s sends no %s", p.Name, o.heard, name)
+			b := d.encode(codec.Server, m, &other)
+			if len(b) == 0 || tt.protocol == danga.Protocol && !bytes.HasPrefix(b, other.Raw[:4]) {
+				t.Errorf("%s: %s is encoded as %q", name, m.Type.Name, b)
+			}
+		}
+		for _, typ := range tt.protocol.Types {
+			if i := typ.At(codec.JobID); i >= 0 && d.renames {
+				fd := typ.FieldAt(i)
+				for _, id := range tt.ids {
+					if long := rename(fd, id, true); long == id || rename(fd, long, false) != id {
+						t.Errorf("%s: %s becomes %s, and %s", name, id, long, rename(fd, long, false))
+					}
 				}
 			}
 		}
 	}
-	for p, sides := range sights {
-		for side, rows := range sides {
-			for name := range rows {
-				if typ := p.TypeNamed(name); typ == nil || !typ.Sends(codec.Side(side)) {
-					t.Errorf("%s: the %s sends no %s", p.Name, codec.Side(side), name)
-				}
-			}
-		}
-	}
-	for i := range dialects {
-		d := &dialects[i]
-		if d.refusal != nil && len(d.message(d.refusal, nil)) == 0 {
-			t.Errorf("%s is nothing", d.refusal)
-		}
-		if d.like != nil && !bytes.HasPrefix(d.message([]string{d.needless}, []byte("\x00\xff\x00\x01 ")), []byte("\x00\xff\x00\x01")) {
-			t.Errorf("%s is not of the conversation", d.needless)
-		}
-		if d.name == "" {
-			continue
-		}
-		for _, name := range []string{"1", "42", "18446744073709551615", "H:lap:7", "H:x:xx"} {
-			if got := d.short(d.long(name)); got != name {
-				t.Errorf("%s: %s becomes %s", d.protocol.Name, name, got)
-			}
+}
+
+// TestHead: a message of the server is cut after its header, or after its first line.
+func TestHead(t *testing.T) {
+	for _, tt := range []struct {
+		protocol *codec.Protocol
+		message  string
+		want     int
+	}{
+		{gearman.Protocol, "\x00RES\x00\x00\x00\x08\x00\x00\x00\x03H:1", 12},
+		{gearman.Protocol, "f\t0\t0\t0\n.\n", 8},
+		{danga.Protocol, "GEAR\x05\x00\x00\x00\x03J:1", 9},
+		{beanstalk.Protocol, "RESERVED 1 1\r\nx\r\n", 14},
+		{gearmonkey.Protocol, "*1\r\n$1\r\nx\r\n", 4},
+	} {
+		if got := newDialect(tt.protocol).head([]byte(tt.message)); got != tt.want {
+			t.Errorf("%q: got %d, want %d", tt.message, got, tt.want)
 		}
 	}
 }
 
 // proxied serves what connects by answer, and returns the address of an audit before it.
 func proxied(t *testing.T, answer func(*net.TCPConn)) (string, *Auditor) {
+	t.Helper()
+	return proxiedOf(t, gearman.Protocol, answer)
+}
+
+func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)) (string, *Auditor) {
 	t.Helper()
 	behind, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +95,7 @@ func proxied(t *testing.T, answer func(*net.TCPConn)) (string, *Auditor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(Options{Protocol: gearman.Protocol, Server: true})
+	a := New(Options{Protocol: protocol, Server: true})
 	p := &Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", behind.Addr().String())
@@ -155,7 +176,7 @@ func TestSegmentation(t *testing.T) {
 		a := New(Options{Protocol: gearman.Protocol})
 		l := a.open()
 		for b := said; len(b) > 0; b = b[min(size, len(b)):] {
-			a.hear(l, codec.Peer, b[:min(size, len(b))])
+			a.observe(l, codec.Peer, b[:min(size, len(b))])
 		}
 		r := a.Report()
 		var rules []string

@@ -26,10 +26,10 @@ func BenchmarkJob(b *testing.B) {
 		}
 		return dst
 	}
-	a.hear(worker, codec.Peer, message(nil, codec.Peer, "CAN_DO", "f"))
+	a.observe(worker, codec.Peer, message(nil, codec.Peer, "CAN_DO", "f"))
 	var submit, created, grab, assign, done, told []byte
 	handle := 0
-	make := func() {
+	prepare := func() {
 		submit, created, grab, assign, done, told = submit[:0], created[:0], grab[:0], assign[:0], done[:0], told[:0]
 		for range window {
 			handle++
@@ -45,14 +45,14 @@ func BenchmarkJob(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += window {
 		b.StopTimer()
-		make()
+		prepare()
 		b.StartTimer()
-		a.hear(client, codec.Peer, submit)
-		a.hear(client, codec.Server, created)
-		a.hear(worker, codec.Peer, grab)
-		a.hear(worker, codec.Server, assign)
-		a.hear(worker, codec.Peer, done)
-		a.hear(client, codec.Server, told)
+		a.observe(client, codec.Peer, submit)
+		a.observe(client, codec.Server, created)
+		a.observe(worker, codec.Peer, grab)
+		a.observe(worker, codec.Server, assign)
+		a.observe(worker, codec.Peer, done)
+		a.observe(client, codec.Server, told)
 	}
 	if r := a.Report(); r.Violations() > 0 {
 		b.Errorf("%d violations, such as %v", r.Violations(), r.Breaches[0].First[0].Err)

@@ -1,7 +1,6 @@
-// Package audit judges clients and workers: whatever passes between them and a server is
-// held, message by message, against the rules of the protocol's document.
+// Package audit checks the traffic between clients, workers and a server against the rules of the protocol, message by
+// message.
 //
-// An [Auditor] hears what passes, a [Proxy] lets it pass: between programs and a server that
-// it stands before. [Stress] has drivers do the same work again and again, under conditions
-// that are legal and that libraries get wrong.
+// An [Auditor] checks, and a [Proxy] forwards the traffic of programs to a server. [Stress] has drivers perform the same
+// tasks again and again, under fault profiles that are legal and that libraries often handle wrong.
 package audit

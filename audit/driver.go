@@ -26,9 +26,9 @@ type driving struct {
 
 // Why an answer does not come.
 var (
-	errSilent = errors.New("no answer in time")
-	errGone   = errors.New("it ended without an answer")
-	errStays  = errors.New("it does not end with its tasks")
+	errSilent = errors.New("the driver did not answer in time")
+	errGone   = errors.New("the driver exited without an answer")
+	errStays  = errors.New("the driver did not exit after the end of its standard input")
 )
 
 // maxAnswer bounds a line of a driver's answers, in bytes.
@@ -64,11 +64,11 @@ func (r *run) drive(ctx context.Context, driver Driver, addr string) *driving {
 func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (string, error) {
 	var first <-chan struct{}
 	within := limit
-	if !d.asked { // what it takes to start is no time of the task
+	if !d.asked { // the time to start does not count for the task
 		d.asked, first = true, d.run.connected
 		limit += d.run.opts.Boot
 	}
-	left := newPatience(limit)
+	left := newStallTimer(limit)
 	defer left.Stop()
 	sent := make(chan struct{})
 	go func() {
@@ -116,7 +116,7 @@ func (d *driving) verdict(err error) (Verdict, string) {
 // finish lets the driver end, and returns why it ended badly.
 func (d *driving) finish() error {
 	d.tasks.Close()
-	left := newPatience(max(2*time.Second, d.run.opts.Limit))
+	left := newStallTimer(max(2*time.Second, d.run.opts.Limit))
 	defer left.Stop()
 	defer d.cancel()
 	for {

@@ -12,12 +12,12 @@ import (
 	"jobwire/codec"
 )
 
-// Proxy passes on what comes, unchanged, and has an [Auditor] hear it first.
+// Proxy forwards bytes unchanged, after an [Auditor] has read them.
 type Proxy struct {
 	Auditor *Auditor
 	Dial    func(context.Context) (net.Conn, error) // connects to the server
 
-	// Tap, if it is not nil, is told of all bytes that pass, and of connections that open (no bytes)
+	// Tap, if it is not nil, is called for all bytes that pass, and of connections that open (no bytes)
 	// and end (nil bytes, from the side that ended it). Calls are in the order of what happened, one at
 	// a time.
 	Tap func(conn int, from codec.Side, b []byte, what Passing)
@@ -87,11 +87,11 @@ func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 		}
 		return
 	}
-	l := p.Auditor.open()
-	p.tap(l, codec.Peer, nil, Opens)
+	c := p.Auditor.open()
+	p.tap(c, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
-	back.Go(func() { p.pump(l, codec.Server, far, near) })
-	p.pump(l, codec.Peer, near, far)
+	back.Go(func() { p.pump(c, codec.Server, far, near) })
+	p.pump(c, codec.Peer, near, far)
 	back.Wait()
 	near.Close()
 	far.Close()
@@ -101,16 +101,30 @@ func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 	p.mu.Unlock()
 }
 
-// pump passes on what one side says until it ends its direction.
-func (p *Proxy) pump(l *line, from codec.Side, src, dst net.Conn) {
+// Settle waits until no connection is open, but not longer than limit. The last messages of a program that has ended
+// are still on their way then.
+func (p *Proxy) Settle(limit time.Duration) {
+	for idle, deadline := 0, time.Now().Add(limit); idle < 3 && time.Now().Before(deadline); idle++ {
+		p.mu.Lock()
+		if len(p.conns) > 0 {
+			idle = -1
+		}
+		p.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// pump forwards the bytes of one side until it ends its direction.
+func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 	buf := make([]byte, readSize)
 	for {
 		n, err := src.Read(buf)
+		var failed error
 		if n > 0 {
-			p.Auditor.hear(l, from, buf[:n])
-			p.tap(l, from, buf[:n], Says)
-			if _, failed := dst.Write(buf[:n]); failed != nil && !errors.Is(failed, syscall.ECONNRESET) {
-				// The other end has closed, and its last words are on their way.
+			p.Auditor.observe(c, from, buf[:n])
+			p.tap(c, from, buf[:n], Says)
+			if _, failed = dst.Write(buf[:n]); failed != nil && !errors.Is(failed, syscall.ECONNRESET) {
+				// The other end has closed, and its last messages are on their way.
 				io.Copy(io.Discard, src)
 				return
 			} else if failed != nil {
@@ -121,32 +135,32 @@ func (p *Proxy) pump(l *line, from codec.Side, src, dst net.Conn) {
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF):
-			p.Auditor.ends(l, from, false)
-			p.tap(l, from, nil, Closes)
+			p.Auditor.ends(c, from, false, true)
+			p.tap(c, from, nil, Closes)
 			if hc, ok := dst.(interface{ CloseWrite() error }); ok {
 				hc.CloseWrite()
 			} else {
 				dst.Close()
 			}
 		case errors.Is(err, syscall.ECONNRESET):
-			p.Auditor.ends(l, from, true)
-			p.tap(l, from, nil, Resets)
+			p.Auditor.ends(c, from, true, failed == nil)
+			p.tap(c, from, nil, Resets)
 			reset(dst)
 			reset(src)
 		default: // it was ended here
-			p.Auditor.ends(l, from, false)
+			p.Auditor.ends(c, from, false, false)
 		}
 		return
 	}
 }
 
-func (p *Proxy) tap(l *line, from codec.Side, b []byte, what Passing) {
+func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what Passing) {
 	if p.Tap == nil {
 		return
 	}
 	p.tapMu.Lock()
 	defer p.tapMu.Unlock()
-	p.Tap(l.id, from, b, what)
+	p.Tap(c.id, from, b, what)
 }
 
 // reset breaks a connection off.

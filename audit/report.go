@@ -11,19 +11,21 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/version"
+	"jobwire/judge"
 )
 
-// Report is what an audit has found.
+// Report is the result of an audit.
 type Report struct {
 	Protocol    *codec.Protocol
-	Server      bool // it was judged, too
+	Server      bool // its messages were checked, too
 	Took        time.Duration
 	Connections int
 	Messages    [2]int // by side
 	Breaches    []Breach
-	Exercise    []Statement
+	Rules       []judge.Coverage
 
-	roles codec.Role // that somebody surely had
+	roles codec.Role // that peers surely had
 }
 
 // Violations counts them.
@@ -35,45 +37,50 @@ func (r *Report) Violations() int {
 	return n
 }
 
-// Part is how much of what the document says of one end was exercised.
+// Part is the rules that bind one role of peers, or the server.
 type Part struct {
-	Who        string
-	Statements []Statement
-	Done       int // of them
+	Role               string
+	Exercised, Missing []codec.RuleID // by whether a message was checked against them
 }
 
-// Parts sorts the statements by whom they bind: each of the roles, and the server. One that binds
-// several roles stands with each of them, with the messages that were its own or may have been.
+// Parts sorts the rules by the roles that they bind. A rule that binds several roles is in the parts of all
+// of them, and a message that several roles may send counts for all of them.
 func (r *Report) Parts() []Part {
 	var parts []Part
-	add := func(who string, pick func(*Statement) (times int, bound bool)) {
-		p := Part{Who: who}
-		for _, st := range r.Exercise {
-			times, bound := pick(&st)
-			if !bound {
-				continue
+	add := func(role string, applied func(*judge.Coverage) (times int, bound bool)) {
+		p := Part{Role: role}
+		for i := range r.Rules {
+			n := &r.Rules[i]
+			switch times, bound := applied(n); {
+			case !bound:
+			case times > 0:
+				p.Exercised = append(p.Exercised, n.Rule.ID)
+			default:
+				p.Missing = append(p.Missing, n.Rule.ID)
 			}
-			if st.Times = times; times > 0 {
-				p.Done++
-			}
-			p.Statements = append(p.Statements, st)
 		}
-		if p.Done > 0 { // else nobody was one
+		if len(p.Exercised) > 0 { // else no peer had the role
 			parts = append(parts, p)
 		}
 	}
 	for i, name := range r.Protocol.Roles {
 		if r.roles != 0 && r.roles&(1<<i) == 0 {
-			continue // what was said may have been its own, but nobody was surely one
+			continue // other roles have sent the messages that it may send
 		}
-		add(name, func(st *Statement) (int, bool) { return st.by[i], st.Bound == codec.Peer && st.roles&(1<<i) != 0 })
+		add(name, func(n *judge.Coverage) (int, bool) {
+			return n.ByRole[i], n.Side == codec.Peer && n.Roles&(1<<i) != 0
+		})
 	}
-	add(r.Protocol.ServerName, func(st *Statement) (int, bool) { return st.Times, st.Bound == codec.Server })
+	if r.Server {
+		add(r.Protocol.ServerName, func(n *judge.Coverage) (int, bool) { return n.Applied(), n.Side == codec.Server })
+	}
 	return parts
 }
 
-// Percent is the share of the statements that were exercised.
-func (p *Part) Percent() int { return 100 * p.Done / len(p.Statements) }
+// Percent returns the share of the rules that were exercised.
+func (p *Part) Percent() int {
+	return 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
+}
 
 // Shown are how findings are shown.
 type Shown struct {
@@ -85,10 +92,10 @@ func (o *Shown) printer(p *codec.Protocol) *transcript.Printer {
 	return &transcript.Printer{Protocol: p, Fold: 4, Color: o.Color, Hex: o.Hex}
 }
 
-// actor names the connecting end.
+// actor returns the name of the connecting end.
 func (f *Finding) actor() string { return fmt.Sprintf("%s %d", f.Role, f.Conn) }
 
-// who names the one who has broken a rule.
+// who returns the name of the end that has violated the rule.
 func (f *Finding) who(p *codec.Protocol) string {
 	if f.By == codec.Server {
 		return p.ServerName
@@ -96,21 +103,24 @@ func (f *Finding) who(p *codec.Protocol) string {
 	return f.actor()
 }
 
-// AppendLine appends a finding in one line, for those who follow an audit as it happens.
+// AppendLine appends a finding in one line, for output during an audit.
 func (f *Finding) AppendLine(dst []byte, p *codec.Protocol, color bool) []byte {
 	on, off := "", ""
 	if color {
 		on, off = "\x1b[31m", "\x1b[0m"
 	}
-	what := "what is no message"
+	what := "invalid message"
+	if f.Err.Rule == p.Complete {
+		what = "incomplete message"
+	}
 	if f.Frame.Type != nil {
 		what = f.Frame.Type.Name
 	}
-	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: byte %d, %s\n", f.At.Seconds(), f.who(p), what, on, f.Err.Rule, off, f.Err.Offset, f.Err.Detail)
+	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: byte %d: %s\n", f.At.Seconds(), f.who(p), what, on, f.Err.Rule, off, f.Err.Offset, f.Err.Detail)
 }
 
-// AppendText appends a finding with its bytes, the offending one marked, and what was said
-// before.
+// AppendText appends a finding with its bytes, the offending one marked, and the preceding
+// messages.
 func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	pr := o.printer(p)
 	for i := range f.Before {
@@ -124,59 +134,51 @@ func (r *Report) WriteText(w io.Writer, o Shown) error {
 	var out []byte
 	for i := range r.Breaches {
 		b := &r.Breaches[i]
-		who := "a peer"
+		who := "a client or worker"
 		if b.By == codec.Server {
-			who = "the " + r.Protocol.ServerName
+			who = "the server (" + r.Protocol.ServerName + ")"
 		}
 		times := ""
 		if b.Count > 1 {
 			times = fmt.Sprintf(", %d times", b.Count)
 		}
-		out = fmt.Appendf(out, "%s  %s, by %s%s\n  %s\n", b.Rule.ID, b.Rule.Level, who, times, b.Rule.Text)
+		out = fmt.Appendf(out, "rule %s (%s) violated by %s%s\n  %s\n", b.Rule.ID, b.Rule.Level, who, times, b.Rule.Text)
 		for k := range b.First {
 			f := &b.First[k]
-			out = fmt.Appendf(out, "\n  after %.3f s, %s:\n", f.At.Seconds(), f.Err.Detail)
+			out = fmt.Appendf(out, "\n  at %.3f s: %s\n", f.At.Seconds(), f.Err.Detail)
 			for line := range bytes.Lines(f.AppendText(nil, r.Protocol, o)) {
 				out = append(append(out, "    "...), line...)
 			}
 		}
 		out = append(out, '\n')
 	}
-	out = fmt.Appendf(out, "%d connections, %d messages to the server and %d from it in %.1f s; %d violations of %d rules\n",
-		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), r.Violations(), len(r.Breaches))
+	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
+		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), violations(r.Violations(), len(r.Breaches)), version.Number)
 	for _, p := range r.Parts() {
-		out = fmt.Appendf(out, "\n%s: %d of %d statements were exercised, %d %%\n", p.Who, p.Done, len(p.Statements), p.Percent())
-		var done, not []string
-		for _, st := range p.Statements {
-			name := strings.TrimPrefix(string(st.Rule.ID), r.Protocol.Name+".")
-			if st.Times > 0 {
-				done = append(done, name)
-			} else {
-				not = append(not, name)
-			}
-		}
-		out = appendNames(out, "  exercised:", done)
-		out = appendNames(out, "  not:", not)
+		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised), len(p.Exercised)+len(p.Missing), p.Percent())
+		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
+		out = appendRules(out, "  not exercised (no message could have violated these rules):", r.Protocol, p.Missing)
 	}
 	_, err := w.Write(out)
 	return err
 }
 
-// appendNames appends names, broken into lines.
-func appendNames(dst []byte, title string, names []string) []byte {
-	if len(names) == 0 {
+// appendRules appends the IDs of rules without the protocol's name, broken into lines.
+func appendRules(dst []byte, title string, p *codec.Protocol, rules []codec.RuleID) []byte {
+	if len(rules) == 0 {
 		return dst
 	}
-	const width = 110
+	const width = 79
 	dst = append(dst, title...)
 	col := len(title)
-	for _, n := range names {
-		if col+1+len(n) > width {
+	for _, id := range rules {
+		name := strings.TrimPrefix(string(id), p.Name+".")
+		if col+1+len(name) > width {
 			dst = append(dst, "\n   "...)
 			col = 3
 		}
-		dst = append(append(dst, ' '), n...)
-		col += 1 + len(n)
+		dst = append(append(dst, ' '), name...)
+		col += 1 + len(name)
 	}
 	return append(dst, '\n')
 }
@@ -209,21 +211,22 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		First []jsonFinding `json:"first"`
 	}
 	type part struct {
-		Who       string         `json:"who"`
+		Who       string         `json:"role"`
 		Percent   int            `json:"percent"`
 		Exercised []codec.RuleID `json:"exercised"`
 		Not       []codec.RuleID `json:"not_exercised"`
 	}
 	out := struct {
-		Protocol    string   `json:"protocol"`
-		Seconds     float64  `json:"seconds"`
-		Connections int      `json:"connections"`
-		ToServer    int      `json:"messages_to_server"`
-		FromServer  int      `json:"messages_from_server"`
-		Violations  int      `json:"violations"`
-		Breaches    []breach `json:"breaches"`
-		Parts       []part   `json:"statements"`
-	}{r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, []part{}}
+		Jobwire     version.Info `json:"jobwire"`
+		Protocol    string       `json:"protocol"`
+		Seconds     float64      `json:"seconds"`
+		Connections int          `json:"connections"`
+		ToServer    int          `json:"messages_to_server"`
+		FromServer  int          `json:"messages_from_server"`
+		Violations  int          `json:"violations"`
+		Breaches    []breach     `json:"violated_rules"`
+		Parts       []part       `json:"rule_coverage"`
+	}{version.Get(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, []part{}}
 	for i := range r.Breaches {
 		b := &r.Breaches[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
@@ -233,15 +236,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		out.Breaches = append(out.Breaches, row)
 	}
 	for _, p := range r.Parts() {
-		row := part{p.Who, p.Percent(), []codec.RuleID{}, []codec.RuleID{}}
-		for _, st := range p.Statements {
-			if st.Times > 0 {
-				row.Exercised = append(row.Exercised, st.Rule.ID)
-			} else {
-				row.Not = append(row.Not, st.Rule.ID)
-			}
-		}
-		out.Parts = append(out.Parts, row)
+		out.Parts = append(out.Parts, part{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...), append([]codec.RuleID{}, p.Missing...)})
 	}
 	return writeJSON(w, out)
 }
@@ -264,4 +259,17 @@ func writeJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// violations writes how many violations of how many rules there were.
+func violations(n, rules int) string {
+	switch {
+	case n == 0:
+		return "no violations"
+	case n == 1:
+		return "1 violation"
+	case rules == 1:
+		return fmt.Sprintf("%d violations of 1 rule", n)
+	}
+	return fmt.Sprintf("%d violations of %d rules", n, rules)
 }

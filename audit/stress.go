@@ -18,15 +18,15 @@ import (
 	"jobwire/internal/target"
 )
 
-// Verdict is what became of a driver's work under a condition.
+// Verdict is the result of a driver under a profile.
 type Verdict string
 
 // The verdicts, the best first.
 const (
 	Completed   Verdict = "completed"
-	Failed      Verdict = "failed cleanly" // it has said so, and did the same well afterwards
-	Unsupported Verdict = "unsupported"    // the driver has no way to do it: nothing is held against it
-	Unrecovered Verdict = "not recovered"  // it has said so, and could do nothing any more
+	Failed      Verdict = "failed cleanly" // the driver has reported an error, and did the same task afterwards
+	Unsupported Verdict = "unsupported"    // the driver has no way to do it, which is not an error
+	Unrecovered Verdict = "not recovered"  // the driver has reported an error, and later tasks failed, too
 	Wrong       Verdict = "wrong result"
 	Hung        Verdict = "hung"
 	Crashed     Verdict = "crashed"
@@ -36,62 +36,62 @@ var verdicts = []Verdict{Unsupported, Completed, Failed, Unrecovered, Wrong, Hun
 
 // StressOptions are a stress test's settings. Limit and Runs may be left out.
 type StressOptions struct {
-	Protocol   *codec.Protocol
-	Conditions []*Condition
-	Drivers    map[string]Driver                            // those under test, by their roles
-	Partners   map[string]Driver                            // faultless ones, for the other side
-	Start      func(context.Context) (target.Target, error) // a server of its own for each run
-	Codec      codec.Options
+	Protocol *codec.Protocol
+	Profiles []*Profile
+	Drivers  map[string]Driver                            // those under test, by their roles
+	Partners map[string]Driver                            // faultless ones, for the other side
+	Start    func(context.Context) (target.Target, error) // a server of its own for each run
+	Codec    codec.Options
 
 	Limit time.Duration  // for a task; 0 is 5 s
 	Boot  time.Duration  // for a driver to connect for the first time; 0 is 10 s
 	Runs  int            // at a time; 0 is 4
-	Done  func(*Outcome) // called for each condition of a role, one at a time
+	Done  func(*Outcome) // called for each profile of a role, one at a time
 }
 
-// Outcome is what became of a role's driver under a condition: the worst of its runs.
+// Outcome is the result of a role's driver under a profile: the worst of its runs.
 type Outcome struct {
-	Role      string
-	Condition *Condition
-	Verdict   Verdict
-	Note      string   // what happened, of a verdict that falls short
-	Breaches  []Breach // what it said that broke a rule, in all runs
-	Runs      int
-	Took      time.Duration
+	Role     string
+	Profile  *Profile
+	Verdict  Verdict
+	Note     string   // what happened, if it failed
+	Breaches []Breach // rules that it violated, in all runs
+	Runs     int
+	Took     time.Duration
 }
 
-// Held reports whether the driver did what may be asked of it, and broke no rule that binds it.
-// What it only should do is told, and not held against it: a connection that is made anew in the middle
-// of a library's work has many reasons.
-func (o *Outcome) Held() bool {
+// Passed reports whether the driver did its tasks, and violated no rule that it must follow.
+// A violation of a SHOULD rule is reported, but does not count: a library may connect again in the middle of its work
+// for many reasons.
+func (o *Outcome) Passed() bool {
 	binding := func(b Breach) bool { return b.Rule.Level != codec.Should && b.Rule.Level != codec.May }
-	return !slices.ContainsFunc(o.Breaches, binding) && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Condition.Fails)
+	return !slices.ContainsFunc(o.Breaches, binding) && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
 }
 
-// Stress has each driver do its work under each condition.
+// Stress has each driver perform its scenario under each profile.
 func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
-	d := dialectOf(o.Protocol)
-	if d == nil {
-		return nil, fmt.Errorf("there are no scenarios of %s", o.Protocol.Title)
+	if len(Roles(o.Protocol)) == 0 {
+		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
 	}
+	d := newDialect(o.Protocol)
 	o.Limit, o.Boot, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.Boot, 10*time.Second), cmp.Or(o.Runs, 4)
 	var all []Outcome
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] == nil {
 			continue
 		}
-		for _, c := range o.Conditions {
+		for _, c := range o.Profiles {
 			if c.needs != nil && !c.needs(d) {
 				continue
 			}
-			all = append(all, Outcome{Role: role, Condition: c})
+			all = append(all, Outcome{Role: role, Profile: c})
 		}
 	}
 	slots := make(chan struct{}, o.Runs)
 	messages := map[string]int{}
 	for _, role := range Roles(o.Protocol) {
-		if o.Drivers[role] != nil && slices.ContainsFunc(o.Conditions, func(c *Condition) bool { return c.points != nil }) {
-			r := newRun(&o, d, role, ConditionNamed("plain"), 0)
+		if o.Drivers[role] != nil && slices.ContainsFunc(o.Profiles, func(c *Profile) bool { return c.points != nil }) {
+			r := newRun(&o, d, role, ProfileNamed("plain"), 0)
 			r.brief = true
 			if r.perform(ctx); r.err != nil {
 				return nil, r.err
@@ -105,13 +105,13 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	for i := range all {
 		out := &all[i]
 		points := 1
-		if out.Condition.points != nil {
-			points = out.Condition.points(messages[out.Role])
+		if out.Profile.points != nil {
+			points = out.Profile.points(messages[out.Role])
 		}
 		runs := make([]*run, points)
 		left := points
 		for k := range runs {
-			runs[k] = newRun(&o, d, out.Role, out.Condition, k)
+			runs[k] = newRun(&o, d, out.Role, out.Profile, k)
 			wg.Go(func() {
 				slots <- struct{}{}
 				runs[k].perform(ctx)
@@ -140,7 +140,7 @@ func (o *Outcome) sum(runs []*run) {
 	worst := slices.MaxFunc(runs, func(a, b *run) int { return cmp.Compare(rank(a), rank(b)) })
 	o.Verdict, o.Note, o.Runs = worst.verdict, worst.note, len(runs)
 	if len(runs) > 1 && o.Note != "" {
-		o.Note = fmt.Sprintf("at point %d: %s", worst.point, o.Note)
+		o.Note = fmt.Sprintf("repetition %d: %s", worst.point, o.Note)
 	}
 	for _, r := range runs {
 		o.Took += r.took
@@ -152,20 +152,20 @@ func (o *Outcome) sum(runs []*run) {
 	}
 }
 
-// run is one life of a driver, under a condition.
+// run is one run of a driver under a profile.
 type run struct {
-	opts      *StressOptions
-	dialect   *dialect
-	role      string
-	condition *Condition
-	point     int  // where the condition happens, in messages
-	brief     bool // it only counts messages
+	opts    *StressOptions
+	dialect *dialect
+	role    string
+	profile *Profile
+	point   int  // where the profile happens, in messages
+	brief   bool // it is done to count messages
 
 	auditor   *Auditor
 	server    target.Target
 	messages  atomic.Int64
-	chances   atomic.Int64 // messages at which the condition might have happened
-	ended     atomic.Bool  // a connection was ended by the condition
+	chances   atomic.Int64 // messages at which the profile might have happened
+	ended     atomic.Bool  // a connection was ended by the profile
 	met       sync.Once
 	connected chan struct{}
 	restarts  sync.WaitGroup
@@ -178,11 +178,11 @@ type run struct {
 	err      error
 }
 
-func newRun(o *StressOptions, d *dialect, role string, c *Condition, point int) *run {
-	return &run{opts: o, dialect: d, role: role, condition: c, point: point, verdict: Unsupported, connected: make(chan struct{})}
+func newRun(o *StressOptions, d *dialect, role string, c *Profile, point int) *run {
+	return &run{opts: o, dialect: d, role: role, profile: c, point: point, verdict: Unsupported, connected: make(chan struct{})}
 }
 
-// happens reports whether the condition's point is reached, which it is once.
+// happens reports whether the profile's point is reached, which it is once.
 func (r *run) happens() bool { return r.chances.Add(1)-1 == int64(r.point) }
 
 func (r *run) expectEnd() { r.ended.Store(true) }
@@ -201,7 +201,7 @@ func (r *run) restart() {
 	}()
 }
 
-// perform lives the life.
+// perform performs the run.
 func (r *run) perform(ctx context.Context) {
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -226,23 +226,23 @@ func (r *run) perform(ctx context.Context) {
 	r.names = names{"{}": ""}
 	for i, name := range []string{"{A}", "{B}", "{C}", "{D}"} {
 		v := []byte("job-" + string('a'+rune(i)))
-		if r.condition.payload != nil {
-			v = r.condition.payload(r.dialect, i)
+		if r.profile.payload != nil {
+			v = r.profile.payload(r.dialect, i)
 		}
 		r.names[name] = string(v)
 		back := bytes.Clone(v)
 		slices.Reverse(back)
 		r.names[strings.TrimSuffix(name, "}")+"'}"] = string(back)
 	}
-	acts := scenarios[r.dialect.protocol][r.role]
-	done := make([]bool, len(acts))
-	for i := range acts {
-		a := &acts[i]
-		if (a.extra || a.batch) && r.condition.Name == "large" || a.extra && (r.condition.points != nil || r.brief) || r.condition.batch && !a.batch || a.needs > 0 && (r.condition.forgets || !done[a.needs-1]) {
+	steps := scenarios[r.dialect.protocol][r.role]
+	done := make([]bool, len(steps))
+	for i := range steps {
+		a := &steps[i]
+		if (a.Extra || a.Batch) && r.profile.Name == "large" || a.Extra && (r.profile.points != nil || r.brief) || r.profile.batch && !a.Batch || a.Needs > 0 && (r.profile.forgets || !done[a.Needs-1]) {
 			continue
 		}
-		v, note := r.act(ctx, d, a)
-		done[i] = v == Completed || v == Failed && r.condition.Fails // then it was done again
+		v, note := r.step(ctx, d, a)
+		done[i] = v == Completed || v == Failed && r.profile.Fails // then it was done again
 		if slices.Index(verdicts, v) > slices.Index(verdicts, r.verdict) {
 			r.verdict, r.note = v, note
 		}
@@ -251,7 +251,7 @@ func (r *run) perform(ctx context.Context) {
 		}
 	}
 	if err := d.finish(); err != nil && r.verdict != Crashed && r.verdict != Hung {
-		r.verdict, r.note = Crashed, "it ended badly: "+err.Error()
+		r.verdict, r.note = Crashed, "the driver exited with an error: "+err.Error()
 		if errors.Is(err, errStays) {
 			r.verdict, r.note = Hung, err.Error()
 		}
@@ -262,25 +262,25 @@ func (r *run) perform(ctx context.Context) {
 	r.took = time.Since(begun)
 }
 
-// act has the driver do one thing, with whoever it takes to do it with.
-func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
+// step has the driver do one step, with a partner if it needs one.
+func (r *run) step(ctx context.Context, d *driving, a *Step) (Verdict, string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := r.opts.Limit
-	limit *= time.Duration(cmp.Or(r.condition.patience, 1))
-	told := make(chan string, 1)
-	others := (<-chan string)(told)
+	limit *= time.Duration(cmp.Or(r.profile.slower, 1))
+	results := make(chan string, 1)
+	others := (<-chan string)(results)
 	var partner sync.WaitGroup
 	defer partner.Wait()
 	defer cancel()
-	if a.partner != "" && r.opts.Partners[a.partner] == nil {
-		return Unsupported, "there is no " + a.partner + " to do it with"
+	if a.Partner != "" && r.opts.Partners[a.Partner] == nil {
+		return Unsupported, "this task needs a built-in reference " + a.Partner + ", and jobwire has none for this protocol"
 	}
-	if a.partner != "" {
+	if a.Partner != "" {
 		own := maps.Clone(r.names)
-		partner.Go(func() { told <- r.attend(ctx, a, own) })
+		partner.Go(func() { results <- r.attend(ctx, a, own) })
 	}
-	answer, err := d.ask(ctx, r.names.task(a.does.task), limit)
+	answer, err := d.ask(ctx, r.names.task(a.Task), limit)
 	switch {
 	case err != nil:
 		return d.verdict(err)
@@ -288,9 +288,9 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 		return Unsupported, ""
 	}
 	said := strings.HasPrefix(answer, "error")
-	right := r.names.fits(a.does.answer, answer)
-	alone := a.partner == "" || r.condition.Fails && r.dialect.loses // nobody else can tell
-	if right && (alone || a.serves != "") {
+	right := r.names.fits(a.Answer, answer)
+	alone := a.Partner == "" || r.profile.Fails && r.dialect.protocol.Unowned // there is no partner to compare with
+	if right && (alone || a.Serves != "") {
 		return Completed, ""
 	}
 	if alone {
@@ -298,10 +298,10 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 	}
 	if right {
 		wait := limit
-		if r.condition.Fails {
+		if r.profile.Fails {
 			wait = 300 * time.Millisecond
 		}
-		left := newPatience(wait)
+		left := newStallTimer(wait)
 		defer left.Stop()
 		for over := false; !over; {
 			select {
@@ -314,38 +314,38 @@ func (r *run) act(ctx context.Context, d *driving, a *act) (Verdict, string) {
 				over = left.over()
 			}
 		}
-		if !r.condition.Fails {
-			return Wrong, "it says that it has done its work, and nobody has got the result"
+		if !r.profile.Fails {
+			return Wrong, "the driver reported success, but no client received the result of the job"
 		}
 	}
 	if !said && !right {
-		return Wrong, fmt.Sprintf("it answers %q by %q; due is %q", a.does.task, shortened(answer), a.does.answer)
+		return Wrong, fmt.Sprintf("task %q: expected the driver to answer %q, got %q", a.Task, a.Answer, shortened(answer))
 	}
-	note := fmt.Sprintf("it answers %q by %q", a.does.task, shortened(answer))
-	if !r.condition.Fails {
+	note := fmt.Sprintf("task %q: the driver answered %q", a.Task, shortened(answer))
+	if !r.profile.Fails {
 		return Failed, note
 	}
-	again := cmp.Or(a.again, a.does.task)
+	again := cmp.Or(a.Again, a.Task)
 	for range 20 {
 		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
 			return d.verdict(err)
-		} else if strings.HasPrefix(next, "error unsupported") { // so that it cannot be told
+		} else if strings.HasPrefix(next, "error unsupported") { // so that it is not known
 			return Failed, note
-		} else if a.again == "" && r.names.fits(a.does.answer, next) {
+		} else if a.Again == "" && r.names.fits(a.Answer, next) {
 			return Failed, note
-		} else if a.again != "" && alone && strings.HasPrefix(next, "ok") {
+		} else if a.Again != "" && alone && strings.HasPrefix(next, "ok") {
 			return Failed, note
 		}
 		select {
 		case wrong := <-others:
-			if a.serves == "" && wrong == "" {
+			if a.Serves == "" && wrong == "" {
 				return Failed, note
 			}
 			return Wrong, wrong
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return Unrecovered, note + ", and nothing comes of trying again"
+	return Unrecovered, note + "; the driver tried the task again, and it failed again"
 }
 
 func shortened(s string) string {
@@ -355,8 +355,8 @@ func shortened(s string) string {
 	return s
 }
 
-// attend is what the partner does meanwhile. It returns what was wrong.
-func (r *run) attend(ctx context.Context, a *act, own names) string {
+// attend has the partner do its part. It returns what was wrong.
+func (r *run) attend(ctx context.Context, a *Step, own names) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err.Error()
@@ -364,37 +364,37 @@ func (r *run) attend(ctx context.Context, a *act, own names) string {
 	var relay sync.WaitGroup
 	defer relay.Wait()
 	defer ln.Close()
-	plain := &run{opts: r.opts, dialect: r.dialect, condition: ConditionNamed("plain"), auditor: New(Options{Protocol: r.dialect.protocol}), server: r.server, connected: make(chan struct{})}
+	plain := &run{opts: r.opts, dialect: r.dialect, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.dialect.protocol}), server: r.server, connected: make(chan struct{})}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	relay.Go(func() { plain.relay(ctx, ln) })
 	for ctx.Err() == nil {
-		d := r.drive(ctx, r.opts.Partners[a.partner], ln.Addr().String())
+		d := r.drive(ctx, r.opts.Partners[a.Partner], ln.Addr().String())
 		wrong := ""
-		if a.serves != "" {
-			d.ask(ctx, own.task(a.serves), time.Hour)
+		if a.Serves != "" {
+			d.ask(ctx, own.task(a.Serves), time.Hour)
 		}
 		broken := false
-		for i := 0; i < len(a.others) && !broken; i++ {
-			x := a.others[i]
+		for i := 0; i < len(a.Others) && !broken; i++ {
+			x := a.Others[i]
 			select { // so that the worker sleeps when the job comes
 			case <-time.After(30 * time.Millisecond):
 			case <-ctx.Done():
 			}
-			answer, err := d.ask(ctx, own.task(x.task), time.Hour)
+			answer, err := d.ask(ctx, own.task(x.Task), time.Hour)
 			switch {
 			case err != nil:
 				broken, wrong = true, err.Error()
-			case own.fits(x.answer, answer):
+			case own.fits(x.Answer, answer):
 			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // of a restart
 				broken = true
 			case wrong == "": // what is left is done all the same: the worker waits for it
-				wrong = fmt.Sprintf("whoever asked for %q got %q; due was %q", x.task, shortened(answer), x.answer)
+				wrong = fmt.Sprintf("the reference client sent %q: expected %q, got %q", x.Task, x.Answer, shortened(answer))
 			}
 		}
 		d.finish()
-		if broken && wrong == "" || a.serves != "" {
+		if broken && wrong == "" || a.Serves != "" {
 			continue
 		}
 		return wrong

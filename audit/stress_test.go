@@ -13,6 +13,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 	dangapeer "jobwire/refpeer/danga"
 	dangamutants "jobwire/refpeer/danga/mutants"
@@ -28,7 +29,7 @@ type kind struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
 	peers    map[string]audit.Driver
-	mutants  []mutants.Mutant
+	mutants  []mutant.Mutant
 	without  []string // conditions that the protocol has no way to make
 }
 
@@ -42,9 +43,9 @@ var kinds = []kind{
 // stressed has drivers work under conditions.
 func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit time.Duration, conditions ...string) []audit.Outcome {
 	t.Helper()
-	var all []*audit.Condition
-	for i := range audit.Conditions {
-		if c := &audit.Conditions[i]; len(conditions) == 0 || slices.Contains(conditions, c.Name) {
+	var all []*audit.Profile
+	for i := range audit.Profiles {
+		if c := &audit.Profiles[i]; len(conditions) == 0 || slices.Contains(conditions, c.Name) {
 			all = append(all, c)
 		}
 	}
@@ -53,14 +54,14 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 			return refserver.New(k.machine(), refserver.Options{Protocol: k.protocol}).Serve(ctx, ln)
 		})
 	}
-	out, err := audit.Stress(t.Context(), audit.StressOptions{Protocol: k.protocol, Conditions: all, Drivers: drivers, Partners: k.peers, Start: start, Limit: limit})
+	out, err := audit.Stress(t.Context(), audit.StressOptions{Protocol: k.protocol, Profiles: all, Drivers: drivers, Partners: k.peers, Start: start, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// TestInterleavedThoughSlow: jobs are told in another order than they were done in, also where the next
+// TestInterleavedThoughSlow: jobs end in another order than they were done in, also where the next
 // ends long after the last.
 func TestInterleavedThoughSlow(t *testing.T) {
 	slow := gearmanpeer.Document()
@@ -76,11 +77,11 @@ func TestInterleavedThoughSlow(t *testing.T) {
 	k.peers = map[string]audit.Driver{"Worker": func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 		return (&gearmanpeer.Driver{Program: slow}).Drive(ctx, addr, tasks, answers)
 	}}
-	mixes := k.mutants[slices.IndexFunc(k.mutants, func(m mutants.Mutant) bool { return m.Name == "first-come-first-served" })]
+	mixes := k.mutants[slices.IndexFunc(k.mutants, func(m mutant.Mutant) bool { return m.Name == "first-come-first-served" })]
 	for _, tt := range []struct {
 		driver audit.Driver
 		want   audit.Verdict
-	}{{mixes.Drive, audit.Wrong}, {gearmanpeer.Drive, audit.Completed}} {
+	}{{mixes.Program, audit.Wrong}, {gearmanpeer.Drive, audit.Completed}} {
 		if out := k.stressed(t, map[string]audit.Driver{"Client": tt.driver}, 10*time.Second, "interleaved"); out[0].Verdict != tt.want {
 			t.Errorf("%s; want %s", described(&out[0]), tt.want)
 		}
@@ -92,7 +93,7 @@ func described(o *audit.Outcome) string {
 	for i := range o.Breaches {
 		rules = append(rules, string(o.Breaches[i].Rule.ID)+": "+o.Breaches[i].First[0].Err.Error())
 	}
-	return strings.Join(append([]string{o.Role, o.Condition.Name, string(o.Verdict), o.Note}, rules...), "; ")
+	return strings.Join(append([]string{o.Role, o.Profile.Name, string(o.Verdict), o.Note}, rules...), "; ")
 }
 
 // TestFaultless: the reference peers pass all conditions, with nothing said.
@@ -102,16 +103,16 @@ func TestFaultless(t *testing.T) {
 		t.Run(k.protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			out := k.stressed(t, k.peers, 20*time.Second)
-			if len(out) != 2*(len(audit.Conditions)-len(k.without)) {
-				t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Conditions))
+			if len(out) != 2*(len(audit.Profiles)-len(k.without)) {
+				t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Profiles))
 			}
 			for i := range out {
 				o := &out[i]
-				if !o.Held() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Condition.Fails {
+				if !o.Passed() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Profile.Fails {
 					t.Error(described(o))
 				}
-				if slices.Contains(k.without, o.Condition.Name) {
-					t.Errorf("%s has no way to be %s", k.protocol.Title, o.Condition.Name)
+				if slices.Contains(k.without, o.Profile.Name) {
+					t.Errorf("%s has no way to be %s", k.protocol.Title, o.Profile.Name)
 				}
 				if testing.Verbose() {
 					t.Logf("%v %d runs: %s", o.Took, o.Runs, described(o))
@@ -121,7 +122,7 @@ func TestFaultless(t *testing.T) {
 	}
 }
 
-// TestMutants: each planted fault is named, by its rule or by its verdict.
+// TestMutants: each injected fault is found, by its rule or by its verdict.
 func TestMutants(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
@@ -137,7 +138,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
+func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
 	t.Helper()
 	condition := m.Condition
 	if condition == "" {
@@ -147,7 +148,7 @@ func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
 	if m.Verdict != string(audit.Hung) {
 		limit = 10 * time.Second
 	}
-	out := k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, limit, condition)
+	out := k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, limit, condition)
 	if len(out) != 1 {
 		t.Fatalf("%d outcomes", len(out))
 	}
@@ -155,9 +156,9 @@ func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
 	if m.Verdict != "" && string(o.Verdict) != m.Verdict {
 		t.Errorf("%s; want the verdict %s", described(o), m.Verdict)
 	}
-	var rules []codec.RuleID
+	var rules []string
 	for _, b := range o.Breaches {
-		rules = append(rules, b.Rule.ID)
+		rules = append(rules, string(b.Rule.ID))
 	}
 	if m.Rule != "" && !slices.Contains(rules, m.Rule) {
 		t.Errorf("%s; want the rule %s", described(o), m.Rule)
@@ -165,12 +166,12 @@ func (k *kind) judge(t *testing.T, m *mutants.Mutant) {
 	if m.Rule == "" && len(rules) > 0 || len(rules) > 1 {
 		t.Errorf("%s: rules beside %s", described(o), m.Rule)
 	}
-	if o.Held() && len(rules) == 0 {
+	if o.Passed() && len(rules) == 0 {
 		t.Errorf("%s held", described(o))
 	}
 	if m.Condition != "" && !m.Fragile {
 		// Nothing is wrong with it otherwise.
-		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Drive}, 20*time.Second, "plain")[0]; !o.Held() {
+		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, 20*time.Second, "plain")[0]; !o.Passed() {
 			t.Errorf("plain: %s", described(o))
 		}
 	}

@@ -13,42 +13,37 @@ import (
 	"jobwire/codec"
 )
 
-// wire is one connection of a driver under a condition.
+// wire is one connection of a driver under a fault profile.
 type wire struct {
 	run       *run
-	line      *line
+	conn      *conn
 	near, far net.Conn
-	asks      codec.Session // reads requests
-	answers   codec.Session // reads answers, to the requests that were passed on
-	worker    atomic.Bool   // it has said what it can do
+	answers   codec.Session // reads replies to the requests that were forwarded
+	worker    atomic.Bool   // it has registered a function
 
 	reading sync.Mutex // of answers
 
-	mu   sync.Mutex // of writing to the driver
-	held [][]byte
-	due  *time.Timer
-	last time.Time // by which what is held goes, ready or not
-	fail error
+	mu      sync.Mutex // of writing to the driver
+	delayed [][]byte
+	timer   *time.Timer
+	last    time.Time // at which the delayed messages are sent, ready or not
+	fail    error
 
-	asked, got   int       // requests that were passed on, and answers to them
+	asked, got   int       // requests that were forwarded, and replies to them
 	begun, ended int       // jobs that the driver waits for, and those that have ended
-	refusals     []refusal // that wait for the answers to what was asked before
+	refusals     []refusal // that wait for the replies to earlier requests
 }
 
-// refusal is an answer that does not come from the server.
+// refusal is a reply that the server has not sent.
 type refusal struct {
-	behind int // so many answers
-	m      []byte
+	after int // so many replies
+	m     []byte
 }
 
-// errClosed is that the condition has closed the connection.
-var errClosed = errors.New("closed by the condition")
+// errClosed reports that the profile has closed the connection.
+var errClosed = errors.New("closed by the fault profile")
 
-func (w *wire) loose() codec.Session {
-	return w.run.dialect.protocol.NewSession(codec.Options{WaiveAll: true})
-}
-
-// relay has what connects to ln talk to the server, under the run's condition, until ctx ends.
+// relay connects the clients of ln to the server, under the run's profile, until ctx ends.
 func (r *run) relay(ctx context.Context, ln net.Listener) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -73,69 +68,55 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 	}
 }
 
-// serve passes on what both ends say until one of them ends it.
+// serve forwards the messages of both ends until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
-	p := r.dialect.protocol
-	w := &wire{run: r, line: r.auditor.open(), near: near, far: far, asks: p.NewSession(codec.Options{WaiveAll: true}), answers: p.NewSession(codec.Options{WaiveAll: true})}
+	w := &wire{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.dialect.loose()}
 	var back sync.WaitGroup
 	back.Go(func() {
-		ended := w.pump(far, codec.Server, w.answers, w.answer)
+		ended := w.pump(far, codec.Stream{Session: w.answers, From: codec.Server}, w.answer)
 		w.flush()
-		r.auditor.ends(w.line, codec.Server, false)
+		r.auditor.ends(w.conn, codec.Server, false, false)
 		near.(*net.TCPConn).CloseWrite() // what was sent before is still read
 		if ended != nil {
 			far.Close()
 		}
 	})
-	w.pump(near, codec.Peer, w.asks, w.ask)
-	r.auditor.ends(w.line, codec.Peer, false)
+	w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
+	r.auditor.ends(w.conn, codec.Peer, false, false)
 	far.(*net.TCPConn).CloseWrite()
 	back.Wait()
-	if w.due != nil {
-		w.due.Stop()
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 }
 
-// pump reads messages and has them passed on. What is no message is passed on as it is, with
-// all behind it. It returns nil at an end of the stream.
-func (w *wire) pump(src net.Conn, from codec.Side, sess codec.Session, pass func(*codec.Frame, []byte) error) error {
+// pump forwards the messages from src. Bytes that are not a message are forwarded as they are, with a nil frame. It
+// returns nil at the end of the stream.
+func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
-	need, deaf := 0, false
 	in := make([]byte, readSize)
 	for {
 		n, err := src.Read(in)
-		if from == codec.Peer && n > 0 {
-			w.run.auditor.hear(w.line, from, in[:n])
+		if s.From == codec.Peer && n > 0 {
+			w.run.auditor.observe(w.conn, s.From, in[:n])
 		}
 		buf = append(buf, in[:n]...)
-		for len(buf) > 0 && (len(buf) >= need || deaf) {
+		for {
 			var f codec.Frame
-			size, need2 := len(buf), 0
-			var bad error
-			if !deaf {
-				w.reading.Lock()
-				size, bad = sess.Decode(from, buf, &f)
-				w.reading.Unlock()
-			}
-			if bad == codec.ErrShort {
-				need2 = size
-			}
-			if need = need2; need > 0 {
+			w.reading.Lock()
+			n, found, _ := s.Read(buf, &f)
+			w.reading.Unlock()
+			if found == codec.Nothing {
 				break
 			}
-			var e *codec.Error
 			frame := &f
-			if deaf || errors.As(bad, &e) {
-				deaf = deaf || e.Fatal
+			if found != codec.Whole {
 				frame = nil
-				if deaf || size > len(buf) {
-					size, deaf = len(buf), true
-				}
 			}
-			if err := pass(frame, buf[:size:size]); err != nil {
+			if err := forward(frame, buf[:n:n]); err != nil {
 				return err
 			}
-			buf = buf[size:]
+			buf = buf[n:]
 		}
 		if len(buf) == 0 {
 			buf = nil
@@ -149,26 +130,26 @@ func (w *wire) pump(src net.Conn, from codec.Side, sess codec.Session, pass func
 	}
 }
 
-// ask passes a request on to the server. f is nil where the bytes are no message.
+// ask forwards a request to the server. f is nil if the bytes are not a message.
 func (w *wire) ask(f *codec.Frame, raw []byte) error {
-	c, d := w.run.condition, w.run.dialect
+	c, d := w.run.profile, w.run.dialect
 	if f != nil && f.Type != nil {
-		if f.Type.Name == d.needs {
+		if f.Type.Does == codec.Register {
 			w.worker.Store(true)
 		}
 		if c.request != nil && !c.request(w, f) {
 			return nil
 		}
 		if c.names {
-			if b := d.renamed(w.loose(), f, d.short); b != nil {
+			if b := d.renamed(f, false); b != nil {
 				raw = b
 			}
 		}
 		w.mu.Lock()
-		if d.answered(f.Type) {
+		if d.mayRefuse(f.Type) {
 			w.asked++
 		}
-		if d.begins != nil && d.begins(f.Type) {
+		if f.Type.Does == codec.Submit && f.Attached() {
 			w.begun++
 		}
 		w.mu.Unlock()
@@ -181,17 +162,17 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 	return err
 }
 
-// answer passes a message of the server on to the driver.
+// answer forwards a message of the server to the driver.
 func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	w.run.messages.Add(1)
-	c := w.run.condition
+	c := w.run.profile
 	out := [][]byte{raw}
 	if f != nil && f.Type != nil {
 		if c.reply != nil {
 			out = c.reply(w, f)
 		}
 		if c.names {
-			if b := w.run.dialect.renamed(w.loose(), f, w.run.dialect.long); b != nil {
+			if b := w.run.dialect.renamed(f, true); b != nil {
 				out = [][]byte{b}
 			}
 		}
@@ -204,63 +185,63 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	if f != nil && f.Type != nil && w.endsJob(f) {
 		w.ended++
 	}
-	if c.hold == 0 || c.holds != nil && (f == nil || f.Type == nil || !c.holds(w, f)) {
+	if c.delay == 0 || c.delays != nil && (f == nil || f.Type == nil || !c.delays(w, f)) {
 		write := w.put
-		if c.hold > 0 { // it overtakes what is held
+		if c.delay > 0 { // it overtakes the delayed ones
 			write = w.sendAll
 		}
 		err := write(out)
-		if err == nil && f != nil && f.Type != nil && w.run.dialect.answers(f.Type) {
+		if err == nil && f != nil && f.Type != nil && w.run.dialect.replies[f.Type] {
 			w.got++
 			w.refuse()
 		}
 		return err
 	}
-	if len(w.held) == 0 {
-		w.last = time.Now().Add(longestHold)
+	if len(w.delayed) == 0 {
+		w.last = time.Now().Add(longestDelay)
 	}
 	for _, m := range out {
-		w.held = append(w.held, append([]byte(nil), m...))
+		w.delayed = append(w.delayed, append([]byte(nil), m...))
 	}
-	if w.due == nil {
-		w.due = time.AfterFunc(c.hold, w.flushIfReady)
-	} else if len(w.held) == len(out) || c.batch {
-		w.due.Reset(c.hold) // a batch is not over while more of it comes
+	if w.timer == nil {
+		w.timer = time.AfterFunc(c.delay, w.flushIfReady)
+	} else if len(w.delayed) == len(out) || c.batch {
+		w.timer.Reset(c.delay) // a batch is incomplete while more of it arrives
 	}
 	return nil
 }
 
-// flushIfReady writes what is held back if it may go, or looks again after as long.
+// flushIfReady writes the delayed messages if they are ready, or waits again.
 func (w *wire) flushIfReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.run.condition
-	if len(w.held) > 0 && c.ready != nil && !c.ready(w) && time.Now().Before(w.last) {
-		w.due.Reset(c.hold)
+	c := w.run.profile
+	if len(w.delayed) > 0 && c.ready != nil && !c.ready(w) && time.Now().Before(w.last) {
+		w.timer.Reset(c.delay)
 		return
 	}
 	w.release()
 }
 
-// flush writes what is held back.
+// flush writes the delayed messages.
 func (w *wire) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.release()
 }
 
-// release writes what is held back. The caller holds the lock.
+// release writes the delayed messages. It is called with w.mu locked.
 func (w *wire) release() {
-	if len(w.held) > 0 && w.fail == nil {
-		w.fail = w.put(w.held)
+	if len(w.delayed) > 0 && w.fail == nil {
+		w.fail = w.put(w.delayed)
 	}
-	w.held = nil
+	w.delayed = nil
 }
 
-// put writes messages as the condition has it. The caller holds the lock.
+// put writes messages as the profile does. It is called with w.mu locked.
 func (w *wire) put(messages [][]byte) error {
-	if w.run.condition.write != nil {
-		return w.run.condition.write(w, messages)
+	if w.run.profile.write != nil {
+		return w.run.profile.write(w, messages)
 	}
 	return w.sendAll(messages)
 }
@@ -275,12 +256,12 @@ func (w *wire) sendAll(messages [][]byte) error {
 
 // send writes bytes to the driver.
 func (w *wire) send(b []byte) error {
-	w.run.auditor.hear(w.line, codec.Server, b)
+	w.run.auditor.observe(w.conn, codec.Server, b)
 	_, err := w.near.Write(b)
 	return err
 }
 
-// inject has the driver get an answer that the server did not send, in its turn.
+// inject sends a reply that the server did not send to the driver, after the replies to earlier requests.
 func (w *wire) inject(m []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,9 +269,9 @@ func (w *wire) inject(m []byte) {
 	w.refuse()
 }
 
-// refuse sends the refusals whose turn it is. The caller holds the lock.
+// refuse sends the refusals that are next. It is called with w.mu locked.
 func (w *wire) refuse() {
-	for len(w.refusals) > 0 && w.refusals[0].behind <= w.got {
+	for len(w.refusals) > 0 && w.refusals[0].after <= w.got {
 		w.send(w.refusals[0].m)
 		w.refusals = w.refusals[1:]
 	}

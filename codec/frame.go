@@ -23,6 +23,9 @@ type Span struct {
 // Value returns the value of the i-th span.
 func (f *Frame) Value(i int) []byte {
 	s := &f.Spans[i]
+	if s.Field.Scalar {
+		return f.scalar(s)
+	}
 	return f.Raw[s.Off:s.End:s.End]
 }
 
@@ -36,43 +39,35 @@ func (f *Frame) Row(i int) []byte {
 	return f.Raw[start:f.Spans[i].Next:f.Spans[i].Next]
 }
 
-// Arg returns the value of the row's i-th field, derived ones counted, or nil
-// where it was left out.
+// Arg returns the i-th argument, the Args[i] of its [Message], or nil where it was left out.
 func (f *Frame) Arg(i int) []byte {
-	if i += f.Head; i >= len(f.Spans) {
+	if f.Type == nil {
+		return nil
+	}
+	if i = f.Head + f.Type.place(i); i >= len(f.Spans) || f.Spans[i].Field.Derived() {
 		return nil
 	}
 	return f.Value(i)
 }
+
+// Uint returns the i-th argument as a big-endian number: 0 where it was left out.
+func (f *Frame) Uint(i int) uint64 { return bigEndian(f.Arg(i)) }
 
 // Message is what a message says, free of its framing.
 type Message struct {
 	Type *Type
 	Args [][]byte // the values of the fields that are not derived, in order
 	CRLF bool     // end lines with CR LF instead of LF, where the row allows both
-
-	joined []byte // instead of Args; see Frame.Forward
 }
 
 // Message sets m to what f says. m.Args is reused, and aliases f.Raw.
 func (f *Frame) Message(m *Message) {
-	m.Type, m.CRLF, m.Args, m.joined = f.Type, f.CRLF, m.Args[:0], nil
+	m.Type, m.CRLF, m.Args = f.Type, f.CRLF, m.Args[:0]
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Derived() {
 			m.Args = append(m.Args, f.Value(i))
 		}
 	}
-}
-
-// Forward sets m to what f says, as Message does, for whoever only sends it on. What
-// stood in a row of plain fields is then appended as a whole, and m.Args is empty.
-func (f *Frame) Forward(m *Message) {
-	if !f.Type.plain || len(f.Spans) == f.Head {
-		f.Message(m)
-		return
-	}
-	first, last := &f.Spans[f.Head], &f.Spans[len(f.Spans)-1]
-	m.Type, m.CRLF, m.Args, m.joined = f.Type, f.CRLF, m.Args[:0], f.Raw[first.Off:last.End]
 }
 
 // Clone returns a copy of f that shares no memory with it.

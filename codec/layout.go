@@ -3,18 +3,14 @@ package codec
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
 )
 
 // Layout cuts and joins fields as a protocol's rows declare them. It is shared
 // by the sessions of all protocols, which add framing.
 type Layout struct {
-	Missing  RuleID // broken by a message with too few fields
-	Surplus  RuleID // broken by a message with too many
-	Trailing RuleID // broken by a separator behind the last field
-	Spacing  RuleID // if set, broken by separators in a row, which otherwise enclose an empty field
-	Options  *Options
+	*Form
+	Options *Options
 }
 
 // Split reads the fields from f.Raw[at:end] and appends their spans to f. more
@@ -27,66 +23,60 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				return nil
 			}
-			return &Error{Rule: l.Missing, Offset: at, Field: fd.Name, Detail: "the message ends before this argument"}
+			return &Error{Rule: l.Missing, Offset: at, Field: fd.Name, Detail: "expected a value for this argument, got the end of the message"}
 		}
 		for l.Spacing != "" && bytes.HasPrefix(f.Raw[at:end], []byte(sep)) {
 			if !l.Options.Waived(l.Spacing) {
-				return &Error{Rule: l.Spacing, Offset: at, Field: fd.Name, Detail: "one separator too many"}
+				return &Error{Rule: l.Spacing, Offset: at, Field: fd.Name, Detail: "expected one separator before the argument, got several"}
 			}
 			at += len(sep)
 		}
-		if fd.plain && len(sep) == 1 {
+		if fd.plain { // most are: the same as below, but quick
 			if i < len(fields)-1 {
-				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.fits(k) {
+				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.sure(k) {
 					f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
 					at += k + 1
 					continue
 				}
-			} else if fd.fits(end-at) && (fd.Kind == Opaque || bytes.IndexByte(f.Raw[at:end], sep[0]) < 0) {
+			} else if fd.sure(end-at) && (fd.Kind == Opaque || bytes.IndexByte(f.Raw[at:end], sep[0]) < 0) {
 				f.Spans = append(f.Spans, Span{fd, at, end, end})
 				return nil
 			}
 		}
-		next, stop := at, end
-		if len(fd.Lead) > 0 {
+		if fd.Lead != "" {
 			if !bytes.HasPrefix(f.Raw[at:end], []byte(fd.Lead)) {
-				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("does not begin with %q", fd.Lead)}
+				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("expected %q before the value, got something else", fd.Lead)}
 			}
-			next += len(fd.Lead)
+			at += len(fd.Lead)
 		}
-		at = next
+		stop, next, last := end, end, i == len(fields)-1
 		more = false
 		if fd.Width > 0 {
 			if stop = at + fd.Width; stop > end {
-				return &Error{Rule: l.Missing, Offset: end, Field: fd.Name, Detail: fmt.Sprintf("%d bytes of %d", end-at, fd.Width)}
+				return &Error{Rule: l.Missing, Offset: end, Field: fd.Name, Detail: fmt.Sprintf("expected %[2]d bytes, got %[1]d", end-at, fd.Width)}
 			}
 			next, more = stop, true
-		} else if i < len(fields)-1 || fd.Term != "" {
+		} else if !last || fd.Kind != Opaque || fd.Term != "" {
 			term := sep
 			if fd.Term != "" {
 				term = fd.Term
 			}
-			if k := index(f.Raw[at:end], term); k >= 0 {
-				stop, more = at+k, true
-				next = stop + len(term)
-			} else {
-				next = end
-			}
-		} else {
-			next = end
-			if fd.Kind != Opaque {
-				if k := index(f.Raw[at:end], sep); k >= 0 {
-					var err *Error
-					if stop, err = l.surplus(fd, at+k, end, len(sep)); err != nil {
-						f.Spans = append(f.Spans, Span{fd, at, end, end}) // it is this field that is wrong
-						return err
-					}
+			k := index(f.Raw[at:end], term)
+			switch {
+			case k < 0:
+			case !last || fd.Term != "":
+				stop, next, more = at+k, at+k+len(term), true
+			default:
+				var err *Error
+				if stop, err = l.surplus(fd, at+k, end, len(sep)); err != nil {
+					f.Spans = append(f.Spans, Span{fd, at, end, end}) // it is this field that is wrong
+					return err
 				}
 			}
 		}
 		f.Spans = append(f.Spans, Span{fd, at, stop, next})
-		if fd.checked() {
-			if err := l.check(fd, f.Raw[at:stop], at); err != nil {
+		if v := f.Raw[at:stop]; !fd.sure(len(v)) && !fd.decimal(v) {
+			if err := fd.Check(v, at, l.Options); err != nil {
 				return err
 			}
 		}
@@ -102,137 +92,12 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 		if l.Options.Waived(l.Trailing) {
 			return k, nil
 		}
-		return 0, &Error{Rule: l.Trailing, Offset: k, Field: fd.Name, Detail: "the last argument is followed by a separator"}
+		return 0, &Error{Rule: l.Trailing, Offset: k, Field: fd.Name, Detail: "expected the end of the message after the last argument, got a separator"}
 	}
 	if l.Options.Waived(l.Surplus) {
 		return end, nil
 	}
-	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "another argument follows the last one"}
-}
-
-// Prepare notes which fields of the rows are plain: bytes between separators, of which
-// nothing is demanded but their number. Most are, and quick to read and write where that
-// is known.
-func Prepare(types []*Type) {
-	for _, t := range types {
-		t.plain = len(t.Repeat) == 0 && len(t.Sep) == 1 && t.End == ""
-		for i := range t.Fields {
-			f := &t.Fields[i]
-			f.plain = f.Kind <= Text && f.Lead == "" && f.Term == "" && f.Width == 0 && f.Chars == "" && f.Values == nil
-			t.plain = t.plain && f.plain
-		}
-	}
-}
-
-// fits reports whether a value of the field may be that long.
-func (f *Field) fits(size int) bool {
-	return (f.Max == 0 || size <= f.Max) && (size > 0 || f.NonEmpty == "")
-}
-
-// checked reports whether a value of the field can be illegal at all.
-func (f *Field) checked() bool {
-	return f.Kind >= Number || f.Max > 0 || f.NonEmpty != "" || f.Chars != "" || f.Values != nil
-}
-
-// has reports whether a value is one of the field's Values.
-func (f *Field) has(v []byte) bool {
-	for _, s := range f.Values {
-		if s == string(v) {
-			return true
-		}
-	}
-	return false
-}
-
-// check judges a value against its field's declaration.
-func (l *Layout) check(fd *Field, v []byte, at int) *Error {
-	if fd.Max > 0 && len(v) > fd.Max && !l.Options.Waived(fd.MaxRule) {
-		return &Error{Rule: fd.MaxRule, Offset: at + fd.Max, Field: fd.Name, Detail: fmt.Sprintf("%d bytes, at most %d are allowed", len(v), fd.Max)}
-	}
-	if len(v) == 0 && fd.NonEmpty != "" && !l.Options.Waived(fd.NonEmpty) {
-		return &Error{Rule: fd.NonEmpty, Offset: at, Field: fd.Name, Detail: "is empty"}
-	}
-	switch fd.Kind {
-	case Text:
-		if fd.Values != nil && !fd.has(v) && !l.Options.Waived(fd.Rule) {
-			return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("%s is none of %s", quote(v), strings.Join(fd.Values, ", "))}
-		}
-		if fd.Chars == "" || l.Options.Waived(fd.Rule) {
-			break
-		}
-		for i := range v {
-			if strings.IndexByte(fd.Chars, v[i]) < 0 {
-				return &Error{Rule: fd.Rule, Offset: at + i, Field: fd.Name, Detail: fmt.Sprintf("%q is not allowed here", v[i:i+1])}
-			}
-		}
-		if len(v) > 0 && strings.IndexByte(fd.NotFirst, v[0]) >= 0 {
-			return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("begins with %q", v[:1])}
-		}
-	case Length:
-		// Nothing behind a length can be read without it, so there is no waiver.
-		if n, bad := ParseNumber(v); fd.Width == 0 && (bad >= 0 || fd.Hi > 0 && n > fd.Hi) {
-			return numberError(fd, v, at, bad)
-		}
-	case Number:
-		n, bad := ParseNumber(v)
-		if (bad >= 0 || n < fd.Lo || fd.Hi > 0 && n > fd.Hi) && !l.Options.Waived(fd.Rule) {
-			return numberError(fd, v, at, bad)
-		}
-	case Uint:
-		if fd.Hi > 0 && !l.Options.Waived(fd.Rule) {
-			if n := bigEndian(v); n < fd.Lo || n > fd.Hi {
-				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("%d is outside %d to %d", n, fd.Lo, fd.Hi)}
-			}
-		}
-	case Signed:
-		digits, sign := v, 0
-		if len(v) > 0 && v[0] == '-' {
-			digits, sign = v[1:], 1
-		}
-		if n, bad := ParseNumber(digits); (bad >= 0 || n > math.MaxInt64+uint64(sign)) && !l.Options.Waived(fd.Rule) {
-			return &Error{Rule: fd.Rule, Offset: at + max(bad, 0) + sign, Field: fd.Name, Detail: fmt.Sprintf("%s is not a decimal number", quote(v))}
-		}
-	}
-	return nil
-}
-
-func numberError(fd *Field, v []byte, at, bad int) *Error {
-	e := &Error{Rule: fd.Rule, Offset: at + max(bad, 0), Field: fd.Name}
-	switch {
-	case len(v) == 0:
-		e.Detail = "is empty where a decimal number is due"
-	case bad >= 0:
-		e.Detail = fmt.Sprintf("%s is not a decimal number of 64 bits", quote(v))
-	case fd.Hi > 0:
-		e.Detail = fmt.Sprintf("%s is outside %d to %d", v, fd.Lo, fd.Hi)
-	default:
-		e.Detail = fmt.Sprintf("%s is below %d", v, fd.Lo)
-	}
-	return e
-}
-
-// bigEndian reads a binary number of at most 8 bytes.
-func bigEndian(v []byte) (n uint64) {
-	for _, c := range v {
-		n = n<<8 | uint64(c)
-	}
-	return n
-}
-
-// ParseNumber reads unsigned decimal text. bad is the offset of the first byte
-// that keeps v from being a number of 64 bits, or -1; an empty v is bad at 0.
-func ParseNumber(v []byte) (n uint64, bad int) {
-	if len(v) == 0 {
-		return 0, 0
-	}
-	for i, c := range v {
-		d := uint64(c - '0')
-		if d > 9 || i >= 19 && n > (math.MaxUint64-d)/10 { // 19 digits always fit
-			return 0, i
-		}
-		n = n*10 + d
-	}
-	return n, -1
+	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "expected no more arguments, got another one"}
 }
 
 // Join appends the fields of m's row behind dst, whose first start bytes are
@@ -240,9 +105,6 @@ func ParseNumber(v []byte) (n uint64, bad int) {
 // Values that the row's separators could not carry are refused, unless the
 // rule is waived.
 func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
-	if m.joined != nil {
-		return append(dst, m.joined...), nil
-	}
 	t := m.Type
 	args := m.Args
 	if t.plain && len(args) == len(t.Fields) {
@@ -254,7 +116,7 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	if t.End != "" && !l.Options.Waived(l.Surplus) {
 		for i, a := range args {
 			if bytes.IndexByte(a, '\n') >= 0 {
-				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.FieldAt(i).label(), Detail: "the value contains the end of a line"}
+				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.FieldAt(i).label(), Detail: "expected a value without a line feed, got a value that contains one"}
 			}
 		}
 	}
@@ -277,7 +139,7 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 				err = l.checkEnd(dst, start, m)
 			}
 			if err == nil && string(dst[line:]) == t.Stop && !l.Options.Waived(l.Surplus) {
-				err = &Error{Rule: l.Surplus, Offset: line - start, Field: t.Repeat[0].Name, Detail: "the value would end the list"}
+				err = &Error{Rule: l.Surplus, Offset: line - start, Field: t.Repeat[0].Name, Detail: "expected a value other than the line that ends the list, got this line"}
 			}
 			if err != nil {
 				return nil, err
@@ -287,7 +149,7 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	}
 	if len(args) > 0 {
 		if !l.Options.Waived(l.Surplus) {
-			return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.Name, Detail: fmt.Sprintf("%d arguments too many", len(args))}
+			return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
 		}
 		for i, a := range args {
 			if i > 0 || len(t.Fields) > 0 {
@@ -300,13 +162,13 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 }
 
 // joinPlain appends the fields of a row that are all plain. It appends nothing where one
-// of them would be illegal, and says so.
+// of them may be illegal, and says so.
 func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
 	sep, last := t.Sep[0], len(args)-1
 	out = dst
 	for i, a := range args {
 		fd := &t.Fields[i]
-		if !fd.fits(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
+		if !fd.sure(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
 			return dst, false
 		}
 		out = append(out, a...)
@@ -320,44 +182,44 @@ func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
 // JoinFields appends some of a row's fields, none of them framing, with what
 // stands between them.
 func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
+	between := false // a separator is due
 	for i := range fields {
 		fd := &fields[i]
 		if i == len(args) {
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				break
 			}
-			return nil, &Error{Rule: l.Missing, Offset: len(dst) - start, Field: fd.Name, Detail: "this argument is missing"}
+			return nil, &Error{Rule: l.Missing, Offset: len(dst) - start, Field: fd.Name, Detail: "expected a value for this argument, got none"}
 		}
-		if i > 0 && fields[i-1].Term == "" && fields[i-1].Width == 0 {
+		v := args[i]
+		if between {
 			if len(sep) == 1 {
 				dst = append(dst, sep[0])
 			} else {
 				dst = append(dst, sep...)
 			}
 		}
+		between = fd.Term == "" && fd.Width == 0
 		if fd.Lead != "" {
 			dst = append(dst, fd.Lead...)
 		}
-		v, last := args[i], i == len(fields)-1
-		if fd.Width > 0 {
-			if len(v) != fd.Width && !(fd.Kind == Text && l.Options.Waived(fd.Rule)) {
-				return nil, &Error{Rule: fd.Rule, Offset: len(dst) - start, Field: fd.Name, Detail: fmt.Sprintf("%d bytes, not %d", len(v), fd.Width)}
+		decimal := fd.decimal(v) // so it contains no separator
+		if !decimal && fd.Width == 0 && (i < len(fields)-1 || fd.Kind != Opaque) {
+			term := sep
+			if fd.Term != "" {
+				term = fd.Term
 			}
-		} else if term := fd.Term; !last || fd.Kind != Opaque {
-			if term == "" {
-				term = sep
-			}
-			if k := index(v, term); k >= 0 && !l.Options.Waived(l.Surplus) {
-				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("the value contains the separator %q", term)}
+			k := index(v, term)
+			if k >= 0 && !l.Options.Waived(l.Surplus) {
+				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("expected a value without the separator %q, got a value that contains it", term)}
 			}
 		}
-		if fd.checked() {
-			if err := l.check(fd, v, len(dst)-start); err != nil {
+		if !decimal && !fd.sure(len(v)) {
+			if err := fd.Check(v, len(dst)-start, l.Options); err != nil {
 				return nil, err
 			}
 		}
-		dst = append(dst, v...)
-		if fd.Term != "" {
+		if dst = append(dst, v...); fd.Term != "" {
 			dst = append(dst, fd.Term...)
 		}
 	}
@@ -369,7 +231,7 @@ func (l *Layout) checkEnd(dst []byte, start int, m *Message) *Error {
 	if m.Type.End != "\n" || m.CRLF || len(dst) == start || dst[len(dst)-1] != '\r' || l.Options.Waived(l.Surplus) {
 		return nil
 	}
-	return &Error{Rule: l.Surplus, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "the last value ends with a carriage return"}
+	return &Error{Rule: l.Surplus, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "expected a value that does not end with CR, got a value that ends with CR"}
 }
 
 // AppendEnd appends the row's line end in the form the message asks for.
@@ -391,46 +253,51 @@ func index(b []byte, sep string) int {
 	return bytes.Index(b, []byte(sep))
 }
 
-// quote shows a value in an error, shortened.
-func quote(v []byte) string {
-	if len(v) > 40 {
-		return fmt.Sprintf("%q...", v[:40])
+// NumArgs returns how many arguments the row has before the repeated ones.
+func (t *Type) NumArgs() int { return t.once }
+
+// Arity returns how many arguments a message of the row has at least, how many before the
+// repeated ones, and how many each repetition adds.
+func (t *Type) Arity() (least, once, group int) {
+	for _, k := range t.args[:t.once] {
+		if !t.Fields[k].Optional {
+			least++
+		}
 	}
-	return fmt.Sprintf("%q", v)
+	return least, t.once, len(t.args) - t.once
 }
 
 // FieldAt returns the declaration of the i-th argument of a message of this
-// row, repetitions included, or nil if the row has no such argument.
+// row, repetitions included, or nil if the row has no such argument or is unknown.
 func (t *Type) FieldAt(i int) *Field {
-	for k := range t.Fields {
-		if t.Fields[k].Derived() {
-			continue
-		}
-		if i == 0 {
-			return &t.Fields[k]
-		}
-		i--
-	}
-	group := 0
-	for k := range t.Repeat {
-		if !t.Repeat[k].Derived() {
-			group++
-		}
-	}
-	if group == 0 {
+	if t == nil {
 		return nil
 	}
-	i %= group
-	for k := range t.Repeat {
-		if t.Repeat[k].Derived() {
-			continue
-		}
-		if i == 0 {
-			return &t.Repeat[k]
-		}
-		i--
+	k := t.place(i)
+	switch {
+	case k < len(t.Fields):
+		return &t.Fields[k]
+	case k == nowhere:
+		return nil
 	}
-	return nil
+	return &t.Repeat[(k-len(t.Fields))%len(t.Repeat)]
+}
+
+// nowhere is the place of an argument that a row does not have: beyond all spans.
+const nowhere = 1 << 30
+
+// place returns where the i-th argument stands among the row's fields and the repeated
+// ones behind them, derived ones counted, or nowhere.
+func (t *Type) place(i int) int {
+	if i < len(t.args) {
+		return t.args[i]
+	}
+	group := len(t.args) - t.once
+	if group == 0 {
+		return nowhere
+	}
+	i -= t.once
+	return t.args[t.once+i%group] + i/group*len(t.Repeat)
 }
 
 // label names the field in an error; an argument beyond the row has none.

@@ -37,8 +37,10 @@ var (
 		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Lead: "=", Rule: value}}}
 )
 
+func init() { Link([]*Type{&binary, &line, &sized, &fixed, &framed, &list}) }
+
 func split(t *Type, text string, opts Options) (*Frame, *Error) {
-	l := Layout{Missing: missing, Surplus: surplus, Trailing: trailing, Options: &opts}
+	l := Layout{Form: &Form{Missing: missing, Surplus: surplus, Trailing: trailing}, Options: &opts}
 	if t.End != "" {
 		l.Spacing = spacing
 	}
@@ -82,7 +84,7 @@ func TestSplit(t *testing.T) {
 		if string(rows) != tt.text {
 			t.Errorf("%s: the rows hold %q, not %q", tt.row.Name, rows, tt.text)
 		}
-		l := Layout{Missing: missing, Surplus: surplus, Trailing: trailing, Options: &Options{}}
+		l := Layout{Form: &Form{Missing: missing, Surplus: surplus, Trailing: trailing}, Options: &Options{}}
 		m := Message{Type: tt.row}
 		f.Type = tt.row
 		f.Message(&m)
@@ -178,6 +180,40 @@ func TestSignatureAndFieldAt(t *testing.T) {
 	}
 	if f := line.FieldAt(3); f != nil {
 		t.Errorf("a line has a fourth argument, %v", f)
+	}
+}
+
+// The arguments of a frame are counted as those of its message are: without framing, with
+// repetitions, and nil behind the last.
+func TestArgsOfFrame(t *testing.T) {
+	spans := func(fields ...*Field) (all []Span) {
+		for i, fd := range fields {
+			all = append(all, Span{fd, i, i + 1, i + 1})
+		}
+		return all
+	}
+	head := &Field{Name: "Type", Kind: Code}
+	stop := &Field{Name: "End", Kind: Literal}
+	once, again := framed.Fields, framed.Repeat
+	for _, f := range []Frame{
+		{Type: &framed, Head: 1, Raw: []byte("T1w:k=v:k=v"), Spans: spans(head, &once[0], &once[1],
+			&again[0], &again[1], &again[2], &again[3], &again[0], &again[1], &again[2], &again[3])},
+		{Type: &framed, Head: 1, Raw: []byte("T1"), Spans: spans(head, &once[0])},
+		{Type: &list, Raw: []byte("kv."), Spans: spans(&list.Repeat[0], &list.Repeat[1], stop)},
+		{Type: &list, Raw: []byte("."), Spans: spans(stop)},
+		{Raw: []byte("T"), Spans: spans(head)},
+	} {
+		var m Message
+		f.Message(&m)
+		for i := range 9 {
+			var want []byte
+			if i < len(m.Args) {
+				want = m.Args[i]
+			}
+			if got := f.Arg(i); !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+				t.Errorf("argument %d of %q is %q, that of its message %q", i, f.Raw, got, want)
+			}
+		}
 	}
 }
 

@@ -36,12 +36,53 @@ type Protocol struct {
 	Roles       []string // what they call the connecting ends; index i is bit 1<<i
 	Types       []*Type
 	Rules       []Rule
+	Complete    RuleID // the rule that a side breaks that ends the connection inside a message
+
+	// What holds for all its jobs.
+	DefaultQueue string           // that a connection submits to until it has named another
+	ScopedIDs    bool             // a job's ID counts within its queue
+	OrderedIDs   bool             // IDs tell in what order jobs were made
+	Unowned      bool             // a job belongs to no connection: what a worker says of it may come on any
+	Refusal      []string         // a message of the server that refuses a request for the moment: its type and arguments; nil if there is none
+	Commands     map[string]*Type // what the commands do that have no row of their own, by their word in capitals
+
+	// What a peer has to know that sends anything at all, such as a fuzzer.
+	Barrier Barrier
+	Unsafe  []string                // words, in small letters, of commands without a row that change or end the server for all its peers
+	Caps    []RuleID                // rules about limits of this codec, which a server need not have
+	Binary  func(begin []byte) bool // whether bytes begin a message whose end is known although it, or what was sent before it, is illegal; nil: never
 
 	// Limits of its own, which hold where Options leaves a zero; 0 is the codec's.
 	MaxData, MaxLine int
 
 	// NewSession starts the reading of one connection.
 	NewSession func(Options) Session
+
+	Recognition
+
+	// Reread returns the event of a reply whose type may answer anything, as if it were of the first type that it
+	// fits of those that assign a job or report its end, whatever its request was and its values are. It reports
+	// false if it fits none. It is nil for protocols without such replies.
+	Reread func(f *Frame) (Event, bool)
+}
+
+// Barrier is a request that changes nothing and that the server answers at once, and its reply: the name of a type
+// and its arguments. The reply proves that the server has handled all earlier requests of the connection. [Nonce]
+// stands for bytes that differ each time; arguments that are left out may have any value. A protocol without such a
+// request has the zero Barrier.
+type Barrier struct{ Request, Reply []string }
+
+// Nonce stands for bytes of the sender's choice in a [Barrier].
+const Nonce = "{nonce}"
+
+// CutShort returns the violation of a sender that ended the connection after have bytes of a message
+// that has at least need bytes.
+func (p *Protocol) CutShort(have, need int) *Error {
+	e := &Error{Rule: p.Complete, Offset: have, Detail: fmt.Sprintf("expected more bytes, got the end of the connection after %d", have)}
+	if need > have {
+		e.Detail = fmt.Sprintf("expected at least %d bytes, got the end of the connection after %d", need, have)
+	}
+	return e
 }
 
 // Session reads and writes the messages of one connection. It sees both
@@ -53,7 +94,8 @@ type Session interface {
 	// next call that is given f.
 	//
 	// If b ends before the message does, it returns [ErrShort] and the smallest
-	// length of b worth another call; nothing has changed then. Any other error
+	// length of b worth another call; nothing has changed then, and the next call
+	// for that side should get the same bytes and more after them. Any other error
 	// is an [*Error]; f.Spans then holds the rows read before it. Unless it is
 	// Fatal, the returned length is that of the offending message and reading
 	// may go on behind it. That length may exceed len(b), where a limit is broken
@@ -138,19 +180,42 @@ type Type struct {
 	End    string  // behind the last field, and every repetition without a Term; "" is the end of the message
 	Stop   string  // behind the repetitions
 
-	Replies []string // names of the types that may answer it, where replies carry no type
-	Index   int      // position in Protocol.Types
+	Does       Effect
+	Background bool     // Submit: nobody is told of the job's end
+	Priority   Priority // Submit: that the type stands for
+	Blocks     Blocking // the reply may wait for others
+	Varies     bool     // two servers need not agree on what it says
+	Races      bool     // its reply depends on how far other peers are
+	AnyCommand bool     // it stands for any command: the first word of its first argument
+	Worded     bool     // the first word of its first argument tells more than the type: a state, an error code
+	Push       bool     // sent by the server in addition to replies
 
-	plain bool // all fields are, and nothing else is in a message; see Prepare
+	// Examples returns the arguments of a legal message, for types whose arguments depend on each other. choose(n)
+	// chooses a number below n. It is nil for other types.
+	Examples func(choose func(n int) int) []string
+
+	Replies []string // names of the types that may answer it
+	Answers []*Type  // these types; set by Rows
+	Ordered bool     // a request whose reply comes in the order of such requests and is read beside it; or such a reply
+	Index   int      // position in Protocol.Types
+	Form    [2]*Form // the rules of its form, by the side that sends it
+
+	plain bool  // all fields are, and nothing else is in a message
+	args  []int // by argument: its field's index, those of Repeat counted on
+	once  int   // how many of them are not repeated
+	at    [meanings]uint8
+}
+
+// Roles returns the roles of the peers that send the row, or that the server sends it to.
+func (t *Type) Roles(from Side) Role {
+	if from == Server {
+		return t.Res
+	}
+	return t.Req
 }
 
 // Sends reports whether the row may be sent by the side at all.
-func (t *Type) Sends(from Side) bool {
-	if from == Server {
-		return t.Res != 0
-	}
-	return t.Req != 0
-}
+func (t *Type) Sends(from Side) bool { return t.Roles(from) != 0 }
 
 // Kind is what the bytes of a field may be.
 type Kind uint8
@@ -168,34 +233,6 @@ const (
 	Code    // the type itself: binary of Width bytes, or its Word
 	Length  // the size of what follows: binary of Width bytes, or decimal text
 )
-
-// Field is one argument, or one row of framing, of a message.
-type Field struct {
-	Name  string // the label in annotated listings: "Job handle"
-	Kind  Kind
-	plain bool   // see Prepare
-	Width int    // bytes of a binary integer, or of a Text that has always as many
-	Lo    uint64 // smallest legal Number, or Uint if Hi is set
-	Hi    uint64 // largest legal Number or Uint; 0 is no bound but 64 bits, or Width
-	Max   int    // longest legal value in bytes; 0 is no limit of its own
-	Lead  string // bytes that must stand before the value
-	Term  string // ends the field instead of the row's Sep
-
-	Chars    string   // the bytes that a Text may hold; "" is any
-	NotFirst string   // those of them that it may not begin with
-	Values   []string // all that a Text may be; nil is anything
-
-	Optional bool // may be left out, with all that follow
-	Assigned bool // chosen by the server: a transcript binds it instead of comparing
-
-	Rule     RuleID // broken by a value that is not of Kind, range or Chars
-	MaxRule  RuleID // broken by a value longer than Max
-	NonEmpty RuleID // if set, broken by an empty value
-}
-
-// Derived reports whether the field is framing, which the codec computes,
-// rather than an argument that a message carries.
-func (f *Field) Derived() bool { return f.Kind >= Literal }
 
 // TypeNamed returns the row of that name, or nil.
 func (p *Protocol) TypeNamed(name string) *Type {
@@ -249,40 +286,49 @@ func (p *Protocol) RoleNames(set Role) string {
 	return strings.Join(names, "/")
 }
 
-// Check reports the first fault of the table itself: rows without a name, an
-// unknown reply, a rule that the manifest lacks. Protocol packages call it in
-// their tests.
+// Check reports the first fault of the table itself: rows without a name, a rule that
+// rules.txt lacks, behavior that contradicts itself. Protocol packages call it in their tests.
 func (p *Protocol) Check() error {
 	rules := map[RuleID]bool{}
 	for _, r := range p.Rules {
 		if rules[r.ID] {
-			return fmt.Errorf("%s: rule %s stands twice", p.Name, r.ID)
+			return fmt.Errorf("%s: rule %s is defined twice", p.Name, r.ID)
 		}
 		rules[r.ID] = true
+	}
+	if len(p.Refusal) > 0 && p.TypeNamed(p.Refusal[0]) == nil {
+		return fmt.Errorf("%s: unknown refusal %s", p.Name, p.Refusal[0])
 	}
 	names := map[string]bool{}
 	for i, t := range p.Types {
 		switch {
 		case t.Name == "" || names[t.Name]:
-			return fmt.Errorf("%s: row %d: name %q is empty or stands twice", p.Name, i, t.Name)
+			return fmt.Errorf("%s: message type %d: the name %q is empty or used twice", p.Name, i, t.Name)
 		case t.Index != i:
-			return fmt.Errorf("%s: row %s: index %d, want %d", p.Name, t.Name, t.Index, i)
+			return fmt.Errorf("%s: message type %s: expected the index %[4]d, got %[3]d", p.Name, t.Name, t.Index, i)
 		case t.Section == "":
-			return fmt.Errorf("%s: row %s: no section", p.Name, t.Name)
+			return fmt.Errorf("%s: message type %s: no section", p.Name, t.Name)
 		}
 		names[t.Name] = true
 		for _, f := range append(append([]Field(nil), t.Fields...), t.Repeat...) {
 			for _, id := range []RuleID{f.Rule, f.MaxRule, f.NonEmpty} {
 				if id != "" && !rules[id] {
-					return fmt.Errorf("%s: row %s: field %s: no rule %s in the manifest", p.Name, t.Name, f.Name, id)
+					return fmt.Errorf("%s: message type %s, field %s: unknown rule %s", p.Name, t.Name, f.Name, id)
 				}
 			}
 		}
-		for _, r := range t.Replies {
-			if p.TypeNamed(r) == nil {
-				return fmt.Errorf("%s: row %s: unknown reply %s", p.Name, t.Name, r)
-			}
+		if err := t.checkBehavior(); err != nil {
+			return fmt.Errorf("%s: message type %s: %w", p.Name, t.Name, err)
 		}
 	}
 	return nil
 }
+
+// protocols are those of [RegisterProtocol].
+var protocols []*Protocol
+
+// RegisterProtocol adds a protocol to [Protocols]. It is called before anything is decoded.
+func RegisterProtocol(p *Protocol) { protocols = append(protocols, p) }
+
+// Protocols returns all registered protocols, in the order in which a reader of unknown bytes should try them.
+func Protocols() []*Protocol { return protocols }

@@ -3,6 +3,8 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // RuleID names a rule for ever: "gearman.handle.length". IDs are never
@@ -20,16 +22,78 @@ const (
 	Extension Level = "EXTENSION" // beyond the document, spoken by some
 )
 
-// Rule is one entry of a protocol's manifest: a statement of its document in
-// our own words.
+var levels = []Level{Must, Should, May, DeFacto, Extension}
+
+// Rule is one requirement of a protocol: a statement of its specification in
+// our own words. The file rules.txt of a protocol's package has all of them.
 type Rule struct {
 	ID      RuleID
-	Section string // of the document
+	Section string // of the specification
 	Level   Level
 	Text    string // what is required
-	Reading string // why we read it so, where the document is silent or at odds with itself
+	Reading string // the interpretation, where the specification is silent or contradicts itself
 
 	Untestable string // why nothing that passes over a wire can test it; "" if something can
+}
+
+// ParseRules parses the file rules.txt of a protocol. It panics if the file is
+// malformed. A rule is a line with its ID, level and section, followed by
+// indented prose:
+//
+//	gearman.handle.length MUST, Binary Packet
+//	  A job handle is at most 64 bytes long, including its terminating NUL
+//	  byte.
+//	  Reading: A handle that is the last argument has no NUL byte.
+//
+// The text comes first. "Reading: " and "Untestable: " begin these fields, which
+// are optional. Each line is indented by two spaces, and the lines of a field are
+// joined by one space. Empty lines and lines that begin with # are ignored.
+func ParseRules(text string) []Rule {
+	var rules []Rule
+	var field *string // to which the next indented line belongs
+	for i, line := range strings.Split(text, "\n") {
+		fail := func(expected string) {
+			panic(fmt.Sprintf("rules.txt:%d: expected %s, got %q", i+1, expected, line))
+		}
+		prose, indented := strings.CutPrefix(line, "  ")
+		switch {
+		case line == "" || line[0] == '#':
+		case strings.TrimSpace(prose) != prose || prose == "":
+			fail("an indent of two spaces and no space at the end")
+		case !indented:
+			id, rest, _ := strings.Cut(line, " ")
+			level, section, _ := strings.Cut(rest, ", ")
+			if !slices.Contains(levels, Level(level)) || section == "" {
+				fail("ID LEVEL, SECTION")
+			}
+			rules = append(rules, Rule{ID: RuleID(id), Level: Level(level), Section: section})
+			field = &rules[len(rules)-1].Text
+		case field == nil:
+			fail("ID LEVEL, SECTION")
+		default:
+			r := &rules[len(rules)-1]
+			label, rest, _ := strings.Cut(prose, ":")
+			switch label {
+			case "Reading":
+				field = &r.Reading
+			case "Untestable":
+				field = &r.Untestable
+			default:
+				*field = strings.TrimPrefix(*field+" "+prose, " ")
+				continue
+			}
+			if *field != "" || rest == "" {
+				fail("one Reading and one Untestable with a text")
+			}
+			*field = strings.TrimPrefix(rest, " ")
+		}
+	}
+	for _, r := range rules {
+		if r.Text == "" {
+			panic(fmt.Sprintf("rules.txt: rule %s has no text", r.ID))
+		}
+	}
+	return rules
 }
 
 // ErrShort says that the input ends before the message does.

@@ -180,7 +180,7 @@ func TestEveryRowHasACase(t *testing.T) {
 }
 
 // TestEveryRuleIsCovered demands a test, or the reason why there can be none, for
-// every rule of the manifest.
+// every rule of each protocol.
 func TestEveryRuleIsCovered(t *testing.T) {
 	for _, p := range protocols {
 		rules, err := conform.Coverage(load(t, p.protocol))
@@ -249,12 +249,12 @@ func small(t *testing.T, alone bool) *conform.Suite {
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ name, src, want string }{
 		{"unknown key", head + strings.Replace(echo, "@about", "@abuot", 1), "a.wire:3:"},
-		{"unknown rule", head + strings.Replace(echo, "same-data", "other-data", 1), "there is no rule gearman.echo.other-data"},
+		{"unknown rule", head + strings.Replace(echo, "same-data", "other-data", 1), "unknown rule gearman.echo.other-data"},
 		{"no rule", head + strings.Replace(echo, "@rules gearman.echo.same-data\n", "", 1), "has no @rules"},
 		{"no section", echo, "has no @section"},
 		{"twice", head + echo + echo, "a.wire:7:"},
 		{"unknown type", head + strings.Replace(echo, "ECHO_REQ", "ECHO_RQ", 1), "a.wire:5:"},
-		{"a pattern for a name", head + strings.Replace(echo, "@case echo", "@case ec*", 1), "cannot be a case's name"},
+		{"a pattern for a name", head + strings.Replace(echo, "@case echo", "@case ec*", 1), "invalid case name"},
 		{"@alone with a value", head + strings.Replace(echo, "@about", "@alone yes\n@about", 1), "takes no value"},
 	}
 	for _, tt := range tests {
@@ -267,7 +267,7 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 	both := fstest.MapFS{"a.wire": {Data: []byte(head + echo)}, "b.wire": {Data: []byte(head + echo)}}
-	if _, err := conform.LoadFS(gearman.Protocol, both); err == nil || !strings.Contains(err.Error(), "b.wire:2:1: case gearman.echo stands at a.wire:2 already") {
+	if _, err := conform.LoadFS(gearman.Protocol, both); err == nil || !strings.Contains(err.Error(), "b.wire:2:1: duplicate case name gearman.echo: a.wire:2 has a case of this name") {
 		t.Errorf("the same ID in two files: %v", err)
 	}
 	if _, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{}); err == nil {
@@ -333,10 +333,10 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 		{"absent", func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }, conform.Unreachable, "refused"},
 		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
 		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Died, "out of luck"},
-		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "nothing came within 300ms"},
-		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "the connection was"},
+		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 300ms"},
+		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "expected ECHO_RES, got "},
 		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), conform.Failed, "magic"},
-		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), conform.Failed, "answers no command"},
+		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), conform.Failed, "no command waits for one"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 				t.Fatalf("%+v, told %v; want %s and %q", results, told, tt.want, tt.note)
 			}
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
-			if !report.Failed() || report.Unreachable() != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Died) {
+			if !report.Failed() || (report.Unreachable() != "") != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Died) {
 				t.Errorf("failed %v, unreachable %v, lost %v", report.Failed(), report.Unreachable(), report.Lost())
 			}
 			report.Results = append(report.Results, conform.Result{Case: results[0].Case, Verdict: conform.Passed})
@@ -381,7 +381,7 @@ func TestUnsteady(t *testing.T) {
 		r := conform.Runner{Start: start, Timeout: time.Second, Segments: []play.Segmentation{play.Plain, how}}
 		res := r.Run(t.Context(), small(t, false), nil)[0]
 		want := map[play.Segmentation]conform.Verdict{play.Bytewise: conform.Unsteady, play.Coalesced: conform.Passed}[how]
-		if res.Verdict != want || want == conform.Unsteady && !strings.Contains(res.Note, "passed when sent plain, but failed when sent bytewise") {
+		if res.Verdict != want || want == conform.Unsteady && !strings.Contains(res.Note, "passed with plain writes, failed with bytewise writes") {
 			t.Errorf("plain and %s: %s, %s; want %s", how, res.Verdict, res.Note, want)
 		}
 	}

@@ -28,12 +28,11 @@ func Coverage(s *Suite) ([]RuleCoverage, error) {
 			by[id] = append(by[id], c.ID)
 		}
 	}
-	file := path.Join(s.Protocol.Name, "reject.wire")
-	src, err := fs.ReadFile(corpus.FS, file)
+	src, err := fs.ReadFile(corpus.Files(s.Protocol.Name), "reject.wire")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	vectors, err := transcript.Parse(s.Protocol, path.Join("corpus", file), src)
+	vectors, err := transcript.Parse(s.Protocol, path.Join("corpus", s.Protocol.Name, "reject.wire"), src)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,13 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 			if a.life != life || a.to.Before(died.Add(-lookBack)) {
 				continue
 			}
-			again := coroner.judge(ctx, a.Case, shared, lag)
+			again := *a // of a target that cannot be started again
+			switch {
+			case ctx.Err() == nil:
+				again = coroner.judge(ctx, a.Case, shared, lag)
+			case context.Cause(ctx) != errLost:
+				again.Result = a.notRun(ctx)
+			}
 			blamed = blamed || again.Verdict == Died
 			if again.Verdict == Died || a.dubious() {
 				final[i] = again.Result
@@ -83,7 +89,7 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 		if !blamed && last >= 0 {
 			a := attempts[last].Result
 			a.Verdict = Died
-			a.Note = "the target died during this case or one beside it, but of none of them when each had it alone; " + a.Note
+			a.Note = "the target crashed during this case or a case that ran at the same time, but no case makes the target crash when the case runs alone: " + a.Note
 			final[last] = a
 		}
 	}

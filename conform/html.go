@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/version"
 	"jobwire/play"
 )
 
@@ -29,17 +30,18 @@ type look struct {
 
 // looks are the verdicts from best to worst: a rule is worth what its worst case is.
 var looks = []look{
-	{Passed, "✓", "good", "it did what is due"},
-	{Skipped, "–", "none", "it cannot be put to this test"},
-	{Lax, "≈", "fair", "what it did is tolerable, but not what is due"},
-	{Inconclusive, "?", "none", "the machine that judged was too slow for the case's times"},
-	{Known, "◇", "fair", "it fell short, as its profile says it does"},
-	{Flaky, "~", "fair", "it fell short, which its profile says may happen"},
-	{Unreachable, "∅", "bad", "there was no server to judge"},
-	{Unexpected, "!", "bad", "it did what is due, though its profile says that it does not"},
-	{Unsteady, "≠", "bad", "what it does depends on how the stream is cut into segments"},
-	{Failed, "✗", "bad", "it did something else"},
-	{Died, "†", "bad", "it ended during the case"},
+	{Passed, "✓", "good", "The target replied as the specification asks."},
+	{NotRun, "·", "none", "The run ended before the case."},
+	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
+	{Lax, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
+	{Inconclusive, "?", "none", "The machine that ran jobwire was too slow for the time limits of the case."},
+	{Known, "◇", "fair", "The case failed. The profile of the target lists it as failing."},
+	{Flaky, "~", "fair", "The case failed. The profile of the target says that it fails in some runs."},
+	{Unreachable, "∅", "bad", "The target did not start or did not accept a connection."},
+	{Unexpected, "!", "bad", "The case passed, but the profile of the target lists it as failing."},
+	{Unsteady, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
+	{Failed, "✗", "bad", "The target did not reply as the specification asks."},
+	{Died, "†", "bad", "The process of the target ended during the case."},
 }
 
 func rank(v Verdict) int {
@@ -49,6 +51,7 @@ func rank(v Verdict) int {
 // What the template is given. Cells stand in the order of the targets.
 type (
 	page struct {
+		Jobwire  version.Info
 		Protocol *codec.Protocol
 		Targets  []targetView
 		Legend   []look
@@ -58,8 +61,9 @@ type (
 	}
 	targetView struct {
 		*Report
-		Short   int // cases that fell short
-		Excused int // those that did as its profile expects
+		Short   int    // cases that failed
+		Excused int    // those that did as its profile expects
+		Stopped string // why not all cases ran
 		Tallies []tally
 	}
 	tally struct {
@@ -111,11 +115,11 @@ type (
 // suite beside the targets, with their cases, transcripts and the conversations of
 // what did not pass. The same reports make the same page.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
-	p := &page{Protocol: s.Protocol, Legend: looks, Cases: len(s.Cases)}
+	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: looks, Cases: len(s.Cases)}
 	results := make([]map[string]Result, len(reports)) // by the case's ID
 	for i, r := range reports {
 		results[i] = map[string]Result{}
-		t := targetView{Report: r, Excused: r.Count(Known) + r.Count(Flaky), Tallies: tallies(r.Results)}
+		t := targetView{Report: r, Stopped: printable(r.Stopped()), Excused: r.Count(Known) + r.Count(Flaky), Tallies: tallies(r.Results)}
 		for _, res := range r.Results {
 			results[i][res.Case.ID] = res
 			if res.Verdict.FallsShort() {
@@ -217,12 +221,15 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		verdicts = append(verdicts, string(res.Verdict))
 		res.Note = printable(res.Note)
 		shown := resultView{Result: res, Look: looks[rank(res.Verdict)], Target: r.Target}
+		if res.Verdict == Passed || res.Verdict == NotRun {
+			shown.Command = ""
+		}
 		if res.Verdict != Passed {
 			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
 		}
 		view.Results = append(view.Results, shown)
 	}
-	view.Verdicts = strings.Join(verdicts, " ")
+	view.Verdicts = strings.Join(verdicts, ",")
 	for i := range c.Script.Steps {
 		step := &c.Script.Steps[i]
 		text, err := transcript.AppendStep(nil, c.Script.Protocol, step)

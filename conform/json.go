@@ -5,15 +5,19 @@ import (
 	"io"
 
 	"jobwire/codec"
+	"jobwire/internal/version"
 )
 
 // reportJSON is a report as programs read it.
 type reportJSON struct {
-	Protocol string         `json:"protocol"`
-	Target   string         `json:"target"`
-	Seconds  float64        `json:"seconds"`
-	Summary  map[string]int `json:"summary"` // "cases", and a count for each verdict
-	Cases    []caseJSON     `json:"cases"`
+	Jobwire     version.Info   `json:"jobwire"` // the build that made the report
+	Protocol    string         `json:"protocol"`
+	Target      string         `json:"target"`
+	Seconds     float64        `json:"seconds"`
+	Interrupted bool           `json:"interrupted"`     // the user ended the run before all cases had run
+	Error       string         `json:"error,omitempty"` // why the target could not be reached
+	Summary     map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
+	Cases       []caseJSON     `json:"cases"`
 }
 
 type caseJSON struct {
@@ -28,7 +32,8 @@ type caseJSON struct {
 	Segments string         `json:"segments,omitempty"` // how the stream was cut when it did not pass
 	Broken   codec.RuleID   `json:"broken,omitempty"`   // the codec's rule that an answer broke
 	File     string         `json:"file"`
-	Line     int            `json:"line"` // of the step that fell short, or of the case
+	Line     int            `json:"line"`              // of the step that failed, or of the case
+	Command  string         `json:"command,omitempty"` // runs the case alone; of cases that did not pass
 }
 
 // WriteJSON writes one object: the report, or where there are several, an object
@@ -43,16 +48,19 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 	if len(all) == 1 {
 		return e.Encode(all[0])
 	}
-	return e.Encode(map[string]any{"reports": all})
+	return e.Encode(map[string]any{"jobwire": version.Get(), "reports": all})
 }
 
 func (r *Report) json() reportJSON {
 	out := reportJSON{
-		Protocol: r.Protocol.Name,
-		Target:   r.Target,
-		Seconds:  r.Took.Seconds(),
-		Summary:  map[string]int{"cases": len(r.Results)},
-		Cases:    []caseJSON{},
+		Jobwire:     version.Get(),
+		Protocol:    r.Protocol.Name,
+		Target:      r.Target,
+		Seconds:     r.Took.Seconds(),
+		Interrupted: r.Interrupted,
+		Error:       r.Unreachable(),
+		Summary:     map[string]int{"cases": len(r.Results), "ran": r.Ran()},
+		Cases:       []caseJSON{},
 	}
 	for _, v := range Verdicts {
 		out.Summary[string(v)] = r.Count(v)
@@ -63,6 +71,9 @@ func (r *Report) json() reportJSON {
 			ID: c.ID, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
 			Verdict: res.Verdict, Seconds: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
+		}
+		if res.Verdict != Passed {
+			j.Command = res.Command
 		}
 		if res.Play != nil && res.Play.Failure != nil {
 			j.Segments = res.Segments.String()

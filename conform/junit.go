@@ -4,8 +4,10 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"jobwire/internal/version"
 	"jobwire/play"
 )
 
@@ -20,7 +22,13 @@ type (
 	junitSuite struct {
 		Name string `xml:"name,attr"`
 		junitCounts
-		Cases []junitCase `xml:"testcase"`
+		Properties []junitProperty `xml:"properties>property"`
+		Cases      []junitCase     `xml:"testcase"`
+		SystemErr  string          `xml:"system-err,omitempty"` // why not all cases ran
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
 	}
 	junitCounts struct {
 		Tests    int         `xml:"tests,attr"`
@@ -48,10 +56,9 @@ type (
 
 func (s junitSecond) MarshalText() ([]byte, error) { return []byte(seconds(float64(s))), nil }
 
-// WriteJUnit writes the reports as JUnit XML, a test suite each. A target that died or
-// was not there is an error, what else falls short a failure. What says nothing of the
-// target, or nothing new, is skipped: skips and inconclusive cases, and known and
-// flaky shortfalls.
+// WriteJUnit writes the reports as JUnit XML, a test suite each. A target that crashed or could
+// not be reached is an error, any other unexpected verdict a failure. Cases that were skipped, did not
+// run, are inconclusive, or failed as the profile says are skipped.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junitSuites{Name: "jobwire conform"}
 	for _, r := range reports {
@@ -60,7 +67,11 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			// Readers tell tests apart by class and name, and take dots for packages.
 			class += "." + strings.ReplaceAll(r.Target, ".", "_")
 		}
-		s := junitSuite{Name: r.Protocol.Name + ": " + r.Target}
+		s := junitSuite{
+			Name:       r.Protocol.Name + ": " + r.Target,
+			Properties: []junitProperty{{"jobwire", version.Get().String()}},
+			SystemErr:  printable(r.Stopped()),
+		}
 		for _, res := range r.Results {
 			s.add(class, res)
 		}
@@ -88,7 +99,7 @@ func (s *junitSuite) add(class string, res Result) {
 	c := junitCase{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junitSecond(res.Took.Seconds())}
 	detail := &junitDetail{Type: string(res.Verdict), Message: printable(res.Note)}
 	if res.Verdict != Passed {
-		detail.Text = conversation(res, play.ReportOptions{})
+		detail.Text = explanation(res)
 	}
 	s.Tests++
 	switch v := res.Verdict; {
@@ -108,6 +119,16 @@ func (s *junitSuite) add(class string, res Result) {
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
+
+// explanation is what reports say about a result that is not a pass.
+func explanation(r Result) string {
+	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Unreachable}, r.Verdict) {
+		return ""
+	}
+	var b strings.Builder
+	writeExplanation(&b, r, play.ReportOptions{}) // a builder takes everything
+	return printable(b.String())
+}
 
 // conversation shows a case's performance as text.
 func conversation(r Result, o play.ReportOptions) string {

@@ -18,7 +18,7 @@ const (
 // to run cannot tell a slow target from itself.
 type lagMeter struct {
 	mu   sync.Mutex
-	seen []lateness // those beyond maxLag, oldest first
+	seen []lateness // those beyond maxLag, oldest first, without those that a later one has reached
 	quit chan struct{}
 	gone chan struct{}
 }
@@ -53,19 +53,25 @@ func watchLag() *lagMeter {
 func (m *lagMeter) note(at time.Time, by time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if by > maxLag {
-		m.seen = append(m.seen, lateness{at, by})
+	if by <= maxLag {
+		return
 	}
+	for len(m.seen) > 0 && m.seen[len(m.seen)-1].by <= by {
+		m.seen = m.seen[:len(m.seen)-1]
+	}
+	m.seen = append(m.seen, lateness{at, by})
 }
 
 // since returns the worst lateness since a moment, or 0 if it was bearable.
-func (m *lagMeter) since(t time.Time) (worst time.Duration) {
+func (m *lagMeter) since(t time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := len(m.seen) - 1; i >= 0 && !m.seen[i].at.Before(t); i-- {
-		worst = max(worst, m.seen[i].by)
+	for _, late := range m.seen {
+		if !late.at.Before(t) {
+			return late.by
+		}
 	}
-	return worst
+	return 0
 }
 
 func (m *lagMeter) stop() {

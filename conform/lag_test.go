@@ -53,7 +53,7 @@ func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 	}
 	late := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 300 * time.Millisecond}}}
 	a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, late)
-	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "300ms late") {
+	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "by up to 300ms") {
 		t.Errorf("on a late one: %s, %s; want inconclusive", a.Verdict, a.Note)
 	}
 	if Inconclusive.FallsShort() {
@@ -83,4 +83,23 @@ func TestLagIsRemembered(t *testing.T) {
 		}
 		m.stop()
 	})
+}
+
+// A machine that is late for hours fills no memory, and the worst lateness since any moment is known.
+func TestLagIsBounded(t *testing.T) {
+	m := &lagMeter{}
+	start := time.Now()
+	at := func(i int) time.Time { return start.Add(time.Duration(i) * time.Second) }
+	for i := range 100_000 {
+		m.note(at(i), maxLag+time.Duration(1+i%10)*time.Millisecond)
+	}
+	m.note(at(100_000), maxLag+time.Millisecond)
+	if n := len(m.seen); n > 10 {
+		t.Errorf("%d entries are kept, expected at most 10", n)
+	}
+	for from, want := range map[int]time.Duration{0: 10, 99_999: 10, 100_000: 1} {
+		if lag := m.since(at(from)); lag != maxLag+want*time.Millisecond {
+			t.Errorf("since %d: %v late, expected %v more than %v", from, lag, want*time.Millisecond, maxLag)
+		}
+	}
 }

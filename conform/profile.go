@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
 
 	"jobwire/codec"
 )
@@ -29,6 +31,8 @@ import (
 //	flaky:                      # these may fail
 //	  - cases: gearman.retry.race
 //	    why: it depends on which of two threads is quicker
+//	fuzz:                       # how to keep fuzz from reporting what is known
+//	  avoid: [gearman.packet.type-known]
 type Profile struct {
 	Name  string         `yaml:"name"`
 	Exec  string         `yaml:"exec"`
@@ -36,6 +40,17 @@ type Profile struct {
 	Waive []codec.RuleID `yaml:"waive"`
 	Known []Exception    `yaml:"known"`
 	Flaky []Exception    `yaml:"flaky"`
+	Fuzz  Fuzzing        `yaml:"fuzz"`
+}
+
+// Fuzzing keeps the fuzzer from reporting what is known of an implementation.
+type Fuzzing struct {
+	Avoid  []codec.RuleID `yaml:"avoid"`  // messages that break these rules are not sent
+	Never  *regexp.Regexp `yaml:"never"`  // nor bytes that match
+	Limits map[string]int `yaml:"limits"` // nor values of more bytes, by the name of the field
+	Waive  []codec.RuleID `yaml:"waive"`  // rules that the server may break
+	After  []string       `yaml:"after"`  // message types that are sent only after the replies to all messages before them
+	Quirks []string       `yaml:"quirks"` // deviations that the model of the queue accepts
 }
 
 // Exception is a glob over case IDs and the reason for it.
@@ -71,7 +86,7 @@ func LoadProfile(name string, s *Suite) (*Profile, error) {
 	}
 	src, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "./") {
-		return nil, fmt.Errorf("there is no profile %q: there are %s, and files", name, strings.Join(Profiles(s.Protocol), ", "))
+		return nil, fmt.Errorf("unknown profile %q: expected %s, or a file", name, strings.Join(Profiles(s.Protocol), ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -90,30 +105,57 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	// What the reader cannot see is found again by its text, to name its line.
-	line := func(text string) int {
-		before, _, _ := strings.Cut(string(src), text)
-		return 1 + strings.Count(before, "\n")
+	parsed, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	// line returns the line of a value, by its path such as "$.known[2].cases".
+	line := func(format string, args ...any) int {
+		path, err := yaml.PathString(fmt.Sprintf(format, args...))
+		if err != nil {
+			return 1
+		}
+		node, err := path.FilterFile(parsed)
+		if err != nil {
+			return 1
+		}
+		return node.GetToken().Position.Line
 	}
 	if p.Name == "" {
-		return nil, fmt.Errorf("%s:1: the profile has no name", file)
+		return nil, fmt.Errorf("%s:1: the profile has no name: add a line such as \"name: my-server 1.0\"", file)
 	}
-	for _, c := range p.Lacks {
+	for i, c := range p.Lacks {
 		if !slices.Contains(s.Capabilities(), c) {
-			return nil, fmt.Errorf("%s:%d: no case needs the capability %q: they are %s", file, line(c), c, strings.Join(s.Capabilities(), ", "))
+			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected %s", file, line("$.lacks[%d]", i), c, strings.Join(s.Capabilities(), ", "))
 		}
 	}
-	for _, id := range p.Waive {
-		if s.Protocol.Rule(id) == nil {
-			return nil, fmt.Errorf("%s:%d: there is no rule %q", file, line(string(id)), id)
+	for _, list := range []struct {
+		key   string
+		rules []codec.RuleID
+	}{{"waive", p.Waive}, {"fuzz.avoid", p.Fuzz.Avoid}, {"fuzz.waive", p.Fuzz.Waive}} {
+		for i, id := range list.rules {
+			if s.Protocol.Rule(id) == nil {
+				return nil, fmt.Errorf("%s:%d: unknown rule %q", file, line("$.%s[%d]", list.key, i), id)
+			}
 		}
 	}
-	for _, e := range slices.Concat(p.Known, p.Flaky) {
-		if e.Why == "" {
-			return nil, fmt.Errorf("%s:%d: %q has no why", file, line(e.Cases), e.Cases)
+	for i, name := range p.Fuzz.After {
+		if s.Protocol.TypeNamed(name) == nil {
+			return nil, fmt.Errorf("%s:%d: unknown message type %q", file, line("$.fuzz.after[%d]", i), name)
 		}
-		if !slices.ContainsFunc(s.Cases, func(c *Case) bool { return e.matches(c) }) {
-			return nil, fmt.Errorf("%s:%d: %q matches no case", file, line(e.Cases), e.Cases)
+	}
+	for _, list := range []struct {
+		key        string
+		exceptions []Exception
+	}{{"known", p.Known}, {"flaky", p.Flaky}} {
+		for i, e := range list.exceptions {
+			at := line("$.%s[%d].cases", list.key, i)
+			if e.Why == "" {
+				return nil, fmt.Errorf("%s:%d: the entry %q has no reason: add a line \"why: REASON\"", file, at, e.Cases)
+			}
+			if !slices.ContainsFunc(s.Cases, e.matches) {
+				return nil, fmt.Errorf("%s:%d: the pattern %q matches no test case", file, at, e.Cases)
+			}
 		}
 	}
 	return p, nil
@@ -131,7 +173,7 @@ func (p *Profile) lacks(c *Case) string {
 	}
 	for _, need := range c.Needs {
 		if slices.Contains(p.Lacks, need) {
-			return fmt.Sprintf("%s does not offer %q", p.Name, need)
+			return fmt.Sprintf("%s does not have the feature %q", p.Name, need)
 		}
 	}
 	return ""
@@ -139,7 +181,7 @@ func (p *Profile) lacks(c *Case) string {
 
 // apply turns a verdict into what it means where the target is known.
 func (p *Profile) apply(r Result) Result {
-	if p == nil || r.Verdict == Skipped || r.Verdict == Unreachable || r.Verdict == Inconclusive {
+	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Unreachable, Inconclusive}, r.Verdict) {
 		return r
 	}
 	for _, e := range p.Flaky {
@@ -155,7 +197,7 @@ func (p *Profile) apply(r Result) Result {
 			r.Verdict, r.Note = Known, e.Why+": "+r.Note
 			return r
 		default:
-			r.Verdict, r.Note = Unexpected, "its profile says that it falls short: "+e.Why
+			r.Verdict, r.Note = Unexpected, "the case passed, but the profile lists it as failing: "+e.Why
 			return r
 		}
 	}

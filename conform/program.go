@@ -16,13 +16,12 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/mutant"
 	"jobwire/play"
 )
 
-// Program is a client or a worker under test. It connects to addr, reads one task a
-// line, does it and writes one line that says what came of it; it returns at the end of the
-// tasks. What the lines mean is the protocol's affair, see docs/drivers.md.
-type Program func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
+// Program is a client or a worker under test.
+type Program = mutant.Program
 
 // errand is what a case asks of a program, and what it should answer.
 type errand struct {
@@ -41,25 +40,25 @@ const bootTime = 10 * time.Second
 const endTime = 2 * time.Second
 
 // errUnsupported is that a program cannot do what it is asked, which is no fault of its.
-var errUnsupported = errors.New("the program has no way to do")
+var errUnsupported = errors.New("the program under test does not support the task")
 
 // check refuses an errand that does not make sense.
 func (e *errand) check(p *codec.Protocol, role string) error {
 	switch {
 	case role == "" && len(e.tasks)+len(e.answers) > 0:
-		return errors.New("@task and @answer are for a @program")
+		return errors.New("@task and @answer need a line @program, which names the role of the program")
 	case role == "":
 		return nil
 	case p.RoleNamed(role) == 0:
-		return fmt.Errorf("@program %s: the roles are %s", role, strings.Join(p.Roles, ", "))
+		return fmt.Errorf("@program %s: expected %s", role, strings.Join(p.Roles, ", "))
 	case len(e.tasks) == 0:
-		return errors.New("@program has no @task")
+		return errors.New("@program needs at least one line @task")
 	case len(e.answers) > len(e.tasks):
-		return fmt.Errorf("there are %d @answer for %d @task", len(e.answers), len(e.tasks))
+		return fmt.Errorf("there are more @answer lines (%d) than @task lines (%d)", len(e.answers), len(e.tasks))
 	}
 	for _, a := range slices.Concat(e.tasks...) {
 		if a.Kind != transcript.Literal && a.Kind != transcript.Name {
-			return errors.New("a @task holds words and $names only")
+			return errors.New("@task: got * or ..., expected words and $names")
 		}
 	}
 	return nil
@@ -95,10 +94,10 @@ func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.R
 			return err
 		}
 		if _, err := io.WriteString(tasks, line+"\n"); err != nil {
-			return fmt.Errorf("the program ended before the task %q", line)
+			return fmt.Errorf("the program under test exited before it read the task %q", line)
 		}
 		if !lines.Scan() {
-			return fmt.Errorf("the program ended without an answer to %q", line)
+			return fmt.Errorf("the program under test exited before it answered the task %q", line)
 		}
 		words, err := transcript.ParseWords(lines.Text())
 		if len(words) >= 2 && words[0] == "error" && words[1] == "unsupported" {
@@ -108,7 +107,7 @@ func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.R
 			continue
 		}
 		if err != nil || !answered(e.answers[i], words, known) {
-			return fmt.Errorf("the program answered %q by %q; due was %q", line, shortened(lines.Text()), written(e.answers[i]))
+			return fmt.Errorf("task %q: expected the answer %q, got %q", line, written(e.answers[i]), shortened(lines.Text()))
 		}
 	}
 	return nil
@@ -122,7 +121,7 @@ func instruct(task []transcript.Arg, known map[string]string) (string, error) {
 		if a.Kind == transcript.Name {
 			var ok bool
 			if v, ok = known[a.Name]; !ok {
-				return "", fmt.Errorf("nothing has told what $%s is", a.Name)
+				return "", fmt.Errorf("the variable $%s has no value yet", a.Name)
 			}
 		}
 		words = append(words, transcript.Quote(v))
@@ -158,6 +157,8 @@ func written(due []transcript.Arg) string {
 		switch a.Kind {
 		case transcript.Any:
 			words = append(words, "*")
+		case transcript.Version:
+			words = append(words, "*version")
 		case transcript.Rest:
 			words = append(words, "...")
 		case transcript.Name:
@@ -214,7 +215,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 		select {
 		case <-ended:
 		case <-t.C:
-			note = "the program did not end with its tasks"
+			note = "the program under test did not exit after its last task"
 		}
 		t.Stop()
 	}
@@ -242,13 +243,13 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 	default:
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			if v, ok := p.Names[name]; ok && v != known[name] {
-				note = fmt.Sprintf("the program says that $%s is %s; on the wire it was %s", name, transcript.Quote(known[name]), transcript.Quote(v))
+				note = fmt.Sprintf("the program under test answered %[2]s for $%[1]s, but the value on the connection was %[3]s", name, transcript.Quote(known[name]), transcript.Quote(v))
 			}
 		}
 		return p, note, true
 	}
 	if failed != nil {
-		note += "; the program: " + failed.Error()
+		note += "; the program under test: " + failed.Error()
 	}
 	return p, note, true
 }

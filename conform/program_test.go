@@ -73,24 +73,24 @@ func TestPrograms(t *testing.T) {
 		"does as it is told": {
 			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), conform.Passed, ""},
 		"says something else": {
-			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), conform.Failed, "Data: want"},
+			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), conform.Failed, "Data: expected"},
 		"says more than it should": {
-			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), conform.Failed, "ECHO_REQ came"},
+			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), conform.Failed, "got ECHO_REQ"},
 		"tells something else": {
-			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `by "echoed nothing"`},
+			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `expected the answer "echoed $text", got "echoed nothing"`},
 		"never connects": {
-			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "nothing came within"},
-		"has no way to do it": {
-			echoer(func(string, []string) string { return "error unsupported" }), conform.Skipped, `no way to do "echo `},
+			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "got nothing within"},
+		"has does not support the task it": {
+			echoer(func(string, []string) string { return "error unsupported" }), conform.Skipped, `does not support the task "echo `},
 		"ends at once": {
-			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program: unexpected EOF"},
+			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program under test: unexpected EOF"},
 		"does not end": {
 			func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 				line, _ := bufio.NewReader(tasks).ReadString('\n')
 				fmt.Fprintln(answers, say(addr, strings.Fields(line)[1]))
 				<-ctx.Done()
 				return nil
-			}, conform.Failed, "did not end with its tasks"},
+			}, conform.Failed, "did not exit after its last task"},
 		"breaks a rule": {
 			echoer(func(addr string, w []string) string {
 				c, err := net.Dial("tcp", addr)
@@ -186,9 +186,9 @@ func TestProgramsAreRefused(t *testing.T) {
 		}
 	}
 	for change, want := range map[string]string{
-		"@program Client\n":       "for a @program",
-		"@task echo $text\n":      "no @task",
-		"@program Client=Cook\n":  "the roles are",
+		"@program Client\n":       "need a line @program",
+		"@task echo $text\n":      "needs at least one line @task",
+		"@program Client=Cook\n":  "expected Client, Worker, Admin",
 		"@task echo $text=@task":  "@task is empty",
 		"echo $text=echo *":       "words and $names",
 		"@answer echoed $text=\"": "a.wire:",

@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 	"jobwire/play"
 )
 
 // Report is a finished run.
 type Report struct {
-	Protocol *codec.Protocol
-	Target   string
-	Results  []Result
-	Took     time.Duration
+	Protocol    *codec.Protocol
+	Target      string
+	Results     []Result
+	Took        time.Duration
+	Interrupted bool // the user ended the run before all cases had run
 }
 
 // Count returns how many cases have the verdict.
@@ -31,25 +33,48 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// Failed reports whether any case fell short.
+// Ran returns how many cases have a verdict about the target, or were skipped.
+func (r *Report) Ran() int { return len(r.Results) - r.Count(NotRun) - r.Count(Unreachable) }
+
+// Failed reports whether any case failed.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
 }
 
-// Lost reports whether the target died and not one case found anything good in it: a
-// server that dies of a case or two and is restarted has been judged, one that dies of all has not.
+// Lost reports whether the target crashed and no case passed: a server that crashes in a
+// case or two and is restarted has been tested, one that crashes in all has not.
 func (r *Report) Lost() bool {
 	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(Lax) == 0
 }
 
 // Judged reports whether any case came to a verdict about the target.
 func (r *Report) Judged() bool {
-	return r.Count(Skipped)+r.Count(Inconclusive) < len(r.Results)
+	return r.Count(Skipped)+r.Count(Inconclusive)+r.Count(NotRun) < len(r.Results)
 }
 
-// Unreachable reports whether not one case found a target to judge.
-func (r *Report) Unreachable() bool {
-	return len(r.Results) > 0 && r.Count(Unreachable)+r.Count(Skipped) == len(r.Results) && r.Count(Unreachable) > 0
+// Unreachable returns why the run ended early because the target could not be reached, or "".
+func (r *Report) Unreachable() string {
+	for _, c := range r.Results {
+		switch {
+		case c.Verdict != Unreachable:
+		case r.Ran() == 0:
+			return "cannot test " + c.Note
+		default:
+			return fmt.Sprintf("the target could no longer be reached after %d of %d cases: %s", r.Ran(), len(r.Results), c.Note)
+		}
+	}
+	return ""
+}
+
+// Stopped returns what a report says first of a run that ended before all cases had run,
+// or "".
+func (r *Report) Stopped() string {
+	switch {
+	case r.Interrupted:
+		return fmt.Sprintf("the run was interrupted after %d of %d cases", r.Ran(), len(r.Results))
+	default:
+		return r.Unreachable()
+	}
 }
 
 // Text writes a run for people.
@@ -61,7 +86,7 @@ type Text struct {
 	note    string // of the case before
 }
 
-var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90"}
+var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
@@ -70,9 +95,18 @@ func (t *Text) paint(v Verdict, s string) string {
 	return "\x1b[" + cmp.Or(colors[v], "31") + "m" + s + "\x1b[0m"
 }
 
-// Case writes one result; a failed one with its conversation.
+// indent is what stands before the lines about a case.
+const indent = "      "
+
+// Case writes one result; a failed one with its conversation. It writes nothing about a case
+// that did not run: the summary counts those.
 func (t *Text) Case(r Result) {
-	if (r.Verdict == Passed || r.Verdict == Skipped) && !t.Verbose {
+	switch r.Verdict {
+	case Passed, Skipped:
+		if !t.Verbose {
+			return
+		}
+	case NotRun, Unreachable:
 		return
 	}
 	c := r.Case
@@ -80,31 +114,73 @@ func (t *Text) Case(r Result) {
 		t.section = c.Section
 		fmt.Fprintf(t.W, "\n%s\n", c.Section)
 	}
-	fmt.Fprintf(t.W, "  %s  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-12s", r.Verdict)), c.ID, c.About)
-	if r.Note != "" && r.Note != t.note {
-		fmt.Fprintf(t.W, "      %s\n", strings.ReplaceAll(r.Note, "\n", "\n      "))
-	}
-	t.note = r.Note
-	if r.Verdict != Failed && r.Verdict != Died && r.Verdict != Unsteady && r.Verdict != Inconclusive || r.Play == nil {
+	fmt.Fprintf(t.W, "  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-16s", r.Verdict)), c.ID)
+	if r.Verdict == Passed {
 		return
 	}
-	for _, id := range c.Rules {
-		rule := c.Script.Protocol.Rule(id)
-		fmt.Fprintf(t.W, "      %s [%s, %s]: %s\n", id, rule.Level, rule.Section, rule.Text)
+	if r.explained() {
+		writeExplanation(t.W, r, play.ReportOptions{Color: t.Color, Indent: indent})
+		return
 	}
-	fmt.Fprintln(t.W)
-	play.WriteReport(t.W, c.Script, r.Play, play.ReportOptions{Color: t.Color, Indent: "      "})
+	writeWrapped(t.W, c.About, indent)
+	if r.Note != t.note {
+		writeWrapped(t.W, r.Note, indent)
+	}
+	t.note = r.Note
 }
 
-// Summary writes the closing lines.
+// explained reports whether reports show the rules and the conversation of a result.
+func (r *Result) explained() bool {
+	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Unsteady, Inconclusive}, r.Verdict)
+}
+
+// writeExplanation writes what a case checks, its rules, what was wrong, the conversation and the
+// command that runs the case alone.
+func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
+	c := r.Case
+	writeWrapped(w, c.About, o.Indent)
+	for _, id := range c.Rules {
+		rule := c.Script.Protocol.Rule(id)
+		writeWrapped(w, fmt.Sprintf("Rule %s (%s, specification section %q): %s", id, rule.Level, rule.Section, rule.Text), o.Indent)
+	}
+	fmt.Fprintln(w)
+	writeWrapped(w, fmt.Sprintf("Result: %s", r.Note), o.Indent)
+	fmt.Fprintln(w)
+	if r.Play != nil {
+		play.WriteReport(w, c.Script, r.Play, o)
+	}
+	if r.Command != "" {
+		fmt.Fprintf(w, "\n%sTo run only this case:\n%s  %s\n", o.Indent, o.Indent, r.Command)
+	}
+}
+
+// writeWrapped writes text in lines of at most 80 characters, if its words allow it. The lines of the
+// text itself stay separate, and keep the spaces before them.
+func writeWrapped(w io.Writer, s, indent string) {
+	for line := range strings.Lines(s) {
+		start := indent + line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		fmt.Fprintln(w, prose.Wrap(start, start, line, prose.Width))
+	}
+}
+
+// Summary writes the closing lines, or nothing if no case ran because the target could not be
+// reached.
 func (t *Text) Summary(r *Report) {
-	fmt.Fprintf(t.W, "\n%s, judged against %s: %d cases", r.Target, r.Protocol.Title, len(r.Results))
-	sep := ": "
+	if r.Ran() == 0 && r.Unreachable() != "" {
+		return
+	}
+	var counts []string
 	for _, v := range Verdicts {
 		if n := r.Count(v); n > 0 {
-			fmt.Fprintf(t.W, "%s%s", sep, t.paint(v, fmt.Sprintf("%d %s", n, v)))
-			sep = ", "
+			counts = append(counts, t.paint(v, fmt.Sprintf("%d %s", n, v)))
 		}
 	}
-	fmt.Fprintf(t.W, " in %.1f s\n", r.Took.Seconds())
+	cases := "cases"
+	if len(r.Results) == 1 {
+		cases = "case"
+	}
+	fmt.Fprintf(t.W, "\n%s tested against %s: %d %s: %s in %.1f s\n", r.Target, r.Protocol.Title, len(r.Results), cases, strings.Join(counts, ", "), r.Took.Seconds())
+	if why := r.Stopped(); why != "" {
+		fmt.Fprintln(t.W, why)
+	}
 }

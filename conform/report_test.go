@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/internal/version"
 	"jobwire/play"
 )
 
@@ -30,13 +31,16 @@ const (
 	badNote = "byte 0: " + markup + "\n" + noText
 )
 
+// dashed is a verdict as a part of a case's name.
+func dashed(v conform.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") }
+
 // reportSuite has a case for each verdict, and one more.
 func reportSuite(t *testing.T) *conform.Suite {
 	t.Helper()
 	var src strings.Builder
 	src.WriteString("@section Client/Worker\n")
 	for _, v := range append([]conform.Verdict{"other"}, conform.Verdicts...) {
-		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", v)
+		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", dashed(v))
 		src.WriteString("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n  or lax closes\n")
 	}
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"report.wire": {Data: []byte(src.String())}})
@@ -92,7 +96,7 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 			continue
 		}
 		v := conform.Verdicts[i-1]
-		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond}
+		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond, Command: "jobwire conform gearman --run " + c.ID}
 		if v != conform.Passed {
 			res.Note = badNote
 		}
@@ -110,6 +114,7 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 // golden compares with a file of testdata; -update writes it.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
+	got = bytes.ReplaceAll(got, []byte(version.Get().String()), []byte("VERSION"))
 	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -169,16 +174,16 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (junitCounts{24, 3, 2, 4}); got.junitCounts != want {
+	if want := (junitCounts{26, 3, 2, 5}); got.junitCounts != want {
 		t.Errorf("counts of all %+v, want %+v", got.junitCounts, want)
 	}
-	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 12}) || got.Suites[1].junitCounts != (junitCounts{12, 3, 2, 4}) {
+	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 13}) || got.Suites[1].junitCounts != (junitCounts{13, 3, 2, 5}) {
 		t.Fatalf("counts of the suites: %+v", got.Suites)
 	}
 	kinds := map[conform.Verdict]string{
 		conform.Failed: "failure", conform.Unsteady: "failure", conform.Unexpected: "failure",
 		conform.Died: "error", conform.Unreachable: "error",
-		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
+		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.NotRun: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
 	}
 	names := map[string]bool{}
 	for _, suite := range got.Suites {
@@ -232,20 +237,20 @@ func TestTAP(t *testing.T) {
 	golden(t, "report.tap", out.Bytes())
 
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if lines[0] != "TAP version 13" || lines[1] != "1..24" {
+	if lines[0] != "TAP version 13" || lines[1] != "1..26" {
 		t.Fatalf("it begins %q", lines[:2])
 	}
 	var (
 		line = regexp.MustCompile(`^(ok|not ok) (\d+) - ((?:[^\\#]|\\.)*?)(?: # (SKIP|TODO) ((?:[^\\#]|\\.)*))?$`)
 		want = map[conform.Verdict][2]string{
 			conform.Passed: {"ok"}, conform.Lax: {"ok"},
-			conform.Skipped: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
+			conform.Skipped: {"ok", "SKIP"}, conform.NotRun: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
 			conform.Known: {"not ok", "TODO"}, conform.Flaky: {"not ok", "TODO"},
 		}
 		n = 0
 	)
 	for _, l := range lines[2:] {
-		if strings.HasPrefix(l, "#") {
+		if strings.HasPrefix(l, "#") || strings.HasPrefix(l, "Bail out! ") {
 			continue
 		}
 		m := line.FindStringSubmatch(l)
@@ -258,8 +263,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("number %s, want %d", m[2], n)
 		}
 		v := conform.Passed
-		if n > 13 {
-			v = conform.Verdicts[n-14]
+		if n > 14 {
+			v = conform.Verdicts[n-15]
 		}
 		due, ok := want[v]
 		if !ok {
@@ -272,8 +277,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("the description reads %q", about)
 		}
 	}
-	if n != 24 {
-		t.Errorf("%d tests, want 24", n)
+	if n != 26 {
+		t.Errorf("%d tests, want 26", n)
 	}
 	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\ufffd' }); i >= 0 {
 		t.Errorf("byte %d is no text: %q", i, out.Bytes()[max(0, i-20):i+1])

@@ -3,10 +3,12 @@ package conform
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -20,20 +22,21 @@ type Verdict string
 
 const (
 	Passed       Verdict = "passed"
-	Lax          Verdict = "lax"          // tolerable: a choice of lesser grade was taken
-	Failed       Verdict = "failed"       // the target did something else
-	Unsteady     Verdict = "unsteady"     // it depends on how the stream is cut into segments
-	Died         Verdict = "died"         // the target ended during the case
-	Unreachable  Verdict = "unreachable"  // there was no target to judge
-	Inconclusive Verdict = "inconclusive" // this machine was too slow for the case's times
-	Skipped      Verdict = "skipped"      // the target cannot be put to this test
-	Known        Verdict = "known"        // it falls short as its profile says
-	Flaky        Verdict = "flaky"        // it fell short, which its profile says may happen
-	Unexpected   Verdict = "unexpected"   // it passed, though its profile says that it does not
+	Lax          Verdict = "non-strict"       // accepted, though the specification prefers another reply
+	Failed       Verdict = "failed"           // the target did something else
+	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is cut into writes
+	Died         Verdict = "crashed"          // the target ended during the case
+	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
+	Inconclusive Verdict = "inconclusive"     // this machine was too slow for the time limits of the case
+	Skipped      Verdict = "skipped"          // the case does not apply to the target
+	NotRun       Verdict = "not run"          // the run ended before the case
+	Known        Verdict = "expected failure" // it failed, and the profile lists the case as failing
+	Flaky        Verdict = "flaky"            // it failed, and the profile lists the case as flaky
+	Unexpected   Verdict = "unexpected pass"  // it passed, and the profile lists the case as failing
 )
 
 // Verdicts are all verdicts, in the order in which summaries name them.
-var Verdicts = []Verdict{Passed, Lax, Known, Flaky, Failed, Unsteady, Died, Unexpected, Unreachable, Inconclusive, Skipped}
+var Verdicts = []Verdict{Passed, Lax, Known, Flaky, Failed, Unsteady, Died, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
 // FallsShort reports whether the verdict breaks a run.
 func (v Verdict) FallsShort() bool {
@@ -48,6 +51,7 @@ type Result struct {
 	Took     time.Duration
 	Segments play.Segmentation // how the stream was cut in the performance that decided
 	Play     *play.Result      // that performance; nil if it passed, or there was none
+	Command  string            // the command line that runs this case alone; "" if the Runner has none
 }
 
 // Runner performs suites against one target.
@@ -65,6 +69,7 @@ type Runner struct {
 	Fresh    bool                // every case gets a server of its own
 	Waive    []codec.RuleID
 	Profile  *Profile // what is known of the target; may be nil
+	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
 	Bare     bool     // results come without their performance, which holds all that was said
 
 	autopsy bool // look at the target behind every performance, also one that passed
@@ -76,7 +81,12 @@ type Runner struct {
 // restarted when it has died, and the cases that were under way, or had just ended, are
 // judged again, one at a time, to learn which of them it died of. A case that had
 // passed before that is then told of a second time.
+//
+// When ctx is done, or when the shared target cannot be reached, the run stops: one case is
+// Unreachable in the second case, and all that have no verdict yet are NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
+	ctx, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
 	var (
 		board    = scoreboard{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done}
 		attempts = make([]attempt, len(s.Cases))
@@ -84,6 +94,8 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		next     = make(chan int)
 		wg       sync.WaitGroup
 		lag      = watchLag()
+		ran      atomic.Bool // a case has reached the target
+		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
 	)
 	defer shared.stop()
 	defer lag.stop()
@@ -91,6 +103,14 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		wg.Go(func() {
 			for i := range next {
 				a := r.judge(ctx, s.Cases[i], shared, lag)
+				switch {
+				case a.Verdict == Unreachable && (a.shared || !ran.Load()):
+					if halt(errLost); !halted.CompareAndSwap(false, true) {
+						a.Result = a.notRun(ctx)
+					}
+				case a.Verdict != Skipped && a.Verdict != NotRun && a.Verdict != Unreachable:
+					ran.Store(true)
+				}
 				attempts[i] = a
 				if !a.dubious() {
 					board.end(i, r.Profile.apply(a.Result))
@@ -132,6 +152,18 @@ func (b *scoreboard) end(i int, r Result) {
 	}
 }
 
+// errLost is why a run ends early whose target cannot be reached.
+var errLost = errors.New("the target could not be reached")
+
+// notRun returns the result of a case that a run did not come to.
+func (r Result) notRun(ctx context.Context) Result {
+	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
+	if context.Cause(ctx) == errLost {
+		r.Note = errLost.Error()
+	}
+	return r
+}
+
 // retries is how often a case is tried again that this machine was too slow for.
 const retries = 2
 
@@ -139,7 +171,8 @@ const retries = 2
 // target had to do with it.
 type attempt struct {
 	Result
-	life     int // of the shared target; -1 if it had a target of its own
+	life     int  // of the shared target; -1 if it had a target of its own
+	shared   bool // it used the shared target
 	from, to time.Time
 }
 
@@ -153,16 +186,19 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 	defer func() {
 		a.Case, a.from, a.to = c, from, time.Now()
 		a.Took = a.to.Sub(from)
+		if r.Command != "" {
+			a.Command = r.Command + " --run " + c.selector()
+		}
 		if r.Bare {
 			a.Play = nil
 		}
 	}()
 	why := r.Profile.lacks(c)
 	if c.Program != "" && r.Programs[c.Program] == nil {
-		why = "there is no program to judge that is a " + c.Program
+		why = "the case needs a program with this role (--program): " + c.Program
 	}
 	if c.Watch != "" {
-		why = "what is watched behind it is the server's " + c.Watch + ", by 'jobwire play'"
+		why = "only 'jobwire play' can check the server's " + c.Watch + " use after the conversation"
 	}
 	if why != "" {
 		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
@@ -186,7 +222,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		was := a.Verdict
 		if a = once; i > 0 && once.Verdict != was && slices.Contains([]Verdict{Failed, Lax, Passed}, once.Verdict) {
 			a.Verdict = Unsteady
-			a.Note = fmt.Sprintf("%s when sent %s, but %s when sent %s: %s", was, ways[0], once.Verdict, how, once.Note)
+			a.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, %s with %s writes: %s", was, ways[0], once.Verdict, how, once.Note)
 		}
 		// What falls short as it is needs no more proof.
 		if a.Verdict != Passed && a.Verdict != Lax {
@@ -200,10 +236,10 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
 	life := -1
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
-		return attempt{Result: Result{Verdict: v, Note: note, Play: p}, life: life}
+		return attempt{Result: Result{Verdict: v, Note: note, Play: p}, life: life, shared: !c.Alone && !r.Fresh}
 	}
 	if ctx.Err() != nil {
-		return verdict(Skipped, "the run was ended", nil)
+		return attempt{Result: Result{}.notRun(ctx), life: -1}
 	}
 	var t target.Target
 	var err error
@@ -211,13 +247,16 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		if t, err = r.Start(ctx); err == nil {
 			defer t.Stop()
 			if t.Done() == nil {
-				return verdict(Skipped, "it needs a server of its own, which an address cannot give; use --exec", nil)
+				return verdict(Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec", nil)
 			}
 		}
 	} else {
 		t, life, err = shared.get()
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return attempt{Result: Result{}.notRun(ctx), life: -1}
+	case err != nil:
 		return verdict(Unreachable, err.Error(), nil)
 	}
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
@@ -242,27 +281,29 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		note = f.Error()
 	}
 	if ctx.Err() != nil {
-		return verdict(Skipped, "the run was ended", p)
+		return attempt{Result: Result{}.notRun(ctx), life: -1}
 	}
 	if !c.Alone && (f != nil || r.autopsy) { // an @alone case may well have ended its server on purpose
-		if err := target.Died(t); err != nil {
+		switch err := target.Died(t); {
+		case errors.Is(err, target.ErrDied):
 			return verdict(Died, err.Error(), p)
-		}
-		if life >= 0 && shared.life() != life {
-			return verdict(Died, "the target died and was restarted", p)
+		case err != nil: // it never had its port, so another program has replied
+			return verdict(Inconclusive, err.Error(), p)
+		case life >= 0 && shared.life() != life:
+			return verdict(Died, "the target crashed and was restarted", p)
 		}
 	}
 	switch {
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.Lax:
-		return verdict(Lax, "what it does is tolerable, but not what is due", p)
+		return verdict(Lax, "the case accepts the reply, but the specification asks for a different reply", p)
 	case f == nil:
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:
-		return verdict(Unreachable, note, p)
+		return verdict(Unreachable, f.Err.Error(), p)
 	case f.Waited > 0 && lag.since(from) > max(maxLag, f.Waited/shareOfWait):
-		return verdict(Inconclusive, fmt.Sprintf("this machine was up to %v late meanwhile, too much to judge %v by: %s", lag.since(from).Round(time.Millisecond), f.Waited, note), p)
+		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), f.Waited, note), p)
 	}
 	return verdict(Failed, note, p)
 }

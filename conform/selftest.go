@@ -4,21 +4,13 @@ import (
 	"context"
 	"time"
 
+	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 )
 
 // Mutant is a server, or a client or worker, with one deliberate fault, which proves the
 // cases that notice it. Only the cases about its kind are performed.
-type Mutant struct {
-	Name  string   // says the fault: "noop-not-sent"
-	About string   // a sentence
-	Kills []string // IDs of the cases that it must fail; it must pass all others
-
-	Start func(context.Context) (target.Target, error) // of a server
-
-	Role    string // of a program
-	Program Program
-}
+type Mutant = mutant.Mutant
 
 // Sound is what has no fault: the server, and the programs by their roles.
 type Sound struct {

@@ -12,6 +12,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/corpus"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -41,13 +42,22 @@ type Suite struct {
 	Cases    []*Case
 }
 
-// Load reads the suite that comes with jobwire.
+// Load reads the suite that comes with jobwire. A protocol without a folder in cases has its suite in the
+// folder cases of its corpus, or no cases.
 func Load(p *codec.Protocol) (*Suite, error) {
-	dir, err := fs.Sub(cases, path.Join("cases", p.Name))
-	if err != nil {
-		return nil, err
+	for _, from := range []struct {
+		fsys fs.FS
+		dir  string
+	}{{cases, path.Join("cases", p.Name)}, {corpus.Files(p.Name), "cases"}} {
+		if _, err := fs.Stat(from.fsys, from.dir); err == nil {
+			dir, err := fs.Sub(from.fsys, from.dir)
+			if err != nil {
+				return nil, err
+			}
+			return LoadFS(p, dir)
+		}
 	}
-	return LoadFS(p, dir)
+	return &Suite{Protocol: p}, nil
 }
 
 // LoadFS reads every .wire file in fsys as cases. Unknown keys, unknown rules and IDs that
@@ -58,7 +68,7 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("there are no cases for %s", p.Title)
+		return nil, fmt.Errorf("found no .wire files with test cases of %s", p.Title)
 	}
 	s := &Suite{Protocol: p}
 	seen := map[string]*Case{}
@@ -77,7 +87,7 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 				return nil, err
 			}
 			if twin := seen[c.ID]; twin != nil {
-				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("case %s stands at %s:%d already", c.ID, twin.Script.File, twin.Script.Line)}
+				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("duplicate case name %s: %s:%d has a case of this name", c.ID, twin.Script.File, twin.Script.Line)}
 			}
 			seen[c.ID] = c
 			s.Cases = append(s.Cases, c)
@@ -93,7 +103,7 @@ func Keys() []string { return slices.Sorted(maps.Keys(keys)) }
 var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"case": func(c *Case, p *codec.Protocol, m transcript.Meta) error {
 		if m.Value == "" || strings.ContainsAny(m.Value, " \t*?[") {
-			return fmt.Errorf("%q cannot be a case's name", m.Value)
+			return fmt.Errorf("invalid case name %q: expected one word without the characters * ? [", m.Value)
 		}
 		c.ID = p.Name + "." + m.Value
 		return nil
@@ -104,7 +114,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		for _, id := range strings.Fields(m.Value) {
 			r := p.Rule(codec.RuleID(id))
 			if r == nil {
-				return fmt.Errorf("there is no rule %s", id)
+				return fmt.Errorf("unknown rule %s", id)
 			}
 			if len(c.Rules) == 0 {
 				c.Level = r.Level
@@ -115,7 +125,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	},
 	"needs": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
 		if c.Needs = strings.Fields(m.Value); len(c.Needs) == 0 {
-			return fmt.Errorf("@needs names no capability")
+			return fmt.Errorf("@needs must name at least one capability")
 		}
 		return nil
 	},
@@ -128,7 +138,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	},
 	"watch": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
 		if !slices.Contains(watch.All, m.Value) {
-			return fmt.Errorf("@watch %s: there are %s", m.Value, strings.Join(watch.All, ", "))
+			return fmt.Errorf("@watch %s: expected %s", m.Value, strings.Join(watch.All, ", "))
 		}
 		c.Watch = m.Value
 		return nil
@@ -139,7 +149,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	},
 	"protocol": func(_ *Case, p *codec.Protocol, m transcript.Meta) error {
 		if m.Value != p.Name {
-			return fmt.Errorf("the transcript is of %s, the suite of %s", m.Value, p.Name)
+			return fmt.Errorf("expected a transcript of %[2]s, got one of %[1]s", m.Value, p.Name)
 		}
 		return nil
 	},
@@ -164,7 +174,7 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
 		if set == nil {
-			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("@%s is no key of a case: they are %s", m.Key, strings.Join(Keys(), ", "))}
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("unknown key @%s: expected %s", m.Key, strings.Join(Keys(), ", "))}
 		}
 		var located *transcript.Error
 		switch err := set(c, p, m); {
@@ -200,19 +210,20 @@ func (s *Suite) Capabilities() []string {
 
 // Select returns the suite with the cases whose ID, or one of whose rules, matches one of
 // the patterns run (all, if there are none) and none of skip. A pattern is a
-// path.Match glob. One that matches nothing is an error: a misspelt selector must
+// path.Match glob; after "case:" it is compared with IDs of cases alone. One that matches nothing is an error: a misspelt selector must
 // not pass for an empty success.
 func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	hit := map[string]bool{}
 	matches := func(c *Case, patterns []string) (any bool, err error) {
 		for _, p := range patterns {
-			ok, err := path.Match(p, c.ID)
+			glob, caseOnly := strings.CutPrefix(p, "case:")
+			ok, err := path.Match(glob, c.ID)
 			if err != nil {
 				return false, fmt.Errorf("pattern %q: %v", p, err)
 			}
 			for _, r := range c.Rules {
-				m, _ := path.Match(p, string(r))
-				ok = ok || m
+				m, _ := path.Match(glob, string(r))
+				ok = ok || m && !caseOnly
 			}
 			if ok {
 				hit[p], any = true, true
@@ -236,10 +247,18 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	}
 	for _, p := range append(append([]string(nil), run...), skip...) {
 		if !hit[p] {
-			return nil, fmt.Errorf("no case and no rule of %s matches %q; conform %s --list shows them", s.Protocol.Title, p, s.Protocol.Name)
+			return nil, fmt.Errorf("%[2]q matches no case and no rule of %[1]s: to list the cases, run 'jobwire conform %[3]s --list'", s.Protocol.Title, p, s.Protocol.Name)
 		}
 	}
 	return out, nil
+}
+
+// selector returns the pattern that selects this case alone: some cases have the name of a rule.
+func (c *Case) selector() string {
+	if c.Script.Protocol.Rule(codec.RuleID(c.ID)) != nil {
+		return "case:" + c.ID
+	}
+	return c.ID
 }
 
 // About returns the suite with the cases about programs of the given roles, where "" stands
@@ -255,7 +274,7 @@ func (s *Suite) About(roles ...string) (*Suite, error) {
 	}
 	for _, role := range roles {
 		if !seen[role] {
-			return nil, fmt.Errorf("no case of %s is about a program in the role of %q", s.Protocol.Title, role)
+			return nil, fmt.Errorf("no case of %s tests a program with the role %q", s.Protocol.Title, role)
 		}
 	}
 	return out, nil
@@ -271,7 +290,7 @@ func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	out := &Suite{Protocol: s.Protocol}
 	for _, l := range levels {
 		if !slices.Contains(known, codec.Level(l)) {
-			return nil, fmt.Errorf("%q is no level: they are %v", l, known)
+			return nil, fmt.Errorf("unknown level %q: expected %v", l, known)
 		}
 	}
 	for _, c := range s.Cases {

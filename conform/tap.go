@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"jobwire/play"
+	"jobwire/internal/version"
 )
 
 // WriteTAP writes the reports in the Test Anything Protocol, version 13. A known
@@ -22,17 +22,21 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 	fmt.Fprintf(b, "TAP version 13\n1..%d\n", total)
 	n := 0
 	for _, r := range reports {
-		tapComment(b, r.Target)
+		tapComment(b, r.Target+", tested by jobwire "+version.Get().String())
 		for _, res := range r.Results {
 			n++
 			status, directive := tapStatus(res)
 			fmt.Fprintf(b, "%s %d - %s: %s%s\n", status, n, tapLine(res.Case.ID), tapLine(res.Case.About), directive)
 			if res.Verdict.FallsShort() || res.Verdict == Lax {
-				tapComment(b, string(res.Verdict)+": "+res.Note)
+				if text := explanation(res); text != "" {
+					tapComment(b, string(res.Verdict)+"\n"+text)
+				} else {
+					tapComment(b, string(res.Verdict)+": "+res.Note)
+				}
 			}
-			if res.Verdict.FallsShort() {
-				tapComment(b, conversation(res, play.ReportOptions{}))
-			}
+		}
+		if why := r.Stopped(); why != "" {
+			fmt.Fprintf(b, "Bail out! %s\n", tapLine(why))
 		}
 	}
 	return b.Flush()
@@ -42,12 +46,10 @@ func tapStatus(res Result) (status, directive string) {
 	switch v := res.Verdict; {
 	case v.FallsShort():
 		return "not ok", ""
-	case v == Known:
-		return "not ok", " # TODO " + tapLine(res.Note)
-	case v == Flaky:
-		return "not ok", " # TODO flaky: " + tapLine(res.Note)
-	case v == Skipped || v == Inconclusive:
-		return "ok", " # SKIP " + tapLine(res.Note)
+	case v == Known || v == Flaky:
+		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)
+	case v == Skipped || v == Inconclusive || v == NotRun:
+		return "ok", " # SKIP " + string(v) + ": " + tapLine(res.Note)
 	}
 	return "ok", ""
 }

@@ -130,7 +130,7 @@ func (t *trial) doubtful(s *Suite) []*Case {
 		if !t.concerns(c) {
 			continue
 		}
-		if r.Verdict == Inconclusive || r.Verdict == Unreachable || kills(r) != t.due[c.ID] {
+		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) || kills(r) != t.due[c.ID] {
 			cases = append(cases, c)
 		}
 	}

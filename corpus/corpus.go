@@ -1,17 +1,37 @@
-// Package corpus holds jobwire's vectors and recorded conversations: transcripts,
-// a folder a protocol.
+// Package corpus holds jobwire's test vectors and recorded conversations: transcripts, in one folder
+// per protocol.
 package corpus
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
 // FS holds a folder for each protocol, with its files:
 //
-//	example.wire  the document's own example, where it has one
+//	example.wire  the specification's own example, where it has one
 //	accept.wire   a vector for every message type, byte for byte
 //	reject.wire   a vector for every way to break a rule of the codec
 //
 // The Danga draft describes two conversations without their bytes: best.wire and
 // worst.wire.
 //
-//go:embed beanstalk danga gearman gearmonkey
+//go:embed */*.wire
 var FS embed.FS
+
+var registered = map[string]fs.FS{}
+
+// Register adds the files of a protocol that has no folder in FS.
+func Register(protocol string, files fs.FS) { registered[protocol] = files }
+
+// Files returns the files of a protocol.
+func Files(protocol string) fs.FS {
+	if files := registered[protocol]; files != nil {
+		return files
+	}
+	files, err := fs.Sub(FS, protocol)
+	if err != nil {
+		panic(err) // the name of a protocol is not a path
+	}
+	return files
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"jobwire/audit"
+	_ "jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
@@ -81,8 +82,8 @@ type driver struct {
 	peer     string // what runs it; see internal/peers
 	module   string // what it needs from npm, beside it
 	command  string
-	short    map[string]string // cases that its library falls short of, and docs/findings.md's heading on why
-	whole    string            // that heading, if it understands nothing that comes byte by byte
+	short    map[string]string // cases that its library fails, and the anchor of the finding in docs/findings.md
+	whole    string            // that anchor, if it understands nothing that comes byte by byte
 	breaks   []codec.RuleID    // rules that it is heard to break by a proxy, in order
 }
 
@@ -90,47 +91,47 @@ const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"
 
 var drivers = []driver{
 	{"Perl", "gearman", "gearman-perl", "", "perl gearman-perl/driver.pl {addr}", map[string]string{
-		"gearman.client.zero":           "A workload of 0 is sent as an empty one",
-		"gearman.worker.zero":           "A result that is empty, or 0, has no NUL behind the handle",
-		"gearman.worker.empty-workload": "A result that is empty, or 0, has no NUL behind the handle",
-		"gearman.worker.empty-result":   "A result that is empty, or 0, has no NUL behind the handle",
-		"gearman.worker.exception":      "WORK_EXCEPTION is followed by WORK_FAIL",
-		"gearman.worker.ends-once":      "WORK_EXCEPTION is followed by WORK_FAIL",
-		"gearman.worker.goes-on":        "WORK_EXCEPTION is followed by WORK_FAIL",
+		"gearman.client.zero":           "perl-client-zero-workload",
+		"gearman.worker.zero":           "perl-worker-empty-result",
+		"gearman.worker.empty-workload": "perl-worker-empty-result",
+		"gearman.worker.empty-result":   "perl-worker-empty-result",
+		"gearman.worker.exception":      "perl-worker-exception-and-fail",
+		"gearman.worker.ends-once":      "perl-worker-exception-and-fail",
+		"gearman.worker.goes-on":        "perl-worker-exception-and-fail",
 	}, "", []codec.RuleID{"gearman.args.missing"}},
 	{"PHP", "gearman", "gearman-php", "", "php gearman-php/driver.php {host} {port}", map[string]string{
-		"gearman.client.empty":               "An empty workload is not sent",
-		"gearman.client.refused-then-served": "A task that was refused is waited for ever after",
+		"gearman.client.empty":               "php-empty-workload",
+		"gearman.client.refused-then-served": "php-refused-task-waits",
 	}, "", nil},
 	{"the gearman command", "gearman", "gearman", "", "bash gearman-cli/driver.sh {host} {port}", map[string]string{
-		"gearman.worker.large": "A worker hangs on a workload larger than a pipe",
+		"gearman.worker.large": "gearman-command-large-workload",
 	}, "", nil},
 	{"gearmanode", "gearman", "node", "gearmanode", fmt.Sprintf(nodeDriver, "gearmanode"), map[string]string{
-		"gearman.client.refused-then-served": "An ERROR leaves its job in the queue, and the next job's handle goes to it",
-		"gearman.worker.binary":              "A result is made text",
-	}, "Less than 12 bytes in a segment are lost", nil},
+		"gearman.client.refused-then-served": "gearmanode-error-shifts-handles",
+		"gearman.worker.binary":              "gearmanode-binary-result",
+	}, "gearmanode-short-segment", nil},
 	{"node-gearman", "gearman", "node", "node-gearman", fmt.Sprintf(nodeDriver, "node-gearman"), map[string]string{
-		"gearman.client.background":          "A background job has a NUL too many",
-		"gearman.client.status":              "A background job has a NUL too many",
-		"gearman.client.background-handle":   "A background job has a NUL too many",
-		"gearman.client.refused":             "An ERROR is heard by nobody",
-		"gearman.client.refused-then-served": "An ERROR is heard by nobody",
+		"gearman.client.background":          "node-gearman-background-nul",
+		"gearman.client.status":              "node-gearman-background-nul",
+		"gearman.client.background-handle":   "node-gearman-background-handle",
+		"gearman.client.refused":             "node-gearman-error-ignored",
+		"gearman.client.refused-then-served": "node-gearman-error-ignored",
 	}, "", nil},
 	{"abraxas", "gearman", "node", "abraxas", fmt.Sprintf(nodeDriver, "abraxas"), map[string]string{
-		"gearman.worker.exception": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
-		"gearman.worker.ends-once": "WORK_EXCEPTION is followed by WORK_FAIL, here too",
-		"gearman.worker.goes-on":   "WORK_EXCEPTION is followed by WORK_FAIL, here too",
+		"gearman.worker.exception": "abraxas-exception-and-fail",
+		"gearman.worker.ends-once": "abraxas-exception-and-fail",
+		"gearman.worker.goes-on":   "abraxas-exception-and-fail",
 	}, "", nil},
 	{"beaneater", "beanstalk", "beaneater", "", "ruby beaneater/driver.rb {addr}", nil, "", nil},
 	{"go-beanstalk", "beanstalk", "", "", "{built} {addr}", nil, "", nil},
 	{"fivebeans", "beanstalk", "node", "fivebeans", fmt.Sprintf(nodeDriver, "fivebeans"), nil, "", nil},
 	{"jackd", "beanstalk", "node", "jackd", fmt.Sprintf(nodeDriver, "jackd"), map[string]string{
-		"beanstalk.client.put-binary": "A Buffer is put as JSON",
-		"beanstalk.client.put-empty":  "An empty body is not put",
+		"beanstalk.client.put-binary": "jackd-buffer-as-json",
+		"beanstalk.client.put-empty":  "jackd-empty-body",
 	}, "", nil},
 	{"nodestalker", "beanstalk", "node", "nodestalker", fmt.Sprintf(nodeDriver, "nodestalker"), map[string]string{
-		"beanstalk.worker.empty": "A job with an empty body has no ID",
-	}, "A reply is what comes in a segment", nil},
+		"beanstalk.worker.empty": "nodestalker-empty-body",
+	}, "nodestalker-segment-is-reply", nil},
 }
 
 // TestDrivers judges every library, before the embedded server and before the one in the
@@ -144,14 +145,14 @@ func TestDrivers(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			program := d.prepare(t)
-			headings := slices.Collect(maps.Values(d.short))
+			findingIDs := slices.Collect(maps.Values(d.short))
 			ways := []play.Segmentation{play.Plain, play.Bytewise}
 			if d.whole != "" {
-				ways, headings = ways[:1], append(headings, d.whole)
+				ways, findingIDs = ways[:1], append(findingIDs, d.whole)
 			}
-			for _, h := range headings {
-				if !bytes.Contains(findings, []byte("\n### "+h+"\n")) {
-					t.Errorf("docs/findings.md does not say: %s", h)
+			for _, id := range findingIDs {
+				if !bytes.Contains(findings, []byte("\n<a id=\""+id+"\"></a>\n")) {
+					t.Errorf("docs/findings.md has no finding %s", id)
 				}
 			}
 			sys := systems[d.protocol]

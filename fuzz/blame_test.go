@@ -10,10 +10,10 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
-	"jobwire/fuzz/planted"
+	"jobwire/fuzz/faults"
 )
 
-// TestBlamesNobody holds conversations with faultless servers that a fuzzer who takes himself for
+// TestBlamesNobody holds inputs with faultless servers that a fuzzer who takes himself for
 // alone, or knows more than he can, would object to.
 func TestBlamesNobody(t *testing.T) {
 	for _, tt := range []struct {
@@ -72,10 +72,10 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := &lab{cfg: &Config{Protocol: tt.p, Start: serve(planted.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}
+			l := &replayer{cfg: &Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}
 			defer l.close()
 			for range 2 { // the same server, if nothing is left of the first time
-				if _, fault := l.perform(FromScript(script(t, tt.p, tt.wire))); fault != nil {
+				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
 				}
 			}
@@ -83,24 +83,24 @@ Admin -> Job Server: show-unique-jobs
 	}
 }
 
-var blamesFlag = flag.Int("blames", 200, "conversations of each protocol that are held with a faultless server, alone")
+var blamesFlag = flag.Int("blames", 200, "inputs of each protocol that are held with a faultless server, alone")
 
-// TestBlamesNobodyAtRandom holds conversations as the fuzzer makes them, each alone with a faultless
+// TestBlamesNobodyAtRandom holds inputs as the fuzzer makes them, each alone with a faultless
 // server. What shows only once is a busy machine's.
 func TestBlamesNobodyAtRandom(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			l := &lab{cfg: &Config{Protocol: p, Start: serve(planted.Faultless(p.Name))}, ctx: context.Background(), patience: 10 * time.Second}
+			l := &replayer{cfg: &Config{Protocol: p, Start: serve(faults.Faultless(p.Name))}, ctx: context.Background(), patience: 10 * time.Second}
 			defer l.close()
-			b := newBreeder(p, randOf(11), &Known{})
+			b := newGenerator(p, randOf(11), &Known{})
 			for range *blamesFlag {
-				c := b.fresh()
+				c := b.generate()
 				if len(c.Steps) == 0 {
 					continue
 				}
-				if _, fault := l.perform(c); fault != nil {
-					if _, again := l.perform(c); fault.same(again) {
+				if _, fault := l.execute(c); fault != nil {
+					if _, again := l.execute(c); fault.same(again) {
 						t.Errorf("%v\n%+v", fault, c.Steps)
 					}
 				}

@@ -8,78 +8,72 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// conn is one connection of a performance.
+// conn is one connection of an execution.
 type conn struct {
 	id       int
 	s        socket
 	open     bool
-	sess     codec.Session // strict, and sees both directions
-	ours     []byte        // that are not a whole message yet
-	said     []byte        // everything of ours, to find the source of what comes back
-	told     int           // of ours, that are in the record
-	skip     int           // bytes of a refused message of ours that are still to be sent
-	out      []byte        // of ours, not sent yet
-	early    []byte        // sent ahead of the steps that they belong to
-	led      int           // index of the event that leads these
-	in       []byte        // what came, unread
-	need     int           // bytes of in that are worth another look
-	drop     int           // bytes of a refused message of the server's that are still to come
-	waiting  int           // sentinels that are not answered
+	streams  [2]codec.Stream // by side; strict
+	ours     []byte          // bytes that were sent and are not a whole message yet
+	said     []byte          // all bytes that were sent, to find the source of received values
+	told     int             // bytes of ours that are in the record
+	out      []byte          // bytes to send
+	early    []byte          // bytes that were sent ahead of their steps
+	led      int             // index of their first event
+	in       []byte          // received bytes that are not decoded
+	waiting  int             // barriers without a reply
 	nonces   [][]byte
-	tainted  bool   // something was sent that is no message
-	soft     bool   // and nobody can tell what the server makes of it
-	lostUs   bool   // where the next message of ours begins, the server cannot know
-	deaf     bool   // nothing that comes is understood any more
-	ended    bool   // our direction is closed
-	queue    []bool // requests that are not answered, where replies keep their order: whether they may wait
-	busy     int    // requests on which the server may keep silent
-	earlier  int    // requests before the sentinel whose reply is of its type
-	muttered int    // steps since it was lost where messages begin
+	tainted  bool   // illegal bytes were sent
+	soft     bool   // and their effect is unknown
+	desynced bool   // received bytes can no longer be decoded
+	ended    bool   // half-closed by the executor
+	queue    []bool // for each request without a reply, if replies are in order: whether the reply may come late
+	busy     int    // requests whose reply may come late
+	earlier  int    // requests before the barrier with a reply of the same type
+	muttered int    // steps since the server cannot know where the next message begins
 
-	within time.Duration // how long an answer may take
+	within time.Duration // timeout of a reply
 }
 
-// soon is within what time an answer is expected as long as nobody objects to anything.
-const soon = 250 * time.Millisecond
+// firstWait is how long the executor waits for a reply before it pings.
+const firstWait = 250 * time.Millisecond
 
-// atOnce is when those who wait look at what else the server has done meanwhile. One that ends a
-// connection may do nothing until that was noticed.
-const atOnce = 2 * time.Millisecond
+// checkOthersAfter is how long the executor waits for a reply before it reads the other connections of the input.
+const checkOthersAfter = 2 * time.Millisecond
 
-// atFirst is how long an answer may take until others are asked.
-func (x *performer) atFirst() time.Duration {
+// atFirst returns how long the executor waits for a reply before it pings.
+func (x *executor) atFirst() time.Duration {
 	if x.thorough {
 		return x.patience
 	}
-	return min(x.patience, soon)
+	return min(x.patience, firstWait)
 }
 
 const (
-	maxIn   = 64 << 20 // of one reply
-	maxIdle = 1 << 20  // of what is kept for the next conversation
+	maxIn   = 64 << 20 // bytes of one reply
+	maxIdle = 1 << 20  // bytes of a buffer that the next input reuses
 )
 
-// ours tells the model that we have ended a connection, or our direction.
-func (x *performer) ours(k *conn) {
+// ours tells the model that the executor has closed a connection or half-closed it.
+func (x *executor) ours(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
 	}
-	x.edge(1, 0, uint64(k.busy))
+	x.feature(1, 0, uint64(k.busy))
 }
 
-// connect opens a connection, and says what makes it ones own where others use the server.
-func (x *performer) connect(k *conn, id int) bool {
+// connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.
+func (x *executor) connect(k *conn, id int) bool {
 	s, err := dial(x.to, x.patience)
 	if err != nil {
 		x.lost = true
-		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("a connection could not be made: %v", err), Conn: id})
+		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("cannot connect to the server: %v", err), Conn: id})
 		return false
 	}
 	if cap(k.in) > maxIdle {
 		k.in = nil
 	}
-	*k = conn{id: id, s: s, open: true, within: x.atFirst(), in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0]}
-	k.sess = x.p.NewSession(codec.Options{Waive: x.known.Waive})
+	*k = conn{id: id, s: s, open: true, within: x.atFirst(), in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0], streams: x.streams()}
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
 		x.model.Opened(id)
@@ -87,23 +81,28 @@ func (x *performer) connect(k *conn, id int) bool {
 	if x.prefix == "" {
 		return true
 	}
-	for i := range x.introduction {
-		b := x.encode(&x.introduction[i])
-		x.put(k, b) // to go with the first message
+	for i := range x.d.preamble {
+		b := x.encode(&x.d.preamble[i])
+		x.put(k, b) // sent with the first message
 	}
 	return true
 }
 
-// noticed waits for the server to end a connection whose other direction we have ended, which
-// proves that it knows. Some keep it, as a client's who waits for a result: then what others are
-// due is not judged any more.
-func (x *performer) noticed(k *conn) {
+// streams returns the streams of a new connection.
+func (x *executor) streams() [2]codec.Stream {
+	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive}))
+}
+
+// noticed waits until the server closes a connection that the executor has half-closed, which proves that the server
+// has noticed. Some servers keep such a connection, for example for a client that waits for a result. Then the model
+// no longer judges what is missing.
+func (x *executor) noticed(k *conn) {
 	most := 30 * time.Millisecond
 	if x.thorough {
 		most = min(x.patience, 300*time.Millisecond)
 	}
 	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
-		n, err := k.s.read(k.room(), atOnce)
+		n, err := k.s.read(k.room(), checkOthersAfter)
 		k.in = k.in[:len(k.in)+n]
 		switch {
 		case n > 0:
@@ -121,9 +120,8 @@ func (x *performer) noticed(k *conn) {
 	}
 }
 
-// end closes a connection of ours. A server that keeps one whose other direction has ended never
-// learns of it.
-func (x *performer) end(k *conn, reset bool) {
+// end closes a connection. A server may keep a connection that was half-closed before.
+func (x *executor) end(k *conn, reset bool) {
 	if k.ended || !reset {
 		x.unnoticed++
 	}

@@ -1,14 +1,15 @@
-// Package fuzz looks for conversations that break a live server.
+// Package fuzz looks for inputs that break a running server.
 //
-// A conversation ([Conv]) is what several peers do to a server: messages, bytes that are
-// none, leaving, waiting. A [performer] holds it with the server over sockets of its own, in
-// lockstep: a sentinel behind every message, a harmless request with a reply of its own,
-// proves that whatever the server does of it has come, so that nobody ever waits for silence.
-// Meanwhile oracles watch: the server's process, the codec's rules, a model of what a queue
-// has to do, a bystander who must not be disturbed.
+// An [Input] is what several peers do to a server: messages, illegal bytes, disconnects, pauses. An executor runs it over
+// its own sockets. After each message it sends a barrier: a request that changes nothing and that the server answers at
+// once. The reply proves that all effects of the message have arrived, so the executor never waits for silence. Meanwhile
+// oracles watch the server: its process, the rules of the codec, a model of the queue, and a canary, a client that the
+// input must not disturb.
 //
-// What is new in a conversation, by the replies, the fates of connections and the states of
-// the model, keeps it in a pool, from which others are made ([Fuzzer]). What an oracle
-// objects to is performed again on fresh servers, made smaller as long as the objection
-// holds, and told as a [Finding] only if it can be repeated.
+// The replies, the ends of connections and the states of the model are the coverage of an input. Inputs with new coverage
+// are added to the corpus, from which the generator makes new inputs. A fault that an oracle reports is reproduced on new
+// servers, minimized, and reported as a [Finding] only if it can be repeated.
+//
+// What the fuzzer knows of a protocol it derives from the contract: which request is a barrier, what is a name, which
+// messages belong together. A model is optional.
 package fuzz

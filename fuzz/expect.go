@@ -3,14 +3,15 @@ package fuzz
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 )
 
-// replies writes what the server has to say behind a step, where that counts: it binds a name,
-// it is where the fault shows, or somebody else goes on.
-func (w *scripter) replies(i int) {
+// replies writes the messages of the server after a step that matter: those that bind a name, show the fault, or come
+// before a message of another peer.
+func (w *transcriptWriter) replies(i int) {
 	r := w.right
 	if r == nil {
 		r = w.fd.Record
@@ -18,21 +19,21 @@ func (w *scripter) replies(i int) {
 	if r == nil {
 		return
 	}
-	s, v := &w.fd.Conv.Steps[i], w.fd.Fault
+	s, v := &w.fd.Input.Steps[i], w.fd.Fault
 	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure || v.Oracle == Framing) && w.right != nil
 	before := v.Step < 0 || i < v.Step
 	id := s.ID
 	var lastOn *Event
 	for k := range r.Events {
 		e := &r.Events[k]
-		if e.Step != i || e.From != codec.Server || e.Sentinel || e.Verb != transcript.Send || e.Conn >= len(w.roles) {
+		if e.Step != i || e.From != codec.Server || e.Barrier || e.Verb != transcript.Send || e.Conn >= len(w.roles) {
 			continue
 		}
 		binds := w.names[id] != "" && !w.bound[id] && w.chose(id) == e
 		if e.Conn == s.Conn {
 			lastOn = e
 		}
-		// What the role is never sent cannot be passed over.
+		// A message that the role never receives cannot be skipped.
 		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
 			w.expect(e, id, (before || w.past || w.short) && !w.full, at && w.exact)
 			w.shown = w.shown || at && e.Conn == v.Conn
@@ -40,7 +41,7 @@ func (w *scripter) replies(i int) {
 		}
 	}
 	switch next := w.nextConn(i); {
-	case next < 0 || next == s.Conn || at || !before || w.left(s.Conn) && !w.stays(i, s.Conn):
+	case next < 0 || next == s.Conn || at || !before || w.fd.Input.ends(s.Conn, i+1, leaves...):
 	case lastOn != nil:
 		w.expect(lastOn, 0, true, false)
 	case w.thorough && w.proved(r, i, s.Conn):
@@ -48,19 +49,9 @@ func (w *scripter) replies(i int) {
 	}
 }
 
-// stays reports whether a connection does not end before or with step i.
-func (w *scripter) stays(i, conn int) bool {
-	for k := range i + 1 {
-		if s := &w.fd.Conv.Steps[k]; s.Conn == conn && (s.Verb == transcript.Closes || s.Verb == transcript.Resets || s.Verb == transcript.HalfCloses) {
-			return false
-		}
-	}
-	return true
-}
-
-// nextConn returns who acts behind step i, or -1.
-func (w *scripter) nextConn(i int) int {
-	for _, s := range w.fd.Conv.Steps[i+1:] {
+// nextConn returns the connection of the next step that sends something, or -1.
+func (w *transcriptWriter) nextConn(i int) int {
+	for _, s := range w.fd.Input.Steps[i+1:] {
 		if s.Verb != transcript.Nothing {
 			return s.Conn
 		}
@@ -68,19 +59,13 @@ func (w *scripter) nextConn(i int) int {
 	return -1
 }
 
-// proved reports whether a sentinel was answered behind a step.
-func (w *scripter) proved(r *Record, i, conn int) bool {
-	for k := range r.Events {
-		if e := &r.Events[k]; e.Step == i && e.Conn == conn && e.From == codec.Server && e.Sentinel {
-			return true
-		}
-	}
-	return false
+// proved reports whether a barrier was answered after a step.
+func (w *transcriptWriter) proved(r *Record, i, conn int) bool {
+	return slices.ContainsFunc(r.Events, func(e Event) bool { return e.Step == i && e.Conn == conn && e.From == codec.Server && e.Barrier })
 }
 
-// expect writes a message of the server's. What peers have not said may differ, unless it is to be
-// exact.
-func (w *scripter) expect(e *Event, id int, past, exact bool) {
+// expect writes a message of the server. Values that no peer has sent may differ, unless exact is set.
+func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 	a := w.actor(e.Conn)
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
 	if len(e.Type.Repeat) > 0 && !exact {
@@ -89,12 +74,12 @@ func (w *scripter) expect(e *Event, id int, past, exact bool) {
 		return
 	}
 	for k, v := range e.Args {
-		fd := argField(e.Type, k)
+		fd := e.Type.FieldAt(k)
 		arg := transcript.Arg{Kind: transcript.Any}
 		switch {
 		case fd != nil && fd.Assigned && w.names[id] != "" && !w.bound[id]:
 			if name := w.called[fd.Name+string(v)]; name != "" {
-				w.names[id] = name // it was told before
+				w.names[id] = name // it has a name already
 			} else {
 				w.called[fd.Name+string(v)] = w.names[id]
 			}
@@ -113,8 +98,8 @@ func (w *scripter) expect(e *Event, id int, past, exact bool) {
 	w.add(a, codec.Server, c, past)
 }
 
-// call returns what a value of the server's is called: the same each time that it comes.
-func (w *scripter) call(value string) string {
+// call returns the name of a value that the server chose.
+func (w *transcriptWriter) call(value string) string {
 	name := w.called[value]
 	if name == "" {
 		name = fmt.Sprintf("w%d", len(w.called)+1)
@@ -124,10 +109,10 @@ func (w *scripter) call(value string) string {
 }
 
 // allSaid returns all values that peers have sent.
-func (w *scripter) allSaid() []byte {
+func (w *transcriptWriter) allSaid() []byte {
 	var b []byte
-	for i := range w.fd.Conv.Steps {
-		s := &w.fd.Conv.Steps[i]
+	for i := range w.fd.Input.Steps {
+		s := &w.fd.Input.Steps[i]
 		b = append(b, s.Bytes...)
 		for _, a := range s.Args {
 			b = append(append(b, a.Value...), 0xff)

@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -10,33 +9,36 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Finding is a fault that was shown on fresh servers.
+// Finding is a fault that was reproduced on new servers, or a crash that was not reproduced.
 type Finding struct {
-	Key   string // tells findings apart, from run to run
+	Key   string // identifies the finding in all runs
 	Name  string // of its files
 	Fault *Fault
-	Conv  *Conv
+	Input *Input
 
-	// Shown of Tried performances on fresh servers had it.
+	// The fault appeared in Shown of Tried executions on new servers.
 	Shown, Tried int
 
-	Record *Record            // of the last of them
-	Script *transcript.Script // nil if none can be written
-	Text   []byte             // the script in line form
+	// Reproduced says that the fault appeared on new servers. Otherwise the server crashed once, and Input joins the
+	// Inputs inputs that were running, or the last ones.
+	Reproduced bool
+	Inputs     int
 
-	// Plays says that whoever plays the script sees the fault: servers that have it do not
-	// play it through, and the reference does.
+	Record *Record            // of the last execution
+	Script *transcript.Script // nil if it cannot be written
+	Text   []byte             // the script in one-line notation
+
+	// Plays says that the script fails on servers with the fault and passes on the reference server.
 	Plays bool
 }
 
-// key tells findings apart: by what the oracle says, and the types that it takes. A hang is of what
-// the server was busy with, and of whether somebody had left: what else was said differs from one
-// conversation to the next.
-func key(p *codec.Protocol, c *Conv, f *Fault) string {
+// key identifies a finding by its oracle and the message types of its input. A hang is identified by the message that
+// caused it, and by whether a peer had disconnected.
+func key(p *codec.Protocol, c *Input, f *Fault) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s|%s|%s|%s|", f.Oracle, f.Rule, f.Law, blur(lastLine(f.Words)))
+	fmt.Fprintf(&b, "%s|%s|%s|%s|", f.Oracle, f.Rule, f.Law, normalize(lastLine(f.Output)))
 	if (f.Oracle == HangConn || f.Oracle == HangAll) && f.Step >= 0 && f.Step < len(c.Steps) {
-		fmt.Fprintf(&b, "%s %v", family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(goings, s.Verb) }))
+		fmt.Fprintf(&b, "%s %v", family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 		return b.String()
 	}
 	for i := range c.Steps {
@@ -51,17 +53,16 @@ func key(p *codec.Protocol, c *Conv, f *Fault) string {
 	return b.String()
 }
 
-// family is what steps have in common that a server handles alike: the broken rule, or who may send
-// a message that is about the same.
+// family returns what steps have in common that a server handles alike: the broken rule, or the sender and the first field.
 func family(p *codec.Protocol, s *Step) string {
 	name := class(p, s)
-	if f := argField(s.Type, 0); f != nil && name == s.Type.Name {
+	if f := s.Type.FieldAt(0); f != nil && name == s.Type.Name {
 		return fmt.Sprint(s.Type.Req, " ", f.Name)
 	}
 	return name
 }
 
-// sizeClass tells a step that is long for a server from one that is short.
+// sizeClass returns the size class of a step.
 func sizeClass(s *Step) (n int) {
 	longest := len(s.Bytes)
 	for _, a := range s.Args {
@@ -75,21 +76,20 @@ func sizeClass(s *Step) (n int) {
 	return n
 }
 
-// closedLaw is what a model says of a connection that the server closed for no reason. Servers do that
-// for many, which the message tells apart, and how long it is.
-const closedLaw = "connection closed"
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The message and its size tell
+// such findings apart.
+const closedLaw = "unexpected disconnect"
 
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	return lines[len(lines)-1]
 }
 
-// maxHabit is how often a rule or a law that is broken is told, by different conversations: most
-// servers that break one do so throughout.
-const maxHabit = 3
+// bucketSize is how many findings about one rule or law are reported. Most servers that break a rule break it often.
+const bucketSize = 3
 
-// habit is what findings have in common that are of the same cause most likely.
-func habit(p *codec.Protocol, c *Conv, v *Fault) string {
+// bucket returns what findings with the same cause most likely have in common.
+func bucket(p *codec.Protocol, c *Input, v *Fault) string {
 	h := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
 	if v.Law == closedLaw && v.Step >= 0 && v.Step < len(c.Steps) {
 		h += fmt.Sprint("|", class(p, &c.Steps[v.Step]), sizeClass(&c.Steps[v.Step]))
@@ -97,32 +97,30 @@ func habit(p *codec.Protocol, c *Conv, v *Fault) string {
 	return h
 }
 
-// habitual reports whether a habit was told often enough. What hurts a server is told apart by
-// what it takes.
-func (f *Fuzzer) habitual(c *Conv, v *Fault) bool {
-	most := maxHabit
+// bucketFull reports whether enough findings of the bucket were reported. Crashes and hangs have no such limit.
+func (f *Fuzzer) bucketFull(c *Input, v *Fault) bool {
+	most := bucketSize
 	if v.Law == closedLaw {
 		most = 1
 	}
-	return has([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.habits[habit(f.cfg.Protocol, c, v)] >= most
+	return slices.Contains([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.buckets[bucket(f.cfg.Protocol, c, v)] >= most
 }
 
-// tell makes a finding of a fault and hands it on, unless it was told before.
-func (f *Fuzzer) tell(c *Conv, v *Fault, shown, tried int) {
+// tell makes a finding of a fault and reports it, unless it is a duplicate.
+func (f *Fuzzer) tell(c *Input, v *Fault, shown, tried int) {
 	k := key(f.cfg.Protocol, c, v)
-	if f.known[k] || f.habitual(c, v) {
+	f.note(func() { f.causes[signature(v)] = true })
+	if f.known[k] || f.bucketFull(c, v) {
 		f.again.Add(1)
 		return
 	}
 	f.note(func() {
 		f.known[k] = true
-		f.habits[habit(f.cfg.Protocol, c, v)]++
+		f.buckets[bucket(f.cfg.Protocol, c, v)]++
 		f.stats.Findings++
 	})
-	h := fnv.New32a()
-	h.Write([]byte(k))
-	fd := &Finding{Key: k, Fault: v, Conv: c, Shown: shown, Tried: tried}
-	fd.Name = fmt.Sprintf("%s-%s-%08x", f.cfg.Protocol.Name, v.Oracle, h.Sum32())
+	fd := &Finding{Key: k, Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1}
+	fd.Name = f.nameOf(fd)
 	f.describe(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)

@@ -17,7 +17,8 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz/planted"
+	"jobwire/conform"
+	"jobwire/fuzz/faults"
 	"jobwire/internal/target"
 )
 
@@ -33,7 +34,7 @@ func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
 }
 
 // serve returns what starts a server inside this process.
-func serve(f planted.Fault) func(context.Context) (target.Target, error) {
+func serve(f faults.Fault) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, f.Name, func(ctx context.Context, ln net.Listener) error { return f.Serve(ctx, ln) })
 	}
@@ -48,36 +49,8 @@ Worker -> Job Server: WORK_COMPLETE $handle tset
 Job Server -> Client: WORK_COMPLETE $handle tset
 `
 
-func TestEveryProtocolHasADialect(t *testing.T) {
-	for _, p := range protocols {
-		d := dialectOf(p)
-		for _, name := range append([]string{d.sentinel, d.reply}, append(d.never, d.sticky...)...) {
-			if p.TypeNamed(name) == nil {
-				t.Errorf("%s has no type %s", p.Name, name)
-			}
-		}
-		for _, row := range slices.Concat(append(d.harvest, d.prelude)...) {
-			if p.TypeNamed(row[0]) == nil {
-				t.Errorf("%s has no type %s", p.Name, row[0])
-			}
-		}
-		for _, id := range d.caps {
-			if p.Rule(id) == nil {
-				t.Errorf("%s has no rule %s", p.Name, id)
-			}
-		}
-	}
-	for name, k := range Profiles {
-		for _, id := range append(k.Avoid, k.Waive...) {
-			if !slices.ContainsFunc(protocols, func(p *codec.Protocol) bool { return p.Rule(id) != nil }) {
-				t.Errorf("profile %s: nobody has a rule %s", name, id)
-			}
-		}
-	}
-}
-
 func TestPerforms(t *testing.T) {
-	srv, err := serve(planted.Faultless("gearman"))(t.Context())
+	srv, err := serve(faults.Faultless("gearman"))(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,17 +59,17 @@ func TestPerforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newPerformer(gearman.Protocol, to, &Known{}, 5*time.Second)
-	defer x.dismiss()
+	x := newExecutor(gearman.Protocol, to, &Known{}, 5*time.Second)
+	defer x.closeCanary()
 	c := FromScript(script(t, gearman.Protocol, work))
 	for _, prefix := range []string{"", "A00001."} {
-		r := x.perform(c, prefix)
+		r := x.execute(c, prefix)
 		if r.Fault != nil {
 			t.Fatal(r.Fault)
 		}
 		var got []string
 		for _, e := range r.Events {
-			if e.From == codec.Server && !e.Sentinel && e.Type != nil {
+			if e.From == codec.Server && !e.Barrier && e.Type != nil {
 				got = append(got, e.Type.Name)
 			}
 		}
@@ -118,7 +91,7 @@ Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
 `))
-	holds := func(c *Conv) bool { // a submission, and behind it a failure of that job
+	holds := func(c *Input) bool { // a submission, and behind it a failure of that job
 		id := 0
 		for _, s := range c.Steps {
 			switch {
@@ -130,8 +103,8 @@ Client -> Job Server: closes
 		}
 		return false
 	}
-	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	small := m.minimise()
+	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	small := m.minimize()
 	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
 		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)
 	}
@@ -139,6 +112,14 @@ Client -> Job Server: closes
 
 // A tab in a function's name is what docs/findings.md tells of gearmand; one in a workload is not.
 func TestKnownOfGearmand(t *testing.T) {
+	suite, err := conform.Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := conform.LoadProfile("gearmand", suite)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for wire, known := range map[string]bool{
 		`Worker -> Job Server: CAN_DO "a\tb"`:                true,
 		`Client -> Job Server: SUBMIT_JOB_LOW_BG "a\t" u x`:  true,
@@ -155,7 +136,7 @@ func TestKnownOfGearmand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Profiles["gearmand"].Never.Match(b); got != known {
+		if got := profile.Fuzz.Never.Match(b); got != known {
 			t.Errorf("%s: %v, want %v", wire, got, known)
 		}
 	}
@@ -167,11 +148,11 @@ func TestMinimisesSharedNames(t *testing.T) {
 Worker -> Job Server: CAN_DO "a long name"
 Worker -> Job Server: CAN_DO a
 `))
-	holds := func(c *Conv) bool {
+	holds := func(c *Input) bool {
 		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
 	}
-	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	if small := m.minimise(); len(small.Steps[0].Args[0].Value) != 1 {
+	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	if small := m.minimize(); len(small.Steps[0].Args[0].Value) != 1 {
 		t.Errorf("%q is left", small.Steps[0].Args[0].Value)
 	}
 }
@@ -183,34 +164,34 @@ Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CANT_DO a
 Worker -> Job Server: CANT_DO b
 `))
-	holds := func(c *Conv) bool {
+	holds := func(c *Input) bool {
 		counts := map[string]int{}
 		for i := range c.Steps {
 			counts[c.Steps[i].Type.Name]++
 		}
 		return counts["CAN_DO"] == counts["CANT_DO"] && len(c.Steps) > 0
 	}
-	m := minimiser{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	if small := m.minimise(); len(small.Steps) != 2 {
+	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	if small := m.minimize(); len(small.Steps) != 2 {
 		t.Errorf("%d steps are left", len(small.Steps))
 	}
 }
 
 func TestPoolIsKept(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "pool")
-	none, err := ReadPool(gearman.Protocol, name)
+	name := filepath.Join(t.TempDir(), "corpus")
+	none, err := ReadCorpus(gearman.Protocol, name)
 	if err != nil || none != nil {
 		t.Fatal(none, err)
 	}
 	c := FromScript(script(t, gearman.Protocol, work+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
-	if err := WritePool(name, []*Conv{c}); err != nil {
+	if err := WriteCorpus(name, []*Input{c}); err != nil {
 		t.Fatal(err)
 	}
-	back, err := ReadPool(gearman.Protocol, name)
+	back, err := ReadCorpus(gearman.Protocol, name)
 	if err != nil || len(back) != 1 || !back[0].equal(c) {
 		t.Errorf("%+v, %v; want %+v", back, err, c)
 	}
-	if _, err := ReadPool(beanstalk.Protocol, name); err == nil {
+	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
 		t.Error("another protocol takes it")
 	}
 }
@@ -232,17 +213,17 @@ func TestSanitizerReports(t *testing.T) {
 
 // Chance depends on the seed alone.
 func TestBreedsBySeed(t *testing.T) {
-	make := func() (all []*Conv) {
+	make := func() (all []*Input) {
 		f := FromScript(script(t, gearman.Protocol, work))
-		b := newBreeder(gearman.Protocol, randOf(7), &Known{})
+		b := newGenerator(gearman.Protocol, randOf(7), &Known{})
 		for range 200 {
-			all = append(all, b.child(f, func() *Conv { return f }), b.fresh())
+			all = append(all, b.mutate(f, func() *Input { return f }), b.generate())
 		}
 		return all
 	}
 	a, b := make(), make()
-	if !slices.EqualFunc(a, b, (*Conv).equal) {
-		t.Error("the same seed makes other conversations")
+	if !slices.EqualFunc(a, b, (*Input).equal) {
+		t.Error("the same seed makes other inputs")
 	}
 	for _, c := range a {
 		for _, s := range c.Steps {
@@ -260,14 +241,14 @@ func TestFinds(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for _, name := range []string{"empty-unique-without-nul"} {
-		f := planted.Named(name)
+		f := faults.Named(name)
 		if f == nil {
-			t.Fatalf("no fault %s is planted", name)
+			t.Fatalf("no fault %s is known", name)
 		}
 		var found *Finding
 		stats, err := Run(t.Context(), Config{
-			Protocol: gearman.Protocol, Start: serve(*f), Reference: serve(planted.Faultless(f.Protocol)),
-			Seeds: []*Conv{FromScript(script(t, gearman.Protocol, work))}, Seed: 1, Duration: time.Minute, Minimise: 5 * time.Second,
+			Protocol: gearman.Protocol, Start: serve(*f), Reference: serve(faults.Faultless(f.Protocol)),
+			Seeds: []*Input{FromScript(script(t, gearman.Protocol, work))}, Seed: 1, Duration: time.Minute, Minimize: 5 * time.Second,
 			First: true, Found: func(fd *Finding) { found = fd },
 		})
 		if err != nil || found == nil {
@@ -281,7 +262,7 @@ func TestFinds(t *testing.T) {
 
 // A server that once takes too long to start, on a busy machine, does not end a run.
 func TestStartsAgain(t *testing.T) {
-	start := serve(planted.Faultless("gearman"))
+	start := serve(faults.Faultless("gearman"))
 	failures := 0
 	f := &Fuzzer{}
 	f.cfg.Start = func(ctx context.Context) (target.Target, error) {
@@ -295,10 +276,10 @@ func TestStartsAgain(t *testing.T) {
 		lives    uint64 // of servers before
 		failures int
 		ok       bool
-	}{{0, 0, true}, {0, 1, false}, {1, mostStarts - 1, true}, {1, mostStarts, false}} {
+	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
 		f.lives.Store(tt.lives)
 		failures = tt.failures
-		server, err := (&crew{f: f}).receive(t.Context())
+		server, err := (&instance{f: f}).receive(t.Context())
 		if (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}

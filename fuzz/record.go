@@ -9,31 +9,32 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// The oracles, by what they watch.
+// The oracles.
 const (
 	Exit        = "exit"        // the process has ended
-	Signal      = "signal"      // by a signal
-	Sanitizer   = "sanitizer"   // it has printed a report of undefined behaviour
-	HangConn    = "hang"        // one connection is not answered any more
-	HangAll     = "server-hang" // nobody is
-	Processor   = "spin"        // it works though there is nothing to do
-	Memory      = "memory"      // memory grows and stays
-	Descriptors = "descriptors" // descriptors grow and stay
+	Signal      = "signal"      // it was ended by a signal
+	Sanitizer   = "sanitizer"   // it has printed a sanitizer report
+	HangConn    = "hang"        // no reply on one connection
+	HangAll     = "server-hang" // no reply on any connection
+	Processor   = "spin"        // the process is busy without requests
+	Memory      = "memory"      // memory leaks
+	Descriptors = "descriptors" // descriptors leak
 	Framing     = "rule"        // a reply breaks a rule of the codec
-	Law         = "law"         // what came, or did not come, breaks a law of the model
-	Disclosure  = "disclosure"  // a reply holds bytes that nobody has sent
-	Disturbed   = "disturbed"   // somebody else's connection was
+	Law         = "law"         // a message or its absence contradicts the model
+	Disclosure  = "disclosure"  // a reply contains data that no peer has sent
+	Disturbed   = "disturbed"   // the server closed the connection of another client
 )
 
-// Fault is what an oracle objects to.
+// Fault is a failure that an oracle reports.
 type Fault struct {
 	Oracle string
 	Rule   codec.RuleID // of the codec or the model, if there is one
-	Law    string       // in a few words that are always the same for such a fault
+	Law    string       // a few words, the same for all such faults
 	Text   string       // what happened, in one line
-	Conn   int          // -1 is none in particular
-	Step   int          // of the conversation, -1 is none in particular
-	Words  string       // the server's last ones
+	Conn   int          // -1: none
+	Step   int          // index in the input; -1: none
+	Output string       // end of the output of the server
+	Signal string       // that ended the server, such as "segmentation fault"; "" if unknown
 }
 
 // same reports whether two faults are of one kind.
@@ -41,10 +42,10 @@ func (f *Fault) same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
 }
 
-// grave reports whether the server may have ended.
+// grave reports whether the server may have crashed.
 func (f *Fault) grave() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
 
-// ends reports whether it has to do with the end of the server's process.
+// ends reports whether the process of the server has ended.
 func (f *Fault) ends() bool {
 	return f.Oracle == Exit || f.Oracle == Signal || f.Oracle == Sanitizer
 }
@@ -57,31 +58,31 @@ func (f *Fault) String() string {
 	return fmt.Sprintf("%s: %s", s, f.Text)
 }
 
-// Event is one thing that happened in a performance.
+// Event is one thing that happened in an execution.
 type Event struct {
-	At       time.Duration
-	Conn     int
-	From     codec.Side
-	Verb     transcript.Verb
-	Type     *codec.Type // of a Send
-	Raw      []byte      // of a Send or Raw
-	Args     [][]byte    // of a Send that the server sent
-	Step     int         // index of the step that it belongs to, or came behind
-	Sentinel bool
-	Ahead    bool         // it went with what was sent before it on the connection
-	Err      *codec.Error // why the server's bytes are no message
+	At      time.Duration
+	Conn    int
+	From    codec.Side
+	Verb    transcript.Verb
+	Type    *codec.Type // of a Send
+	Raw     []byte      // of a Send or Raw
+	Args    [][]byte    // of a Send that the server sent
+	Step    int         // index of the step to which it belongs
+	Barrier bool
+	Ahead   bool         // sent together with the message before it
+	Err     *codec.Error // why the bytes are illegal
 }
 
-// Record is a performance of a conversation.
+// Record is the record of an execution.
 type Record struct {
 	Events []Event
 	Fault  *Fault
-	Clean  bool // the model says that nothing is left of it
-	Vague  bool // bytes were sent that are no message, so that it cannot say
+	Clean  bool // according to the model, nothing is left of the input
+	Vague  bool // the model cannot tell, because illegal bytes were sent
 
-	edges []uint64 // what it went through, for feedback
-	arena []byte   // of the events' bytes
-	start time.Time
+	features []uint64 // coverage
+	arena    []byte   // memory of the events
+	start    time.Time
 }
 
 func (r *Record) reset() {
@@ -89,7 +90,7 @@ func (r *Record) reset() {
 	if cap(r.arena) > maxIdle {
 		r.arena = nil
 	}
-	r.Events, r.Fault, r.Clean, r.Vague, r.edges, r.arena = r.Events[:0], nil, false, false, r.edges[:0], r.arena[:0]
+	r.Events, r.Fault, r.Clean, r.Vague, r.features, r.arena = r.Events[:0], nil, false, false, r.features[:0], r.arena[:0]
 	r.start = time.Now()
 }
 
@@ -108,8 +109,7 @@ func (r *Record) add(e Event) {
 	r.Events = append(r.Events, e)
 }
 
-// asSent returns the events in the order in which they happened: while a conversation is held, what
-// was sent ahead is noted where its turn has come.
+// asSent returns the events in the order in which they happened. Messages that were sent ahead are recorded later.
 func (r *Record) asSent() []Event {
 	all := make([]Event, 0, len(r.Events))
 	for _, e := range r.Events {
@@ -125,7 +125,7 @@ func (r *Record) asSent() []Event {
 	return all
 }
 
-// clone returns a copy that the next performance leaves alone.
+// clone returns a copy that stays valid.
 func (r *Record) clone() *Record {
 	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, start: r.start}
 	for i := range c.Events {

@@ -14,30 +14,29 @@ import (
 	"jobwire/play"
 )
 
-// describe performs a finding once more, for its record, and writes it as a transcript that a
-// server without the fault plays through.
+// describe runs a finding once more for its record, and writes it as a transcript that passes on a correct server.
 func (f *Fuzzer) describe(fd *Finding) {
-	// On a busy machine a fresh server may be out of reach for once.
+	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
 		if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
-			r, _ := f.lab.perform(fd.Conv)
+			r, _ := f.replayer.execute(fd.Input)
 			fd.Record = r.clone()
-		} else if f.lab.ready() == nil {
-			f.lab.used = true
-			fd.Record = f.lab.x.perform(fd.Conv, "").clone()
+		} else if f.replayer.ready() == nil {
+			f.replayer.used = true
+			fd.Record = f.replayer.x.execute(fd.Input, "").clone()
 		}
 	}
 	var right *Record
-	var ref *lab
+	var ref *replayer
 	if f.cfg.Reference != nil && fd.Record != nil {
 		ref = f.reference()
 		defer ref.close()
-		if r, v := ref.perform(fd.Conv); v == nil {
+		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.clone()
 		}
 	}
-	for i, w := range []scripter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
-		w.p, w.d, w.fd, w.right = f.cfg.Protocol, dialectOf(f.cfg.Protocol), fd, right
+	for i, w := range []transcriptWriter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
+		w.p, w.d, w.fd, w.right = f.cfg.Protocol, traitsOf(f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
 			fd.Script, fd.Text = script, text(script)
@@ -46,7 +45,7 @@ func (f *Fuzzer) describe(fd *Finding) {
 			return
 		}
 		if fd.Plays = f.tells(script, ref); fd.Plays {
-			if len(script.Steps) > atAGlance {
+			if len(script.Steps) > shortScript {
 				script = f.prune(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)
@@ -55,20 +54,20 @@ func (f *Fuzzer) describe(fd *Finding) {
 	}
 }
 
-// tells reports whether a script tells the server with the fault from the one without.
-func (f *Fuzzer) tells(s *transcript.Script, ref *lab) bool {
+// tells reports whether a script fails on the server and passes on the reference server.
+func (f *Fuzzer) tells(s *transcript.Script, ref *replayer) bool {
 	ok := f.plays(s, ref)
 	for n := 0; ok && n < 2; n++ {
-		ok = !f.plays(s, f.lab)
+		ok = !f.plays(s, f.replayer)
 	}
 	return ok
 }
 
-// atAGlance is how many steps of a script are no trouble to read.
-const atAGlance = 7
+// shortScript is how many steps of a script need no pruning.
+const shortScript = 7
 
-// prune leaves out what the server says where it need not be waited for.
-func (f *Fuzzer) prune(s *transcript.Script, ref *lab) *transcript.Script {
+// prune removes expectations that the script does not need.
+func (f *Fuzzer) prune(s *transcript.Script, ref *replayer) *transcript.Script {
 	for i := len(s.Steps) - 2; i >= 0 && !f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
@@ -83,32 +82,32 @@ func (f *Fuzzer) prune(s *transcript.Script, ref *lab) *transcript.Script {
 	return s
 }
 
-// plays reports whether a fresh server plays a script through, and nothing is amiss with it then.
-func (f *Fuzzer) plays(s *transcript.Script, l *lab) bool {
+// plays reports whether a script passes on a new server, and no oracle reports a fault.
+func (f *Fuzzer) plays(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
-	perform := func() error {
+	execute := func() error {
 		r := play.Peers(l.ctx, s, dial, play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}})
 		if r.Failure != nil {
 			return r.Failure
 		}
 		return nil
 	}
-	if perform() != nil || verdict(l.t, nil) != nil {
+	if execute() != nil || verdict(l.t, nil) != nil {
 		return false
 	}
 	what := s.Value("watch")
 	if what == "" {
 		return true
 	}
-	amiss, err := watch.After(what, l.t, perform)
+	amiss, err := watch.After(what, l.t, execute)
 	return amiss == "" && err == nil
 }
 
-// text writes a script in line form, or byte by byte if that could not be read back.
+// text returns a script in one-line notation.
 func text(s *transcript.Script) []byte {
 	if s == nil {
 		return nil
@@ -120,10 +119,10 @@ func text(s *transcript.Script) []byte {
 	return b.Bytes()
 }
 
-// Events returns the conversation as it went, every byte of it.
+// Events returns all messages of the last execution.
 func (fd *Finding) Events(p *codec.Protocol) []play.Event {
-	w := scripter{p: p, d: dialectOf(p), fd: fd}
-	w.cast()
+	w := transcriptWriter{p: p, d: traitsOf(p), fd: fd}
+	w.assignRoles()
 	var all []play.Event
 	if fd.Record == nil {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz/planted"
+	"jobwire/fuzz/faults"
 )
 
 // TestFindingsPlay has findings written whose faults show in places that are easily left out. Whoever
 // plays their transcripts sees them.
 func TestFindingsPlay(t *testing.T) {
 	for _, tt := range []struct{ fault, wire string }{
-		// The bystander's was the other connection.
+		// The canary's was the other connection.
 		{"empty-echo-of-another", `Client -> Job Server: ECHO_REQ ""
 `},
-		// The reply to the sentinel tells.
+		// The reply to the barrier tells.
 		{"tube-of-64-not-used", `Client -> Server: use "x"*64
 `},
 		// The server tells one handle twice.
@@ -55,14 +55,14 @@ Worker 2 -> Job Server: GRAB_JOB
 `},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
-			fault := planted.Named(tt.fault)
+			fault := faults.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(planted.Faultless(p.Name)), Patience: 2 * time.Second}
+			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Patience: 2 * time.Second}
 			f := &Fuzzer{cfg: cfg, stopped: func() bool { return false }}
-			f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
-			defer f.lab.close()
-			fd := &Finding{Name: tt.fault, Conv: FromScript(script(t, p, tt.wire))}
-			if _, fd.Fault = f.lab.perform(fd.Conv); fd.Fault == nil {
+			f.replayer = &replayer{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
+			defer f.replayer.close()
+			fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
+			if _, fd.Fault = f.replayer.execute(fd.Input); fd.Fault == nil {
 				t.Fatal("nobody objects")
 			}
 			if f.describe(fd); !fd.Plays {
@@ -78,14 +78,14 @@ Worker 2 -> Job Server: GRAB_JOB
 	}
 }
 
-// examiner returns a fuzzer that examines a server with a planted fault, and what tells its first finding.
+// examiner returns a fuzzer that examines a server with a injected fault, and what tells its first finding.
 func examiner(t *testing.T, p *codec.Protocol, fault string) (f *Fuzzer, told func() *Finding) {
 	var found []*Finding
-	cfg := Config{Protocol: p, Start: serve(*planted.Named(fault)), Reference: serve(planted.Faultless(p.Name)), Patience: time.Second, Minimise: 30 * time.Second,
+	cfg := Config{Protocol: p, Start: serve(*faults.Named(fault)), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }}
-	f = &Fuzzer{cfg: cfg, pool: newPool(nil), known: map[string]bool{}, habits: map[string]int{}, quick: map[string]bool{}, doubts: map[string]doubt{}, stopped: func() bool { return false }}
-	f.lab = &lab{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
-	t.Cleanup(f.lab.close)
+	f = &Fuzzer{cfg: cfg, corpus: newCorpus(nil), known: map[string]bool{}, buckets: map[string]int{}, quick: map[string]bool{}, backoffs: map[string]backoff{}, causes: map[string]bool{}, stopped: func() bool { return false }}
+	f.replayer = &replayer{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
+	t.Cleanup(f.replayer.close)
 	return f, func() *Finding {
 		if len(found) == 0 {
 			t.Fatal("no finding is told")
@@ -98,30 +98,30 @@ func examiner(t *testing.T, p *codec.Protocol, fault string) (f *Fuzzer, told fu
 // said just before is looked through for it.
 func TestFindsWhatTakesAnother(t *testing.T) {
 	f, told := examiner(t, beanstalk.Protocol, "empty-body-of-another")
-	conv := func(wire string) *Conv { return FromScript(script(t, beanstalk.Protocol, wire)) }
-	idle := conv("Client -> Server: list-tubes-watched\n")
-	other := conv("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
-	c := conv(`Client -> Server: put 0 0 60 ""
+	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	idle := input("Client -> Server: list-tubes-watched\n")
+	other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
+	c := input(`Client -> Server: put 0 0 60 ""
 Server -> Client: INSERTED $id
 Client -> Server: peek $id
 `)
-	v, _ := f.lab.sequence([]*Conv{other, c}, &Fault{Oracle: Law})
+	v, _ := f.replayer.sequence([]*Input{other, c}, &Fault{Oracle: Law})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
 	if f.confirm(c, v) {
 		t.Fatal("it shows without the other")
 	}
-	if !f.confirmBeside(&suspicion{conv: c, fault: v, beside: []*Conv{idle, other, idle, idle}}) {
+	if !f.confirmBeside(&observation{input: c, fault: v, beside: []*Input{idle, other, idle, idle}}) {
 		t.Fatalf("not confirmed: %v", v)
 	}
-	if found := told(); len(found.Conv.Steps) > 4 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	if found := told(); len(found.Input.Steps) > 4 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
 
 // Where others use the server, connections first say which names are theirs. What was seen there may take
-// that, which is not said where a conversation is held alone.
+// that, which is not said where an input is held alone.
 func TestFindsWhatTakesAnIntroduction(t *testing.T) {
 	f, told := examiner(t, beanstalk.Protocol, "body-of-4096-counted-4095")
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
@@ -129,18 +129,18 @@ Client -> Server: ignore default
 Client -> Server: put 0 0 60 "x"*4096
 Client -> Server: reserve-with-timeout 0
 `))
-	if _, v := f.lab.perform(c); v != nil {
+	if _, v := f.replayer.execute(c); v != nil {
 		t.Fatalf("it shows without: %v", v)
 	}
-	v, _ := f.lab.sequence([]*Conv{c}, &Fault{Oracle: Framing})
+	v, _ := f.replayer.sequence([]*Input{c}, &Fault{Oracle: Framing})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
 	if !f.confirm(c, v) {
 		t.Fatalf("not confirmed: %v", v)
 	}
-	if found := told(); len(found.Conv.Steps) > 3 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	if found := told(); len(found.Input.Steps) > 3 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
 
@@ -148,18 +148,18 @@ Client -> Server: reserve-with-timeout 0
 // server.
 func TestFindsOneAmongMany(t *testing.T) {
 	f, _ := examiner(t, beanstalk.Protocol, "list-told-to-another")
-	f.cfg.Start = serve(planted.Named("list-told-to-another").And(*planted.Named("body-of-4096-counted-4095")))
-	conv := func(wire string) *Conv { return FromScript(script(t, beanstalk.Protocol, wire)) }
-	wrong := conv("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
-	idle := conv("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
-	guilty := conv("Client -> Server: list-tubes\n")
-	c, v := f.locate([]*Conv{idle, wrong, idle, guilty, idle, wrong}, &Fault{Oracle: Disturbed})
-	if c == nil || !c.equal(guilty) || v.Oracle != Disturbed {
+	f.cfg.Start = serve(faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
+	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
+	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
+	culprit := input("Client -> Server: list-tubes\n")
+	c, v := f.bisect([]*Input{idle, wrong, idle, culprit, idle, wrong}, &Fault{Oracle: Disturbed})
+	if c == nil || !c.equal(culprit) || v.Oracle != Disturbed {
 		t.Errorf("%v: %+v", v, c)
 	}
 }
 
-// What one attempt leaves on a server is not to have the next one look guilty: then it is told with all that
+// What one attempt leaves on a server is not to have the next one look culprit: then it is told with all that
 // was said at first, or not at all.
 func TestFindsTheGuilty(t *testing.T) {
 	f, told := examiner(t, beanstalk.Protocol, "last-priority-put-twice")
@@ -172,15 +172,15 @@ Client -> Server: delete $id
 Client 2 -> Server: use b
 Client 2 -> Server: peek-ready
 `))
-	_, v := f.lab.perform(c)
+	_, v := f.replayer.execute(c)
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
 	if !f.confirm(c, v) {
 		t.Fatalf("not confirmed: %v", v)
 	}
-	if found := told(); len(found.Conv.Steps) != 3 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Conv.Steps), found.Plays, found.Text)
+	if found := told(); len(found.Input.Steps) != 3 || !found.Plays {
+		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
 
@@ -197,10 +197,10 @@ Worker -> Job Server: GRAB_JOB
 	for i := range c.Steps {
 		c.Steps[i].Conn = 0 // nothing is sent ahead while others look on
 	}
-	if _, v := f.lab.perform(c); v != nil {
+	if _, v := f.replayer.execute(c); v != nil {
 		t.Fatalf("one after the other they are objected to: %v", v)
 	}
-	_, v := f.lab.perform(c.hurried())
+	_, v := f.replayer.execute(c.pipelined())
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
@@ -208,8 +208,8 @@ Worker -> Job Server: GRAB_JOB
 		t.Fatalf("not confirmed: %v", v)
 	}
 	found := told()
-	if !found.Conv.Ahead || len(found.Conv.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
-		t.Errorf("ahead %v, %d steps, plays %v:\n%s", found.Conv.Ahead, len(found.Conv.Steps), found.Plays, found.Text)
+	if !found.Input.Ahead || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+		t.Errorf("ahead %v, %d steps, plays %v:\n%s", found.Input.Ahead, len(found.Input.Steps), found.Plays, found.Text)
 	}
 	var order []string
 	for _, e := range found.Events(gearman.Protocol) {

@@ -2,23 +2,23 @@ package fuzz
 
 import (
 	"errors"
-	"strings"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/fuzz/model"
 )
 
-// ready reports whether the connection must answer a sentinel.
-func (x *performer) ready(k *conn) bool {
-	return k.open && !k.ended && !k.deaf && !k.lostUs && k.skip == 0 && len(k.ours) == 0 && k.busy == 0 &&
+// ready reports whether the server must reply to a barrier on the connection at once.
+func (x *executor) ready(k *conn) bool {
+	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 && len(k.ours) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
 
-// sentinel sends the request that proves that those before it were handled.
-func (x *performer) sentinel(k *conn) {
+// barrier sends a barrier.
+func (x *executor) barrier(k *conn) {
 	x.nonce++
 	nonce := nonceOf(x.nonce)
-	b := x.appendSentinel(x.out2[:0], nonce)
+	b := x.appendBarrier(x.out2[:0], nonce)
 	x.out2 = b
 	k.waiting++
 	k.nonces = append(k.nonces, nonce)
@@ -27,13 +27,12 @@ func (x *performer) sentinel(k *conn) {
 	x.put(k, b)
 	x.saying = false
 	for i := n; i < len(x.record.Events); i++ {
-		x.record.Events[i].Sentinel = true
+		x.record.Events[i].Barrier = true
 	}
 }
 
-// settle waits until everything has come that the step under way, taken on connection k if
-// that is not nil, leads to.
-func (x *performer) settle(k *conn) {
+// settle waits until the effects of the current step, executed on connection k if that is not nil, have arrived.
+func (x *executor) settle(k *conn) {
 	if k != nil && k.open {
 		x.settleOne(k)
 	}
@@ -41,8 +40,8 @@ func (x *performer) settle(k *conn) {
 		return
 	}
 	if !x.exact && x.model != nil && !x.thorough {
-		// A message on one connection is mostly seen on the others when its sender has its
-		// sentinel back. Where something is missing, or at the end, they are asked too.
+		// When the sender has the reply to its barrier, the effects on other connections have usually arrived. If
+		// a message is missing, and at the end, the other connections send barriers too.
 		quiet, alone := true, true
 		for _, o := range x.conns {
 			if o != k && o.open {
@@ -51,9 +50,9 @@ func (x *performer) settle(k *conn) {
 				alone = false
 			}
 		}
-		vague := x.common || x.model.Tainted() // what is due is not judged
+		vague := x.common || x.model.Tainted() // the model cannot tell what is missing
 		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
-			x.edge(3, x.model.State(), 0)
+			x.feature(3, x.model.State(), 0)
 			x.quiet = true
 			x.proved = alone && k != nil && k.open && x.ready(k)
 			return
@@ -62,12 +61,11 @@ func (x *performer) settle(k *conn) {
 	x.settleAll(k, k == nil || !k.open || !x.ready(k))
 }
 
-// settleAll has all connections but k prove it. Where one cannot, or what was done cannot be proved
-// by anybody, it is unproved, and the server is given time.
-func (x *performer) settleAll(k *conn, unproved bool) {
+// settleAll sends a barrier on all connections but k. If a connection cannot be asked, the server gets time instead.
+func (x *executor) settleAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
-			x.sentinel(o)
+			x.barrier(o)
 			x.flush(o)
 		}
 	}
@@ -94,22 +92,17 @@ func (x *performer) settleAll(k *conn, unproved bool) {
 	x.judge(unproved)
 }
 
-// judge asks the model whether something is due. Where nobody has proved that all has come,
-// it is given time.
-func (x *performer) judge(unproved bool) {
+// judge asks the model whether a message is missing. Without a proof that all messages have arrived, it waits.
+func (x *executor) judge(unproved bool) {
 	if x.model == nil || x.record.Fault != nil {
 		return
 	}
 	if x.model.Tainted() || x.common {
-		return // it cannot tell what is due
+		return // the model cannot tell what is missing
 	}
 	x.tick()
 	err := x.model.Settled()
-	if x.ofAll(err) {
-		x.common = true // and is missing for long
-		return
-	}
-	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil; err = x.model.Settled() {
+	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil && !x.isOver(); err = x.model.Settled() {
 		time.Sleep(200 * time.Microsecond)
 		for _, o := range x.conns {
 			if o.open {
@@ -118,30 +111,30 @@ func (x *performer) judge(unproved bool) {
 		}
 	}
 	x.complain(err)
-	x.edge(3, x.model.State(), 0)
+	x.feature(3, x.model.State(), 0)
 }
 
-// settleOne waits for a sentinel on one connection, if it can answer one.
-func (x *performer) settleOne(k *conn) {
+// settleOne waits for the reply to a barrier on one connection, if the server must reply.
+func (x *executor) settleOne(k *conn) {
 	if !k.open {
 		return
 	}
 	if x.ready(k) {
-		x.sentinel(k)
+		x.barrier(k)
 		x.await(k)
 		return
 	}
-	if k.early = k.early[:0]; len(k.in) > 0 { // the server is to leave: what was sent ahead it does not read
+	if k.early = k.early[:0]; len(k.in) > 0 { // the server is to close: it does not read what was sent ahead
 		x.digest(k)
 	}
 	x.drain(k)
 }
 
-// finishBurst proves that all was handled.
-func (x *performer) finishBurst() {
+// finishBurst waits until the server has handled a burst.
+func (x *executor) finishBurst() {
 	for _, k := range x.conns {
 		if x.ready(k) {
-			x.sentinel(k)
+			x.barrier(k)
 		}
 		x.flush(k)
 	}
@@ -152,15 +145,14 @@ func (x *performer) finishBurst() {
 	}
 }
 
-// await reads until the connection's sentinels are answered. A server that says other
-// things without end does not answer them.
-func (x *performer) await(k *conn) {
+// await reads until the barriers of the connection are answered, or the timeout.
+func (x *executor) await(k *conn) {
 	until := time.Now().Add(4 * x.patience)
 	x.flush(k)
 	if len(k.in) > 0 && k.open {
-		x.digest(k) // it came with what was sent ahead
+		x.digest(k) // the reply arrived with earlier ones
 	}
-	for k.open && k.waiting > 0 && !k.deaf && x.record.Fault == nil {
+	for k.open && k.waiting > 0 && !k.desynced && x.record.Fault == nil {
 		if !x.receive(k, true) {
 			return
 		}
@@ -171,31 +163,25 @@ func (x *performer) await(k *conn) {
 	}
 }
 
-// drain reads what has come already.
-func (x *performer) drain(k *conn) {
+// drain reads what has arrived.
+func (x *executor) drain(k *conn) {
 	for x.flush(k); k.open && x.record.Fault == nil && x.receive(k, false); {
 	}
 }
 
-func (x *performer) complain(err error) {
+func (x *executor) complain(err error) {
 	if err == nil || x.common {
 		return
 	}
 	var c *model.Complaint
-	if !errors.As(err, &c) || x.ofAll(err) {
+	if !errors.As(err, &c) {
 		return
 	}
 	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})
 }
 
-// ofAll reports whether a complaint is about what all who use a server have a part in.
-func (x *performer) ofAll(err error) bool {
-	var c *model.Complaint
-	return x.prefix != "" && x.d.ofAll != "" && errors.As(err, &c) && strings.HasPrefix(string(c.Rule), x.d.ofAll)
-}
-
-// leave ends all connections, and judges whether the server is still there.
-func (x *performer) leave() {
+// leave closes all connections and checks whether the server is still there.
+func (x *executor) leave() {
 	x.noteAhead()
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
@@ -214,6 +200,6 @@ func (x *performer) leave() {
 		return
 	}
 	if x.lost || x.thorough || x.record.Fault != nil || x.nonce%8 == 0 {
-		x.visit()
+		x.checkServer()
 	}
 }

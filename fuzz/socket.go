@@ -12,55 +12,44 @@ import (
 	"time"
 )
 
-// socket is a connection with little between it and the system: conversations open thousands of
-// them a second. Whoever waits is parked, so that many may do so for one processor.
+// socket is a connection with little overhead: inputs open thousands of connections per second.
 type socket struct {
 	fd       int
-	f        *os.File      // the same, for waiting
-	patience time.Duration // of writes
+	f        *os.File      // the same, to wait
+	patience time.Duration // timeout of writes
 }
 
-var errTimeout = errors.New("nothing came in time")
+var errTimeout = errors.New("timeout: no data")
 
-// endpoint is where a server listens.
-type endpoint struct {
-	family int
-	port   int
-	v4     [4]byte
-	v6     [16]byte
-}
-
-// sockaddr is made anew for each call: it is written to.
-func (e endpoint) sockaddr() syscall.Sockaddr {
-	if e.family == syscall.AF_INET {
-		return &syscall.SockaddrInet4{Port: e.port, Addr: e.v4}
-	}
-	return &syscall.SockaddrInet6{Port: e.port, Addr: e.v6}
-}
+// endpoint returns the address of a server. It is a new value for each call, because system calls write to it.
+type endpoint func() (family int, addr syscall.Sockaddr)
 
 func resolve(addr string) (endpoint, error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return endpoint{}, err
+		return nil, err
 	}
 	ips, err := net.LookupIP(host)
 	if err != nil {
-		return endpoint{}, err
+		return nil, err
 	}
 	port, err := strconv.Atoi(service)
 	if err != nil {
-		return endpoint{}, err
+		return nil, err
 	}
-	if v4 := ips[0].To4(); v4 != nil {
-		return endpoint{family: syscall.AF_INET, port: port, v4: [4]byte(v4)}, nil
-	}
-	return endpoint{family: syscall.AF_INET6, port: port, v6: [16]byte(ips[0].To16())}, nil
+	return func() (int, syscall.Sockaddr) {
+		if v4 := ips[0].To4(); v4 != nil {
+			return syscall.AF_INET, &syscall.SockaddrInet4{Port: port, Addr: [4]byte(v4)}
+		}
+		return syscall.AF_INET6, &syscall.SockaddrInet6{Port: port, Addr: [16]byte(ips[0].To16())}
+	}, nil
 }
 
-// dial connects. It and writes fail after the patience, writes with errTimeout.
+// dial connects. It fails after the patience. Writes fail with errTimeout after the patience.
 func dial(to endpoint, patience time.Duration) (socket, error) {
-	syscall.ForkLock.RLock() // programs are started meanwhile, which must not inherit it
-	fd, err := syscall.Socket(to.family, syscall.SOCK_STREAM, 0)
+	syscall.ForkLock.RLock() // so that a program that is started now does not inherit it
+	family, _ := to()
+	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fd)
 	}
@@ -70,9 +59,10 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	tv := syscall.NsecToTimeval(max(patience, time.Microsecond).Nanoseconds())
-	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // for connecting, too
+	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // also for connect
 	for {
-		err = syscall.Connect(fd, to.sockaddr())
+		_, addr := to()
+		err = syscall.Connect(fd, addr)
 		if err != syscall.EINTR {
 			break
 		}
@@ -106,14 +96,14 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
-// read waits for something to come, so long, and reads it.
+// read waits for bytes and reads them.
 func (s *socket) read(b []byte, within time.Duration) (int, error) {
 	s.f.SetReadDeadline(time.Now().Add(within))
 	n, err := s.f.Read(b)
 	return n, timeout(err)
 }
 
-// peek reads what has come already.
+// peek reads what has arrived.
 func (s *socket) peek(b []byte) (int, error) {
 	for {
 		n, _, err := syscall.Recvfrom(s.fd, b, syscall.MSG_DONTWAIT)
@@ -140,7 +130,7 @@ func timeout(err error) error {
 
 func (s *socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }
 
-// close ends the connection: orderly, or by a reset, which leaves nothing behind.
+// close closes the connection, with a reset if reset is set.
 func (s *socket) close(reset bool) {
 	if reset {
 		syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})

@@ -9,7 +9,7 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// class tells alike steps apart from others, coarsely: by the type, or the rule that is broken.
+// class returns the message type of a step, or the rule that it breaks.
 func class(p *codec.Protocol, s *Step) string {
 	sess := p.NewSession(codec.Options{})
 	name := s.Verb.String()
@@ -34,8 +34,8 @@ func class(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// quickKey tells suspicions apart before anything is known of them.
-func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
+// provisionalKey returns the key of an observation that has not been examined.
+func provisionalKey(p *codec.Protocol, c *Input, f *Fault) string {
 	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
 	switch {
 	case f.Oracle == Memory || f.Oracle == Descriptors:
@@ -51,148 +51,161 @@ func quickKey(p *codec.Protocol, c *Conv, f *Fault) string {
 	return key
 }
 
-// Confirmation: how often a finding has to show.
+// How often a fault must appear in how many attempts to count as reproduced.
 const (
 	tries = 5
 	shows = 3
 )
 
-// examine finds out whether suspicions hold, and of what.
-func (f *Fuzzer) examine(suspects []*suspicion, whole *Fault, done []*Conv) {
-	f.tally("examining")
-	if c, v := f.guilty(suspects, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
+// examine reproduces observations.
+func (f *Fuzzer) examine(observations []*observation, whole *Fault, done []*Input) {
+	f.tally("reproducing")
+	if c, v := f.culprit(observations, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
 		return
 	}
 	var doubted []string
-	for _, s := range suspects {
-		v := brought(s.fault, whole)
-		if f.dismissed(s.conv, v) {
+	for _, s := range observations {
+		v := explainedBy(s.fault, whole)
+		if f.dismissed(s.input, v) {
 			continue
 		}
-		if f.confirm(s.conv, v) {
-			return // the others have only seen it
+		if f.confirm(s.input, v) {
+			return // the others are consequences
 		}
-		key := quickKey(f.cfg.Protocol, s.conv, v)
-		f.logf("not confirmed: %s, by %s, in step %d of %s", v, key, v.Step, s.conv)
+		key := provisionalKey(f.cfg.Protocol, s.input, v)
+		f.logf("not reproduced: %s (duplicates have the key %s), at message or action %d of: %s", v, key, v.Step+1, s.input)
 		doubted = append(doubted, key)
 	}
+	if f.stopped() {
+		return // a fault that did not appear in time means nothing
+	}
 	if whole == nil {
-		if !slices.ContainsFunc(suspects, f.confirmBeside) {
-			f.doubt(doubted...)
+		if !slices.ContainsFunc(observations, f.confirmBeside) && !f.stopped() {
+			f.backoff(doubted...)
 		}
 		return
 	}
-	for _, s := range suspects {
-		if f.quick[quickKey(f.cfg.Protocol, s.conv, whole)] {
+	for _, s := range observations {
+		if f.quick[provisionalKey(f.cfg.Protocol, s.input, whole)] {
 			return
 		}
 	}
 	law, oracle := whole.Oracle+" of many "+whole.Law, whole.Oracle+" of many"
-	if !f.cfg.Fixed && !f.rests(law, maxDoubts) && !f.rests(oracle, maxDoubtsWhole) {
-		if c, v := f.locate(done, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
+	if !f.cfg.Fixed && !f.suppressed(law, maxMisses) && !f.suppressed(oracle, maxMissesWhole) {
+		if c, v := f.bisect(done, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
 			return
 		}
-		f.logf("not confirmed: %s, behind %d conversations; last words: %.2000q", whole, len(done), whole.Words)
+		f.logf("not reproduced: %s, after %d message sequences; last output of the server: %.2000q", whole, len(done), whole.Output)
 		doubted = append(doubted, law, oracle)
 	}
-	f.doubt(doubted...)
+	if !f.stopped() {
+		f.backoff(doubted...)
+	}
 }
 
-// brought returns a fault in the light of what the server as a whole has: where it ends, all that
-// were connected have noticed; where depends on each.
-func brought(v, whole *Fault) *Fault {
+// explainedBy returns an observed fault with what happened to the server as a whole: after a crash, all connections
+// report faults.
+func explainedBy(v, whole *Fault) *Fault {
 	if whole == nil || !whole.ends() {
 		return v
 	}
-	return &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Words: whole.Words, Conn: v.Conn, Step: v.Step}
+	return &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Output: whole.Output, Signal: whole.Signal, Conn: v.Conn, Step: v.Step}
 }
 
-// dismissed reports whether a suspicion is a finding already, or has been doubted often.
-func (f *Fuzzer) dismissed(c *Conv, v *Fault) bool {
-	key := quickKey(f.cfg.Protocol, c, v)
-	if f.quick[key] || f.habitual(c, v) {
+// dismissed reports whether an observation is a duplicate, or is suppressed.
+func (f *Fuzzer) dismissed(c *Input, v *Fault) bool {
+	key := provisionalKey(f.cfg.Protocol, c, v)
+	if f.quick[key] || f.bucketFull(c, v) {
 		f.again.Add(1)
-		f.shun(c, v)
+		f.penalize(c, v)
 		return true
 	}
-	return f.rests(key, maxDoubts)
+	return f.suppressed(key, maxMisses)
 }
 
-// shun has the step that brought a fault about come less often.
-func (f *Fuzzer) shun(c *Conv, v *Fault) {
+// penalize makes the step that caused a fault less frequent.
+func (f *Fuzzer) penalize(c *Input, v *Fault) {
 	if v.Step >= 0 && v.Step < len(c.Steps) {
-		f.pool.shun(class(f.cfg.Protocol, &c.Steps[v.Step]))
+		f.corpus.penalize(class(f.cfg.Protocol, &c.Steps[v.Step]))
 	}
 }
 
-// confirm performs a conversation on fresh servers. If the fault shows, it is made smaller and
-// told.
-func (f *Fuzzer) confirm(c *Conv, v *Fault) bool {
-	test := f.lab.test(v.Oracle)
-	f.lab.patience = f.cfg.Patience
-	key := quickKey(f.cfg.Protocol, c, v)
+// confirm runs an input on new servers. If the fault appears, it is minimized and reported.
+func (f *Fuzzer) confirm(c *Input, v *Fault) bool {
+	test := f.replayer.test(v.Oracle)
+	f.replayer.patience = f.cfg.Patience
+	key := provisionalKey(f.cfg.Protocol, c, v)
 	c, got := f.reproduce(c, v, test)
-	if got == nil {
+	if got == nil || f.stopped() {
 		return false
 	}
-	if other := quickKey(f.cfg.Protocol, c, got); other != key {
+	if other := provisionalKey(f.cfg.Protocol, c, got); other != key {
 		if f.quick[other] {
 			f.again.Add(1)
 			f.note(func() { f.quick[key] = true })
 			return true
 		}
 	}
-	f.logf("%s shows again, in %d steps", got, len(c.Steps))
+	f.logf("reproduced with a sequence of %s: %s", steps(len(c.Steps)), got)
 	if got.Oracle == Memory && f.disputed(c, got) {
-		f.logf("disputed: %s", got)
-		f.note(func() { f.stats.Disputed++ })
+		f.logf("not counted, because the reference server fails in the same way: %s", got)
+		f.note(func() { f.stats.ReferenceFails++ })
 		return false
 	}
-	f.tally("making it smaller")
-	hold := func(d *Conv) bool { return got.same(test(d)) }
-	budget := f.cfg.Minimise
+	f.tally("minimizing")
+	hold := func(d *Input) bool { return got.same(test(d)) }
+	budget := f.cfg.Minimize
 	switch got.Oracle {
 	case HangConn, HangAll:
-		f.lab.patience = min(f.lab.patience, 300*time.Millisecond)
+		f.replayer.patience = min(f.replayer.patience, 300*time.Millisecond)
 	case Law:
-		f.lab.patience = min(f.lab.patience, 500*time.Millisecond)
+		f.replayer.patience = min(f.replayer.patience, 500*time.Millisecond)
 		budget /= 2
 	case Framing, Disclosure:
 		budget /= 2
 	}
-	m := &minimiser{best: c, holds: hold, stop: f.stopped, budget: budget, proto: f.cfg.Protocol}
-	small := m.minimise()
-	f.lab.patience = f.cfg.Patience
+	// The rest of the time is for reproducing the minimized input.
+	until := time.Now().Add(f.left() / 2)
+	stop := func() bool { return f.stopped() || time.Now().After(until) }
+	m := &minimizer{best: c, holds: hold, stop: stop, budget: budget, proto: f.cfg.Protocol}
+	small := m.minimize()
+	f.replayer.patience = f.cfg.Patience
 	n, of, last := f.count(small, got, test)
 	if n < shows && small != c {
-		f.logf("%s shows %d of %d times, made smaller", got, n, of)
+		f.logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
 		small = c
 		n, of, last = f.count(c, got, test)
 	}
-	if n < shows {
-		f.logf("%s shows %d of %d times", got, n, of)
+	if f.stopped() {
 		return false
 	}
-	if f.disputed(small, last) {
-		f.logf("disputed: %s", last)
-		f.letBe(key, quickKey(f.cfg.Protocol, small, last))
-		f.note(func() { f.stats.Disputed++ })
+	if n < shows {
+		f.logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
+		return false
+	}
+	disputed := f.disputed(small, last)
+	if f.stopped() {
+		return false
+	}
+	if disputed {
+		f.logf("not counted, because the reference server fails in the same way: %s", last)
+		f.suppress(key, provisionalKey(f.cfg.Protocol, small, last))
+		f.note(func() { f.stats.ReferenceFails++ })
 		return true
 	}
-	f.note(func() { f.quick[key], f.quick[quickKey(f.cfg.Protocol, small, last)] = true, true })
-	f.shun(small, last)
+	f.note(func() { f.quick[key], f.quick[provisionalKey(f.cfg.Protocol, small, last)] = true, true })
+	f.penalize(small, last)
 	f.tell(small, last, n, of)
 	return true
 }
 
-// reproduce performs a conversation that is suspected until the fault shows, a few times, since much is a
-// matter of chance. It returns it as it was performed then: also with messages sent ahead, as the
-// suspected one may have been.
-func (f *Fuzzer) reproduce(c *Conv, v *Fault, test func(*Conv) *Fault) (*Conv, *Fault) {
-	ways := dialectOf(f.cfg.Protocol).alone(c)
+// reproduce runs an observed input until the fault appears, a few times, because much depends on chance. It returns the input as
+// it was run then, which may be with pipelined messages.
+func (f *Fuzzer) reproduce(c *Input, v *Fault, test func(*Input) *Fault) (*Input, *Fault) {
+	ways := traitsOf(f.cfg.Protocol).alone(c)
 	last := ways[len(ways)-1]
 	ways = append(ways, last)
-	if ahead := last.hurried(); ahead != nil {
+	if ahead := last.pipelined(); ahead != nil {
 		ways = append(ways, ahead, ahead)
 	}
 	var other *Fault
@@ -206,16 +219,15 @@ func (f *Fuzzer) reproduce(c *Conv, v *Fault, test func(*Conv) *Fault) (*Conv, *
 		}
 	}
 	if other != nil {
-		f.logf("%s is %s alone", v, other)
+		f.logf("the repeated messages caused a different failure: expected %s; got %s", v, other)
 	} else {
-		f.logf("%s does not show alone", v)
+		f.logf("the repeated messages did not cause the failure again: %s", v)
 	}
 	return nil, nil
 }
 
-// disputed reports whether the server that is held to be right has the fault too: then who
-// objects is as likely to be wrong.
-func (f *Fuzzer) disputed(c *Conv, v *Fault) bool {
+// disputed reports whether the reference server has the fault too. Then the oracle is as likely to be wrong.
+func (f *Fuzzer) disputed(c *Input, v *Fault) bool {
 	if f.cfg.Reference == nil {
 		return false
 	}
@@ -229,22 +241,21 @@ func (f *Fuzzer) disputed(c *Conv, v *Fault) bool {
 	return false
 }
 
-// reference returns a lab with the server that is held to be right.
-func (f *Fuzzer) reference() *lab {
+// reference returns a replayer with the reference server.
+func (f *Fuzzer) reference() *replayer {
 	cfg := f.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = f.cfg.Reference, Known{}, false
-	return &lab{cfg: &cfg, ctx: f.lab.ctx, patience: f.cfg.Patience}
+	return &replayer{cfg: &cfg, ctx: f.replayer.ctx, patience: f.cfg.Patience}
 }
 
-// alike reports whether one fault may be the other, seen otherwise: a death looks like a hang at
-// first.
+// alike reports whether two faults may be the same one: a crash may look like a hang at first.
 func alike(a, b *Fault) bool {
 	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
 	return a.Oracle == b.Oracle || group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
 }
 
-// count tells how often a fault shows, until that is often enough, or cannot be any more.
-func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, last *Fault) {
+// count returns how often a fault appears, until that is often enough or cannot be any more.
+func (f *Fuzzer) count(c *Input, v *Fault, test func(*Input) *Fault) (n, of int, last *Fault) {
 	for of < tries && n < shows && of-n <= tries-shows {
 		of++
 		if got := test(c); v.same(got) {
@@ -253,4 +264,12 @@ func (f *Fuzzer) count(c *Conv, v *Fault, test func(*Conv) *Fault) (n, of int, l
 		}
 	}
 	return n, of, last
+}
+
+// steps returns a number of steps in words.
+func steps(n int) string {
+	if n == 1 {
+		return "1 message or action"
+	}
+	return fmt.Sprintf("%d messages and actions", n)
 }

@@ -5,268 +5,314 @@ import (
 	protocol "jobwire/codec/danga"
 )
 
-// dangaCourt judges the Danga draft. Most of its packets name no job, so that little is to be
-// said across connections.
-type dangaCourt struct {
+// dangaChecker checks the Danga draft. Most of its packets name no job, so that there is little to check
+// across connections.
+type dangaChecker struct {
 	*Judge
 	handles map[string]creation
+	before  map[creation]bool // jobs that had a handle
+	names   map[string]string // of the last of them, by their duplicate key
 }
 
 // creation is a request for a job.
 type creation struct {
 	name, key string
-	kind      byte
+	kind      uint64
 }
 
 // dangaConn is what is known of a connection.
 type dangaConn struct {
-	created  []creation // that wait for their answer
-	waits    int        // jobs whose end is to be streamed
+	*Conn
+	d        *dangaChecker
+	created  []creation // that wait for their reply
+	waits    int        // jobs whose end the application waits for
 	made     [3]bool    // jobs of this type were created
-	statuses int        // questions that wait
+	statuses int        // requests that wait
 	results  int
 
 	seq       int
-	announced bool           // it has said what it can do
+	announced bool           // job names
 	names     map[string]int // since which message
 	replaced  map[string]int // the list before
-	before    int            // when names were replaced
-	gone      bool           // it has said goodbye
+	since     int            // when names were replaced
+	gone      bool           // it has sent worker_disconnect
 	asked     []int          // seq of requests for a job
 	asks      int            // all of these requests
-	came      int            // noops and jobs: each may be taken for the answer to one of them
+	came      int            // noops and jobs: each may be taken for the reply to one of them
 	sleeps    []int          // seq of each worker_sleep that it may still be woken from
 	woken     bool           // since it slept
 	has       bool           // a job
-	mixed     bool           // it was given one too many
+	mixed     bool           // it may have one more
 }
 
-func newDanga(j *Judge) court { return &dangaCourt{Judge: j, handles: map[string]creation{}} }
+// Danga returns a checker of the Danga draft.
+func Danga(j *Judge) Checker {
+	j.Declare(codec.Peer, protocol.Application, "sync.one-at-a-time")
+	j.Declare(codec.Peer, protocol.Worker, "status.no-job complete.no-job sleep.hears-first")
+	j.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off dup.per-name
+		application.only-answers async.not-streamed throwaway.silent complete.elapsed assign.asked-for connect.capabilities
+		worker.one-task connect.replaces connect.needed sleep.awake-undisturbed sleep.once disconnect.no-more`)
+	d := &dangaChecker{Judge: j}
+	d.Reset()
+	return d
+}
 
-func (d *dangaCourt) join(c *conn) { c.dg = &dangaConn{} }
-func (d *dangaCourt) forget()      { clear(d.handles) }
+func (d *dangaChecker) Open(c *Conn) Conversation { return &dangaConn{Conn: c, d: d} }
 
-func (d *dangaCourt) leave(*conn, codec.Side, bool) {}
+func (d *dangaChecker) Reset() {
+	d.handles, d.before, d.names = map[string]creation{}, map[creation]bool{}, map[string]string{}
+}
 
-func (d *dangaCourt) broken(c *conn, f *codec.Frame, _ codec.RuleID) { c.lose() }
+func (d *dangaChecker) Size() int { return len(d.handles) + len(d.before) + len(d.names) }
 
-func (d *dangaCourt) hear(c *conn, f *codec.Frame) {
-	if f.From == codec.Peer {
-		c.dg.seq++
-	}
-	if do := dangaDoes[f.Type][f.From]; do != nil {
-		do(d, c, f)
+func (c *dangaConn) Size() int {
+	return len(c.created) + len(c.names) + len(c.replaced) + len(c.asked) + len(c.sleeps)
+}
+
+func (c *dangaConn) End(from codec.Side, _ bool) {
+	if c.gone && from == codec.Server {
+		c.Pass("danga.disconnect.no-more")
 	}
 }
 
-var dangaDoes = on(protocol.Protocol, map[string]func(*dangaCourt, *conn, *codec.Frame){
-	"job_create_req":        (*dangaCourt).creates,
-	"job_status_req":        func(d *dangaCourt, c *conn, _ *codec.Frame) { d.oneAtATime(c); c.dg.statuses++ },
-	"job_complete_req":      func(d *dangaCourt, c *conn, _ *codec.Frame) { d.oneAtATime(c); c.dg.results++ },
-	"worker_connect":        (*dangaCourt).connects,
-	"worker_disconnect":     (*dangaCourt).disconnects,
-	"worker_sleep":          (*dangaCourt).sleeps,
-	"job_assign_req":        func(_ *dangaCourt, c *conn, _ *codec.Frame) { c.dg.asks++; await(c, &c.dg.asked, c.dg.seq) },
-	"job_status_announce":   (*dangaCourt).announces,
-	"job_complete_announce": (*dangaCourt).finishes,
-}, map[string]func(*dangaCourt, *conn, *codec.Frame){
-	"noop":             (*dangaCourt).noop,
-	"job_create_res":   (*dangaCourt).created,
-	"job_assign_res":   (*dangaCourt).assigns,
-	"job_status_res":   (*dangaCourt).status,
-	"job_complete_res": (*dangaCourt).result,
-})
+func (c *dangaConn) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
 
-// oneAtATime judges a request of an application that may wait for a job.
-func (d *dangaCourt) oneAtATime(c *conn) {
-	waits := c.dg.waits
-	for _, p := range c.dg.created {
+func (c *dangaConn) Message(f *codec.Frame) {
+	if f.From == codec.Server {
+		c.received(f)
+		return
+	}
+	c.seq++
+	switch f.Type.Does {
+	case codec.Submit:
+		c.creates(f)
+	case codec.Query:
+		c.oneAtATime()
+		c.statuses++
+	case codec.Wait:
+		c.oneAtATime()
+		c.results++
+	case codec.Register:
+		c.connects(f)
+	case codec.Leave:
+		c.gone, c.has, c.sleeps = true, false, nil
+		c.since = c.seq
+	case codec.Sleep:
+		// A reply is seen here before the worker receives it, so the worker has not waited for one that has not been seen.
+		// It does not know which noop is a reply, so there must be as many of them as requests.
+		if c.d.PeerChecks {
+			c.Check("danga.sleep.hears-first", c.came >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
+		}
+		c.sleeps = append(c.sleeps, c.seq)
+	case codec.Ask:
+		c.asks++
+		c.asked = append(c.asked, c.seq)
+	case codec.Status:
+		c.reports("danga.status.no-job")
+	case codec.Complete:
+		c.reports("danga.complete.no-job")
+		c.has = false
+	}
+}
+
+func (c *dangaConn) received(f *codec.Frame) {
+	switch f.Type.Does {
+	case codec.Wake:
+		c.wakes()
+	case codec.Accept:
+		c.accepted(f)
+	case codec.Assign:
+		c.assigned(f)
+	case codec.Status:
+		if c.expected(c.statuses > 0 || c.waits > 0) && c.statuses > 0 {
+			c.statuses--
+		}
+	case codec.Complete:
+		switch {
+		case !c.expected(c.results > 0 || c.waits > 0):
+		case c.results > 0:
+			c.results--
+		default:
+			c.waits--
+			c.Check("danga.complete.elapsed", string(f.Arg(0)) != "\x00\x00\x00\x00", "Job status", "expected an elapsed time of at least 1 second for a finished job, got the job status 0 (incomplete)")
+		}
+	}
+}
+
+// Applications.
+
+// oneAtATime checks a request of an application that may wait for a job.
+func (c *dangaConn) oneAtATime() {
+	waits := c.waits
+	for _, p := range c.created {
 		if p.kind == protocol.SyncWait {
 			waits++
 		}
 	}
-	if waits > 0 {
-		d.accuse(c, "danga.sync.one-at-a-time", "", "the application waits for a job")
-		c.lose() // it asked for trouble: whose answer is whose
+	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this request while it waits for a job of type 0 (sync+wait)") {
+		c.Lose() // it is not known which reply is for which request
 	}
 }
 
-func (d *dangaCourt) creates(c *conn, f *codec.Frame) {
-	p := creation{string(f.Arg(0)), string(f.Arg(1)), 0}
-	if k := f.Arg(3); len(k) == 1 {
-		p.kind = k[0]
-	}
+func (c *dangaConn) creates(f *codec.Frame) {
+	p := creation{c.d.Name(f.Get(codec.Queue)), c.d.Name(f.Get(codec.UniqueID)), f.Number(codec.Attachment)}
+	c.made[min(p.kind, protocol.AsyncThrow)] = true
 	if p.kind == protocol.SyncWait {
-		d.oneAtATime(c)
+		c.oneAtATime()
 	}
-	c.dg.made[min(p.kind, protocol.AsyncThrow)] = true
-	await(c, &c.dg.created, p)
+	c.created = append(c.created, p)
 }
 
-func (d *dangaCourt) created(c *conn, f *codec.Frame) {
-	if len(c.dg.created) == 0 {
-		d.accuse(c, "danga.create.answered", "", "no job_create_req waits for this")
+func (c *dangaConn) accepted(f *codec.Frame) {
+	if !c.Check("danga.create.answered", len(c.created) > 0, "", "the server sent job_create_res, but no job_create_req waits for a reply") {
 		return
 	}
-	p := c.dg.created[0]
-	c.dg.created = c.dg.created[1:]
-	if p.kind == protocol.SyncWait {
-		c.dg.waits++
+	p := c.created[0]
+	c.created = c.created[1:]
+	switch p.kind {
+	case protocol.SyncWait:
+		c.waits++
+		c.Pass("danga.create.answered-first")
+	case protocol.Async:
+		if handle := c.d.Name(f.Get(codec.JobID)); c.Check("danga.async.handle", handle != "", "", "expected a handle for a job of type 1 (async+handle), got none") {
+			c.handle(handle, p)
+		}
 	}
-	handle := string(f.Arg(0))
-	if p.kind != protocol.Async {
-		return
-	}
-	if handle == "" {
-		d.accuse(c, "danga.async.handle", "", "a job of type 1 without a handle")
-		return
-	}
-	old, twice := d.handles[handle]
+}
+
+// handle checks the handle of a job.
+func (c *dangaConn) handle(handle string, p creation) {
+	const field = "Job handle"
+	d := c.d
+	old, again := d.handles[handle]
 	switch {
-	case !twice:
-	case old.name == p.name && old.key == p.key && p.key == "":
-		d.accuse(c, "danga.dup.empty-off", "Job handle", "another job without a duplicate key has this handle")
-	case old.name != p.name && old.key == p.key && p.key != "":
-		d.accuse(c, "danga.dup.per-name", "Job handle", "it is a job %q already", old.name)
-	case old != p:
-		d.accuse(c, "danga.async.handles-distinct", "Job handle", "it is a job %q with key %q already", old.name, old.key)
+	case again && old.name == p.name && old.key == p.key && p.key == "":
+		c.Check("danga.dup.empty-off", false, field, "expected a new handle, because the job has no duplicate key, got the handle of another job")
+	case again && old.name != p.name && old.key == p.key && p.key != "":
+		c.Check("danga.dup.per-name", false, field, "expected a new handle, got the handle of a job with another name, %q", old.name)
+	case len(d.handles) > 0 && !c.Check("danga.async.handles-distinct", !again || old == p, field, "expected a new handle, got the handle of another job, which has the name %q and the duplicate key %q", old.name, old.key):
+	case p.key == "":
+		if d.before[p] {
+			c.Pass("danga.dup.empty-off")
+		}
+	case d.names[p.key] != "" && d.names[p.key] != p.name:
+		c.Pass("danga.dup.per-name")
 	}
 	if len(d.handles) >= maxJobs {
-		clear(d.handles)
+		d.Reset()
 	}
-	d.handles[handle] = p
+	d.handles[handle], d.before[p], d.names[p.key] = p, true, p.name
 }
 
-// unasked judges what nobody has asked for.
-func (d *dangaCourt) unasked(c *conn) {
+// expected checks a message about a job: whether the application has asked for it or waits for a job.
+func (c *dangaConn) expected(ok bool) bool {
+	async, away := c.made[protocol.Async], c.made[protocol.AsyncThrow]
+	if ok {
+		c.Pass("danga.application.only-answers")
+		if async {
+			c.Pass("danga.async.not-streamed")
+		}
+		if away {
+			c.Pass("danga.throwaway.silent")
+		}
+		return true
+	}
 	rule := codec.RuleID("danga.application.only-answers")
 	switch {
-	case len(c.dg.created) > 0 && c.dg.created[0].kind == protocol.SyncWait:
+	case len(c.created) > 0 && c.created[0].kind == protocol.SyncWait:
 		rule = "danga.create.answered-first"
-	case c.dg.made[protocol.Async] && !c.dg.made[protocol.AsyncThrow]:
+	case async && !away:
 		rule = "danga.async.not-streamed"
-	case c.dg.made[protocol.AsyncThrow] && !c.dg.made[protocol.Async]:
+	case away && !async:
 		rule = "danga.throwaway.silent"
 	}
-	d.accuse(c, rule, "", "the application has not asked, and waits for no job")
-}
-
-func (d *dangaCourt) status(c *conn, _ *codec.Frame) {
-	switch {
-	case c.dg.statuses > 0:
-		c.dg.statuses--
-	case c.dg.waits == 0:
-		d.unasked(c)
-	}
-}
-
-func (d *dangaCourt) result(c *conn, f *codec.Frame) {
-	switch {
-	case c.dg.results > 0:
-		c.dg.results--
-	case c.dg.waits > 0:
-		if c.dg.waits--; string(f.Arg(0)) == "\x00\x00\x00\x00" {
-			d.accuse(c, "danga.complete.elapsed", "Job status", "the job of an application that waits is told as incomplete")
-		}
-	default:
-		d.unasked(c)
-	}
+	return c.Check(rule, false, "", "the server sent this message, but the application has no request without a reply and waits for no job")
 }
 
 // Workers.
 
-func (d *dangaCourt) connects(c *conn, f *codec.Frame) {
-	c.dg.announced, c.dg.gone, c.dg.before = true, false, c.dg.seq
-	c.dg.replaced = c.dg.names
-	c.dg.names = map[string]int{}
+func (c *dangaConn) connects(f *codec.Frame) {
+	c.announced, c.gone, c.since = true, false, c.seq
+	c.replaced, c.names = c.names, map[string]int{}
 	for i := f.Head; i < len(f.Spans); i++ {
-		c.dg.names[string(f.Value(i))] = c.dg.seq
+		c.names[c.d.Name(f.Value(i))] = c.seq
 	}
 }
 
-func (d *dangaCourt) disconnects(c *conn, _ *codec.Frame) {
-	c.dg.gone, c.dg.has, c.dg.sleeps = true, false, nil
-	c.dg.before = c.dg.seq
-}
-
-// sleeps judges a worker that says that it sleeps. What has answered it is heard here before it is heard there,
-// so that what has not come was not waited for. A worker cannot tell which noop is an answer: there must be
-// fewer of them than questions.
-func (d *dangaCourt) sleeps(c *conn, _ *codec.Frame) {
-	if d.Conduct && c.dg.came < c.dg.asks {
-		d.accuse(c, "danga.sleep.hears-first", "", "it has asked for a job, and the answer has not come")
-	}
-	await(c, &c.dg.sleeps, c.dg.seq)
-}
-
-func (d *dangaCourt) noop(c *conn, _ *codec.Frame) {
-	c.dg.came++
+func (c *dangaConn) wakes() {
+	const goneRule = "danga.disconnect.no-more"
+	c.came++
 	switch {
-	case len(c.dg.sleeps) > 0: // where it may be the answer to a request, that goes on waiting
-		c.dg.sleeps, c.dg.woken = c.dg.sleeps[1:], true
-	case len(c.dg.asked) > 0:
-		c.dg.asked = c.dg.asked[1:]
-	case c.dg.gone:
-		d.accuse(c, "danga.disconnect.no-more", "", "the worker has said goodbye")
-	case c.dg.woken:
-		d.accuse(c, "danga.sleep.once", "", "the worker was woken before, and has not slept since")
-	case c.dg.announced:
-		d.accuse(c, "danga.sleep.awake-undisturbed", "", "the worker has neither asked nor said that it sleeps")
+	case len(c.sleeps) > 0: // if it is the reply to a request, that goes on waiting
+		c.Pass("danga.sleep.awake-undisturbed")
+		c.Pass("danga.sleep.once")
+		c.sleeps, c.woken = c.sleeps[1:], true
+	case len(c.asked) > 0:
+		if c.asked = c.asked[1:]; c.gone {
+			c.Pass(goneRule)
+		} else if !c.announced {
+			c.Pass("danga.connect.needed")
+		}
+	case c.gone:
+		c.Check(goneRule, false, "", "the server sent this message to a worker that has sent worker_disconnect")
+	case c.woken:
+		c.Check("danga.sleep.once", false, "", "the server sent another noop, but the worker has not sent worker_sleep since the noop before")
+	case c.announced:
+		c.Check("danga.sleep.awake-undisturbed", false, "", "the server sent noop, but the worker has sent neither job_assign_req nor worker_sleep")
 	default:
-		d.accuse(c, "danga.application.only-answers", "", "the connection is no worker's")
+		c.Check("danga.application.only-answers", false, "", "the server sent a response for workers, but this connection has sent no worker request")
 	}
 }
 
-func (d *dangaCourt) assigns(c *conn, f *codec.Frame) {
-	c.dg.came++
-	name := string(f.Arg(0))
-	if len(c.dg.asked) == 0 {
+func (c *dangaConn) assigned(f *codec.Frame) {
+	c.came++
+	name := c.d.Name(f.Get(codec.Queue))
+	if len(c.asked) == 0 {
 		rule := codec.RuleID("danga.assign.asked-for")
-		if c.dg.gone {
+		if c.gone {
 			rule = "danga.disconnect.no-more"
 		}
-		d.accuse(c, rule, "", "the worker has not asked for a job")
-		c.dg.has = true // all the same
+		c.Check(rule, false, "", "the server assigned a job, but the worker has not asked for one")
+		c.has = true // all the same
 		return
 	}
-	seq := c.dg.asked[0]
-	c.dg.asked = c.dg.asked[1:]
-	c.dg.sleeps = behind(c.dg.sleeps, seq)
-	since, able := c.dg.names[name]
+	c.Pass("danga.assign.asked-for")
+	seq := c.asked[0]
+	c.asked = c.asked[1:]
+	c.sleeps = since(c.sleeps, seq)
+	added, able := c.names[name]
+	_, was := c.replaced[name]
+	known := c.since < seq // which list the worker had when it asked
 	switch {
-	case c.dg.gone && c.dg.before < seq:
-		d.accuse(c, "danga.disconnect.no-more", "", "the worker has said goodbye")
-	case !c.dg.announced:
-		d.accuse(c, "danga.connect.needed", "Job name", "the worker has announced nothing")
-	case !able && c.dg.before < seq || able && since > seq && c.dg.before < seq:
+	case c.gone && known:
+		c.Check("danga.disconnect.no-more", false, "", "the server sent this message to a worker that has sent worker_disconnect")
+	case !c.announced:
+		c.Check("danga.connect.needed", false, "Job name", "the server assigned a job, but the worker has announced no job names with worker_connect")
+	case known && (!able || added > seq):
 		rule := codec.RuleID("danga.connect.capabilities")
-		if _, was := c.dg.replaced[name]; was {
+		if was {
 			rule = "danga.connect.replaces"
 		}
-		d.accuse(c, rule, "Job name", "the worker has not announced %q", name)
-	case c.dg.has && !c.dg.mixed:
-		d.accuse(c, "danga.worker.one-task", "", "the worker has a job")
-		c.dg.mixed = true
+		c.Check(rule, false, "Job name", "the server assigned a job with the name %q, which the worker has not announced with worker_connect", name)
+	default:
+		if known {
+			c.Pass("danga.connect.capabilities")
+			if len(c.replaced) > 0 {
+				c.Pass("danga.connect.replaces")
+			}
+		}
+		if !c.mixed && !c.Check("danga.worker.one-task", !c.has, "", "the server assigned a job, but the worker has not finished the job that it already has") {
+			c.mixed = true
+		}
 	}
-	c.dg.has = true
+	c.has = true
 }
 
-// idle reports whether a worker surely has no job. One that has asked for it may speak of it
-// before it is heard to be assigned, unless all is heard here first.
-func (d *dangaCourt) idle(c *dangaConn) bool {
-	c.mixed = c.mixed || !c.has && len(c.asked) > 0 && !d.Conduct
-	return !c.has && !c.mixed
-}
-
-func (d *dangaCourt) announces(c *conn, _ *codec.Frame) {
-	if d.idle(c.dg) {
-		d.accuse(c, "danga.status.no-job", "", "the worker has no job")
+// reports checks a message about a worker's job. A worker that has asked for a job may send it before the assignment is
+// seen, unless each message is seen here before it is forwarded.
+func (c *dangaConn) reports(rule codec.RuleID) {
+	c.mixed = c.mixed || !c.has && len(c.asked) > 0 && !c.d.PeerChecks
+	if c.has || !c.mixed {
+		c.Check(rule, c.has, "", "the worker sent this message, but the server has assigned it no job")
 	}
-}
-
-func (d *dangaCourt) finishes(c *conn, _ *codec.Frame) {
-	if d.idle(c.dg) {
-		d.accuse(c, "danga.complete.no-job", "", "the worker has no job")
-	}
-	c.dg.has = false
 }

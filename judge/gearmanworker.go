@@ -8,191 +8,233 @@ import (
 
 // Requests of workers.
 
-func (g *gearmanCourt) can(c *conn, f *codec.Frame) {
-	c.gm.conduct.announced = true
-	name := string(f.Arg(0))
-	if len(f.Type.Fields) > 1 && string(f.Arg(1)) != "0" {
-		g.timed = true
-	}
-	a := c.gm.able[name]
+func (c *gearmanConn) registers(f *codec.Frame) {
+	c.registered = true
+	name := c.g.Name(f.Get(codec.Queue))
+	c.g.timed = c.g.timed || f.Type.Has(codec.TimeLimit) && string(f.Get(codec.TimeLimit)) != "0"
+	a := c.functions[name]
 	if a == nil {
-		if len(c.gm.able) >= maxPerConn {
-			c.lose()
-			return
-		}
 		a = &ability{}
-		c.gm.able[name] = a
+		c.functions[name] = a
 	}
-	a.added = c.gm.seq
+	a.added = c.seq
 }
 
-func (g *gearmanCourt) cannot(c *conn, f *codec.Frame) {
-	if a := c.gm.able[string(f.Arg(0))]; a != nil {
-		a.removed = c.gm.seq
-	}
-	g.yields(c)
-}
-
-func (g *gearmanCourt) resets(c *conn, _ *codec.Frame) {
-	c.gm.reset = c.gm.seq
-	g.yields(c)
-}
-
-// yields leaves open whether a worker that cannot do a function any more keeps its jobs: some
+// unregisters leaves open whether a worker that cannot do a function any more keeps its jobs: some
 // servers take them away.
-func (g *gearmanCourt) yields(c *conn) {
-	c.gm.yielded = c.gm.seq
-	for h := range c.gm.holds {
-		g.loosens(c, h)
+func (c *gearmanConn) unregisters(f *codec.Frame) {
+	if f.Type.Has(codec.Queue) {
+		c.removed = c.seq
+		if a := c.functions[c.g.Name(f.Get(codec.Queue))]; a != nil {
+			a.removed = c.seq
+		}
+	} else {
+		c.reset = c.seq
+	}
+	for h := range c.assignments {
+		c.loosen(h)
 	}
 }
 
-// loosens leaves it open of one job.
-func (g *gearmanCourt) loosens(c *conn, handle string) {
-	if job := g.jobs[handle]; job != nil && job.holder == c {
+// loosen leaves it open of one job.
+func (c *gearmanConn) loosen(handle string) {
+	if job := c.g.jobs[handle]; job != nil && job.holder == c {
 		job.holder, job.assigns = nil, job.assigns+1
 	}
-	held := c.gm.holds[handle]
-	held.firm = false
-	c.gm.holds[handle] = held
+	a := c.assignments[handle]
+	a.firm = false
+	c.assignments[handle] = a
 }
 
-func (g *gearmanCourt) grabs(c *conn, f *codec.Frame) {
-	g.asks(c)
-	await(c, &c.gm.grabs, grab{f.Type.Name, c.gm.seq})
+func (c *gearmanConn) ask(f *codec.Frame) {
+	if c.g.PeerChecks {
+		c.Check("gearman.worker.announces-first", c.registered, "", "the worker asked for a job, but it has registered no function")
+		if c.woken {
+			c.Pass("gearman.worker.asks-when-woken")
+		}
+	}
+	c.asked, c.woken, c.ignored = true, false, 0
+	c.requests = append(c.requests, request{f.Type, c.seq})
 }
 
-// Replies to them.
-
-func (g *gearmanCourt) wakes(c *conn, _ *codec.Frame) {
+// sleep checks a worker that announces that it sleeps. A reply is seen here before the worker receives it, so the worker
+// has not waited for one that has not been seen.
+func (c *gearmanConn) sleep() {
+	c.sleeps = append(c.sleeps, c.seq)
+	if !c.g.PeerChecks {
+		return
+	}
 	switch {
-	case !c.gm.worker:
-		g.accuse(c, "gearman.role.responses", "", "the connection is no worker's")
-	case len(c.gm.sleeps) == 0:
-		g.accuse(c, "gearman.worker.awake-undisturbed", "", "the worker has not said that it sleeps")
-	default:
-		c.gm.sleeps, c.gm.conduct.woken = c.gm.sleeps[1:], true
+	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped, "", "the worker sent this message before it received the reply to its request for a job"):
+	case !c.Check("gearman.worker.asks-before-sleep", c.asked, "", "the worker sent PRE_SLEEP, but it has not asked for a job before"):
+	case c.woken:
+		// The first PRE_SLEEP may have been on its way when the NOOP was.
+		if c.ignored++; c.ignored > 1 {
+			c.Check("gearman.worker.asks-when-woken", false, "", "the server woke the worker with NOOP %d times, but the worker has not asked for a job", c.ignored)
+		}
+	}
+	c.woken = false
+}
+
+// reports checks what a worker says of a job.
+func (c *gearmanConn) reports(f *codec.Frame) {
+	const uses, final = "gearman.worker.uses-the-handle", "gearman.work.final"
+	handle, does := c.g.Name(f.Get(codec.JobID)), f.Type.Does
+	a, has := c.assignments[handle]
+	if !has {
+		switch {
+		case c.raised.has(handle) && does == codec.Fail: // the end of it, once more
+		case c.done.has(handle) && ends(does):
+			c.Check(final, false, "Job handle", "the worker sent a result, but it has already finished the job")
+		case !c.done.forgot:
+			c.Check(uses, false, "Job handle", "the worker sent this message about a job that the server has not assigned to it")
+		}
+		return
+	}
+	c.Pass(uses)
+	job := c.g.jobs[handle]
+	if !ends(does) {
+		if job != nil && job.assigns == 1 && len(job.reports) < maxReports {
+			job.reports = append(job.reports, report{f.Type, c.g.rest(f)})
+		} else if job != nil {
+			job.more = true
+		}
+		return
+	}
+	c.Pass(final)
+	if a.times > 1 {
+		c.assignments[handle] = assignment{times: a.times - 1}
+	} else {
+		delete(c.assignments, handle)
+	}
+	c.done.add(handle)
+	if does == codec.Exception {
+		c.raised.add(handle)
+	}
+	if job == nil {
+		return
+	}
+	if job.holder == c {
+		job.holder = nil
+	}
+	if job.results++; !a.firm || !c.Complete() { // the server may ignore it
+		job.results++
+	}
+	job.result, job.data, job.resultAt = f.Type, c.g.rest(f), c.g.at
+}
+
+// Replies to workers.
+
+func (c *gearmanConn) isWorker() bool {
+	return c.Check("gearman.role.responses", c.worker, "", "the server sent a response for workers, but this connection has sent no worker request")
+}
+
+func (c *gearmanConn) wakes() {
+	if c.isWorker() && c.Check("gearman.worker.awake-undisturbed", len(c.sleeps) > 0, "", "the server sent NOOP, but the worker has not sent PRE_SLEEP") {
+		c.sleeps, c.woken = c.sleeps[1:], true
 	}
 }
 
-// replies are what may answer a grab.
-var replies = map[string][]string{
-	"GRAB_JOB":      {"NO_JOB", "JOB_ASSIGN"},
-	"GRAB_JOB_UNIQ": {"NO_JOB", "JOB_ASSIGN_UNIQ"},
-	"GRAB_JOB_ALL":  {"NO_JOB", "JOB_ASSIGN_UNIQ", "JOB_ASSIGN_ALL"},
-}
-
-// dueRules are the rules of replies to grabs.
-var dueRules = map[string]codec.RuleID{
-	"GRAB_JOB": "gearman.grab.assign", "GRAB_JOB_UNIQ": "gearman.grab.assign-unique", "GRAB_JOB_ALL": "gearman.grab.all",
-}
-
-func (g *gearmanCourt) answersGrab(c *conn, f *codec.Frame) { g.answered(c, f) }
-
-// answered finds the grab that a message answers.
-func (g *gearmanCourt) answered(c *conn, f *codec.Frame) (grab, bool) {
-	t := f.Type.Name
-	switch {
-	case !c.gm.worker:
-		g.accuse(c, "gearman.role.responses", "", "the connection is no worker's")
-		return grab{}, false
-	case len(c.gm.grabs) == 0 && t == "NO_JOB":
-		g.accuse(c, "gearman.grab.no-job", "", "nothing was asked that this could answer")
-		return grab{}, false
-	case len(c.gm.grabs) == 0:
-		g.accuse(c, "gearman.grab.assign", "", "the worker has not asked for a job")
-		return grab{}, false
+// replyRule is the rule of the assignment that answers a request.
+func replyRule(t *codec.Type) codec.RuleID {
+	switch t.Name {
+	case "GRAB_JOB_UNIQ":
+		return "gearman.grab.assign-unique"
+	case "GRAB_JOB_ALL":
+		return "gearman.grab.all"
 	}
-	first := c.gm.grabs[0]
-	got, ok := take(&c.gm.grabs, &c.gm.slack, func(p grab) bool { return slices.Contains(replies[p.typ], t) })
+	return "gearman.grab.assign"
+}
+
+// answers finds the request for a job that a message answers.
+func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
+	t, waits := f.Type, len(c.requests) > 0
+	switch {
+	case !c.isWorker():
+		return request{}, false
+	case t.Does == codec.NoJob && !c.Check("gearman.grab.no-job", waits, "", "the server sent NO_JOB, but the worker has not asked for a job"):
+		return request{}, false
+	case t.Does == codec.Assign && !c.Check("gearman.grab.assign", waits, "", "the server assigned a job, but the worker has not asked for one"):
+		return request{}, false
+	}
+	first := c.requests[0]
+	got, ok := take(&c.requests, &c.skipped, func(r request) bool { return slices.Contains(r.typ.Answers, t) })
 	if !ok {
-		g.accuse(c, dueRules[first.typ], "", "%s is no answer to %s", t, first.typ)
-		c.gm.grabs = c.gm.grabs[1:]
+		c.Check(replyRule(first.typ), false, "", "the server sent %s in reply to %s", t.Name, first.typ.Name)
+		c.requests = c.requests[1:]
 		return first, false
 	}
-	c.gm.sleeps = behind(c.gm.sleeps, got.seq)
+	c.sleeps = since(c.sleeps, got.seq)
+	if t.Does == codec.Assign {
+		c.Pass(replyRule(got.typ))
+		return got, true
+	}
+	if c.reset > 0 && c.reset < got.seq {
+		c.Pass("gearman.worker.reset")
+	}
+	if c.removed > 0 && c.removed < got.seq {
+		c.Pass("gearman.worker.cant-do")
+	}
 	return got, true
 }
 
-func (g *gearmanCourt) assigns(c *conn, f *codec.Frame) {
-	const field = "Job handle"
-	got, ok := g.answered(c, f)
-	handle, function, workload := string(f.Arg(0)), string(f.Arg(1)), g.sum(f.Arg(len(f.Type.Fields)-1))
-	if ok {
-		g.mayDo(c, function, got.seq)
+// mayDo checks whether a worker could do a function when it asked.
+func (c *gearmanConn) mayDo(function string, seq int) {
+	a := c.functions[function]
+	switch {
+	case !c.Check("gearman.worker.can-do", a != nil, "Function", "the server assigned a job of function %q, which the worker has not registered", function):
+	case a.added > seq: // it was removed, and added again
+	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
+	case a.removed > 0 && a.removed < seq:
+		c.Check("gearman.worker.cant-do", a.removed < a.added, "Function", "the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
 	}
-	job, held := g.job(handle), c.gm.holds[handle]
+}
+
+func (c *gearmanConn) assigned(f *codec.Frame) {
+	const field = "Job handle"
+	g := c.g
+	got, ok := c.answers(f)
+	handle, function, workload := g.Name(f.Get(codec.JobID)), g.Name(f.Get(codec.Queue)), g.Sum(f.Get(codec.Payload))
+	if ok {
+		c.mayDo(function, got.seq)
+	}
+	job, own := g.job(handle), c.assignments[handle]
 	old := job.holder
 	switch {
-	case job.void:
-	case old == c && held.firm:
-		g.accuse(c, "gearman.grab.once", field, "this worker has the job already")
-	case old != nil && !c.over && !g.timed:
-		g.suspect(c, "gearman.grab.once", field, func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{old, c}, "connection %d has the job", old.id)
-	case job.results == 1 && !c.over && !g.timed:
-		g.suspect(c, "gearman.work.final", field, func(p *conn) bool { return p.gm.holds[handle].firm }, []*conn{c}, "it has a result already, %s", job.result)
+	case job.canceled:
+	case old == c && own.firm:
+		c.Check("gearman.grab.once", false, field, "the server assigned a job to this worker that is already assigned to it")
+	case old != nil && !c.PeerClosed() && !g.timed:
+		c.Defer("gearman.grab.once", field, firmly(handle), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
+	case job.results == 1 && !c.PeerClosed() && !g.timed:
+		c.Defer("gearman.work.final", field, firmly(handle), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
+	case old == nil && job.results == 0:
+		c.Pass("gearman.grab.once")
+		c.Pass("gearman.work.final")
 	}
-	switch {
-	case job.void:
-	case job.known && !job.joined && job.as.unique == "":
-		if job.as.function != function || job.as.workload != workload {
-			g.mismatchAssigned(c, job, function)
+	switch as := &job.as; {
+	case job.canceled:
+	case job.known && !job.joined && as.unique == "" && as.among:
+		c.Check("gearman.submit.order", as.function == function && as.workload == workload, field, "the server replied to another SUBMIT_JOB* request with the handle of this job")
+	case job.known && !job.joined && as.unique == "":
+		if c.Check("gearman.grab.assign", as.function == function, "Function", "expected the function %q, because the client submitted the job for it", as.function) {
+			c.Check("gearman.submit.opaque-workload", as.workload == workload, "Workload", "expected the workload that the client submitted, got another workload")
 		}
-	case job.seen && job.function != function:
-		g.accuse(c, "gearman.grab.assign", "Function", "it was a job of function %q before", job.function)
+	case job.assigned:
+		c.Check("gearman.grab.assign", job.function == function, "Function", "expected the function %q, because the server assigned the job with this function before", job.function)
 	}
-	if len(f.Type.Fields) > 3 && job.known && !job.void && job.as.unique != "-" && job.as.unique != string(f.Arg(2)) && !job.as.among {
-		g.accuse(c, "gearman.grab.assign-unique", "Unique ID", "it was submitted with %q", job.as.unique)
+	if f.Type.Has(codec.UniqueID) && job.known && !job.canceled && job.as.unique != "-" && !job.as.among {
+		c.Check("gearman.grab.assign-unique", job.as.unique == g.Name(f.Get(codec.UniqueID)), "Unique ID", "expected the unique ID %q, because the client submitted the job with it", job.as.unique)
 	}
-	job.seen, job.function, job.workload = true, function, workload
-	if old != nil && c.over { // captured late: it has gone before the other one got it
+	job.assigned, job.function, job.workload = true, function, workload
+	if old != nil && c.PeerClosed() { // it is seen late: the worker had disconnected before another one received the job
 		return
 	}
 	job.assigns++
-	job.holder, job.assigned = c, g.at
-	if len(c.gm.holds) >= maxPerConn {
-		c.lose()
-		return
+	job.holder, job.since = c, g.at
+	own.firm, own.times = own.times == 0, own.times+1
+	c.assignments[handle] = own
+	if ok && got.seq < max(c.reset, c.removed) { // it was on its way
+		c.loosen(handle)
 	}
-	held.firm, held.times = held.times == 0, held.times+1
-	c.gm.holds[handle] = held
-	if ok && got.seq < c.gm.yielded { // it was on its way
-		g.loosens(c, handle)
-	}
-}
-
-// mayDo judges whether a worker could do a function when it asked.
-func (g *gearmanCourt) mayDo(c *conn, function string, seq int) {
-	a := c.gm.able[function]
-	switch {
-	case a == nil:
-		g.accuse(c, "gearman.worker.can-do", "Function", "the worker has not said that it can do %q", function)
-	case a.added > seq: // it came and went
-	case c.gm.reset > a.added && c.gm.reset < seq:
-		g.accuse(c, "gearman.worker.reset", "Function", "the worker has reset its abilities")
-	case a.removed > a.added && a.removed < seq:
-		g.accuse(c, "gearman.worker.cant-do", "Function", "the worker has said that it can not do %q any more", function)
-	}
-}
-
-func (g *gearmanCourt) mismatchAssigned(c *conn, job *gearmanJob, function string) {
-	switch {
-	case job.as.among:
-		g.accuse(c, "gearman.submit.order", "Job handle", "its handle was given to another submission")
-	case job.as.function != function:
-		g.accuse(c, "gearman.grab.assign", "Function", "it was submitted for %q", job.as.function)
-	default:
-		g.accuse(c, "gearman.submit.opaque-workload", "Workload", "it was submitted with another one")
-	}
-}
-
-// mismatch is the same where the assignment came first.
-func (g *gearmanCourt) mismatch(c *conn, job *gearmanJob, s *submission) {
-	rule := codec.RuleID("gearman.submit.opaque-workload")
-	if s.among {
-		rule = "gearman.submit.order"
-	} else if job.function != s.function {
-		rule = "gearman.grab.assign"
-	}
-	g.accuse(c, rule, "Job handle", "a worker was assigned another job under it")
 }

@@ -5,191 +5,194 @@ import (
 	"slices"
 
 	"jobwire/codec"
+	protocol "jobwire/codec/gearmonkey"
 )
 
-// monkey judges GearMonkey: what a worker sends of the jobs that it took off a queue, a client
-// of those that it has got an ID for, and the answers that name what was asked for. Redis
-// itself serves others too, so that little else can be held against it.
-type monkey struct{ *Judge }
+// gearMonkeyChecker checks GearMonkey: what a worker sends of the jobs that it took off a queue, a client
+// of those that it has received an ID for, and the replies that name what was requested. Redis
+// itself serves other programs too, so that there is little else to check.
+type gearMonkeyChecker struct{ *Judge }
 
-// monkeyConn is what is known of a connection.
-type monkeyConn struct {
-	asked  []wish
-	took   map[string]int  // by job: the last of the worker's steps
-	made   map[string]int  // by job: the last of the client's steps
-	loaded map[string]bool // hashes of scripts
+// gearMonkeyConn is what is known of a connection.
+type gearMonkeyConn struct {
+	*Conn
+	m       *gearMonkeyChecker
+	pending []redisCommand
+	took    map[string]int  // by job: the last of the worker's steps
+	made    map[string]int  // by job: the last of the client's steps
+	loaded  map[string]bool // hashes of scripts
 }
 
-// wish is a command that waits for its reply.
-type wish struct{ typ, function, id string }
-
-func newGearMonkey(j *Judge) court { return &monkey{j} }
-
-func (m *monkey) join(c *conn) {
-	c.mk = &monkeyConn{took: map[string]int{}, made: map[string]int{}, loaded: map[string]bool{}}
+// redisCommand is a command that waits for its reply.
+type redisCommand struct {
+	typ       *codec.Type
+	queue, id string
 }
 
-func (m *monkey) forget() {}
+// GearMonkey returns a checker of GearMonkey.
+func GearMonkey(j *Judge) Checker {
+	j.Declare(codec.Peer, protocol.Client|protocol.Operator, "create.order create.once")
+	j.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock done.lock-expires
+		loop.script-sha1 loop.brpop-timeout loop.brpop-on-nil`)
+	j.Declare(codec.Server, 0, "server.brpop server.evalsha-due")
+	return &gearMonkeyChecker{j}
+}
 
-func (m *monkey) leave(*conn, codec.Side, bool) {}
+func (m *gearMonkeyChecker) Open(c *Conn) Conversation {
+	return &gearMonkeyConn{Conn: c, m: m, took: map[string]int{}, made: map[string]int{}, loaded: map[string]bool{}}
+}
 
-func (m *monkey) broken(c *conn, _ *codec.Frame, _ codec.RuleID) { c.lose() }
+func (m *gearMonkeyChecker) Reset() {}
 
-// part is the place of a command in a job's life.
-type part struct {
-	step   int // of its worker, or of its client
+func (m *gearMonkeyChecker) Size() int { return 0 }
+
+func (c *gearMonkeyConn) Size() int {
+	return len(c.pending) + len(c.took) + len(c.made) + len(c.loaded)
+}
+
+func (c *gearMonkeyConn) End(codec.Side, bool) {}
+
+func (c *gearMonkeyConn) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
+
+// step is the place of a command in the life of a job.
+type step struct {
+	n      int // of its worker, or of its client
 	client bool
-	rule   codec.RuleID // of the order
+	order  codec.RuleID // of the order of the steps
+
+	value codec.RuleID // if set, of the last argument, which has one value
+	want  string
 }
 
-// steps are the commands that have their place in a job's life.
-var steps = map[string]part{
-	"HMSET_IDLE":     {step: 1, client: true, rule: "gearmonkey.create.order"},
-	"PUBLISH_CREATE": {step: 2, client: true, rule: "gearmonkey.create.order"},
-	"LPUSH_QUEUE":    {step: 3, client: true, rule: "gearmonkey.create.once"},
-	"ZADD_SCHEDULED": {step: 3, client: true, rule: "gearmonkey.create.once"},
+// steps are the commands that have their place in the life of a job.
+var steps = map[string]step{
+	"HMSET_IDLE":     {n: 1, client: true, order: "gearmonkey.create.order"},
+	"PUBLISH_CREATE": {n: 2, client: true, order: "gearmonkey.create.order"},
+	"LPUSH_QUEUE":    {n: 3, client: true, order: "gearmonkey.create.once"},
+	"ZADD_SCHEDULED": {n: 3, client: true, order: "gearmonkey.create.once"},
 
-	"PUBLISH_START":  {step: 1, rule: "gearmonkey.receive.order"},
-	"HMSET_BUSY":     {step: 2, rule: "gearmonkey.receive.order"},
-	"HMSET_DONE":     {step: 3, rule: "gearmonkey.done.order"},
-	"EXPIRE_JOB":     {step: 4, rule: "gearmonkey.done.order"},
-	"PUBLISH_FINISH": {step: 5, rule: "gearmonkey.done.order"},
-	"LPUSH_LOCK":     {step: 6, rule: "gearmonkey.done.order"},
-	"EXPIRE_LOCK":    {step: 7, rule: "gearmonkey.done.order"},
+	"PUBLISH_START":  {n: 1, order: "gearmonkey.receive.order"},
+	"HMSET_BUSY":     {n: 2, order: "gearmonkey.receive.order"},
+	"HMSET_DONE":     {n: 3, order: "gearmonkey.done.order"},
+	"EXPIRE_JOB":     {n: 4, order: "gearmonkey.done.order", value: "gearmonkey.done.expire-job", want: "90000"},
+	"PUBLISH_FINISH": {n: 5, order: "gearmonkey.done.order"},
+	"LPUSH_LOCK":     {n: 6, order: "gearmonkey.done.order", value: "gearmonkey.done.lock", want: "OK"},
+	"EXPIRE_LOCK":    {n: 7, order: "gearmonkey.done.order", value: "gearmonkey.done.lock-expires", want: "10"},
 }
 
-// values are the arguments that have one value only.
-var values = map[string]struct {
-	field, want string
-	rule        codec.RuleID
-}{
-	"EXPIRE_JOB":  {"Seconds", "90000", "gearmonkey.done.expire-job"},
-	"LPUSH_LOCK":  {"Value", "OK", "gearmonkey.done.lock"},
-	"EXPIRE_LOCK": {"Seconds", "10", "gearmonkey.done.lock-expires"},
-}
-
-// field returns an argument by its name.
-func field(f *codec.Frame, name string) []byte {
+// hash returns the argument that is the hash of a script, or nil.
+func hash(f *codec.Frame) []byte {
 	for i := range f.Spans {
-		if f.Spans[i].Field.Name == name && !f.Spans[i].Field.Derived() {
-			return f.Value(i)
+		if fd := f.Spans[i].Field; fd.Rule == protocol.RuleSHA1 && !fd.Derived() {
+			return bytes.ToLower(f.Value(i))
 		}
 	}
 	return nil
 }
 
-func (m *monkey) hear(c *conn, f *codec.Frame) {
-	if !c.certain {
+func (c *gearMonkeyConn) Message(f *codec.Frame) {
+	if !c.Complete() {
 		return
 	}
-	w := wish{f.Type.Name, string(field(f, "Function")), string(field(f, "ID"))}
+	w := redisCommand{f.Type, c.m.Name(f.Get(codec.Queue)), c.m.Name(f.Get(codec.JobID))}
 	if f.From == codec.Server {
-		m.answers(c, &w, f)
+		c.replies(&w, f)
 		return
 	}
-	switch w.typ {
-	case "command", "inline", "SUBSCRIBE_CHANNEL", "UNSUBSCRIBE_CHANNEL":
-		if !plain(f) {
-			c.lose()
-			return
+	switch sha := hash(f); {
+	case !oneReply(f):
+		c.Lose()
+		return
+	case f.Type.Does != codec.Ask:
+	case sha != nil:
+		if len(c.loaded) > 0 {
+			c.Check("gearmonkey.loop.script-sha1", c.loaded[string(sha)], "SHA1", "expected the SHA1 that the server sent in reply to SCRIPT LOAD, got another SHA1")
 		}
-	case "EVALSHA_SCHEDULED":
-		if sha := bytes.ToLower(field(f, "SHA1")); len(c.mk.loaded) > 0 && !c.mk.loaded[string(sha)] {
-			m.accuse(c, "gearmonkey.loop.script-sha1", "SHA1", "SCRIPT LOAD has answered with another one")
+	default:
+		if len(c.loaded) > 0 { // it is a worker
+			c.Check("gearmonkey.loop.brpop-timeout", string(f.Get(codec.Timeout)) == "1", "Timeout", "expected a timeout of one second")
 		}
-	case "BRPOP_QUEUES":
-		if string(field(f, "Timeout")) != "1" && len(c.mk.loaded) > 0 { // a worker's
-			m.accuse(c, "gearmonkey.loop.brpop-timeout", "Timeout", "a worker waits one second")
-		}
-		// What has answered it is heard here before it is heard there.
-		if m.Conduct && slices.ContainsFunc(c.mk.asked, func(a wish) bool { return a.typ == "EVALSHA_SCHEDULED" && a.function == w.function }) {
-			m.accuse(c, "gearmonkey.loop.brpop-on-nil", "", "it has not been told whether a scheduled job is due")
-		}
-	}
-	m.walks(c, &w, f)
-	await(c, &c.mk.asked, w)
-}
-
-// plain reports whether a command of no row has one reply, as most have.
-func plain(f *codec.Frame) bool {
-	for i := range f.Spans {
-		if fd := f.Spans[i].Field; !fd.Derived() {
-			switch string(bytes.ToUpper(f.Value(i))) {
-			case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT", "HELLO", "RESET", "SYNC", "PSYNC":
-				return false
-			}
-			return f.Type.Name == "command"
+		// A reply is seen here before the worker receives it.
+		if c.m.PeerChecks {
+			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == w.queue }
+			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "", "the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
 		}
 	}
-	return false
+	c.steps(&w, f)
+	c.pending = append(c.pending, w)
 }
 
-// walks judges a step in a job's life.
-func (m *monkey) walks(c *conn, w *wish, f *codec.Frame) {
-	s, ok := steps[w.typ]
+// oneReply reports whether a command has one reply, as most have.
+func oneReply(f *codec.Frame) bool {
+	if !f.Type.AnyCommand {
+		return !slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
+	}
+	switch string(bytes.ToUpper(f.Arg(0))) {
+	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT", "HELLO", "RESET", "SYNC", "PSYNC":
+		return false
+	}
+	return len(f.Type.Repeat) > 0 // not a line
+}
+
+// steps checks a step in the life of a job.
+func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
+	s, ok := steps[w.typ.Name]
 	if !ok {
 		return
 	}
-	of := c.mk.took
+	of := c.took
 	if s.client {
-		of = c.mk.made
+		of = c.made
 	}
-	key := w.function + ":" + w.id
-	last, bound := of[key]
-	if !bound { // whoever else does this may have reasons
+	key := w.queue + ":" + w.id
+	last, ours := of[key]
+	if !ours { // another program may have its reasons
 		return
 	}
-	if v := values[w.typ]; v.field != "" && string(field(f, v.field)) != v.want {
-		m.accuse(c, v.rule, v.field, "%s is due", v.want)
+	if s.value != "" {
+		i := len(f.Spans) - 1
+		c.Check(s.value, string(f.Value(i)) == s.want, f.Spans[i].Field.Name, "expected %s", s.want)
 	}
-	switch {
-	case s.client && s.step < last:
-		m.accuse(c, s.rule, "", "the job is further on already")
-	case s.client && s.step == last && s.step == 3:
-		m.accuse(c, s.rule, "", "the job was queued before")
-	case !s.client && s.step < last:
-		m.accuse(c, s.rule, "", "the job is further on already")
+	if c.Check(s.order, s.n >= last, "", "expected this command before later commands about the same job, got it after them") && s.client && s.n == 3 {
+		c.Check(s.order, last < 3, "", "the client queued a job that it has already queued")
 	}
-	of[key] = max(last, s.step)
-	if !s.client && s.step == 7 {
+	of[key] = max(last, s.n)
+	if !s.client && s.n == 7 {
 		delete(of, key)
 	}
 }
 
-// bind notes that a connection is responsible for a job.
-func bind(of map[string]int, key string) {
-	if len(of) >= maxPerConn {
+// begin notes that a connection is responsible for a job.
+func begin(of map[string]int, key string) {
+	if len(of) >= maxNames {
 		clear(of)
 	}
 	of[key] = 0
 }
 
-// answers judges a reply.
-func (m *monkey) answers(c *conn, w *wish, f *codec.Frame) {
-	if w.typ == "EVENT" || w.typ == "SUBSCRIBED" || w.typ == "UNSUBSCRIBED" || len(c.mk.asked) == 0 {
+// replies checks a reply.
+func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
+	t := w.typ
+	if t.Push || len(c.pending) == 0 {
 		return
 	}
-	a := c.mk.asked[0]
-	c.mk.asked = c.mk.asked[1:]
-	switch w.typ {
-	case "ID":
-		bind(c.mk.made, a.function+":"+w.id)
-	case "SHA1":
-		if len(c.mk.loaded) < 64 {
-			c.mk.loaded[string(bytes.ToLower(field(f, "SHA1")))] = true
+	a := c.pending[0]
+	c.pending = c.pending[1:]
+	switch sha := hash(f); {
+	case t.Does == codec.Assign:
+		rule := codec.RuleID("gearmonkey.server.brpop")
+		if !t.Has(codec.PriorityOf) { // a scheduled job
+			rule = "gearmonkey.server.evalsha-due"
 		}
-	case "UNLOCKED":
-		if a.function != w.function || a.id != w.id {
-			m.accuse(c, "gearmonkey.server.brpop", "Function", "the list of %s:%s was asked for", a.function, a.id)
+		c.Check(rule, a.queue == w.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
+		begin(c.took, w.queue+":"+w.id)
+	case t.Does == codec.Complete:
+		c.Check("gearmonkey.server.brpop", a.queue == w.queue && a.id == w.id, "Function", "expected the lock list of function %q and job ID %q, which the request names", a.queue, a.id)
+	case sha != nil:
+		if len(c.loaded) < 64 {
+			c.loaded[string(sha)] = true
 		}
-	case "POPPED", "DUE":
-		if a.function != w.function {
-			rule := codec.RuleID("gearmonkey.server.brpop")
-			if w.typ == "DUE" {
-				rule = "gearmonkey.server.evalsha-due"
-			}
-			m.accuse(c, rule, "Function", "the queues of %q were asked for", a.function)
-		}
-		bind(c.mk.took, w.function+":"+w.id)
+	case t.Has(codec.JobID):
+		begin(c.made, a.queue+":"+w.id)
 	}
 }

@@ -1,256 +1,370 @@
-// Package judge tells which rules of its protocol a conversation breaks that no single
-// message shows: replies that answer nothing, jobs that two workers have, results of
-// jobs that nobody was given. It listens to all connections of one server, at one place
-// of the network, and takes no part.
+// Package judge checks the rules of a protocol that no single message shows: replies
+// without a request, jobs that two workers have, results of jobs that no worker was
+// assigned. It reads all connections of one server, at one place of the network, and
+// takes no part in them.
 //
-// It says only what follows from what it has heard. Whoever listens does not hear
-// everybody, and hears two connections in another order than the server: what the
-// server has said may have been decided long before it was heard, and what was heard
-// on its way to the server may not have arrived. So it holds against a server only what
-// cannot be explained by a delay, nor by connections that were not heard. What the parties
-// of a conversation know only later is held back until it is known ([Judge.Keep]).
+// It reports only what follows from the messages that it has seen. It may not see all
+// connections, and it sees two connections in another order than the server does: a
+// message of the server may be the result of a decision that is long past, and a message
+// to the server may not have arrived yet. So it reports a server only for what neither a
+// delay nor a connection that it has not seen can explain. A violation that depends on
+// what a peer has sent in the meantime is deferred until that peer sends its next message.
+//
+// A [Checker] checks one protocol. It states the outcome of each check, passed or violated,
+// so that [Judge.Rules] shows which rules the traffic has tested at all.
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"jobwire/codec"
-	"jobwire/codec/beanstalk"
-	"jobwire/codec/danga"
-	"jobwire/codec/gearman"
-	"jobwire/codec/gearmonkey"
 )
 
-// Violation is a message that breaks a rule, by what went before it. Whoever sent it has
-// broken the rule.
+// Violation is a message that violates a rule, because of the messages before it. Its sender has
+// violated the rule.
 type Violation struct {
-	Rule   codec.RuleID
-	Conn   int
-	Field  string // the label of the field in question; "" is the message as a whole
-	Detail string
+	Err  *codec.Error
+	Conn int
 
-	// Kept is what Keep returned for the message, if another one has proved it; nil if it
-	// is the message that was just heard.
-	Kept any
+	// Snapshot is what Judge.Snapshot returned for the message, if it was an earlier one; nil if it is the
+	// current one.
+	Snapshot any
 }
 
-// Judge judges one server and all who talk to it. It is not safe for concurrent use. Its
-// memory is bounded: of what becomes too much it says no more.
+// Checker checks the conversations with one server.
+type Checker interface {
+	Open(c *Conn) Conversation // starts a connection
+	Reset()                    // forgets the jobs: the server has ended all connections, and another one may replace it
+	Size() int                 // what it remembers of jobs, as Budget counts
+}
+
+// Conversation checks one connection.
+type Conversation interface {
+	Message(f *codec.Frame)                        // a message of a known type and a legal form
+	Invalid(f *codec.Frame, violated codec.RuleID) // another one; the rule is "" if the type is unknown
+	End(from codec.Side, reset bool)               // a side has closed its direction, or both are reset
+	Size() int                                     // what it remembers of the connection, as Budget counts
+}
+
+var checkers = map[*codec.Protocol]func(*Judge) Checker{}
+
+// Register sets the checker of a protocol. It must be called before New.
+func Register(p *codec.Protocol, checker func(*Judge) Checker) { checkers[p] = checker }
+
+// Judge checks one server and its peers. It is not safe for concurrent use. Its memory is bounded
+// by a [Budget]: what exceeds it is not checked.
 type Judge struct {
-	// Keep, if it is not nil, is called during Message for one that may turn out to break a
-	// rule, and returns what its user needs to tell of it later.
-	Keep func() any
+	// Snapshot, if it is not nil, is called during Message for a message that may prove to violate a
+	// rule, and returns what its user needs to report it later.
+	Snapshot func() any
 
-	// Conduct has it judge, too, how clients and workers go about what is not forbidden. It
-	// takes a place through which messages pass on their way.
-	Conduct bool
+	// PeerChecks has it check, too, whether clients and workers wait for the replies that they depend
+	// on. Each message must be passed to Message before it is forwarded.
+	PeerChecks bool
 
-	court court
-	conns map[int]*conn
-	live  int // of them, on which the server may still speak
-	out   []Violation
+	// Budget may be shared with other judges. It is set before the first message.
+	Budget *Budget
+
+	protocol *codec.Protocol
+	checker  Checker // nil if none is registered
+	conns    map[int]*Conn
+	live     int // connections that the server may still send on
+	size     int // in Budget, of the checker
+	seed     maphash.Seed
+	coverage
+
+	// Of the current message.
+	found []Violation
+	frame *codec.Frame // nil at the end of a connection
 	at    int64
+	side  codec.Side
+	roles codec.Role
 }
 
-// court is what a protocol has to be judged by.
-type court interface {
-	join(c *conn)
-	hear(c *conn, f *codec.Frame)                   // a message that keeps to the form
-	broken(c *conn, f *codec.Frame, r codec.RuleID) // one that does not, or is not understood
-	leave(c *conn, from codec.Side, reset bool)
-	forget() // the server has ended all connections: it may be another one
+// Budget bounds what judges remember, in entries: the names of a job or of a function, a request that waits, an
+// assignment. An entry takes at most some 500 bytes.
+type Budget struct {
+	Max  int // 0 is DefaultBudget
+	used int
 }
 
-// courts are those of the protocols.
-var courts = map[*codec.Protocol]func(*Judge) court{
-	gearman.Protocol:    newGearman,
-	beanstalk.Protocol:  newBeanstalk,
-	danga.Protocol:      newDanga,
-	gearmonkey.Protocol: newGearMonkey,
-}
-
-// Bounds of what is remembered.
+// Limits of what is remembered, in entries.
 const (
-	maxConns   = 1 << 16
-	maxPending = 1 << 12 // of each kind on a connection
-	maxJobs    = 1 << 15
-	maxPerConn = 1 << 12 // jobs, functions and tubes of a connection
-	maxDoubts  = 1 << 8  // on a connection
+	DefaultBudget = 1 << 20
+	connSize      = 16      // a connection without its entries
+	maxConn       = 1 << 15 // on a connection
+	maxNames      = 1 << 12 // in a set of names that forgets some
+	maxJobs       = 1 << 15
+	maxName       = 256 // bytes of a name
 )
 
-// conn is a connection as it was heard.
-type conn struct {
-	id      int
-	certain bool // all of it was heard, and its requests can be told from each other
-	over    bool // the peer has closed
-	ended   [2]bool
-	doubts  []*doubt
+// allows reports whether the budget is kept with more entries.
+func (b *Budget) allows(more int) bool { return b.used+more <= cmp.Or(b.Max, DefaultBudget) }
 
-	gm *gearmanConn
-	bs *beanstalkConn
-	dg *dangaConn
-	mk *monkeyConn
+// resize replaces the size of a part.
+func (b *Budget) resize(part *int, size int) {
+	b.used += size - *part
+	*part = size
 }
 
-// doubt is a violation unless one of the parties gives a reason until it is heard next.
-type doubt struct {
-	v     Violation
-	at    int64
-	holds func(*conn) bool // the party is still what makes it a violation
-	left  int              // parties that are still to be heard
-}
-
-// New returns a judge of a server, nil if there is nothing to judge the protocol by.
+// New returns a judge of a server.
 func New(p *codec.Protocol) *Judge {
-	make := courts[p]
-	if make == nil {
-		return nil
+	j := &Judge{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
+	if start := checkers[p]; start != nil {
+		j.checker = start(j)
 	}
-	j := &Judge{conns: map[int]*conn{}}
-	j.court = make(j)
 	return j
 }
 
-// Opens notes a connection that is heard from its first byte on. Of one that was not
-// announced so little is said.
-func (j *Judge) Opens(id int) {
+// Sum returns a hash of a value, for comparisons.
+func (j *Judge) Sum(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
+
+// Name returns a name to remember. One that is too long is replaced by its beginning and a hash.
+func (j *Judge) Name(v []byte) string {
+	if len(v) > maxName {
+		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Sum(v))
+	}
+	return string(v)
+}
+
+// Now returns the time of the current message in nanoseconds.
+func (j *Judge) Now() int64 { return j.at }
+
+// Open notes a connection whose first bytes will be passed to Message. Nothing is reported of a connection
+// that was not opened, or that bytes are missing of.
+func (j *Judge) Open(id int) {
 	if c := j.conn(id); c != nil {
-		c.certain = true
+		c.complete = true
 	}
 }
 
-func (j *Judge) conn(id int) *conn {
+func (j *Judge) conn(id int) *Conn {
 	c := j.conns[id]
 	if c == nil {
-		if len(j.conns) >= maxConns {
+		if j.checker == nil || !j.Budget.allows(connSize) {
 			return nil
 		}
-		c = &conn{id: id}
+		c = &Conn{ID: id, judge: j}
 		j.conns[id] = c
 		j.live++
-		j.court.join(c)
+		c.checks = j.checker.Open(c)
+		j.Budget.resize(&c.size, connSize)
 	}
 	return c
 }
 
-// Loses notes that bytes of a connection were not heard.
-func (j *Judge) Loses(id int) {
+// Lose notes that bytes of a connection are missing.
+func (j *Judge) Lose(id int) {
 	if c := j.conns[id]; c != nil {
-		c.lose()
+		c.Lose()
 	}
 }
 
-func (c *conn) lose() {
-	c.certain = false
-	c.doubts = nil
-}
-
-// Message hears a message, at a time in nanoseconds. err is the rule of its form that it
-// breaks, if it does. What it returns is valid until the next call.
+// Message checks a message that arrives at a time in nanoseconds. err is the violation of its form, if
+// there is one. The result is valid until the next call.
 func (j *Judge) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
-	j.out, j.at = j.out[:0], at
+	j.begin(f, at, f.From)
+	if f.Type != nil {
+		j.roles = f.Type.Roles(f.From)
+	}
+	j.countForm(f, err)
 	c := j.conn(id)
-	if c == nil {
+	if c == nil || c.checks == nil {
 		return nil
 	}
 	if f.From == codec.Peer {
-		j.confirm(c)
+		c.decide()
 	}
-	if err != nil || f.Type == nil {
-		rule := codec.RuleID("")
-		if err != nil {
-			rule = err.Rule
-		}
-		j.court.broken(c, f, rule)
-	} else {
-		j.court.hear(c, f)
+	switch {
+	case err != nil:
+		c.checks.Invalid(f, err.Rule)
+	case f.Type == nil || !f.Type.Sends(f.From): // or the rule about this is waived
+		c.checks.Invalid(f, "")
+	default:
+		c.checks.Message(f)
 	}
-	return j.out
+	j.account(c)
+	return j.found
 }
 
-// Ends hears that a side has closed its direction, or both if it is a reset.
-func (j *Judge) Ends(id int, from codec.Side, reset bool, at int64) []Violation {
-	j.out, j.at = j.out[:0], at
+func (j *Judge) begin(f *codec.Frame, at int64, from codec.Side) {
+	j.found, j.frame, j.at, j.side, j.roles = j.found[:0], f, at, from, 0
+}
+
+// account sizes what is remembered after a message. If it is too much, the connection is not checked any more, and
+// all jobs are forgotten.
+func (j *Judge) account(c *Conn) {
+	own := c.checks.Size()
+	j.Budget.resize(&c.size, connSize+own)
+	j.Budget.resize(&j.size, j.checker.Size())
+	if own <= maxConn && j.Budget.allows(0) {
+		return
+	}
+	c.Lose()
+	c.checks = nil
+	j.Budget.resize(&c.size, connSize)
+	j.checker.Reset()
+	j.Budget.resize(&j.size, j.checker.Size())
+}
+
+// End notes that a side has closed its direction, or that both are reset.
+func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
+	j.begin(nil, at, from)
 	c := j.conns[id]
 	if c == nil {
 		return nil
 	}
 	if from == codec.Peer {
-		j.confirm(c)
+		c.decide()
 	}
-	c.over = c.over || from == codec.Peer || reset
-	j.court.leave(c, from, reset)
-	mute := c.ended[codec.Server]
+	c.peerClosed = c.peerClosed || from == codec.Peer || reset
+	if c.checks != nil {
+		c.checks.End(from, reset)
+	}
+	silent := c.ended[codec.Server]
 	c.ended[from] = true
 	if reset || c.ended[from.Other()] {
+		c.Lose()
+		j.Budget.resize(&c.size, 0)
 		delete(j.conns, id)
 	}
-	if (reset || from == codec.Server) && !mute {
+	if (reset || from == codec.Server) && !silent {
 		if j.live--; j.live == 0 {
-			for _, c := range j.conns { // whose peers have not closed yet
-				c.lose()
-				j.court.join(c)
+			for _, c := range j.conns { // their peers have not closed yet
+				c.Lose()
+				c.checks = j.checker.Open(c)
 			}
-			j.court.forget()
+			j.checker.Reset()
 		}
 	}
-	return j.out
+	return j.found
 }
 
-// accuse reports the message that was just heard, of a connection that was heard as a whole.
-func (j *Judge) accuse(c *conn, rule codec.RuleID, field, format string, args ...any) {
-	if c.certain {
-		j.out = append(j.out, Violation{Rule: rule, Conn: c.id, Field: field, Detail: fmt.Sprintf(format, args...)})
+// Conn is a connection.
+type Conn struct {
+	ID int
+
+	judge      *Judge
+	checks     Conversation
+	size       int  // in Budget
+	complete   bool // all of it was seen, and the checker knows which reply belongs to which request
+	peerClosed bool
+	ended      [2]bool
+	deferred   []*deferred
+}
+
+// Complete reports whether all messages of the connection were seen and understood.
+func (c *Conn) Complete() bool { return c.complete }
+
+// PeerClosed reports whether the peer has closed the connection.
+func (c *Conn) PeerClosed() bool { return c.peerClosed }
+
+// Lose ends the checks of a connection of which something is not known.
+func (c *Conn) Lose() {
+	c.complete = false
+	for _, d := range c.deferred {
+		d.drop(c.judge)
 	}
+	c.deferred = nil
 }
 
-// suspect reports it once all parties have been heard later, if they have all been heard
-// as a whole and still hold what makes it a violation.
-func (j *Judge) suspect(c *conn, rule codec.RuleID, field string, holds func(*conn) bool, parties []*conn, format string, args ...any) {
-	if !c.certain || slices.ContainsFunc(parties, func(p *conn) bool { return !p.certain || p.over || len(p.doubts) >= maxDoubts }) {
+// Check states that a rule applies to the current message, and reports a violation if it is not ok. It returns
+// ok. Nothing is counted or reported of a connection that is not complete.
+func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...any) bool {
+	if c.complete {
+		c.judge.count(rule, c.judge.side, c.judge.roles, ok)
+		if !ok {
+			c.judge.found = append(c.judge.found, c.violation(rule, field, format, args))
+		}
+	}
+	return ok
+}
+
+func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
+	e := &codec.Error{Rule: rule, Field: field, Detail: fmt.Sprintf(format, args...)}
+	if f := c.judge.frame; f != nil {
+		if i := slices.IndexFunc(f.Spans, func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }); i >= 0 {
+			e.Offset = f.Spans[i].Off
+		}
+	}
+	return Violation{Err: e, Conn: c.ID}
+}
+
+// Pass states that the current message follows a rule that applies to it.
+func (c *Conn) Pass(rule codec.RuleID) { c.Check(rule, true, "", "") }
+
+// deferred is a violation unless one of the parties gives a reason in its next message.
+type deferred struct {
+	violation Violation
+	at        int64
+	side      codec.Side
+	roles     codec.Role
+	stands    func(Conversation) bool
+	left      int // parties whose next message is still to come; 0 if it is decided
+	size      int // in Budget
+}
+
+func (d *deferred) drop(j *Judge) {
+	d.left, d.violation.Snapshot = 0, nil
+	j.Budget.resize(&d.size, 0)
+}
+
+// Defer reports that the current message violates a rule as soon as all parties have sent another message, if stands
+// is true of each of them then. If it is not, the rule has passed. It is not decided if one of the parties is not
+// complete.
+func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string, args ...any) {
+	j := c.judge
+	size := 4 + len(j.frame.Raw)/maxName
+	if !c.complete || slices.ContainsFunc(parties, func(p *Conn) bool { return !p.complete || p.peerClosed }) || !j.Budget.allows(size) {
 		return
 	}
-	d := &doubt{v: Violation{Rule: rule, Conn: c.id, Field: field, Detail: fmt.Sprintf(format, args...)}, at: j.at, holds: holds, left: len(parties)}
-	if j.Keep != nil {
-		d.v.Kept = j.Keep()
+	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles, stands: stands, left: len(parties)}
+	if j.Snapshot != nil {
+		d.violation.Snapshot = j.Snapshot()
 	}
+	j.Budget.resize(&d.size, size)
 	for _, p := range parties {
-		p.doubts = append(p.doubts, d)
+		p.deferred = append(p.deferred, d)
 	}
 }
 
-// confirm looks at what is doubted of a peer that is heard again.
-func (j *Judge) confirm(c *conn) {
-	if len(c.doubts) == 0 {
+// decide looks at the deferred violations that depend on a peer that has just sent another message.
+func (c *Conn) decide() {
+	if len(c.deferred) == 0 {
 		return
 	}
-	kept := c.doubts[:0]
-	for _, d := range c.doubts {
+	j := c.judge
+	c.deferred = slices.DeleteFunc(c.deferred, func(d *deferred) bool {
 		switch {
-		case d.at >= j.at: // it said this before
-			kept = append(kept, d)
-		case !d.holds(c):
-			d.left = -1
+		case d.left == 0:
+		case d.at >= j.at: // it was sent before
+			return false
+		case !d.stands(c.checks):
+			j.count(d.violation.Err.Rule, d.side, d.roles, true)
+			d.drop(j)
 		default:
 			if d.left--; d.left == 0 {
-				j.out = append(j.out, d.v)
+				j.count(d.violation.Err.Rule, d.side, d.roles, false)
+				j.found = append(j.found, d.violation)
+				d.drop(j)
 			}
 		}
-	}
-	clear(c.doubts[len(kept):])
-	c.doubts = kept
+		return true
+	})
 }
 
-// take removes the first of the pending requests that a reply can belong to. slack is how
-// many of them may have been answered otherwise.
-func take[T any](pending *[]T, slack *int, fits func(T) bool) (T, bool) {
+// take removes the first of the pending requests that a reply can belong to. skipped is how
+// many of them another reply may have answered.
+func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 	for i, p := range *pending {
-		if i > *slack {
+		if i > *skipped {
 			break
 		}
 		if fits(p) {
-			*slack -= i
+			*skipped -= i
 			*pending = (*pending)[i+1:]
 			return p, true
 		}
@@ -259,36 +373,26 @@ func take[T any](pending *[]T, slack *int, fits func(T) bool) (T, bool) {
 	return none, false
 }
 
-// await adds a request. One too many and nothing is said of the connection any more.
-func await[T any](c *conn, pending *[]T, p T) {
-	if len(*pending) >= maxPending {
-		c.lose()
-		return
+// since drops those of ascending numbers that are smaller than n.
+func since(numbers []int, n int) []int {
+	for len(numbers) > 0 && numbers[0] < n {
+		numbers = numbers[1:]
 	}
-	*pending = append(*pending, p)
+	return numbers
 }
 
-// behind drops those of ascending numbers that a message has overtaken.
-func behind(seqs []int, seq int) []int {
-	for len(seqs) > 0 && seqs[0] < seq {
-		seqs = seqs[1:]
-	}
-	return seqs
+// recent is a set of names that is emptied when it is full.
+type recent struct {
+	names  map[string]bool
+	forgot bool // some are not in it any more
 }
 
-// verdicts are what a court does on a type, by the side that sends it.
-type verdicts[C any] map[*codec.Type][2]func(C, *conn, *codec.Frame)
-
-// on fills a table by the names of types.
-func on[C any](p *codec.Protocol, peer, server map[string]func(C, *conn, *codec.Frame)) verdicts[C] {
-	v := verdicts[C]{}
-	for side, rows := range [2]map[string]func(C, *conn, *codec.Frame){peer, server} {
-		for name, do := range rows {
-			t := p.TypeNamed(name)
-			both := v[t]
-			both[side] = do
-			v[t] = both
-		}
+func (r *recent) add(name string) {
+	if r.names == nil || len(r.names) >= maxNames {
+		r.forgot = r.forgot || r.names != nil
+		r.names = map[string]bool{}
 	}
-	return v
+	r.names[name] = true
 }
+
+func (r *recent) has(name string) bool { return r.names[name] }

@@ -16,15 +16,15 @@ import (
 	"jobwire/play"
 )
 
-// heard lets a judge hear a transcript, and returns the rules that are broken in it, each behind
-// the message that it is held against. unseen are peers that were not heard from the beginning.
+// heard checks a transcript, and returns the rules that are violated in it, each after the number
+// of the message. unseen are peers whose first messages are missing.
 func heard(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
 	t.Helper()
 	return heardBy(t, p, script, false, unseen...)
 }
 
-// heardBy has how peers go about what is not forbidden judged, too, if conduct is set.
-func heardBy(t *testing.T, p *codec.Protocol, script string, conduct bool, unseen ...string) []string {
+// heardBy has it check, too, whether peers wait for replies, if peers is set.
+func heardBy(t *testing.T, p *codec.Protocol, script string, peers bool, unseen ...string) []string {
 	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
 	if err != nil {
@@ -35,24 +35,24 @@ func heardBy(t *testing.T, p *codec.Protocol, script string, conduct bool, unsee
 		t.Fatal(err)
 	}
 	j := judge.New(p)
-	j.Conduct = conduct
+	j.PeerChecks = peers
 	ids, sessions := map[string]int{}, map[string]codec.Session{}
 	for _, name := range unseen {
 		ids[name], sessions[name] = len(ids), p.NewSession(codec.Options{WaiveAll: true})
 	}
 	var all []string
 	now := ""
-	j.Keep = func() any { return now }
+	j.Snapshot = func() any { return now }
 	for i, ev := range events {
 		name := ev.Actor.Name
 		if sessions[name] == nil {
 			ids[name], sessions[name] = len(ids), p.NewSession(codec.Options{WaiveAll: true})
-			j.Opens(ids[name])
+			j.Open(ids[name])
 		}
 		var found []judge.Violation
 		switch now = fmt.Sprint(i + 1); ev.Verb {
 		case transcript.Closes, transcript.HalfCloses, transcript.Resets:
-			found = j.Ends(ids[name], ev.From, ev.Verb == transcript.Resets, int64(ev.At))
+			found = j.End(ids[name], ev.From, ev.Verb == transcript.Resets, int64(ev.At))
 		default:
 			var f codec.Frame
 			if _, err := sessions[name].Decode(ev.From, ev.Frame.Raw, &f); err != nil {
@@ -62,13 +62,13 @@ func heardBy(t *testing.T, p *codec.Protocol, script string, conduct bool, unsee
 		}
 		for _, v := range found {
 			at := now
-			if v.Kept != nil {
-				at = v.Kept.(string)
+			if v.Snapshot != nil {
+				at = v.Snapshot.(string)
 			}
-			if p.Rule(v.Rule) == nil {
-				t.Errorf("there is no rule %s", v.Rule)
+			if p.Rule(v.Err.Rule) == nil {
+				t.Errorf("there is no rule %s", v.Err.Rule)
 			}
-			all = append(all, at+" "+string(v.Rule))
+			all = append(all, at+" "+string(v.Err.Rule))
 		}
 	}
 	return all
@@ -217,6 +217,10 @@ Client -> Job Server: SUBMIT_JOB f u x
 Job Server -> Client: JOB_CREATED H:1
 Worker -> Job Server: WORK_COMPLETE H:1 y
 Job Server -> Client: WORK_COMPLETE H:1 y
+`, ""},
+	{"a text reply that names a job", gearman.Protocol, `
+Admin -> Job Server: show-jobs
+Job Server -> Admin: show-jobs-reply H:1 0 0 1
 `, ""},
 	{"another server, while a peer has not closed", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG f u x
@@ -435,11 +439,11 @@ func TestUnheard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var everybody []string
+		var all []string
 		for _, s := range scripts[0].Steps {
-			everybody = append(everybody, s.Peer.Name)
+			all = append(all, s.Peer.Name)
 		}
-		if got := heard(t, tt.protocol, tt.script, everybody...); len(got) > 0 {
+		if got := heard(t, tt.protocol, tt.script, all...); len(got) > 0 {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}

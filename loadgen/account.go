@@ -2,59 +2,84 @@ package loadgen
 
 import (
 	"fmt"
-	"sync/atomic"
+	"slices"
+	"sync"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 )
 
-// Account is what became of the jobs.
+// Account is what happened to the jobs of a run, warm-up included.
 type Account struct {
-	Submitted int64 // to the server
-	Finished  int64 // came to their end
-	Censored  int64 // were still under way when the run was ended, and not waited for
-	Lost      int64 // acknowledged, or sent, and never heard of again
+	Submitted      int64 `json:"submitted"`
+	Lost           int64 `json:"lost"`           // accepted, or sent, and no result arrived
+	Unacknowledged int64 `json:"unacknowledged"` // finished, but the submission was not answered
+	Duplicated     int64 `json:"duplicated"`     // assigned again for no reason, or after the end
+	Corrupted      int64 `json:"corrupted"`      // payloads that are not what was sent
+	Redelivered    int64 `json:"redelivered"`    // assigned again because the worker was killed, as expected
+	AnsweredTwice  int64 `json:"answered_twice"` // results of jobs that had ended
+	Misdirected    int64 `json:"misdirected"`    // results that belong to another client's job
+	OutOfOrder     int64 `json:"out_of_order"`   // assigned before an older job of the same client, function and priority
+	Refused        int64 `json:"refused"`        // answered with an error
+	Censored       int64 `json:"censored"`       // in flight when the run was interrupted
+	Skipped        int64 `json:"skipped"`        // scheduled, but not submitted because too many were in flight
 
-	Unacknowledged int64 // came to their end, but nobody answered their submission
+	First string `json:"first_anomaly"` // the first thing that went wrong, as a transcript
+}
 
-	Redelivered   int64 // run again because their worker was killed: this is as it should be
-	Duplicated    int64 // run again for no reason, or after their end
-	AnsweredTwice int64 // results of jobs that had ended
-	Misdirected   int64 // answers that belong to another client's job
-	Corrupted     int64 // payloads that are not what was sent
-	OutOfOrder    int64 // taken by a worker before an older one of the same client, function and priority
-	Refused       int64 // answered by an error
+// tally is one count of an account.
+type tally struct {
+	key   string // as in JSON
+	count func(*Account) *int64
+	bad   bool   // it may not happen
+	words string // what happened to so many jobs
+}
 
-	First string // the first thing that went wrong, as a transcript
+// tallies are the counts of an account, in the order of reports.
+var tallies = []tally{
+	{"lost", func(a *Account) *int64 { return &a.Lost }, true, "lost: no result arrived"},
+	{"unacknowledged", func(a *Account) *int64 { return &a.Unacknowledged }, true, "unacknowledged: finished, but the server never acknowledged the submission"},
+	{"duplicated", func(a *Account) *int64 { return &a.Duplicated }, true, "duplicated: assigned again while a worker had the job, or after the job had finished"},
+	{"corrupted", func(a *Account) *int64 { return &a.Corrupted }, true, "corrupted: the received payload differs from the payload that was sent"},
+	{"answered_twice", func(a *Account) *int64 { return &a.AnsweredTwice }, true, "answered twice: a result arrived for a job that had already finished"},
+	{"misdirected", func(a *Account) *int64 { return &a.Misdirected }, true, "misdirected: the server sent the result to another client"},
+	{"refused", func(a *Account) *int64 { return &a.Refused }, true, "refused: the server answered with an error"},
+	{"redelivered", func(a *Account) *int64 { return &a.Redelivered }, false, "redelivered: assigned again after bench killed the worker, as expected"},
+	{"out_of_order", func(a *Account) *int64 { return &a.OutOfOrder }, false, "out of order: assigned before an older job of the same client, function and priority"},
+	{"censored", func(a *Account) *int64 { return &a.Censored }, false, "unfinished: in flight when the run was interrupted"},
+	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false, "skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
 // Sound reports whether nothing happened to any job that should not.
 func (a *Account) Sound() bool {
-	return a.Lost+a.Unacknowledged+a.Duplicated+a.AnsweredTwice+a.Misdirected+a.Corrupted+a.Refused == 0
+	return !slices.ContainsFunc(tallies, func(t tally) bool { return t.bad && *t.count(a) > 0 })
 }
 
-// ledger is the account while the run goes on.
+// ledger is the account of a run in progress.
 type ledger struct {
-	redelivered, duplicated, twice, misdirected, corrupted, disordered, refused atomic.Int64
-	first                                                                       atomic.Pointer[string]
+	mu sync.Mutex
+	Account
 }
 
 func (l *ledger) account() Account {
-	a := Account{
-		Redelivered: l.redelivered.Load(), Duplicated: l.duplicated.Load(), AnsweredTwice: l.twice.Load(), Misdirected: l.misdirected.Load(),
-		Corrupted: l.corrupted.Load(), OutOfOrder: l.disordered.Load(), Refused: l.refused.Load(),
-	}
-	if s := l.first.Load(); s != nil {
-		a.First = *s
-	}
-	return a
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Account
+}
+
+func (l *ledger) count(counter *int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*counter++
 }
 
 // note counts something that went wrong. The first is kept with its message.
-func (c *conn) note(counter *atomic.Int64, f *codec.Frame, why string) {
-	counter.Add(1)
+func (c *Conn) note(counter *int64, f *codec.Frame, why string) {
 	l := &c.run.ledger
-	if l.first.Load() != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*counter++
+	if l.First != "" {
 		return
 	}
 	text := fmt.Sprintf("# %s: %s\n", c.name, why)
@@ -62,35 +87,35 @@ func (c *conn) note(counter *atomic.Int64, f *codec.Frame, why string) {
 		p := &transcript.Printer{Protocol: c.run.cfg.Protocol, Fold: 4}
 		text += string(p.AppendLine(nil, c.name, f))
 	}
-	l.first.CompareAndSwap(nil, &text)
+	l.First = text
 }
 
-// took enters that a worker got the job with this payload. It returns nil if there is no such
-// job.
-func (c *conn) took(f *codec.Frame, payload []byte) *slot {
+// Assigned notes that a worker got the job with this payload, and returns the job: nil if none with the
+// payload is in flight.
+func (c *Conn) Assigned(f *codec.Frame, payload []byte) *Job {
 	number, whole := numberOf(payload)
 	if !whole {
-		c.note(&c.run.ledger.corrupted, f, "the payload is not one that was sent")
+		c.note(&c.run.ledger.Corrupted, f, "no client submitted a job with this payload")
 		return nil
 	}
 	s := c.run.slots.find(number)
-	if s == nil && c.run.wasDoubted(number) {
-		c.run.ledger.redelivered.Add(1)
+	if s == nil && c.run.wasAssumedEnded(number) {
+		c.run.ledger.count(&c.run.ledger.Redelivered)
 		return nil
 	}
 	if s == nil {
-		c.note(&c.run.ledger.duplicated, f, "this job had ended already")
+		c.note(&c.run.ledger.Duplicated, f, "this job had already finished")
 		return nil
 	}
 	c.given(number)
 	if s.ran.Swap(number) == number {
 		if c.run.wasKilled(int(s.holder.Load())) {
-			c.run.ledger.redelivered.Add(1)
+			c.run.ledger.count(&c.run.ledger.Redelivered)
 		} else {
-			c.note(&c.run.ledger.duplicated, f, "another worker has this job, and is alive")
+			c.note(&c.run.ledger.Duplicated, f, "another worker has this job, and the connection of that worker is open")
 		}
 	} else if !c.inOrder(s, number) {
-		c.note(&c.run.ledger.disordered, f, "a younger job of the same client, function and priority came before it")
+		c.note(&c.run.ledger.OutOfOrder, f, "a newer job of the same client, function and priority was assigned earlier")
 	}
 	s.holder.Store(int32(c.id))
 	s.taken.Store(c.now)
@@ -99,12 +124,12 @@ func (c *conn) took(f *codec.Frame, payload []byte) *slot {
 
 // inOrder reports whether the job is younger than those that the worker has had of the same
 // client, function and priority.
-func (c *conn) inOrder(s *slot, number uint64) bool {
+func (c *Conn) inOrder(s *Job, number uint64) bool {
 	if c.seen == nil {
 		return true
 	}
 	owner := int(number&(maxSlots-1)) / c.run.perClient
-	last := &c.seen[(owner*c.run.cfg.Functions+int(s.function))*priorities+int(s.priority)]
+	last := &c.seen[(owner*c.run.cfg.Functions+int(s.Queue))*priorities+int(s.Priority)]
 	if s.seq < *last {
 		return false
 	}
@@ -112,20 +137,21 @@ func (c *conn) inOrder(s *slot, number uint64) bool {
 	return true
 }
 
-// heard finds the job of a result that came to a client, or notes what is wrong with it.
-func (c *conn) heard(f *codec.Frame, payload []byte) *slot {
+// Result returns the job of a result that a client received. If something is wrong with the result, Result
+// notes it, and returns nil unless the job has ended all the same.
+func (c *Conn) Result(f *codec.Frame, payload []byte) *Job {
 	number, whole := numberOf(payload)
 	s := c.run.slots.find(number)
 	switch {
 	case !whole:
-		c.note(&c.run.ledger.corrupted, f, "the result is not the payload that was sent")
+		c.note(&c.run.ledger.Corrupted, f, "the result differs from the payload that was submitted")
 		if s != nil && !c.pool.has(s) {
 			return nil
 		}
 	case s == nil:
-		c.note(&c.run.ledger.twice, f, "this job had its result already")
+		c.note(&c.run.ledger.AnsweredTwice, f, "a result of this job had already arrived")
 	case !c.pool.has(s):
-		c.note(&c.run.ledger.misdirected, f, "this is another client's job")
+		c.note(&c.run.ledger.Misdirected, f, "another client submitted this job")
 		return nil
 	}
 	return s

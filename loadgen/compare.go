@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"jobwire/internal/prose"
 )
 
 // Group is the runs of one target, or of one state of it.
@@ -17,7 +20,7 @@ type Group struct {
 	Runs []*Report
 }
 
-// Comparison is several groups of runs held against the first.
+// Comparison is several groups of runs, compared with the first.
 type Comparison struct {
 	Targets []Compared `json:"targets"`
 	Runs    []*Report  `json:"runs"`
@@ -46,23 +49,31 @@ type figure struct {
 	higher bool // is better
 	of     func(*Report) float64
 	format func(float64) string
+
+	cpu    func(*Report) Micros // of a processor time
+	stage  string               // of a percentile
+	beyond float64              // the share of samples beyond that
 }
 
 func latencyFigure(stage, name string) figure {
 	c := columns[column(name)]
-	return figure{stage + "_" + c.name + "_us", stage + " " + c.name, false, func(r *Report) float64 {
+	return figure{key: stage + "_" + c.name + "_us", title: stage + " " + c.name, of: func(r *Report) float64 {
 		q := r.Latency[stage]
 		return float64(c.of(&q))
-	}, formatMicros}
+	}, format: formatMicros, stage: stage, beyond: minTail / float64(c.samples)}
+}
+
+func cpuFigure(end string, of func(*Report) Micros) figure {
+	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end, of: func(r *Report) float64 { return float64(of(r)) }, format: formatMicros, cpu: of}
 }
 
 func formatMicros(v float64) string { return Micros(v).String() }
 
 // figures are what runs are compared by.
 var figures = []figure{
-	{"rate", "jobs/s", true, func(r *Report) float64 { return r.Rate }, func(v float64) string { return Grouped(int64(math.Round(v))) }},
-	{"cpu_us_per_job_target", "CPU a job, target", false, func(r *Report) float64 { return float64(r.CPU.Target) }, formatMicros},
-	{"cpu_us_per_job_generator", "CPU a job, generator", false, func(r *Report) float64 { return float64(r.CPU.Generator) }, formatMicros},
+	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, format: formatJobs},
+	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }),
+	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }),
 	latencyFigure(Stages[stageTotal], "p50"),
 	latencyFigure(Stages[stageTotal], "p99"),
 	latencyFigure(Stages[stageTotal], "p99.9"),
@@ -211,15 +222,17 @@ func (c *Comparison) notes() string {
 			}
 		}
 		if n > 0 {
-			fmt.Fprintf(&b, "in %d of %s %s\n", n, plural(len(c.Runs), "run"), what)
+			fmt.Fprintf(&b, "in %d of %s, %s\n", n, plural(len(c.Runs), "run"), what)
 		}
 	}
-	count("something fell short", func(r *Report) bool { return !r.Held() })
-	count("the generator was saturated, so that the target may be faster", func(r *Report) bool { return r.Saturated })
-	count("others used more than a quarter of the machine", (*Report).Disturbed)
+	count("the verdict is failed", func(r *Report) bool { return r.Result() == Failed })
+	count("the measurement is invalid", func(r *Report) bool { return r.Result() == Invalid })
+	count("the load generator was the bottleneck: the target may be faster", func(r *Report) bool { return r.Saturated })
+	count("other programs used more than a quarter of the machine", (*Report).Disturbed)
+	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < shortestCompared })
 	for _, r := range c.Runs {
 		if why := r.unlike(c.Runs[0]); why != "" {
-			fmt.Fprintf(&b, "the runs are not alike: %s\n", why)
+			fmt.Fprintf(&b, "the runs had different settings: %s\n", why)
 			break
 		}
 	}
@@ -234,10 +247,10 @@ func (r *Report) unlike(o *Report) string {
 	}{
 		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
 		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
-		{"payload", r.Payload, o.Payload}, {"rate", r.Requested, o.Requested},
+		{"payload", r.Payload, o.Payload}, {"rate", cmp.Or(r.Requested, "none"), cmp.Or(o.Requested, "none")},
 	} {
 		if p.a != p.b {
-			return fmt.Sprintf("%s is %v here and %v there", p.name, p.a, p.b)
+			return fmt.Sprintf("%s is %v in one run and %v in the other", p.name, p.a, p.b)
 		}
 	}
 	return ""
@@ -250,7 +263,7 @@ func CheckBaseline(cfg Config, before []*Report) error {
 		plan.Grabs = before[0].Grabs // it will be known when the run begins
 	}
 	if why := plan.unlike(before[0]); why != "" {
-		return fmt.Errorf("it is of another run: %s", why)
+		return fmt.Errorf("the saved run had a different load: %s", why)
 	}
 	return nil
 }
@@ -260,12 +273,20 @@ func CheckBaseline(cfg Config, before []*Report) error {
 // error.
 func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	if why := r.unlike(before[0]); why != "" {
-		return fmt.Errorf("the baseline is of another run: %s", why)
+		return fmt.Errorf("the baseline had a different load: %s", why)
 	}
 	for i := range figures {
 		f := &figures[i]
+		if !f.judged() {
+			continue
+		}
+		name := "baseline, " + f.title
+		if why := cmp.Or(f.tooShort(r, tolerance), f.tooShortOf(before, tolerance)); why != "" {
+			r.Objectives = append(r.Objectives, SLOResult{name, Skipped, "too short to compare: " + why})
+			continue
+		}
 		old, now := f.values(before), f.of(r)
-		if len(old) == 0 || now == 0 || !f.judged() {
+		if len(old) == 0 || now == 0 {
 			continue
 		}
 		was := median(old)
@@ -273,12 +294,59 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 		if f.higher {
 			worse = 1 - now/was
 		}
-		j := Judgement{Objective: "baseline, " + f.title, Held: worse <= tolerance}
-		word := map[bool]string{true: "held", false: "BROKEN"}[j.Held]
-		j.Why = fmt.Sprintf("%s, it was %s and is %s", word, f.format(was), f.format(now))
-		r.Objectives = append(r.Objectives, j)
+		r.Objectives = append(r.Objectives, SLOResult{name, result(worse <= tolerance), fmt.Sprintf("%s in the baseline, %s in this run", f.format(was), f.format(now))})
 	}
+	r.conclude()
 	return nil
+}
+
+// What a run needs for its figures to be compared. A processor time is wrong by a tick at either end of
+// a run: by 2/n of n ticks, which may be a quarter of the tolerance, in both runs half of it. A
+// percentile with n samples beyond it varies by 1/sqrt(n), which may be half of the tolerance.
+const (
+	shortestCompared = 1.0  // seconds: less is the beginning of a run rather than the run
+	finestTolerance  = 0.01 // for these bounds
+)
+
+// tooShort says what a run lacks for a figure to be compared; "" is nothing.
+func (f *figure) tooShort(r *Report, tolerance float64) string {
+	tolerance = max(tolerance, finestTolerance)
+	if r.Seconds < shortestCompared {
+		if f.cpu != nil {
+			if n := r.cpuTicks(f.cpu(r)); n > 0 {
+				return fmt.Sprintf("%s in a run of %.2f s (at least %v s needed)", plural(n, "CPU tick"), r.Seconds, shortestCompared)
+			}
+		}
+		return fmt.Sprintf("a run of %.2f s (at least %v s needed)", r.Seconds, shortestCompared)
+	}
+	if f.cpu != nil {
+		need := int(math.Ceil(8 / tolerance))
+		if n := r.cpuTicks(f.cpu(r)); n > 0 && n < need {
+			return fmt.Sprintf("%s of %v (at least %s needed for this tolerance)", plural(n, "CPU tick"), tick, prose.Grouped(int64(need)))
+		}
+	}
+	if f.beyond > 0 {
+		need := int64(math.Ceil(4 / (tolerance * tolerance)))
+		if n := int64(float64(r.Latency[f.stage].Count) * f.beyond); n < need {
+			return fmt.Sprintf("%s beyond the percentile (at least %s needed for this tolerance)", plural(int(n), "sample"), prose.Grouped(need))
+		}
+	}
+	return ""
+}
+
+// tooShortOf is tooShort of several runs.
+func (f *figure) tooShortOf(runs []*Report, tolerance float64) string {
+	for _, r := range runs {
+		if why := f.tooShort(r, tolerance); why != "" {
+			return "the baseline has " + why
+		}
+	}
+	return ""
+}
+
+// cpuTicks is how many ticks a processor time per job was made of.
+func (r *Report) cpuTicks(perJob Micros) int {
+	return int(math.Round(float64(perJob) * float64(r.Jobs) * 1e3 / float64(tick)))
 }
 
 // judged reports whether a figure says something about the target, and not too little.

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"jobwire/codec"
 )
 
-// Config says what a run does. Zeros are replaced as [Config.Complete] tells.
+// Config says what a run does. [Config.Complete] replaces zeros.
 type Config struct {
 	Protocol *codec.Protocol
 	Scenario string // its name; "" is "cycle"
@@ -37,13 +38,13 @@ type Config struct {
 
 	Check bool // whether the queue was linear: of a short run of one function, with jobs of one priority
 
-	Interval time.Duration // between two entries of the time series; 0 is 1 s
-	Watch    func(*Interval)
-	Edge     func() // called as the measured part begins, and as it ends; nil is nothing
+	Interval    time.Duration // between two entries of the time series; 0 is 1 s
+	Watch       func(*Interval)
+	PhaseChange func() // called as the measured part begins, and as it ends; nil is nothing
 }
 
-// standingJobs is how many jobs are queued where the user does not say.
-const standingJobs = 100_000
+// backlogJobs is how many jobs are queued where the user does not say.
+const backlogJobs = 100_000
 
 // Limits of a run.
 const (
@@ -81,16 +82,19 @@ func (c Config) Complete() (Config, error) {
 	if c.Size == (Sizes{}) {
 		c.Size = Sizes{Lo: MinPayload, Hi: MinPayload}
 	}
-	sys := systems[c.Protocol.Name]
-	if sys == nil {
-		return c, fmt.Errorf("there is no load for %s", c.Protocol.Title)
+	var names []string
+	for _, s := range Scenarios(c.Protocol) {
+		names = append(names, s.Name)
 	}
-	sc := sys.scenario(c.Scenario)
-	if sc == nil {
-		return c, fmt.Errorf("%s has no scenario %q: there are %s", c.Protocol.Title, c.Scenario, sys.names())
+	sc := scenarioOf(c.Protocol.Name, c.Scenario)
+	switch {
+	case names == nil:
+		return c, fmt.Errorf("bench does not support %s", c.Protocol.Title)
+	case sc == nil:
+		return c, fmt.Errorf("%s has no scenario %q: expected one of %s", c.Protocol.Title, c.Scenario, strings.Join(names, ", "))
 	}
-	if sc.Standing && c.Count == 0 {
-		c.Count = standingJobs
+	if sc.Backlog && c.Count == 0 {
+		c.Count = backlogJobs
 	}
 	if sc.Kills && c.Work == 0 {
 		c.Work = time.Millisecond // else a worker hardly ever has a job when it is killed
@@ -100,27 +104,29 @@ func (c Config) Complete() (Config, error) {
 	}
 	switch {
 	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Grabs < 0:
-		return c, errors.New("clients, workers, functions, window and grabs must be above zero")
+		return c, errors.New("clients, workers, functions and window must be at least 1, and grabs not negative")
 	case c.Clients+c.Workers > maxConns:
-		return c, fmt.Errorf("at most %d connections", maxConns)
+		return c, fmt.Errorf("%d clients and workers: expected at most %d connections", c.Clients+c.Workers, maxConns)
 	case c.Window > maxWindow:
-		return c, fmt.Errorf("a window is at most %d", maxWindow)
+		return c, fmt.Errorf("window %d: expected at most %d", c.Window, maxWindow)
 	case c.Size.Lo < MinPayload:
-		return c, fmt.Errorf("a payload holds at least its job's number and a check, %d bytes", MinPayload)
-	case sc.Standing && (c.Rate != nil || c.Duration > 0):
-		return c, fmt.Errorf("%s ends with its last job and has no rate to keep; give it a count", sc.Name)
+		return c, fmt.Errorf("payload of %d bytes: expected at least %d bytes, because the payload contains the number of the job and a checksum", c.Size.Lo, MinPayload)
+	case sc.Backlog && (c.Rate != nil || c.Duration > 0):
+		return c, fmt.Errorf("scenario %s cannot be used with --rate or --duration, because it ends with its last job; set the number of jobs (--count)", sc.Name)
 	case c.Interval < minInterval:
-		return c, fmt.Errorf("an interval is at least %v", minInterval)
+		return c, fmt.Errorf("interval %v: expected at least %v", c.Interval, minInterval)
 	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.Settle < 0 || c.Think < 0 || c.Work < 0:
-		return c, errors.New("counts and times must not be below zero")
-	case c.Check && (sc.Mixed || sc.Kills || sc.Alone || sc.Share > 0 || c.Functions > 1):
-		return c, fmt.Errorf("a history of %s, or of several functions, is not one of a single queue: it cannot be checked", sc.Name)
+		return c, errors.New("counts and times must not be negative")
+	case c.Check && (sc.Mixed || sc.Kills || sc.NoWorkers() || sc.PerUnique > 0 || c.Functions > 1):
+		return c, fmt.Errorf("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
 	case c.Check && (c.Count == 0 || c.Count > maxHistory):
-		return c, fmt.Errorf("to check its history a run needs a count of jobs, at most %d", maxHistory)
+		return c, fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
+	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
+		return c, fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
 	case c.slots(sc) > maxSlots:
-		return c, fmt.Errorf("at most %d jobs can be under way", maxSlots)
+		return c, fmt.Errorf("clients and window allow %d jobs in flight: expected at most %d", c.slots(sc), maxSlots)
 	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:
-		return c, fmt.Errorf("%s: %s, so the window is at most %d; use more clients", sc.Name, sc.WindowWhy, sc.MaxWindow)
+		return c, fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name, sc.MaxWindow, sc.WindowWhy)
 	}
 	return c, nil
 }
@@ -131,8 +137,10 @@ const openSlots = 1 << 16
 // slots is how many jobs may be under way.
 func (c *Config) slots(sc *Scenario) int {
 	switch {
-	case sc.Standing:
+	case sc.Backlog:
 		return int((c.Count + int64(c.Clients) - 1) / int64(c.Clients) * int64(c.Clients))
+	case c.Rate != nil && sc.MaxWindow > 0:
+		return c.Clients * sc.MaxWindow
 	case c.Rate != nil:
 		return c.Clients * max(1024, min(openSlots, maxSlots/c.Clients/4))
 	}

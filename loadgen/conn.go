@@ -20,21 +20,9 @@ const (
 	maxBuffer = 64 << 10
 )
 
-// peer is what one connection says: the client's or the worker's part of a scenario.
-type peer interface {
-	begin()                // what it says first
-	handle(f *codec.Frame) // what it does with what comes
-}
-
-// client is a peer that submits jobs.
-type client interface {
-	peer
-	submit(s *slot, payload []byte)
-}
-
-// conn is one connection. Its goroutine reads, handles every message that has come, and
-// writes once what came of it.
-type conn struct {
+// Conn is the connection of a client or a worker. Its goroutine reads, handles all messages that have
+// arrived, and then writes once. An adapter calls its methods from Begin, Submit, Handle and After only.
+type Conn struct {
 	run     *run
 	id      int
 	name    string // in transcripts
@@ -42,18 +30,19 @@ type conn struct {
 	nc      net.Conn
 	socket  *sock.Socket // nil if nc is none
 	sess    codec.Session
-	peer    peer
+	begin   func() // sends the first messages
+	peer    interface{ Handle(*codec.Frame) }
 	ended   chan struct{} // closed when its goroutine has
 	serving atomic.Bool
 
 	in         []byte
 	first, top int // the unread part
-	need       int // how much of it is worth another Decode
+	need       int // how much of it is worth another look
+	stream     codec.Stream
 	frame      codec.Frame
 
 	mu      sync.Mutex // guards the rest, but the inbox
 	rand    *rand.Rand
-	heardOf codec.Message
 	msg     codec.Message
 	now     int64 // when the batch being handled had come
 	out     []byte
@@ -66,7 +55,7 @@ type conn struct {
 	asks       ring[int64]         // of a worker: when it asked for the jobs that it waits for, if that is kept
 	seen       []uint32            // of a worker: the last job, by client, function and priority
 	samples    [stageCount][]int64 // of the batch
-	told       []*conn             // clients that the batch has something for
+	owners     []*Conn             // clients whose jobs ended in the batch
 
 	inboxMu sync.Mutex
 	inbox   []seenEnd // jobs of this client that others have seen the end of
@@ -74,44 +63,55 @@ type conn struct {
 	poked   bool
 }
 
-func newConn(r *run, id int, nc net.Conn, name string) *conn {
-	c := &conn{run: r, id: id, name: name, nc: nc, sess: r.cfg.Protocol.NewSession(codec.Options{}), need: 1,
+func newConn(r *run, id int, nc net.Conn, name string) *Conn {
+	c := &Conn{run: r, id: id, name: name, nc: nc, sess: r.cfg.Protocol.NewSession(codec.Options{}), need: 1,
 		in: make([]byte, minBuffer), ended: make(chan struct{}), rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
 	c.socket = sock.New(nc)
+	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
 	return c
 }
 
 // receive reads what has come, or waits until something does.
-func (c *conn) receive() (int, error) {
+func (c *Conn) receive() (int, error) {
 	if c.socket == nil {
 		return c.nc.Read(c.in[c.top:])
 	}
 	return c.socket.Read(c.in[c.top:])
 }
 
-// send appends a message to what is to be written.
-func (c *conn) send(t *codec.Type, args ...[]byte) {
+// Queues returns the names of the functions, or tubes, that jobs are spread over.
+func (c *Conn) Queues() [][]byte {
+	names := make([][]byte, c.run.cfg.Functions)
+	for i := range names {
+		names[i] = []byte(c.run.cfg.Prefix)
+		if len(names) > 1 {
+			names[i] = fmt.Appendf(names[i], "-%d", i+1)
+		}
+	}
+	return names
+}
+
+// Config returns the configuration of the run.
+func (c *Conn) Config() *Config { return &c.run.cfg }
+
+// Send appends a message to those that are written next.
+func (c *Conn) Send(t *codec.Type, args ...[]byte) {
 	c.msg.Type, c.msg.Args = t, append(c.msg.Args[:0], args...)
-	out, err := c.sess.Append(c.out, codec.Peer, &c.msg)
+	c.send(&c.msg)
+}
+
+func (c *Conn) send(m *codec.Message) {
+	out, err := c.sess.Append(c.out, codec.Peer, m)
 	if err != nil {
-		c.end(fmt.Errorf("what was to be sent breaks a rule: %w", err))
+		c.end(fmt.Errorf("cannot send: the message breaks a rule of the specification: %w", err))
 		return
 	}
 	c.out = out
 }
 
-// arg returns the i-th argument of a message, of a row that has framing between them.
-func (c *conn) arg(f *codec.Frame, i int) []byte {
-	f.Message(&c.heardOf)
-	if i >= len(c.heardOf.Args) {
-		return nil
-	}
-	return c.heardOf.Args[i]
-}
-
 // flush writes what waits, as far as the socket takes it; the rest is left to a goroutine.
 // The caller holds the lock.
-func (c *conn) flush() {
+func (c *Conn) flush() {
 	if c.busy || c.closed || !c.take() {
 		return
 	}
@@ -130,8 +130,8 @@ func (c *conn) flush() {
 	go c.drain()
 }
 
-// take hands what waits to the one who writes. It reports whether there is anything.
-func (c *conn) take() bool {
+// take moves what waits to the buffer that is written, if that is empty. It reports whether there is anything to write.
+func (c *Conn) take() bool {
 	if c.sent == len(c.writing) {
 		c.writing, c.out, c.sent = c.out, c.writing[:0], 0
 	}
@@ -139,7 +139,7 @@ func (c *conn) take() bool {
 }
 
 // drain writes until nothing is left.
-func (c *conn) drain() {
+func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && c.take() {
@@ -156,7 +156,7 @@ func (c *conn) drain() {
 }
 
 // end closes the connection. The caller holds the lock.
-func (c *conn) end(err error) {
+func (c *Conn) end(err error) {
 	if c.closed {
 		return
 	}
@@ -166,7 +166,7 @@ func (c *conn) end(err error) {
 }
 
 // hangUp closes the connection from outside.
-func (c *conn) hangUp() {
+func (c *Conn) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -176,11 +176,11 @@ func (c *conn) hangUp() {
 }
 
 // serve reads to the connection's end.
-func (c *conn) serve() {
+func (c *Conn) serve() {
 	defer close(c.ended)
 	c.mu.Lock()
 	c.now = c.run.clock()
-	c.peer.begin()
+	c.begin()
 	c.flush()
 	c.mu.Unlock()
 	for {
@@ -201,9 +201,9 @@ func (c *conn) serve() {
 			}
 			c.end(err)
 		}
-		closed, told, now := c.closed, c.takeTold(), c.now
+		closed, owners, now := c.closed, c.takeOwners(), c.now
 		c.mu.Unlock()
-		tellAll(told, now)
+		passEnds(owners, now)
 		if closed {
 			return
 		}
@@ -212,20 +212,18 @@ func (c *conn) serve() {
 }
 
 // digest handles all messages that have come.
-func (c *conn) digest() {
+func (c *Conn) digest() {
 	for c.first < c.top {
-		n, err := c.sess.Decode(codec.Server, c.in[c.first:c.top], &c.frame)
-		if err == codec.ErrShort {
-			c.need = n
+		n, found, err := c.stream.Read(c.in[c.first:c.top], &c.frame)
+		if c.need = c.stream.Need(); found == codec.Nothing {
 			break
 		}
 		if err != nil {
-			c.end(fmt.Errorf("what came breaks a rule: %w", err))
+			c.end(fmt.Errorf("received a message that breaks a rule of the specification: %w", err))
 			return
 		}
 		c.first += n
-		c.need = 1
-		c.peer.handle(&c.frame)
+		c.peer.Handle(&c.frame)
 		if c.closed {
 			return
 		}
@@ -237,7 +235,7 @@ func (c *conn) digest() {
 }
 
 // room makes space for the next read, of which the last took n bytes.
-func (c *conn) room(n int) {
+func (c *Conn) room(n int) {
 	have, size := c.top-c.first, len(c.in)
 	switch {
 	case n == size && size < maxBuffer:
@@ -258,38 +256,38 @@ func (c *conn) room(n int) {
 // seenEnd is a job that a worker has seen the end of. A job can end twice if the server is
 // wrong, and its slot be another's by then: so it goes by its number.
 type seenEnd struct {
-	slot   *slot
+	job    *Job
 	number uint64
 }
 
-// tell leaves a job with the client that it belongs to. It is for a worker that has seen the
-// job's end, which the client does not hear of.
-func (c *conn) tell(s *slot) {
-	number := s.number.Load()
+// EndSeen reports the end of a job to the client that submitted it. A worker calls it for a job whose
+// result the server does not send to the client.
+func (c *Conn) EndSeen(j *Job) {
+	number := j.number.Load()
 	if number == 0 {
 		return
 	}
-	owner := c.run.owner(number)
+	owner := c.run.clients[int(number&(maxSlots-1))/c.run.perClient]
 	owner.inboxMu.Lock()
-	owner.inbox = append(owner.inbox, seenEnd{s, number})
+	owner.inbox = append(owner.inbox, seenEnd{j, number})
 	first := !owner.poked
 	owner.poked = true
 	owner.inboxMu.Unlock()
 	if first {
-		c.told = append(c.told, owner)
+		c.owners = append(c.owners, owner)
 	}
 }
 
-// takeTold returns the clients that there is something for. The caller holds the lock.
-func (c *conn) takeTold() []*conn {
-	told := c.told
-	c.told = nil
-	return told
+// takeOwners returns the clients that there is something for. The caller holds the lock.
+func (c *Conn) takeOwners() []*Conn {
+	owners := c.owners
+	c.owners = nil
+	return owners
 }
 
-// tellAll lets clients go on.
-func tellAll(told []*conn, now int64) {
-	for _, o := range told {
+// passEnds lets clients go on.
+func passEnds(owners []*Conn, now int64) {
+	for _, o := range owners {
 		o.mu.Lock()
 		o.now = now
 		o.inboxMu.Lock()
@@ -297,8 +295,8 @@ func tellAll(told []*conn, now int64) {
 		o.inbox, o.poked = o.spare, false
 		o.inboxMu.Unlock()
 		for _, j := range jobs {
-			if j.slot.number.Load() == j.number {
-				o.over(j.slot)
+			if j.job.number.Load() == j.number {
+				o.Ended(j.job)
 			}
 		}
 		o.spare = jobs[:0]

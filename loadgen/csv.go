@@ -9,7 +9,7 @@ import (
 // WriteCSV writes the time series, a line for each interval. What is not known is empty.
 func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
-	head := []string{"start_s", "seconds", "jobs", "rate", "under_way"}
+	head := []string{"start_s", "seconds", "jobs", "rate", "rate_requested", "in_flight"}
 	for _, stage := range Stages {
 		for _, c := range columns {
 			head = append(head, stage+"_"+c.name+"_us")
@@ -19,7 +19,11 @@ func WriteCSV(w io.Writer, r *Report) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	for i := range r.Series {
 		e := &r.Series[i]
-		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), strconv.FormatInt(e.Depth, 10)}
+		requested := ""
+		if r.Requested != "" {
+			requested = number(e.Requested)
+		}
+		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), requested, strconv.FormatInt(e.Depth, 10)}
 		for _, stage := range Stages {
 			q := e.Latency[stage]
 			for _, c := range columns {

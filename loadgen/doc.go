@@ -1,21 +1,25 @@
-// Package loadgen drives job queues and measures them. A [Run] connects clients and
-// workers, has them do what a [Scenario] says, and tells of every job whether it came
-// through whole, how often it ran, and how long each stage of its life took.
+// Package loadgen puts servers of job queues under load and measures them. A [Run] connects clients and
+// workers that perform a [Scenario]. It reports whether each job was processed exactly once and unchanged, and
+// how long each stage of the jobs took.
 //
-// # How it measures
+// # Clients and workers
 //
-// Each connection has a goroutine. It reads, handles all messages that have come, and
-// writes once what came of them, so the cost of a job is that of its bytes. The clock is
-// read once for each batch; nothing is allocated for a job.
+// Clients and workers follow from the message types of the protocol: which type submits a job, which asks for
+// one, which ends it. An [Adapter] adds what they do not say.
 //
-// In a closed loop each client keeps as many jobs under way as its window allows, and
-// latency counts from the submission. In an open loop jobs are due by a schedule, whether or
-// not the server keeps up, and latency counts from when they were due. What has not ended
-// when the run does is told as censored, not left out.
+// # Measurement
 //
-// # How it accounts
+// Each connection has a goroutine. It reads, handles all messages that have arrived, and then writes once. The
+// clock is read once for each batch of messages; no memory is allocated for a job.
 //
-// A job's payload holds its number, a check of it, and filler that follows from the number,
-// so that a payload that is changed, mixed up or delivered to somebody else is noticed. See
-// [Account] for what is counted.
+// In a closed loop each client keeps as many jobs in flight as its window allows, and
+// latency counts from the submission. In an open loop jobs are submitted by a schedule, whether or
+// not the server keeps up, and latency counts from the scheduled time. Jobs that have not ended
+// when the run is interrupted are counted as unfinished.
+//
+// # Accounting
+//
+// The payload of a job holds its number, a checksum, and filler that follows from the number,
+// so that a payload that is changed, mixed up or delivered to the wrong client is noticed. [Account] says what is
+// counted.
 package loadgen

@@ -8,57 +8,40 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-func init() {
-	systems[gearmonkey.Protocol.Name] = &dialect{
-		protocol: gearmonkey.Protocol,
-		scenarios: []Scenario{
-			{Name: "cycle", About: "the client's four commands and the worker's eleven", Background: true, Until: atWorker},
-			{Name: "background", About: "jobs are created; they are done, unmeasured, when all are", Standing: true, Filling: true, Background: true, Until: atWorker},
-			{Name: "drain", About: "all jobs are created, then done", Standing: true, Background: true, Until: atWorker},
-			{Name: "priorities", About: "as cycle, with jobs of all priorities", Background: true, Until: atWorker, Mixed: true},
-			{Name: "updates", About: "as cycle, with two updates of the progress", Background: true, Until: atWorker, Updates: 2},
-			{Name: "echo", About: "ECHO, without workers", Alone: true, Probe: "command"},
-			{Name: "status", About: "HGETALL of a job that is not there, without workers", Alone: true, Probe: "HGETALL_JOB"},
-			{Name: "chaos", About: "as cycle, but workers are killed while they have jobs, which GearMonkey loses", Background: true, Until: atWorker, Kills: true},
-		},
-		grabs: func(*Config) int { return 1 }, // a BRPOP that blocks keeps back what is behind it
-		client: func(c *conn, s *Scenario) client {
-			if s.Alone {
-				return newProbe(c, s, monkeyProbes[s.Probe])
-			}
-			return newMonkeyClient(c)
-		},
-		worker: func(c *conn, s *Scenario) peer { return newMonkeyWorker(c, s) },
-	}
-}
-
-// monkeyProbes are commands that need no job.
-var monkeyProbes = map[string]question{
-	"command":     {row: row(gearmonkey.Protocol, "command"), args: [][]byte{[]byte("ECHO")}, echoes: true},
-	"HGETALL_JOB": {row: row(gearmonkey.Protocol, "HGETALL_JOB"), args: [][]byte{[]byte("jobwire"), []byte("0")}},
-}
+// GearMonkey is the load of Redis servers that serve GearMonkey. A job takes several commands, and the
+// client needs the reply to the first for the others.
+var GearMonkey = &Adapter{Protocol: gearmonkey.Protocol, Scenarios: []Scenario{
+	{Name: "cycle", About: "for each job, the client sends four commands and the worker eleven"},
+	{Name: "background", About: "create jobs (only this part is measured), then process them"},
+	{Name: "drain", About: "create all jobs, then process them (only this part is measured)"},
+	{Name: "priorities"},
+	{Name: "updates", About: "as in cycle, with two progress updates for each job"},
+	{Name: "echo", About: "ECHO; no jobs and no workers"},
+	{Name: "status", About: "HGETALL of a job that does not exist; no workers"},
+	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs; GearMonkey loses these jobs"},
+}, Client: newMonkeyClient, Worker: newMonkeyWorker}
 
 var (
-	mkUID       = row(gearmonkey.Protocol, "INCR_UID")
-	mkIdle      = row(gearmonkey.Protocol, "HMSET_IDLE")
-	mkCreate    = row(gearmonkey.Protocol, "PUBLISH_CREATE")
-	mkPush      = row(gearmonkey.Protocol, "LPUSH_QUEUE")
-	mkLoad      = row(gearmonkey.Protocol, "SCRIPT_LOAD")
-	mkCount     = row(gearmonkey.Protocol, "INCR_COUNT")
-	mkScheduled = row(gearmonkey.Protocol, "EVALSHA_SCHEDULED")
-	mkPop       = row(gearmonkey.Protocol, "BRPOP_QUEUES")
-	mkStart     = row(gearmonkey.Protocol, "PUBLISH_START")
-	mkBusy      = row(gearmonkey.Protocol, "HMSET_BUSY")
-	mkInput     = row(gearmonkey.Protocol, "HGET_INPUT")
-	mkProgress  = row(gearmonkey.Protocol, "HMSET_PROGRESS")
-	mkDone      = row(gearmonkey.Protocol, "HMSET_DONE")
-	mkExpire    = row(gearmonkey.Protocol, "EXPIRE_JOB")
-	mkFinish    = row(gearmonkey.Protocol, "PUBLISH_FINISH")
-	mkLock      = row(gearmonkey.Protocol, "LPUSH_LOCK")
-	mkUnlock    = row(gearmonkey.Protocol, "EXPIRE_LOCK")
-
-	mkError = row(gearmonkey.Protocol, "error")
+	mkUID       = monkeyRow("INCR_UID")
+	mkIdle      = monkeyRow("HMSET_IDLE")
+	mkCreate    = monkeyRow("PUBLISH_CREATE")
+	mkPush      = monkeyRow("LPUSH_QUEUE")
+	mkLoad      = monkeyRow("SCRIPT_LOAD")
+	mkCount     = monkeyRow("INCR_COUNT")
+	mkScheduled = monkeyRow("EVALSHA_SCHEDULED")
+	mkPop       = monkeyRow("BRPOP_QUEUES")
+	mkStart     = monkeyRow("PUBLISH_START")
+	mkBusy      = monkeyRow("HMSET_BUSY")
+	mkInput     = monkeyRow("HGET_INPUT")
+	mkProgress  = monkeyRow("HMSET_PROGRESS")
+	mkDone      = monkeyRow("HMSET_DONE")
+	mkExpire    = monkeyRow("EXPIRE_JOB")
+	mkFinish    = monkeyRow("PUBLISH_FINISH")
+	mkLock      = monkeyRow("LPUSH_LOCK")
+	mkUnlock    = monkeyRow("EXPIRE_LOCK")
 )
+
+func monkeyRow(name string) *codec.Type { return codec.Named(gearmonkey.Protocol.Types, name) }
 
 var (
 	mkPriorities = [priorities][]byte{[]byte(gearmonkey.High), []byte(gearmonkey.Normal), []byte(gearmonkey.Low)}
@@ -68,125 +51,118 @@ var (
 	mkOK         = []byte("OK")
 )
 
-// monkeyClient creates jobs. Replies come in the order of the commands.
+// monkeyClient creates jobs.
 type monkeyClient struct {
-	*conn
+	*Conn
 	functions [][]byte
-	asked     ring[monkeyAsked]
+	asked     ring[monkeyAsked] // commands that wait for their reply
 }
 
-// monkeyAsked is a command that waits for its reply.
 type monkeyAsked struct {
-	slot *slot
-	then func(*monkeyClient, *slot, *codec.Frame) // nil is nothing
+	job  *Job
+	then func(*monkeyClient, *Job, *codec.Frame) // handles the reply; nil: there is nothing to do
 }
 
-func newMonkeyClient(c *conn) *monkeyClient {
-	return &monkeyClient{conn: c, functions: c.run.functions()}
+func newMonkeyClient(c *Conn, _ *Scenario) Client {
+	return &monkeyClient{Conn: c, functions: c.Queues()}
 }
 
-func (m *monkeyClient) begin() { m.fill() }
-
-// submit asks for an ID, and writes the job once there is one. The payload is made anew then.
-func (m *monkeyClient) submit(s *slot, _ []byte) {
-	m.asked.push(monkeyAsked{s, (*monkeyClient).create})
-	m.send(mkUID, m.functions[s.function])
+// Submit asks for an ID. The payload is generated again when the ID has arrived.
+func (m *monkeyClient) Submit(j *Job, _ []byte) {
+	m.ask(j, (*monkeyClient).create, mkUID, m.functions[j.Queue])
 }
 
-func (m *monkeyClient) create(s *slot, f *codec.Frame) {
-	fn, id := m.functions[s.function], m.arg(f, 0)
-	m.payload = appendPayload(m.payload[:0], s.number.Load(), int(s.size))
-	m.asked.push(monkeyAsked{s, nil})
-	m.send(mkIdle, fn, id, m.payload)
-	m.asked.push(monkeyAsked{s, nil})
-	m.send(mkCreate, fn, id)
-	m.asked.push(monkeyAsked{s, (*monkeyClient).queued})
-	m.send(mkPush, fn, mkPriorities[s.priority], id)
+func (m *monkeyClient) ask(j *Job, then func(*monkeyClient, *Job, *codec.Frame), t *codec.Type, args ...[]byte) {
+	m.asked.push(monkeyAsked{j, then})
+	m.Send(t, args...)
 }
 
-func (m *monkeyClient) queued(s *slot, _ *codec.Frame) { m.acknowledge(s) }
+func (m *monkeyClient) create(j *Job, f *codec.Frame) {
+	fn, id := m.functions[j.Queue], f.Get(codec.JobID)
+	m.ask(j, nil, mkIdle, fn, id, m.Payload(j))
+	m.ask(j, nil, mkCreate, fn, id)
+	m.ask(j, (*monkeyClient).queued, mkPush, fn, mkPriorities[j.Priority], id)
+}
 
-func (m *monkeyClient) handle(f *codec.Frame) {
+func (m *monkeyClient) queued(j *Job, _ *codec.Frame) { m.Accepted(j) }
+
+func (m *monkeyClient) Handle(f *codec.Frame) {
 	a := m.asked.pop()
-	if f.Type == mkError {
-		m.note(&m.run.ledger.refused, f, "the server answered with an error")
-		if a.then != nil {
-			m.refuse(a.slot)
-		}
-		return
-	}
-	if a.then != nil {
-		a.then(m, a.slot, f)
+	switch {
+	case f.Type.Does == codec.Refuse && a.then == nil:
+		m.Refused(nil, f)
+	case f.Type.Does == codec.Refuse:
+		m.Refused(a.job, f)
+	case a.then != nil:
+		a.then(m, a.job, f)
 	}
 }
 
-// monkeyWorker does jobs as the document lists it. What needs no reply to go on is sent
-// together: the end of a job and the question for the next.
+// monkeyWorker processes jobs in the steps of the specification. It sends commands together if it does not
+// need the replies to the first for the others: those that end a job, and the request for the next job.
 type monkeyWorker struct {
-	*conn
+	*Conn
 	functions [][]byte
-	turn      int // the function that it asks for
+	turn      int // the function whose queue is next
 	updates   int
 	sha       []byte
 	date      []byte
 	pause     []byte
-	asked     ring[func(*monkeyWorker, *codec.Frame)] // nil is nothing
+	asked     ring[func(*monkeyWorker, *codec.Frame)] // what handles the replies; nil: there is nothing to do
 
-	id      []byte // of the job that it has
+	id      []byte // of its job
 	payload []byte
-	slot    *slot
+	job     *Job
 }
 
-func newMonkeyWorker(c *conn, s *Scenario) *monkeyWorker {
-	m := &monkeyWorker{conn: c, functions: c.run.functions(), updates: s.Updates, pause: []byte("1")}
+func newMonkeyWorker(c *Conn, s *Scenario) Worker {
+	m := &monkeyWorker{Conn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
 	if n := len(m.functions); c.run.cfg.Workers >= n {
-		m.functions = m.functions[c.place%n:][:1] // else it would wait a second for one while others have jobs
+		m.functions = m.functions[c.place%n:][:1] // a worker of several would wait a second at one while others have jobs
 	}
 	return m
 }
 
-func (m *monkeyWorker) begin() {
+func (m *monkeyWorker) Begin() {
 	m.ask((*monkeyWorker).loaded, mkLoad, []byte(gearmonkey.Script))
 	for _, fn := range m.functions {
 		m.ask(nil, mkCount, fn)
 	}
 }
 
-// ask sends a command, and has something done with its reply.
+// ask sends a command whose reply is handled by then.
 func (m *monkeyWorker) ask(then func(*monkeyWorker, *codec.Frame), t *codec.Type, args ...[]byte) {
 	m.asked.push(then)
-	m.send(t, args...)
+	m.Send(t, args...)
 }
 
 func (m *monkeyWorker) loaded(f *codec.Frame) {
-	m.sha = append(m.sha, m.arg(f, 0)...)
-	m.look()
+	m.sha = append(m.sha, f.Arg(0)...)
+	m.grab()
 }
 
-// look asks for a scheduled job, and for a queued one if there is none.
-func (m *monkeyWorker) look() {
+// grab asks for a scheduled job, and for a queued job if there is none.
+func (m *monkeyWorker) grab() {
 	m.date = strconv.AppendInt(m.date[:0], time.Now().Unix(), 10)
 	m.ask((*monkeyWorker).scheduled, mkScheduled, m.sha, m.functions[m.turn], m.date)
 }
 
 func (m *monkeyWorker) scheduled(f *codec.Frame) {
-	m.asks = ring[int64]{}
-	m.conn.ask()
-	if f.Type.Name == "DUE" {
-		m.take(m.arg(f, 1))
+	if m.Ask(); f.Type.Does == codec.Assign {
+		m.take(f.Get(codec.JobID))
 		return
 	}
 	m.ask((*monkeyWorker).popped, mkPop, m.functions[m.turn], m.pause)
 }
 
 func (m *monkeyWorker) popped(f *codec.Frame) {
-	if f.Type.Name != "POPPED" {
-		m.given(none)
-		m.turn = (m.turn + 1) % len(m.functions)
-		m.look()
+	if f.Type.Does == codec.Assign {
+		m.take(f.Get(codec.JobID))
 		return
 	}
-	m.take(m.arg(f, 2))
+	m.NoJob()
+	m.turn = (m.turn + 1) % len(m.functions)
+	m.grab()
 }
 
 func (m *monkeyWorker) take(id []byte) {
@@ -198,10 +174,10 @@ func (m *monkeyWorker) take(id []byte) {
 }
 
 func (m *monkeyWorker) work(f *codec.Frame) {
-	m.payload = append(m.payload[:0], m.arg(f, 0)...)
-	m.slot = m.took(f, m.payload)
+	m.payload = append(m.payload[:0], f.Arg(0)...)
+	m.job = m.Assigned(f, m.payload)
 	if d := m.run.cfg.Work; d > 0 {
-		m.later(d, m.complete)
+		m.After(d, m.complete)
 		return
 	}
 	m.complete()
@@ -210,7 +186,7 @@ func (m *monkeyWorker) work(f *codec.Frame) {
 func (m *monkeyWorker) complete() {
 	fn := m.functions[m.turn]
 	for range m.updates {
-		m.ask(nil, mkProgress, fn, m.id, one, two)
+		m.ask(nil, mkProgress, fn, m.id, []byte("1"), []byte("2"))
 	}
 	m.ask(nil, mkDone, fn, m.id, mkSuccess, m.payload)
 	m.ask(nil, mkExpire, fn, m.id, mkKeep)
@@ -218,19 +194,19 @@ func (m *monkeyWorker) complete() {
 	m.ask(nil, mkLock, fn, m.id, mkOK)
 	m.ask((*monkeyWorker).done, mkUnlock, fn, m.id, mkKeepLock)
 	m.turn = (m.turn + 1) % len(m.functions)
-	m.look()
+	m.grab()
 }
 
 func (m *monkeyWorker) done(*codec.Frame) {
-	if m.slot != nil {
-		m.tell(m.slot)
+	if m.job != nil {
+		m.EndSeen(m.job)
 	}
 }
 
-func (m *monkeyWorker) handle(f *codec.Frame) {
+func (m *monkeyWorker) Handle(f *codec.Frame) {
 	then := m.asked.pop()
-	if f.Type == mkError {
-		m.note(&m.run.ledger.refused, f, "the server answered with an error")
+	if f.Type.Does == codec.Refuse {
+		m.Refused(nil, f)
 	}
 	if then != nil {
 		then(m, f)

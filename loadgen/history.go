@@ -27,27 +27,30 @@ type operation struct {
 const none = 0
 
 // add enters what has come to its end.
-func (h *history) add(c *conn, take bool, number uint64, call int64) {
+func (h *history) add(c *Conn, take bool, number uint64, call int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ops = append(h.ops, operation{c.id, take, number, call, c.now})
 }
 
-// ask notes that a worker asks for a job.
-func (c *conn) ask() {
+// Ask notes that a worker asks for a job.
+func (c *Conn) Ask() {
 	if c.run.history != nil {
 		c.asks.push(c.now)
 	}
 }
 
+// NoJob notes the reply to a worker that there is no job.
+func (c *Conn) NoJob() { c.given(none) }
+
 // given notes what the oldest of its requests was answered with: a job's number, or none.
-func (c *conn) given(number uint64) {
+func (c *Conn) given(number uint64) {
 	if h := c.run.history; h != nil && c.asks.n > 0 {
 		h.add(c, true, number, c.asks.pop())
 	}
 }
 
-// Linearity tells whether a history is one of a first-in first-out queue: whether every
+// Linearity says whether a history is one of a first-in first-out queue: whether every
 // submission, every delivery and every answer that there is no job can be given a moment
 // between its request and its reply, so that in the order of those moments the queue did right.
 type Linearity struct {
@@ -61,7 +64,7 @@ type life struct {
 	put, got operation
 }
 
-// check judges the history. For a queue whose jobs can be told apart there are only four ways
+// check checks the history. For a queue whose jobs can be distinguished there are only four ways
 // to be none (Henzinger, Sezgin, Vafeiadis: Aspect-oriented linearizability proofs, 2013): a job
 // comes out that was not put in, or comes out twice; one that was put in later comes out
 // earlier; the queue says that it is empty while it cannot have been. So this takes no search.
@@ -83,9 +86,9 @@ func (h *history) check() *Linearity {
 		case op.number == none:
 			empty = append(empty, op)
 		case j == nil || op.ret < j.put.call:
-			return broken("job %#x was given to %s before it was submitted", op.number, h.name(op.conn))
+			return broken("job %#x was assigned to %s before it was submitted", op.number, h.name(op.conn))
 		case j.got.take:
-			return broken("job %#x was given to %s, and to %s", op.number, h.name(j.got.conn), h.name(op.conn))
+			return broken("job %#x was assigned to %s, and to %s", op.number, h.name(j.got.conn), h.name(op.conn))
 		default:
 			j.got = op
 		}
@@ -103,7 +106,7 @@ func (h *history) check() *Linearity {
 	return &Linearity{Holds: true}
 }
 
-// overtaken finds a job that was surely put in before another, and surely taken out behind it.
+// overtaken finds a job that was surely put in before another, and surely taken out after it.
 func (h *history) overtaken(all []*life) *Linearity {
 	byEnd := slices.Clone(all)
 	slices.SortFunc(byEnd, func(a, b *life) int { return order(a.put.ret, b.put.ret) })
@@ -117,13 +120,13 @@ func (h *history) overtaken(all []*life) *Linearity {
 			byEnd = byEnd[1:]
 		}
 		if last != nil && b.got.ret < last.got.call {
-			return broken("job %#x was submitted when %#x had been, and given out before it", b.number, last.number)
+			return broken("job %#x was submitted after job %#x, but assigned before that job", b.number, last.number)
 		}
 	}
 	return nil
 }
 
-// notEmpty finds a request that was told that there is no job, though there surely was one
+// notEmpty finds a request that was answered that there is no job, though there surely was one
 // all the time.
 func (h *history) notEmpty(all []*life, empty []operation) *Linearity {
 	slices.SortFunc(all, func(a, b *life) int { return order(a.put.ret, b.put.ret) })
@@ -144,7 +147,7 @@ func (h *history) notEmpty(all []*life, empty []operation) *Linearity {
 			to = max(to, j.got.call)
 		}
 		if from < op.call && op.ret < to {
-			return broken("%s was told that there is no job, when there was one", h.name(op.conn))
+			return broken("the server replied to %s that no job is queued, although a job was queued", h.name(op.conn))
 		}
 	}
 	return nil

@@ -28,14 +28,14 @@ func TestHistories(t *testing.T) {
 		want string // part of why it is none of a queue; "" is that it is
 	}{
 		"in order":                {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(1, 4, 5); h.took(2, 6, 7) }, ""},
-		"out of order":            {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 5); h.took(1, 6, 7) }, "0x2 was submitted when 0x1 had been"},
+		"out of order":            {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 5); h.took(1, 6, 7) }, "0x2 was submitted after job 0x1"},
 		"submitted at once":       {func(h *history) { h.put(1, 0, 3); h.put(2, 1, 2); h.took(2, 4, 5); h.took(1, 6, 7) }, ""},
 		"taken at once":           {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 7); h.took(1, 5, 6) }, ""},
-		"left behind":             {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 5) }, "0x2 was submitted when 0x1 had been"},
+		"left behind":             {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 5) }, "0x2 was submitted after job 0x1"},
 		"taken twice":             {func(h *history) { h.put(1, 0, 1); h.took(1, 2, 3); h.took(1, 4, 5) }, "and to connection 2"},
 		"never put":               {func(h *history) { h.took(1, 2, 3) }, "before it was submitted"},
 		"taken before it was put": {func(h *history) { h.took(1, 0, 1); h.put(1, 2, 3) }, "before it was submitted"},
-		"there, but not found":    {func(h *history) { h.put(1, 0, 1); h.took(none, 2, 3); h.took(1, 4, 5) }, "told that there is no job"},
+		"there, but not found":    {func(h *history) { h.put(1, 0, 1); h.took(none, 2, 3); h.took(1, 4, 5) }, "that no job is queued, although"},
 		"not there yet":           {func(h *history) { h.took(none, 0, 3); h.put(1, 1, 2); h.took(1, 4, 5) }, ""},
 		"always one there": {func(h *history) {
 			h.put(1, 0, 1)
@@ -43,7 +43,7 @@ func TestHistories(t *testing.T) {
 			h.took(1, 4, 8)
 			h.took(none, 3, 7)
 			h.took(2, 9, 10)
-		}, "told that there is no job"},
+		}, "that no job is queued, although"},
 	} {
 		h := newHistory()
 		c.is(h)

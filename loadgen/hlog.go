@@ -75,10 +75,10 @@ func (l *Log) Close() error {
 // plotters read it.
 func WriteHgrm(w io.Writer, r *Report, stage string) error {
 	for st, name := range Stages {
-		if name == stage && r.film.total[st] != nil {
-			_, err := r.film.total[st].PercentilesPrint(w, 5, 1e6)
+		if name == stage && r.heatmap.total[st] != nil {
+			_, err := r.heatmap.total[st].PercentilesPrint(w, 5, 1e6)
 			return err
 		}
 	}
-	return fmt.Errorf("the report has no distribution of %s", stage)
+	return fmt.Errorf("the result has no latency distribution for stage %s", stage)
 }

@@ -5,16 +5,18 @@ import (
 	"html/template"
 	"io"
 	"math"
+
+	"jobwire/internal/prose"
 )
 
 //go:embed page.html
 var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"grouped": Grouped,
-	"plural":  plural,
-	"cores":   formatCores,
-	"whole":   func(v float64) string { return Grouped(int64(math.Round(v))) },
+	"grouped":  prose.Grouped,
+	"plural64": func(n int64, what string) string { return plural(int(n), what) },
+	"cores":    formatCores,
+	"jobs":     formatJobs,
 }).Parse(pageSource))
 
 // What the template is given.
@@ -49,6 +51,7 @@ type (
 		At    float64 `json:"at"` // seconds, when the interval began
 		To    float64 `json:"to"`
 		Rate  float64 `json:"rate"`
+		Want  float64 `json:"want"` // the rate requested
 		Depth int64   `json:"depth"`
 		P50   Micros  `json:"p50"`
 		P99   Micros  `json:"p99"`
@@ -67,7 +70,7 @@ type (
 
 // WriteHTML writes the report as one page that needs nothing else.
 func WriteHTML(w io.Writer, r *Report) error {
-	d := pageData{Report: r, Figures: pageFacts{Spectrum: r.film.spectrum(), Series: []pagePoint{}, Heat: r.film.heat(), Interval: r.Interval}}
+	d := pageData{Report: r, Figures: pageFacts{Spectrum: r.heatmap.spectrum(), Series: []pagePoint{}, Heat: r.heatmap.heat(), Interval: r.Interval}}
 	for _, c := range columns {
 		d.Columns = append(d.Columns, c.name)
 	}
@@ -83,7 +86,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		d.Stages = append(d.Stages, row)
 	}
 	for _, t := range tallies {
-		if n := *t.count(r); n > 0 {
+		if n := *t.count(&r.Account); n > 0 {
 			d.Tallies = append(d.Tallies, pageTally{n, t.words, t.bad})
 		}
 	}
@@ -93,17 +96,23 @@ func WriteHTML(w io.Writer, r *Report) error {
 			continue // the warm-up
 		}
 		q := e.Latency[Stages[stageTotal]]
-		d.Figures.Series = append(d.Figures.Series, pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), e.Depth, q.P50, q.P99, q.P999})
+		d.Figures.Series = append(d.Figures.Series, pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99, q.P999})
 	}
 	return pageTemplate.Execute(w, d)
 }
+
+// Plan is the load in words.
+func (d pageData) Plan() string { return d.plan() + "; " + d.loop() }
+
+// Notes are what to know before the figures are used.
+func (d pageData) Notes() []string { return d.notes() }
 
 // Whole is the latencies of the stage that the page shows over time: all of a job's life.
 func (d pageData) Whole() Quantiles { return d.Latency[Stages[stageTotal]] }
 
 // spectrum is the latency of every stage by percentile, as far as samples carry it: each
 // tenfold step towards 100 has as many points.
-func (f *film) spectrum() []pageCurve {
+func (f *heatmap) spectrum() []pageCurve {
 	const pointsPerStep = 24
 	all := []pageCurve{}
 	for st, h := range f.total {
@@ -128,7 +137,7 @@ func (f *film) spectrum() []pageCurve {
 }
 
 // heat is the part of the heat map's rows in which there is anything.
-func (f *film) heat() pageHeat {
+func (f *heatmap) heat() pageHeat {
 	low, high := heatRows, -1
 	for i := range f.frames {
 		for row, n := range f.frames[i].counts {

@@ -17,7 +17,7 @@ func samplePage(t *testing.T) string {
 	res := sampleResult()
 	r := sampleReport(res)
 	for i := range res.Series {
-		r.film.expose(&res.Series[i])
+		r.heatmap.expose(&res.Series[i])
 	}
 	r.Settled = 1234
 	r.Target = `</script><b>"a" & 'b'`
@@ -30,7 +30,7 @@ func samplePage(t *testing.T) string {
 
 func TestPageStandsAlone(t *testing.T) {
 	page := samplePage(t)
-	for _, want := range []string{"1,000", "window 128, 512 grabs outstanding", "5.50 ms", "✓ held", "none lost", "15.0 us", "1,234 jobs came to their end behind"} {
+	for _, want := range []string{"1,000", "512 job requests each, 1 function; closed loop, window 128", "5.50 ms", "✓ passed", "none lost", "15.0 us", "1,234 jobs finished after the measurement", "jobwire 1.2.3"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -47,9 +47,9 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 	res := sampleResult()
 	r := sampleReport(res)
 	for i := range res.Series {
-		r.film.expose(&res.Series[i])
+		r.heatmap.expose(&res.Series[i])
 	}
-	heat := r.film.heat()
+	heat := r.heatmap.heat()
 	if len(heat.Frames) != 2 {
 		t.Fatalf("%d intervals", len(heat.Frames))
 	}
@@ -75,8 +75,8 @@ func TestPageIsDrawn(t *testing.T) {
 	if err := WriteHTML(&none, &Report{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(drawn(t, browser, none.String()), "nothing is known of it"); n != 5+2 { // twice in the script
-		t.Errorf("of a run without jobs, %d figures say that nothing is known", n-2)
+	if n := strings.Count(drawn(t, browser, none.String()), "no data"); n != 5+2 { // twice in the script
+		t.Errorf("of a run without jobs, %d figures say that there are no data", n-2)
 	}
 	dom := drawn(t, browser, samplePage(t))
 	for _, id := range []string{"spectrum", "rate", "depth", "latency", "heat"} {

@@ -11,21 +11,22 @@ const slotBits = 28
 // maxSlots is how many jobs may be under way in one run.
 const maxSlots = 1 << slotBits
 
-// slot is one job under way. The client that it belongs to gives it out and takes it back;
-// workers find it by the number in the payload.
-type slot struct {
-	number   atomic.Uint64 // of the job that has it; 0 is none
-	ran      atomic.Uint64 // of the last job that a worker got, if it was this slot's
-	taken    atomic.Int64  // when it did
-	holder   atomic.Int32  // the worker's connection
-	seq      uint32        // counts the client's jobs
-	size     uint32        // of the payload
-	function uint16
-	priority uint8
-	acked    bool
-	over     bool  // its end was seen before the acknowledgement
-	start    int64 // when it was, or should have been, submitted
-	created  int64 // when the server acknowledged it
+// Job is a job in flight. The memory of a job that has ended is used for another: the number tells
+// them apart. Workers find a job by the number in its payload.
+type Job struct {
+	Queue    uint16 // index in Conn.Queues
+	Priority uint8  // 0 is the most urgent, 2 the least
+
+	number  atomic.Uint64 // of the job that has it; 0 is none
+	ran     atomic.Uint64 // of the last job that a worker got, if it was this slot's
+	taken   atomic.Int64  // when it did
+	holder  atomic.Int32  // the worker's connection
+	seq     uint32        // counts the client's jobs
+	size    uint32        // of the payload
+	acked   bool
+	ended   bool  // its end was seen before the acknowledgement
+	start   int64 // when it was, or should have been, submitted
+	created int64 // when the server acknowledged it
 }
 
 // priorities are those of jobs, from the most urgent on.
@@ -34,10 +35,10 @@ const priorities = 3
 const normal = 1
 
 // slots are the jobs of all clients.
-type slots []slot
+type slots []Job
 
 // find returns the slot of the job with that number, or nil if it is under way no more.
-func (s slots) find(number uint64) *slot {
+func (s slots) find(number uint64) *Job {
 	i := number & (maxSlots - 1)
 	if number == 0 || i >= uint64(len(s)) || s[i].number.Load() != number {
 		return nil
@@ -64,7 +65,7 @@ func newPool(all slots, first, n int) *pool {
 
 // get gives a job a slot and a number, or returns nil if all slots are in use. The number is to
 // be stored when all else about the job has been: with it workers find the slot.
-func (p *pool) get() (s *slot, number uint64) {
+func (p *pool) get() (s *Job, number uint64) {
 	if len(p.free) == 0 {
 		return nil, none
 	}
@@ -73,27 +74,27 @@ func (p *pool) get() (s *slot, number uint64) {
 	p.uses[i-p.first]++
 	p.seq++
 	s = &p.slots[i]
-	s.created, s.acked, s.over, s.seq = 0, false, false, p.seq
-	s.function, s.priority = 0, normal
+	s.created, s.acked, s.ended, s.seq = 0, false, false, p.seq
+	s.Queue, s.Priority = 0, normal
 	return s, uint64(p.uses[i-p.first])<<slotBits | uint64(i)
 }
 
 // has reports whether the slot is one of the pool's.
-func (p *pool) has(s *slot) bool {
+func (p *pool) has(s *Job) bool {
 	i := s.number.Load() & (maxSlots - 1)
 	return i >= uint64(p.first) && i < uint64(p.first)+uint64(len(p.uses))
 }
 
 // put takes a slot back.
-func (p *pool) put(s *slot) {
+func (p *pool) put(s *Job) {
 	i := uint32(s.number.Load() & (maxSlots - 1))
 	s.number.Store(0)
 	p.free = append(p.free, i)
 }
 
 // underWay goes through the jobs that have not come to their end.
-func (p *pool) underWay() iter.Seq[*slot] {
-	return func(yield func(*slot) bool) {
+func (p *pool) underWay() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
 		for i := range p.uses {
 			if s := &p.slots[int(p.first)+i]; s.number.Load() != 0 && !yield(s) {
 				return
@@ -102,5 +103,5 @@ func (p *pool) underWay() iter.Seq[*slot] {
 	}
 }
 
-// owed counts the jobs that have not come to their end.
-func (p *pool) owed() int { return len(p.uses) - len(p.free) }
+// inFlight counts the jobs that have not come to their end.
+func (p *pool) inFlight() int { return len(p.uses) - len(p.free) }

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -25,7 +26,7 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, math.Round(float64(m)*1e3)/1e3, 'f', -1, 64), nil
 }
 
-// Quantiles are the latencies of one stage.
+// Quantiles are the latencies of one stage. A percentile of too few samples is not known.
 type Quantiles struct {
 	Count int64  `json:"count"`
 	Mean  Micros `json:"mean"`
@@ -36,14 +37,27 @@ type Quantiles struct {
 	Max   Micros `json:"max"`
 }
 
-// quantiles are those of every stage that the run had.
-func quantiles(all *[stageCount]Summary) map[string]Quantiles {
-	m := make(map[string]Quantiles, stageCount)
+// minTail is how many samples must be greater than a percentile for it to be reported.
+const minTail = 10
+
+// quantiles returns the latencies of each stage.
+func (h Histograms) quantiles() map[string]Quantiles {
+	all := make(map[string]Quantiles, stageCount)
 	us := func(ns int64) Micros { return Micros(float64(ns) / 1e3) }
-	for st, s := range all {
-		m[Stages[st]] = Quantiles{s.Count, us(s.Mean), us(s.P50), us(s.P90), us(s.P99), us(s.P999), us(s.Max)}
+	for st, h := range h {
+		n := h.TotalCount()
+		at := func(q float64) Micros {
+			if float64(n)*(100-q)/100 < minTail {
+				return 0
+			}
+			return us(h.ValueAtQuantile(q))
+		}
+		all[Stages[st]] = Quantiles{}
+		if n > 0 {
+			all[Stages[st]] = Quantiles{n, us(int64(h.Mean())), at(50), at(90), at(99), at(99.9), us(h.Max())}
+		}
 	}
-	return m
+	return all
 }
 
 // WriteJSON writes the report as one object.
@@ -63,14 +77,14 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 		Runs []*Report `json:"runs"`
 	}
 	if err := json.NewDecoder(in).Decode(&saved); err != nil {
-		return nil, fmt.Errorf("this is no saved report: %w", err)
+		return nil, fmt.Errorf("expected a result that 'bench --out' has saved: %w", err)
 	}
 	if saved.Runs == nil {
 		saved.Runs = []*Report{&saved.Report}
 	}
 	for _, r := range saved.Runs {
 		if r.Protocol == "" || r.Latency == nil {
-			return nil, fmt.Errorf("this is no saved report: it has no protocol and latency_us")
+			return nil, errors.New("expected a result that 'bench --out' has saved, with the keys protocol and latency_us")
 		}
 	}
 	return saved.Runs, nil

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"jobwire/internal/prose"
+	"jobwire/internal/version"
 )
 
 // Merge makes one report of those of all shares of a run. Counts add up, and so do the
@@ -23,7 +26,7 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 	}
 	slices.SortFunc(parts, func(a, b *Report) int { return cmp.Compare(shareOf(a).I, shareOf(b).I) })
 	m := *parts[0]
-	m.Share, m.Latency, m.Series, m.film, m.Objectives = "", nil, nil, film{}, nil
+	m.Share, m.Latency, m.Series, m.heatmap, m.Objectives = "", nil, nil, heatmap{}, nil
 	m.add(parts)
 	m.addProcessors(parts)
 	series := m.addSeries(parts)
@@ -39,10 +42,12 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 			want += p.Latency[stage].Count
 		}
 		if got := m.Latency[stage].Count; got != want {
-			return nil, fmt.Errorf("the logs hold %s latencies of the stage %s and the reports tell of %s: a share's log is missing, or there twice",
-				Grouped(got), stage, Grouped(want))
+			return nil, fmt.Errorf("stage %[2]s: the histogram logs have %[1]s latencies, but the results have %[3]s: the log of one part of the load is missing or named twice",
+				prose.Grouped(got), stage, prose.Grouped(want))
 		}
 	}
+	m.Jobwire = version.Get()
+	m.conclude()
 	return &m, nil
 }
 
@@ -54,7 +59,7 @@ func shareOf(r *Report) Share {
 // checkShares reports whether the parts are all the shares of one run.
 func checkShares(parts []*Report) error {
 	if len(parts) == 0 {
-		return errors.New("there is no report to merge")
+		return errors.New("expected the results of all parts of the load, got none")
 	}
 	n := shareOf(parts[0]).N
 	seen := make([]bool, n+1)
@@ -62,25 +67,25 @@ func checkShares(parts []*Report) error {
 		s := shareOf(p)
 		switch {
 		case s.N == 0:
-			return errors.New("a report is of a whole run, not of a share: make it with --share")
+			return errors.New("expected the result of one part of a load (bench --share), got the result of a whole load")
 		case s.N != n:
-			return fmt.Errorf("share %s is of another run than share %s", p.Share, parts[0].Share)
+			return fmt.Errorf("parts %s and %s are not of the same run", p.Share, parts[0].Share)
 		case seen[s.I]:
-			return fmt.Errorf("share %s is there twice", p.Share)
+			return fmt.Errorf("part %s is named twice", p.Share)
 		}
 		seen[s.I] = true
 		alike := *p
 		alike.Clients, alike.Workers, alike.Grabs = parts[0].Clients, parts[0].Workers, parts[0].Grabs
 		if why := alike.unlike(parts[0]); why != "" {
-			return fmt.Errorf("share %s is of another run: %s", p.Share, why)
+			return fmt.Errorf("parts %s and %s are not of the same run: %s", p.Share, parts[0].Share, why)
 		}
 		if p.Interval != parts[0].Interval {
-			return fmt.Errorf("share %s has intervals of %v s, share %s of %v s", p.Share, p.Interval, parts[0].Share, parts[0].Interval)
+			return fmt.Errorf("part %s has an --interval of %v s, but part %s has an --interval of %v s", p.Share, p.Interval, parts[0].Share, parts[0].Interval)
 		}
 	}
 	for i := 1; i <= n; i++ {
 		if !seen[i] {
-			return fmt.Errorf("share %d/%d is missing", i, n)
+			return fmt.Errorf("part %d/%d of the load is missing", i, n)
 		}
 	}
 	return nil
@@ -90,9 +95,10 @@ func checkShares(parts []*Report) error {
 func (m *Report) add(parts []*Report) {
 	m.Clients, m.Workers, m.Grabs = 0, 0, 0
 	m.Jobs, m.Settled, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0
-	m.Anomaly, m.Error, m.Interrupted = "", "", false
+	m.RateRequested, m.Backlog, m.KeptUp = 0, 0, nil
+	m.First, m.Error, m.Interrupted = "", "", false
 	for _, t := range tallies {
-		*t.count(m) = 0
+		*t.count(&m.Account) = 0
 	}
 	begin, end := parts[0].Started, time.Time{}
 	var wrong []string
@@ -102,13 +108,18 @@ func (m *Report) add(parts []*Report) {
 		m.Grabs = max(m.Grabs, p.Grabs)
 		m.Jobs += p.Jobs
 		m.Settled += p.Settled
+		m.RateRequested += p.RateRequested
+		m.Backlog += p.Backlog
+		if m.KeptUp == nil || p.KeptUp != nil && !*p.KeptUp {
+			m.KeptUp = p.KeptUp
+		}
 		m.Submitted += p.Submitted
 		m.Collections += p.Collections
 		m.Pauses += p.Pauses
 		for _, t := range tallies {
-			*t.count(m) += *t.count(p)
+			*t.count(&m.Account) += *t.count(&p.Account)
 		}
-		m.Anomaly = cmp.Or(m.Anomaly, p.Anomaly)
+		m.First = cmp.Or(m.First, p.First)
 		m.Interrupted = m.Interrupted || p.Interrupted
 		if p.Error != "" {
 			wrong = append(wrong, "share "+p.Share+": "+p.Error)
@@ -134,7 +145,7 @@ func (m *Report) add(parts []*Report) {
 }
 
 // addProcessors enters what is known of processor time. Shares that see the same target
-// each see all of it; who else is busy is not told of several machines.
+// each see all of it; the use by other processes is not known for several machines.
 func (m *Report) addProcessors(parts []*Report) {
 	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
 	generator, target, busy, late := 0.0, 0.0, 0.0, 0.0
@@ -189,11 +200,12 @@ func (m *Report) addSeries(parts []*Report) map[int]*IntervalEntry {
 			b := m.bucket(at)
 			sum := series[b]
 			if sum == nil {
-				sum = &IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: quantiles(&[stageCount]Summary{})}
+				sum = &IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: newHistograms().quantiles()}
 				series[b] = sum
 			}
 			sum.Start = min(sum.Start, at.Sub(m.Started).Seconds())
 			sum.Seconds = max(sum.Seconds, e.Seconds)
+			sum.Requested += e.Requested
 			sum.Jobs += e.Jobs
 			sum.Depth += e.Depth
 		}
@@ -216,18 +228,18 @@ func (h *head) step(m *Report) error {
 	}
 	h.bucket = m.bucket(time.UnixMilli(h.next.StartTimeMs()))
 	if h.bucket < before {
-		return errors.New("a log is not in the order of time")
+		return errors.New("the entries of a histogram log are not in the order of time")
 	}
 	return nil
 }
 
-// addLogs enters the latencies, interval by interval: of each only one of every log is held.
+// addLogs enters the latencies, interval by interval: only one histogram of each log is in memory.
 func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
 		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(log), bucket: math.MinInt}
 		if err := heads[i].step(m); err != nil {
-			return fmt.Errorf("a log cannot be read: %w", err)
+			return fmt.Errorf("cannot read a histogram log: %w", err)
 		}
 	}
 	total, now := newHistograms(), newHistograms()
@@ -246,13 +258,13 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 			for h.next != nil && h.bucket == bucket {
 				st := slices.Index(Stages[:], h.next.Tag())
 				if st < 0 {
-					return fmt.Errorf("a log has the tag %q, which is none of %s", h.next.Tag(), strings.Join(Stages[:], ", "))
+					return fmt.Errorf("a histogram log has the tag %q: expected one of %s", h.next.Tag(), strings.Join(Stages[:], ", "))
 				}
 				if dropped := now[st].Merge(h.next); dropped > 0 {
-					return fmt.Errorf("a log has %d latencies beyond what is measured", dropped)
+					return fmt.Errorf("a histogram log has %d latencies outside the range of 500 ns to 1 h", dropped)
 				}
 				if err := h.step(m); err != nil {
-					return fmt.Errorf("a log cannot be read: %w", err)
+					return fmt.Errorf("cannot read a histogram log: %w", err)
 				}
 			}
 		}
@@ -262,22 +274,13 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 			e = &IntervalEntry{Start: float64(bucket) * m.Interval, Seconds: m.Interval}
 			series[bucket] = e
 		}
-		sums := now.summaries()
-		e.Latency = quantiles(&sums)
+		e.Latency = now.quantiles()
 		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)), Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
-		m.film.expose(&iv)
+		m.heatmap.expose(&iv)
 		if out != nil {
 			out.add(m.Started.Add(iv.Start), &iv)
 		}
 	}
-	sums := total.summaries()
-	m.Latency, m.film.total = quantiles(&sums), total
+	m.Latency, m.heatmap.total = total.quantiles(), total
 	return nil
-}
-
-func (h Histograms) summaries() (all [stageCount]Summary) {
-	for st := range h {
-		all[st] = summarize(h[st])
-	}
-	return all
 }

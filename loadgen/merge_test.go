@@ -21,8 +21,8 @@ func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tape := &Tape{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: processorTime{-1, -1}}
-	if err := WriteJSON(&b, tape.Report(res)); err != nil {
+	recorder := &Recorder{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: processorTime{program: -1, machine: -1, idle: -1}}
+	if err := WriteJSON(&b, recorder.Report(res)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := ReadReports(&b)
@@ -52,10 +52,9 @@ func dealt(jobs, clients int, deal func(i int) bool) *Result {
 		}
 		res.Jobs += iv.Done
 		res.Latency.merge(iv.Stages)
-		iv.Summary = iv.Stages.summaries()
+		iv.Latency = iv.Stages.quantiles()
 		res.Series = append(res.Series, iv)
 	}
-	res.Summary = res.Latency.summaries()
 	res.Account.Submitted = res.Jobs
 	return res
 }
@@ -116,13 +115,13 @@ func TestMergeRefusesWhatIsNotWhole(t *testing.T) {
 		logs   int
 		why    string
 	}{
-		{nil, 0, "no report"},
-		{[]string{"1/2"}, 1, "share 2/2 is missing"},
-		{[]string{"1/2", "1/2"}, 2, "share 1/2 is there twice"},
-		{[]string{"1/2", "2/3"}, 2, "of another run"},
-		{[]string{"1/1", ""}, 2, "not of a share"},
-		{[]string{"1/2", "2/2"}, 1, "a share's log is missing"},
-		{[]string{"1/2", "2/2"}, 0, "a share's log is missing"},
+		{nil, 0, "got none"},
+		{[]string{"1/2"}, 1, "part 2/2 of the load is missing"},
+		{[]string{"1/2", "1/2"}, 2, "part 1/2 is named twice"},
+		{[]string{"1/2", "2/3"}, 2, "not of the same run"},
+		{[]string{"1/1", ""}, 2, "the result of a whole load"},
+		{[]string{"1/2", "2/2"}, 1, "the log of one part of the load is missing"},
+		{[]string{"1/2", "2/2"}, 0, "the log of one part of the load is missing"},
 	} {
 		var parts []*Report
 		var logs []io.Reader

@@ -9,13 +9,13 @@ import (
 type Interval struct {
 	Start   time.Duration // since the measured part began; below zero during the warm-up
 	Length  time.Duration
-	Done    int64      // jobs that came to their end
-	Depth   int64      // jobs under way at its end
-	Stages  Histograms // valid during the call of Config.Watch only
-	Summary [stageCount]Summary
+	Done    int64                // jobs that came to their end
+	Depth   int64                // jobs under way at its end
+	Stages  Histograms           // valid during the call of Config.Watch only
+	Latency map[string]Quantiles // by stage
 	Account Account
-	Behind  bool // it is behind the measured part: jobs that were queued in it are done, which does not count
-	Settled bool // it is what came behind the measured part of an open loop: only latencies
+	Behind  bool // it is after the measured part: jobs that were queued in it are processed, which does not count
+	Settled bool // it is after the measured part of an open loop: only its latencies count
 }
 
 // Rate is in jobs a second.
@@ -30,7 +30,7 @@ type meter struct {
 	ended    time.Time
 	measured bool
 	jobs     int64 // that ended in it
-	late     int64 // that ended behind it, in an open loop
+	late     int64 // that ended after it, in an open loop
 	cpu      usage // what had been used when it began, then what it used
 
 	last      time.Time // the last tick
@@ -39,6 +39,7 @@ type meter struct {
 	intervals []Interval
 	pacing    lateness
 	steady    time.Duration // the mean of the total, as the measured part ended
+	backlog   int64         // jobs under way then
 }
 
 func newMeter(r *run) *meter {
@@ -52,6 +53,7 @@ func (m *meter) begin() {
 	defer m.mu.Unlock()
 	m.total.reset()
 	m.jobs = 0
+	m.pacing.begin()
 	for i := range m.intervals {
 		m.intervals[i].Start -= time.Since(m.r.base)
 	}
@@ -69,6 +71,7 @@ func (m *meter) end() {
 	m.interval()
 	m.ended = m.last
 	m.steady = time.Duration(m.total[stageTotal].Mean())
+	m.backlog = m.r.inFlight()
 	m.cpu = usageNow().since(m.cpu)
 	m.edge()
 }
@@ -86,12 +89,9 @@ func (m *meter) interval() {
 	}
 	m.jobs += done
 	m.total.merge(m.now)
-	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.owed(), Stages: m.now, Account: m.r.ledger.account()}
+	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Latency: m.now.quantiles(), Account: m.r.ledger.account()}
 	if m.measured {
 		iv.Start = m.last.Sub(m.began)
-	}
-	for st := range m.now {
-		iv.Summary[st] = summarize(m.now[st])
 	}
 	m.last = now
 	if iv.Length < time.Millisecond && done == 0 {
@@ -104,17 +104,17 @@ func (m *meter) interval() {
 	m.intervals = append(m.intervals, iv)
 }
 
-// behind tells those who watch that jobs are still being done. The caller holds the lock.
+// behind reports to Config.Watch that jobs are still processed. The caller holds the lock.
 func (m *meter) behind(now time.Time, done int64) {
-	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.owed(), Stages: m.now, Behind: true}
+	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Behind: true}
 	m.last = now
 	if w := m.r.cfg.Watch; w != nil {
 		w(&iv)
 	}
 }
 
-// settled adds the latencies of the jobs of an open loop that were due in the measured part and
-// came to their end behind it. They are those that waited longest: without them a server
+// settled adds the latencies of the jobs of an open loop that were scheduled in the measured part and
+// ended after it. They are those that waited longest: without them a server
 // that stalls towards the end would look the better for it.
 func (m *meter) settled() {
 	m.mu.Lock()
@@ -133,7 +133,7 @@ func (m *meter) settled() {
 }
 
 func (m *meter) edge() {
-	if e := m.r.cfg.Edge; e != nil {
+	if e := m.r.cfg.PhaseChange; e != nil {
 		e()
 	}
 }

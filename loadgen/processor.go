@@ -25,12 +25,15 @@ const tick = 10 * time.Millisecond
 // processorTime is what had been used at some moment, in all. What is not known is below zero.
 type processorTime struct {
 	program, machine time.Duration
+	idle             time.Duration // of all processors
+	threads          int           // of the program; 0 is unknown
 }
 
 func (p *Processor) now() processorTime {
-	t := processorTime{-1, machineTime()}
+	t := processorTime{program: -1}
+	t.machine, t.idle = machineTime()
 	if p.Pid != 0 {
-		t.program = familyTime(p.Pid)
+		t.program, t.threads = familyTime(p.Pid)
 	}
 	return t
 }
@@ -43,29 +46,31 @@ func (t processorTime) since(before processorTime) processorTime {
 		}
 		return max(0, now-then)
 	}
-	return processorTime{diff(t.program, before.program), diff(t.machine, before.machine)}
+	return processorTime{diff(t.program, before.program), diff(t.machine, before.machine), diff(t.idle, before.idle), t.threads}
 }
 
 // machineTime is for how long all processors together have been busy. The time of interrupts
-// is left out: most of it is the network's, which works for those who are measured.
-func machineTime() time.Duration {
+// is left out: most of it is the network's, which works for both ends. idle is for
+// how long they had nothing to do.
+func machineTime() (busy, idle time.Duration) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return -1
+		return -1, -1
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	f := strings.Fields(line)
 	if len(f) < 9 || f[0] != "cpu" {
-		return -1
+		return -1, -1
 	}
-	const user, nice, system, steal = 1, 2, 3, 8
-	return ticks(f[user]) + ticks(f[nice]) + ticks(f[system]) + ticks(f[steal])
+	const user, nice, system, idling, waiting, steal = 1, 2, 3, 4, 5, 8
+	return ticks(f[user]) + ticks(f[nice]) + ticks(f[system]) + ticks(f[steal]), ticks(f[idling]) + ticks(f[waiting])
 }
 
 // process is one line of /proc/PID/stat.
 type process struct {
 	pid, parent, group int
-	time               time.Duration // its own, and that of its children who have ended
+	time               time.Duration // its own, and that of its children that have ended
+	threads            int
 }
 
 func readProcess(file string) (process, bool) {
@@ -80,22 +85,24 @@ func readProcess(file string) (process, bool) {
 		return process{}, false
 	}
 	f := strings.Fields(s[shut+1:])
-	const parent, group, user, childrenSystem = 1, 2, 11, 14
-	if len(f) <= childrenSystem {
+	const parent, group, user, childrenSystem, threads = 1, 2, 11, 14, 17
+	if len(f) <= threads {
 		return process{}, false
 	}
 	p := process{}
 	p.pid, _ = strconv.Atoi(strings.TrimSpace(s[:open]))
 	p.parent, _ = strconv.Atoi(f[parent])
 	p.group, _ = strconv.Atoi(f[group])
+	p.threads, _ = strconv.Atoi(f[threads])
 	for _, n := range f[user : childrenSystem+1] {
 		p.time += ticks(n)
 	}
 	return p, true
 }
 
-// familyTime is what a process has used, with its group and all descendants.
-func familyTime(pid int) time.Duration {
+// familyTime is what a process has used, with its group and all descendants, and how many threads
+// they have.
+func familyTime(pid int) (sum time.Duration, threads int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	all := map[int]process{}
 	for _, name := range files {
@@ -104,18 +111,18 @@ func familyTime(pid int) time.Duration {
 		}
 	}
 	if _, ok := all[pid]; !ok {
-		return -1
+		return -1, 0
 	}
-	sum := time.Duration(0)
 	for _, p := range all {
 		for q, ok := p, true; ok; q, ok = all[q.parent] {
 			if q.pid == pid || q.group == pid {
 				sum += p.time
+				threads += p.threads
 				break
 			}
 		}
 	}
-	return sum
+	return sum, threads
 }
 
 func ticks(s string) time.Duration {

@@ -7,18 +7,26 @@ import (
 	"strings"
 )
 
-// metrics are the figures that Prometheus is told, but the counts and latencies.
+// metrics are the figures for Prometheus, except the counts and latencies.
 var metrics = []struct {
 	name, help, kind string
 	of               func(*Report) *float64 // nil is not known
 }{
-	{"rate", "Jobs a second.", "gauge", func(r *Report) *float64 { return &r.Rate }},
-	{"measured_seconds", "Length of the measured part.", "gauge", func(r *Report) *float64 { return &r.Seconds }},
-	{"generator_cpu_seconds_per_job", "Processor time of the generator for a job.", "gauge", func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
-	{"target_cpu_seconds_per_job", "Processor time of the target for a job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
-	{"foreign_processors", "Processors that neither end kept busy.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
-	{"generator_saturated", "1 if the generator was saturated, so that the figures are its own.", "gauge", func(r *Report) *float64 { return truth(r.Saturated) }},
-	{"held", "1 if everything held.", "gauge", func(r *Report) *float64 { return truth(r.Held()) }},
+	{"rate", "Jobs per second achieved.", "gauge", func(r *Report) *float64 { return &r.Rate }},
+	{"rate_requested", "Jobs per second requested (open loop).", "gauge", func(r *Report) *float64 {
+		if r.Requested == "" {
+			return nil
+		}
+		return &r.RateRequested
+	}},
+	{"backlog", "Jobs in flight at the end of the measurement.", "gauge", func(r *Report) *float64 { n := float64(r.Backlog); return &n }},
+	{"measured_seconds", "Length of the measurement.", "gauge", func(r *Report) *float64 { return &r.Seconds }},
+	{"generator_cpu_seconds_per_job", "CPU time of the load generator per job.", "gauge", func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
+	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
+	{"foreign_processors", "Average number of processors used by other programs.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
+	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge", func(r *Report) *float64 { return truth(r.Saturated) }},
+	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return truth(r.Held()) }},
+	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return truth(r.Result() == Invalid) }},
 }
 
 // quantileOf are the columns as Prometheus writes them.
@@ -63,12 +71,14 @@ func WritePrometheus(w io.Writer, r *Report) error {
 			fmt.Fprintf(&b, "jobwire_%s{%s} %s\n", m.name, labels, float(*v))
 		}
 	}
-	head("jobs", "Jobs by what became of them.", "gauge")
-	fmt.Fprintf(&b, "jobwire_jobs{%s,became=\"submitted\"} %d\njobwire_jobs{%s,became=\"measured\"} %d\n", labels, r.Submitted, labels, r.Jobs)
+	head("build_info", "The jobwire version that made the measurement.", "gauge")
+	fmt.Fprintf(&b, "jobwire_build_info{version=\"%s\",commit=\"%s\"} 1\n", labelValue.Replace(r.Jobwire.Version), labelValue.Replace(r.Jobwire.Commit))
+	head("jobs", "Jobs by outcome.", "gauge")
+	fmt.Fprintf(&b, "jobwire_jobs{%s,outcome=\"submitted\"} %d\njobwire_jobs{%s,outcome=\"measured\"} %d\n", labels, r.Submitted, labels, r.Jobs)
 	for _, t := range tallies {
-		fmt.Fprintf(&b, "jobwire_jobs{%s,became=\"%s\"} %d\n", labels, t.key, *t.count(r))
+		fmt.Fprintf(&b, "jobwire_jobs{%s,outcome=\"%s\"} %d\n", labels, t.key, *t.count(&r.Account))
 	}
-	head("latency_seconds", "Time of the stages of a job.", "summary")
+	head("latency_seconds", "Latency of the stages of a job.", "summary")
 	for _, stage := range Stages {
 		q := r.Latency[stage]
 		if q.Count == 0 {

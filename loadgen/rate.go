@@ -12,7 +12,7 @@ import (
 const maxRate = 1e8
 
 // ParseSchedule reads the steps of a schedule: "5000" for ever, "1000-9000/30s" rising (or
-// falling) over that time, "1000/10s,2000/10s,4000" one behind the other; with "poisson:"
+// falling) over that time, "1000/10s,2000/10s,4000" one after the other; with "poisson:"
 // before them, so many on average. k and M stand for a thousand and a million.
 func ParseSchedule(text string) (*Schedule, error) {
 	steps, poisson := strings.CutPrefix(text, "poisson:")
@@ -21,10 +21,10 @@ func ParseSchedule(text string) (*Schedule, error) {
 	for i, part := range parts {
 		st, err := parseStep(part)
 		if err != nil {
-			return nil, fmt.Errorf("the rate %q: %w", text, err)
+			return nil, fmt.Errorf("%q: %w", text, err)
 		}
 		if st.For == 0 && i < len(parts)-1 {
-			return nil, fmt.Errorf("the rate %q: %q would go on for ever, so nothing may follow it: want RATE/TIME", text, part)
+			return nil, fmt.Errorf("%q: step %q has no length, but another step follows it: expected RATE/LENGTH, such as %s/30s", text, part, part)
 		}
 		s.Steps = append(s.Steps, st)
 	}
@@ -45,10 +45,10 @@ func parseStep(text string) (st Step, err error) {
 	}
 	if limited {
 		if st.For, err = time.ParseDuration(length); err != nil || st.For <= 0 {
-			return st, fmt.Errorf("%q is no time: want 30s or 2m", length)
+			return st, fmt.Errorf("step length %q: expected a positive time, as 30s or 2m", length)
 		}
 	} else if ramp {
-		return st, fmt.Errorf("%q does not say over which time: want %s/30s", text, text)
+		return st, fmt.Errorf("%q has no length: expected %s/30s", text, text)
 	}
 	return st, nil
 }
@@ -64,7 +64,7 @@ func ParseRate(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if v *= unit; err != nil || math.IsNaN(v) || v <= 0 || v > maxRate {
-		return 0, fmt.Errorf("%q is no rate: want jobs a second, as 5000, 5k or 0.5", text)
+		return 0, fmt.Errorf("rate %q: expected jobs per second, as 5000, 5k or 0.5", text)
 	}
 	return v, nil
 }

@@ -11,15 +11,15 @@ import (
 type stage uint8
 
 const (
-	stageCreated stage = iota // submitted, or due, to acknowledged
+	stageCreated stage = iota // submitted, or scheduled, to acknowledged
 	stageQueued               // acknowledged to taken by a worker
 	stageRun                  // taken to its end
-	stageTotal                // submitted, or due, to its end
+	stageTotal                // submitted, or scheduled, to its end
 	stageCount
 )
 
 // Stages are the names of the parts of a job's life that are timed, in their order: from its
-// submission, or from when it was due, to the server's acknowledgement; from there to a
+// submission, or from its scheduled time, to the server's acknowledgement; from there to a
 // worker's getting it; from there to its end; and from its submission to its end.
 var Stages = [stageCount]string{"created", "queued", "run", "total"}
 
@@ -52,25 +52,25 @@ func (h Histograms) merge(o Histograms) {
 	}
 }
 
-// recorder takes the latencies of some of the connections.
-type recorder struct {
+// histogramShard takes the latencies of some of the connections.
+type histogramShard struct {
 	mu   sync.Mutex
 	hist Histograms // of the interval
 	done int64      // jobs ended, of the interval
 }
 
-// recorders is how many there are: few, since histograms are large, but enough that
+// histogramShards is how many there are: few, since histograms are large, but enough that
 // connections rarely wait for one another.
-const recorders = 8
+const histogramShards = 8
 
 // record adds what a batch has brought. The caller holds the connection's lock.
-func (r *run) record(c *conn) {
+func (r *run) record(c *Conn) {
 	if c.submitter == nil || c.fresh == 0 {
 		return
 	}
 	n := c.fresh
 	c.fresh = 0
-	rec := &r.recorders[c.id%recorders]
+	rec := &r.histogramShards[c.id%histogramShards]
 	rec.mu.Lock()
 	for st := range c.samples {
 		h := rec.hist[st]
@@ -88,8 +88,8 @@ func (r *run) record(c *conn) {
 
 // collect takes what has been recorded since it was last called. It adds the latencies to h.
 func (r *run) collect(h Histograms) (done int64) {
-	for i := range r.recorders {
-		rec := &r.recorders[i]
+	for i := range r.histogramShards {
+		rec := &r.histogramShards[i]
 		rec.mu.Lock()
 		h.merge(rec.hist)
 		rec.hist.reset()

@@ -5,45 +5,42 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"jobwire/internal/version"
 )
 
-// Report is a run as it is told, saved and compared. Its JSON is what bench writes; times in
+// Report is a run as it is shown, saved and compared. Its JSON is what bench writes; times in
 // microseconds are null where they are not known, or too few samples carry them.
 type Report struct {
-	Protocol  string    `json:"protocol"`
-	Scenario  string    `json:"scenario"`
-	Target    string    `json:"target"`
-	Share     string    `json:"share,omitempty"` // as "2/3": this run is a part of one
-	Started   time.Time `json:"started"`         // the measured part
-	Clients   int       `json:"clients"`
-	Workers   int       `json:"workers"`
-	Functions int       `json:"functions"`
-	Window    int       `json:"window"` // jobs that each client has under way; 0 in an open loop
-	Grabs     int       `json:"grabs"`  // requests for a job that each worker has outstanding
-	Payload   string    `json:"payload"`
-	Seed      uint64    `json:"seed"`
-	Requested string    `json:"rate_requested,omitempty"` // of an open loop, as ParseSchedule reads it
+	Jobwire   version.Info `json:"jobwire"` // the build that made the report
+	Verdict   Verdict      `json:"verdict"`
+	Reasons   []string     `json:"verdict_reasons"` // empty if the run passed
+	Protocol  string       `json:"protocol"`
+	Scenario  string       `json:"scenario"`
+	Target    string       `json:"target"`
+	Share     string       `json:"share,omitempty"` // as "2/3": this run is a part of one
+	Started   time.Time    `json:"started"`         // the measured part
+	Clients   int          `json:"clients"`
+	Workers   int          `json:"workers"`
+	Functions int          `json:"functions"`
+	Window    int          `json:"window"` // jobs that each client has under way; 0 in an open loop
+	Grabs     int          `json:"grabs"`  // requests for a job that each worker has outstanding
+	Payload   string       `json:"payload"`
+	Seed      uint64       `json:"seed"`
+	Requested string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
 
 	Jobs    int64   `json:"jobs"`    // that came to their end in the measured part
 	Seconds float64 `json:"seconds"` // that it took
-	Settled int64   `json:"settled"` // jobs of an open loop that came to their end behind it: of them only the latencies count
+	Settled int64   `json:"settled"` // jobs of an open loop that ended after it: of them only the latencies count
 	Rate    float64 `json:"rate"`    // jobs a second
 
-	Submitted     int64  `json:"submitted"` // warm-up included, as in all that follow
-	Lost          int64  `json:"lost"`
-	Unacked       int64  `json:"unacknowledged"`
-	Duplicated    int64  `json:"duplicated"`
-	Corrupted     int64  `json:"corrupted"`
-	Redelivered   int64  `json:"redelivered"`
-	AnsweredTwice int64  `json:"answered_twice"`
-	Misdirected   int64  `json:"misdirected"`
-	OutOfOrder    int64  `json:"out_of_order"`
-	Refused       int64  `json:"refused"`
-	Censored      int64  `json:"censored"`
-	Skipped       int64  `json:"skipped"`       // due, but never submitted, since too many were under way
-	Anomaly       string `json:"first_anomaly"` // the first of them, as a transcript
-	Interrupted   bool   `json:"interrupted"`   // by its user; what it had shown until then is all here
-	Error         string `json:"error"`         // why else the run ended early
+	RateRequested float64 `json:"rate_requested,omitempty"` // of an open loop: the schedule's average over the measured part
+	KeptUp        *bool   `json:"kept_up,omitempty"`        // of an open loop: the backlog did not grow
+	Backlog       int64   `json:"backlog"`                  // jobs in flight at the end of the measured part
+
+	Account
+	Interrupted bool   `json:"interrupted"` // by its user; what it had shown until then is all here
+	Error       string `json:"error"`       // why else the run ended early
 
 	Linear *Linearity `json:"linear,omitempty"` // whether the server kept a first-in first-out queue, if that was checked
 
@@ -56,15 +53,14 @@ type Report struct {
 	Collections int64   `json:"gc_count"`
 	Pauses      float64 `json:"gc_pauses_us"` // in all
 	Pacing      *Pacing `json:"pacing_late_us"`
-	Saturated   bool    `json:"saturated"`     // the generator was, so that the figures are its own
-	Saturation  string  `json:"saturated_why"` // how that shows
+	Saturated   bool    `json:"saturated"`     // the load generator, or what else ran on its machine, was the bottleneck
+	Saturation  string  `json:"saturated_why"` // how that shows, and what to change
 
-	Objectives []Judgement     `json:"slo,omitempty"`
+	Objectives []SLOResult     `json:"slo,omitempty"`
 	Interval   float64         `json:"interval_seconds"`
 	Series     []IntervalEntry `json:"intervals"`
 
-	film   film
-	steady time.Duration // the mean of those that ended in the measured part
+	heatmap heatmap
 }
 
 // PerJob is processor time per job.
@@ -78,6 +74,7 @@ type Cores struct {
 	Generator *float64 `json:"generator_cpu"`
 	Target    *float64 `json:"target_cpu"`
 	Foreign   *float64 `json:"foreign_cpu"`
+	Idle      *float64 `json:"idle_cpu"`
 }
 
 // Pacing is how late jobs of an open loop were submitted, for which the generator is to blame.
@@ -88,36 +85,36 @@ type Pacing struct {
 
 // IntervalEntry is one entry of the time series.
 type IntervalEntry struct {
-	Start   float64              `json:"start"` // in seconds since the measured part began
-	Seconds float64              `json:"seconds"`
-	Jobs    int64                `json:"jobs"`
-	Depth   int64                `json:"depth"` // jobs under way at its end
-	Latency map[string]Quantiles `json:"latency_us"`
+	Start     float64              `json:"start"` // in seconds since the measured part began
+	Seconds   float64              `json:"seconds"`
+	Requested float64              `json:"rate_requested,omitempty"` // of an open loop: the schedule's average
+	Jobs      int64                `json:"jobs"`
+	Depth     int64                `json:"depth"` // jobs under way at its end
+	Latency   map[string]Quantiles `json:"latency_us"`
 }
 
 // Rate is in jobs a second.
 func (e *IntervalEntry) Rate() float64 { return float64(e.Jobs) / e.Seconds }
 
-// Tape follows a run, for what its report tells beyond the result.
-type Tape struct {
+// Recorder records what the report of a run shows in addition to its result.
+type Recorder struct {
 	Target    string
 	Share     string
 	Processor Processor
 	Log       *Log // takes the latencies of every interval; may be nil
 	Heat      bool // keep the distribution of every interval, for a page
 
-	// Live is told of every interval, and whether it is one of the measured part. It may be nil.
+	// Live is called after every interval, with whether it is in the measured part. It may be nil.
 	Live func(iv *Interval, measured bool)
 
 	began, ended time.Time
 	used         processorTime
-	film         film
+	heatmap      heatmap
 }
 
-// Attach has a run tell the tape of what happens. The configuration's Watch and Edge are
-// taken.
-func (t *Tape) Attach(cfg *Config) {
-	cfg.Edge = func() {
+// Attach connects the recorder to a run: it sets Watch and PhaseChange of the configuration.
+func (t *Recorder) Attach(cfg *Config) {
+	cfg.PhaseChange = func() {
 		now := t.Processor.now()
 		if t.began.IsZero() {
 			t.began, t.used = time.Now(), now
@@ -129,7 +126,7 @@ func (t *Tape) Attach(cfg *Config) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
 		if measured || iv.Settled {
 			if t.Heat {
-				t.film.expose(iv)
+				t.heatmap.expose(iv)
 			}
 			if t.Log != nil {
 				t.Log.add(t.began.Add(iv.Start), iv)
@@ -141,30 +138,30 @@ func (t *Tape) Attach(cfg *Config) {
 	}
 }
 
-// planOf is what a report tells of a run before it.
+// planOf returns the part of a report that is known before the run.
 func planOf(cfg *Config) *Report {
 	r := &Report{
-		Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions,
+		Jobwire: version.Get(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions,
 		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(),
 	}
 	if cfg.Rate != nil {
 		r.Window, r.Requested = 0, cfg.Rate.String()
 	}
+	if sc := scenarioOf(cfg.Protocol.Name, cfg.Scenario); sc.NoWorkers() {
+		r.Workers, r.Grabs = 0, 0
+	}
 	return r
 }
 
-// Report tells of the run that the tape was attached to.
-func (t *Tape) Report(res *Result) *Report {
-	cfg, a := &res.Config, &res.Account
+// Report returns the report of the run that the recorder was attached to.
+func (t *Recorder) Report(res *Result) *Report {
+	cfg := &res.Config
 	r := planOf(cfg)
 	r.Target, r.Share, r.Started = t.Target, t.Share, t.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
-	r.Submitted, r.Lost, r.Duplicated, r.Corrupted, r.Redelivered = a.Submitted, a.Lost, a.Duplicated, a.Corrupted, a.Redelivered
-	r.AnsweredTwice, r.Misdirected, r.OutOfOrder, r.Refused = a.AnsweredTwice, a.Misdirected, a.OutOfOrder, a.Refused
-	r.Unacked, r.Censored, r.Skipped, r.Anomaly = a.Unacknowledged, a.Censored, res.Skipped, a.First
-	r.Settled, r.steady = res.Settled, res.steady
+	r.Account, r.Settled, r.Backlog = res.Account, res.Settled, res.backlog
 	r.Linear = res.Linear
-	r.Latency = quantiles(&res.Summary)
+	r.Latency = res.Latency.quantiles()
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))
 	switch {
 	case errors.Is(res.Err, context.Canceled):
@@ -174,16 +171,24 @@ func (t *Tape) Report(res *Result) *Report {
 	}
 	if cfg.Rate != nil {
 		r.Pacing = &Pacing{micros(res.LateAvg), micros(res.Late)}
+		r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
+		kept := r.keepsUp(res.steady)
+		r.KeptUp = &kept
 	}
-	r.film = t.film
-	r.film.total = res.Latency
+	r.heatmap = t.heatmap
+	r.heatmap.total = res.Latency
 	r.processors(res.CPU, t.used)
 	for i := range res.Series {
 		iv := &res.Series[i]
-		r.Series = append(r.Series, IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth, Latency: quantiles(&iv.Summary)})
+		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth, Latency: iv.Latency}
+		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
+			e.Requested = cfg.Rate.mean(at, at+iv.Length)
+		}
+		r.Series = append(r.Series, e)
 	}
-	r.Saturation = r.saturation()
+	r.Saturation = r.saturation(cfg, t.used.threads)
 	r.Saturated = r.Saturation != ""
+	r.conclude()
 	return r
 }
 
@@ -203,7 +208,7 @@ func (r *Report) processors(generator time.Duration, others processorTime) {
 		return Micros(float64(d) / 1e3 / float64(r.Jobs))
 	}
 	r.CPU = PerJob{perJob(generator), perJob(others.program)}
-	r.Cores = Cores{Generator: cores(generator), Target: cores(others.program)}
+	r.Cores = Cores{Generator: cores(generator), Target: cores(others.program), Idle: cores(others.idle)}
 	if others.machine >= 0 {
 		r.Cores.Foreign = cores(max(0, others.machine-generator-max(0, others.program)))
 	}

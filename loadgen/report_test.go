@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/internal/version"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -24,7 +25,7 @@ func sampleResult() *Result {
 			Size: Sizes{Lo: 16, Hi: 16}, Seed: 7, Interval: 1500 * time.Millisecond},
 		Took: 3 * time.Second, Jobs: 3000, Latency: newHistograms(),
 		CPU: 30 * time.Millisecond, Pauses: 1500 * time.Microsecond, GCs: 2,
-		Account: Account{Submitted: 3100, Finished: 3100},
+		Account: Account{Submitted: 3100},
 	}
 	for half := range 2 {
 		now := newHistograms()
@@ -34,14 +35,9 @@ func sampleResult() *Result {
 			}
 		}
 		iv := Interval{Start: time.Duration(half) * 1500 * time.Millisecond, Length: 1500 * time.Millisecond, Done: 1500, Depth: 2048, Stages: now}
-		for st := range now {
-			iv.Summary[st] = summarize(now[st])
-		}
+		iv.Latency = now.quantiles()
 		res.Latency.merge(now)
 		res.Series = append(res.Series, iv)
-	}
-	for st := range res.Latency {
-		res.Summary[st] = summarize(res.Latency[st])
 	}
 	return res
 }
@@ -49,9 +45,10 @@ func sampleResult() *Result {
 // sampleReport is what is told of a run, on a machine with little else to do.
 func sampleReport(res *Result) *Report {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
-	tape := &Tape{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond}}
-	r := tape.Report(res)
+	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond, -1, 1}}
+	r := recorder.Report(res)
 	r.Processors = 2
+	r.Jobwire = version.Info{Version: "1.2.3", Go: "go1.26", Platform: "linux/amd64"}
 	return r
 }
 
@@ -85,19 +82,25 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 
 	open := sampleResult()
 	open.Config.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}, Poisson: true}
-	open.Late, open.LateAvg, open.Skipped = 9*time.Millisecond, 3*time.Millisecond, 5
+	open.Late, open.LateAvg, open.Account.Skipped = 9*time.Millisecond, 3*time.Millisecond, 5
+
+	overloaded := overloadedResult()
 
 	for _, tt := range []struct {
 		file  string
 		write func(io.Writer, *Report) error
 		r     *Report
 	}{
-		{"held.txt", WriteText, sampleReport(sampleResult())},
+		{"passed.txt", WriteText, sampleReport(sampleResult())},
 		{"broken.txt", WriteText, broken},
 		{"open.txt", WriteText, sampleReport(open)},
-		{"held.json", WriteJSON, sampleReport(sampleResult())},
-		{"held.csv", WriteCSV, sampleReport(sampleResult())},
-		{"held.bench", WriteGoBench, sampleReport(sampleResult())},
+		{"overloaded.txt", WriteText, sampleReport(overloaded)},
+		{"overloaded.csv", WriteCSV, sampleReport(overloaded)},
+		{"overloaded.json", WriteJSON, sampleReport(overloaded)},
+		{"overloaded.prom", WritePrometheus, sampleReport(overloaded)},
+		{"passed.json", WriteJSON, sampleReport(sampleResult())},
+		{"passed.csv", WriteCSV, sampleReport(sampleResult())},
+		{"passed.bench", WriteGoBench, sampleReport(sampleResult())},
 		{"broken.prom", WritePrometheus, broken},
 	} {
 		var b bytes.Buffer
@@ -116,7 +119,7 @@ func TestJSONHasTheKeysItPromises(t *testing.T) {
 	for range 50 {
 		h[stageTotal].RecordValue(1e6)
 	}
-	res.Summary[stageTotal] = summarize(h[stageTotal])
+	res.Latency[stageTotal] = h[stageTotal]
 	var b bytes.Buffer
 	if err := WriteJSON(&b, sampleReport(res)); err != nil {
 		t.Fatal(err)
@@ -161,7 +164,7 @@ func TestSavedReportsAreReadBack(t *testing.T) {
 }
 
 func TestSaturation(t *testing.T) {
-	cores := func(generator, target, foreign float64) Cores { return Cores{&generator, &target, &foreign} }
+	cores := func(generator, target, foreign float64) Cores { return Cores{&generator, &target, &foreign, nil} }
 	for _, tt := range []struct {
 		why       string
 		cores     Cores
@@ -177,7 +180,11 @@ func TestSaturation(t *testing.T) {
 		if tt.late > 0 {
 			r.Pacing = &Pacing{Mean: tt.late}
 		}
-		if why := r.saturation(); (why != "") != tt.saturated {
+		cfg := sampleResult().Config
+		if tt.late > 0 {
+			cfg.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}}
+		}
+		if why := r.saturation(&cfg, 1); (why != "") != tt.saturated {
 			t.Errorf("%s: saturated %q", tt.why, why)
 		}
 	}
@@ -185,16 +192,16 @@ func TestSaturation(t *testing.T) {
 
 func TestObjectives(t *testing.T) {
 	r := sampleReport(sampleResult())
-	for text, held := range map[string]bool{
-		"p99<8ms": true, "p99<6ms": false, "queued.p50<4ms": true, "created.max<3ms": false, "rate>999": true, "rate>1k": false, "mean<6s": true,
+	for text, want := range map[string]Verdict{
+		"p99<8ms": Passed, "p99<6ms": Failed, "queued.p50<4ms": Passed, "created.max<3ms": Failed, "rate>999": Passed, "rate>1k": Failed, "mean<6s": Passed,
 	} {
 		o, err := ParseObjective(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := o.judge(r); got.Held != held {
-			t.Errorf("%s: held %v, %s", text, got.Held, got.Why)
+		if got := o.judge(r); got.Result != want {
+			t.Errorf("%s: %+v", text, got)
 		}
 	}
 	for _, text := range []string{"", "p99", "p99<", "p99<5", "p99<-5ms", "p98<5ms", "wait.p99<5ms", "rate<5", "rate>0"} {
@@ -211,7 +218,7 @@ func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := o.judge(sampleReport(sampleResult()))
-	if j.Held || !strings.Contains(j.Why, "too few samples") {
+	if j.Result != Failed || !strings.Contains(j.Why, "too few samples") {
 		t.Errorf("%+v", j)
 	}
 }

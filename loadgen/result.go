@@ -12,20 +12,19 @@ type Result struct {
 	Took    time.Duration // the measured part
 	Jobs    int64         // that came to their end in it
 	Latency Histograms
-	Summary [stageCount]Summary
 	Series  []Interval
 	Account Account
 	CPU     time.Duration // of this process
 	Pauses  time.Duration // for which the collector stopped it
 	GCs     int64
-	Late    time.Duration // at most, behind the schedule of an open loop
+	Late    time.Duration // at most, after the scheduled time of an open loop
 	LateAvg time.Duration
-	Settled int64      // jobs of an open loop that came to their end behind the measured part
-	Skipped int64      // jobs that were due and not started, since too many were under way
+	Settled int64      // jobs of an open loop that ended after the measured part
 	Linear  *Linearity // if the history was kept
 	Err     error      // why the run ended early
 
-	steady time.Duration // the mean latency of the measured part alone
+	steady  time.Duration // the mean latency of the measured part alone
+	backlog int64         // jobs under way at its end
 }
 
 // Rate is in jobs a second.
@@ -38,25 +37,22 @@ func (m *meter) result(err error) *Result {
 	m.end()
 	r := m.r
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
-		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Settled: m.late, steady: m.steady, Skipped: m.pacing.skipped, Err: err}
+		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Settled: m.late, steady: m.steady, backlog: m.backlog, Err: err}
 	if m.pacing.count > 0 {
 		res.LateAvg = m.pacing.sum / time.Duration(m.pacing.count)
-	}
-	for st := range m.total {
-		res.Summary[st] = summarize(m.total[st])
 	}
 	if r.history != nil {
 		res.Linear = r.history.check()
 	}
-	owed := r.owed()
+	res.Account.Skipped = m.pacing.skipped
+	inFlight := r.inFlight()
 	res.Account.Unacknowledged = r.unacknowledged()
 	res.Account.Submitted = r.submitted()
-	res.Account.Finished = res.Account.Submitted - owed
-	owed -= res.Account.Unacknowledged
+	inFlight -= res.Account.Unacknowledged
 	if errors.Is(err, context.Canceled) {
-		res.Account.Censored = owed
+		res.Account.Censored = inFlight
 	} else {
-		res.Account.Lost = owed
+		res.Account.Lost = inFlight
 	}
 	if res.Account.First == "" && res.Account.Lost+res.Account.Unacknowledged > 0 {
 		res.Account.First = r.lastHeard()

@@ -7,7 +7,7 @@ type ring[T any] struct {
 }
 
 // queue is one of jobs.
-type queue = ring[*slot]
+type queue = ring[*Job]
 
 func (q *ring[T]) push(v T) {
 	if q.n == len(q.at) {

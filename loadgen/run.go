@@ -14,15 +14,15 @@ import (
 
 // run is one run.
 type run struct {
-	cfg       Config
-	dialect   *dialect
-	scenario  *Scenario
-	base      time.Time
-	slots     slots
-	perClient int // slots of each client
-	recorders [recorders]recorder
-	ledger    ledger
-	history   *history // nil if none is kept
+	cfg             Config
+	adapter         *Adapter
+	scenario        *Scenario
+	base            time.Time
+	slots           slots
+	perClient       int // slots of each client
+	histogramShards [histogramShards]histogramShard
+	ledger          ledger
+	history         *history // nil if none is kept
 
 	claimed atomic.Int64 // jobs that clients were allowed to start
 	limit   atomic.Int64
@@ -31,14 +31,14 @@ type run struct {
 	ready   chan struct{}
 	err     chan error // of the first connection that broke
 
-	mu      sync.Mutex
-	conns   []*conn
-	clients []*conn
-	workers []*conn
-	killed  map[int]bool    // connections
-	doubted map[uint64]bool // jobs
-	nextID  int
-	closing bool
+	mu           sync.Mutex
+	conns        []*Conn
+	clients      []*Conn
+	workers      []*Conn
+	killed       map[int]bool    // connections
+	assumedEnded map[uint64]bool // jobs
+	nextID       int
+	closing      bool
 }
 
 // clock is the time since the run was made, in nanoseconds.
@@ -47,7 +47,7 @@ func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 // claim allows a client to start another job, or not.
 func (r *run) claim() bool { return r.claimed.Add(1) <= r.limit.Load() }
 
-// reached tells that as many jobs have ended as were to.
+// reached reports that as many jobs have ended as requested.
 func (r *run) reached() {
 	select {
 	case r.ready <- struct{}{}:
@@ -56,7 +56,7 @@ func (r *run) reached() {
 }
 
 // lost notes that a connection has broken. The caller holds its lock.
-func (r *run) lost(c *conn, err error) {
+func (r *run) lost(c *Conn, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing || r.killed[c.id] {
@@ -82,27 +82,33 @@ func (r *run) wasKilled(id int) bool {
 	return r.killed[id]
 }
 
-// Run does what the configuration says. The result is complete also where an error tells why
-// the run ended early; it is nil if there was no run.
-func Run(ctx context.Context, cfg Config) (*Result, error) {
-	cfg, err := cfg.Complete()
-	if err != nil {
-		return nil, err
-	}
-	d := systems[cfg.Protocol.Name]
-	r := &run{cfg: cfg, dialect: d, scenario: d.scenario(cfg.Scenario), base: time.Now(), killed: map[int]bool{}, doubted: map[uint64]bool{},
+// newRun makes a run of a complete configuration.
+func newRun(cfg Config) *run {
+	a := adapterOf(cfg.Protocol.Name)
+	r := &run{cfg: cfg, adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario), base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
 		ready: make(chan struct{}, 1), err: make(chan error, 1)}
 	if r.cfg.Grabs == 0 {
-		r.cfg.Grabs = d.grabs(&r.cfg)
+		r.cfg.Grabs = a.grabs(&r.cfg)
 	}
 	if cfg.Check {
 		r.history = &history{name: r.nameOf}
 	}
 	r.slots = make(slots, cfg.slots(r.scenario))
 	r.perClient = len(r.slots) / cfg.Clients
-	for i := range r.recorders {
-		r.recorders[i].hist = newHistograms()
+	for i := range r.histogramShards {
+		r.histogramShards[i].hist = newHistograms()
 	}
+	return r
+}
+
+// Run does what the configuration says. The result is complete also if an error says why
+// the run ended early; it is nil if there was no run.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(cfg)
 	defer r.hangUp()
 	if err := r.connect(ctx); err != nil {
 		return nil, err
@@ -121,12 +127,12 @@ func (r *run) connect(ctx context.Context) error {
 		}
 		c.submitter = &submitter{pool: newPool(r.slots, i*r.perClient, r.perClient)}
 		c.place = i
-		c.client = r.dialect.client(c, r.scenario)
-		c.peer = c.client
+		c.client = r.adapter.client(c, r.scenario)
+		c.begin, c.peer = c.fill, c.client
 		r.clients = append(r.clients, c)
 	}
 	for i := range r.cfg.Workers {
-		if r.scenario.Alone {
+		if r.scenario.NoWorkers() {
 			break
 		}
 		if err := r.addWorker(ctx, i); err != nil {
@@ -149,7 +155,8 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 		c.seen = make([]uint32, n)
 	}
 	c.place = i
-	c.peer = r.dialect.worker(c, r.scenario)
+	w := r.adapter.worker(c, r.scenario)
+	c.begin, c.peer = w.Begin, w
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i == len(r.workers) {
@@ -164,14 +171,14 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 func (r *run) nameOf(id int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.conns, func(c *conn) bool { return c.id == id })
+	i := slices.IndexFunc(r.conns, func(c *Conn) bool { return c.id == id })
 	if i < 0 {
 		return "a worker that was killed"
 	}
 	return r.conns[i].name
 }
 
-func (r *run) dial(ctx context.Context, name string) (*conn, error) {
+func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	nc, err := r.cfg.Dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -191,15 +198,15 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 		r.limit.Store(r.cfg.Count)
 		r.target = r.cfg.Count
 	}
-	if r.scenario.Standing {
-		return r.performStanding(ctx, m)
+	if r.scenario.Backlog {
+		return r.performBacklog(ctx, m)
 	}
 	if r.cfg.Warmup == 0 {
 		m.begin()
 	}
 	r.serve(r.workers)
 	r.serve(r.clients)
-	defer r.disturb(ctx)()
+	defer r.killWorkers(ctx)()
 	stopPacing := r.pace(ctx, m)
 	if r.cfg.Warmup > 0 {
 		if err := r.await(ctx, m, time.After(r.cfg.Warmup)); err != nil {
@@ -207,7 +214,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 		}
 		m.begin()
 		if r.cfg.Count > 0 && r.done.Load() >= r.cfg.Count {
-			return errors.New("all jobs were done in the warm-up, so none was measured")
+			return errors.New("all jobs finished during the warm-up, so none was measured: raise --count or lower --warmup")
 		}
 	}
 	err := r.await(ctx, m, r.deadline())
@@ -221,16 +228,16 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	return err
 }
 
-// performStanding queues all jobs, then has them done.
-func (r *run) performStanding(ctx context.Context, m *meter) error {
-	if r.scenario.Filling {
+// performBacklog queues all jobs, then has them done.
+func (r *run) performBacklog(ctx context.Context, m *meter) error {
+	if r.scenario.Enqueue {
 		m.begin()
 	}
 	r.serve(r.clients)
 	if err := r.await(ctx, m, nil); err != nil {
-		return fmt.Errorf("while jobs were queued: %w", err)
+		return fmt.Errorf("while queuing the jobs: %w", err)
 	}
-	if r.scenario.Filling {
+	if r.scenario.Enqueue {
 		m.end()
 	} else {
 		m.begin()
@@ -240,7 +247,7 @@ func (r *run) performStanding(ctx context.Context, m *meter) error {
 	return r.await(ctx, m, nil)
 }
 
-func (r *run) serve(conns []*conn) {
+func (r *run) serve(conns []*Conn) {
 	for _, c := range conns {
 		c.serving.Store(true)
 		go c.serve()
@@ -255,9 +262,9 @@ func (r *run) deadline() <-chan time.Time {
 	return time.After(r.cfg.Duration)
 }
 
-// patience is how long nothing may be heard of any job until those under way are lost. A worker
+// idleTimeout is how long nothing may be heard of any job until those under way are lost. A worker
 // may take its time.
-func (r *run) patience() time.Duration { return r.cfg.Settle + r.cfg.Work }
+func (r *run) idleTimeout() time.Duration { return r.cfg.Settle + r.cfg.Work }
 
 // lookAgain is how often a run looks whether anything goes on.
 const lookAgain = 100 * time.Millisecond
@@ -285,9 +292,9 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 			if over != nil {
 				continue
 			}
-			if now := r.done.Load() + r.claimed.Load(); now != last || r.owed() == 0 {
+			if now := r.done.Load() + r.claimed.Load(); now != last || r.inFlight() == 0 {
 				last, since = now, time.Now()
-			} else if time.Since(since) > r.patience() {
+			} else if time.Since(since) > r.idleTimeout() {
 				return nil // what is missing is lost
 			}
 		}
@@ -299,7 +306,7 @@ func (r *run) settle(m *meter) error {
 	last, since := int64(-1), time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for r.owed() > 0 {
+	for r.inFlight() > 0 {
 		select {
 		case err := <-r.err:
 			return err
@@ -307,19 +314,19 @@ func (r *run) settle(m *meter) error {
 		}
 		if now := r.done.Load(); now != last {
 			last, since = now, time.Now()
-		} else if time.Since(since) > r.patience() {
+		} else if time.Since(since) > r.idleTimeout() {
 			return nil
 		}
 	}
 	return nil
 }
 
-// owed counts the jobs under way.
-func (r *run) owed() int64 {
+// inFlight counts the jobs under way.
+func (r *run) inFlight() int64 {
 	n := 0
 	for _, c := range r.clients {
 		c.mu.Lock()
-		n += c.pool.owed()
+		n += c.pool.inFlight()
 		c.mu.Unlock()
 	}
 	return int64(n)
@@ -330,7 +337,7 @@ func (r *run) unacknowledged() (n int64) {
 	for _, c := range r.clients {
 		c.mu.Lock()
 		for s := range c.pool.underWay() {
-			if s.over {
+			if s.ended {
 				n++
 			}
 		}
@@ -339,7 +346,7 @@ func (r *run) unacknowledged() (n int64) {
 	return n
 }
 
-// lastHeard tells, of the first job that is still under way, what was last heard of it.
+// lastHeard describes the first job that is still in flight, and the last message about it.
 func (r *run) lastHeard() string {
 	for _, c := range r.clients {
 		if text := c.lastHeard(); text != "" {
@@ -349,22 +356,22 @@ func (r *run) lastHeard() string {
 	return ""
 }
 
-func (c *conn) lastHeard() string {
+func (c *Conn) lastHeard() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.pool.underWay() {
 		number := s.number.Load()
-		text := fmt.Sprintf("# %s: job %#x was submitted %v before the end", c.name, number, time.Duration(c.run.clock()-s.start).Round(time.Millisecond))
+		text := fmt.Sprintf("# %s: job %#x was submitted %v before the end of the run", c.name, number, time.Duration(c.run.clock()-s.start).Round(time.Millisecond))
 		if s.acked {
 			text += ", acknowledged"
 		}
 		if s.ran.Load() == number {
-			text += ", taken by " + c.run.nameOf(int(s.holder.Load()))
+			text += ", assigned to " + c.run.nameOf(int(s.holder.Load()))
 		}
-		if s.over {
-			return text + " and done, but the submission was not answered\n"
+		if s.ended {
+			return text + " and finished, but the submission was not answered\n"
 		}
-		return text + " and not heard of again\n"
+		return text + "; no result arrived\n"
 	}
 	return ""
 }

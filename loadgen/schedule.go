@@ -2,12 +2,13 @@ package loadgen
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
 )
 
-// Schedule says when jobs are due in an open loop.
+// Schedule says when jobs are submitted in an open loop.
 type Schedule struct {
 	Steps   []Step
 	Poisson bool // at random, so many on average; else evenly
@@ -20,23 +21,59 @@ type Step struct {
 	For      time.Duration
 }
 
-// lateness is how far behind its own schedule the generator was, which has nothing to do
+// lateness is how much later than scheduled the generator submitted jobs, which has nothing to do
 // with the server.
 type lateness struct {
 	mu         sync.Mutex // not the meter's, which is held while it waits for connections
 	count      int64
 	sum, worst time.Duration
-	skipped    int64 // jobs that were due while too many were under way
+	skipped    int64 // jobs whose time came while too many were in flight
+}
+
+// begin forgets how late jobs of the warm-up were.
+func (l *lateness) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count, l.sum, l.worst = 0, 0, 0
+}
+
+// mean returns the average rate between two times since the beginning, in jobs a second with three
+// decimals.
+func (s *Schedule) mean(from, to time.Duration) float64 {
+	jobs := 0.0
+	begin := time.Duration(0)
+	for i, st := range s.Steps {
+		end := begin + st.For
+		if st.For == 0 || i == len(s.Steps)-1 && to > end {
+			end = max(to, end)
+		}
+		if a, b := max(from, begin), min(to, end); a < b {
+			if st.For > 0 && b > begin+st.For { // the last step's final rate goes on
+				jobs += s.rateAt(b) * (b - max(a, begin+st.For)).Seconds()
+				b = begin + st.For
+			}
+			if a < b {
+				jobs += (st.rateAt(a-begin) + st.rateAt(b-begin)) / 2 * (b - a).Seconds()
+			}
+		}
+		begin = end
+	}
+	return math.Round(jobs/(to-from).Seconds()*1e3) / 1e3
+}
+
+// rateAt returns the step's rate at a time since it began.
+func (st Step) rateAt(t time.Duration) float64 {
+	if st.For == 0 {
+		return st.From
+	}
+	return st.From + (st.To-st.From)*float64(t)/float64(st.For)
 }
 
 // rateAt returns the rate at a time since the beginning.
 func (s *Schedule) rateAt(t time.Duration) float64 {
 	for _, st := range s.Steps {
-		if st.For == 0 {
-			return st.From
-		}
-		if t < st.For {
-			return st.From + (st.To-st.From)*float64(t)/float64(st.For)
+		if st.For == 0 || t < st.For {
+			return st.rateAt(t)
 		}
 		t -= st.For
 	}
@@ -63,7 +100,7 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 
 func (r *run) keepPace(ctx context.Context, m *meter) {
 	rnd := rand.New(rand.NewPCG(r.cfg.Seed, 1))
-	clock := newAlarm()
+	clock := newPreciseTimer()
 	defer clock.close()
 	began := r.clock()
 	due := time.Duration(0)

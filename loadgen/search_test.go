@@ -76,22 +76,27 @@ func TestSearchEndsWithItsTarget(t *testing.T) {
 }
 
 func TestTrialsOfReports(t *testing.T) {
-	slow := sampleReport(sampleResult())
-	if tr := slow.Trial(1500); tr.Held {
-		t.Errorf("1,000 of 1,500 jobs/s came through, and it held: %+v", tr)
+	at := func(rate float64, change func(*Result)) Trial {
+		res := overloadedResult()
+		res.Config.Rate.Steps[0] = Step{rate, rate, 0}
+		res.backlog = int64((rate - 1000) * 3)
+		change(res)
+		return sampleReport(res).Trial(rate)
 	}
-	if tr := slow.Trial(1000); !tr.Held {
+	if tr := at(1500, func(*Result) {}); tr.Held || tr.Saturated {
+		t.Errorf("1,000 of 1,500 jobs/s were done, and the trial passed: %+v", tr)
+	}
+	if tr := at(1000, func(*Result) {}); !tr.Held {
 		t.Errorf("%+v", tr)
 	}
 	// Ten seconds a job leave a third of half a minute's under way.
-	long := *slow
-	long.Jobs, long.Seconds = 20000, 30
-	long.steady = 10 * time.Second
-	if tr := long.Trial(1000); !tr.Held {
+	long := func(res *Result) {
+		res.Jobs, res.Took, res.steady, res.backlog = 20000, 30*time.Second, 10*time.Second, 10000
+	}
+	if tr := at(1000, long); !tr.Held {
 		t.Errorf("%+v", tr)
 	}
-	slow.Saturated = true
-	if tr := slow.Trial(1000); tr.Held || !tr.Saturated {
-		t.Errorf("the generator was saturated, and it held: %+v", tr)
+	if tr := at(1000, func(res *Result) { res.LateAvg = 3 * time.Millisecond }); tr.Held || !tr.Saturated {
+		t.Errorf("the load generator was late, and the trial passed: %+v", tr)
 	}
 }

@@ -17,7 +17,7 @@ func ParseShare(text string) (Share, error) {
 	s.I, err1 = strconv.Atoi(i)
 	s.N, err2 = strconv.Atoi(n)
 	if !ok || err1 != nil || err2 != nil || s.I < 1 || s.I > s.N {
-		return Share{}, fmt.Errorf("%q is no share: want 2/3, the second of three", text)
+		return Share{}, fmt.Errorf("%q: expected I/N, as 2/3 for the second of three", text)
 	}
 	return s, nil
 }
@@ -31,7 +31,7 @@ func (s Share) String() string {
 }
 
 // Of returns the share's part of a run: of its clients, workers, jobs, rate and kills. Each
-// share has functions of its own, since only who has submitted a job can account for it,
+// share has functions of its own, since only the process that has submitted a job can account for it,
 // and a seed of its own.
 func (s Share) Of(c Config) (Config, error) {
 	if s.N == 0 {
@@ -43,12 +43,12 @@ func (s Share) Of(c Config) (Config, error) {
 		v    *int
 	}{{"clients", &c.Clients}, {"workers", &c.Workers}} {
 		if *p.v = int(s.part(int64(*p.v))); *p.v == 0 {
-			return c, fmt.Errorf("%d shares need as many %s at least", s.N, p.name)
+			return c, fmt.Errorf("a load in %d parts needs at least %d %s, one for each part", s.N, s.N, p.name)
 		}
 	}
 	if c.Count > 0 {
 		if c.Count = s.part(c.Count); c.Count == 0 {
-			return c, fmt.Errorf("%d shares need as many jobs at least", s.N)
+			return c, fmt.Errorf("a load in %d parts needs at least %d jobs (--count), one for each part", s.N, s.N)
 		}
 	}
 	if c.Rate != nil {

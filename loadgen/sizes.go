@@ -27,7 +27,7 @@ func ParseSizes(s string) (Sizes, error) {
 		z.Hi, err = bytesOf(hi)
 	}
 	if err != nil || z.Lo > z.Hi || shaped && !z.Exp {
-		return z, fmt.Errorf("%q is no size: want 1024, 16-4096 or 16-64K:exp", s)
+		return z, fmt.Errorf("%q: expected bytes, as 1024, 16-4096 or 16-64K:exp", s)
 	}
 	return z, nil
 }

@@ -2,11 +2,11 @@ package loadgen
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"jobwire/internal/prose"
 )
 
 // Objective is a bound on a figure of the report, as "p99<5ms" or "rate>1000".
@@ -17,11 +17,22 @@ type Objective struct {
 	limit  float64 // in microseconds, or jobs a second
 }
 
-// Judgement is what became of an objective.
-type Judgement struct {
-	Objective string `json:"objective"`
-	Held      bool   `json:"held"`
-	Why       string `json:"why"`
+// SLOResult is the result of an objective: Passed, Failed, or Skipped if it could not be checked.
+type SLOResult struct {
+	Objective string  `json:"objective"`
+	Result    Verdict `json:"result"`
+	Why       string  `json:"why"`
+}
+
+// Skipped is the result of an objective that could not be checked, which fails nothing.
+const Skipped Verdict = "skipped"
+
+// result is Passed or Failed.
+func result(passed bool) Verdict {
+	if passed {
+		return Passed
+	}
+	return Failed
 }
 
 // ParseObjective reads [STAGE.]METRIC<TIME, where METRIC is p50, p90, p99, p99.9, max or mean
@@ -29,7 +40,7 @@ type Judgement struct {
 func ParseObjective(text string) (*Objective, error) {
 	o := &Objective{Text: text}
 	fail := func(why string) (*Objective, error) {
-		return nil, fmt.Errorf("the objective %q: %s", text, why)
+		return nil, fmt.Errorf("%q: %s", text, why)
 	}
 	if number, ok := strings.CutPrefix(text, "rate>"); ok {
 		v, err := ParseRate(number)
@@ -41,7 +52,7 @@ func ParseObjective(text string) (*Objective, error) {
 	}
 	name, bound, ok := strings.Cut(text, "<")
 	if !ok {
-		return fail("want p99<5ms, queued.p99.9<20ms, max<1s or rate>1000")
+		return fail("expected an objective, as p99<5ms, queued.p99.9<20ms, max<1s or rate>1000")
 	}
 	o.stage = Stages[stageTotal]
 	if stage, metric, ok := strings.Cut(name, "."); ok && slices.Contains(Stages[:], stage) {
@@ -53,11 +64,11 @@ func ParseObjective(text string) (*Objective, error) {
 		for _, c := range columns {
 			names = append(names, c.name)
 		}
-		return fail(fmt.Sprintf("%q is none of %s, nor that of a stage (%s)", name, strings.Join(names, ", "), strings.Join(Stages[:], ", ")))
+		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q", strings.Join(names, ", "), strings.Join(Stages[:], ", "), name))
 	}
 	d, err := time.ParseDuration(bound)
 	if err != nil || d <= 0 {
-		return fail(fmt.Sprintf("%q is no time: want 5ms or 200us", bound))
+		return fail(fmt.Sprintf("expected a positive time after \"<\", as 5ms or 200us, got %q", bound))
 	}
 	o.limit = float64(d) / 1e3
 	return o, nil
@@ -79,25 +90,26 @@ func (r *Report) Judge(objectives []*Objective) {
 	for _, o := range objectives {
 		r.Objectives = append(r.Objectives, o.judge(r))
 	}
+	r.conclude()
 }
 
-func (o *Objective) judge(r *Report) Judgement {
-	j := Judgement{Objective: o.Text}
-	word := map[bool]string{true: "held", false: "BROKEN"}
+func (o *Objective) judge(r *Report) SLOResult {
+	j := SLOResult{Objective: o.Text}
 	if o.stage == "" {
-		j.Held = r.Rate > o.limit
-		j.Why = fmt.Sprintf("%s, it was %s jobs/s", word[j.Held], strconv.FormatFloat(math.Round(r.Rate), 'f', -1, 64))
+		j.Result = result(r.Rate > o.limit)
+		j.Why = fmt.Sprintf("measured %s jobs/s", formatJobs(r.Rate))
 		return j
 	}
 	q := r.Latency[o.stage]
 	v := columns[column(o.metric)].of(&q)
 	if v == 0 {
-		// What cannot be known does not hold: a run that is too short must not pass.
-		j.Why = fmt.Sprintf("BROKEN, since %s of %s are too few samples to tell", Grouped(q.Count), o.stage)
+		// A run that is too short must not pass.
+		j.Result = Failed
+		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s", prose.Grouped(q.Count), prose.Grouped(columns[column(o.metric)].samples))
 		return j
 	}
-	j.Held = float64(v) < o.limit
-	j.Why = fmt.Sprintf("%s, it was %s", word[j.Held], v)
+	j.Result = result(float64(v) < o.limit)
+	j.Why = fmt.Sprintf("measured %s", v)
 	return j
 }
 

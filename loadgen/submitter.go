@@ -1,11 +1,15 @@
 package loadgen
 
-import "time"
+import (
+	"time"
+
+	"jobwire/codec"
+)
 
 // submitter is what a client does besides speaking: it starts jobs, and takes note of their
 // ends.
 type submitter struct {
-	client  client
+	client  Client
 	pool    *pool
 	payload []byte
 	started int64
@@ -13,7 +17,7 @@ type submitter struct {
 }
 
 // fill starts as many jobs as the window allows.
-func (c *conn) fill() {
+func (c *Conn) fill() {
 	if c.run.cfg.Rate != nil {
 		return
 	}
@@ -25,20 +29,20 @@ func (c *conn) fill() {
 }
 
 // next starts a job of a closed loop, if there are any left.
-func (c *conn) next() bool { return len(c.pool.free) > 0 && c.run.claim() && c.start(c.now) }
+func (c *Conn) next() bool { return len(c.pool.free) > 0 && c.run.claim() && c.start(c.now) }
 
 // refill goes on with a closed loop. Jobs start once half of the window is free: those that go
 // together take one write at either end. Of a standing queue each acknowledgement has one follow.
-func (c *conn) refill() {
-	if c.run.scenario.Standing {
+func (c *Conn) refill() {
+	if c.run.scenario.Backlog {
 		c.next()
-	} else if 2*c.pool.owed() <= c.run.cfg.Window {
+	} else if 2*c.pool.inFlight() <= c.run.cfg.Window {
 		c.fill()
 	}
 }
 
-// start submits a job that is due at that time. It fails if too many are under way.
-func (c *conn) start(due int64) bool {
+// start submits a job that is scheduled for that time. It fails if too many are in flight.
+func (c *Conn) start(due int64) bool {
 	b := c.submitter
 	if c.closed {
 		return false
@@ -56,50 +60,55 @@ func (c *conn) start(due int64) bool {
 	}
 	s.size = uint32(size)
 	if cfg.Functions > 1 {
-		s.function = uint16(b.started % int64(cfg.Functions))
+		s.Queue = uint16(b.started % int64(cfg.Functions))
 	}
 	if c.run.scenario.Mixed {
-		s.priority = uint8(c.rand.IntN(priorities))
+		s.Priority = uint8(c.rand.IntN(priorities))
 	}
 	s.number.Store(number)
-	b.payload = appendPayload(b.payload[:0], number, size)
-	b.client.submit(s, b.payload)
+	b.client.Submit(s, c.Payload(s))
 	return true
 }
 
-// acknowledge notes that the server has taken a job.
-func (c *conn) acknowledge(s *slot) {
+// Payload returns the payload of a job. It is valid until the next call.
+func (c *Conn) Payload(j *Job) []byte {
+	c.payload = appendPayload(c.payload[:0], j.number.Load(), int(j.size))
+	return c.payload
+}
+
+// Accepted notes that the server has accepted a job.
+func (c *Conn) Accepted(s *Job) {
 	s.created, s.acked = c.now, true
 	if h := c.run.history; h != nil {
 		h.add(c, false, s.number.Load(), s.start)
 	}
 	sc := c.run.scenario
-	if sc.Standing {
+	if sc.Backlog {
 		c.sample(stageCreated, s.created-s.start)
-		if sc.Filling {
+		if sc.Enqueue {
 			c.sample(stageTotal, s.created-s.start)
 		}
 		c.fresh++
 		c.refill()
 	}
-	if sc.Until == atAck || s.over {
+	if s.ended {
 		c.finish(s)
 	}
 }
 
-// over notes that a job has ended. Until its acknowledgement has come it is still owed that.
-func (c *conn) over(s *slot) {
+// Ended notes that a job has ended. It is still in flight until the server has accepted it.
+func (c *Conn) Ended(s *Job) {
 	if s.acked {
 		c.finish(s)
 	} else {
-		s.over = true
+		s.ended = true
 	}
 }
 
 // finish ends a job and, in a closed loop, starts the next.
-func (c *conn) finish(s *slot) {
+func (c *Conn) finish(s *Job) {
 	sc := c.run.scenario
-	if !sc.Standing {
+	if !sc.Backlog {
 		c.sample(stageCreated, s.created-s.start)
 	}
 	if s.ran.Load() == s.number.Load() {
@@ -110,18 +119,22 @@ func (c *conn) finish(s *slot) {
 	c.sample(stageTotal, c.now-s.start)
 	c.pool.put(s)
 	c.fresh++
-	if sc.Standing || c.run.cfg.Rate != nil {
+	if sc.Backlog || c.run.cfg.Rate != nil {
 		return
 	}
 	if d := c.run.cfg.Think; d > 0 {
-		c.later(d, func() { c.next() })
+		c.After(d, func() { c.next() })
 	} else {
 		c.refill()
 	}
 }
 
-// refuse ends a job that the server would not take.
-func (c *conn) refuse(s *slot) {
+// Refused notes a reply that refuses a request, and ends the job that the request submits, which may be nil.
+func (c *Conn) Refused(s *Job, f *codec.Frame) {
+	c.note(&c.run.ledger.Refused, f, "the server answered with an error")
+	if s == nil {
+		return
+	}
 	c.pool.put(s)
 	c.fresh++
 	if c.run.cfg.Rate == nil {
@@ -129,10 +142,10 @@ func (c *conn) refuse(s *slot) {
 	}
 }
 
-func (c *conn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
+func (c *Conn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
 
-// later has something done behind a pause, as if a message had come.
-func (c *conn) later(d time.Duration, do func()) {
+// After calls do after a pause, as if a message had arrived. It does not if the connection is closed by then.
+func (c *Conn) After(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
 		c.mu.Lock()
 		c.now = c.run.clock()
@@ -141,8 +154,8 @@ func (c *conn) later(d time.Duration, do func()) {
 			c.flush()
 			c.run.record(c)
 		}
-		told := c.takeTold()
+		owners := c.takeOwners()
 		c.mu.Unlock()
-		tellAll(told, c.run.clock())
+		passEnds(owners, c.run.clock())
 	})
 }

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"jobwire/internal/prose"
 )
 
 // String writes three digits and the unit that suits them. A time that is not known is a dash.
@@ -26,13 +29,12 @@ func (m Micros) String() string {
 	return strconv.FormatFloat(v, 'f', min(decimals, 2), 64) + " " + unit
 }
 
-// Grouped writes a number with commas at its thousands.
-func Grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
+// formatJobs writes a number of jobs a second.
+func formatJobs(v float64) string {
+	if v < 10 {
+		return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
 	}
-	return s
+	return prose.Grouped(int64(math.Round(v)))
 }
 
 // plural is a number and what there are so many of.
@@ -40,14 +42,27 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return Grouped(int64(n)) + " " + what + "s"
+	return prose.Grouped(int64(n)) + " " + what + "s"
+}
+
+// wrap writes a line after a heading of eleven columns, broken at 80 columns.
+func wrap(b *strings.Builder, heading, s string) {
+	b.WriteString(prose.Wrap(fmt.Sprintf("%-11s", heading), strings.Repeat(" ", 11), s, prose.Width) + "\n")
 }
 
 // WriteText writes the report for people.
 func WriteText(w io.Writer, r *Report) error {
 	var b strings.Builder
 	r.textPlan(&b)
-	fmt.Fprintf(&b, "\n%s jobs in %.2f s: %s jobs/s\n\n", Grouped(r.Jobs), r.Seconds, Grouped(int64(math.Round(r.Rate))))
+	b.WriteByte('\n')
+	if r.Requested != "" {
+		fmt.Fprintf(&b, "%s jobs/s requested, %s jobs/s achieved", formatJobs(r.RateRequested), formatJobs(r.Rate))
+		if r.RateRequested > 0 {
+			fmt.Fprintf(&b, " (%.0f %%)", 100*r.Rate/r.RateRequested)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%s jobs in %.2f s: %s jobs/s\n\n", prose.Grouped(r.Jobs), r.Seconds, formatJobs(r.Rate))
 	r.textLatency(&b)
 	r.textAccount(&b)
 	r.textProcessors(&b)
@@ -56,38 +71,48 @@ func WriteText(w io.Writer, r *Report) error {
 	return err
 }
 
-// textPlan tells what was run.
-func (r *Report) textPlan(b *strings.Builder) {
-	fmt.Fprintf(b, "%s %s, on %s\n", r.Protocol, r.Scenario, r.Target)
-	fmt.Fprintf(b, "  %s, %s, %s; ", plural(r.Clients, "client"), plural(r.Workers, "worker"), plural(r.Functions, "function"))
-	if r.Requested == "" {
-		fmt.Fprintf(b, "window %s, ", Grouped(int64(r.Window)))
-	} else {
-		fmt.Fprintf(b, "open loop at %s/s, ", r.Requested)
+// plan is the connections in words.
+func (r *Report) plan() string {
+	text := plural(r.Clients, "client")
+	if r.Workers > 0 {
+		text += fmt.Sprintf(", %s with %s each, %s", plural(r.Workers, "worker"), plural(r.Grabs, "job request"), plural(r.Functions, "function"))
 	}
-	fmt.Fprintf(b, "%s outstanding for each worker\n  payload %s B; seed %d", plural(r.Grabs, "grab"), r.Payload, r.Seed)
+	return text
+}
+
+// loop is the load in words.
+func (r *Report) loop() string {
+	if r.Requested == "" {
+		return fmt.Sprintf("closed loop, window %s; payload %s B; seed %d", prose.Grouped(int64(r.Window)), r.Payload, r.Seed)
+	}
+	return fmt.Sprintf("open loop, %s jobs/s; payload %s B; seed %d", r.Requested, r.Payload, r.Seed)
+}
+
+// textPlan writes what was run.
+func (r *Report) textPlan(b *strings.Builder) {
+	fmt.Fprintf(b, "%s %s on %s\n  %s\n  %s", r.Protocol, r.Scenario, r.Target, r.plan(), r.loop())
 	if r.Share != "" {
 		fmt.Fprintf(b, "; share %s", r.Share)
 	}
-	b.WriteByte('\n')
+	fmt.Fprintf(b, "; jobwire %s\n", cmp.Or(r.Jobwire.Version, "of unknown version"))
 }
 
-// columns are the percentiles that reports tell.
+// columns are the percentiles in reports.
 var columns = []struct {
 	name    string
 	samples int64 // that carry it
 	of      func(*Quantiles) Micros
 }{
-	{"p50", 2 * carries, func(q *Quantiles) Micros { return q.P50 }},
-	{"p90", 10 * carries, func(q *Quantiles) Micros { return q.P90 }},
-	{"p99", 100 * carries, func(q *Quantiles) Micros { return q.P99 }},
-	{"p99.9", 1000 * carries, func(q *Quantiles) Micros { return q.P999 }},
+	{"p50", 2 * minTail, func(q *Quantiles) Micros { return q.P50 }},
+	{"p90", 10 * minTail, func(q *Quantiles) Micros { return q.P90 }},
+	{"p99", 100 * minTail, func(q *Quantiles) Micros { return q.P99 }},
+	{"p99.9", 1000 * minTail, func(q *Quantiles) Micros { return q.P999 }},
 	{"max", 1, func(q *Quantiles) Micros { return q.Max }},
 	{"mean", 1, func(q *Quantiles) Micros { return q.Mean }},
 }
 
-// stageWords say what the stages are.
-var stageWords = [stageCount]string{"submitted to created", "created to assigned", "assigned to completed", "submitted to its end"}
+// stageWords say where the stages begin and end.
+var stageWords = [stageCount]string{"submit -> ack", "ack -> worker", "worker -> end", "submit -> end"}
 
 func (r *Report) textLatency(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -109,35 +134,35 @@ func (r *Report) textLatency(b *strings.Builder) {
 	}
 	t.Flush()
 	if r.Pacing != nil {
-		fmt.Fprintf(b, "latency counts from when a job was due; it was submitted %s later on average, %s at most\n", r.Pacing.Mean, r.Pacing.Max)
+		fmt.Fprintf(b, "latency counts from the scheduled time; jobs were submitted late by\n%s on average, %s at most\n", r.Pacing.Mean, r.Pacing.Max)
 	}
 	if r.Settled > 0 {
-		fmt.Fprintf(b, "%s came to their end behind the measured part; their latencies count\n", plural(int(r.Settled), "job"))
+		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.Settled), "job"))
 	}
 	b.WriteByte('\n')
 }
 
 func (r *Report) textAccount(b *strings.Builder) {
-	fmt.Fprintf(b, "jobs       %s submitted, warm-up included", Grouped(r.Submitted))
+	text := prose.Grouped(r.Submitted) + " submitted, warm-up included"
 	if r.Sound() {
-		b.WriteString("; none lost, duplicated, corrupted, refused or answered wrongly")
+		text += "; none lost, duplicated, corrupted, refused or answered wrongly"
 	}
-	b.WriteByte('\n')
+	wrap(b, "jobs", text)
 	for _, t := range tallies {
-		if n := *t.count(r); n > 0 {
-			fmt.Fprintf(b, "           %s %s\n", Grouped(n), t.words)
+		if n := *t.count(&r.Account); n > 0 {
+			wrap(b, "", prose.Grouped(n)+" "+t.words)
 		}
 	}
 	switch {
 	case r.Linear == nil:
 	case r.Linear.Holds:
-		b.WriteString("queue      first in, first out, as far as the times of all requests and replies can tell\n")
+		wrap(b, "order", "first in, first out, as far as the times of requests and replies show")
 	default:
-		fmt.Fprintf(b, "queue      NOT first in, first out: %s\n", r.Linear.Why)
+		wrap(b, "order", "NOT first in, first out: "+r.Linear.Why)
 	}
-	if r.Anomaly != "" {
-		fmt.Fprintf(b, "           the first of them:\n")
-		for line := range strings.Lines(strings.TrimRight(r.Anomaly, "\n")) {
+	if r.First != "" {
+		fmt.Fprintf(b, "           the first of these:\n")
+		for line := range strings.Lines(strings.TrimRight(r.First, "\n")) {
 			fmt.Fprintf(b, "             %s", line)
 		}
 		b.WriteByte('\n')
@@ -153,62 +178,84 @@ func formatCores(c *float64) string {
 }
 
 func (r *Report) textProcessors(b *strings.Builder) {
-	fmt.Fprintf(b, "CPU        %s a job in the target, %s in the generator; processors busy: target %s, generator %s of %d, others %s\n",
-		r.CPU.Target, r.CPU.Generator, formatCores(r.Cores.Target), formatCores(r.Cores.Generator), r.Processors, formatCores(r.Cores.Foreign))
-	fmt.Fprintf(b, "collector  %s of the generator", plural(int(r.Collections), "collection"))
+	wrap(b, "CPU", fmt.Sprintf("per job: %s in the target, %s in the load generator", r.CPU.Target, r.CPU.Generator))
+	wrap(b, "processors", fmt.Sprintf("busy on average: target %s, load generator %s (of %d), other programs %s",
+		formatCores(r.Cores.Target), formatCores(r.Cores.Generator), r.Processors, formatCores(r.Cores.Foreign)))
+	text := plural(int(r.Collections), "collection") + " in the load generator"
 	if r.Pauses > 0 {
-		fmt.Fprintf(b, ", which paused it for %s in all", Micros(r.Pauses))
+		text += fmt.Sprintf(", paused for %s in total", Micros(r.Pauses))
 	}
-	b.WriteByte('\n')
+	wrap(b, "GC", text)
 }
 
-// textVerdict says whether everything held, and how far the figures are to be trusted.
+// textVerdict writes the verdict with its reasons, and notes on the figures.
 func (r *Report) textVerdict(b *strings.Builder) {
 	for i := range r.Objectives {
 		o := &r.Objectives[i]
-		fmt.Fprintf(b, "objective  %s: %s\n", o.Objective, o.Why)
+		wrap(b, "objective", fmt.Sprintf("%s: %s, %s", o.Objective, o.Result, o.Why))
 	}
-	switch {
-	case r.Held():
-		b.WriteString("verdict    held")
-	case r.Interrupted && r.Sound():
-		b.WriteString("verdict    interrupted; nothing went wrong until then")
-	case r.Error != "":
-		fmt.Fprintf(b, "verdict    FELL SHORT: the run ended early: %s", strings.ReplaceAll(r.Error, "\n", "\n           "))
-	default:
-		b.WriteString("verdict    FELL SHORT")
+	v, why := r.verdict()
+	if len(why) == 0 {
+		wrap(b, "verdict", string(v))
 	}
-	b.WriteByte('\n')
-	if r.Saturated {
-		fmt.Fprintf(b, "           the generator was saturated, so these figures are its own, not the target's: %s\n", r.Saturation)
+	for i, reason := range why {
+		first, rest, _ := strings.Cut(reason, "\n")
+		if i == 0 {
+			wrap(b, "verdict", string(v)+": "+first)
+		} else {
+			wrap(b, "", first)
+		}
+		for line := range strings.Lines(rest) { // what a program printed
+			fmt.Fprintf(b, "           %s\n", strings.TrimRight(line, "\n"))
+		}
 	}
-	if r.Disturbed() {
-		fmt.Fprintf(b, "           others kept %.2f of this machine's %s busy, so it may be faster than this\n", *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
+	for _, note := range r.notes() {
+		wrap(b, "note", note)
 	}
 }
 
-// WriteInterval writes a line about an interval, for those who watch, without its end.
+// notes are what to know before the figures are used.
+func (r *Report) notes() (all []string) {
+	if r.KeptUp != nil && !*r.KeptUp && r.Result() == Failed {
+		all = append(all, "too few workers, or workers that ask for too few jobs at a time, can also limit the rate; to exclude this cause, run bench again with higher --workers or --grabs")
+	}
+	if r.Saturated && r.Result() != Invalid {
+		all = append(all, "the target may be faster: "+r.Saturation)
+	}
+	if r.Disturbed() && !r.Saturated {
+		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, plural(runtime.NumCPU(), "processor")))
+	}
+	if sc := scenarioOf(r.Protocol, r.Scenario); sc != nil && !sc.Backlog && r.Requested == "" && r.Window == 1 {
+		more := "--window 128"
+		if sc.MaxWindow > 0 {
+			more = "--clients 500"
+		}
+		all = append(all, "with one job at a time per client, bench measures round trips, not capacity. To measure the capacity, add "+more+"; to find the highest rate within a latency limit, add --search --slo 'p99<5ms'")
+	}
+	return all
+}
+
+// WriteInterval writes a progress line about an interval, without a line end.
 func WriteInterval(w io.Writer, iv *Interval, measured bool) {
 	if iv.Behind {
-		fmt.Fprintf(w, "  behind  %10s jobs/s are done, which is not measured; %s are left", Grouped(int64(iv.Rate())), Grouped(iv.Depth))
+		fmt.Fprintf(w, "   after  %10s jobs/s after the measurement; %s left", prose.Grouped(int64(iv.Rate())), prose.Grouped(iv.Depth))
 		return
 	}
-	total := &iv.Summary[stageTotal]
+	total := iv.Latency[Stages[stageTotal]]
 	if total.Count == 0 {
-		total = &iv.Summary[stageCreated]
+		total = iv.Latency[Stages[stageCreated]]
 	}
-	at := "before"
+	at := "warm-up"
 	if measured {
 		at = fmt.Sprintf("%.1f s", (iv.Start + iv.Length).Seconds())
 	}
-	us := func(ns int64) Micros { return Micros(float64(ns) / 1e3) }
 	a := &iv.Account
-	fmt.Fprintf(w, "%8s  %10s jobs/s  p50 %-8s p99 %-8s max %-8s %s under way",
-		at, Grouped(int64(iv.Rate())), us(total.P50), us(total.P99), us(total.Max), Grouped(iv.Depth))
+	fmt.Fprintf(w, "%8s  %10s jobs/s  p50 %-8s p99 %-8s max %-8s %s in flight",
+		at, prose.Grouped(int64(iv.Rate())), total.P50, total.P99, total.Max, prose.Grouped(iv.Depth))
 	if bad := a.Duplicated + a.AnsweredTwice + a.Misdirected + a.Corrupted + a.Refused; bad > 0 {
-		fmt.Fprintf(w, "  %s WRONG", Grouped(bad))
+		fmt.Fprintf(w, "  %s WRONG", prose.Grouped(bad))
 	}
 	if a.Redelivered > 0 {
-		fmt.Fprintf(w, "  %s redelivered", Grouped(a.Redelivered))
+		fmt.Fprintf(w, "  %s redelivered", prose.Grouped(a.Redelivered))
 	}
 }

@@ -3,66 +3,136 @@ package loadgen
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
+
+	"jobwire/internal/prose"
 )
 
-// tally is one count of the accounting.
-type tally struct {
-	key   string // as in JSON
-	count func(*Report) *int64
-	bad   bool   // it may not happen
-	words string // what happened to so many jobs
-}
+// Verdict is the result of a run.
+type Verdict string
 
-// tallies are the counts of a report, in the order in which they are told.
-var tallies = []tally{
-	{"lost", func(r *Report) *int64 { return &r.Lost }, true, "lost: never heard of again"},
-	{"unacknowledged", func(r *Report) *int64 { return &r.Unacked }, true, "unacknowledged: they ended, and their submission was never answered"},
-	{"duplicated", func(r *Report) *int64 { return &r.Duplicated }, true, "duplicated: run again for no reason, or after their end"},
-	{"corrupted", func(r *Report) *int64 { return &r.Corrupted }, true, "corrupted: not what was sent"},
-	{"answered_twice", func(r *Report) *int64 { return &r.AnsweredTwice }, true, "answered twice: a result came for a job that had ended"},
-	{"misdirected", func(r *Report) *int64 { return &r.Misdirected }, true, "misdirected: answered to another client"},
-	{"refused", func(r *Report) *int64 { return &r.Refused }, true, "refused: answered with an error"},
-	{"redelivered", func(r *Report) *int64 { return &r.Redelivered }, false, "redelivered, since their worker was killed"},
-	{"out_of_order", func(r *Report) *int64 { return &r.OutOfOrder }, false, "taken before an older one of the same client, function and priority"},
-	{"censored", func(r *Report) *int64 { return &r.Censored }, false, "censored: still under way when the run was ended"},
-	{"skipped", func(r *Report) *int64 { return &r.Skipped }, false, "skipped: due, but too many were under way already"},
-}
-
-// Sound reports whether nothing happened to any job that should not.
-func (r *Report) Sound() bool {
-	for _, t := range tallies {
-		if t.bad && *t.count(r) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Held reports whether the run came to its end, nothing happened to any job that should not,
-// and all objectives were met.
-func (r *Report) Held() bool {
-	for i := range r.Objectives {
-		if !r.Objectives[i].Held {
-			return false
-		}
-	}
-	return r.Error == "" && !r.Interrupted && (r.Linear == nil || r.Linear.Holds) && r.Sound()
-}
-
-// When a generator counts as saturated: it was behind its own schedule by more than a timer
-// is, it used nearly all the processors that it may, or the machine was nearly full and
-// the generator took the most of it.
+// The verdicts.
 const (
-	fullyBusy = 0.9
-	maxLate   = 2 * time.Millisecond // on average
-	shortest  = 0.2                  // seconds, below which processor times, in ticks, say too little
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+	Invalid Verdict = "invalid" // the load generator or its machine was the bottleneck, so the run does not show what the server can do
 )
 
-// saturation says how it shows that the generator was saturated; "" is that it was not.
-func (r *Report) saturation() string {
-	if r.Pacing != nil && r.Pacing.Mean.Duration() > maxLate {
-		return fmt.Sprintf("it was behind its own schedule by %v on average", r.Pacing.Mean)
+// Held reports whether the run passed.
+func (r *Report) Held() bool { return r.Result() == Passed }
+
+// Result returns the verdict of the report as it is now.
+func (r *Report) Result() Verdict {
+	v, _ := r.verdict()
+	return v
+}
+
+// conclude enters the verdict.
+func (r *Report) conclude() { r.Verdict, r.Reasons = r.verdict() }
+
+// verdict returns the verdict and its reasons. A job that was lost, repeated or changed fails every
+// run. In an open loop a bottleneck on the load generator's side comes before a rate or an objective
+// that was not met; if the load generator was late it invalidates the run in any case.
+func (r *Report) verdict() (Verdict, []string) {
+	if broken := r.broken(); len(broken) > 0 {
+		return Failed, append(broken, r.unmet()...)
+	}
+	unmet := r.unmet()
+	switch {
+	case r.Requested != "" && r.Saturated && (len(unmet) > 0 || r.late()):
+		return Invalid, []string{r.Saturation}
+	case len(unmet) > 0:
+		return Failed, unmet
+	}
+	return Passed, []string{}
+}
+
+// broken lists what must not happen in any run.
+func (r *Report) broken() (why []string) {
+	switch {
+	case r.Error != "":
+		why = append(why, "the run ended early: "+r.Error)
+	case r.Interrupted && r.Sound():
+		why = append(why, "the run was interrupted; no job was lost or processed wrongly before the interruption")
+	case r.Interrupted:
+		why = append(why, "the run was interrupted")
+	}
+	for _, t := range tallies {
+		if n := *t.count(&r.Account); t.bad && n > 0 {
+			what, _, _ := strings.Cut(t.words, ":")
+			why = append(why, prose.Grouped(n)+" "+what)
+		}
+	}
+	if r.Linear != nil && !r.Linear.Holds {
+		why = append(why, "the server did not keep first-in, first-out order: "+r.Linear.Why)
+	}
+	return why
+}
+
+// unmet lists what the run was to reach and did not.
+func (r *Report) unmet() (why []string) {
+	if r.KeptUp != nil && !*r.KeptUp {
+		q := r.Latency[Stages[stageTotal]]
+		why = append(why, fmt.Sprintf("the server did not keep up: %s jobs/s achieved of %s requested; its backlog grew to %s, latency rose to %s",
+			formatJobs(r.Rate), formatJobs(r.RateRequested), plural(int(r.Backlog), "job"), q.Max))
+	}
+	if r.Skipped > 0 {
+		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight", plural(int(r.Skipped), "scheduled job")))
+	}
+	for i := range r.Objectives {
+		if o := &r.Objectives[i]; o.Result == Failed {
+			why = append(why, o.Objective+": "+o.Why)
+		}
+	}
+	return why
+}
+
+// Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that its
+// average latency explains. If it does only a share s of the jobs, the excess is (1-s)/2 of them, so
+// half of the missing share is compared.
+const (
+	reached = 0.95                   // share of the requested rate that a server must reach
+	slack   = 100 * time.Millisecond // of the requested rate: what a pause at the end of a run can leave
+)
+
+// keepsUp reports whether the server followed the requested rate. steady is the average latency of
+// the jobs that ended in the measured part.
+func (r *Report) keepsUp(steady time.Duration) bool {
+	excess := float64(r.Backlog) - min(r.RateRequested, r.submittedRate())*steady.Seconds()
+	return excess <= r.RateRequested*max(slack.Seconds(), r.Seconds*(1-reached)/2)
+}
+
+// submittedRate is how many jobs a second were submitted in the measured part.
+func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.Seconds }
+
+// When the load generator counts as the bottleneck: it submitted jobs late, it used nearly all the
+// processors that it may, or the machine had nearly nothing left.
+const (
+	fullyBusy  = 0.9
+	maxLate    = 2 * time.Millisecond // on average
+	lateShare  = 0.1                  // of the average latency, below which being late explains nothing
+	othersMuch = 0.15                 // of a full machine's processors, from which on others are to blame
+	shortest   = 0.2                  // seconds, below which processor times, in ticks, say too little
+)
+
+// late reports whether the load generator submitted the jobs of an open loop too late for the
+// latencies to be the server's.
+func (r *Report) late() bool {
+	if r.Pacing == nil {
+		return false
+	}
+	mean := r.Pacing.Mean
+	return mean.Duration() > maxLate && (mean > lateShare*r.Latency[Stages[stageTotal]].Mean || r.submittedRate() < reached*r.RateRequested)
+}
+
+// saturation returns why the figures are not the server's, and what to change; "" if nothing shows
+// that.
+func (r *Report) saturation(cfg *Config, threads int) string {
+	if cfg.Rate != nil {
+		if why := r.openSaturation(cfg); why != "" {
+			return why
+		}
 	}
 	if r.Cores.Generator == nil || r.Seconds < shortest {
 		return ""
@@ -74,13 +144,52 @@ func (r *Report) saturation() string {
 	if r.Cores.Foreign != nil {
 		foreign = *r.Cores.Foreign
 	}
-	switch machine := float64(runtime.NumCPU()); {
+	machine := float64(runtime.NumCPU())
+	full := used+target+foreign >= fullyBusy*machine || r.Cores.Idle != nil && *r.Cores.Idle < (1-fullyBusy)*machine
+	switch {
 	case used >= fullyBusy*float64(r.Processors):
-		return fmt.Sprintf("it used %.2f of the %d processors that it may use", used, r.Processors)
-	case used+target+foreign >= fullyBusy*machine && used > max(target, foreign):
-		return fmt.Sprintf("it used %.2f processors and the target %.2f, and there are %d", used, target, runtime.NumCPU())
+		return fmt.Sprintf("the load generator used %.2f of its %s; give it more processors, or split the load over several machines (--share)", used, plural(r.Processors, "processor"))
+	case cfg.Rate == nil && full && used > max(target, foreign):
+		return fmt.Sprintf("the load generator used %.2f and the target %.2f of this machine's %s; run the target on another machine", used, target, plural(runtime.NumCPU(), "processor"))
+	case cfg.Rate == nil || !full:
+	case foreign >= othersMuch*machine && r.Cores.Target == nil:
+		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or name the server's process with --pid if it runs here", foreign, plural(runtime.NumCPU(), "processor"))
+	case foreign >= othersMuch*machine:
+		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign, plural(runtime.NumCPU(), "processor"))
+	case !r.targetCannot(threads):
+		return fmt.Sprintf("the load generator (%.2f) and the target (%.2f) used all of this machine's %s; run the target on another machine, or lower --rate",
+			used, target, plural(runtime.NumCPU(), "processor"))
 	}
 	return ""
+}
+
+// openSaturation is saturation by what an open loop alone shows.
+func (r *Report) openSaturation(cfg *Config) string {
+	sc := scenarioOf(cfg.Protocol.Name, cfg.Scenario)
+	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // jobs a second; infinite without work
+	switch {
+	case r.late() && r.Disturbed():
+		return fmt.Sprintf("the load generator submitted jobs %s late on average, and other programs used %.2f of this machine's %s; stop them, or use another machine",
+			r.Pacing.Mean, *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
+	case r.late():
+		return fmt.Sprintf("the load generator submitted jobs %s late on average; lower --rate, or split the load over several machines (--share)", r.Pacing.Mean)
+	case !sc.NoWorkers() && most*reached < r.RateRequested:
+		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
+			plural(cfg.Workers, "worker"), plural(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
+	case r.Skipped > 0 && sc.MaxWindow > 0:
+		return fmt.Sprintf("each client may have %s in flight (%s); raise --clients", plural(sc.MaxWindow, "job"), sc.WindowWhy)
+	}
+	return ""
+}
+
+// targetCannot reports whether the target could not have followed the requested rate even if all its
+// threads had run all the time, at the processor time that it used for a job.
+func (r *Report) targetCannot(threads int) bool {
+	if r.Cores.Target == nil || *r.Cores.Target == 0 || threads == 0 {
+		return false
+	}
+	most := float64(min(threads, runtime.NumCPU())) / *r.Cores.Target * r.Rate
+	return most < reached*r.RateRequested
 }
 
 // crowded is the share of the machine's processors above which others, using them, spoil the

@@ -13,10 +13,11 @@ type auditor struct {
 	d      *Decoder
 	handle func(*Item)
 	judges map[judged]*judge.Judge
+	budget judge.Budget // of all of them
 	now    *Item
 }
 
-// judged is a server, and what it speaks.
+// judged is a server and its protocol.
 type judged struct {
 	server   netip.AddrPort
 	protocol *codec.Protocol
@@ -28,14 +29,13 @@ func newAuditor(d *Decoder, handle func(*Item)) *auditor {
 	return &auditor{d: d, handle: handle, judges: map[judged]*judge.Judge{}}
 }
 
-// judge returns the judge of a connection's server, or nil.
+// judge returns the judge of a connection's server, or nil if there are too many.
 func (a *auditor) judge(c *Conn) *judge.Judge {
 	key := judged{c.Server, c.Protocol}
-	j, ok := a.judges[key]
-	if !ok && len(a.judges) < maxJudges {
-		if j = judge.New(c.Protocol); j != nil {
-			j.Keep = func() any { return a.now.clone() }
-		}
+	j := a.judges[key]
+	if j == nil && len(a.judges) < maxJudges {
+		j = judge.New(c.Protocol)
+		j.Snapshot, j.Budget = func() any { return a.now.clone() }, &a.budget
 		a.judges[key] = j
 	}
 	return j
@@ -56,30 +56,30 @@ func (a *auditor) add(it *Item) {
 	if !c.judged {
 		c.judged = true
 		if !c.Uncertain {
-			j.Opens(c.ID)
+			j.Open(c.ID)
 		}
 	}
 	var found []judge.Violation
 	switch it.Kind {
 	case Message, Violates:
 		if c.Uncertain {
-			j.Loses(c.ID)
+			j.Lose(c.ID)
 		}
 		found = j.Message(c.ID, it.Frame, it.At, it.Err)
 	case Gap, Unread:
-		j.Loses(c.ID)
+		j.Lose(c.ID)
 	case Ends, Breaks:
-		found = j.Ends(c.ID, it.From, it.Kind == Breaks, it.At)
+		found = j.End(c.ID, it.From, it.Kind == Breaks, it.At)
 	}
 	broken := false
 	for i := range found {
 		v := &found[i]
-		switch kept, later := v.Kept.(*Item); {
+		switch kept, later := v.Snapshot.(*Item); {
 		case later:
-			a.accuse(kept, v)
+			a.report(kept, v)
 		case !broken && it.Kind == Message:
 			broken = true
-			a.accuse(it, v)
+			a.report(it, v)
 		}
 	}
 	if !broken {
@@ -87,18 +87,11 @@ func (a *auditor) add(it *Item) {
 	}
 }
 
-// accuse hands on a message as one that breaks a rule.
-func (a *auditor) accuse(it *Item, v *judge.Violation) {
-	e := &codec.Error{Rule: v.Rule, Field: v.Field, Detail: v.Detail}
-	for i := range it.Frame.Spans {
-		if s := &it.Frame.Spans[i]; s.Field.Name == v.Field && s.Off < len(it.Raw) {
-			e.Offset = s.Off
-			break
-		}
-	}
+// report hands on a message that violates a rule.
+func (a *auditor) report(it *Item, v *judge.Violation) {
 	x := *it
-	x.Kind, x.Err = Violates, e
+	x.Kind, x.Err = Violates, v.Err
 	a.d.stats.Violations++
-	a.d.rules[v.Rule]++
+	a.d.rules[v.Err.Rule]++
 	a.handle(&x)
 }

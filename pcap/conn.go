@@ -2,6 +2,7 @@ package pcap
 
 import (
 	"net/netip"
+	"slices"
 
 	"jobwire/codec"
 )
@@ -23,12 +24,15 @@ type Conn struct {
 	half    [2]half
 	server  int8 // which of the ends, or unknown
 	closed  bool
-	decided bool // what is spoken here, or that nobody knows
+	decided bool // Protocol is final
 	session codec.Session
 	early   []chunk // data before it is decided
-	magic   [4]byte // of the Danga draft
-	begun   bool    // a message has been read
-	judged  bool    // a judge has heard of it
+	first   []byte  // how the first message begins; nil if none has been read
+	search  *search // while the beginning is missing, and no message boundary is proved
+	spoke   int8    // the end that sent the last data, or unknown
+	level   bool    // it had received everything by then
+	turn    bool    // the direction has changed, and both ends had received everything
+	judged  bool    // the checker knows it
 
 	held      []chunk // segments that wait for others, in the order of the capture
 	heldBytes int
@@ -55,6 +59,7 @@ type half struct {
 	skip  int    // bytes that are known to belong to no readable message
 	lost  bool   // where the next message begins is not known
 	start bool   // the next byte may well begin one
+	guess bool   // where messages begin is not proved
 }
 
 // mark is where a packet's bytes begin in a buffer.
@@ -84,6 +89,7 @@ const (
 	Gap                      // Missing bytes are not in the capture
 	Ends                     // From has closed its direction
 	Breaks                   // From has reset the connection
+	Skipped                  // Missing bytes are in the capture, but where a message begins in them is not proved
 )
 
 // Item is a piece of a stream. It is valid during the call that it is given to.
@@ -115,18 +121,26 @@ func (c *Conn) settle(server int8) {
 	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
 }
 
-// reset forgets the messages of before: after a loss nobody knows which
+// reset forgets the messages so far: after a loss it is not known which
 // requests wait for a reply.
 func (d *Decoder) reset(c *Conn) {
 	c.Uncertain = true
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
-		c.session = c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: unpaired[c.Protocol]})
+		c.session = c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	}
 }
 
 // feed takes the next bytes of a stream.
 func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.stats.StreamBytes += int64(len(b))
+	if c.ID == 0 {
+		d.stats.Connections++
+		c.ID = d.stats.Connections
+	}
+	if c.search != nil {
+		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at})
+		return
+	}
 	if !c.decided {
 		d.decide(c, end, b, frame, at)
 		return
@@ -137,6 +151,9 @@ func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 // read takes the next bytes of a stream whose protocol is decided.
 func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	h := &c.half[end]
+	if c.turn && c.agrees() {
+		c.half[0].guess, c.half[1].guess = false, false
+	}
 	if c.session == nil {
 		d.unread(c, end, b, frame, frame, at, false)
 		return
@@ -154,7 +171,7 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	}
 	n := d.messages(c, end, h.buf, frame, at)
 	d.consume(h, n)
-	if len(h.buf) > maxMessage+endless || d.buffered > maxBuffered {
+	if len(h.buf) > maxMessage+maxLine || d.buffered > maxBuffered {
 		d.stats.GivenUp++
 		d.stats.Truncated++
 		skip := h.need - len(h.buf)
@@ -163,6 +180,16 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 		h.skip, h.lost = max(skip, 0), true
 		d.reset(c)
 	}
+}
+
+// agrees reports whether both directions were read to the end of a message.
+func (c *Conn) agrees() bool {
+	for i := range c.half {
+		if h := &c.half[i]; h.lost || h.skip > 0 || len(h.buf) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // buffer keeps bytes until more of their message has come.
@@ -260,17 +287,17 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		}
 		e := err.(*codec.Error)
 		if e.Fatal {
-			if pairing[e.Rule] { // requests without replies: only one direction is captured
+			if c.isPairing(e) { // requests without replies: only one direction is captured
 				d.reset(c)
 				continue
 			}
 			n = min(len(b)-off, e.Offset+1)
 			h.lost = true
 		}
-		if pairing[e.Rule] && len(c.half[1-end].buf) > 0 { // an answer to the beginning of a request, as to one that is too big
+		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // an answer to the beginning of a request, as to one that is too big
 			c.Uncertain = true
 		}
-		guess := c.Uncertain && (pairing[e.Rule] || from == codec.Server && dependent[e.Rule])
+		guess := c.Uncertain && (c.isPairing(e) || from == codec.Server && slices.Contains(c.Protocol.Dependent, e.Rule))
 		if guess && n > len(b)-off && n <= maxMessage {
 			h.need = n
 			return off
@@ -285,27 +312,32 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			d.message(c, it)
 			continue
 		}
+		if h.guess { // what may be a payload is not checked
+			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
+			h.lost, h.skip = true, 0
+			continue
+		}
 		it.Kind = Violates
-		d.stats.Violations++
-		d.rules[e.Rule]++
-		d.message(c, it)
+		d.violation(c, it)
 	}
 	return off
 }
 
+// violation hands on a message that breaks a rule.
+func (d *Decoder) violation(c *Conn, it *Item) {
+	d.stats.Violations++
+	d.rules[it.Err.Rule]++
+	d.message(c, it)
+}
+
 // message hands on a message, be it right or wrong.
 func (d *Decoder) message(c *Conn, it *Item) {
-	if !c.begun {
-		c.begun = true
-		copy(c.magic[:], it.Raw)
+	if c.first == nil {
+		c.first = append([]byte{}, it.Raw[:min(len(it.Raw), maxMagic)]...)
 	}
 	if t := it.Frame.Type; t != nil {
-		role := t.Req
-		if it.From == codec.Server {
-			role = t.Res
-		}
-		if role&c.Role != 0 {
-			c.Role &= role
+		if role := t.Roles(it.From) & c.Role; role != 0 {
+			c.Role = role
 		}
 	}
 	d.handle(it)
@@ -332,6 +364,11 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 		d.stats.Gaps++
 	}
 	d.stats.Missing += int64(n)
+	c.spoke = unknown
+	if c.search != nil {
+		d.restart(c.search)
+		return
+	}
 	if !c.decided {
 		c.Uncertain = true
 		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
@@ -344,7 +381,7 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 // lose breaks a stream off and goes on n bytes later.
 func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
-	touched, inside := len(h.buf) > 0, 0 // inside counts bytes behind the gap that surely belong to what it touched
+	touched, inside := len(h.buf) > 0, 0 // inside is the number of bytes after the gap that are part of the message before it
 	switch {
 	case h.skip > 0:
 		inside = h.skip - n
@@ -358,15 +395,25 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	}
 	d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: frame, Last: frame, At: at}
 	d.handle(&d.item)
-	h.skip, h.lost, h.start = max(0, inside), true, true
+	h.skip, h.lost, h.start, h.guess = max(0, inside), true, true, true
 	d.reset(c)
 }
 
-// finish hands on what is left of a direction that ends.
-func (d *Decoder) finish(c *Conn, end, frame int, at int64) {
+// finish hands on what is left of a direction that ends. closed is set if its sender has closed it, rather
+// than that the capture ends or the connection was reset.
+func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	h := &c.half[end]
 	if !c.decided {
 		d.giveUpDeciding(c)
+	}
+	if len(h.buf) > 0 && closed && !h.guess && !h.lost && !c.half[1-end].fin {
+		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
+		it := &d.item
+		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need), At: at}
+		it.First, it.Last = inOrder(h.marks[0].frame, frame)
+		d.stats.Truncated++
+		d.violation(c, it)
+		d.consume(h, len(h.buf))
 	}
 	if len(h.buf) > 0 {
 		d.stats.Truncated++

@@ -19,29 +19,31 @@ const (
 // Options say what is read in a capture.
 type Options struct {
 	Ports    []uint16        // only connections that have one of these ports, and its end is the server; nil is all
-	Protocol *codec.Protocol // what they speak; nil is told by content
+	Protocol *codec.Protocol // of all connections; nil is recognized for each
 	Audit    bool            // messages are also judged by what went before them, on all connections of their server
 	Filter   *Filter         // only what it chooses is handed on, though all is counted in Stats; nil is all
 }
 
 // Stats count what a decoder has seen.
 type Stats struct {
-	Packets      int
-	Dropped      int   // packets that passed, and were not captured
-	Bytes        int64 // captured of them
-	Segments     int   // packets that are TCP
-	Damaged      int   // packets whose headers make no sense
-	UnknownLinks int   // packets of a link that is not known here
-	Duplicates   int   // segments that held nothing new
-	StreamBytes  int64 // of data, each counted once
-	Connections  int   // that carried data
-	Unknown      int   // of them, in no protocol that is known here
-	Gaps         int   // places where data is missing
-	CutPackets   int   // packets of which only the beginning was captured
-	Missing      int64 // bytes missing in both
-	Truncated    int   // messages of which a part is missing
-	GivenUp      int   // messages and connections that were too much to remember
-	Violations   int
+	Packets            int
+	Dropped            int   // packets that passed, and were not captured
+	Bytes              int64 // captured of them
+	Segments           int   // packets that are TCP
+	Damaged            int   // packets whose headers make no sense
+	UnknownLinks       int   // packets of a link that is not known here
+	Duplicates         int   // segments that held nothing new
+	StreamBytes        int64 // of data, each counted once
+	Connections        int   // that carried data
+	Unknown            int   // of them, in no protocol that is known here
+	Gaps               int   // places where data is missing
+	CutPackets         int   // packets of which only the beginning was captured
+	Missing            int64 // bytes missing in both
+	Truncated          int   // messages of which a part is missing
+	Skipped            int64 // bytes in which the beginning of a message is not proved
+	SkippedConnections int   // that have such bytes
+	GivenUp            int   // messages and connections that were too much to remember
+	Violations         int
 }
 
 // Decoder reads the conversations in a capture, packet by packet. Its memory is
@@ -140,7 +142,7 @@ func earlier(a, b *Conn) int {
 
 // unfinished reports whether something of a connection has not been handed on.
 func (c *Conn) unfinished() bool {
-	return len(c.held)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
+	return c.search != nil || len(c.held)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
 
 // Stats returns what was counted so far.

@@ -4,23 +4,18 @@ import (
 	"bytes"
 
 	"jobwire/codec"
-	"jobwire/codec/danga"
 )
 
-// Bounds of what is looked at before a protocol is decided on.
+// Limits of the data that is kept before the protocol of a connection is decided.
 const (
 	maxEarly      = 1024     // segments
 	maxEarlyBytes = 32 << 10 // bytes
+	maxLine       = codec.DefaultMaxLine
 )
 
-// decide looks for the protocol of a connection, and reads what has come so far
-// once it is found.
+// decide looks for the protocol of a connection. If it is found, decide reads the data so far.
 func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
-	if c.ID == 0 {
-		d.stats.Connections++
-		c.ID = d.stats.Connections
-	}
-	if len(c.early) == 0 && d.recognise(c, end, b) {
+	if len(c.early) == 0 && d.recognize(c, end, b) {
 		d.read(c, end, b, frame, at)
 		return
 	}
@@ -37,19 +32,29 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 			}
 		}
 	}
-	found := d.recognise(c, end, all) || c.Uncertain && d.recognise(c, end, b)
-	if !found && isDanga(c) {
-		d.adopt(c, danga.Protocol)
-		found = true
-	}
-	if found {
+	found := d.recognize(c, end, all) || c.Uncertain && d.recognize(c, end, b)
+	if found || d.recognizeMagic(c) {
 		d.replay(c)
 	} else if len(c.early) > maxEarly || size > maxEarlyBytes || d.buffered > maxBuffered {
-		d.giveUpDeciding(c)
+		if c.Uncertain {
+			d.searchOn(c)
+		} else {
+			d.giveUpDeciding(c)
+		}
 	}
 }
 
-// replay reads what came before the protocol was decided.
+// searchOn skips the data so far, and goes on to look for a message boundary.
+func (d *Decoder) searchOn(c *Conn) {
+	c.search = &search{}
+	for i := range c.early {
+		c.search.skip(&c.early[i])
+		d.buffered -= len(c.early[i].data)
+	}
+	c.early = nil
+}
+
+// replay reads the data that came before the protocol was decided.
 func (d *Decoder) replay(c *Conn) {
 	early := c.early
 	c.early = nil
@@ -64,9 +69,9 @@ func (d *Decoder) replay(c *Conn) {
 	}
 }
 
-// giveUpDeciding hands on what came as bytes that nobody knows.
+// giveUpDeciding passes on the data as bytes of an unknown protocol.
 func (d *Decoder) giveUpDeciding(c *Conn) {
-	if c.decided || c.ID == 0 {
+	if c.decided || c.ID == 0 || c.search != nil {
 		return
 	}
 	c.decided = true
@@ -77,8 +82,8 @@ func (d *Decoder) giveUpDeciding(c *Conn) {
 	d.replay(c)
 }
 
-// recognise decides on a protocol if the bytes that an end sent leave no doubt.
-func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
+// recognize decides on a protocol if the bytes that an end has sent leave no doubt.
+func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 	if len(b) == 0 {
 		return false
 	}
@@ -86,67 +91,43 @@ func (d *Decoder) recognise(c *Conn, end int, b []byte) bool {
 		c.settle(d.likelyServer(c, nil))
 	}
 	if p := d.opts.Protocol; p != nil {
-		if c.server == unknown {
-			f, from, told := dialectOf(p).begins(c, b)
-			if f == yes && told {
-				c.settle(serverEnd(end, from))
-			} else {
-				c.settle(d.likelyServer(c, p))
-			}
-		}
+		m, from, sided := begins(p, b, false)
+		d.settle(c, p, end, from, m == codec.Matches && sided)
 		d.adopt(c, p)
 		return true
 	}
-	if d.remembers(c) {
+	if p, server := d.knownOf(c); p != nil && c.Uncertain { // lines of text from their middle may look like another protocol's
+		c.settle(server)
+		d.adopt(c, p)
 		return true
 	}
-	for i := range dialects {
-		dl := &dialects[i]
-		f, from, told := dl.begins(c, b)
-		if f != yes {
-			if f == no && c.Uncertain && dl.header != nil {
-				f, from, told = dl.inside(c, b)
-			}
-			if f != yes {
-				continue
-			}
+	for _, p := range recognized() {
+		m, from, sided := begins(p, b, false)
+		if m == codec.NoMatch && c.Uncertain && p.Magic {
+			m, from, sided = inside(p, b)
 		}
-		if c.server == unknown {
-			if told {
-				c.settle(serverEnd(end, from))
-			} else {
-				c.settle(d.likelyServer(c, dl.protocol))
-			}
+		if m != codec.Matches {
+			continue
 		}
-		if told && c.side(end) != from && b[0] != 0 {
-			continue // words of the other side
+		d.settle(c, p, end, from, sided)
+		if sided && c.side(end) != from && b[0] != 0 {
+			continue // text of the other side
 		}
-		d.adopt(c, dl.protocol)
+		d.adopt(c, p)
 		d.remember(c, b)
 		return true
 	}
 	return false
 }
 
-const maxKnown = 1 << 10 // servers
-
-// remember notes what a server speaks, if a connection leaves no doubt: its beginning is
-// there, or it is in no text.
-func (d *Decoder) remember(c *Conn, b []byte) {
-	if (!c.Uncertain || b[0] == 0) && len(d.known) < maxKnown {
-		d.known[c.ends[c.server]] = c.Protocol
-	}
-}
-
-// remembers adopts what a server speaks elsewhere for a connection of which the beginning
-// is missing: lines of text from their middle may look like another protocol's.
-func (d *Decoder) remembers(c *Conn) bool {
-	if !c.Uncertain {
+// recognizeMagic decides on a protocol whose magic its users choose, if both ends of a connection have sent whole messages
+// with one magic.
+func (d *Decoder) recognizeMagic(c *Conn) bool {
+	if c.server == unknown || c.Uncertain {
 		return false
 	}
-	for end := range c.ends {
-		if p := d.known[c.ends[end]]; p != nil && (c.server == unknown || c.server == int8(end)) {
-			c.settle(int8(end))
+	for _, p := range codec.Protocols() {
+		if s := (search{chunks: c.early}); p.AnyMagic && s.fits(p, c.server, false) == codec.Matches {
 			d.adopt(c, p)
 			return true
 		}
@@ -154,26 +135,51 @@ func (d *Decoder) remembers(c *Conn) bool {
 	return false
 }
 
-// inside looks for a header in the middle of b.
-func (dl *dialect) inside(c *Conn, b []byte) (f fit, from codec.Side, told bool) {
-	for side := codec.Peer; side <= codec.Server; side++ {
-		for k, n := 0, 1; n > 0 && len(b)-k > 1; k += n {
-			if k > 0 {
-				if f, from, told = dl.begins(c, b[k:]); f == yes && told && known(dl.protocol, from, b[k:], dl.header) {
-					return f, from, told
-				}
-			}
-			n = dl.next(c, side, b[k:])
-		}
+const maxKnown = 1 << 10 // servers
+
+// remember notes the protocol of a server, if a connection leaves no doubt: its beginning is
+// there, or it is binary.
+func (d *Decoder) remember(c *Conn, b []byte) {
+	if (!c.Uncertain || b[0] == 0) && len(d.known) < maxKnown {
+		d.known[c.ends[c.server]] = c.Protocol
 	}
-	return no, from, false
 }
 
-func serverEnd(end int, from codec.Side) int8 {
-	if from == codec.Server {
-		return int8(end)
+// knownOf returns the protocol of a server that another connection has shown, and which end that server is.
+func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
+	for end := range c.ends {
+		if p := d.known[c.ends[end]]; p != nil && (c.server == unknown || c.server == int8(end)) {
+			return p, int8(end)
+		}
 	}
-	return int8(1 - end)
+	return nil, unknown
+}
+
+// inside looks for the magic of a message after the first byte of b.
+func inside(p *codec.Protocol, b []byte) (m codec.Match, from codec.Side, sided bool) {
+	for side := codec.Peer; side <= codec.Server; side++ {
+		k := 0
+		for n := p.Next(side, b, nil); n > 0 && len(b)-k-n > 1; n = p.Next(side, b[k:], nil) {
+			k += n
+			if m, from, sided = begins(p, b[k:], true); m == codec.Matches && sided {
+				return m, from, sided
+			}
+		}
+	}
+	return codec.NoMatch, from, false
+}
+
+// settle decides which end is the server, if that is not known: by the side that an end is, or else by its port.
+func (d *Decoder) settle(c *Conn, p *codec.Protocol, end int, is codec.Side, sided bool) {
+	switch {
+	case c.server != unknown:
+	case !sided:
+		c.settle(d.likelyServer(c, p))
+	case is == codec.Server:
+		c.settle(int8(end))
+	default:
+		c.settle(int8(1 - end))
+	}
 }
 
 // likelyServer guesses which end is the server by its port.
@@ -201,7 +207,7 @@ func (d *Decoder) adopt(c *Conn, p *codec.Protocol) {
 	}
 	o := codec.Options{MaxData: maxMessage}
 	if c.Uncertain {
-		o.Waive = unpaired[p]
+		o.Waive = p.Unpaired
 	}
 	c.session = p.NewSession(o)
 }

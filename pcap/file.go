@@ -97,7 +97,7 @@ func NewFile(name string, r io.Reader) (*File, error) {
 		}
 		packed := io.MultiReader(bytes.NewReader(bytes.Clone(f.buf[f.at:f.end])), r)
 		if f.in, err = k.unpack(packed); err != nil {
-			return nil, f.errorf(0, err, "damaged %s", k.name)
+			return nil, f.errorf(0, err, "corrupt %s data", k.name)
 		}
 		f.at, f.end = 0, 0
 		if head, err = f.peek(4); err != nil {
@@ -109,7 +109,7 @@ func NewFile(name string, r io.Reader) (*File, error) {
 		if len(head) == 0 {
 			return nil, f.errorf(0, nil, "the file is empty")
 		}
-		return nil, f.errorf(0, nil, "%d bytes are no capture", len(head))
+		return nil, f.errorf(0, nil, "expected a pcap or pcapng file, got %d bytes", len(head))
 	}
 	for _, m := range magics {
 		if string(head) == m.bytes {
@@ -122,7 +122,7 @@ func NewFile(name string, r io.Reader) (*File, error) {
 			return f, f.classicHeader()
 		}
 	}
-	return nil, f.errorf(0, nil, "no pcap or pcapng file: it begins % x", head)
+	return nil, f.errorf(0, nil, "expected a pcap or pcapng file, got a file that begins with % x", head)
 }
 
 // packings are how a capture may be packed, and how it is unpacked.
@@ -216,11 +216,11 @@ func (f *File) peek(n int) ([]byte, error) {
 			if f.end < n {
 				switch {
 				case errors.Is(err, zstd.ErrWindowSizeExceeded):
-					return nil, f.errorf(int64(f.end-f.at), err, "too much memory is needed to unpack it here: zstd -dc --long=31 FILE | jobwire decode - does it")
+					return nil, f.errorf(int64(f.end-f.at), err, "decompression needs more memory than jobwire allows; run: zstd -dc --long=31 FILE | jobwire decode -")
 				case errors.Is(err, io.ErrUnexpectedEOF):
-					return nil, f.errorf(int64(f.end-f.at), nil, "the packed file is cut off")
+					return nil, f.errorf(int64(f.end-f.at), nil, "the compressed file is truncated")
 				}
-				return nil, f.errorf(int64(f.end-f.at), err, "cannot be read")
+				return nil, f.errorf(int64(f.end-f.at), err, "read error")
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (f *File) skip(n int64) error {
 			return err
 		}
 		if len(b) == 0 {
-			return f.errorf(0, nil, "the file is cut off: %d bytes are missing", n)
+			return f.errorf(0, nil, "the file is truncated: %d bytes are missing", n)
 		}
 		f.take(len(b))
 		n -= int64(len(b))
@@ -261,7 +261,7 @@ func (f *File) classicHeader() error {
 		return err
 	}
 	if len(b) < classicFile {
-		return f.errorf(0, nil, "the file is cut off in its header: %d bytes of %d", len(b), classicFile)
+		return f.errorf(0, nil, "the file is truncated in its header: expected %[2]d bytes, got %[1]d", len(b), classicFile)
 	}
 	f.link = f.order.Uint32(b[20:]) & 0xffff // above are the size of a frame check sequence, and flags
 	f.take(classicFile)
@@ -277,19 +277,19 @@ func (f *File) nextClassic(p *Packet) error {
 		if len(b) == 0 {
 			return io.EOF
 		}
-		return f.errorf(0, nil, "the file is cut off in the header of packet %d", f.count+1)
+		return f.errorf(0, nil, "the file is truncated in the header of packet %d", f.count+1)
 	}
 	sec, frac := f.u32(b), f.u32(b[4:])
 	size, length := f.u32(b[8:]), f.u32(b[12:])
 	if size > maxPacket {
-		return f.errorf(8, nil, "packet %d cannot have %d bytes: the file is damaged", f.count+1, size)
+		return f.errorf(8, nil, "packet %d has an invalid size of %d bytes; the file is corrupt", f.count+1, size)
 	}
 	n := classicPacket + int(size)
 	if b, err = f.peek(n); err != nil {
 		return err
 	}
 	if len(b) < n {
-		return f.errorf(0, nil, "the file is cut off in packet %d: %d bytes of %d", f.count+1, len(b), n)
+		return f.errorf(0, nil, "the file is truncated in packet %d: expected %d bytes, got %d", f.count+1, n, len(b))
 	}
 	p.At = int64(sec) * 1e9
 	if f.fine {

@@ -78,7 +78,7 @@ func ParseFilter(s string) (*Filter, error) {
 		t := term{key: key, pattern: pattern}
 		t.key, t.not = strings.CutSuffix(key, "!")
 		if !ok || t.key == "" {
-			return nil, fmt.Errorf("%q: want KEY=PATTERN", word)
+			return nil, fmt.Errorf("expected KEY=PATTERN or KEY!=PATTERN, got %q", word)
 		}
 		if _, err := path.Match(pattern, ""); err != nil {
 			return nil, fmt.Errorf("%q: %w", word, err)
@@ -87,10 +87,10 @@ func ParseFilter(s string) (*Filter, error) {
 		if _, known := values[t.key]; known && t.value == nil {
 			var err error
 			if t.since, err = time.ParseDuration(pattern); err != nil || t.not {
-				return nil, fmt.Errorf("%q: want a time since the first packet, as %s=2s", word, t.key)
+				return nil, fmt.Errorf("expected a duration since the first packet, as in %s=2s, got %q", t.key, word)
 			}
 		} else if !known && !isArgument(t.key) {
-			return nil, fmt.Errorf("%q: no key, and no argument of any message", t.key)
+			return nil, fmt.Errorf("unknown key %q: expected type, protocol, connection, to, role, rule, after, before or the name of a message argument", t.key)
 		}
 		f.terms = append(f.terms, t)
 	}
@@ -109,8 +109,8 @@ func called(fd *codec.Field, key string) bool {
 
 // isArgument reports whether a message of some protocol has such an argument.
 func isArgument(key string) bool {
-	for _, dl := range dialects {
-		for _, t := range dl.protocol.Types {
+	for _, p := range codec.Protocols() {
+		for _, t := range p.Types {
 			for _, fields := range [...][]codec.Field{t.Fields, t.Repeat} {
 				for i := range fields {
 					if !fields[i].Derived() && called(&fields[i], key) {
@@ -167,11 +167,7 @@ func (t *term) argument(it *Item) bool {
 		}
 		v := string(it.Frame.Value(i))
 		if fd.Kind == codec.Uint {
-			n := uint64(0)
-			for _, b := range []byte(v) {
-				n = n<<8 | uint64(b)
-			}
-			v = strconv.FormatUint(n, 10)
+			v = strconv.FormatUint(unsigned(it.Frame.Value(i)), 10)
 		}
 		if ok, _ := path.Match(t.pattern, v); ok {
 			return true

@@ -21,11 +21,11 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"co
 
 // Bounds of a page.
 const (
-	pageLives  = 20_000 // jobs from which those that are drawn are chosen
-	pageJobs   = 150    // drawn
-	pageOdd    = 50     // of them, those that went as few do
-	pageConns  = 50     // drawn
-	pageTables = 100    // rows of a table
+	pageTimelines = 20_000 // jobs from which those that are drawn are chosen
+	pageJobs      = 150    // drawn
+	pageUnusual   = 50     // of them, those that went as few do
+	pageConns     = 50     // drawn
+	pageTables    = 100    // rows of a table
 )
 
 // Page collects what a page about a capture shows.
@@ -40,7 +40,7 @@ type Page struct {
 // NewPage returns one that has seen nothing yet.
 func NewPage() *Page {
 	p := &Page{jobs: NewJobs()}
-	p.jobs.KeepLives(pageLives)
+	p.jobs.KeepTimelines(pageTimelines)
 	return p
 }
 
@@ -65,15 +65,15 @@ type (
 		Messages, Jobs int
 		*Report
 		Functions      []pageFunction
-		Lives          []pageLife
-		LivesLeft      int
+		Timelines      []pageTimeline
+		TimelinesLeft  int
 		Slots          int // of time, in a connection's row
 		Relative, Cut  bool
 		Ticks, Clock   []pageTick
 		Conns          []pageConn
 		ConnsLeft      int
-		Odd            []OddJob
-		OddLeft        int
+		Anomalies      []Anomaly
+		AnomaliesLeft  int
 		Tiles          []pageTile
 		FunctionsLeft  int
 		Rules          []pageRule
@@ -93,9 +93,9 @@ type (
 		Stats *JobStats
 		Cells []string // p50 and p99 of wait, run and return
 	}
-	pageLife struct {
+	pageTimeline struct {
 		Handle, Function, Words string
-		Odd, Cut                bool
+		Unusual, Cut            bool
 		Bars                    []pageBar
 		Cells                   []string // submitted, wait, run, return
 	}
@@ -119,7 +119,7 @@ type (
 func (p *Page) WriteHTML(w io.Writer, title string, d *Decoder) error {
 	r := p.jobs.Report()
 	data := pageData{Title: title, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
-	data.Odd, data.OddLeft = first(r.Odd, pageTables)
+	data.Anomalies, data.AnomaliesLeft = first(r.Anomalies, pageTables)
 	total := data.functions(r)
 	data.Jobs = total.Submitted
 	data.NoJobs = total.Submitted+total.Assigned == 0
@@ -128,8 +128,8 @@ func (p *Page) WriteHTML(w io.Writer, title string, d *Decoder) error {
 	for _, id := range sorted(data.Report.Rules) {
 		data.Rules = append(data.Rules, pageRule{id, data.Report.Rules[id]})
 	}
-	lives, more := p.jobs.Lives()
-	data.lives(lives, more, p.from, p.to)
+	timelines, more := p.jobs.Timelines()
+	data.timelines(timelines, more, p.from, p.to)
 	data.Conns, data.ConnsLeft = p.traffic.rows()
 	data.Clock, data.Slots = ticks(p.traffic.span()), p.traffic.last+1
 	return pageTemplate.Execute(w, data)
@@ -150,7 +150,7 @@ func (d *pageData) tiles(total *JobStats) {
 		words string
 		bad   bool
 	}{{total.Submitted, "jobs submitted", false}, {total.Completed, "completed", false}, {total.Failed, "failed", true}, {total.Redelivered, "redelivered", true},
-		{total.Unended, "not ended", true}, {d.Violations, "messages break a rule", true}, {d.Gaps + d.CutPackets, "gaps", true}} {
+		{total.Unended, "jobs not ended", true}, {d.Violations, "messages that break a rule", true}, {d.Gaps + d.CutPackets, "gaps: data missing in the capture", true}} {
 		if t.n > 0 || !t.bad {
 			d.Tiles = append(d.Tiles, pageTile{grouped(t.n), t.words, t.bad})
 		}
@@ -170,7 +170,7 @@ func (d *pageData) functions(r *JobReport) *JobStats {
 		total.Unended += s.Unended
 		f := pageFunction{Name: name, Stats: s}
 		if name == "" {
-			f.Name = "not captured"
+			f.Name = "(not captured)"
 		}
 		for _, q := range []*Durations{&s.Wait, &s.Run, &s.Return} {
 			for _, share := range []float64{.5, .99} {
@@ -233,7 +233,7 @@ func ticks(span int64) []pageTick {
 		}
 	}
 	var all []pageTick
-	for v := 0.0; v <= float64(span)*.95; v += step {
+	for v := 0.0; v <= float64(span)*.8; v += step {
 		text := "0"
 		if v > 0 {
 			text = tickText(int64(v), int64(step))

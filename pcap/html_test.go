@@ -83,7 +83,7 @@ func pageOf(t *testing.T, jobs int, function string) string {
 func TestPageStandsAlone(t *testing.T) {
 	page := strings.ReplaceAll(pageOf(t, 3, "<script>reverse"), "&#43;", "+")
 	for _, want := range []string{"4 jobs, 21 messages", "2 connections", "H:&lt;i&gt;:2", "&lt;script&gt;reverse", "never assigned",
-		"submitted (connection 2), created +1.00 ms (connection 2), assigned +3.00 ms (connection 1), completed +4.00 ms (connection 1), told +5.00 ms"} {
+		"submitted (connection 2), created +1.00 ms (connection 2), assigned +3.00 ms (connection 1), completed +4.00 ms (connection 1), result delivered +5.00 ms"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -110,8 +110,8 @@ func TestPageIsBounded(t *testing.T) {
 		t.Errorf("the page has %d bytes", n)
 	}
 	n, left := 0, 0
-	_, text, _ := strings.Cut(page, "when its job was first seen")
-	if _, err := fmt.Sscanf(strings.TrimLeft(text, ".\n"), "%d jobs are drawn, %d,%03d are left out", &n, new(int), &left); err != nil || n < 100 || n > 150 {
+	_, text, _ := strings.Cut(page, "with the first message about its job")
+	if _, err := fmt.Sscanf(strings.TrimLeft(text, ". \n"), "%d jobs are shown, %d,%03d are not", &n, new(int), &left); err != nil || n < 100 || n > 150 {
 		t.Errorf("%d jobs are drawn: %v", n, err)
 	}
 	if rows := strings.Count(page, `<span class="name`) - 2; rows != n { // and two connections
@@ -125,7 +125,7 @@ func TestPageOfNothing(t *testing.T) {
 	if err := p.WriteHTML(&page, "empty", pcap.NewDecoder(pcap.Options{}, p.Add)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(page.String(), "No jobs were seen.") {
+	if !strings.Contains(page.String(), "The capture contains no jobs.") {
 		t.Error("it is not said that no jobs were seen")
 	}
 }

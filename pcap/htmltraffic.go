@@ -81,7 +81,7 @@ func (t *traffic) widen() {
 	}
 }
 
-// rows makes the rows of the connections that said most, in their order.
+// rows makes the rows of the connections with the most messages, in their order.
 func (t *traffic) rows() ([]pageConn, int) {
 	var all []*flow
 	for _, f := range t.conns {

@@ -6,34 +6,29 @@ import (
 	"jobwire/codec"
 )
 
-// failed reports whether a result is a failure, by its type or by what it says.
-func (e *deedOf) failed() bool {
-	v := arg(e.it.Frame, e.row.moreAt)
-	return e.row.does != doesFinishes || len(v) == 1 && v[0] != 0 || string(v) == "error"
-}
-
-func (j *Jobs) finishes(e *deedOf) *job {
-	w := j.known(e)
-	e.link.worked = true
+// complete ends a job, as its worker reports it.
+func (j *Jobs) complete(e *event) *job {
+	w, c := j.known(e), e.conn
+	c.worker = true
 	if w == nil {
 		return nil
 	}
-	if w.raised && e.row.does == doesFails && w.worker == e.link { // the end of it, once more
+	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the same end
 		return w
 	}
-	if w.worker != nil && w.worker != e.link && !e.row.table.pooled {
-		j.odd(w, "ended by connection %d, to which it was not assigned", e.link.id)
+	if w.worker != nil && w.worker != c && !e.it.Conn.Protocol.Unowned {
+		j.anomaly(w, "ended by connection %d, although the server had not assigned it to that connection", c.id)
 	}
-	w.raised = w.raised || e.row.does == doesRaises
-	j.ends(w, e, e.failed())
-	if e.link.has == w {
-		e.link.has = nil
+	w.exception = w.exception || e.Does.Does == codec.Exception
+	j.ends(w, e, e.it.Frame.Failed())
+	if c.current == w {
+		c.current = nil
 	}
 	return w
 }
 
 // ends notes an end. The first is the one that counts.
-func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
+func (j *Jobs) ends(w *job, e *event, failed bool) {
 	what := "completed"
 	if failed {
 		what = "failed"
@@ -41,10 +36,10 @@ func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
 	w.note(e, what)
 	if w.ends++; w.ends > 1 {
 		w.stats.Twice++
-		j.odd(w, "ended %d times", w.ends)
+		j.anomaly(w, "ended %d times", w.ends)
 		return
 	}
-	if w.failed = failed; failed {
+	if w.failed, w.reported = failed, e.it.From == codec.Peer; failed {
 		w.stats.Failed++
 	} else {
 		w.stats.Completed++
@@ -52,19 +47,19 @@ func (j *Jobs) ends(w *job, e *deedOf, failed bool) {
 	if w.ended = e.it.At; w.assigned != 0 {
 		w.stats.Run.add(e.it.At - w.assigned)
 	}
-	if len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, func(l *link) bool { return !l.over }) {
-		w.nobody = true
-		w.stats.Unanswered++
-		j.odd(w, "answered to nobody: who waited for it has gone")
+	if len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, func(c *connState) bool { return !c.closed }) {
+		w.abandoned = true
+		w.stats.Abandoned++
+		j.anomaly(w, "ended after the client that waited for its result had disconnected")
 	}
 }
 
-// unheeded takes the end of a job back, since it was not the worker's any more.
-func (w *job) unheeded() {
-	if w.ends != 1 || w.told != 0 {
+// reopen takes the end of a job back, since it was not the worker's any more.
+func (w *job) reopen() {
+	if w.ends != 1 || w.delivered != 0 {
 		return
 	}
-	w.ends, w.ended, w.raised = 0, 0, false
+	w.ends, w.ended, w.exception = 0, 0, false
 	if w.failed {
 		w.stats.Failed--
 	} else {
@@ -72,15 +67,15 @@ func (w *job) unheeded() {
 	}
 }
 
-// removes is an end for a worker that has the job, and the loss of it for all others.
-func (j *Jobs) removes(e *deedOf) *job {
+// remove ends a job of the worker that has it. Others take it out of its queue.
+func (j *Jobs) remove(e *event) *job {
 	w := j.known(e)
 	switch {
 	case w == nil:
-	case w.worker == e.link && !w.buried && w.why == "":
+	case w.worker == e.conn && !w.buried && w.requeued == "":
 		j.ends(w, e, false)
 	case w.ends > 0:
-		j.odd(w, "deleted once more")
+		j.anomaly(w, "deleted more than once")
 	default:
 		w.stats.Deleted++
 		w.ends, w.ended = 1, e.it.At
@@ -89,103 +84,98 @@ func (j *Jobs) removes(e *deedOf) *job {
 	return w
 }
 
-func (j *Jobs) returns(e *deedOf) *job {
+func (j *Jobs) release(e *event) *job {
 	w := j.known(e)
 	if w != nil {
-		w.stats.Returned++
-		w.why, w.ready = "it was released", e.it.At+seconds(e.number)
+		w.stats.Released++
+		w.requeued, w.ready = "the worker released it", e.it.At+int64(e.delay)
 		w.note(e, "released")
 	}
 	return w
 }
 
-// buries takes a job out of the queue. As the reply to a submission it makes one that is.
-func (j *Jobs) buries(e *deedOf) *job {
-	if e.it.From == codec.Server && e.ask.row != nil && e.ask.row.does == doesSubmits {
-		return j.bury(j.creates(e), e)
+// bury puts a job aside. As the reply to a submission it is also about a new one.
+func (j *Jobs) bury(e *event) *job {
+	var w *job
+	if e.submitted() != nil {
+		w = j.accept(e)
+	} else {
+		w = j.known(e)
 	}
-	return j.bury(j.known(e), e)
-}
-
-func (j *Jobs) bury(w *job, e *deedOf) *job {
 	if w != nil {
 		w.stats.Buried++
-		w.buried, w.why = true, ""
+		w.buried, w.requeued = true, ""
 		w.note(e, "buried")
 	}
 	return w
 }
 
-func (j *Jobs) kicks(e *deedOf) *job {
+func (j *Jobs) kick(e *event) *job {
 	w := j.known(e)
 	if w != nil {
-		w.buried, w.why = false, "it was kicked"
+		w.buried, w.requeued = false, "the job was kicked"
 		w.note(e, "kicked")
 	}
 	return w
 }
 
-func (j *Jobs) waits(e *deedOf) *job {
+// wait notes that a client waits for the end of a job.
+func (j *Jobs) wait(e *event) *job {
+	if e.conn.unnamed { // the reply may also say that the job goes on
+		return j.jobs[e.key()]
+	}
 	w := j.known(e)
 	if w != nil {
-		w.unheard = false
-		w.waited(e.link)
+		w.background = false
+		w.waited(e.conn)
 	}
 	return w
 }
 
 // waited adds a client that waits for the end.
-func (w *job) waited(l *link) {
+func (w *job) waited(c *connState) {
 	if len(w.waiters) < maxWaiters {
-		w.waiters = append(w.waiters, l)
+		w.waiters = append(w.waiters, c)
 	}
 }
 
-func (j *Jobs) tells(e *deedOf) *job {
+// deliver reports the end of a job to a client.
+func (j *Jobs) deliver(e *event) *job {
 	w := j.known(e)
-	if e.row.table.single {
-		w = j.toldOf(e)
+	if e.conn.unnamed {
+		w = e.unnamedEnd()
 	}
 	if w == nil {
 		return nil
 	}
-	if w.ends == 0 && e.row.typ == "WORK_FAIL" { // nobody but the server has said so
+	if w.ends == 0 && e.Does.Does == codec.Fail { // no worker has reported it
 		j.ends(w, e, true)
-		j.odd(w, "failed by the server")
+		j.anomaly(w, "failed by the server")
 	}
-	if w.ended != 0 && w.told == 0 {
-		w.told = e.it.At
+	if w.ended != 0 && w.delivered == 0 {
+		w.delivered = e.it.At
 		w.stats.Return.add(e.it.At - w.ended)
-		w.note(e, "told")
+		w.note(e, "result delivered")
 	}
 	return w
 }
 
-// toldOf returns the job of an answer that does not name it: what was asked for, or what the
-// application waits for.
-func (j *Jobs) toldOf(e *deedOf) *job {
-	if l := e.link; len(l.asked) > 0 && l.asked[0].row.does == doesAsks {
-		w := l.pop().job
-		if e.number == 0 { // not yet
+// unnamedEnd returns the job that has ended, where the server does not name it: the one that the client asked for, or the
+// first that it waits for.
+func (e *event) unnamedEnd() (w *job) {
+	if e.request.does != nil {
+		if w = e.request.job; e.it.Frame.Number(codec.Ended) == 0 {
 			return nil
 		}
-		return w
-	} else if len(l.waits) > 0 {
-		w := l.waits[0]
-		l.waits = l.waits[1:]
-		return w
+	} else if c := e.conn; len(c.attached) > 0 {
+		w, c.attached = c.attached[0], c.attached[1:]
 	}
-	return nil
-}
-
-func (j *Jobs) leaves(e *deedOf) *job {
-	w := e.link.has
-	j.gives(e.link, "its worker said goodbye")
 	return w
 }
 
-func (j *Jobs) asks(e *deedOf) *job {
-	w := j.jobs[e.key()]
-	e.link.push(ask{row: e.row, job: w, handle: e.handle})
+// leave gives back the job of a worker.
+func (j *Jobs) leave(e *event) *job {
+	w := e.conn.current
+	j.requeue(e.conn, "the worker sent "+e.it.Frame.Type.Name)
 	return w
 }

@@ -8,38 +8,41 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"jobwire/internal/version"
 )
 
-// JobReport tells what became of the jobs in a capture.
+// JobReport has statistics of the jobs in a capture.
 type JobReport struct {
-	Functions map[string]*JobStats `json:"functions"` // or tubes
-	Odd       []OddJob             `json:"odd"`       // jobs that did not go as they should
-	Forgotten int                  `json:"forgotten"` // jobs that were too many to follow
+	Jobwire   version.Info         `json:"jobwire"`
+	Functions map[string]*JobStats `json:"functions"`   // or tubes
+	Anomalies []Anomaly            `json:"anomalies"`   // jobs with anomalies
+	Forgotten int                  `json:"not_tracked"` // jobs that were too many to follow
 }
 
 // JobStats are the jobs of one function or tube.
 type JobStats struct {
 	Submitted   int            `json:"submitted"`
-	Joined      int            `json:"joined"` // of them: those for which an equal job stood
+	Coalesced   int            `json:"coalesced"` // of them: combined with an earlier equal job
 	Refused     int            `json:"refused"`
 	Assigned    int            `json:"assigned"` // each job once
 	Redelivered int            `json:"redelivered"`
 	Because     map[string]int `json:"redelivered_because"`
-	Returned    int            `json:"released"`
+	Released    int            `json:"released"`
 	Buried      int            `json:"buried"`
-	Deleted     int            `json:"deleted"` // without a worker that had them
+	Deleted     int            `json:"deleted"` // not by the worker that had them
 	Completed   int            `json:"completed"`
 	Failed      int            `json:"failed"`
-	Twice       int            `json:"ended_again"`
-	Unanswered  int            `json:"answered_to_nobody"` // who waited for the end was gone by then
-	Unended     int            `json:"unended"`
-	Wait        Durations      `json:"wait"`   // from submission, or the end of a delay, to the first worker
-	Run         Durations      `json:"run"`    // from the worker's getting it to its end
-	Return      Durations      `json:"return"` // from there to the client
+	Twice       int            `json:"ended_repeatedly"`
+	Abandoned   int            `json:"client_gone"` // no client waited for the end any more
+	Unended     int            `json:"not_ended"`
+	Wait        Durations      `json:"wait"`   // from the submission, or the end of a delay, to the first assignment
+	Run         Durations      `json:"run"`    // from the assignment to the end
+	Return      Durations      `json:"return"` // from there to the delivery to the client
 }
 
-// OddJob is a job that did not go as it should.
-type OddJob struct {
+// Anomaly is a job to which something unusual happened.
+type Anomaly struct {
 	Handle    string `json:"handle"`
 	Server    string `json:"server"`
 	Function  string `json:"function"`
@@ -55,11 +58,11 @@ func (s *JobStats) redelivered(why string) {
 	s.Because[why]++
 }
 
-// add counts what another has counted.
+// add adds the counts of another.
 func (s *JobStats) add(o *JobStats) {
-	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Joined, &o.Joined}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
-		{&s.Redelivered, &o.Redelivered}, {&s.Returned, &o.Returned}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
-		{&s.Failed, &o.Failed}, {&s.Twice, &o.Twice}, {&s.Unanswered, &o.Unanswered}} {
+	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Coalesced, &o.Coalesced}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
+		{&s.Redelivered, &o.Redelivered}, {&s.Released, &o.Released}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
+		{&s.Failed, &o.Failed}, {&s.Twice, &o.Twice}, {&s.Abandoned, &o.Abandoned}} {
 		*c[0] += *c[1]
 	}
 	for why, n := range o.Because {
@@ -73,43 +76,43 @@ func (s *JobStats) add(o *JobStats) {
 	s.Return.addAll(&o.Return)
 }
 
-// Report tells what became of the jobs so far.
+// Report returns statistics of the jobs so far.
 func (j *Jobs) Report() *JobReport {
-	kept := j.report.Odd
+	kept := j.report.Anomalies
 	var left []*job
 	for _, w := range j.jobs {
 		j.settle(w)
 		w.stats.Unended = 0
-		if w.ends == 0 || w.told == 0 && !w.unheard && !w.nobody && len(w.waiters) > 0 {
+		if w.ends == 0 || w.delivered == 0 && !w.background && !w.abandoned && len(w.waiters) > 0 {
 			left = append(left, w)
 		}
 	}
 	slices.SortFunc(left, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(a.submitted, b.submitted), strings.Compare(a.key.handle, b.key.handle))
+		return cmp.Or(cmp.Compare(a.submitted, b.submitted), strings.Compare(a.key.id, b.key.id))
 	})
 	for _, w := range left {
 		switch {
 		case w.ends > 0:
-			j.odd(w, "ended, but who waited for it was not told")
+			j.anomaly(w, "ended, but the server did not send the result to the client that waits for it")
 			continue
 		case w.buried:
-			j.odd(w, "buried, and not kicked")
+			j.anomaly(w, "buried by a worker, and never kicked")
 		case w.assigns == 0:
-			j.odd(w, "never assigned")
-		case w.why != "":
-			j.odd(w, "assigned %d times, and not again: %s", w.assigns, w.why)
+			j.anomaly(w, "never assigned")
+		case w.requeued != "":
+			j.anomaly(w, "assigned %d times, not redelivered; last event: %s", w.assigns, w.requeued)
 		default:
-			j.odd(w, "assigned %d times, never ended; last on connection %d", w.assigns, w.worker.id)
+			j.anomaly(w, "assigned %d times, never ended; last assigned to connection %d", w.assigns, w.worker.id)
 		}
 		w.stats.Unended++
 	}
-	for name, s := range j.functions {
+	for name, s := range j.queues {
 		if s.Submitted+s.Assigned == 0 {
-			delete(j.functions, name)
+			delete(j.queues, name)
 		}
 	}
-	r := JobReport{Functions: j.functions, Odd: j.report.Odd, Forgotten: j.report.Forgotten}
-	j.report.Odd = kept
+	r := JobReport{Jobwire: version.Get(), Functions: j.queues, Anomalies: j.report.Anomalies, Forgotten: j.report.Forgotten}
+	j.report.Anomalies = kept
 	return &r
 }
 
@@ -126,7 +129,7 @@ func (r *JobReport) WriteText(w io.Writer) error {
 	for _, name := range sorted(r.Functions) {
 		r.Functions[name].writeText(&b, name)
 	}
-	for _, o := range r.Odd {
+	for _, o := range r.Anomalies {
 		fmt.Fprintf(&b, "%s at %s: %s", o.Handle, o.Server, o.What)
 		if o.Uncertain {
 			b.WriteString(" (uncertain)")
@@ -134,7 +137,7 @@ func (r *JobReport) WriteText(w io.Writer) error {
 		b.WriteByte('\n')
 	}
 	if r.Forgotten > 0 {
-		fmt.Fprintf(&b, "%d jobs were too many to follow\n", r.Forgotten)
+		fmt.Fprintf(&b, "%d jobs are not in these statistics: there were too many jobs at the same time to follow them all\n", r.Forgotten)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -149,17 +152,17 @@ func (s *JobStats) writeText(b *bytes.Buffer, name string) {
 		n      int
 		text   string
 		always bool
-	}{{s.Joined, "joined another", false}, {s.Refused, "refused", false}, {s.Assigned, "assigned", true}, {s.Redelivered, "redelivered", true},
-		{s.Returned, "released", false}, {s.Buried, "buried", false}, {s.Deleted, "deleted from the queue", false},
-		{s.Completed, "completed", true}, {s.Failed, "failed", true}, {s.Twice, "ended once more", false},
-		{s.Unanswered, "answered to nobody", false}, {s.Unended, "not ended", true}} {
+	}{{s.Coalesced, "combined with an earlier equal job", false}, {s.Refused, "refused", false}, {s.Assigned, "assigned", true}, {s.Redelivered, "redelivered", true},
+		{s.Released, "released", false}, {s.Buried, "buried", false}, {s.Deleted, "deleted from the queue", false},
+		{s.Completed, "completed", true}, {s.Failed, "failed", true}, {s.Twice, "ended more than once", false},
+		{s.Abandoned, "ended after the client disconnected", false}, {s.Unended, "not ended", true}} {
 		if c.n > 0 || c.always {
 			fmt.Fprintf(b, ", %d %s", c.n, c.text)
 		}
 	}
 	b.WriteByte('\n')
 	for _, why := range sorted(s.Because) {
-		fmt.Fprintf(b, "  %d times again: %s\n", s.Because[why], why)
+		fmt.Fprintf(b, "  %d redelivered: %s\n", s.Because[why], why)
 	}
 	for _, d := range []struct {
 		name string

@@ -4,109 +4,111 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/netip"
+	"slices"
 	"time"
 
 	"jobwire/codec"
 )
 
-// Bounds of what is remembered.
+// Limits of what is kept.
 const (
-	maxJobs      = 1 << 16 // jobs, and those that wait for their handle
+	maxJobs      = 1 << 16
 	minSweepJobs = maxJobs / 4
-	maxFunctions = 1000
-	maxOdd       = 1000 // jobs that are told by name
-	maxAsked     = 1 << 16
+	maxQueues    = 1000
+	maxAnomalies = 1000
 	maxWaiters   = 64 // clients that wait for one job
 )
 
-// Jobs follows jobs across connections, by the handles of their server. Where a
-// protocol gives a job none, it goes by what the job is.
+// Jobs follows jobs across connections, by their IDs. Jobs that a worker gets without an ID are
+// told apart by their queue and payload.
 type Jobs struct {
-	rows      map[*codec.Type][2]*followed
-	jobs      map[jobKey]*job
-	alike     map[likeness][]*job // where a handle does not tell: those that no worker has
-	links     map[int]*link       // by connection
-	functions map[string]*JobStats
-	report    JobReport
-	sweep     int // number of jobs at which those that have ended are forgotten
-	nameless  int // jobs without a handle
-	free      int // jobs in alike
-	seed      maphash.Seed
+	jobs       map[jobKey]*job
+	unassigned map[content][]*job // jobs without a worker, where workers get no ID
+	conns      map[int]*connState
+	last       *connState // of the last item, or nil
+	event      event      // of the last message
+	queues     map[string]*JobStats
+	report     JobReport
+	sweep      int // number of jobs at which those that have ended are forgotten
+	nameless   int // jobs without an ID
+	waiting    int // jobs in unassigned
+	seed       maphash.Seed
 
-	trace *trace
-	lives lives
+	trace     *trace
+	timelines timelines
 }
 
 type jobKey struct {
 	server netip.AddrPort
-	handle string
+	id     string
 }
 
-// likeness is what two jobs have in common that nothing tells apart.
-type likeness struct {
+// content is what jobs without IDs are told apart by.
+type content struct {
 	server netip.AddrPort
-	sum    uint64 // of function and input
+	sum    uint64 // of queue and payload
 }
 
-// link is what matters of a connection.
-type link struct {
-	id     int
-	ends   int
-	over   bool  // whoever was there has left
-	broke  bool  // without waiting until its last words were read
-	asked  []ask // requests whose replies are not there
-	tube   string
-	limits map[string]int64 // nanoseconds by function
-	has    *job             // of a worker that has one at a time
-	waits  []*job           // of a client that is told of their ends, where that does not say which
-	worked bool             // it has asked for more than to make jobs
+// connState is what matters of a connection.
+type connState struct {
+	id       int
+	unnamed  bool // workers get one job at a time, without its ID
+	closed   bool // by its peer
+	reset    bool // by its peer, which may not have read what was sent last
+	ends     int
+	requests codec.Conversation[request]
+	queue    string                   // of the jobs that it submits
+	limits   map[string]time.Duration // by queue
+	current  *job                     // of a worker, if unnamed
+	attached []*job                   // jobs whose ends are reported to it, if unnamed
+	worker   bool                     // it has sent more than submissions
 
-	yielded int64 // when it last said of a function that it cannot do it any more
+	unregistered int64 // time at which it last gave up a queue
 }
 
-// ask is a request that waits for its reply.
-type ask struct {
-	row    *followed // nil if it has nothing to do with jobs
-	job    *job
-	handle string
-	number uint64
+// request is what a request says, until its reply.
+type request struct {
+	does  *codec.Type // see Protocol.Behavior
+	job   *job
+	id    string
+	delay time.Duration
 }
 
 // job is one that has not been forgotten.
 type job struct {
 	key       jobKey
-	function  string
+	queue     string
 	stats     *JobStats
-	like      likeness
-	submitted int64 // and from when on it could be assigned: with a delay that is later
-	ready     int64
+	content   content
+	submitted int64
+	ready     int64 // when it could be assigned first: submitted, or later with a delay
 	first     int64 // assigned for the first time
 	assigned  int64
 	ended     int64
-	told      int64
+	delivered int64
 	assigns   int
 	ends      int
-	worker    *link // it was assigned to last
-	waiters   []*link
-	extended  int64  // when the worker was last given its whole time again
-	limit     int64  // nanoseconds that a worker may take, 0 if that is not known
-	why       string // it can be assigned again
+	worker    *connState // it was assigned to last
+	waiters   []*connState
+	touched   int64 // when the time limit began anew
+	limit     time.Duration
+	requeued  string // why it can be assigned again
 	failed    bool   // the first end is a failure
+	reported  bool   // by a worker, without a reply
 
-	unheard   bool // nobody waits for its end, on purpose
-	raised    bool // it has ended by an exception
-	buried    bool
-	nobody    bool // was there to hear of its end
-	alone     bool // stats are its own
-	uncertain bool
-	life      *Life
-	held      []*Item // while its handle is not known, for a trace
+	background bool // no client waits for the end
+	exception  bool // it has ended by an exception
+	buried     bool
+	abandoned  bool // when it ended, no client waited any more
+	alone      bool // stats are its own
+	uncertain  bool
+	timeline   *Timeline
+	held       []*Item // while its ID is not known, for a trace
 }
 
-// NewJobs returns one that knows no job yet.
+// NewJobs returns one that knows no job.
 func NewJobs() *Jobs {
-	return &Jobs{rows: followedRows(), jobs: map[jobKey]*job{}, alike: map[likeness][]*job{}, links: map[int]*link{},
-		functions: map[string]*JobStats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
+	return &Jobs{jobs: map[jobKey]*job{}, unassigned: map[content][]*job{}, conns: map[int]*connState{}, queues: map[string]*JobStats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
 }
 
 // Add follows the jobs in an item.
@@ -118,170 +120,167 @@ func (j *Jobs) Add(it *Item) {
 			return
 		}
 		fallthrough
-	case Violates:
-		j.unread(it)
+	case Violates: // it is not taken for what it seems, but is a request or a reply
+		if t, c := it.Frame.Type, j.conn(it); it.From == codec.Server {
+			c.requests.Reply(t)
+		} else if t != nil && len(t.Answers) == 0 {
+			c.requests.Add(nil)
+		} else {
+			c.requests.Add(t)
+		}
 	case Gap:
-		if l := j.links[it.Conn.ID]; l != nil {
-			l.asked, l.waits = nil, nil
+		if c := j.conns[it.Conn.ID]; c != nil {
+			c.requests.Forget()
+			c.attached = nil
 		}
 	case Ends, Breaks:
-		j.end(it)
-	}
-}
-
-// unread keeps requests and replies in step where a message cannot be taken for what it seems.
-func (j *Jobs) unread(it *Item) {
-	tab := tableOf(it.Conn.Protocol)
-	if tab == nil || !tab.serial {
-		return
-	}
-	l := j.link(it)
-	if it.From == codec.Peer {
-		l.push(ask{})
-	} else {
-		l.pop()
-	}
-}
-
-func (j *Jobs) link(it *Item) *link {
-	l := j.links[it.Conn.ID]
-	if l == nil {
-		if len(j.links) >= 2*maxConns { // of connections that never end
-			clear(j.links)
+		if it.Conn.Protocol != nil {
+			j.end(it)
 		}
-		if l = (&link{id: it.Conn.ID}); !it.Conn.Uncertain {
-			l.tube = tableOf(it.Conn.Protocol).tube
-		}
-		j.links[it.Conn.ID] = l
 	}
-	return l
 }
 
-// end notes that a side has closed. What its worker had is for others.
+// conn returns what is known of a connection.
+func (j *Jobs) conn(it *Item) *connState {
+	if c := j.last; c != nil && c.id == it.Conn.ID {
+		return c
+	}
+	c := j.conns[it.Conn.ID]
+	if c == nil {
+		if len(j.conns) >= 2*maxConns { // of connections that never end
+			clear(j.conns)
+		}
+		p := it.Conn.Protocol
+		c = &connState{id: it.Conn.ID, unnamed: slices.ContainsFunc(p.Types, func(t *codec.Type) bool { return t.Does == codec.Assign && !t.Has(codec.JobID) })}
+		if !it.Conn.Uncertain {
+			c.queue = p.DefaultQueue
+		}
+		j.conns[it.Conn.ID] = c
+	}
+	j.last = c
+	return c
+}
+
+// end notes that a side has closed. The job of its worker is for others.
 func (j *Jobs) end(it *Item) {
-	if tableOf(it.Conn.Protocol) == nil {
+	c := j.conn(it) // even if it has sent nothing: what was sent to it may be captured late
+	c.closed, c.reset = true, c.reset || it.Kind == Breaks
+	if c.ends++; c.ends > 1 || it.Kind == Breaks {
+		delete(j.conns, c.id)
+		j.last = nil
+		c.requests.Forget()
+	}
+	j.requeue(c, workerLeft)
+}
+
+// requeue puts back the job of a worker that does not name it.
+func (j *Jobs) requeue(c *connState, why string) {
+	if w := c.current; w != nil {
+		c.current = nil
+		w.requeued = why
+		j.unassigned[w.content] = append([]*job{w}, j.unassigned[w.content]...)
+		j.waiting++
+	}
+}
+
+// event is what a message does to a job, and where.
+type event struct {
+	codec.Event
+	it      *Item
+	conn    *connState
+	id      string // of the job, as jobs are told apart; "" if none
+	queue   string
+	request request // that a reply answers
+	delay   time.Duration
+}
+
+func (e *event) key() jobKey { return jobKey{e.it.Conn.Server, e.id} }
+
+// name sets what tells the job.
+func (e *event) name(ev codec.Event) {
+	e.Event = ev
+	if e.queue = string(ev.Queue); ev.Job == nil || ev.Does.At(codec.JobID) >= len(ev.Does.Fields) { // a list of jobs is about none of them
 		return
 	}
-	l := j.link(it) // also where nothing was said yet: what was said to it may be captured late
-	l.over, l.broke = true, l.broke || it.Kind == Breaks
-	if l.ends++; l.ends > 1 || it.Kind == Breaks {
-		delete(j.links, l.id)
-		l.asked = nil
-	}
-	j.gives(l, workerLeft)
-}
-
-// gives puts back what a worker had.
-func (j *Jobs) gives(l *link, why string) {
-	if w := l.has; w != nil {
-		l.has = nil
-		w.why = why
-		j.alike[w.like] = append([]*job{w}, j.alike[w.like]...)
-		j.free++
-	}
-}
-
-func (l *link) push(a ask) {
-	if len(l.asked) < maxAsked {
-		l.asked = append(l.asked, a)
-	}
-}
-
-func (l *link) pop() (a ask) {
-	if len(l.asked) > 0 {
-		a = l.asked[0]
-		l.asked[0] = ask{}
-		if l.asked = l.asked[1:]; len(l.asked) == 0 {
-			l.asked = nil
+	if e.id = string(ev.Job); e.it.Conn.Protocol.ScopedIDs {
+		if e.id = e.queue + ":" + e.id; ev.Queue == nil {
+			e.id = ""
 		}
 	}
-	return a
 }
 
 // message follows the job in a message.
 func (j *Jobs) message(it *Item) {
-	t := it.Frame.Type
-	r := j.rows[t][it.From]
-	if r == nil {
-		if tab := tableOf(it.Conn.Protocol); tab == nil || !tab.serial {
-			return
-		} else if l := j.link(it); it.From == codec.Server {
-			l.pop()
-		} else if len(t.Replies) > 0 {
-			l.push(ask{})
+	p, f := it.Conn.Protocol, it.Frame
+	e := &j.event
+	*e = event{it: it, conn: j.conn(it)}
+	e.name(p.Event(f))
+	if it.From == codec.Peer {
+		r := e.conn.requests.Add(f.Type)
+		if r != nil {
+			r.Value = request{does: e.Does, id: e.id, delay: f.Duration(codec.Delay)}
+			if e.Does.Does == codec.Unregister || confirmed(e.Does) {
+				j.show(e, j.known(e))
+				return
+			}
 		}
+		e.delay = f.Duration(codec.Delay)
+		w := j.apply(e)
+		if r != nil {
+			r.Value.job = w
+		}
+		j.show(e, w)
 		return
 	}
-	l := j.link(it)
-	e := deedOf{it: it, link: l, row: r, handle: string(arg(it.Frame, r.keyAt)), function: string(arg(it.Frame, r.functionAt))}
-	if r.moreAt >= 0 {
-		e.number = number(it.Frame, r.moreAt)
+	if r, ok := e.conn.requests.Reply(f.Type); ok {
+		e.request = r.Value
 	}
-	if r.table.scoped {
-		e.handle = e.function + ":" + e.handle
-	}
-	switch {
-	case r.table.serial && it.From == codec.Server:
-		e.ask = l.pop()
-	case r.table.serial && r.does != doesSubmits && len(t.Replies) > 0: // what it does counts once it is confirmed
-		l.push(ask{row: r, handle: e.handle, number: e.number})
-		if r.does == doesNames { // of what is put behind it, confirmed or not
-			l.tube = e.function
+	asked, answers := e.request.does, e.Does.Does == codec.Answer
+	if asked != nil && confirmed(asked) && !p.Unowned && (answers || e.Does.Does == codec.Bury) {
+		if e.id, e.delay = e.request.id, e.request.delay; answers {
+			e.Does, e.Side = asked, codec.Peer
 		}
-		j.show(&e, j.known(&e))
-		return
-	}
-	if r.does == doesConfirms {
-		if e.ask.row == nil {
-			return
-		}
-		e.row, e.handle, e.number = e.ask.row, e.ask.handle, e.ask.number
-	}
-	j.show(&e, deeds[e.row.does](j, &e))
-}
-
-// deedOf is a deed with all that there is to know about it.
-type deedOf struct {
-	it       *Item
-	link     *link
-	row      *followed
-	handle   string
-	function string
-	number   uint64
-	ask      ask // the request that this replies to
-}
-
-func (e *deedOf) key() jobKey { return jobKey{e.it.Conn.Server, e.handle} }
-
-// tableOf returns the table of a protocol, or nil.
-func tableOf(p *codec.Protocol) *jobTable {
-	for i := range jobTables {
-		if jobTables[i].protocol == p {
-			return &jobTables[i]
+	} else if answers && p.Reread != nil {
+		if ev, ok := p.Reread(f); ok {
+			e.name(ev)
 		}
 	}
-	return nil
+	j.show(e, j.apply(e))
 }
 
-func (j *Jobs) of(function string) *JobStats {
-	s := j.functions[function]
+// confirmed reports whether a request, if it has a reply, takes effect by that.
+func confirmed(t *codec.Type) bool { return t.Does >= codec.Release && t.Does <= codec.Delete }
+
+// apply follows a job, and returns it if it is known.
+func (j *Jobs) apply(e *event) *job {
+	if do := effects[e.Side][e.Does.Does]; do != nil {
+		return do(j, e)
+	}
+	if e.id == "" {
+		return nil
+	}
+	return j.known(e)
+}
+
+func (j *Jobs) of(queue string) *JobStats {
+	s := j.queues[queue]
 	if s == nil {
-		if len(j.functions) >= maxFunctions {
-			function = "others"
+		if len(j.queues) >= maxQueues {
+			queue = "(other functions)"
 		}
-		if s = j.functions[function]; s == nil {
+		if s = j.queues[queue]; s == nil {
 			s = &JobStats{}
-			j.functions[function] = s
+			j.queues[queue] = s
 		}
 	}
 	return s
 }
 
-// remember follows a job. From time to time it forgets those of which nothing more is to come.
+// remember follows a job. From time to time it forgets those that have ended.
 func (j *Jobs) remember(w *job) {
 	if len(j.jobs) >= j.sweep {
 		for key, old := range j.jobs {
-			if old.ends > 0 && (old.told != 0 || old.unheard || old.nobody || j.sweep >= maxJobs) {
+			if old.ends > 0 && (old.delivered != 0 || old.background || old.abandoned || j.sweep >= maxJobs) {
 				j.settle(old)
 				delete(j.jobs, key)
 			}
@@ -300,11 +299,8 @@ func (j *Jobs) remember(w *job) {
 	j.jobs[w.key] = w
 }
 
-func (j *Jobs) odd(w *job, format string, args ...any) {
-	if len(j.report.Odd) < maxOdd {
-		j.report.Odd = append(j.report.Odd, OddJob{w.key.handle, w.key.server.String(), w.function, fmt.Sprintf(format, args...), w.uncertain})
+func (j *Jobs) anomaly(w *job, format string, args ...any) {
+	if len(j.report.Anomalies) < maxAnomalies {
+		j.report.Anomalies = append(j.report.Anomalies, Anomaly{w.key.id, w.key.server.String(), w.queue, fmt.Sprintf(format, args...), w.uncertain})
 	}
 }
-
-// seconds is a number of them in nanoseconds.
-func seconds(n uint64) int64 { return int64(min(n, 1<<32)) * int64(time.Second) }

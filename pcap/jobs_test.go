@@ -87,11 +87,17 @@ Client -> Job Server: SUBMIT_JOB reverse u test
 Job Server -> Client: JOB_CREATED H:1
 Client 2 -> Job Server: SUBMIT_JOB_BG reverse u test
 Job Server -> Client 2: JOB_CREATED H:1
-`, []string{"2 submitted, 1 joined another, 0 assigned", "H:1 at 127.0.0.1:4730: never assigned"}, ""},
+`, []string{"2 submitted, 1 combined with an earlier equal job, 0 assigned", "H:1 at 127.0.0.1:4730: never assigned"}, ""},
 	{"a refused one", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: ERROR QUEUE_FULL "no room"
 `, []string{"1 submitted, 1 refused, 0 assigned"}, ""},
+	{"an error that answers another request", gearman.Protocol, `
+Client -> Job Server: OPTION_REQ nonsense
+Client -> Job Server: SUBMIT_JOB_BG reverse "" test
+Job Server -> Client: ERROR UNKNOWN_OPTION "no such option"
+Job Server -> Client: JOB_CREATED H:1
+`, []string{"1 submitted, 0 assigned", "H:1 at 127.0.0.1:4730: never assigned"}, "refused"},
 	{"a worker that is lost", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -102,7 +108,7 @@ Worker 2 -> Job Server: GRAB_JOB
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
-`, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended", "ended once more", "H:1 at 127.0.0.1:4730: ended 2 times"}, "nobody"},
+`, []string{"1 assigned, 1 redelivered, 1 completed", "1 redelivered: the worker's connection ended", "ended more than once", "H:1 at 127.0.0.1:4730: ended 2 times"}, "nobody"},
 	{"an end that its worker did not wait to be read", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -113,7 +119,7 @@ Worker -> Job Server: resets
 Worker 2 -> Job Server: GRAB_JOB
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
-`, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended"}, "ended 2"},
+`, []string{"1 assigned, 1 redelivered, 1 completed", "1 redelivered: the worker's connection ended"}, "ended 2"},
 	{"a job that had ended", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -123,7 +129,7 @@ Worker -> Job Server: WORK_COMPLETE H:1 tset
 Worker -> Job Server: closes
 Worker 2 -> Job Server: GRAB_JOB
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
-`, []string{"1 assigned, 1 redelivered, 1 completed", "assigned again to connection 3: though it had ended"}, ""},
+`, []string{"1 assigned, 1 redelivered, 1 completed", "assigned again to connection 3: the job had already ended"}, ""},
 	{"a worker that is too slow", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -133,7 +139,7 @@ Job Server -> Worker: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: GRAB_JOB after 600ms
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker -> Job Server: WORK_COMPLETE H:1 tset
-`, []string{"1 times again: its time was over", "ended by connection 2, to which it was not assigned"}, ""},
+`, []string{"1 redelivered: the time limit of the job had passed", "ended by connection 2, although the server had not assigned it to that connection"}, ""},
 	{"a worker that gives its functions up", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -145,13 +151,13 @@ Job Server -> Worker: ERROR JOB_NOT_FOUND "none"
 Worker 2 -> Job Server: GRAB_JOB
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: WORK_COMPLETE H:1 tset
-`, []string{"1 submitted, 1 assigned, 1 redelivered, 1 completed, 0 failed, 0 not ended", "1 times again: its worker had said that it cannot do it any more"}, "ended 2"},
+`, []string{"1 submitted, 1 assigned, 1 redelivered, 1 completed, 0 failed, 0 not ended", "1 redelivered: the worker had removed the function from its list"}, "ended 2"},
 	{"two workers for no reason", gearman.Protocol, `
 Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: JOB_ASSIGN H:1 reverse test
 Worker 2 -> Job Server: GRAB_JOB
 Job Server -> Worker 2: JOB_ASSIGN H:1 reverse test
-`, []string{"0 submitted, 1 assigned, 1 redelivered", "assigned again to connection 2: no reason was captured", "assigned 2 times, never ended; last on connection 2"}, ""},
+`, []string{"0 submitted, 1 assigned, 1 redelivered", "assigned again to connection 2: unknown reason", "assigned 2 times, never ended; last assigned to connection 2"}, ""},
 	{"a client that has gone", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: JOB_CREATED H:1
@@ -160,14 +166,14 @@ Job Server -> Worker: JOB_ASSIGN H:1 reverse test
 Client -> Job Server: closes
 Worker -> Job Server: WORK_EXCEPTION H:1 oops
 Worker -> Job Server: WORK_FAIL H:1
-`, []string{"0 completed, 1 failed, 1 answered to nobody", "answered to nobody: who waited for it has gone"}, "ended 2 times"},
+`, []string{"0 completed, 1 failed, 1 ended after the client disconnected", "ended after the client that waited for its result had disconnected"}, "ended 2 times"},
 	{"a client that is not told", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: JOB_CREATED H:1
 Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: JOB_ASSIGN H:1 reverse test
 Worker -> Job Server: WORK_COMPLETE H:1 tset
-`, []string{"H:1 at 127.0.0.1:4730: ended, but who waited for it was not told"}, ""},
+`, []string{"H:1 at 127.0.0.1:4730: ended, but the server did not send the result to the client that waits for it"}, ""},
 
 	{"tubes and delays", beanstalk.Protocol, `
 Producer -> Server: use mail
@@ -182,7 +188,7 @@ Worker -> Server: reserve after 1s
 Server -> Worker: RESERVED 1 hello
 Worker -> Server: delete 1
 Server -> Worker: DELETED
-`, []string{"mail", "1 submitted, 1 assigned, 1 redelivered, 1 released, 1 completed", "1 times again: it was released", "wait    p50 1.99"}, ""},
+`, []string{"mail", "1 submitted, 1 assigned, 1 redelivered, 1 released, 1 completed", "1 redelivered: the worker released it", "wait    p50 1.99"}, ""},
 	{"a time to run that is over", beanstalk.Protocol, `
 Worker -> Server: put 0 0 1 hello
 Server -> Worker: INSERTED 1
@@ -194,7 +200,7 @@ Worker 2 -> Server: reserve
 Server -> Worker 2: RESERVED 1 hello after 1100ms
 Worker 2 -> Server: delete 2
 Server -> Worker 2: NOT_FOUND
-`, []string{"default", "1 times again: its time was over", "never ended; last on connection 2"}, "delete"},
+`, []string{"default", "1 redelivered: the time limit of the job had passed", "never ended; last assigned to connection 2"}, "delete"},
 	{"what was said to a worker that had left", beanstalk.Protocol, `
 Worker -> Server: put 0 0 60 hello
 Server -> Worker: INSERTED 1
@@ -206,7 +212,7 @@ Worker 2 -> Server: delete 1
 Server -> Worker 2: DELETED
 Worker 2 -> Server: half-closes
 Server -> Worker: RESERVED 1 hello
-`, []string{"1 assigned, 1 redelivered, 1 completed", "1 times again: the worker's connection ended"}, "though"},
+`, []string{"1 assigned, 1 redelivered, 1 completed", "1 redelivered: the worker's connection ended"}, "though"},
 	{"buried and kicked", beanstalk.Protocol, `
 Worker -> Server: put 0 0 1 hello
 Server -> Worker: INSERTED 1
@@ -228,7 +234,15 @@ Worker -> Server: reserve
 Server -> Worker: RESERVED 1 hello
 Producer -> Server: delete 3
 Server -> Producer: DELETED
-`, []string{"3 submitted, 2 assigned, 1 redelivered, 2 buried, 1 deleted from the queue", "1 times again: it was kicked", "2 at 127.0.0.1:11300: buried, and not kicked"}, ""},
+`, []string{"3 submitted, 2 assigned, 1 redelivered, 2 buried, 1 deleted from the queue", "1 redelivered: the job was kicked", "2 at 127.0.0.1:11300: buried by a worker, and never kicked"}, ""},
+	{"a release for which there is no memory", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 hello
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 hello
+Worker -> Server: release 1 0 0
+Server -> Worker: BURIED
+`, []string{"1 assigned, 0 redelivered, 1 buried", "1 at 127.0.0.1:11300: buried by a worker, and never kicked"}, "released"},
 	{"a refused body", beanstalk.Protocol, `
 Producer -> Server: put 0 0 1 hello
 Server -> Producer: DRAINING
@@ -255,6 +269,24 @@ Server -> Worker: POPPED reverse normal 7
 Worker -> Server: closes
 `, []string{"reverse:7 at 127.0.0.1:6379: assigned 1 times, never ended"}, ""},
 
+	{"queues and locks of other commands", gearmonkey.Protocol, `
+Client -> Server: LPUSH_QUEUE reverse normal 7
+Server -> Client: integer 1
+Client -> Server: command BRPOP lock:reverse:7 lock:reverse:8 0
+Worker -> Server: command BLPOP queue:reverse:urgent queue:reverse:normal 0
+Server -> Worker: list queue:reverse:urgent 7
+Worker -> Server: HMSET_DONE reverse 7 success ok
+Server -> Client: list lock:reverse:7 OK
+`, []string{"1 submitted, 1 assigned, 0 redelivered, 1 completed", "return "}, ":7"},
+	{"a job whose record is removed", gearmonkey.Protocol, `
+Client -> Server: LPUSH_QUEUE reverse normal 7
+Server -> Client: integer 1
+Worker -> Server: BRPOP_QUEUES reverse 1
+Server -> Worker: POPPED reverse normal 7
+Worker -> Server: HMSET_DONE reverse 7 success ok
+Operator -> Server: DEL_JOB reverse 7
+Server -> Operator: integer 1
+`, []string{"1 assigned, 0 redelivered, 1 completed, 0 failed, 0 not ended"}, "deleted"},
 	{"jobs without handles", danga.Protocol, `
 Application -> Job Server: job_create_req reverse "" 0 0 test
 Job Server -> Application: job_create_res
@@ -289,11 +321,11 @@ func TestJobs(t *testing.T) {
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q is not told in\n%s", want, out.String())
+					t.Errorf("%q is missing in\n%s", want, out.String())
 				}
 			}
 			if tt.never != "" && strings.Contains(out.String(), tt.never) {
-				t.Errorf("%q is told in\n%s", tt.never, out.String())
+				t.Errorf("%q is in\n%s", tt.never, out.String())
 			}
 		})
 	}
@@ -308,7 +340,7 @@ func TestJobsOfHalfACapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := pcap.NewJobs()
-	d := pcap.NewDecoder(pcap.Options{}, jobs.Add)
+	d := pcap.NewDecoder(pcap.Options{Protocol: gearman.Protocol, Ports: []uint16{4730}}, jobs.Add) // its client's connection has one direction only
 	var p pcap.Packet
 	for i := 0; f.Next(&p) == nil; i++ {
 		if i > 5 {
@@ -382,15 +414,15 @@ Application -> Job Server: job_status_req J:1
 	}
 }
 
-// TestLives: what happened to the first jobs can be had, in its order.
-func TestLives(t *testing.T) {
+// TestTimelines: what happened to the first jobs can be had, in its order.
+func TestTimelines(t *testing.T) {
 	jobs := pcap.NewJobs()
-	jobs.KeepLives(1)
+	jobs.KeepTimelines(1)
 	decode(t, captured(t, gearman.Protocol, stories[0].script+`
 Client -> Job Server: SUBMIT_JOB reverse "" test
 Job Server -> Client: JOB_CREATED H:2
 `), pcap.Options{}, jobs.Add)
-	lives, more := jobs.Lives()
+	lives, more := jobs.Timelines()
 	if len(lives) != 1 || more != 1 {
 		t.Fatalf("%d lives, and %d more", len(lives), more)
 	}
@@ -398,7 +430,7 @@ Job Server -> Client: JOB_CREATED H:2
 	for _, s := range lives[0].Stages {
 		what = append(what, s.What)
 	}
-	if got := strings.Join(what, ", "); got != "submitted, created, assigned, completed, told" || lives[0].Handle != "H:1" || lives[0].Function != "reverse" {
+	if got := strings.Join(what, ", "); got != "submitted, created, assigned, completed, result delivered" || lives[0].Handle != "H:1" || lives[0].Function != "reverse" {
 		t.Errorf("%+v", lives[0])
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // JSONLines writes items as JSON, an object a line. Bytes that are no UTF-8 stand
-// as \u00XX escapes of Latin-1 do, so that every byte can be told; the object then has
+// as \u00XX escapes of Latin-1 do, so that no byte is lost; the object then has
 // "latin1": true.
 type JSONLines struct {
 	w    io.Writer
@@ -39,7 +39,7 @@ func (j *JSONLines) Flush() error {
 }
 
 // kindNames are the values of "kind".
-var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset"}
+var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped"}
 
 // Add writes an item.
 func (j *JSONLines) Add(it *Item) {
@@ -77,8 +77,12 @@ func (j *JSONLines) Add(it *Item) {
 			out = append(out, `,"cut":true`...)
 		}
 		out = j.bytes(append(out, `,"raw":`...), it.Raw)
-	case Gap:
-		out = strconv.AppendInt(append(out, `,"missing":`...), int64(it.Missing), 10)
+	case Gap, Skipped:
+		key := `,"missing":`
+		if it.Kind == Skipped {
+			key = `,"bytes":`
+		}
+		out = strconv.AppendInt(append(out, key...), int64(it.Missing), 10)
 	}
 	if j.out = append(out, "}\n"...); len(j.out) >= firstRead {
 		j.Flush()
@@ -104,7 +108,7 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		return j.bytes(append(out, `,"raw":`...), it.Raw)
 	}
 	out = append(out, `,"args":{`...)
-	args, n := true, 0 // what a row repeats stands in a list behind its arguments
+	args, n := true, 0 // repeated fields are in a list after the arguments
 	for i := range f.Spans {
 		fd := f.Spans[i].Field
 		if fd.Derived() {
@@ -122,11 +126,7 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		}
 		out = append(append(out, j.key(fd)...), ':')
 		if fd.Kind == codec.Uint && len(f.Value(i)) <= 8 {
-			n := uint64(0)
-			for _, b := range f.Value(i) {
-				n = n<<8 | uint64(b)
-			}
-			out = strconv.AppendUint(out, n, 10)
+			out = strconv.AppendUint(out, unsigned(f.Value(i)), 10)
 		} else {
 			out = j.bytes(out, f.Value(i))
 		}
@@ -138,6 +138,14 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		return append(out, '}')
 	}
 	return append(out, ']')
+}
+
+// unsigned returns the value of a binary integer.
+func unsigned(v []byte) (n uint64) {
+	for _, b := range v {
+		n = n<<8 | uint64(b)
+	}
+	return n
 }
 
 // declares reports whether a field stands among those that a row has once.
@@ -204,7 +212,7 @@ func (j *JSONLines) bytes(out, b []byte) []byte {
 	if cut > 0 {
 		out = append(out, `... `...)
 		out = strconv.AppendInt(out, int64(cut), 10)
-		out = append(out, ` bytes more`...)
+		out = append(out, ` more bytes`...)
 	}
 	return append(out, '"')
 }

@@ -29,22 +29,22 @@ const foldRows = 4
 // connection and packets, and below it the message. It writes in large pieces;
 // the last one is written by Flush.
 type Listing struct {
-	w    io.Writer
-	o    ListingOptions
-	out  []byte
-	pr   transcript.Printer
-	err  error
-	told map[int]bool // connections of which it was said that nobody knows what they speak
-	at   int64        // of the second in text
-	text []byte
+	w     io.Writer
+	o     ListingOptions
+	out   []byte
+	pr    transcript.Printer
+	err   error
+	noted map[int]bool // connections whose protocol was reported as unknown
+	at    int64        // of the second in text
+	text  []byte
 
-	names map[int]*callings // of connections
-	last  *callings
+	names map[int]*labels // of connections
+	last  *labels
 }
 
 // NewListing returns a listing to w.
 func NewListing(w io.Writer, o ListingOptions) *Listing {
-	l := &Listing{w: w, o: o, told: map[int]bool{}, at: -1, names: map[int]*callings{}}
+	l := &Listing{w: w, o: o, noted: map[int]bool{}, at: -1, names: map[int]*labels{}}
 	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		l.pr.Fold = 0
@@ -87,7 +87,7 @@ func (l *Listing) Add(it *Item) {
 	case Message:
 		switch {
 		case it.Unpaired && it.Frame.Type == nil:
-			l.out = append(l.out, "# no request was captured that this could answer\n"...)
+			l.out = append(l.out, "# this response answers no request in the capture\n"...)
 			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 		case l.o.Lines:
 			l.out = l.pr.AppendLine(l.out, actor, it.Frame)
@@ -98,11 +98,13 @@ func (l *Listing) Add(it *Item) {
 		l.out = l.pr.AppendBroken(l.out, actor, it.Frame, it.Raw, it.Err)
 	case Unread:
 		if it.Cut {
-			l.out = append(l.out, "# the beginning of a message\n"...)
+			l.out = append(l.out, "# incomplete message: the end of the message is missing\n"...)
 		}
 		l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 	case Gap:
-		l.out = fmt.Appendf(l.out, "# %d bytes from %s are not in the capture\n", it.Missing, c.name(it.From))
+		l.out = fmt.Appendf(l.out, "# gap: %d bytes from %s are missing in the capture\n", it.Missing, c.name(it.From))
+	case Skipped:
+		l.out = append(appendSkipped(l.out, it), '\n')
 	case Ends:
 		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.HalfCloses)
 	case Breaks:
@@ -120,30 +122,50 @@ var nameless = &codec.Protocol{Name: "unknown", Title: "unknown", ServerName: "S
 // foreign says once what a connection is whose bytes are not shown.
 func (l *Listing) foreign(it *Item) {
 	c := it.Conn
-	if l.told[c.ID] || it.Kind != Unread {
+	if it.Kind == Skipped {
+		l.head(it)
+		l.out = append(appendSkipped(l.out, it), "\n\n"...)
 		return
 	}
-	if len(l.told) > maxConns {
-		clear(l.told)
+	if l.noted[c.ID] || it.Kind != Unread {
+		return
 	}
-	l.told[c.ID] = true
+	if len(l.noted) > maxConns {
+		clear(l.noted)
+	}
+	l.noted[c.ID] = true
 	l.head(it)
-	what := "speaks no protocol that is known here"
+	what := "has an unknown protocol; --full shows its bytes"
 	if c.Protocol != nil {
-		what = "is encrypted: " + c.Protocol.Title
+		what = "is encrypted (" + c.Protocol.Title + ")"
 	}
 	l.out = fmt.Appendf(l.out, "# connection %d %s\n\n", c.ID, what)
 }
 
-// callings are what a connection is called, made once.
-type callings struct {
+// appendSkipped appends a comment that says how many bytes were not read, and what to do.
+func appendSkipped(dst []byte, it *Item) []byte {
+	packets := fmt.Sprintf("packet %d", it.First)
+	if it.Last != it.First {
+		packets = fmt.Sprintf("packets %d-%d", it.First, it.Last)
+	}
+	dst = fmt.Appendf(dst, "# skipped %d bytes in %s: the capture begins in the middle of this connection,\n# and it does not prove where messages begin in these bytes", it.Missing, packets)
+	if p := it.Conn.Protocol; p == nil {
+		return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol PROTOCOL --port %d without --audit", it.Conn.Server.Port())
+	} else if p.NewSession != nil {
+		return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol %s --port %d without --audit", p.Name, it.Conn.Server.Port())
+	}
+	return dst
+}
+
+// labels are how a connection is shown.
+type labels struct {
 	id    int
 	ends  [2]string // the addresses, by who sends
 	actor string    // the connecting end, whose role shows in time
 	role  codec.Role
 }
 
-func (l *Listing) namesOf(c *Conn) *callings {
+func (l *Listing) namesOf(c *Conn) *labels {
 	if l.last != nil && l.last.id == c.ID {
 		return l.last
 	}
@@ -153,7 +175,7 @@ func (l *Listing) namesOf(c *Conn) *callings {
 			clear(l.names)
 		}
 		a, b := c.Peer.String(), c.Server.String()
-		n = &callings{id: c.ID, ends: [2]string{codec.Peer: " " + a + " -> " + b, codec.Server: " " + b + " -> " + a}}
+		n = &labels{id: c.ID, ends: [2]string{codec.Peer: " " + a + " -> " + b, codec.Server: " " + b + " -> " + a}}
 		l.names[c.ID] = n
 	}
 	l.last = n

@@ -56,14 +56,14 @@ func OpenLive(ctx context.Context, name string, ports ...uint16) (*Live, error) 
 	if name != Any {
 		i, err := net.InterfaceByName(name)
 		if err != nil {
-			return nil, fmt.Errorf("no interface %q: there are %s", name, strings.Join(interfaces(), ", "))
+			return nil, fmt.Errorf("no interface named %q; expected one of %s", name, strings.Join(interfaces(), ", "))
 		}
 		index = i.Index
 	}
 	l, err := openLive(name, index, ports)
 	if errors.Is(err, unix.EPERM) {
-		return nil, fmt.Errorf("%s: reading from an interface takes the right to (CAP_NET_RAW): become root, or give it with "+
-			"sudo setcap cap_net_raw+ep $(command -v jobwire), or let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
+		return nil, fmt.Errorf("%s: capturing on an interface requires CAP_NET_RAW. Run jobwire as root, or grant it: "+
+			"sudo setcap cap_net_raw+ep $(command -v jobwire), or capture with tcpdump: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -13,7 +13,7 @@ type Live struct{}
 
 // OpenLive returns an error that says what to do instead.
 func OpenLive(_ context.Context, name string, _ ...uint16) (*Live, error) {
-	return nil, fmt.Errorf("%s: interfaces are read on Linux only; let another program read: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
+	return nil, fmt.Errorf("%s: capturing on an interface is supported on Linux only. Capture with tcpdump: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
 }
 
 // OnIdle does nothing.

@@ -44,7 +44,7 @@ func (f *File) nextBlock(p *Packet) error {
 			return io.EOF
 		}
 		if len(b) < blockFrame {
-			return f.errorf(0, nil, "the file is cut off in the header of a block")
+			return f.errorf(0, nil, "the file is truncated in a block header")
 		}
 		kind := f.u32(b)
 		if kind == blockSection {
@@ -54,7 +54,7 @@ func (f *File) nextBlock(p *Packet) error {
 		}
 		size := f.u32(b[4:])
 		if size < blockFrame || size%4 != 0 {
-			return f.errorf(4, nil, "a block cannot have %d bytes: the file is damaged", size)
+			return f.errorf(4, nil, "a block has an invalid size of %d bytes; the file is corrupt", size)
 		}
 		read := readers[kind]
 		if read == nil || kind == blockSection {
@@ -67,16 +67,16 @@ func (f *File) nextBlock(p *Packet) error {
 			continue
 		}
 		if size > maxPacket {
-			return f.errorf(4, nil, "a block cannot have %d bytes: the file is damaged", size)
+			return f.errorf(4, nil, "a block has an invalid size of %d bytes; the file is corrupt", size)
 		}
 		if b, err = f.peek(int(size)); err != nil {
 			return err
 		}
 		if len(b) < int(size) {
-			return f.errorf(0, nil, "the file is cut off behind packet %d: %d bytes of a block of %d", f.count, len(b), size)
+			return f.errorf(0, nil, "the file is truncated after packet %d: expected a block of %d bytes, got %d", f.count, size, len(b))
 		}
 		if again := f.u32(b[size-4:]); again != size {
-			return f.errorf(int64(size)-4, nil, "a block of %d bytes ends as one of %d: the file is damaged", size, again)
+			return f.errorf(int64(size)-4, nil, "a block has two sizes: %d bytes at its start, %d at its end; the file is corrupt", size, again)
 		}
 		found, bad := read(f, b[8:size-4], p)
 		if bad != "" {
@@ -97,7 +97,7 @@ func (f *File) byteOrder(b []byte) error {
 	case "\x1a\x2b\x3c\x4d":
 		f.order = binary.BigEndian
 	default:
-		return f.errorf(8, nil, "no byte order begins % x: the file is damaged", b[8:12])
+		return f.errorf(8, nil, "invalid byte-order magic % x; the file is corrupt", b[8:12])
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ var readers = map[uint32]func(f *File, b []byte, p *Packet) (found bool, bad str
 
 func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
 	if len(b) < 8 {
-		return false, "the description of an interface is too short: the file is damaged"
+		return false, "an interface description block is too short; the file is corrupt"
 	}
 	i := iface{link: uint32(f.order.Uint16(b)), snap: f.u32(b[4:]), num: 1000, den: 1}
 	for b = b[8:]; len(b) >= 4; {
@@ -164,8 +164,8 @@ func (i *iface) time(hi, lo uint32) int64 {
 }
 
 const (
-	noInterface = "a packet of an interface that is not described: the file is damaged"
-	shortBlock  = "a packet that is longer than its block: the file is damaged"
+	noInterface = "a packet names an interface without a description block; the file is corrupt"
+	shortBlock  = "a packet is longer than its block; the file is corrupt"
 )
 
 func (f *File) readPacket(b []byte, p *Packet) (bool, string) {

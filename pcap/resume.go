@@ -1,35 +1,32 @@
 package pcap
 
 import (
+	"slices"
+
 	"jobwire/codec"
-	"jobwire/codec/gearman"
-	"jobwire/codec/gearmonkey"
 )
+
+// maxMagic is how much of a connection's first message is kept, to find others.
+const maxMagic = 16
 
 // resume looks for the beginning of a message in a stream that was lost, in b, which
 // stands at off in the buffer if that is in use. It returns how many bytes can be passed
 // over, and whether a message begins there. start says that b[0] may begin one.
 func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, found bool) {
-	dl, from, h := dialectOf(c.Protocol), c.side(end), &c.half[end]
+	p, from, h := c.Protocol, c.side(end), &c.half[end]
 	for {
 		if start || n > 0 {
-			f, side, told := dl.begins(c, b[n:])
-			if told && side != from {
-				f = no
-			}
-			if f == no && dl.text != "" && from == codec.Server {
-				f = beginsLine(b[n:], c.Protocol, from, dl.text)
-			}
-			if f == yes && d.firm(c, from, b[n:], n == 0) {
+			m := p.Begins(from, b[n:], c.first, true)
+			if m == codec.Matches && c.reads(from, b[n:]) {
 				return n, true
 			}
-			if f == maybe && len(b)-n < endless {
+			if m == codec.MayMatch && len(b)-n < maxLine {
 				return n, false
 			}
 		}
-		k := dl.next(c, from, b[n:])
-		if p := h.packet(off+n) - off - n; p > 0 && (p < k || k <= 0) {
-			k = p
+		k := p.Next(from, b[n:], c.first)
+		if next := h.packet(off+n) - off - n; next > 0 && (next < k || k <= 0) {
+			k = next
 		}
 		if k <= 0 {
 			return len(b), false
@@ -38,7 +35,7 @@ func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, fo
 	}
 }
 
-// packet returns where the first packet behind the byte at off begins in the buffer, 0
+// packet returns where the first packet after the byte at off begins in the buffer, 0
 // if there is none. A packet may well begin with a message.
 func (h *half) packet(off int) int {
 	for _, m := range h.marks {
@@ -49,36 +46,14 @@ func (h *half) packet(off int) int {
 	return 0
 }
 
-// firm reports whether a place at which a message seems to begin can be trusted: it
-// can be read, as far as it is there, and it is of a known type if all that can be told
-// is its header. In the middle of a packet a Redis reply could be a part of another, or
-// of data.
-func (d *Decoder) firm(c *Conn, from codec.Side, b []byte, start bool) bool {
-	if c.Protocol == gearmonkey.Protocol && from == codec.Server && !start {
-		return false
-	}
-	if dl := dialectOf(c.Protocol); dl.header != nil && !known(c.Protocol, from, b, dl.header) {
-		return false
-	}
-	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: unpaired[c.Protocol]})
+// reads reports whether what seems to be a message can be read, as far as it is there.
+func (c *Conn) reads(from codec.Side, b []byte) bool {
+	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	var f codec.Frame
 	_, err := probe.Decode(from, b, &f)
-	if e, ok := err.(*codec.Error); ok {
-		return pairing[e.Rule] && !e.Fatal
-	}
-	return true
+	e, bad := err.(*codec.Error)
+	return !bad || c.isPairing(e) && !e.Fatal
 }
 
-// known reports whether b begins with a message of text, or with one that has a row.
-func known(p *codec.Protocol, from codec.Side, b []byte, header func(b []byte) uint32) bool {
-	if p == gearman.Protocol && b[0] != 0 {
-		return true
-	}
-	code := header(b)
-	for _, t := range p.Types {
-		if t.End == "" && uint32(t.Code) == code && t.Sends(from) {
-			return true
-		}
-	}
-	return false
-}
+// isPairing reports whether an error may only mean that requests or replies are missing in the capture.
+func (c *Conn) isPairing(e *codec.Error) bool { return slices.Contains(c.Protocol.Pairing, e.Rule) }

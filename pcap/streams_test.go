@@ -54,6 +54,8 @@ func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
 			s += "ends"
 		case pcap.Breaks:
 			s += "breaks"
+		case pcap.Skipped:
+			s += fmt.Sprintf("%s skipped %d", name, it.Missing)
 		}
 		items = append(items, s)
 	})
@@ -108,14 +110,24 @@ func TestStreams(t *testing.T) {
 			[]string{`1> beanstalk "quit\r\n"`, `1< ends`, `1> ends`}},
 		{"begins in the middle of a message", pcap.Options{}, []step{
 			{from: p, off: 100, ack: 50, data: "rest of a body\r\nuse a\r\n"}, {from: s, off: 50, ack: 123, data: "INSERTED 5\r\nUSING a\r\n"}},
+			[]string{`1< unknown skipped 21`, `1> unknown skipped 23`}},
+		{"begins in the middle of a message, which the user decides", pcap.Options{Protocol: beanstalk.Protocol, Ports: []uint16{11300}}, []step{
+			{from: p, off: 100, ack: 50, data: "rest of a body\r\nuse a\r\n"}, {from: s, off: 50, ack: 123, data: "INSERTED 5\r\nUSING a\r\n"}},
 			[]string{`1> beanstalk unread "rest of a body\r\n"`, `1> beanstalk "use a\r\n"`, `1< beanstalk "INSERTED 5\r\n" unpaired`, `1< beanstalk "USING a\r\n" unpaired`}},
-		{"a reply to what came before the capture", pcap.Options{}, []step{
+		{"begins in the middle of a message, and an exchange follows", pcap.Options{}, []step{
+			{from: p, off: 100, ack: 50, data: "put 0 0 9 1\r\na\r\n"}, {from: s, off: 50, ack: 116, data: "INSERTED 5\r\n"},
+			{from: p, off: 116, ack: 62, data: "use a\r\n"}, {from: s, off: 62, ack: 123, data: "USING a\r\n"}},
+			[]string{`1> beanstalk skipped 16`, `1< beanstalk "INSERTED 5\r\n" unpaired`, `1> beanstalk "use a\r\n"`, `1< beanstalk "USING a\r\n"`}},
+		{"an exchange that may stand in a payload", pcap.Options{}, []step{
+			{from: p, off: 100, ack: 50, data: "list-tubes\r\n"}, {from: s, off: 50, ack: 112, data: "OK 9\r\n---\na: 1\n\r\n"}},
+			[]string{`1< unknown skipped 17`, `1> unknown skipped 12`}},
+		{"a reply to what came before the capture", pcap.Options{Protocol: beanstalk.Protocol, Ports: []uint16{11300}}, []step{
 			{from: p, off: 100, ack: 50, data: "list-tubes\r\n"}, {from: s, off: 50, ack: 112, data: "OK 9\r\n---\na: 1\n\r\n"}},
 			[]string{`1> beanstalk "list-tubes\r\n"`, `1< beanstalk "OK 9\r\n---\na: 1\n\r\n" unpaired`}},
 		{"lines from the middle, of a server that is known", pcap.Options{}, after(
 			step{from: p, data: "\x00REQ\x00\x00\x00\x04\x00\x00\x00\x00"}, step{from: p, off: 12, flags: rst | acks},
 			step{from: s, off: 1 << 20, ack: 1, data: "OK\r\n"}),
-			[]string{`1> gearman "\x00REQ\x00\x00\x00\x04\x00\x00\x00\x00"`, `1> breaks`, `2< gearman "OK\r\n" unpaired`}},
+			[]string{`1> gearman "\x00REQ\x00\x00\x00\x04\x00\x00\x00\x00"`, `1> breaks`, `2< gearman skipped 4`}},
 		{"cut short by the snap length", pcap.Options{}, after(
 			step{from: p, data: "put 1 1 1 100\r\nabc", whole: 117}, step{from: s, ack: 117, data: "INSERTED 1\r\n"}, step{from: p, off: 117, ack: 12, data: "use a\r\n"}),
 			[]string{`1> beanstalk unread "put 1 1 1 100\r\nabc"`, `1> gap 99`, `1< beanstalk "INSERTED 1\r\n" unpaired`, `1> beanstalk "use a\r\n"`}},
@@ -125,6 +137,11 @@ func TestStreams(t *testing.T) {
 		{"Danga's draft with another magic", pcap.Options{}, after(
 			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBS\x05\x00\x00\x00\x01h"}),
 			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`}},
+		{"after a loss, with another magic", pcap.Options{}, after(
+			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBS\x05\x00\x00\x00\x01h"},
+			step{from: p, off: 1019, ack: 10, data: "abcJOBS\x03\x00\x00\x00\x00"}, step{from: s, off: 10, ack: 1031, data: "JOBS\x00\x00\x00\x00\x00"}),
+			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`, "1> gap 1000", `1> danga unread "abc"`,
+				`1> danga "JOBS\x03\x00\x00\x00\x00"`, `1< danga "JOBS\x00\x00\x00\x00\x00"`}},
 		{"what looks like it on one side", pcap.Options{}, after(
 			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBT\x05\x00\x00\x00\x01h"}),
 			[]string{`1> unknown unread "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< unknown unread "JOBT\x05\x00\x00\x00\x01h"`}},

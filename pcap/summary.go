@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
-	"jobwire/codec/gearmonkey"
+	"jobwire/internal/version"
 )
 
 // Summary counts messages by protocol, direction and type.
@@ -25,8 +25,14 @@ type tally struct {
 	words [2]map[string]int // of those that a row does not name
 }
 
-// adminName stands for Gearman's text, which shares connections with its packets.
+// adminName is the protocol of text messages on connections that also have binary messages.
 const adminName = "admin"
+
+// isAdmin reports whether a protocol has text messages and binary messages.
+func isAdmin(p *codec.Protocol) bool {
+	text := func(t *codec.Type) bool { return t.End != "" }
+	return slices.ContainsFunc(p.Types, text) && !text(p.Types[0])
+}
 
 // maxWords bounds how many words are counted apart.
 const maxWords = 1000
@@ -40,20 +46,14 @@ func (s *Summary) Add(it *Item) {
 	if p != s.last {
 		s.last, s.tally = p, s.of(p)
 	}
-	if t := it.Frame.Type; t != nil && !namedByMessage(p, t, it.Raw) {
+	if t := it.Frame.Type; t != nil && !t.AnyCommand && !t.Worded {
 		s.tally.rows[it.From][t.Index]++
 		return
 	}
 	s.tally.count(it.From, word(it))
 }
 
-// namedByMessage reports whether the first word of a message says more than its row: of
-// requests that have no row of their own, and of Redis' states and errors.
-func namedByMessage(p *codec.Protocol, t *codec.Type, raw []byte) bool {
-	return t.End != "" && (t.Req != 0 && !isName(t.Word) || p == gearmonkey.Protocol && (raw[0] == '+' || raw[0] == '-'))
-}
-
-// isName tells a word from the sign that a value of Redis begins with.
+// isName tells a word from the sign that a value in RESP begins with.
 func isName(word string) bool { return word != "" && (word[0]|0x20 >= 'a' && word[0]|0x20 <= 'z') }
 
 func (s *Summary) of(p *codec.Protocol) *tally {
@@ -73,7 +73,7 @@ func (t *tally) count(from codec.Side, word []byte) {
 		t.words[from][string(word)] = n + 1
 		return
 	}
-	t.words[from]["others"]++
+	t.words[from]["other"]++
 }
 
 // word returns the first word of a message of text, and a number for a packet of
@@ -91,11 +91,10 @@ func word(it *Item) []byte {
 			b = bytes.ToUpper(b)
 		}
 	} else if len(f.Spans) > 1 && f.Spans[1].Field.Kind == codec.Code {
-		n := 0
-		for _, c := range f.Value(1) {
-			n = n<<8 | int(c)
-		}
-		return fmt.Appendf(nil, "type %d", n)
+		return fmt.Appendf(nil, "type %d", unsigned(f.Value(1)))
+	}
+	if it.Kind == Violates && it.Err.Rule == it.Conn.Protocol.Complete {
+		return []byte("(incomplete)")
 	}
 	b = b[:min(len(b), 32)]
 	if k := bytes.IndexAny(b, " \t\r\n\x00"); k >= 0 {
@@ -110,7 +109,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 	if isName(t.Word) {
 		name, _, _ = strings.Cut(t.Word, " ")
 	}
-	if t.Code == 0 && p.Types[0].Code != 0 && t.End != "" {
+	if t.End != "" && isAdmin(p) {
 		protocol = adminName
 	}
 	return protocol, name
@@ -118,6 +117,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 
 // Report is a summary as it is written.
 type Report struct {
+	Jobwire     version.Info          `json:"jobwire"`
 	Messages    map[string]Directions `json:"messages"` // by protocol
 	Gaps        int                   `json:"gaps"`
 	Truncated   int                   `json:"truncated"`
@@ -129,6 +129,8 @@ type Report struct {
 	CutPackets   int                  `json:"cut_packets"`
 	MissingBytes int64                `json:"missing_bytes"`
 	StreamBytes  int64                `json:"stream_bytes"`
+	Skipped      int64                `json:"skipped_bytes"`
+	SkippedConns int                  `json:"skipped_connections"`
 	Packets      int                  `json:"packets"`
 	Dropped      int                  `json:"dropped_packets"`
 	Segments     int                  `json:"segments"`
@@ -154,9 +156,10 @@ func (d *Directions) of(from codec.Side) map[string]int {
 // Report tells what was counted, beside what the decoder counted.
 func (s *Summary) Report(d *Decoder) *Report {
 	st := d.Stats()
-	r := &Report{Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
+	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
 		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets, Dropped: st.Dropped,
-		Segments: st.Segments, Duplicates: st.Duplicates, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp}
+		Segments: st.Segments, Duplicates: st.Duplicates, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp,
+		Skipped: st.Skipped, SkippedConns: st.SkippedConnections}
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
 			r.Messages[protocol] = Directions{map[string]int{}, map[string]int{}}
@@ -174,7 +177,7 @@ func (s *Summary) Report(d *Decoder) *Report {
 			}
 			for w, n := range t.words[from] {
 				protocol := p.Name
-				if p.Types[0].Code == 1 && !strings.HasPrefix(w, "type ") {
+				if isAdmin(p) && !strings.HasPrefix(w, "type ") {
 					protocol = adminName
 				}
 				add(protocol, from, w, n)
@@ -194,7 +197,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data\n", r.Packets, r.Connections, r.StreamBytes)
+	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes, r.Jobwire.Version)
 	for _, p := range sorted(r.Messages) {
 		d := r.Messages[p]
 		for _, dir := range []struct {
@@ -215,11 +218,12 @@ func (r *Report) WriteText(w io.Writer) error {
 		n    int64
 		text string
 	}{
-		{int64(r.Violations), "messages break a rule"},
-		{int64(r.Dropped), "packets that came too fast to be captured"},
-		{int64(r.Gaps), "gaps"}, {int64(r.CutPackets), "packets cut short by the snap length"}, {r.MissingBytes, "bytes missing in both"},
-		{int64(r.Truncated), "messages incomplete"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "segments with nothing new"},
-		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of unknown links"}, {int64(r.GivenUp), "given up for want of memory"},
+		{int64(r.Violations), "messages that break a rule"},
+		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
+		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.MissingBytes, "bytes missing in gaps and truncated packets"},
+		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the capture begins in the middle of these connections and does not prove where messages begin in these bytes", r.SkippedConns)},
+		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
+		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of an unsupported link type"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, "%12d  %s\n", c.n, c.text)

@@ -42,7 +42,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		if len(d.conns) >= d.sweep {
 			d.evict(s)
 		}
-		c = &Conn{ends: key, server: unknown}
+		c = &Conn{ends: key, server: unknown, spoke: unknown}
 		if s.flags&(flagSYN|flagACK) == flagSYN {
 			c.settle(int8(1 - end))
 		} else if s.flags&flagSYN != 0 {
@@ -53,6 +53,14 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 	d.last = c
 	c.used = s.frame
 	return c, end
+}
+
+// misses notes that the beginning of a direction is not in the capture.
+func (d *Decoder) misses(c *Conn, h *half) {
+	h.lost, h.start, h.guess, c.Uncertain = true, true, true, true
+	if c.search == nil && !c.decided && len(c.early) == 0 && !d.opts.guesses() {
+		c.search = &search{}
+	}
 }
 
 // reused reports whether a SYN begins another connection on the same ports.
@@ -133,13 +141,14 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	}
 	ack := s.flags&flagACK != 0
 	if !h.known {
-		h.next, h.known, h.lost, h.start, c.Uncertain = seq, true, true, true, true
+		h.next, h.known = seq, true
+		d.misses(c, h)
 	}
 	if ack {
 		if !o.known {
 			o.next, o.known = s.ack, true
 			if s.flags&flagSYN == 0 {
-				o.lost, o.start, c.Uncertain = true, true, true
+				d.misses(c, o)
 			}
 		}
 		if !o.heard || int32(s.ack-o.acked) > 0 {
@@ -149,8 +158,9 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	if s.flags&flagRST != 0 {
 		d.flush(c)
 		if !c.closed {
-			d.finish(c, 0, s.frame, s.at)
-			d.finish(c, 1, s.frame, s.at)
+			d.conclude(c)
+			d.finish(c, 0, false, s.frame, s.at)
+			d.finish(c, 1, false, s.frame, s.at)
 			c.closed = true
 			d.closing(c, end, Breaks, s.frame, s.at)
 		}
@@ -217,6 +227,9 @@ func (d *Decoder) deliver(c *Conn, w *chunk) {
 		old = len(data)
 	}
 	if data = data[old:]; len(data) > 0 {
+		level := w.flags&flagACK != 0 && w.ack == c.half[1-w.end].next
+		c.turn = c.spoke == int8(1-w.end) && c.level && level
+		c.spoke, c.level = int8(w.end), level
 		h.next += uint32(len(data))
 		d.feed(c, w.end, data, w.frame, w.at)
 	}
@@ -227,9 +240,15 @@ func (d *Decoder) deliver(c *Conn, w *chunk) {
 	if w.flags&flagFIN != 0 && !h.fin {
 		h.fin = true
 		h.next++
-		d.finish(c, w.end, w.frame, w.at)
-		d.closing(c, w.end, Ends, w.frame, w.at)
-		c.closed = c.half[0].fin && c.half[1].fin
+		if c.search != nil {
+			d.seek(c, &chunk{end: w.end, flags: flagFIN, frame: w.frame, at: w.at})
+		} else {
+			d.finish(c, w.end, true, w.frame, w.at)
+			d.closing(c, w.end, Ends, w.frame, w.at)
+		}
+		if c.closed = c.half[0].fin && c.half[1].fin; c.closed {
+			d.conclude(c)
+		}
 	}
 }
 
@@ -320,6 +339,7 @@ func (d *Decoder) flush(c *Conn) {
 func (d *Decoder) end(c *Conn, frame int, at int64) {
 	d.flush(c)
 	c.closed = true
-	d.finish(c, 0, frame, at)
-	d.finish(c, 1, frame, at)
+	d.conclude(c)
+	d.finish(c, 0, false, frame, at)
+	d.finish(c, 1, false, frame, at)
 }

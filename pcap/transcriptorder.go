@@ -7,38 +7,37 @@ import (
 	"jobwire/codec"
 )
 
-// act is a step of a script in the making: what a peer sends, together with what answers
-// it, or what a server says unasked.
+// act is a part of a transcript that is performed as a whole: what a peer sends, with the reply,
+// or what a server sends without a request.
 type act struct {
-	at, end int // indices of its first step, and of the one by which the server has surely done it
-	reply   int // of the step that answers it; -1 if it has none
+	at, end int // indices of its first step, and of the one before which the server has done it
+	reply   int // index of the reply, or -1
 	key     int // its place among acts that nothing else orders
 	after   *act
 	before  *act // of the same peer
 	done    bool
 	kind    kind
-	number  uint64 // of the job that it makes, or gets
-	class   string // of jobs that are given out in the order of their numbers
+	number  uint64 // of the job that it creates or receives
+	class   string // of jobs that are assigned in the order of their numbers
 }
 
 // kind is what an act does with a job.
 type kind uint8
 
 const (
-	makes  kind = iota + 1
-	gets        // as a worker
-	misses      // wants one, and there is none
+	creates  kind = iota + 1
+	receives      // as a worker
+	misses        // as a worker, and there is none
 )
 
 // arrange puts the steps of a set into an order in which they can be performed one
 // after another with the same outcome.
 //
-// Connections that speak at once leave to chance in which order the server hears them. It has
-// heard a request between its coming and its answer; within that, jobs tell: they are made
-// before anybody else speaks of them, and in the order of their numbers. What else is left
-// open stands where its answer came, unless something may have come of it earlier, or it
-// found nothing: then it had come before what could have been found. Answers are awaited before
-// anybody else speaks.
+// If connections send at the same time, the server receives the messages in any order. It has received a request before it
+// sends the reply. Jobs show more: they are created before another connection names them, and in the order of their
+// numbers. Where the order is still open, a request is placed at its reply, or earlier if it may have had an effect
+// earlier. A request that found no job is placed before the creation of a job that it could have found. The next
+// connection sends after the reply.
 func arrange(steps []step) []step {
 	pair(steps)
 	a := arranger{steps: steps, made: map[string]*act{}}
@@ -55,16 +54,16 @@ type arranger struct {
 	all   []*act          // in the order of the capture
 	seen  int             // of all, those that are done or under way
 	under []*act          // those under way
-	made  map[string]*act // by their jobs
-	jobs  int             // made, and given to nobody
-	left  int             // acts that get one
+	made  map[string]*act // those that create jobs, by job
+	jobs  int             // created and not assigned
+	left  int             // acts that receive one
 	out   []step
 }
 
 // acts makes acts of steps.
 func (a *arranger) acts() {
-	last := map[*talk]*act{}
-	var slow []int // what servers said unasked, or when they could
+	last := map[*session]*act{}
+	var slow []int // steps of servers that are not immediate replies
 	for i := range a.steps {
 		if st := &a.steps[i]; st.from == codec.Server && (st.request == 0 || a.steps[st.request-1].blocks) {
 			slow = append(slow, i)
@@ -72,20 +71,19 @@ func (a *arranger) acts() {
 	}
 	for i := range a.steps {
 		st := &a.steps[i]
-		notes := playRows[st.talk.proto]
 		if st.from == codec.Server {
 			if st.request == 0 {
 				c := &act{at: i, end: i, reply: -1, key: 2 * i}
-				if st.typ != nil && slices.Contains(notes.assigns, st.typ.Name) {
-					c.kind = gets
+				if st.typ != nil && st.typ.Does == codec.Assign {
+					c.kind = receives
 					a.left++
 				}
 				a.all = append(a.all, c)
 			}
 			continue
 		}
-		c := &act{at: i, end: i, reply: -1, key: 2 * i, before: last[st.talk]}
-		last[st.talk] = c
+		c := &act{at: i, end: i, reply: -1, key: 2 * i, before: last[st.session]}
+		last[st.session] = c
 		a.all = append(a.all, c)
 		if st.late > 0 {
 			c.key, c.end = 2*st.late-1, st.late
@@ -96,26 +94,26 @@ func (a *arranger) acts() {
 		answer := &a.steps[st.reply]
 		c.reply, c.end, c.key = st.reply, st.reply, 2*st.reply
 		switch {
-		case slices.Contains(notes.creates, answer.typ.Name), slices.Contains(notes.creates, st.typ.Name):
-			c.kind = makes
+		case st.does.Does == codec.Submit && (answer.typ.Has(codec.JobID) || st.typ.Has(codec.JobID)):
+			c.kind = creates
 			job := cmp.Or(jobOf(answer), jobOf(st), contentOf(st))
 			c.number = numberOf(job)
 			if a.made[job] == nil {
 				a.made[job] = c
 			}
 			c.class = queueOf(st)
-		case slices.Contains(notes.assigns, answer.typ.Name):
-			c.kind = gets
+		case answer.typ.Does == codec.Assign:
+			c.kind = receives
 			a.left++
-		case slices.Contains(notes.polls, noteName(st)) && !st.blocks:
+		case st.does.Does == codec.Ask && (answer.typ.Does == codec.NoJob || answer.typ.Does == codec.Wake) && !st.blocks:
 			c.kind, c.key = misses, 2*i
 		}
-		if c.kind == misses || st.blocks { // nothing comes of it but the answer
+		if c.kind == misses || st.blocks { // it has no other effect
 			continue
 		}
 		k, _ := slices.BinarySearch(slow, i)
 		for ; k < len(slow) && slow[k] < c.reply; k++ {
-			if a.steps[slow[k]].talk != st.talk {
+			if a.steps[slow[k]].session != st.session {
 				c.key = 2*slow[k] - 1
 				break
 			}
@@ -127,23 +125,23 @@ func (a *arranger) acts() {
 				continue
 			}
 			job := jobOf(&a.steps[i])
-			if job == "" && c.kind == gets && a.steps[i].from == codec.Server {
+			if job == "" && c.kind == receives && a.steps[i].from == codec.Server {
 				job = contentOf(&a.steps[i])
 			}
-			if made := a.made[job]; made != nil && a.steps[made.at].talk != a.steps[c.at].talk && made.at < c.end {
+			if made := a.made[job]; made != nil && a.steps[made.at].session != a.steps[c.at].session && made.at < c.end {
 				c.after = made
 			}
 		}
-		if c.kind == gets && c.after != nil {
-			if made := &a.steps[c.after.at]; !playRows[made.talk.proto].ordinal {
-				c.after.number = uint64(c.end) // what is given out first was made first
+		if c.kind == receives && c.after != nil {
+			if !a.steps[c.after.at].session.proto.OrderedIDs {
+				c.after.number = uint64(c.end) // the job that is assigned first was created first
 			}
 			c.class, c.number = c.after.class, c.after.number
 		}
 	}
 }
 
-// queueOf tells jobs apart that wait for each other: by function and priority.
+// queueOf tells apart jobs that do not wait for each other: by function and priority.
 func queueOf(st *step) string {
 	if len(st.args) == 0 || st.typ.End != "" {
 		return st.typ.Name
@@ -154,7 +152,7 @@ func queueOf(st *step) string {
 // next chooses what is performed next.
 func (a *arranger) next() *act {
 	a.under = slices.DeleteFunc(a.under, func(c *act) bool { return c.done })
-	horizon := len(a.steps) // what came behind it had to wait for something that is not done
+	horizon := len(a.steps) // steps after it had to wait for something that is not done
 	for _, c := range a.under {
 		horizon = min(horizon, c.end)
 	}
@@ -168,13 +166,13 @@ func (a *arranger) next() *act {
 	ready = slices.DeleteFunc(ready, func(c *act) bool {
 		return c.before != nil && !c.before.done || c.after != nil && !c.after.done
 	})
-	if len(ready) == 0 { // what was captured contradicts itself
+	if len(ready) == 0 { // the capture contradicts itself
 		return a.under[0]
 	}
 	best := slices.MinFunc(ready, func(x, y *act) int { return x.key - y.key })
-	if a.left > 0 && a.jobs > 0 && best.kind == misses { // there is a job: somebody gets it before
-		best = a.toward(gets, best, ready)
-	} else if a.jobs == 0 && best.kind == makes { // there is none, for whom does not find one
+	if a.left > 0 && a.jobs > 0 && best.kind == misses { // there is a job: it is assigned before
+		best = a.toward(receives, best, ready)
+	} else if a.jobs == 0 && best.kind == creates { // there is none: requests that find none come before
 		best = a.toward(misses, best, ready)
 	}
 	for _, c := range a.under {
@@ -187,8 +185,7 @@ func (a *arranger) next() *act {
 	return best
 }
 
-// toward returns what is to be done so that an act of a kind can be done instead of another,
-// or the other if there is none.
+// toward returns the act to do first so that an act of a kind can be done, or instead if there is none.
 func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	var best, start *act
 	for _, c := range a.under {
@@ -205,7 +202,7 @@ func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	return start
 }
 
-// first returns what has to be done before an act, or the act.
+// first returns the act that has to be done before an act, or the act itself.
 func (c *act) first() *act {
 	for range maxChain {
 		switch {
@@ -220,17 +217,16 @@ func (c *act) first() *act {
 	return c
 }
 
-// maxChain bounds how far it is looked for what has to be done first.
+// maxChain bounds how far first looks.
 const maxChain = 1000
 
-// perform appends an act, and its answer unless something else is due on the
-// connection before.
+// perform appends an act. What the server has sent on the connection before the reply comes before it.
 func (a *arranger) perform(c *act) {
 	c.done = true
 	switch c.kind {
-	case makes:
+	case creates:
 		a.jobs++
-	case gets:
+	case receives:
 		a.jobs--
 		a.left--
 	}
@@ -238,11 +234,11 @@ func (a *arranger) perform(c *act) {
 	if c.reply < 0 {
 		return
 	}
-	said := func(o *act) bool {
-		return !o.done && o.at < c.reply && o.reply < 0 && a.steps[o.at].from == codec.Server && a.steps[o.at].talk == a.steps[c.at].talk
+	before := func(o *act) bool {
+		return !o.done && o.at < c.reply && o.reply < 0 && a.steps[o.at].from == codec.Server && a.steps[o.at].session == a.steps[c.at].session
 	}
 	for _, o := range a.under {
-		if said(o) {
+		if before(o) {
 			a.perform(o)
 		}
 	}
@@ -250,7 +246,7 @@ func (a *arranger) perform(c *act) {
 		if o.at > c.reply {
 			break
 		}
-		if said(o) {
+		if before(o) {
 			a.perform(o)
 		}
 	}

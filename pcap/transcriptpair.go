@@ -8,127 +8,141 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// someTime is how long a server takes at most to hear what is said, in nanoseconds.
+// someTime is how long a server takes at most to receive a message, in nanoseconds.
 const someTime = 3e5
 
-// pair finds what answers each request, and what else was said meanwhile. Servers answer
-// in order. An answer for which a peer waited is nobody's if it waits in the script too. It
-// does unless it is open whom the server heard first.
+// pair finds the reply to each request. Servers answer in order. A reply for which a peer has waited is not
+// paired if the peer waits for it in the transcript too, which it does unless it is not known which request the server has
+// received first.
 func pair(steps []step) {
 	var (
-		waiting       = map[*talk][]int{}
-		said          = map[*talk]int{}
-		latest, other asked // the last request, and that of another connection
-		busy          int   // requests that wait for an answer that comes at once
-		waited        []int // answers for which a peer waited
-		rushed        bool
+		waiting       = map[*session][]int{}
+		sent          = map[*session]int{}
+		latest, other asking // the last request, and the last one of another connection
+		busy          int    // requests without a reply that do not block
+		waited        []int  // replies for which a peer has waited
+		raced         bool
 	)
 	for i := range steps {
 		st := &steps[i]
-		notes, queue := playRows[st.talk.proto], waiting[st.talk]
 		if st.from == codec.Peer {
-			said[st.talk] = i
+			sent[st.session] = i
 		}
 		if len(st.args) > 0 {
 			st.scope = st.args[0]
 		}
-		switch {
-		case st.typ == nil:
-		case st.from == codec.Peer:
-			if len(notes.answersOf(st.typ)) == 0 {
-				break
+		if st.typ == nil {
+			continue
+		}
+		queue := waiting[st.session]
+		if st.from == codec.Peer {
+			if len(st.typ.Answers) == 0 {
+				continue
 			}
-			st.blocks = slices.Contains(notes.blocks, noteName(st))
 			st.contested = busy > len(queue)
-			if latest.talk != nil && latest.talk != st.talk && st.at-steps[latest.at].at < someTime {
+			if latest.session != nil && latest.session != st.session && st.at-steps[latest.at].at < someTime {
 				steps[latest.at].contested = true
 			}
-			if latest.talk != st.talk {
+			if latest.session != st.session {
 				other = latest
 			}
-			latest = asked{st.talk, i}
-			waiting[st.talk] = append(queue, i)
+			latest = asking{st.session, i}
+			waiting[st.session] = append(queue, i)
 			if !st.blocks {
 				busy++
 			}
-		case len(queue) > 0 && slices.Contains(notes.answersOf(steps[queue[0]].typ), st.typ.Name):
-			ask := &steps[queue[0]]
-			waiting[st.talk] = queue[1:]
-			if st.theirs = slices.Contains(notes.theirs, noteName(ask)); len(st.args) == 1 {
-				st.scope = ask.scope
-			}
-			st.request = queue[0] + 1
-			if ask.blocks {
-				rushed = rushed || ask.contested
-				if waited = append(waited, i); said[st.talk] > queue[0] {
-					st.request = 0
-				}
-				break
-			}
-			busy--
-			spoke := latest
-			if spoke.talk == st.talk {
-				spoke = other
-			}
-			if len(said) > 2 || ask.contested || spoke.talk != nil && spoke.at > queue[0] {
-				st.theirs = st.theirs || slices.Contains(notes.counts, noteName(ask))
-			}
-			ask.reply = i
+			continue
 		}
+		if len(queue) == 0 || !st.answers(&steps[queue[0]]) {
+			continue
+		}
+		asked, ask := queue[0], &steps[queue[0]]
+		waiting[st.session] = queue[1:]
+		if st.varies = ask.does.Varies; len(st.args) == 1 {
+			st.scope = ask.scope
+		}
+		st.request = asked + 1
+		if ask.blocks {
+			raced = raced || ask.contested
+			if waited = append(waited, i); sent[st.session] > asked {
+				st.request = 0
+			}
+			continue
+		}
+		busy--
+		meanwhile := latest
+		if meanwhile.session == st.session {
+			meanwhile = other
+		}
+		if len(sent) > 2 || ask.contested || meanwhile.session != nil && meanwhile.at > asked {
+			st.varies = st.varies || ask.does.Races
+		}
+		ask.reply = i
 	}
 	for _, i := range waited {
-		if st := &steps[i]; !rushed || st.request == 0 {
+		if st := &steps[i]; !raced || st.request == 0 {
 			st.request = 0
 		} else {
 			steps[st.request-1].reply = i
 		}
 	}
-	next := map[*talk]int{} // what a peer says while it waits: until then nothing came
-	for i := len(steps) - 1; i >= 0 && rushed; i-- {
+	next := map[*session]int{} // what a peer sends while it waits: the reply comes later
+	for i := len(steps) - 1; i >= 0 && raced; i-- {
 		if st := &steps[i]; st.from == codec.Peer {
 			if st.blocks && st.reply == 0 {
 				st.late = len(steps)
-				if n, ok := next[st.talk]; ok {
+				if n, ok := next[st.session]; ok {
 					st.late = n
 				}
 			}
-			next[st.talk] = i
+			next[st.session] = i
 		}
 	}
 }
 
-// asked is when a connection asked for something.
-type asked struct {
-	talk *talk
-	at   int
+// answers reports whether a message of the server may be the reply to a request. Where replies have no order, any request for a
+// job may be answered by one, and a refusal may be about a message without a reply: some requests are hardly refused.
+func (st *step) answers(ask *step) bool {
+	if does := ask.does.Does; !st.typ.Ordered {
+		switch st.typ.Does {
+		case codec.Assign:
+			return does == codec.Ask
+		case codec.Refuse:
+			return does == codec.Submit || does == codec.Configure
+		}
+	}
+	return slices.Contains(ask.typ.Answers, st.typ)
+}
+
+// asking is a request.
+type asking struct {
+	session *session
+	at      int
 }
 
 // jobOf returns the job that a message names, or "".
 func jobOf(st *step) string {
-	if st.typ == nil {
-		return ""
+	v := st.get(codec.JobID)
+	if v != nil && st.session.proto.ScopedIDs {
+		return string(st.scope) + " " + string(v)
 	}
-	jobs := playRows[st.talk.proto].jobs
-	for i, v := range st.args {
-		if fd := st.typ.FieldAt(i); fd.Assigned || slices.Contains(jobs, fd.Name) {
-			if !fd.Assigned { // it counts for its function
-				return string(st.scope) + " " + string(v)
-			}
-			return string(v)
-		}
-	}
-	return ""
+	return string(v)
 }
 
-// contentOf stands for the name of a job that has none.
-func contentOf(st *step) string {
-	var b []byte
-	for _, i := range playRows[st.talk.proto].content[st.typ.Name] {
-		if i < len(st.args) {
-			b = append(append(b, st.args[i]...), 0)
-		}
+// get returns the first argument with the meaning, or nil.
+func (st *step) get(m codec.Meaning) []byte {
+	if st.typ == nil || !st.typ.Has(m) || st.typ.At(m) >= len(st.args) {
+		return nil
 	}
-	return string(b)
+	return st.args[st.typ.At(m)]
+}
+
+// contentOf is what jobs without an ID are told apart by.
+func contentOf(st *step) string {
+	if !st.typ.Has(codec.Queue) || !st.typ.Has(codec.Payload) {
+		return ""
+	}
+	return string(st.get(codec.Queue)) + "\x00" + string(st.get(codec.Payload))
 }
 
 // numberOf returns the number at the end of a job's handle.
@@ -141,52 +155,42 @@ func numberOf(job string) uint64 {
 	return n
 }
 
-// ending says what the ends of connections are in a transcript: a peer that hears more
-// has only half-closed, and what comes behind the end of a connection is left out. A server's
-// end that nothing explains, and behind which nobody speaks, is likely to be the server's own.
+// ending turns the ends of connections into steps: a peer that receives more messages
+// has only half-closed, and what follows the end of a connection is left out. If nothing explains why a server closes a
+// connection, and no message follows, it is likely that the server itself has ended.
 func ending(steps []step) []step {
-	var said [2]map[*talk]int // the last message by either side
-	for i := range said {
-		said[i] = map[*talk]int{}
-	}
-	spoken := 0
+	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // the last message of each side, and that it has ended
+	last := 0
 	for i := range steps {
 		if st := &steps[i]; st.verb <= transcript.Raw {
-			said[st.from][st.talk], spoken = i, i
+			sent[st.from][st.session], last = i, i
+		} else {
+			end[st.from][st.session] = true
 		}
 	}
-	over := map[*talk]bool{}
-	var end [2]map[*talk]bool
-	for i := range end {
-		end[i] = map[*talk]bool{}
-	}
-	for i := range steps {
-		if st := &steps[i]; st.verb > transcript.Raw {
-			end[st.from][st.talk] = true
-		}
-	}
+	over := map[*session]bool{}
 	kept := steps[:0]
 	for i := range steps {
 		st := steps[i]
-		if st.cut && !end[st.from][st.talk] { // the capture ends within it
-			st.odd = oddPart
+		if st.cut && !end[st.from][st.session] { // the capture ends within it
+			st.problem = partMessage
 		}
 		if st.verb > transcript.Raw {
-			if over[st.talk] {
+			if over[st.session] {
 				continue
 			}
 			switch {
 			case st.from == codec.Server:
-				if over[st.talk] = true; st.verb != transcript.Resets {
+				if over[st.session] = true; st.verb != transcript.Resets {
 					st.verb = transcript.Closes
 				}
-				if last, ok := said[codec.Peer][st.talk]; spoken < i && ok && !explains(&steps[last]) {
-					st.odd = "the server ends the connection, and nothing tells why"
+				if k, ok := sent[codec.Peer][st.session]; last < i && ok && !explains(&steps[k]) {
+					st.problem = "the server closes the connection; no message in the capture explains why"
 				}
 			case st.verb == transcript.Resets:
-				over[st.talk] = true
-			case said[codec.Server][st.talk] < i:
-				over[st.talk], st.verb = true, transcript.Closes
+				over[st.session] = true
+			case sent[codec.Server][st.session] < i:
+				over[st.session], st.verb = true, transcript.Closes
 			}
 		}
 		kept = append(kept, st)
@@ -197,5 +201,5 @@ func ending(steps []step) []step {
 // explains reports whether a peer's last step is a reason for the server to end the
 // connection.
 func explains(st *step) bool {
-	return st.verb != transcript.Send || slices.Contains(playRows[st.talk.proto].last, noteName(st))
+	return st.verb != transcript.Send || st.does.Does == codec.Leave || st.does.Does == codec.Shutdown
 }

@@ -9,127 +9,128 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Bounds of what is remembered for transcripts.
+// Limits of what is kept for transcripts.
 const (
 	maxSteps      = 50_000   // in all
 	maxStepBytes  = 32 << 20 // of messages, in all
-	maxScripts    = 1000     // one for each set of connections
-	maxTies       = 1 << 17
-	maxUnplayable = 1000 // bytes of what is only told in a comment
+	maxScripts    = 1000     // transcripts, one for each set of connections
+	maxJoins      = 1 << 17
+	maxUnplayable = 1000 // bytes of a step in a comment
 )
 
 // Transcripts collects conversations, to be written as transcripts that can be
-// performed. Connections to one server that mention a job, a function or a tube in
-// common belong to one transcript, and those that mention none do together; so do all
-// connections to a Redis.
+// replayed. Connections to one server are in the same transcript if they mention the same job, queue or unique
+// ID. So are all that mention none, and all of a protocol whose jobs belong to no connection.
 type Transcripts struct {
-	conns map[int]*talk
-	talks []*talk
+	conns map[int]*session
 	steps []step
-	ties  map[tie]*talk
+	joins map[joinKey]*session
 	bytes int
 
-	foreign map[int]bool // connections in no protocol that can be performed
-	left    int          // messages that were too many
+	unsupported map[int]bool // connections that cannot be replayed, because of their protocol
+	left        int          // messages that are not kept
 }
 
-// talk is a connection of a transcript.
-type talk struct {
-	id     int
-	proto  *codec.Protocol
-	server netip.AddrPort
-	set    *talk  // another of the same set; itself if there is none
-	mid    bool   // it began before the capture
-	shaky  bool   // bytes are missing
-	goesOn bool   // it said more than is kept
-	last   int    // index, plus one, of the last step
-	raw    [2]int // the same of bytes by either side that no message has followed
+// session is a connection of a transcript.
+type session struct {
+	id         int
+	proto      *codec.Protocol
+	server     netip.AddrPort
+	set        *session // another one of the same transcript, or itself
+	midway     bool     // it began before the capture
+	incomplete bool     // bytes are missing
+	cutOff     bool     // it has more messages than are kept
+	last       int      // index, plus one, of the last step
+	raw        [2]int   // the same, of the last Raw step of each side if no message has followed
 
 	roles [8]int // how many messages fit each role
 	peer  transcript.Actor
 }
 
-// tie is what connections have in common.
-type tie struct {
+// joinKey is what connections of the same transcript have in common.
+type joinKey struct {
 	server netip.AddrPort
 	proto  *codec.Protocol
-	kind   string // of what they mention; "" of connections that mention nothing
+	kind   codec.Meaning // Uninterpreted for connections that mention nothing
 	value  string
 }
 
-// step is what happens on a connection, kept small.
+// step is what happens on a connection.
 type step struct {
-	talk *talk
-	from codec.Side
-	verb transcript.Verb
-	typ  *codec.Type // of a message
-	args [][]byte
-	raw  []byte // of a Raw, or of what cannot be performed
-	size int    // of a message, in bytes
-	at   int64
-	crlf bool
-	cut  bool   // the rest of the message is missing, or was never sent
-	odd  string // why it cannot be performed; "" if it can
-	note string // what is to be said of it
+	session *session
+	from    codec.Side
+	verb    transcript.Verb
+	typ     *codec.Type // of a message
+	does    *codec.Type // see codec.Protocol.Behavior
+	args    [][]byte
+	raw     []byte // of a Raw
+	size    int    // of a message, in bytes
+	at      int64
+	crlf    bool
+	cut     bool   // the rest of the message is missing, or was not sent
+	problem string // why it cannot be replayed; "" if it can
+	note    string // for a comment
 
-	reply     int    // index of the step that answers it; 0 if there is none
-	request   int    // index, plus one, of the step that it answers
-	late      int    // index of the step before which it is heard at the latest, if it has no such answer
+	reply     int    // index of its reply, or 0
+	request   int    // index, plus one, of the request that it answers
+	late      int    // index of the step before which the server has received it, if it has no reply
 	scope     []byte // first argument, or that of the request
-	blocks    bool   // the answer may wait for what others do
-	contested bool   // others were asking at the same time
-	theirs    bool   // of an answer: another server, or another time, may say something else
+	blocks    bool   // the reply may wait for what other peers do
+	contested bool   // other connections had requests at the same time
+	varies    bool   // of a reply: it may differ on another server, or at another time
 }
 
-const oddPart = "a part of a message, of which the rest is missing"
+const partMessage = "an incomplete message"
 
-// NewTranscripts returns one that has seen nothing yet.
+// NewTranscripts returns one without conversations.
 func NewTranscripts() *Transcripts {
-	return &Transcripts{conns: map[int]*talk{}, ties: map[tie]*talk{}, foreign: map[int]bool{}}
+	return &Transcripts{conns: map[int]*session{}, joins: map[joinKey]*session{}, unsupported: map[int]bool{}}
 }
 
 // Add takes an item.
 func (t *Transcripts) Add(it *Item) {
 	c := it.Conn
-	notes := playRows[c.Protocol]
-	if notes == nil {
-		if it.Kind <= Unread && len(t.foreign) < maxConns {
-			t.foreign[c.ID] = true
+	if c.Protocol == nil || c.Protocol.NewSession == nil {
+		if (it.Kind <= Unread || it.Kind == Skipped) && len(t.unsupported) < maxConns {
+			t.unsupported[c.ID] = true
 		}
 		return
 	}
-	tk := t.conns[c.ID]
-	if tk == nil {
+	s := t.conns[c.ID]
+	if it.Kind == Skipped { // the transcript says that the connection began before the capture
+		return
+	}
+	if s == nil {
 		if it.Kind > Gap {
-			return // it said nothing
+			return // it has no messages
 		}
 		if len(t.steps) >= maxSteps {
 			t.left++
 			return
 		}
-		tk = &talk{id: c.ID, proto: c.Protocol, server: c.Server}
-		tk.mid = c.server == unknown || !c.half[1-c.server].syn
-		tk.set = tk
-		t.conns[c.ID], t.talks = tk, append(t.talks, tk)
+		s = &session{id: c.ID, proto: c.Protocol, server: c.Server}
+		s.midway = c.server == unknown || !c.half[1-c.server].syn
+		s.set = s
+		t.conns[c.ID] = s
 	}
-	if c.Uncertain && !tk.shaky && it.Kind != Gap {
-		t.doubt(tk, it)
+	if c.Uncertain && !s.incomplete && it.Kind != Gap {
+		t.desync(s, it)
 	}
-	st := step{talk: tk, from: it.From, at: it.At}
+	st := step{session: s, from: it.From, at: it.At}
 	switch it.Kind {
 	case Message:
 		if it.Frame.Type == nil {
-			st.verb, st.raw, st.odd = transcript.Raw, it.Raw, "no request was captured that this could answer"
+			st.verb, st.raw, st.problem = transcript.Raw, it.Raw, "this response answers no request in the capture"
 			break
 		}
-		t.message(&st, it.Frame, notes)
+		t.message(&st, it.Frame)
 	case Violates:
-		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "It breaks "+string(it.Err.Rule)+"."
+		st.verb, st.raw, st.note = transcript.Raw, it.Raw, "This message breaks rule "+string(it.Err.Rule)+"."
 	case Unread:
 		st.verb, st.raw, st.cut = transcript.Raw, it.Raw, it.Cut
 	case Gap:
-		tk.shaky = true
-		st.verb, st.odd = transcript.Raw, fmt.Sprintf("%d bytes are missing here", it.Missing)
+		s.incomplete = true
+		st.verb, st.problem = transcript.Raw, fmt.Sprintf("gap: %d bytes are missing in the capture", it.Missing)
 	case Ends:
 		st.verb = transcript.HalfCloses
 	case Breaks:
@@ -138,111 +139,109 @@ func (t *Transcripts) Add(it *Item) {
 	t.add(st)
 }
 
-// doubt notes that a message of a connection was more than the decoder remembers, or that
+// desync notes that a message of a connection was larger than the decoder keeps, or that
 // only one direction was captured.
-func (t *Transcripts) doubt(tk *talk, it *Item) {
-	tk.shaky = true
-	if last := tk.last - 1; last >= 0 && t.steps[last].cut {
-		t.steps[last].odd = oddPart
+func (t *Transcripts) desync(s *session, it *Item) {
+	s.incomplete = true
+	if last := s.last - 1; last >= 0 && t.steps[last].cut {
+		t.steps[last].problem = partMessage
 		return
 	}
-	t.add(step{talk: tk, from: it.From, at: it.At, verb: transcript.Raw, odd: "which requests the server answers from here on cannot be told"})
+	t.add(step{session: s, from: it.From, at: it.At, verb: transcript.Raw, problem: "from this line on, responses cannot be matched to requests"})
 }
 
 func (t *Transcripts) add(st step) {
 	if len(t.steps) >= maxSteps || t.bytes+len(st.raw) > maxStepBytes {
 		t.left++
-		st.talk.goesOn = true
+		st.session.cutOff = true
 		return
 	}
 	t.bytes += len(st.raw)
-	tk := st.talk
-	if k := tk.raw[st.from] - 1; k >= 0 && st.verb == transcript.Raw && st.odd == "" && t.steps[k].odd == "" { // it was said in one go
+	s := st.session
+	if k := s.raw[st.from] - 1; k >= 0 && st.verb == transcript.Raw && st.problem == "" && t.steps[k].problem == "" { // they were sent together
 		t.steps[k].raw, t.steps[k].cut = append(t.steps[k].raw, st.raw...), st.cut
 		return
 	}
 	st.raw = slices.Clone(st.raw)
 	t.steps = append(t.steps, st)
-	tk.last = len(t.steps)
+	s.last = len(t.steps)
 	switch {
 	case st.verb == transcript.Send:
-		tk.raw = [2]int{}
+		s.raw = [2]int{}
 	case st.verb == transcript.Raw:
-		tk.raw[st.from] = tk.last
+		s.raw[st.from] = s.last
 	}
 }
 
-// message notes what a message says, and to whom its connection is tied by it.
-func (t *Transcripts) message(st *step, f *codec.Frame, notes *playNotes) {
-	st.typ, st.crlf, st.size = f.Type, f.CRLF, len(f.Raw)
+// message notes what a message says, and joins its connection with others that mention the same.
+func (t *Transcripts) message(st *step, f *codec.Frame) {
+	p := st.session.proto
+	st.typ, st.does, st.crlf, st.size = f.Type, p.Behavior(f), f.CRLF, len(f.Raw)
+	st.blocks = f.Type.Blocks != codec.Attached && f.Blocks() || st.does.Blocks == codec.Always
 	raw := slices.Clone(f.Raw)
 	if t.bytes += len(raw); t.bytes > maxStepBytes {
 		return
 	}
-	tk := st.talk
-	role := f.Type.Req
-	if st.from == codec.Server {
-		role = f.Type.Res
-	}
-	for i := range tk.proto.Roles {
-		if role&(1<<i) != 0 {
-			tk.roles[i]++
+	s := st.session
+	for i := range p.Roles {
+		if f.Type.Roles(st.from)&(1<<i) != 0 {
+			s.roles[i]++
 		}
 	}
 	for i := range f.Spans {
-		s := &f.Spans[i]
-		if s.Field.Derived() {
+		sp := &f.Spans[i]
+		if sp.Field.Derived() {
 			continue
 		}
-		st.args = append(st.args, raw[s.Off:s.End])
-		if kind := notes.ties[s.Field.Name]; kind != "" && s.End > s.Off && !notes.isTheirs(f.Type, nil) {
-			t.tie(tk, kind, string(raw[s.Off:s.End]))
+		v := raw[sp.Off:sp.End]
+		st.args = append(st.args, v)
+		if m := sp.Field.Means; (m == codec.Queue || m == codec.JobID || m == codec.UniqueID) && len(v) > 0 && !f.Type.Varies && !p.Unowned {
+			t.join(s, m, string(v))
 		}
 	}
 }
 
-// tie joins the sets of connections that mention the same.
-func (t *Transcripts) tie(tk *talk, kind, value string) {
-	k := tie{tk.server, tk.proto, kind, value}
-	other := t.ties[k]
+// join puts the connections that mention the same into one transcript.
+func (t *Transcripts) join(s *session, kind codec.Meaning, value string) {
+	k := joinKey{s.server, s.proto, kind, value}
+	other := t.joins[k]
 	if other == nil {
-		if len(t.ties) < maxTies {
-			t.ties[k] = tk
+		if len(t.joins) < maxJoins {
+			t.joins[k] = s
 		}
 		return
 	}
-	if a, b := tk.root(), other.root(); a.id < b.id {
+	if a, b := s.root(), other.root(); a.id < b.id {
 		b.set = a
 	} else {
 		a.set = b
 	}
 }
 
-// root returns the connection that stands for the set.
-func (tk *talk) root() *talk {
-	for tk.set != tk {
-		tk.set = tk.set.set
-		tk = tk.set
+// root returns the connection that stands for the transcript.
+func (s *session) root() *session {
+	for s.set != s {
+		s.set = s.set.set
+		s = s.set
 	}
-	return tk
+	return s
 }
 
-// sets sorts the steps by transcript, in the order of their first connections.
+// sets returns the steps of each transcript, in the order of their first connections.
 func (t *Transcripts) sets() [][]step {
-	tied := map[*talk]bool{}
-	for _, tk := range t.ties {
-		tied[tk.root()] = true
+	joined := map[*session]bool{}
+	for _, s := range t.joins {
+		joined[s.root()] = true
 	}
-	index := map[*talk]int{}
-	var sets [][]step
 	for i := range t.steps {
-		tk := t.steps[i].talk
-		if !tied[tk.root()] {
-			t.tie(tk, "", "")
+		if s := t.steps[i].session; !joined[s.root()] {
+			t.join(s, codec.Uninterpreted, "")
 		}
 	}
+	index := map[*session]int{}
+	var sets [][]step
 	for _, st := range t.steps {
-		root := st.talk.root()
+		root := st.session.root()
 		n, ok := index[root]
 		if !ok {
 			if len(sets) == maxScripts {
@@ -257,26 +256,26 @@ func (t *Transcripts) sets() [][]step {
 	return sets
 }
 
-// cast gives the connections of a set their names, by what they do most.
-func cast(steps []step) {
+// assignRoles names the connections of a transcript by the role of most of their messages.
+func assignRoles(steps []step) {
 	count := map[int]int{}
-	done := map[*talk]bool{}
+	done := map[*session]bool{}
 	for i := range steps {
-		tk := steps[i].talk
-		if done[tk] {
+		s := steps[i].session
+		if done[s] {
 			continue
 		}
-		done[tk] = true
+		done[s] = true
 		best := 0
-		for r := range tk.proto.Roles {
-			if tk.roles[r] > tk.roles[best] {
+		for r := range s.proto.Roles {
+			if s.roles[r] > s.roles[best] {
 				best = r
 			}
 		}
-		name := tk.proto.Roles[best]
+		name := s.proto.Roles[best]
 		if count[best]++; count[best] > 1 {
 			name = transcriptName(name, count[best])
 		}
-		tk.peer = transcript.Actor{Name: name, Role: 1 << best}
+		s.peer = transcript.Actor{Name: name, Role: 1 << best}
 	}
 }

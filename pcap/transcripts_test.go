@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/pcap"
 )
 
@@ -92,15 +93,51 @@ func TestTranscriptsAreInTheServersOrder(t *testing.T) {
 		say(0, codec.Server, "INSERTED 2\r\n")
 		say(1, codec.Server, "INSERTED 1\r\n")
 	})
-	text := out["beanstalk-1.wire"].String()
-	last := -1
-	for _, want := range []string{"reserve\n", "put 0 0 60 b", "INSERTED $job1", "put 0 0 60 a", "INSERTED $job2", "RESERVED $job1 b"} {
-		at := strings.Index(text, want)
-		if at <= last {
-			t.Fatalf("%q does not stand where it is due:\n%s", want, text)
+	inOrder(t, out["beanstalk-1.wire"].String(), "reserve\n", "put 0 0 60 b", "INSERTED $job1", "put 0 0 60 a", "INSERTED $job2", "RESERVED $job1 b")
+}
+
+// inOrder wants a text to have the parts one after another.
+func inOrder(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	at := 0
+	for _, want := range parts {
+		k := strings.Index(text[at:], want)
+		if k < 0 {
+			t.Fatalf("%q is not in its place:\n%s", want, text)
 		}
-		last = at
+		at += k + len(want)
 	}
+}
+
+// A request that does not wait is followed by its reply, so that the next one finds what it found.
+func TestTranscriptsOfPolls(t *testing.T) {
+	out, _, _ := transcripts(t, func(say func(int, codec.Side, string)) {
+		say(0, codec.Peer, "use mail\r\n")
+		say(0, codec.Server, "USING mail\r\n")
+		say(1, codec.Peer, "watch mail\r\n")
+		say(1, codec.Server, "WATCHING 2\r\n")
+		say(1, codec.Peer, "reserve-with-timeout 0\r\nreserve-with-timeout 0\r\n")
+		say(0, codec.Peer, "put 0 0 60 1\r\na\r\n")
+		say(1, codec.Server, "TIMED_OUT\r\n")
+		say(1, codec.Server, "RESERVED 1 1\r\na\r\n")
+		say(0, codec.Server, "INSERTED 1\r\n")
+	})
+	inOrder(t, out["beanstalk-1.wire"].String(), "reserve-with-timeout 0\n", "TIMED_OUT", "put 0 0 60 a", "INSERTED $job1", "reserve-with-timeout 0\n", "RESERVED $job1 a")
+
+	tr := pcap.NewTranscripts()
+	decode(t, captured(t, danga.Protocol, `
+Application -> Job Server: job_create_req resize "" 0 1 a.png
+Job Server -> Application: job_create_res J:1
+Application -> Job Server: job_complete_req J:1
+Application -> Job Server: job_status_req J:1
+Job Server -> Application: job_complete_res 0 0 ""
+Job Server -> Application: job_status_res 0 1 4294967295
+`), pcap.Options{}, tr.Add)
+	out = wires{}
+	if _, _, _, err := tr.Write("talk.pcap", out.create); err != nil {
+		t.Fatal(err)
+	}
+	inOrder(t, out["danga-1.wire"].String(), "job_complete_req $job1", "job_complete_res 0", "job_status_req $job1", "job_status_res 0")
 }
 
 func TestTranscriptsAreBounded(t *testing.T) {
@@ -114,7 +151,7 @@ func TestTranscriptsAreBounded(t *testing.T) {
 	if len(all) != 1 || !all[0].Incomplete || left < pairs/2 || all[0].Steps > pairs*3/2 {
 		t.Fatalf("%+v, %d left out", all, left)
 	}
-	if !strings.HasSuffix(out[all[0].Name].String(), "as much of it as is kept.\n") {
+	if !strings.HasSuffix(out[all[0].Name].String(), "The connections have more messages in the capture.\n") {
 		t.Error("it is not said that there was more")
 	}
 }

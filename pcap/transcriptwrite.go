@@ -2,10 +2,8 @@ package pcap
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +12,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// How times of a capture are kept. What took longer may mean something to the server; what
-// nobody answers is given a moment to take effect.
+// Which times of a capture are kept. Long pauses may have an effect on the server; messages
+// without a reply get some time to take effect.
 const (
 	longPause = 100 * time.Millisecond
 	mostPause = 2 * time.Second
@@ -25,55 +23,53 @@ const (
 	nearNow   = 24 * 60 * 60 // seconds around a message in which a number is a time
 )
 
-// Written tells of a transcript.
+// Written describes a transcript.
 type Written struct {
 	Name        string
 	Connections int
 	Steps       int
-	Incomplete  bool // something in it cannot be performed, or is missing
+	Incomplete  bool // something in it cannot be replayed, or is missing
 }
 
-// Write writes all transcripts, each to the file that create makes for its name. It
-// returns what was written; left counts messages for which there was no room, and
-// foreign connections in no protocol that can be performed.
-func (t *Transcripts) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Written, left, foreign int, err error) {
+// Write writes all transcripts, each to the file that create makes for its name. left is the number of messages that were
+// not kept, and unsupported the number of connections that cannot be replayed because of their protocol.
+func (t *Transcripts) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Written, left, unsupported int, err error) {
 	count := map[*codec.Protocol]int{}
 	for _, steps := range t.sets() {
-		p := steps[0].talk.proto
+		p := steps[0].session.proto
 		count[p]++
-		w := scriptWriter{proto: p, notes: playRows[p], names: map[string]string{}, source: source, unheard: map[*talk]*step{}}
+		w := scriptWriter{proto: p, names: map[string]string{}, source: source, unconfirmed: map[*session]*step{}}
 		w.Name = fmt.Sprintf("%s-%d.wire", p.Name, count[p])
 		text, err := w.script(steps)
 		if err != nil {
-			return all, t.left, len(t.foreign), err
+			return all, t.left, len(t.unsupported), err
 		}
 		out, err := create(w.Name)
 		if err != nil {
-			return all, t.left, len(t.foreign), err
+			return all, t.left, len(t.unsupported), err
 		}
 		_, err = out.Write(text)
 		if cerr := out.Close(); err == nil {
 			err = cerr
 		}
 		if err != nil {
-			return all, t.left, len(t.foreign), err
+			return all, t.left, len(t.unsupported), err
 		}
 		all = append(all, w.Written)
 	}
-	return all, t.left, len(t.foreign), nil
+	return all, t.left, len(t.unsupported), nil
 }
 
 // scriptWriter writes one transcript.
 type scriptWriter struct {
 	Written
 	proto  *codec.Protocol
-	notes  *playNotes
 	source string
 	out    []byte
-	names  map[string]string // of what the server chose; "" of what a peer made up
-	ended  bool              // what follows is not performed
+	names  map[string]string // of values that the server chose; "" for values that a peer chose
+	ended  bool              // the following steps are comments
 
-	unheard map[*talk]*step // the last of a peer, while nothing tells that the server has heard it
+	unconfirmed map[*session]*step // the last message of each peer, while nothing shows that the server has received it
 }
 
 func transcriptName(role string, n int) string { return role + " " + strconv.Itoa(n) }
@@ -81,16 +77,16 @@ func transcriptName(role string, n int) string { return role + " " + strconv.Ito
 func (w *scriptWriter) script(steps []step) ([]byte, error) {
 	steps = ending(steps)
 	steps = arrange(steps)
-	cast(steps)
+	assignRoles(steps)
 	w.head(steps)
-	met := map[*talk]bool{}
+	met := map[*session]bool{}
 	for i := range steps {
 		st := &steps[i]
-		if tk := st.talk; !met[tk] {
-			met[tk] = true
-			if tk.mid {
+		if s := st.session; !met[s] {
+			met[s] = true
+			if s.midway {
 				w.Incomplete = true
-				w.comment("%s: the connection began before the capture. What it said until then is missing here.", tk.peer.Name)
+				w.comment("%s: this connection began before the capture, so its earlier messages are missing.", s.peer.Name)
 			}
 		}
 		var before *step
@@ -102,27 +98,27 @@ func (w *scriptWriter) script(steps []step) ([]byte, error) {
 		}
 	}
 	for i := range steps {
-		if steps[i].talk.goesOn {
+		if steps[i].session.cutOff {
 			w.Incomplete = true
-			w.comment("The conversation goes on: this is as much of it as is kept.")
+			w.comment("This transcript ends here, because jobwire keeps a limited number of messages. The connections have more messages in the capture.")
 			break
 		}
 	}
 	return w.out, nil
 }
 
-// head writes what stands above the steps.
+// head writes the comments before the steps.
 func (w *scriptWriter) head(steps []step) {
-	met := map[*talk]bool{}
+	met := map[*session]bool{}
 	var list []string
 	for i := range steps {
-		if tk := steps[i].talk; !met[tk] {
-			met[tk] = true
-			list = append(list, fmt.Sprintf("%s is connection %d", tk.peer.Name, tk.id))
+		if s := steps[i].session; !met[s] {
+			met[s] = true
+			list = append(list, fmt.Sprintf("%s is connection %d", s.peer.Name, s.id))
 		}
 	}
 	w.Connections, w.Steps = len(met), len(steps)
-	w.out = fmt.Appendf(w.out, "# From %s, server %s.\n", plainText(w.source), steps[0].talk.server)
+	w.out = fmt.Appendf(w.out, "# From %s, server %s.\n", plainText(w.source), steps[0].session.server)
 	const shown = 50
 	for _, line := range list[:min(len(list), shown)] {
 		w.comment("%s", line)
@@ -143,18 +139,18 @@ func plainText(s string) string {
 	}, s)
 }
 
-// comment writes a line that is not performed.
+// comment writes a comment.
 func (w *scriptWriter) comment(format string, args ...any) {
 	w.out = append(fmt.Appendf(append(w.out, "# "...), format, args...), '\n')
 }
 
-// step writes a step, or, as a comment, one that cannot be performed.
+// step writes a step, as a comment if it cannot be replayed.
 func (w *scriptWriter) step(st, before *step) error {
-	if st.odd != "" {
+	if st.problem != "" {
 		w.Incomplete = true
-		w.comment("%s: %s", st.talk.peer.Name, st.odd)
+		w.comment("%s: %s", st.session.peer.Name, st.problem)
 		if st.verb == transcript.Raw && !w.ended {
-			w.comment("What follows is not performed.")
+			w.comment("The messages below are comments, because they cannot be replayed.")
 			w.ended = true
 		}
 		if len(st.raw) == 0 && st.verb == transcript.Raw {
@@ -168,28 +164,24 @@ func (w *scriptWriter) step(st, before *step) error {
 	if err != nil {
 		return err
 	}
-	if w.ended || st.odd != "" {
+	if w.ended || st.problem != "" {
 		w.out = append(w.out, "# "...)
 		line = append(bytes.TrimRight(line[:min(len(line), maxUnplayable)], "\n"), '\n')
 	}
 	w.out = append(w.out, line...)
-	w.hear(st)
+	w.confirm(st)
 	return nil
 }
 
 // build makes the step of the notation.
 func (w *scriptWriter) build(st, before *step) *transcript.Step {
-	s := &transcript.Step{Peer: st.talk.peer, From: st.from}
+	s := &transcript.Step{Peer: st.session.peer, From: st.from}
 	c := transcript.Choice{Verb: st.verb, Type: st.typ, CRLF: st.crlf}
 	if st.verb == transcript.Raw {
 		c.Bytes = st.raw
 	}
 	if t := st.typ; t != nil {
-		role := t.Req
-		if st.from == codec.Server {
-			role = t.Res
-		}
-		c.Unchecked = role&s.Peer.Role == 0 || st.size > w.proto.Limits(codec.Options{}).MaxData
+		c.Unchecked = t.Roles(st.from)&s.Peer.Role == 0 || st.size > w.proto.Limits(codec.Options{}).MaxData
 		c.Args = w.args(st)
 	}
 	s.Choices = []transcript.Choice{c}
@@ -197,7 +189,7 @@ func (w *scriptWriter) build(st, before *step) *transcript.Step {
 	return s
 }
 
-// timing keeps of the capture's times what a performance may need.
+// timing keeps the times of the capture that a replay may need.
 func (w *scriptWriter) timing(s *transcript.Step, st, before *step) {
 	if before == nil {
 		return
@@ -212,25 +204,25 @@ func (w *scriptWriter) timing(s *transcript.Step, st, before *step) {
 	switch {
 	case gap >= longPause:
 		s.After = min(gap, mostPause).Round(time.Millisecond)
-	case len(w.unheard) > 0 && w.unheard[st.talk] == nil, len(w.unheard) > 1:
+	case len(w.unconfirmed) > 0 && w.unconfirmed[st.session] == nil, len(w.unconfirmed) > 1:
 		s.After = settle
 	}
 	if s.After > 0 {
-		clear(w.unheard)
+		clear(w.unconfirmed)
 	}
 }
 
-// hear notes which peers the server may not have heard: those that it did not answer since,
-// if it does not speak to others of the job that they named.
-func (w *scriptWriter) hear(st *step) {
+// confirm notes what the server has received: messages of the peer to which it sends, and messages that name the same job as
+// what it sends.
+func (w *scriptWriter) confirm(st *step) {
 	if st.from == codec.Peer {
-		w.unheard[st.talk] = st
+		w.unconfirmed[st.session] = st
 		return
 	}
-	delete(w.unheard, st.talk)
-	for tk, said := range w.unheard {
-		if said.typ != nil && st.typ != nil && sameJob(said, st) {
-			delete(w.unheard, tk)
+	delete(w.unconfirmed, st.session)
+	for s, sent := range w.unconfirmed {
+		if sent.typ != nil && st.typ != nil && sameJob(sent, st) {
+			delete(w.unconfirmed, s)
 		}
 	}
 }
@@ -250,11 +242,11 @@ func sameJob(a, b *step) bool {
 	return false
 }
 
-// args writes the arguments: what the server chooses as names, what another may say
-// otherwise as wildcards, and times as so long before or behind the present one.
+// args writes the arguments: values that the server chooses as variables, values that differ between
+// servers as wildcards, and times as differences from the present time.
 func (w *scriptWriter) args(st *step) []transcript.Arg {
 	t, server := st.typ, st.from == codec.Server
-	if server && len(t.Repeat) > 0 && (st.theirs || w.notes.isTheirs(t, nil)) {
+	if server && len(t.Repeat) > 0 && (st.varies || t.Varies) {
 		return []transcript.Arg{{Kind: transcript.Rest}}
 	}
 	args := make([]transcript.Arg, len(st.args))
@@ -262,13 +254,13 @@ func (w *scriptWriter) args(st *step) []transcript.Arg {
 		a, fd := &args[i], t.FieldAt(i)
 		a.Value = v
 		switch {
-		case server && (st.theirs || w.notes.isTheirs(t, fd)):
+		case server && (st.varies || t.Varies || fd.Means == codec.Chosen):
 			a.Kind = transcript.Any
-		case fd.Assigned || slices.Contains(w.notes.jobs, fd.Name):
-			if name := w.name(st, fd, v); name != "" {
+		case fd.Means == codec.JobID:
+			if name := w.name(st, v); name != "" {
 				a.Kind, a.Name = transcript.Name, name
 			}
-		case slices.Contains(w.notes.times, t.Name+"."+fd.Name):
+		case fd.Means == codec.StartTime || fd.Means == codec.Clock:
 			if delta, ok := since(fd, v, st.at); ok {
 				a.Kind, a.Delta = transcript.Now, delta
 			}
@@ -277,11 +269,10 @@ func (w *scriptWriter) args(st *step) []transcript.Arg {
 	return args
 }
 
-// name returns the name of a value that the server chose, or "" for one that it had
-// not told: that stands for itself.
-func (w *scriptWriter) name(st *step, fd *codec.Field, v []byte) string {
+// name returns the variable of a value that the server chose, or "" for a value that a peer has sent first.
+func (w *scriptWriter) name(st *step, v []byte) string {
 	key := string(v)
-	if !fd.Assigned { // it counts for its function
+	if w.proto.ScopedIDs {
 		key = string(st.scope) + "\x00" + key
 	}
 	name, known := w.names[key]
@@ -294,16 +285,13 @@ func (w *scriptWriter) name(st *step, fd *codec.Field, v []byte) string {
 	return name
 }
 
-// since returns how far a time lies from the message that names it.
+// since returns the difference between a time and the time of its message.
 func since(fd *codec.Field, v []byte, at int64) (int64, bool) {
-	var n uint64
+	n, bad := codec.ParseNumber(v)
 	if fd.Kind == codec.Uint {
-		n = binary.BigEndian.Uint64(append(make([]byte, 8-len(v)), v...))
-	} else {
-		var bad int
-		if n, bad = codec.ParseNumber(v); bad >= 0 {
-			return 0, false
-		}
+		n = unsigned(v)
+	} else if bad >= 0 {
+		return 0, false
 	}
 	d := int64(n) - at/1e9
 	return d, d > -nearNow && d < nearNow

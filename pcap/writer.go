@@ -63,7 +63,7 @@ type conn struct {
 // port. The writer buffers: what it wrote is complete after [Writer.Close].
 func NewWriter(w io.Writer, serverPort int) (*Writer, error) {
 	if serverPort < 1 || serverPort > math.MaxUint16 {
-		return nil, fmt.Errorf("pcap: %d is no TCP port", serverPort)
+		return nil, fmt.Errorf("pcap: expected a TCP port from 1 to 65535, got %d", serverPort)
 	}
 	buf := bufio.NewWriter(w)
 	out := pcapgo.NewWriter(buf)
@@ -86,13 +86,13 @@ func (w *Writer) Write(e Event) error {
 	c := w.conns[e.Conn]
 	switch {
 	case e.From > codec.Server:
-		return fmt.Errorf("pcap: connection %d: no such side: %d", e.Conn, e.From)
+		return fmt.Errorf("pcap: connection %d: invalid side %d", e.Conn, e.From)
 	case c != nil && e.Kind == Opens:
-		return fmt.Errorf("pcap: connection %d is open already", e.Conn)
+		return fmt.Errorf("pcap: connection %d is already open", e.Conn)
 	case c == nil && e.Kind != Opens && e.Kind != Data:
 		return fmt.Errorf("pcap: connection %d is not open: %v", e.Conn, e.Kind)
 	case c != nil && c.closed[e.From] && e.Kind != Resets && e.Kind != Closes:
-		return fmt.Errorf("pcap: connection %d: %v after the %s closed it", e.Conn, e.Kind, e.From)
+		return fmt.Errorf("pcap: connection %d: %v after the %s closed the connection", e.Conn, e.Kind, e.From)
 	}
 	if c == nil {
 		var err error
@@ -121,7 +121,7 @@ func (w *Writer) Write(e Event) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("pcap: connection %d: no such event: %v", e.Conn, e.Kind)
+		return fmt.Errorf("pcap: connection %d: invalid event %v", e.Conn, e.Kind)
 	}
 	if c.closed[codec.Peer] && c.closed[codec.Server] {
 		delete(w.conns, e.Conn)
@@ -168,7 +168,7 @@ func (w *Writer) open(id int) (*conn, error) {
 		w.next++
 	}
 	if w.next > math.MaxUint16 {
-		return nil, fmt.Errorf("pcap: connection %d: no client port is left for it", id)
+		return nil, fmt.Errorf("pcap: connection %d: all client ports are in use", id)
 	}
 	c := &conn{port: layers.TCPPort(w.next), seq: firstSeq, order: w.next}
 	w.next++

@@ -268,12 +268,12 @@ func TestWriterRefuses(t *testing.T) {
 		why    string
 		events []pcap.Event // the last is refused
 	}{
-		{"is open already", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.Opens}}},
+		{"is already open", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.Opens}}},
 		{"is not open: close", []pcap.Event{{Kind: pcap.Closes}}},
 		{"is not open: reset", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.Closes}, {Kind: pcap.Resets}}},
-		{"data after the peer closed it", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.HalfCloses}, {Data: []byte("x")}}},
-		{"no such event: kind 77", []pcap.Event{{Kind: pcap.Opens}, {Kind: 77}}},
-		{"no such side: 2", []pcap.Event{{From: 2}}},
+		{"data after the peer closed the connection", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.HalfCloses}, {Data: []byte("x")}}},
+		{"invalid event kind 77", []pcap.Event{{Kind: pcap.Opens}, {Kind: 77}}},
+		{"invalid side 2", []pcap.Event{{From: 2}}},
 	}
 	for _, tt := range tests {
 		w, err := pcap.NewWriter(io.Discard, 1)

@@ -3,7 +3,6 @@ package play
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -51,78 +50,32 @@ func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 				sessions[st.Peer.Name] = sess
 			}
 			if fill {
-				c = filled(c, word)
+				filled := *c
+				filled.Args = c.Fill(func(i int, fd *codec.Field) []byte {
+					switch {
+					case i < len(c.Args) && c.Args[i].Kind == transcript.Version:
+						return []byte("1.0")
+					case i < len(c.Args) && c.Args[i].Kind != transcript.Any:
+						return nil
+					case fd != nil && fd.Assigned:
+						return []byte(word("any", fd))
+					}
+					return fd.Sample("any")
+				})
+				c = &filled
 			}
 			bindFresh(&bind, c, word)
 			m, err := bind.Resolve(c, now.Add(at), true)
 			if err != nil {
-				return nil, fmt.Errorf("%s:%d: cannot be encoded: %w", s.File, st.Line, err)
+				return nil, fmt.Errorf("%s:%d: the message cannot be encoded: %w", s.File, st.Line, err)
 			}
 			raw, err := sess.Append(nil, st.From, &m)
 			if err != nil {
-				return nil, fmt.Errorf("%s:%d: cannot be encoded: %w", s.File, st.Line, err)
+				return nil, fmt.Errorf("%s:%d: the message cannot be encoded: %w", s.File, st.Line, err)
 			}
 			ev.Frame = codec.Frame{Type: c.Type, From: st.From, Raw: raw}
 		}
 		events = append(events, ev)
 	}
 	return events, nil
-}
-
-// filled returns the choice with values in the place of its wildcards.
-func filled(c *transcript.Choice, word func(name string, fd *codec.Field) string) *transcript.Choice {
-	out := *c
-	out.Args = nil
-	need := 0
-	for i := range c.Type.Fields {
-		if fd := &c.Type.Fields[i]; !fd.Derived() && !fd.Optional {
-			need++
-		}
-	}
-	value := func() transcript.Arg {
-		return transcript.Arg{Value: some(c.Type.FieldAt(len(out.Args)), word)}
-	}
-	for i, a := range c.Args {
-		switch a.Kind {
-		case transcript.Any:
-			a = value()
-		case transcript.Rest:
-			for len(out.Args)+len(c.Args)-i-1 < need {
-				out.Args = append(out.Args, value())
-			}
-			continue
-		}
-		out.Args = append(out.Args, a)
-	}
-	return &out
-}
-
-// some returns a value that a field may have.
-func some(fd *codec.Field, word func(name string, fd *codec.Field) string) []byte {
-	const name = "any"
-	switch {
-	case fd == nil:
-		return []byte(name)
-	case len(fd.Values) > 0:
-		return []byte(fd.Values[0])
-	case fd.Kind == codec.Uint:
-		b := make([]byte, fd.Width)
-		for i, n := len(b)-1, fd.Lo; i >= 0 && n > 0; i, n = i-1, n>>8 {
-			b[i] = byte(n)
-		}
-		return b
-	case fd.Assigned:
-		return []byte(word(name, fd))
-	case fd.Kind == codec.Number || fd.Kind == codec.Signed:
-		return strconv.AppendUint(nil, fd.Lo, 10)
-	}
-	v := name
-	if fd.Width > 0 {
-		v = strings.Repeat("a", fd.Width)
-	}
-	if fd.Chars != "" && strings.Trim(v, fd.Chars) != "" {
-		first := strings.Trim(fd.Chars, fd.NotFirst)
-		v = strings.Repeat(first[:1], max(1, fd.Width))
-	}
-	return []byte(v)
 }

@@ -29,10 +29,9 @@ type link struct {
 	sess  codec.Session    // reads both directions
 	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
 	held  []byte           // written with the next message
-	raw   []byte           // own bytes that the session has not seen as a whole message
-	skip  int              // own bytes of a refused message that are not sent yet
 	frame codec.Frame
-	head  outcome // what next found, until it is consumed
+	own   codec.Stream // what is written, for sess to read
+	head  outcome      // what next found, until it is consumed
 
 	mu       sync.Mutex
 	unread   []byte
@@ -52,7 +51,8 @@ type arrival struct {
 }
 
 func newLink(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}) *link {
-	return &link{net: c, sess: p.NewSession(o), loose: p.NewSession(loosely(o)), wake: wake, done: make(chan struct{})}
+	session := p.NewSession(o)
+	return &link{net: c, sess: session, own: codec.Stream{Session: session}, loose: p.NewSession(loosely(o)), wake: wake, done: make(chan struct{})}
 }
 
 // loosely returns the options with every rule waived.
@@ -74,7 +74,7 @@ func (l *link) read() {
 			l.unread = append(l.unread, buf[:n]...)
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
 			if len(l.unread) > maxUnread {
-				err = errors.New("more than 256 MiB came unasked")
+				err = errors.New("the other side sent more than 256 MiB that the transcript does not expect")
 			}
 		}
 		l.end = err
@@ -196,29 +196,14 @@ func (l *link) consume(n int) {
 // sent shows the session what went out, so that replies to it can be read. It
 // returns the frame if b is one legal message, else just the bytes; either shares b's memory.
 func (l *link) sent(from codec.Side, b []byte) codec.Frame {
-	whole := len(l.raw) == 0 && l.skip == 0
-	if whole {
-		l.raw = slices.Clip(b)
-	} else {
-		l.raw = append(l.raw, b...)
-	}
+	l.own.From = from
 	var f codec.Frame
-	for len(l.raw) > 0 {
-		if n := min(l.skip, len(l.raw)); n > 0 {
-			l.raw, l.skip = l.raw[n:], l.skip-n
-			continue
-		}
-		n, err := l.sess.Decode(from, l.raw, &f)
-		var e *codec.Error
-		if err == codec.ErrShort || errors.As(err, &e) && e.Fatal {
-			break
-		}
-		l.skip = max(0, n-len(l.raw))
-		l.raw = l.raw[min(n, len(l.raw)):]
-		if whole && err == nil && n == len(b) {
-			return f
-		}
-		whole = false
+	whole := false
+	for p := range l.own.Feed(b, &f) {
+		whole = p.Found == codec.Whole && len(p.Raw) == len(b)
+	}
+	if whole && len(f.Raw) == len(b) {
+		return f
 	}
 	return codec.Frame{From: from, Raw: b}
 }

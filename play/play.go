@@ -45,9 +45,6 @@ type Options struct {
 	// has ended, and will not connect any more. Both have a meaning for Through only.
 	Boot time.Duration
 	Left <-chan struct{}
-
-	// Watch is told of every event as it happens.
-	Watch func(Event)
 }
 
 // Segmentation is how the bytes that a side sends are cut into writes. It must
@@ -68,7 +65,7 @@ func (s Segmentation) String() string { return segmentations[s] }
 func SegmentationNamed(name string) (Segmentation, error) {
 	i := slices.Index(segmentations[:], name)
 	if i < 0 {
-		return Plain, fmt.Errorf("%q is no way of sending: there are %s", name, strings.Join(segmentations[:], ", "))
+		return Plain, fmt.Errorf("unknown segmentation %q: expected %s", name, strings.Join(segmentations[:], ", "))
 	}
 	return Segmentation(i), nil
 }
@@ -86,7 +83,8 @@ func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *R
 
 // Server performs the server's end of a script for whoever connects to ln. A
 // connection is taken for the actor whose first step its first message fits;
-// one that the script does not know is closed at the end. ln stays open.
+// one that the script does not know is closed at the end. ln stays open if it has a
+// SetDeadline method, as those of package net have; else it is closed.
 func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Options) *Result {
 	o.Cast = nil
 	p := newPerformer(s, codec.Server, o)
@@ -215,7 +213,7 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 			l, err = p.refused(), nil
 		}
 		if err != nil {
-			return &Failure{Reason: Unreachable, Err: err, Text: fmt.Sprintf("%s has no connection: %v", st.Peer.Name, err)}
+			return &Failure{Reason: Unreachable, Err: err, Text: fmt.Sprintf("%s could not connect: %v", st.Peer.Name, err)}
 		}
 		l.actor = st.Peer
 	}
@@ -225,7 +223,7 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 	if st.From == p.side && l.relay == nil {
 		if st.After > 0 {
 			if err := p.pause(ctx, st.After-time.Since(p.since)); err != nil {
-				return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("the run ended before its time: %v", err)}
+				return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("the run ended before the message was sent: %v", err)}
 			}
 			deadline = deadline.Add(st.After)
 		}
@@ -283,7 +281,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 	c := &st.Choices[0]
 	ev := Event{Actor: st.Peer, From: p.side, Verb: c.Verb, Step: index}
 	if len(st.Choices) > 1 {
-		return &Failure{Reason: CannotSend, Text: "a step to be performed cannot have alternatives"}
+		return &Failure{Reason: CannotSend, Text: "a message that jobwire sends cannot have alternatives (\"or\")"}
 	}
 	var err error
 	switch c.Verb {
@@ -294,7 +292,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 			err = l.write(out, p.opts.Segments, deadline)
 		}
 	case transcript.Nothing:
-		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("%s is to say nothing, but that is for the end that watches", st.Peer.Name)}
+		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("%s: the transcript expects no message (\"nothing for\") from a connection that jobwire itself plays", st.Peer.Name)}
 	case transcript.Opens:
 	case transcript.Closes:
 		l.close()
@@ -302,7 +300,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 		if hc, ok := l.net.(interface{ CloseWrite() error }); ok {
 			err = hc.CloseWrite()
 		} else {
-			err = fmt.Errorf("a %T cannot be half-closed", l.net)
+			err = fmt.Errorf("cannot half-close a connection of type %T", l.net)
 		}
 	case transcript.Resets:
 		if tc, ok := l.net.(*net.TCPConn); ok {
@@ -341,7 +339,7 @@ func (p *performer) unsent(err error, patience time.Duration) *Failure {
 	f := &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		f.Waited = patience
-		f.Text = fmt.Sprintf("cannot send: for %v the other side took no more", patience)
+		f.Text = fmt.Sprintf("cannot send: the other side read no data for %v", patience)
 	}
 	return f
 }
@@ -410,7 +408,4 @@ func (p *performer) leftovers() {
 func (p *performer) record(ev *Event) {
 	ev.At = time.Since(p.start)
 	p.result.Events = append(p.result.Events, *ev)
-	if p.opts.Watch != nil {
-		p.opts.Watch(*ev)
-	}
 }

@@ -2,9 +2,11 @@ package play_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -213,29 +215,29 @@ func TestFallsShort(t *testing.T) {
 	}{
 		{"another type", submit,
 			"Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: ERROR queue_full full",
-			play.Mismatched, "", "want JOB_CREATED, got ERROR"},
+			play.Mismatched, "", "expected JOB_CREATED, got ERROR"},
 		{"another argument", "Client -> Job Server: ECHO_REQ one\nJob Server -> Client: ECHO_RES one",
 			"Client -> Job Server: ECHO_REQ one\nJob Server -> Client: ECHO_RES two",
-			play.Mismatched, "", "want one, got two"},
+			play.Mismatched, "", "expected one, got two"},
 		{"a handle that changes", submit,
 			"Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: JOB_CREATED H:1\nJob Server -> Client: WORK_COMPLETE H:2 tset",
 			play.Mismatched, "", "H:2"},
 		{"no answer", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nClient -> Job Server: closes within 20s",
-			play.TimedOut, "", "nothing came within 5s"},
+			play.TimedOut, "", "expected JOB_CREATED, got nothing within 5s"},
 		{"half an answer", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: raw 00 \"RES\"\nClient -> Job Server: closes within 20s",
-			play.TimedOut, "", "4 bytes came"},
+			play.TimedOut, "", "expected JOB_CREATED, got an incomplete message of 4 bytes after 5s"},
 		{"a broken packet", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: unchecked JOB_CREATED \"\"",
-			play.Broken, gearman.RuleHandleEmpty, "is empty"},
+			play.Broken, gearman.RuleHandleEmpty, "expected a value that is not empty, got an empty value"},
 		{"no packet at all", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: raw 00 \"HTTP\"",
 			play.Broken, gearman.RuleMagic, "magic"},
 		{"a close", submit, "Client -> Job Server: SUBMIT_JOB reverse \"\" test\nJob Server -> Client: closes",
-			play.Ended, "", "closed"},
+			play.Ended, "", "got the end of the connection"},
 		{"noise where silence is due", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: nothing for 1s",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: ECHO_RES y",
-			play.Mismatched, "", "ECHO_RES came"},
+			play.Mismatched, "", "expected silence for 1s, got ECHO_RES"},
 		{"too early", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x after 1s",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x",
-			play.TooEarly, "", "not to be earlier than 1s"},
+			play.TooEarly, "", "expected the message at least 1s after the previous one, got it after 0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -558,7 +560,8 @@ func TestEncodeFills(t *testing.T) {
 				if row.Res&p.RoleNamed(role) == 0 || role == "Admin" { // whose replies need a request before them
 					continue
 				}
-				for _, words := range []string{strings.Repeat(" *", required(row)), " ..."} {
+				least, _, _ := row.Arity()
+				for _, words := range []string{strings.Repeat(" *", least), " ..."} {
 					script := fmt.Sprintf("%s -> %s: %s%s", p.ServerName, role, row.Name, words)
 					all, err := transcript.Parse(p, "test.wire", []byte(script))
 					if err != nil {
@@ -581,13 +584,60 @@ func TestEncodeFills(t *testing.T) {
 	}
 }
 
-// required is how many arguments a message has at least.
-func required(row *codec.Type) int {
-	n := 0
-	for i := range row.Fields {
-		if !row.Fields[i].Derived() && !row.Fields[i].Optional {
-			n++
+// noDeadlines is a listener without a SetDeadline method.
+type noDeadlines struct{ net.Listener }
+
+// TestListenerWithoutDeadlines demands that a performance ends, with all that it began, where only
+// closing the listener ends its Accept.
+func TestListenerWithoutDeadlines(t *testing.T) {
+	s := parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n")
+	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, errors.New("no server") }
+	for name, perform := range map[string]func(net.Listener) *play.Result{
+		"server": func(ln net.Listener) *play.Result {
+			return play.Server(t.Context(), s, ln, play.Options{Timeout: time.Millisecond})
+		},
+		"program": func(ln net.Listener) *play.Result {
+			return play.Through(t.Context(), s, dial, "Client", ln, play.Options{Timeout: time.Millisecond, Boot: time.Millisecond})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			accepting := runtime.NumGoroutine()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if r := perform(noDeadlines{ln}); r.Failure == nil {
+					t.Error("it passed without a connection")
+				}
+			}()
+			select {
+			case <-ended:
+			case <-time.After(10 * time.Second):
+				t.Fatal("it does not end")
+			}
+			if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("the listener is still open: %v", err)
+			}
+			if n := runtime.NumGoroutine(); n > accepting+1 {
+				t.Errorf("%d goroutines, %d before", n, accepting)
+			}
+		})
+	}
+}
+
+// TestRawBytesArriveWhileDecoding: bytes that break a rule are compared with the transcript also
+// if they arrive between two looks at what has arrived.
+func TestRawBytesArriveWhileDecoding(t *testing.T) {
+	const exchange = "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: raw 00 \"RES\" 00 00 00 1b 00 00 00 0c \"exceptions\" 00 \"x\"\n"
+	src := strings.Repeat(exchange, 500)
+	for range 5 {
+		peers, server := duet(t, src, src, play.Options{})
+		if peers.Failure != nil || server.Failure != nil {
+			t.Fatalf("peers: %v\nserver: %v", peers.Failure, server.Failure)
 		}
 	}
-	return n
 }

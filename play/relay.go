@@ -2,7 +2,6 @@ package play
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -52,13 +51,18 @@ func Through(ctx context.Context, s *transcript.Script, dial Dialer, program str
 // performance is over.
 const partingTime = time.Second
 
-// interrupt makes a listener's Accept return, and only that.
+// interrupt makes a listener's Accept return, and waits until gone is closed. A listener without
+// deadlines is closed, as nothing else ends its Accept.
 func interrupt(ln net.Listener, gone <-chan struct{}) {
-	if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
-		d.SetDeadline(time.Unix(1, 0))
+	d, ok := ln.(interface{ SetDeadline(time.Time) error })
+	if !ok {
+		ln.Close()
 		<-gone
-		d.SetDeadline(time.Time{})
+		return
 	}
+	d.SetDeadline(time.Unix(1, 0))
+	<-gone
+	d.SetDeadline(time.Time{})
 }
 
 // relay stands between a program and the server. It passes on what they say and keeps
@@ -145,7 +149,7 @@ func (r *relay) boot(ctx context.Context) bool {
 
 // serve relays one connection to its end.
 func (r *relay) serve(near, far net.Conn) {
-	e := &ear{relay: r, sess: r.protocol.NewSession(r.opts.Codec)}
+	e := &ear{relay: r, streams: codec.Streams(r.protocol.NewSession(r.opts.Codec))}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.pump(e, codec.Peer, near, far) })
 	wg.Go(func() { r.pump(e, codec.Server, far, near) })
@@ -244,53 +248,25 @@ func (r *relay) hangUp() {
 // ear makes messages of what passes on one connection.
 type ear struct {
 	*relay
-	sess codec.Session
-	part [2]part
-}
-
-// part is what one side has said that is no whole message yet.
-type part struct {
-	buf  []byte
-	need int
-	skip int  // bytes of a refused message that have yet to come
-	deaf bool // where the next message begins is not known any more
+	streams [2]codec.Stream
 }
 
 // hear takes in bytes, and reports whether they made a message. A flood is cut off.
 func (e *ear) hear(from codec.Side, b []byte) (any bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := &e.part[from]
-	if n := min(p.skip, len(b)); n > 0 {
-		b, p.skip = b[n:], p.skip-n
-	}
-	if p.deaf {
-		return false
-	}
-	p.buf = append(p.buf, b...)
-	for len(p.buf) > 0 && len(p.buf) >= p.need {
-		var f codec.Frame
-		n, err := e.sess.Decode(from, p.buf, &f)
-		var bad *codec.Error
-		switch {
-		case err == nil:
-			e.keep(from, overheard{outcome{kind: message, at: time.Now(), size: n}, f.Clone()})
-		case errors.As(err, &bad):
-			if bad.Fatal {
-				n, p.deaf = len(p.buf), true
-			}
-			p.skip = max(0, n-len(p.buf))
-			n = min(n, len(p.buf))
-			f.Raw = p.buf[:n]
-			e.keep(from, overheard{outcome{kind: broken, at: time.Now(), size: n, err: bad}, f.Clone()})
-		default:
-			p.need = n
-			return any
+	var f codec.Frame
+	for p := range e.streams[from].Feed(b, &f) {
+		switch p.Found {
+		case codec.Skipped:
+			continue
+		case codec.Whole:
+			e.keep(from, overheard{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
+		case codec.Illegal:
+			f.Raw = p.Raw
+			e.keep(from, overheard{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
 		}
-		p.buf, p.need, any = p.buf[n:], 0, true
-	}
-	if len(p.buf) == 0 {
-		p.buf = nil
+		any = true
 	}
 	return any
 }

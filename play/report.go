@@ -25,7 +25,10 @@ const foldRows = 4
 // WriteReport writes the conversation of a performance and, where it fell
 // short, what was due, what came instead, and the offending bytes.
 func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) error {
-	pr := printer(s, o)
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color, Hex: o.Hex}
+	if o.Full {
+		pr.Fold = 0
+	}
 	var out []byte
 	for i := range r.Events {
 		ev := &r.Events[i]
@@ -38,20 +41,6 @@ func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) 
 		out = r.Failure.append(out, pr, s.File)
 	}
 	return writeIndented(w, out, o.Indent)
-}
-
-// WriteEvent writes one event of a conversation, for those who follow it as it
-// happens.
-func WriteEvent(w io.Writer, s *transcript.Script, ev *Event, o ReportOptions) error {
-	return writeIndented(w, appendEvent(nil, printer(s, o), ev, o.Bytes), o.Indent)
-}
-
-func printer(s *transcript.Script, o ReportOptions) *transcript.Printer {
-	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color, Hex: o.Hex}
-	if o.Full {
-		pr.Fold = 0
-	}
-	return pr
 }
 
 func writeIndented(w io.Writer, text []byte, indent string) error {
@@ -85,13 +74,13 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 
 // append shows the step that fell short.
 func (f *Failure) append(dst []byte, pr *transcript.Printer, file string) []byte {
-	dst = fmt.Appendf(dst, "\ndue, by %s:%d:\n", file, f.Step.Line)
+	dst = fmt.Appendf(dst, "\nexpected (%s:%d):\n", file, f.Step.Line)
 	dst, _ = transcript.AppendStep(dst, pr.Protocol, f.Step)
 	ev := f.Event
 	if ev == nil {
 		return fmt.Appendf(dst, "%s\n", f.Text)
 	}
-	dst = fmt.Appendf(dst, "came after %v:\n", ev.At.Round(100*time.Microsecond))
+	dst = fmt.Appendf(dst, "received after %v:\n", ev.At.Round(100*time.Microsecond))
 	message := ev.Verb == transcript.Send || ev.Verb == transcript.Raw
 	switch {
 	case message && f.Diff != nil:

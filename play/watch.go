@@ -1,6 +1,7 @@
 package play
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -84,7 +85,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			}
 			if early := st.After - out.at.Sub(p.since); early > 0 && st.After > 0 {
 				p.record(&ev)
-				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("it came %v after the step before, not to be earlier than %v", out.at.Sub(p.since).Round(time.Millisecond), st.After)}
+				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after the previous one, got it after %v", st.After, out.at.Sub(p.since).Round(time.Millisecond))}
 			}
 			if out.kind == message || out.kind == broken {
 				l.consume(out.size)
@@ -156,9 +157,9 @@ func (p *performer) passes(st *transcript.Step, ev *Event) bool {
 func (p *performer) inVain(st *transcript.Step, past int) string {
 	within := cmp.Or(st.Within, p.opts.Timeout)
 	if past == 0 {
-		return fmt.Sprintf("nothing came within %v", within)
+		return fmt.Sprintf("expected %s, got nothing within %v", wanted(st), within)
 	}
-	return fmt.Sprintf("only what may be passed over came within %v, %d messages", within, past)
+	return fmt.Sprintf("expected %s within %v, got only messages that the transcript says to ignore (\"past\"): %d", wanted(st), within, past)
 }
 
 // rawFits returns the raw choice whose bytes have all arrived, if there is one.
@@ -172,18 +173,19 @@ func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
 	return nil
 }
 
-// rawMayFit reports whether what has arrived may become a raw choice.
+// rawMayFit reports whether what has arrived may become a raw choice, or has become one since
+// rawFits was called: then another wake is pending.
 func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
 	b, more := l.peek()
-	return more && slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
-		return c.Verb == transcript.Raw && len(b) < len(c.Bytes) && strings.HasPrefix(string(c.Bytes), string(b))
+	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+		return c.Verb == transcript.Raw && (bytes.HasPrefix(b, c.Bytes) || more && bytes.HasPrefix(c.Bytes, b))
 	})
 }
 
 // silence judges a deadline that has passed, and past messages that were passed over.
 func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index, past int) *Failure {
 	if err := ctx.Err(); err != nil {
-		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting: %v", err)}
+		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting for a message: %v", err)}
 	}
 	for i := range st.Choices {
 		if c := &st.Choices[i]; c.Verb == transcript.Nothing {
@@ -195,7 +197,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 	if b, _ := l.peek(); len(b) > 0 {
 		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
 		p.record(ev)
-		text = fmt.Sprintf("the message is still incomplete after %v: %d bytes came", cmp.Or(st.Within, p.opts.Timeout), len(b))
+		text = fmt.Sprintf("expected %s, got an incomplete message of %d bytes after %v", wanted(st), len(b), cmp.Or(st.Within, p.opts.Timeout))
 	}
 	return &Failure{Reason: TimedOut, Event: ev, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: text}
 }
@@ -217,17 +219,37 @@ func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mis
 	f := &Failure{Reason: Mismatched, Event: ev, Diff: diff}
 	switch {
 	case ev.Err != nil:
-		f.Reason, f.Err, f.Text = Broken, ev.Err, "what came breaks a rule: "+ev.Err.Error()
+		f.Reason, f.Err, f.Text = Broken, ev.Err, "the received message is invalid: "+ev.Err.Error()
 	case ev.Verb == transcript.Closes:
-		f.Reason, f.Text = Ended, "the connection was closed"
+		f.Reason, f.Text = Ended, fmt.Sprintf("expected %s, got the end of the connection", wanted(st))
 	case ev.Verb == transcript.Resets:
-		f.Reason, f.Text = Ended, "the connection was reset"
+		f.Reason, f.Text = Ended, fmt.Sprintf("expected %s, got a connection reset", wanted(st))
 	case diff != nil:
 		f.Text = diff.String()
 	default:
-		f.Text = fmt.Sprintf("%s came", ev.Frame.Type.Name)
+		f.Text = fmt.Sprintf("expected %s, got %s", wanted(st), ev.Frame.Type.Name)
 	}
 	return f
+}
+
+// wanted names what a step expects, as in "JOB_CREATED or ERROR".
+func wanted(st *transcript.Step) string {
+	var all []string
+	for i := range st.Choices {
+		switch c := &st.Choices[i]; c.Verb {
+		case transcript.Send:
+			all = append(all, c.Type.Name)
+		case transcript.Raw:
+			all = append(all, fmt.Sprintf("%d raw bytes", len(c.Bytes)))
+		case transcript.Nothing:
+			all = append(all, fmt.Sprintf("silence for %v", c.For))
+		case transcript.Opens:
+			all = append(all, "a connection")
+		default:
+			all = append(all, "the end of the connection")
+		}
+	}
+	return strings.Join(all, " or ")
 }
 
 // wait returns true when something may have arrived, false at the deadline.
@@ -274,7 +296,7 @@ func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcrip
 			if second != nil {
 				return second, nil
 			}
-			return nil, fmt.Errorf("nobody connected that begins as %s does", a.Name)
+			return nil, fmt.Errorf("no new connection began with the first message of %s", a.Name)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -35,13 +35,13 @@ type Conn struct {
 	socket  *sock.Socket // nil if nc is none
 	id      uint64
 	session codec.Session
+	stream  codec.Stream
 	cond    sync.Cond // output was written, or the connection's state changed
 
 	// What its goroutine has read. The server's lock is not needed.
 	buf        []byte
 	start, top int // the unread part
 	need       int // how much of it is worth another Decode
-	skip       int // bytes of a refused message that have yet to come
 	quiet      int // reads in a row that used little of buf
 	flushing   []*Conn
 
@@ -59,7 +59,8 @@ type Conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *Conn {
-	c := &Conn{srv: s, nc: nc, session: s.opts.Protocol.NewSession(s.opts.Codec), need: 1, buf: make([]byte, minBuffer)}
+	session := s.opts.Protocol.NewSession(s.opts.Codec)
+	c := &Conn{srv: s, nc: nc, session: session, stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
 	c.cond.L = &s.mu
 	c.socket = sock.New(nc)
 	c.watch.init(s)
@@ -225,27 +226,17 @@ func (c *Conn) handle() (paused bool) {
 			return c.top-c.start >= maxBuffer
 		}
 		b := c.buf[c.start:c.top]
-		if c.skip > 0 {
-			n := min(c.skip, len(b))
-			c.start, c.skip = c.start+n, c.skip-n
-			continue
-		}
-		n, err := c.session.Decode(codec.Peer, b, &s.frame)
-		if err == codec.ErrShort {
-			c.need = n
-			return false
-		}
-		e, _ := err.(*codec.Error)
-		if n > len(b) { // refused before all of it has come
-			c.skip, n = n-len(b), len(b)
-		}
-		if e == nil || !e.Fatal {
-			b = b[:n]
-		}
+		n, found, e := c.stream.Read(b, &s.frame)
 		c.start += n
-		if !s.watching() {
+		switch {
+		case found == codec.Nothing:
+			c.need = c.stream.Need()
+			return false
+		case found == codec.Skipped:
+			continue
+		case !s.watching():
 			c.deliver(&s.frame, e)
-		} else if c.inspect(&s.frame, b, e) {
+		case c.inspect(&s.frame, b[:n], e):
 			c.deliver(&s.frame, e)
 		}
 		if c.pending() > s.opts.PauseOutput || s.work >= turnWork {

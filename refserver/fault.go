@@ -119,14 +119,14 @@ func Retyped(frame *codec.Frame, to *codec.Type) *codec.Message {
 		}
 	}
 	m := &codec.Message{Type: to, CRLF: was.CRLF}
-	for i := range to.Fields {
-		fd := &to.Fields[i]
+	for i := range to.NumArgs() {
+		fd := to.FieldAt(i)
 		v, ok := values[fd.Name]
 		switch {
 		case ok:
 		case fd.Optional:
 			return m
-		case i == len(to.Fields)-1 && fd.Kind == codec.Opaque && opaqueEnd(frame.Type):
+		case i == to.NumArgs()-1 && fd.Kind == codec.Opaque && opaqueEnd(frame.Type):
 			v = last
 		}
 		m.Args = append(m.Args, v)

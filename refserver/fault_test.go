@@ -12,6 +12,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
+	"jobwire/internal/version"
 	"jobwire/refserver"
 	machine "jobwire/refserver/gearman"
 	"jobwire/refserver/internal/peertest"
@@ -50,20 +51,20 @@ func TestParseFault(t *testing.T) {
 		"explode NOOP":                   "duplicate",
 		"drop":                           "drop TYPE",
 		"drop NOPE":                      "JOB_CREATED",
-		"drop from-peer NOOP":            "never sent by the peer",
+		"drop from-peer NOOP":            "the peer never sends NOOP",
 		"drop NOOP twice":                `"twice"`,
-		"drop NOOP nth=0":                "from 1",
+		"drop NOOP nth=0":                "at least 1",
 		"delay NOOP":                     "500ms",
 		"delay NOOP soon":                "500ms",
 		"split from-peer * 1":            "server",
-		"split * 0":                      "from 1",
+		"split * 0":                      "at least 1",
 		"split * 1 1h":                   "1s",
 		"alter JOB_CREATED":              "FIELD=VALUE",
 		"alter JOB_CREATED handle=H:x:1": "job-handle",
-		"retype JOB_CREATED":             "no type",
-		"retype JOB_CREATED CAN_DO":      "other side",
-		"answer JOB_CREATED NO_JOB":      "can be answered",
-		"answer GRAB_JOB CAN_DO":         "other side",
+		"retype JOB_CREATED":             "no message type",
+		"retype JOB_CREATED CAN_DO":      "the server never sends CAN_DO",
+		"answer JOB_CREATED NO_JOB":      "only on messages that the peer sends",
+		"answer GRAB_JOB CAN_DO":         "the server never sends CAN_DO",
 		"retype NOOP NO_JOB soon":        `"soon"`,
 		"drop NOOP when":                 "FIELD=VALUE",
 		"drop ERROR when error-text":     "FIELD~GLOB",
@@ -245,7 +246,7 @@ func TestInterceptAndTrace(t *testing.T) {
 	})
 	want := []string{
 		"1 peer version 8",
-		"1 server version-reply 11",
+		fmt.Sprintf("1 server version-reply %d", len("OK "+version.Number+"\n")),
 		"1 peer 12 gearman.packet.type-known",
 		"1 server ERROR",
 		"1 peer GRAB_JOB 12",

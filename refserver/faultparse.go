@@ -12,28 +12,42 @@ import (
 )
 
 // actions are the forms in which faults are written, for help and for errors.
-var actions = []struct {
-	action Action
-	args   string
-}{
-	{Drop, "TYPE"},
-	{Delay, "TYPE DURATION"},
-	{Duplicate, "TYPE"},
-	{Split, "TYPE SIZE [PAUSE]"},
-	{Alter, "TYPE FIELD=VALUE"},
-	{Retype, "TYPE NEWTYPE"},
-	{Answer, "TYPE REPLY [ARG...]"},
-	{Follow, "TYPE OTHER [ARG...]"},
-	{Close, "TYPE"},
+var actions = []form{
+	{Drop, "TYPE", "do not process or send the message"},
+	{Delay, "TYPE DURATION", "process or send it later; others overtake it"},
+	{Duplicate, "TYPE", "process or send it twice"},
+	{Split, "TYPE SIZE [PAUSE]", "write it in pieces of SIZE bytes"},
+	{Alter, "TYPE FIELD=VALUE", "change the value of a field"},
+	{Retype, "TYPE NEWTYPE", "change its type; keep fields of the same name"},
+	{Answer, "TYPE REPLY [ARG...]", "do not process the request; send REPLY"},
+	{Follow, "TYPE OTHER [ARG...]", "send OTHER after it"},
+	{Close, "TYPE", "close the connection instead"},
 }
 
-// FaultSyntax says how faults are written, one form to a line.
+type form struct {
+	action Action
+	args   string
+	effect string
+}
+
+func (f *form) String() string { return string(f.action) + " " + f.args }
+
+// FaultSyntax describes the notation of faults for help texts.
 func FaultSyntax() string {
 	var b strings.Builder
+	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [CONDITION] [nth=N]\n\nACTION and ARGUMENTS:\n")
 	for _, a := range actions {
-		fmt.Fprintf(&b, "%s [from-peer|from-server] %s [CONDITION] [nth=N]\n", a.action, a.args)
+		fmt.Fprintf(&b, "  %-29s %s\n", a.String(), a.effect)
 	}
-	b.WriteString("CONDITION is: when FIELD=VALUE, or: when FIELD~GLOB, where * is any bytes and ? one\n")
+	b.WriteString(`
+TYPE is a message type of the protocol, or * for all types. FIELD is the name of a
+field in lower case, with hyphens for spaces (job-handle). from-peer selects messages
+that the server receives, from-server messages that it sends. The default is
+from-server, or from-peer if the server never sends this type.
+CONDITION selects messages by a field: "when FIELD=VALUE", or "when FIELD~GLOB", where
+* matches any bytes and ? matches one byte. nth=N selects the Nth matching message
+of each connection.
+`)
 	return b.String()
 }
 
@@ -73,14 +87,13 @@ func parseFault(p *codec.Protocol, words []string) (Fault, error) {
 	fail := func(format string, args ...any) (Fault, error) { return Fault{}, fmt.Errorf(format, args...) }
 
 	f.Action = Action(next())
-	form := slices.IndexFunc(actions, func(a struct {
-		action Action
-		args   string
-	}) bool {
-		return a.action == f.Action
-	})
-	if form < 0 {
-		return fail("%q is no action; there are these:\n%s", f.Action, FaultSyntax())
+	k := slices.IndexFunc(actions, func(a form) bool { return a.action == f.Action })
+	if k < 0 {
+		var names []string
+		for _, a := range actions {
+			names = append(names, string(a.action))
+		}
+		return fail("expected an action, got %q; the actions are %s", f.Action, strings.Join(names, ", "))
 	}
 	var directed bool
 	f.Type = next()
@@ -92,7 +105,7 @@ func parseFault(p *codec.Protocol, words []string) (Fault, error) {
 		f.Type = next()
 	}
 	if f.Type == "" {
-		return fail("the type is missing: %s %s", f.Action, actions[form].args)
+		return fail("expected a message type after %s; the notation is: %s", f.Action, &actions[k])
 	}
 	if f.Type != "*" {
 		t, err := rowNamed(p, f.Type)
@@ -103,7 +116,7 @@ func parseFault(p *codec.Protocol, words []string) (Fault, error) {
 			f.Side = codec.Peer
 		}
 		if !t.Sends(f.Side) {
-			return fail("%s is never sent by the %s", t.Name, f.Side)
+			return fail("the %s never sends %s", f.Side, t.Name)
 		}
 	}
 	var err error
@@ -113,24 +126,24 @@ func parseFault(p *codec.Protocol, words []string) (Fault, error) {
 	switch f.Action {
 	case Delay:
 		if f.Delay, err = time.ParseDuration(next()); err != nil || f.Delay < 0 {
-			return fail("a duration is due behind the type, such as 500ms")
+			return fail("expected a duration after the message type, such as 500ms")
 		}
 	case Split:
 		if f.Side == codec.Peer {
-			return fail("only what the server sends can be split")
+			return fail("split works only on messages that the server sends: remove from-peer")
 		}
 		if f.Size, err = strconv.Atoi(next()); err != nil || f.Size < 1 {
-			return fail("a size in bytes is due behind the type, from 1")
+			return fail("expected a size in bytes after the message type, at least 1")
 		}
 		if w := next(); w != "" {
 			if f.Delay, err = time.ParseDuration(w); err != nil || f.Delay < 0 || f.Delay > maxPause {
-				return fail("the pause is %q; it must be a duration up to %s", w, maxPause)
+				return fail("expected a pause of at most %s after the size, got %q", maxPause, w)
 			}
 		}
 	case Alter:
 		var ok bool
 		if f.Field, f.Value, ok = strings.Cut(strings.Join(words, " "), "="); !ok {
-			return fail("FIELD=VALUE is due behind the type")
+			return fail("expected FIELD=VALUE after the message type")
 		}
 		words = nil
 		if err = hasField(p, f.Type, f.Field); err != nil {
@@ -141,17 +154,20 @@ func parseFault(p *codec.Protocol, words []string) (Fault, error) {
 			return fail("%w", err)
 		}
 		if f.Action == Answer && f.Side != codec.Peer {
-			return fail("only what the peer sends can be answered")
+			return fail("answer works only on messages that the peer sends, and the server sends %s: use drop and follow, or retype", f.Type)
 		}
 		if by := f.Side; f.Action == Retype && !f.To.Sends(by) || f.Action != Retype && !f.To.Sends(codec.Server) {
-			return fail("%s is not to be sent by the other side", f.To.Name)
+			if f.Action != Retype {
+				by = codec.Server
+			}
+			return fail("the %s never sends %s", by, f.To.Name)
 		}
 		if f.Action != Retype {
 			f.Value, words = strings.Join(words, " "), nil
 		}
 	}
 	if len(words) > 0 {
-		return fail("%q is one word too many: %s %s", words[0], f.Action, actions[form].args)
+		return fail("unexpected word %q; the notation is: %s", words[0], &actions[k])
 	}
 	return f, nil
 }
@@ -162,21 +178,21 @@ func (f *Fault) parseLimits(p *codec.Protocol, words []string) ([]string, error)
 		if v, ok := strings.CutPrefix(words[n-1], "nth="); ok {
 			var err error
 			if f.Nth, err = strconv.Atoi(v); err != nil || f.Nth < 1 {
-				return nil, fmt.Errorf("nth is %q; it must be a number from 1", v)
+				return nil, fmt.Errorf("expected a number of at least 1 after nth=, got %q", v)
 			}
 			words = words[:n-1]
 		}
 	}
 	n := len(words)
 	if n > 0 && words[n-1] == "when" {
-		return nil, errors.New("FIELD=VALUE or FIELD~GLOB is due behind when")
+		return nil, errors.New("expected FIELD=VALUE or FIELD~GLOB after when")
 	}
 	if n < 2 || words[n-2] != "when" {
 		return words, nil
 	}
 	at := strings.IndexAny(words[n-1], "=~")
 	if at < 0 {
-		return nil, errors.New("FIELD=VALUE or FIELD~GLOB is due behind when")
+		return nil, errors.New("expected FIELD=VALUE or FIELD~GLOB after when")
 	}
 	f.When = Condition{words[n-1][:at], words[n-1][at+1:], words[n-1][at] == '~'}
 	return words[:n-2], hasField(p, f.Type, f.When.Field)
@@ -186,7 +202,7 @@ func rowNamed(p *codec.Protocol, name string) (*codec.Type, error) {
 	if t := p.TypeNamed(name); t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("%s has no type %q; its types are %s", p.Title, name, typeNames(p))
+	return nil, fmt.Errorf("%s has no message type %q; its types are %s", p.Title, name, typeNames(p))
 }
 
 // hasField refuses a field that messages of the type cannot have.
@@ -200,7 +216,7 @@ func hasField(p *codec.Protocol, typ, field string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has no field %q: it is %s", t.Name, field, t.Signature())
+	return fmt.Errorf("%s has no field %q; expected a field of: %s", t.Name, field, t.Signature())
 }
 
 func typeNames(p *codec.Protocol) string {

@@ -42,7 +42,7 @@ func (o *output) pending() int { return len(o.out) + len(o.writing) - o.sent }
 // written is the number of bytes that the peer's side has taken so far.
 func (o *output) written() int64 { return o.total + int64(o.sent) }
 
-var errGone = errors.New("the connection has ended")
+var errGone = errors.New("the connection is closed")
 
 // Send sends a message of that type with those arguments. It fails if the
 // connection has ended, or with a [*codec.Error] if the row does not allow the
@@ -61,7 +61,7 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 // Forward sends what another peer has said, as Send would. The server must send that row
 // too.
 func (c *Conn) Forward(f *codec.Frame) error {
-	f.Forward(&c.srv.msg)
+	f.Message(&c.srv.msg)
 	return c.send(len(f.Raw))
 }
 

@@ -10,13 +10,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"jobwire/audit"
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/internal/target"
 	"jobwire/refserver"
@@ -41,6 +40,9 @@ type auditOptions struct {
 	relay    bool
 }
 
+// settleTime is how long connections of a program that has ended may take to close.
+const settleTime = time.Second
+
 // auditGC is by how many per cent the heap of an audit grows before it is collected. What is known of
 // jobs is some ten megabytes, and short-lived.
 const auditGC = 400
@@ -49,50 +51,24 @@ func newAudit() *cobra.Command {
 	o := &auditOptions{}
 	cmd := &cobra.Command{
 		Use:   "audit PROTOCOL [flags]",
-		Short: "Judge clients and workers",
-		Long: `audit stands between clients and workers and a server, and judges each message
-by its form and by what went before it. The server is the one of --to, which is judged
-too, or an embedded one. What passes is not changed.
-
-It ends when it is interrupted, when --duration is over or when the program of --exec
-has ended, and tells which rules were broken, by whom, with the bytes and what went
-before them; and which statements of the document there was occasion to break. The rules
-are those of "jobwire rules".
-
---stress has drivers, programs around a client or worker library (docs/drivers.md), do the
-same work under conditions that are legal and that libraries get wrong. Without
---program they are jobwire's own. The verdicts are completed, failed cleanly, not
-recovered, wrong result, hung and crashed.
-
-Exit status 1 if a rule was broken, a driver fell short, or the program of --exec failed
-or never connected.`,
-		Example: `  jobwire audit gearman --listen 127.0.0.1:4731 --to 127.0.0.1:4730
-  jobwire audit gearman --exec 'python3 my_client.py {host} {port}'
-  jobwire audit beanstalk --to 127.0.0.1:11300 --duration 1m --format json
-  jobwire audit gearmonkey --to 127.0.0.1:6379 --transcripts found/
-  jobwire audit gearman --stress all --program 'Client=perl driver.pl {addr}'
-  jobwire audit gearman --stress bytewise,closed-within --program 'Worker=./my-worker {addr}'
-  jobwire audit gearman --list
-  jobwire audit gearman --self-test`,
-		Args:      protocolArg,
-		ValidArgs: systemNames(),
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Short: "Check the traffic of clients and workers against the protocol",
 	}
+	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "the `HOST:PORT` to listen on; port 0 takes a free one (default: the protocol's port on 127.0.0.1, with --exec a free one)")
-	f.StringVar(&o.to, "to", "", "the server to stand before, as `HOST:PORT`")
-	f.StringVar(&o.exec, "exec", "", "run a `COMMAND` and end with it; {addr}, or {host} and {port}, stand for where it is to connect")
-	f.DurationVar(&o.duration, "duration", 0, "end after `DURATION`")
-	f.StringVar(&o.format, "format", "text", "text or json")
-	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
-	f.StringArrayVar(&o.waive, "waive", nil, "let this `RULE` be broken; may be repeated")
-	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
-	f.StringVar(&o.stress, "stress", "", "have drivers work under these `CONDITIONS`, with commas between them, or all")
-	f.StringArrayVar(&o.programs, "program", nil, "of --stress: the driver of a role, as `ROLE=COMMAND`; {addr}, or {host} and {port}, say where it connects; may be repeated")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "of --stress: how long a driver may take for a task")
-	f.BoolVar(&o.list, "list", false, "list the conditions of --stress")
-	f.BoolVar(&o.selfTest, "self-test", false, "have clients and workers with planted faults judged")
-	f.BoolVar(&o.relay, "relay", false, "pass on and judge nothing: what the judging costs is measured against this")
+	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` on which the proxy listens (port 0: choose a free port)")
+	f.StringVar(&o.to, "to", "", "`HOST:PORT` of the server (default: built-in server)")
+	f.StringVar(&o.exec, "exec", "", "`COMMAND` that starts a client or worker; it may contain {addr}, {host} and {port}")
+	f.DurationVar(&o.duration, "duration", 0, "`DURATION` of the audit, such as 1m (0: no limit)")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
+	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to save the traffic as transcripts for 'jobwire play'")
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
+	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
+	f.StringVar(&o.stress, "stress", "", "`PROFILES` to test under, separated by commas, or all; --list shows them")
+	f.StringArrayVar(&o.programs, "program", nil, "driver that --stress starts, as `ROLE=COMMAND`; repeatable")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task of --stress")
+	f.BoolVar(&o.list, "list", false, "list the fault profiles of --stress and exit")
+	f.BoolVar(&o.selfTest, "self-test", false, "test that --stress detects faults that are injected into clients and workers")
+	f.BoolVar(&o.relay, "relay", false, "only forward the bytes, to measure what the checks cost")
 	f.MarkHidden("relay")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("stress", "to", "list", "self-test")
@@ -104,22 +80,18 @@ or never connected.`,
 	return cmd
 }
 
-func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(name)
-	if err != nil {
-		return err
-	}
-	p := sys.protocol
+func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	p := sys.Protocol
 	waive, err := ruleIDs(p, o.waive)
 	if err != nil {
 		return err
 	}
 	if o.format != "text" && o.format != "json" {
-		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+		return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
 	}
 	switch {
 	case len(o.programs) > 0 && o.stress == "":
-		return usage(errors.New("--program is for --stress; --exec runs a program of its own"))
+		return usage(errors.New("--program requires --stress; use --exec to run a program without --stress"))
 	case o.list:
 		return listConditions(cmd.OutOrStdout())
 	case o.selfTest:
@@ -147,7 +119,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 	defer srv.Stop()
 	ln, err := net.Listen("tcp", o.address(p))
 	if err != nil {
-		return usage(fmt.Errorf("cannot listen: %w", err))
+		return usage(fmt.Errorf("listen: %w", err))
 	}
 	if o.duration > 0 {
 		defer time.AfterFunc(o.duration, cancel).Stop()
@@ -165,13 +137,16 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 		defer rec.remove()
 		proxy.Tap = rec.add
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, before %s; interrupt to stop\n", p.Title, ln.Addr(), srv)
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, ln.Addr(), srv)
 	var run sync.WaitGroup
 	var ended error
 	if words != nil {
 		run.Go(func() {
 			defer cancel()
 			ended = runProgram(ctx, words, ln.Addr().String(), cmd.ErrOrStderr())
+			if ctx.Err() == nil {
+				proxy.Settle(settleTime)
+			}
 		})
 	}
 	if o.relay {
@@ -196,9 +171,9 @@ func (o *auditOptions) execute(cmd *cobra.Command, name string) error {
 	switch {
 	case err != nil:
 	case ended != nil:
-		err = &exit{exitFellShort, fmt.Errorf("the program: %w", ended)}
+		err = &exit{exitFellShort, fmt.Errorf("--exec: the command failed: %w", ended)}
 	case words != nil && r.Connections == 0:
-		err = &exit{exitFellShort, errors.New("the program never connected")}
+		err = &exit{exitFellShort, errors.New("--exec: the command ended without connecting to the proxy")}
 	case r.Violations() > 0:
 		err = &exit{exitFellShort, nil}
 	}
@@ -217,11 +192,10 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 }
 
 // server is what the audit stands before. An embedded one lets nothing pass that is not waived.
-func (o *auditOptions) server(ctx context.Context, sys *system, waive []codec.RuleID) (target.Target, error) {
+func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
 	if o.to == "" {
-		return target.Func(ctx, "the embedded "+sys.protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
-			machine := sys.server(pflag.NewFlagSet("", pflag.ContinueOnError))
-			return refserver.New(machine(), refserver.Options{Protocol: sys.protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
+		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
 		})
 	}
 	srv, err := target.Address(o.to)
@@ -251,20 +225,15 @@ func (l *liveFindings) show(f *audit.Finding) {
 
 // runProgram runs a program until it ends or ctx does, and ends with it what it has started.
 func runProgram(ctx context.Context, words []string, addr string, output io.Writer) error {
-	args, err := target.Expand(words, addr)
+	cmd, err := target.GroupCommand(ctx, words, addr)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = time.Second
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = cmd.Wait()
-	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	err = target.WaitGroup(cmd)
 	var status *exec.ExitError
 	if ctx.Err() != nil && errors.As(err, &status) {
 		return nil // it was told to

@@ -54,7 +54,7 @@ func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
 		r.err = r.w.Close()
 	}
 	if r.err != nil {
-		return fmt.Errorf("what passed could not be recorded: %w", r.err)
+		return fmt.Errorf("cannot record the traffic for --transcripts: %w", r.err)
 	}
 	if _, err := r.file.Seek(0, 0); err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,58 +12,46 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/audit"
-	"jobwire/codec"
-	"jobwire/codec/danga"
-	"jobwire/codec/gearman"
-	"jobwire/codec/gearmonkey"
+	"jobwire/catalog"
+	"jobwire/conform"
 	"jobwire/internal/target"
-	dangapeer "jobwire/refpeer/danga"
-	dangapeermutants "jobwire/refpeer/danga/mutants"
-	gearmanpeer "jobwire/refpeer/gearman"
-	gearmanpeermutants "jobwire/refpeer/gearman/mutants"
-	monkeypeer "jobwire/refpeer/gearmonkey"
 )
 
-// stressPeers are the reference clients and workers: whoever is not under test in a scenario, and
-// what is if no --program is given.
-var stressPeers = map[*codec.Protocol]map[string]audit.Driver{
-	gearman.Protocol:    {"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive},
-	danga.Protocol:      {"Application": dangapeer.Drive, "Worker": dangapeer.Drive},
-	gearmonkey.Protocol: {"Client": monkeypeer.Drive, "Worker": monkeypeer.Drive},
-}
-
-// peerMutants are the clients and workers with planted faults.
-var peerMutants = map[*codec.Protocol]func() []gearmanpeermutants.Mutant{
-	gearman.Protocol: gearmanpeermutants.All,
-	danga.Protocol:   dangapeermutants.All,
+// drivers returns the reference clients and workers of a protocol, by role.
+func drivers(sys *catalog.Entry) map[string]audit.Driver {
+	all := map[string]audit.Driver{}
+	for role, program := range sys.Programs {
+		all[role] = audit.Driver(program)
+	}
+	return all
 }
 
 // stressed has drivers work under conditions.
-func (o *auditOptions) stressed(cmd *cobra.Command, sys *system) error {
+func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	conditions, err := conditionsNamed(o.stress)
 	if err != nil {
 		return err
 	}
-	p := sys.protocol
+	p := sys.Protocol
 	if len(audit.Roles(p)) == 0 {
-		return usage(fmt.Errorf("--stress has no work for clients and workers of %s", p.Title))
+		return usage(fmt.Errorf("--stress does not support %s", p.Title))
 	}
-	drivers := stressPeers[p]
+	tested := drivers(sys)
 	if len(o.programs) > 0 {
 		named, err := programs(o.programs)
 		if err != nil {
 			return usage(err)
 		}
-		drivers = map[string]audit.Driver{}
+		tested = map[string]audit.Driver{}
 		for role, program := range named {
 			if !slices.Contains(audit.Roles(p), role) {
-				return usage(fmt.Errorf("--program %s: stress has work for %s", role, strings.Join(audit.Roles(p), ", ")))
+				return usage(fmt.Errorf("--program: expected one of the roles %[2]s, got %[1]q", role, strings.Join(audit.Roles(p), ", ")))
 			}
-			drivers[role] = audit.Driver(program)
+			tested[role] = audit.Driver(program)
 		}
 	}
-	if len(drivers) == 0 {
-		return usage(fmt.Errorf("there is no reference client or worker of %s: name one with --program", p.Title))
+	if len(tested) == 0 {
+		return usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))
 	}
 	waive, err := ruleIDs(p, o.waive)
 	if err != nil {
@@ -74,9 +61,9 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *system) error {
 	if err != nil {
 		return err
 	}
-	opts := stressOptions(sys, conditions, drivers)
+	opts := stressOptions(sys, conditions, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
-	progress := newProgress(cmd.ErrOrStderr(), len(conditions)*len(drivers))
+	progress := newProgress(cmd.ErrOrStderr(), len(conditions)*len(tested))
 	opts.Done = func(*audit.Outcome) { progress.step() }
 	all, err := audit.Stress(cmd.Context(), opts)
 	progress.clear()
@@ -88,32 +75,32 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *system) error {
 	} else {
 		err = audit.WriteOutcomes(cmd.OutOrStdout(), p, all, audit.Shown{Color: color, Hex: o.hex})
 	}
-	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Held() }) {
+	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
 		err = &exit{exitFellShort, nil}
 	}
 	return err
 }
 
-func stressOptions(sys *system, conditions []*audit.Condition, drivers map[string]audit.Driver) audit.StressOptions {
+func stressOptions(sys *catalog.Entry, conditions []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {
 	return audit.StressOptions{
-		Protocol: sys.protocol, Conditions: conditions, Drivers: drivers, Partners: stressPeers[sys.protocol],
+		Protocol: sys.Protocol, Profiles: conditions, Drivers: tested, Partners: drivers(sys),
 		Start: func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
 	}
 }
 
 // conditionsNamed reads --stress.
-func conditionsNamed(list string) ([]*audit.Condition, error) {
-	var all []*audit.Condition
+func conditionsNamed(list string) ([]*audit.Profile, error) {
+	var all []*audit.Profile
 	for name := range strings.SplitSeq(list, ",") {
-		c := audit.ConditionNamed(name)
+		c := audit.ProfileNamed(name)
 		if name == "all" {
-			for i := range audit.Conditions {
-				all = append(all, &audit.Conditions[i])
+			for i := range audit.Profiles {
+				all = append(all, &audit.Profiles[i])
 			}
 			continue
 		}
 		if c == nil {
-			return nil, usage(fmt.Errorf("--stress: there is no condition %q; --list shows them", name))
+			return nil, usage(fmt.Errorf("--stress: unknown fault profile %q; to list them, add --list", name))
 		}
 		all = append(all, c)
 	}
@@ -122,42 +109,48 @@ func conditionsNamed(list string) ([]*audit.Condition, error) {
 
 // listConditions writes the names of the conditions, and what they are.
 func listConditions(w io.Writer) error {
-	for i := range audit.Conditions {
-		c := &audit.Conditions[i]
+	for i := range audit.Profiles {
+		c := &audit.Profiles[i]
 		note := ""
 		if c.Fails {
-			note = "; a task may fail if the driver works on"
+			note = "; the library may fail a task here, if it completes later tasks"
 		}
 		fmt.Fprintf(w, "%-16s %s%s\n", c.Name, c.About, note)
 	}
 	return nil
 }
 
-// faultTime is how long a planted fault may take for a task that it never answers.
+// faultTime is how long a injected fault may take for a task that it never answers.
 const faultTime = 700 * time.Millisecond
 
-// prove has the faultless client and worker, and those with planted faults, judged.
-func (o *auditOptions) prove(cmd *cobra.Command, sys *system) error {
-	if peerMutants[sys.protocol] == nil {
-		return usage(errors.New("--self-test has planted faults of gearman and danga only"))
+// prove has the faultless client and worker, and those with injected faults, judged.
+func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
+	if sys.PeerMutants == nil {
+		var names []string
+		for _, e := range catalog.All() {
+			if e.PeerMutants != nil {
+				names = append(names, e.Protocol.Name)
+			}
+		}
+		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, " and ")))
 	}
 	out := cmd.OutOrStdout()
 	all, err := conditionsNamed("all")
 	if err != nil {
 		return err
 	}
-	sound, err := audit.Stress(cmd.Context(), stressOptions(sys, all, stressPeers[sys.protocol]))
+	sound, err := audit.Stress(cmd.Context(), stressOptions(sys, all, drivers(sys)))
 	if err != nil {
 		return err
 	}
 	bad := 0
 	for i := range sound {
-		if x := &sound[i]; !x.Held() {
+		if x := &sound[i]; !x.Passed() {
 			bad++
-			fmt.Fprintf(out, "the faultless: %s, %s: %s: %s\n", x.Role, x.Condition.Name, x.Verdict, x.Note)
+			fmt.Fprintf(out, "reference %s under %s: %s: %s\n", x.Role, x.Profile.Name, x.Verdict, x.Note)
 		}
 	}
-	mutants := peerMutants[sys.protocol]()
+	mutants := sys.PeerMutants()
 	lines := make([]string, len(mutants))
 	named := 0
 	var mu sync.Mutex
@@ -182,21 +175,21 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *system) error {
 	for _, l := range lines {
 		fmt.Fprintln(out, l)
 	}
-	fmt.Fprintf(out, "\n%d of %d planted faults are named; the faultless fall short under %d of %d conditions\n", named, len(mutants), bad, len(sound))
+	fmt.Fprintf(out, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n", named, len(mutants), bad, len(sound))
 	if bad > 0 || named < len(mutants) {
 		return &exit{exitFellShort, nil}
 	}
 	return nil
 }
 
-// proveOne has one planted fault judged, under the condition that it is to fail under. A limit of 0 is that
+// proveOne has one injected fault judged, under the condition that it is to fail under. A limit of 0 is that
 // of any driver.
-func proveOne(ctx context.Context, sys *system, m *gearmanpeermutants.Mutant, limit time.Duration) (line string, named bool) {
-	condition := audit.ConditionNamed("plain")
+func proveOne(ctx context.Context, sys *catalog.Entry, m *conform.Mutant, limit time.Duration) (line string, named bool) {
+	condition := audit.ProfileNamed("plain")
 	if m.Condition != "" {
-		condition = audit.ConditionNamed(m.Condition)
+		condition = audit.ProfileNamed(m.Condition)
 	}
-	opts := stressOptions(sys, []*audit.Condition{condition}, map[string]audit.Driver{m.Role: m.Drive})
+	opts := stressOptions(sys, []*audit.Profile{condition}, map[string]audit.Driver{m.Role: m.Program})
 	if m.Verdict == string(audit.Hung) || m.Verdict == "" {
 		opts.Limit = limit
 	}
@@ -209,12 +202,12 @@ func proveOne(ctx context.Context, sys *system, m *gearmanpeermutants.Mutant, li
 	var rules []string
 	for _, b := range x.Breaches {
 		rules = append(rules, string(b.Rule.ID))
-		found = found || b.Rule.ID == m.Rule
+		found = found || string(b.Rule.ID) == m.Rule
 	}
 	named = found && (m.Verdict == "" || m.Verdict == string(x.Verdict))
-	mark := "named  "
+	mark := "detected "
 	if !named {
-		mark = "MISSED "
+		mark = "MISSED   "
 	}
-	return fmt.Sprintf("%s %s: %s\n         %s: %s %s", mark, m.Name, m.About, condition.Name, x.Verdict, strings.Join(rules, " ")), named
+	return fmt.Sprintf("%s%s: %s\n         %s: %s %s", mark, m.Name, m.About, condition.Name, x.Verdict, strings.Join(rules, " ")), named
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -29,7 +30,7 @@ type accusation struct {
 
 // audited performs a case against a server, captures it, and returns what the server and the
 // peers are accused of by each message alone, and by what went before it.
-func audited(t *testing.T, sys *system, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, judged []accusation) {
+func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, judged []accusation) {
 	t.Helper()
 	srv, err := start(t.Context())
 	if err != nil {
@@ -42,12 +43,12 @@ func audited(t *testing.T, sys *system, c *conform.Case, start func(context.Cont
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", tp.Addr().String())
 	}
-	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.waive}})
+	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.Lenient}})
 	return judgements(t, sys, c.ID, tp.capture(t))
 }
 
 // judgements returns the violations in a capture: those of each message alone, and all.
-func judgements(t *testing.T, sys *system, name string, capture []byte) (plain, judged []accusation) {
+func judgements(t *testing.T, sys *catalog.Entry, name string, capture []byte) (plain, judged []accusation) {
 	t.Helper()
 	for _, audit := range []bool{false, true} {
 		f, err := pcap.NewFile(name, bytes.NewReader(capture))
@@ -56,7 +57,7 @@ func judgements(t *testing.T, sys *system, name string, capture []byte) (plain, 
 			return nil, nil
 		}
 		plain, judged = judged, nil
-		d := pcap.NewDecoder(pcap.Options{Protocol: sys.protocol, Audit: audit}, func(it *pcap.Item) {
+		d := pcap.NewDecoder(pcap.Options{Protocol: sys.Protocol, Audit: audit}, func(it *pcap.Item) {
 			if it.Kind == pcap.Violates {
 				judged = append(judged, accusation{it.Err.Rule, it.From, fmt.Sprintf("%q: %v", it.Raw[:min(len(it.Raw), 60)], it.Err)})
 			}
@@ -87,9 +88,9 @@ func each[T any](list []T, do func(T)) {
 }
 
 // serverCases loads the cases about a server.
-func serverCases(t *testing.T, sys *system) (cases []*conform.Case, byID map[string]*conform.Case) {
+func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byID map[string]*conform.Case) {
 	t.Helper()
-	suite, err := conform.Load(sys.protocol)
+	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +112,8 @@ var outOfTurn = map[string][]string{
 // TestAuditOfCases: a server without a fault is accused of nothing, whatever its peers do, and
 // they of nothing but what they do.
 func TestAuditOfCases(t *testing.T) {
-	for i := range systems {
-		sys := &systems[i]
-		t.Run(sys.protocol.Name, func(t *testing.T) {
+	for _, sys := range catalog.All() {
+		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			cases, _ := serverCases(t, sys)
 			each(cases, func(c *conform.Case) {
@@ -125,7 +125,7 @@ func TestAuditOfCases(t *testing.T) {
 					switch {
 					case a.by == codec.Server:
 						t.Errorf("%s: the server: %s", c.ID, a.text)
-					case a.by == codec.Peer && !slices.Contains(plain, a) && !slices.Contains(c.Rules, a.rule) && !slices.Contains(outOfTurn[sys.protocol.Name], string(a.rule)):
+					case a.by == codec.Peer && !slices.Contains(plain, a) && !slices.Contains(c.Rules, a.rule) && !slices.Contains(outOfTurn[sys.Protocol.Name], string(a.rule)):
 						t.Errorf("%s: a peer: %s", c.ID, a.text)
 					}
 				}
@@ -151,15 +151,15 @@ func slow(c *conform.Case) bool {
 func TestAuditOfMutants(t *testing.T) {
 	suites := map[string]map[string]*conform.Case{}
 	mutants := map[string]conform.Mutant{}
-	for i := range systems {
-		name := systems[i].protocol.Name
-		_, suites[name] = serverCases(t, &systems[i])
-		for _, m := range systems[i].mutants() {
+	for _, sys := range catalog.All() {
+		name := sys.Protocol.Name
+		_, suites[name] = serverCases(t, sys)
+		for _, m := range sys.Mutants() {
 			mutants[name+" "+m.Name] = m
 		}
 	}
 	each(guilty, func(g struct{ protocol, mutant, of, rule string }) {
-		sys, err := systemNamed(g.protocol)
+		sys, err := entryNamed(g.protocol)
 		if err != nil {
 			t.Error(err)
 			return
@@ -190,11 +190,11 @@ func TestAuditOfRealServers(t *testing.T) {
 	} {
 		t.Run(tt.server, func(t *testing.T) {
 			peers.Need(t, tt.server)
-			sys, err := systemNamed(tt.protocol)
+			sys, err := entryNamed(tt.protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite, err := conform.Load(sys.protocol)
+			suite, err := conform.Load(sys.Protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func (r relayed) Addr() string { return r.addr }
 
 // auditedProgram performs a case about a program, and returns what whoever connects is accused of by
 // what went before.
-func auditedProgram(t *testing.T, sys *system, c *conform.Case, programs map[string]conform.Program) (accused []accusation) {
+func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (accused []accusation) {
 	t.Helper()
 	srv, err := new(targetFlags).start(t.Context(), sys)
 	if err != nil {
@@ -266,7 +266,7 @@ func auditedProgram(t *testing.T, sys *system, c *conform.Case, programs map[str
 	r := conform.Runner{Programs: programs, Timeout: time.Second, Start: func(context.Context) (target.Target, error) {
 		return relayed{srv, tp.Addr().String()}, nil
 	}}
-	r.Run(t.Context(), &conform.Suite{Protocol: sys.protocol, Cases: []*conform.Case{c}}, nil)
+	r.Run(t.Context(), &conform.Suite{Protocol: sys.Protocol, Cases: []*conform.Case{c}}, nil)
 	plain, judged := judgements(t, sys, c.ID, tp.capture(t))
 	return slices.DeleteFunc(judged, func(a accusation) bool { return slices.Contains(plain, a) })
 }
@@ -274,11 +274,11 @@ func auditedProgram(t *testing.T, sys *system, c *conform.Case, programs map[str
 // TestAuditOfPrograms: the reference client and worker are accused of nothing in what they are put
 // through, and faulty ones of their faults.
 func TestAuditOfPrograms(t *testing.T) {
-	sys, err := systemNamed("gearmonkey")
+	sys, err := entryNamed("gearmonkey")
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite, err := conform.Load(sys.protocol)
+	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestAuditOfPrograms(t *testing.T) {
 		}
 	}
 	each(programs, func(c *conform.Case) {
-		for _, a := range auditedProgram(t, sys, c, sys.programs) {
+		for _, a := range auditedProgram(t, sys, c, sys.Programs) {
 			t.Errorf("%s: %s", c.ID, a.text)
 		}
 	})
@@ -302,12 +302,12 @@ func TestAuditOfPrograms(t *testing.T) {
 		"scheduled-and-queued":   {"gearmonkey.run.scheduled", "gearmonkey.create.once"},
 		"waits-for-ever":         {"gearmonkey.accept.start", "gearmonkey.loop.brpop-timeout"},
 	}
-	each(sys.mutants(), func(m conform.Mutant) {
+	each(sys.Mutants(), func(m conform.Mutant) {
 		f, ok := faulty[m.Name]
 		if !ok {
 			return
 		}
-		with := map[string]conform.Program{"Client": sys.programs["Client"], "Worker": sys.programs["Worker"], m.Role: m.Program}
+		with := map[string]conform.Program{"Client": sys.Programs["Client"], "Worker": sys.Programs["Worker"], m.Role: m.Program}
 		all := auditedProgram(t, sys, cases[f[0]], with)
 		if !slices.ContainsFunc(all, func(a accusation) bool { return string(a.rule) == f[1] }) {
 			t.Errorf("%s: %s is not accused of %s but of %v", f[0], m.Name, f[1], all)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
+	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
 )
@@ -32,9 +34,9 @@ func contenders(flags []string) ([]contender, error) {
 		c := contender{name: name, target: targetFlags{exec: command}}
 		switch {
 		case !ok && name != "embedded":
-			return nil, fmt.Errorf("--compare %q: want NAME=COMMAND with {port} in it, or embedded", text)
+			return nil, fmt.Errorf("--compare %q: expected NAME=COMMAND with {port} in the command, or embedded", text)
 		case names[name]:
-			return nil, fmt.Errorf("--compare %q: %s is there already", text, name)
+			return nil, fmt.Errorf("--compare %q: another --compare has the name %s too; choose a different name", text, name)
 		case ok:
 			if err := target.Check(command); err != nil {
 				return nil, fmt.Errorf("--compare %s: %w", name, err)
@@ -44,7 +46,7 @@ func contenders(flags []string) ([]contender, error) {
 		all = append(all, c)
 	}
 	if len(all) < 2 {
-		return nil, errors.New("--compare takes at least two targets: repeat it, as --compare embedded --compare 'other=COMMAND -p {port}'")
+		return nil, errors.New("--compare needs at least two servers: repeat it, as --compare embedded --compare 'other=COMMAND -p {port}'")
 	}
 	return all, nil
 }
@@ -65,24 +67,22 @@ var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
 
 func checkComparisonFormat(format string) error {
 	if comparisonFormats[format] == nil {
-		return usage(fmt.Errorf("--format %q: a comparison is written as bench, json or text", format))
+		return usage(fmt.Errorf("--format %q: expected bench, json or text for a comparison", format))
 	}
 	return nil
 }
 
 // compareLive has the targets take turns.
-func (o *benchOptions) compareLive(cmd *cobra.Command, sys *system, cfg loadgen.Config) error {
+func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
 	all, err := contenders(o.compare)
 	if err != nil {
 		return usage(err)
 	}
 	switch {
 	case o.target != targetFlags{}:
-		return usage(errors.New("--compare names the targets: leave --addr and --exec away"))
-	case o.rounds < 1:
-		return usage(errors.New("--rounds must be above zero"))
+		return usage(errors.New("--compare starts the servers: remove --addr and --exec"))
 	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "":
-		return usage(errors.New("--compare writes no histograms and pages, and takes no baseline"))
+		return usage(errors.New("--compare cannot be used with --hlog, --hgrm, --html or --baseline"))
 	}
 	if err := checkComparisonFormat(o.format); err != nil {
 		return err
@@ -103,7 +103,7 @@ turns:
 			groups[i].Name = c.name
 			groups[i].Runs = append(groups[i].Runs, report)
 			if !o.quiet {
-				fmt.Fprintf(stderr, "round %d of %d  %-12s %s jobs/s\n", round+1, o.rounds, c.name, loadgen.Grouped(int64(math.Round(report.Rate))))
+				fmt.Fprintf(stderr, "run %d of %d  %-12s %s jobs/s\n", round+1, o.rounds, c.name, prose.Grouped(int64(math.Round(report.Rate))))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ turns:
 func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
-			return &exit{exitFellShort, errors.New("interrupted before each target had a run")}
+			return &exit{exitFellShort, errors.New("interrupted before each server was measured at least once")}
 		}
 	}
 	c := loadgen.Compare(groups)
@@ -126,36 +126,22 @@ func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group) error {
 			return err
 		}
 	}
-	for _, r := range c.Runs {
-		if !r.Held() {
-			return &exit{exitFellShort, nil}
-		}
-	}
 	if cmd.Context().Err() != nil {
 		return &exit{exitFellShort, nil}
 	}
-	return nil
+	var verdicts []loadgen.Verdict
+	for _, r := range c.Runs {
+		verdicts = append(verdicts, r.Result())
+	}
+	return verdictStatus(verdicts...)
 }
 
 func newBenchCompare() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
 		Use:   "compare RESULT... [flags]",
-		Short: "Compare saved results",
-		Long: `compare holds what bench --out has saved against the first of it: medians, and their
-ratios with the interval in which 95 % of ratios lie that come of runs drawn at random.
-Each argument is a file, several with commas between them, or a folder of .json files. Where
-one has runs of several targets, as bench --compare saves them, they are held apart.`,
-		Example: `  jobwire bench compare both.json
-  jobwire bench compare before.json after.json
-  jobwire bench compare before/ after/
-  jobwire bench compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json --format json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("compare takes saved results: files that bench --out has saved, or folders of them")
-			}
-			return nil
-		},
+		Short: "Compare saved results of bench",
+		Args:  files("expected saved results: files that 'bench --out' has saved, or folders of such files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkComparisonFormat(o.format); err != nil {
 				return err
@@ -169,13 +155,13 @@ one has runs of several targets, as bench --compare saves them, they are held ap
 				groups = append(groups, byTarget(arg, runs)...)
 			}
 			if len(groups) < 2 {
-				return usage(fmt.Errorf("%s is of one target: compare it with another result", args[0]))
+				return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
 			}
 			return o.tell(cmd, groups)
 		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "what to write to standard output: bench, json or text")
-	cmd.Flags().StringVar(&o.out, "out", "", "save the comparison as JSON to this `FILE` too")
+	cmd.Flags().StringVar(&o.format, "format", "text", "`FORMAT` of the comparison: bench (for benchstat), json or text")
+	cmd.Flags().StringVar(&o.out, "out", "", "`FILE` for the comparison as JSON")
 	return cmd
 }
 
@@ -216,7 +202,7 @@ func savedReports(arg string) ([]*loadgen.Report, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there are no .json files", arg)
+		return nil, fmt.Errorf("%s: the folder contains no .json files", arg)
 	}
 	return all, nil
 }
@@ -242,7 +228,7 @@ func parseTolerance(text string) (float64, error) {
 		v /= 100
 	}
 	if err != nil || v < 0 || v >= 10 {
-		return 0, fmt.Errorf("--tolerance %q: want 10%% or 0.1", text)
+		return 0, fmt.Errorf("--tolerance %q: expected a number from 0 to 10, such as 0.1, or a percentage, such as 10%%", text)
 	}
 	return v, nil
 }

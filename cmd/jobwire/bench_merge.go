@@ -19,22 +19,12 @@ func newBenchMerge() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge FILE|FOLDER... [flags]",
-		Short: "Make one result of those of several processes",
-		Long: `merge puts together what processes with bench --share have saved with --out and --hlog:
-counts add up, and so do histograms, by stage and interval. Percentiles come of those, never of
-other percentiles. All shares must be there, each with its report (.json) and its log (.hlog).`,
-		Example: `  jobwire bench merge results/
-  jobwire bench merge 1.json 1.hlog 2.json 2.hlog --html run.html --slo 'p99<5ms'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("merge takes the .json and .hlog files of all shares, or a folder of them")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
+		Short: "Merge the results of processes that ran parts of one load",
+		Args:  files("expected the .json and .hlog files of all parts of the load, or a folder with these files"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.slo, "slo", nil, "an `OBJECTIVE`, as 'p99<5ms': exit 1 if it is broken; may be repeated")
+	f.StringArrayVar(&o.slo, "slo", nil, "`OBJECTIVE` to meet, such as p99<5ms, run.max<1s or rate>1k; repeatable")
 	o.addOutputs(cmd)
 	return cmd
 }
@@ -99,15 +89,15 @@ func parseStart(text string, now time.Time) (time.Time, error) {
 	if err != nil {
 		clock, err := time.ParseInLocation(time.TimeOnly, text, now.Location())
 		if err != nil {
-			return at, fmt.Errorf("%q is no time: want 15:04:05 or 2006-01-02T15:04:05Z", text)
+			return at, fmt.Errorf("%q: expected a time, as 15:04:05 or 2006-01-02T15:04:05Z", text)
 		}
 		at = time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
 	}
 	switch ahead := at.Sub(now); {
 	case ahead <= 0:
-		return at, fmt.Errorf("%s was %v ago", text, -ahead.Round(time.Second))
+		return at, fmt.Errorf("%s: expected a time in the future, got one %v ago", text, -ahead.Round(time.Second))
 	case ahead > latestStart:
-		return at, fmt.Errorf("%s is more than %v ahead", text, latestStart)
+		return at, fmt.Errorf("%s: expected a time within the next %v", text, latestStart)
 	}
 	return at, nil
 }

@@ -17,18 +17,18 @@ import (
 // addOutputs adds the flags that say what is written, and where.
 func (o *benchOptions) addOutputs(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", "what to write to standard output: "+strings.Join(benchFormatNames(), ", "))
-	f.StringVar(&o.out, "out", "", "save the report as JSON to this `FILE` too")
-	f.StringVar(&o.hlog, "hlog", "", "write the latencies of every interval to this `FILE`, as an HdrHistogram log tagged by stage")
-	f.StringVar(&o.hgrm, "hgrm", "", "write the latency distributions to `PREFIX`.STAGE.hgrm, for HdrHistogram's plotters")
-	f.StringVar(&o.html, "html", "", "write a page with the latency spectrum, time series and heat map to this `FILE`")
+	f.StringVar(&o.format, "format", "text", strings.Join(benchFormatNames(), ", "))
+	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench compare' and --baseline read")
+	f.StringVar(&o.hlog, "hlog", "", "`FILE` for a HdrHistogram log of the latencies in each interval")
+	f.StringVar(&o.hgrm, "hgrm", "", "write latency distributions to `PREFIX`.STAGE.hgrm, one file per stage")
+	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with charts")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // checkOutputs checks the flags of addOutputs, and reads the objectives.
 func (o *benchOptions) checkOutputs() error {
 	if benchFormats[o.format] == nil {
-		return fmt.Errorf("--format %q: it is one of %s", o.format, strings.Join(benchFormatNames(), ", "))
+		return fmt.Errorf("--format %q: expected one of %s", o.format, strings.Join(benchFormatNames(), ", "))
 	}
 	for _, text := range o.slo {
 		objective, err := loadgen.ParseObjective(text)
@@ -61,23 +61,20 @@ type benchFiles struct {
 // open creates the files, before the work rather than behind it.
 func (o *benchOptions) open() (f *benchFiles, err error) {
 	f = &benchFiles{hgrm: o.hgrm}
-	if o.out != "" {
-		if f.out, err = os.Create(o.out); err != nil {
-			return nil, err
+	for _, file := range []struct {
+		name string
+		to   **os.File
+	}{{o.out, &f.out}, {o.hlog, &f.hlog}, {o.html, &f.html}} {
+		if file.name == "" {
+			continue
 		}
-	}
-	if o.hlog != "" {
-		if f.hlog, err = os.Create(o.hlog); err != nil {
+		if *file.to, err = os.Create(file.name); err != nil {
 			f.discard()
 			return nil, err
 		}
+	}
+	if f.hlog != nil {
 		f.log = loadgen.NewLog(f.hlog)
-	}
-	if o.html != "" {
-		if f.html, err = os.Create(o.html); err != nil {
-			f.discard()
-			return nil, err
-		}
 	}
 	return f, nil
 }

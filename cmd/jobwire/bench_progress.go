@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
-
-	"golang.org/x/term"
 
 	"jobwire/loadgen"
 )
@@ -36,18 +33,8 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 		fmt.Fprintln(p.w, line.String())
 		return
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", fitting(line.Bytes(), width(p.w)))
+	fmt.Fprintf(p.w, "\r\x1b[K%s", fitting(line.Bytes(), columns(p.w)))
 	p.shown = true
-}
-
-// width is that of a terminal, or one that all are as wide as.
-func width(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
-		}
-	}
-	return 80
 }
 
 // fitting is as much of a line as leaves the cursor in it.

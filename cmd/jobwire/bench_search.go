@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/internal/target"
+	"jobwire/internal/version"
 	"jobwire/loadgen"
 )
 
@@ -27,28 +28,29 @@ const (
 
 // searchReport is what a search writes as JSON.
 type searchReport struct {
-	Protocol string   `json:"protocol"`
-	Scenario string   `json:"scenario"`
-	Target   string   `json:"target"`
-	SLO      []string `json:"slo"`
-	Seconds  float64  `json:"seconds_of_a_trial"`
+	Jobwire  version.Info `json:"jobwire"`
+	Protocol string       `json:"protocol"`
+	Scenario string       `json:"scenario"`
+	Target   string       `json:"target"`
+	SLO      []string     `json:"slo"`
+	Seconds  float64      `json:"seconds_per_trial"`
 	*loadgen.Bracket
 }
 
 // search finds the highest rate that holds the objectives. Each trial has a server that is
 // fresh, unless it is somebody else's.
-func (o *benchOptions) search(cmd *cobra.Command, sys *system, cfg loadgen.Config) error {
+func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
 	switch {
 	case len(o.objective) == 0:
-		return usage(errors.New("--search looks for the highest rate that holds an objective: say which with --slo, as 'p99<5ms'"))
+		return usage(errors.New("--search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
 	case o.format != "text" && o.format != "json":
-		return usage(errors.New("--search writes text or json"))
+		return usage(fmt.Errorf("--format %s: expected text or json with --search", o.format))
 	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
-		return usage(errors.New("--search begins at one rate and tries others: give --rate a single one"))
+		return usage(errors.New("--search starts at the rate of --rate, which must be a single number"))
 	case o.cfg.Count > 0:
-		return usage(errors.New("--search runs each trial for a --duration: leave --count away"))
+		return usage(errors.New("--search runs each trial for --duration: remove --count"))
 	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "":
-		return usage(errors.New("--search writes no histograms and pages, and takes no baseline: run the rate that it finds"))
+		return usage(errors.New("--search cannot be used with --hlog, --hgrm, --html or --baseline; use them in a run at the rate that it finds"))
 	}
 	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
 	if cfg.Rate != nil {
@@ -84,30 +86,28 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *system, cfg loadgen.Confi
 	if bracket.Trials == nil {
 		return err
 	}
-	report := searchReport{sys.protocol.Name, cfg.Scenario, o.target.name(sys), o.slo, cfg.Duration.Seconds(), bracket}
+	report := searchReport{version.Get(), sys.Protocol.Name, cfg.Scenario, o.target.name(sys), o.slo, cfg.Duration.Seconds(), bracket}
 	write := func(w io.Writer) error { return loadgen.WriteBracket(w, bracket) }
-	writeJSON := func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report)
-	}
+	asJSON := func(w io.Writer) error { return writeJSON(w, report) }
 	if o.format == "json" {
-		write = writeJSON
+		write = asJSON
 	}
 	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	if o.out != "" {
-		if err := create(o.out, writeJSON); err != nil {
+		if err := create(o.out, asJSON); err != nil {
 			return err
 		}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "jobwire: the search was interrupted; this is how far it came")
+		fmt.Fprintln(stderr, "jobwire: the search was interrupted; the result is incomplete")
 		return &exit{exitFellShort, nil}
 	case err != nil:
 		return err
+	case bracket.Held == 0 && bracket.Saturated:
+		return &exit{exitInvalid, nil}
 	case bracket.Held == 0:
 		return &exit{exitFellShort, nil}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"jobwire/catalog"
 	"jobwire/internal/target"
 )
 
@@ -29,7 +30,7 @@ var half = sync.OnceValue(func() int {
 //
 // Ends that go as fast as they can share the processors between them. In an open loop the generator
 // has them all: it must keep its schedule.
-func startApart(ctx context.Context, sys *system, tf targetFlags, open bool) (target.Target, error) {
+func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
 		return target.Address(tf.addr)
 	}
@@ -48,7 +49,7 @@ func startApart(ctx context.Context, sys *system, tf targetFlags, open bool) (ta
 		if err != nil {
 			return nil, err
 		}
-		c := target.Command{Name: tf.name(sys), Args: []string{self, "serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}"}}
+		c := target.Command{Name: tf.name(sys), Args: []string{self, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}}
 		if n > 0 {
 			c.Env = []string{"GOMAXPROCS=" + strconv.Itoa(n)}
 		}

@@ -140,7 +140,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if !errors.As(err, &e) || e.ExitCode() != exitFellShort {
 		t.Errorf("it ended with %v", err)
 	}
-	for _, want := range []string{" jobs/s", "latency", "none lost", "interrupted; nothing went wrong until then"} {
+	for _, want := range []string{" jobs/s", "latency", "none lost", "failed: the run was interrupted; no job was lost"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/version"
 	"jobwire/play"
 )
 
@@ -45,56 +47,33 @@ func newConform() *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{
 		Use:   "conform PROTOCOL [flags]",
-		Short: "Judge a server, a client or a worker by the protocol's document",
-		Long: `conform performs conversations with a server and judges what it says. Each case
-names the rules that it tests; one that falls short is shown with the conversation,
-the offending bytes marked. A target that dies is restarted, and the death is a
-verdict on the case that it died of.
-
-Some cases are about a client or a worker. Such a program is started for each of them, told
-on standard input what to do, and watched on its way to the server through a relay.
-Without --program it is jobwire's own; see docs/drivers.md for what yours has to do.`,
-		Example: `  jobwire conform gearman
-  jobwire conform gearman --addr 127.0.0.1:4730
-  jobwire conform gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
-  jobwire conform gearman --profile gearmand
-  jobwire conform gearman --profile my-server.yaml --level MUST
-  jobwire conform gearman --run 'gearman.queue.*' -v
-  jobwire conform gearman --format json > report.json
-  jobwire conform gearman --profile embedded --profile gearmand --html matrix.html
-  jobwire conform gearmonkey --program 'Worker=./my-worker {host} {port}'`,
-		Args:      protocolArg,
-		ValidArgs: systemNames(),
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Short: "Test a server, client or worker against the protocol specification",
 	}
+	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringArrayVar(&o.profiles, "profile", nil, "what is known of the server, by `NAME` or file: how to start it, what it lacks, where it falls short; may be repeated")
-	f.StringArrayVar(&o.programs, "program", nil, "judge a client or worker instead, as `ROLE=COMMAND`; {addr}, or {host} and {port}, say where it connects; may be repeated")
-	f.StringVar(&o.cases, "cases", "", "judge by the .wire files in this `FOLDER` instead of jobwire's own")
-	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, json, junit or tap")
-	f.StringVar(&o.html, "html", "", "write a page with all results, conversations included, to this `FILE`")
-	f.StringArrayVar(&o.run, "run", nil, "only cases whose ID, or a rule of which, matches the `GLOB`; may be repeated")
-	f.StringArrayVar(&o.skip, "skip", nil, "leave out cases that match the `GLOB`; may be repeated")
-	f.BoolVar(&o.list, "list", false, "list the cases instead of running them")
-	f.StringSliceVar(&o.levels, "level", nil, "only cases of this `LEVEL`: MUST, SHOULD, MAY, DE-FACTO or EXTENSION; may be repeated")
-	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "the ways in which each case is sent")
-	f.BoolVar(&o.fresh, "fresh", false, "start a server for every case")
-	f.IntVar(&o.parallel, "parallel", 8, "cases at a time")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long an answer may take")
-	f.StringArrayVar(&o.waive, "waive", nil, "do not hold the server to this `RULE`; may be repeated")
-	f.BoolVar(&o.selfTest, "self-test", false, "judge the cases themselves: run them against faulty servers, each of which must fail exactly the cases named for it")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "name the cases that passed too")
+	f.StringArrayVar(&o.profiles, "profile", nil, "`NAME` or file of the profile of a server to start and test; repeatable")
+	f.StringArrayVar(&o.programs, "program", nil, "client or worker program to test, as `ROLE=COMMAND`; repeatable")
+	f.StringVar(&o.cases, "cases", "", "`FOLDER` of .wire files with cases to run instead of the built-in cases")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text, json, junit, tap")
+	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
+	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run; repeatable")
+	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
+	f.BoolVar(&o.list, "list", false, "list the selected cases instead of running them")
+	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable")
+	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket; each case runs once per value")
+	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
+	f.IntVar(&o.parallel, "parallel", 8, "`NUMBER` of cases that run in parallel")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
+	f.BoolVar(&o.selfTest, "self-test", false, "check that the cases detect faults that are injected into the reference server")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "list passed and skipped cases too")
 	o.color.add(cmd)
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(name)
-	if err != nil {
-		return err
-	}
+func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	suite, runner, err := o.plan(sys)
 	if err != nil {
 		return usage(err)
@@ -114,7 +93,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 		return err
 	}
 	var page *os.File
-	if o.html != "" { // before the work, not behind it
+	if o.html != "" { // before the run, so that a wrong name costs nothing
 		if page, err = os.Create(o.html); err != nil {
 			return usage(err)
 		}
@@ -137,16 +116,16 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 	status := exitHeld
 	for _, r := range reports {
 		switch {
-		case r.Unreachable():
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s could not be judged: %s\n", r.Target, r.Results[0].Note)
+		case r.Unreachable() != "":
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s\n", r.Unreachable())
 			status = exitUnreachable
 		case r.Lost():
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s died of whatever it was sent\n", r.Target)
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s crashed, and no case passed\n", r.Target)
 			status = exitUnreachable
 		case r.Failed():
 			status = max(status, exitFellShort)
-		case !r.Judged():
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: no case came to a verdict about %s\n", r.Target)
+		case !r.Judged() && !r.Interrupted:
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: nothing was tested: all cases for %s were skipped or inconclusive\n", r.Target)
 			status = max(status, exitFellShort)
 		}
 	}
@@ -160,20 +139,20 @@ func (o *conformOptions) execute(cmd *cobra.Command, name string) error {
 }
 
 // plan reads everything from the flags that does not depend on the target.
-func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, error) {
+func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
 	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, Fresh: o.fresh}
 	switch {
 	case formats[o.format] == nil && o.format != "text":
-		return nil, r, fmt.Errorf("--format %q: it is %s", o.format, strings.Join(formatNames(), ", "))
+		return nil, r, fmt.Errorf("--format %q: expected %s", o.format, strings.Join(formatNames(), ", "))
 	case len(o.segments) == 0:
-		return nil, r, errors.New("--segments names no way of sending")
+		return nil, r, errors.New("--segments is empty: expected plain, bytewise or coalesced")
 	case o.parallel < 1 || o.timeout <= 0:
-		return nil, r, errors.New("--parallel and --timeout must be above zero")
+		return nil, r, errors.New("--parallel and --timeout must be greater than zero")
 	case o.fresh && o.target.addr != "":
-		return nil, r, errors.New("--fresh starts servers, which --addr cannot; use --exec")
+		return nil, r, errors.New("--fresh starts a new server for each case; conform cannot start the server of --addr: use --exec instead")
 	}
 	var err error
-	if r.Waive, err = ruleIDs(sys.protocol, o.waive); err != nil {
+	if r.Waive, err = ruleIDs(sys.Protocol, o.waive); err != nil {
 		return nil, r, err
 	}
 	for _, name := range o.segments {
@@ -187,7 +166,7 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 	if err != nil {
 		return nil, r, err
 	}
-	if r.Programs = sys.programs; len(o.programs) > 0 {
+	if r.Programs = sys.Programs; len(o.programs) > 0 {
 		if r.Programs, err = programs(o.programs); err != nil {
 			return nil, r, err
 		}
@@ -202,7 +181,7 @@ func (o *conformOptions) plan(sys *system) (*conform.Suite, conform.Runner, erro
 		return nil, r, err
 	}
 	if len(suite.Cases) == 0 {
-		return nil, r, errors.New("the selection leaves no case to run")
+		return nil, r, errors.New("no case is selected by --run, --skip and --level")
 	}
 	return suite, r, nil
 }
@@ -213,7 +192,7 @@ func programs(flags []string) (map[string]conform.Program, error) {
 	for _, text := range flags {
 		role, line, ok := strings.Cut(text, "=")
 		if !ok || role == "" || all[role] != nil {
-			return nil, fmt.Errorf("--program %q: want ROLE=COMMAND, once for a role", text)
+			return nil, fmt.Errorf("--program %q: expected ROLE=COMMAND, and each ROLE only once", text)
 		}
 		program, err := conform.Command(line)
 		if err != nil {
@@ -225,28 +204,29 @@ func programs(flags []string) (map[string]conform.Program, error) {
 }
 
 // load reads the suite: jobwire's own, or the one in a folder.
-func (o *conformOptions) load(sys *system) (*conform.Suite, error) {
+func (o *conformOptions) load(sys *catalog.Entry) (*conform.Suite, error) {
 	if o.cases == "" {
-		return conform.Load(sys.protocol)
+		return conform.Load(sys.Protocol)
 	}
-	return conform.LoadFS(sys.protocol, os.DirFS(o.cases))
+	return conform.LoadFS(sys.Protocol, os.DirFS(o.cases))
 }
 
 // subject is a server to be judged, and what is known of it.
 type subject struct {
+	name    string // of the profile, as in --profile
 	target  targetFlags
 	profile *conform.Profile
 }
 
 // subjects reads the profiles. Where --addr or --exec say which server to judge,
 // a profile only tells what is known of it.
-func (o *conformOptions) subjects(sys *system) ([]subject, error) {
+func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	if len(o.profiles) == 0 {
 		return []subject{{target: o.target}}, o.target.check()
 	}
 	explicit := o.target != targetFlags{}
 	if explicit && len(o.profiles) > 1 {
-		return nil, errors.New("--addr and --exec name one server: give one --profile with them")
+		return nil, errors.New("--addr and --exec name one server, so only one --profile is allowed with them")
 	}
 	whole, err := o.load(sys) // profiles know cases that may not be selected
 	if err != nil {
@@ -258,7 +238,7 @@ func (o *conformOptions) subjects(sys *system) ([]subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := subject{target: o.target, profile: p}
+		s := subject{name: name, target: o.target, profile: p}
 		if !explicit {
 			s.target.exec = p.Exec
 		}
@@ -271,12 +251,13 @@ func (o *conformOptions) subjects(sys *system) ([]subject, error) {
 }
 
 // judge runs the suite against one subject, telling of it on the way.
-func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.protocol, Target: o.nameOf(subj, sys)}
+func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
+	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
 	if runner.Profile = subj.profile; subj.profile != nil {
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
 	}
+	runner.Command = o.command(cmd, sys, subj)
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
 	began := time.Now()
@@ -288,6 +269,7 @@ func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.S
 		progress.step()
 	})
 	report.Took = time.Since(began)
+	report.Interrupted = cmd.Context().Err() != nil && report.Count(conform.NotRun) > 0
 	progress.clear()
 	if o.format == "text" {
 		text.Summary(report)
@@ -295,8 +277,35 @@ func (o *conformOptions) judge(cmd *cobra.Command, sys *system, suite *conform.S
 	return report
 }
 
+// command returns the command line that tests a subject as this one does, but for the selection of
+// cases and the form of the report.
+func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj subject) string {
+	words := []string{"jobwire", "conform", sys.Protocol.Name}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "run", "skip", "level", "format", "html", "color", "verbose", "parallel":
+			return
+		}
+		switch values := f.Value.(type) {
+		case pflag.SliceValue:
+			for _, v := range values.GetSlice() {
+				if f.Name != "profile" || v == subj.name {
+					words = append(words, "--"+f.Name, v)
+				}
+			}
+		default:
+			if f.Value.Type() == "bool" {
+				words = append(words, "--"+f.Name)
+			} else {
+				words = append(words, "--"+f.Name, f.Value.String())
+			}
+		}
+	})
+	return target.Join(words)
+}
+
 // nameOf is what reports call what is judged.
-func (o *conformOptions) nameOf(subj subject, sys *system) string {
+func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 	name := subj.target.name(sys)
 	if subj.profile != nil {
 		name = subj.profile.Name
@@ -329,9 +338,7 @@ func listCases(w io.Writer, s *conform.Suite, format string) error {
 		for _, c := range s.Cases {
 			rows = append(rows, row{c.ID, c.Rules, c.Level, c.About})
 		}
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"cases": rows})
+		return writeJSON(w, map[string]any{"jobwire": version.Get(), "cases": rows})
 	}
 	section := ""
 	for _, c := range s.Cases {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
@@ -16,23 +17,10 @@ import (
 
 func newCorpus() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "corpus PROTOCOL [NAME...]",
-		Short: "List the vectors that come with jobwire, or show some",
-		Long: `corpus lists the transcripts that come with jobwire: for every message type one
-that must be accepted, for every rule of the codec some that must be refused, and
-recorded conversations. With names it prints them; what it prints can be played
-and encoded.`,
-		Example: `  jobwire corpus gearman
-  jobwire corpus gearman SUBMIT_JOB
-  jobwire corpus gearman example | jobwire play -
-  jobwire corpus add capture.pcap`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("corpus takes a protocol: %s", strings.Join(systemNames(), ", "))
-			}
-			return nil
-		},
-		ValidArgs: systemNames(),
+		Use:       "corpus PROTOCOL [NAME...]",
+		Short:     "List or print the test vectors of a protocol",
+		Args:      files(fmt.Sprintf("expected a protocol (%s), got none", strings.Join(catalog.Names(), ", "))),
+		ValidArgs: catalog.Names(),
 		RunE:      showCorpus,
 	}
 	cmd.AddCommand(newCorpusAdd())
@@ -40,11 +28,11 @@ and encoded.`,
 }
 
 func showCorpus(cmd *cobra.Command, args []string) error {
-	sys, err := systemNamed(args[0])
+	sys, err := entryNamed(args[0])
 	if err != nil {
 		return err
 	}
-	vectors, err := readVectors(sys.protocol)
+	vectors, err := readVectors(sys.Protocol)
 	if err != nil {
 		return err
 	}
@@ -63,7 +51,7 @@ func showCorpus(cmd *cobra.Command, args []string) error {
 			}
 		}
 		if !found {
-			return usage(fmt.Errorf("the corpus of %s has no %q; jobwire corpus %s lists what it has", sys.protocol.Title, name, sys.protocol.Name))
+			return usage(fmt.Errorf("expected the name of a test vector of %s, got %q: to list the names, run 'jobwire corpus %s'", sys.Protocol.Title, name, sys.Protocol.Name))
 		}
 	}
 	return nil
@@ -76,21 +64,22 @@ type vector struct {
 }
 
 func readVectors(p *codec.Protocol) ([]vector, error) {
-	files, err := fs.Glob(corpus.FS, path.Join(p.Name, "*.wire"))
+	dir := corpus.Files(p.Name)
+	files, err := fs.Glob(dir, "*.wire")
 	if err != nil {
 		return nil, err
 	}
 	var all []vector
 	for _, file := range files {
-		src, err := fs.ReadFile(corpus.FS, file)
+		src, err := fs.ReadFile(dir, file)
 		if err != nil {
 			return nil, err
 		}
-		scripts, err := transcript.Parse(p, file, src)
+		scripts, err := transcript.Parse(p, path.Join(p.Name, file), src)
 		if err != nil {
 			return nil, err
 		}
-		base := strings.TrimSuffix(path.Base(file), ".wire")
+		base := strings.TrimSuffix(file, ".wire")
 		for _, s := range scripts {
 			name := s.Value("case")
 			if name == "" {

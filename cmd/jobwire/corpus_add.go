@@ -32,33 +32,20 @@ func newCorpusAdd() *cobra.Command {
 	o := &corpusAddOptions{}
 	cmd := &cobra.Command{
 		Use:   "add FILE... [flags]",
-		Short: "Make vectors of transcripts, captures and fuzz crashers",
-		Long: `add reads transcripts, captures and inputs of Go's fuzzer, and adds to the corpus in
-a working copy what it lacks: a message that is accepted if no vector of its type has
-the same shape (which arguments are empty, text, binary or long, how many there are),
-one that is refused if no vector breaks that rule in that field. What has been added
-is listed; adding it again does nothing.`,
-		Example: `  jobwire corpus add capture.pcap
-  jobwire corpus add transcripts/gearman-1.wire --conversation two-workers
-  jobwire corpus add --protocol beanstalk testdata/fuzz/FuzzSession/6f1a0b3c`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("corpus add takes transcripts, captures or inputs of a fuzzer")
-			}
-			return nil
-		},
-		RunE: o.execute,
+		Short: "Add test vectors from transcripts, captures and fuzzer inputs",
+		Args:  files("expected at least one transcript, capture or fuzzer input, got none"),
+		RunE:  o.execute,
 	}
 	f := cmd.Flags()
 	protocolFlag(cmd, &o.protocol)
-	f.StringVar(&o.dir, "dir", "corpus", "the `DIR` of the corpus")
-	f.StringVar(&o.conversation, "conversation", "", "keep a transcript as a whole too, as the conversation of this `NAME`")
+	f.StringVar(&o.dir, "dir", "corpus", "`DIR` of the corpus in the working copy of jobwire")
+	f.StringVar(&o.conversation, "conversation", "", "save the whole transcript too, as a vector with this `NAME`")
 	return cmd
 }
 
 func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.conversation != "" && (len(files) > 1 || strings.ContainsAny(o.conversation, `/\`)) {
-		return usage(errors.New("--conversation is a name, of one transcript"))
+		return usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files", o.conversation, len(files)))
 	}
 	for _, name := range files {
 		src, err := os.ReadFile(name)
@@ -89,7 +76,7 @@ type said struct {
 // returned beside the error.
 func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]said, error) {
 	if bytes.HasPrefix(src, []byte("go test fuzz v1")) {
-		sys, err := systemNamed(cmp.Or(o.protocol, "gearman"))
+		sys, err := entryNamed(cmp.Or(o.protocol, "gearman"))
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +84,7 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 		if err != nil {
 			return nil, usage(fmt.Errorf("%s: %w", name, err))
 		}
-		return map[*codec.Protocol][]said{sys.protocol: all}, nil
+		return map[*codec.Protocol][]said{sys.Protocol: all}, nil
 	}
 	if strings.HasSuffix(name, ".wire") {
 		sys, scripts, err := readScripts(cmd, o.protocol, name)
@@ -119,7 +106,7 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 				}
 			}
 		}
-		return map[*codec.Protocol][]said{sys.protocol: all}, o.keep(sys.protocol, src)
+		return map[*codec.Protocol][]said{sys.Protocol: all}, o.keep(sys.Protocol, src)
 	}
 	return o.captured(name, src)
 }
@@ -141,7 +128,7 @@ func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
 		if bytes.Equal(old, src) {
 			return nil
 		}
-		return usage(fmt.Errorf("%s is there already, and says something else", file))
+		return usage(fmt.Errorf("%s: the file exists and its contents differ: choose another name for --conversation", file))
 	}
 	return usage(os.WriteFile(file, src, 0o666))
 }
@@ -150,15 +137,15 @@ func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
 func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]said, error) {
 	f, err := pcap.NewFile(name, bytes.NewReader(src))
 	if err != nil {
-		return nil, usage(fmt.Errorf("%w; it is no transcript (.wire) and no input of Go's fuzzer either", err))
+		return nil, usage(fmt.Errorf("expected a transcript (.wire), a capture or an input of the Go fuzzer: %w", err))
 	}
 	var opts pcap.Options
 	if o.protocol != "" {
-		sys, err := systemNamed(o.protocol)
+		sys, err := entryNamed(o.protocol)
 		if err != nil {
 			return nil, err
 		}
-		opts.Protocol = sys.protocol
+		opts.Protocol = sys.Protocol
 	}
 	all := map[*codec.Protocol][]said{}
 	err = pcap.NewDecoder(opts, func(it *pcap.Item) {
@@ -188,7 +175,7 @@ func fuzzed(src []byte) ([]said, error) {
 		all = append(all, said{"", codec.Side(len(all)), []byte(text)})
 	}
 	if n := len(all); n < 1 || n > 2 {
-		return nil, fmt.Errorf("an input of one []byte is due, or of two for both ends, not of %d", n)
+		return nil, fmt.Errorf("expected one []byte (sent by a client or worker) or two (sent by both ends), got %d", n)
 	}
 	return all, nil
 }
@@ -200,7 +187,7 @@ func (o *corpusAddOptions) add(w io.Writer, p *codec.Protocol, source string, al
 	for kind, file := range files {
 		src, err := os.ReadFile(file)
 		if err != nil {
-			return usage(fmt.Errorf("%w: --dir names the corpus of a working copy", err))
+			return usage(fmt.Errorf("%w: set --dir to the corpus directory of a working copy of jobwire", err))
 		}
 		scripts, err := transcript.Parse(p, file, src)
 		if err != nil {
@@ -224,7 +211,7 @@ func (o *corpusAddOptions) add(w io.Writer, p *codec.Protocol, source string, al
 		fmt.Fprintf(w, "%s: %s: %s\n", file, v.name, v.what)
 	}
 	if len(fresh) == 0 {
-		fmt.Fprintf(w, "%s: the corpus of %s has all that is in it\n", source, p.Title)
+		fmt.Fprintf(w, "%s: the corpus of %s already has vectors for all its messages\n", source, p.Title)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,8 +67,7 @@ func (vs *vectorSet) vectors(all []said) []newVector {
 // reader reads the messages of one connection, as strictly as it can.
 type reader struct {
 	protocol *codec.Protocol
-	session  codec.Session
-	buf      [2][]byte
+	streams  [2]codec.Stream
 	asked    []*readMessage // requests that wait for their reply
 	lost     bool           // nobody knows where the next message begins
 }
@@ -84,32 +82,28 @@ type readMessage struct {
 }
 
 func newReader(p *codec.Protocol) *reader {
-	return &reader{protocol: p, session: p.NewSession(codec.Options{})}
+	return &reader{protocol: p, streams: codec.Streams(p.NewSession(codec.Options{}))}
 }
 
 // read reads what is said next, and hands each message to found.
 func (r *reader) read(s said, found func(*readMessage)) {
-	r.buf[s.from] = append(r.buf[s.from], s.raw...)
-	for b := &r.buf[s.from]; len(*b) > 0 && !r.lost; {
-		m := &readMessage{from: s.from}
-		var f codec.Frame
-		n, err := r.session.Decode(s.from, *b, &f)
-		switch {
-		case err == codec.ErrShort:
+	stream := &r.streams[s.from]
+	var f codec.Frame
+	for p := range stream.Feed(s.raw, &f) {
+		if r.lost {
 			return
-		case errors.As(err, &m.err):
-			if r.lost = m.err.Fatal || n > len(*b); r.lost {
-				n = min(len(*b), m.err.Offset+1)
-			}
 		}
-		f.Raw = (*b)[:n]
-		if err == nil {
+		m := &readMessage{from: s.from, err: p.Err}
+		if r.lost = p.Err != nil && (p.Err.Fatal || stream.Skip() > 0); r.lost {
+			p.Raw = p.Raw[:min(len(p.Raw), p.Err.Offset+1)]
+		}
+		f.Raw = p.Raw
+		if p.Err == nil {
 			m.frame = f.Clone()
 		} else {
 			m.frame.Type = f.Type
 		}
-		m.raw = bytes.Clone(f.Raw)
-		*b = (*b)[n:]
+		m.raw = bytes.Clone(p.Raw)
 		r.pair(m)
 		found(m)
 	}
@@ -119,7 +113,7 @@ func (r *reader) read(s said, found func(*readMessage)) {
 func (r *reader) pair(m *readMessage) {
 	t := m.frame.Type
 	switch {
-	case m.from == codec.Peer && t != nil && len(t.Replies) > 0:
+	case m.from == codec.Peer && t != nil && t.Ordered:
 		r.asked = append(r.asked, m)
 	case m.from == codec.Server && len(r.asked) > 0 && (m.err != nil || t != nil && slices.Contains(r.asked[0].frame.Type.Replies, t.Name)):
 		m.before, r.asked = r.asked[0], r.asked[1:]
@@ -183,15 +177,15 @@ func (m *readMessage) stands(p *codec.Protocol) bool {
 	}
 	for k := 1; k <= len(m.raw); k++ {
 		var f codec.Frame
-		n, err := open().Decode(m.from, m.raw[:k], &f)
+		stream := codec.Stream{Session: open(), From: m.from}
+		n, found, err := stream.Read(m.raw[:k], &f)
 		switch {
-		case err == codec.ErrShort && k < len(m.raw):
+		case found == codec.Nothing:
 			continue
 		case m.err == nil:
-			return err == nil && k == len(m.raw) && n == k && m.rewritten(open(), &f)
+			return err == nil && n == len(m.raw) && m.rewritten(open(), &f)
 		}
-		var e *codec.Error
-		return errors.As(err, &e) && *e == *m.err && (e.Fatal || n == len(m.raw))
+		return err != nil && *err == *m.err && (err.Fatal || n+stream.Skip() == len(m.raw))
 	}
 	return false
 }
@@ -206,13 +200,13 @@ func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
 
 // vector writes a message as the corpus has it.
 func (vs *vectorSet) vector(m *readMessage) newVector {
-	v := newVector{kind: accepted, what: "accepted, of a shape that was missing"}
+	v := newVector{kind: accepted, what: "accepted, with a new shape"}
 	base := ""
 	if m.err != nil {
 		v.kind = refused
 		_, base, _ = strings.Cut(string(m.err.Rule), ".")
 		base = strings.ReplaceAll(base, ".", "-")
-		v.what = fmt.Sprintf("refused: %s at byte %d, %s", m.err.Rule, m.err.Offset, m.err.Field)
+		v.what = fmt.Sprintf("rejected: %s at byte %d, %s", m.err.Rule, m.err.Offset, m.err.Field)
 	} else {
 		base = m.frame.Type.Name
 	}

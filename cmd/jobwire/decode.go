@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/pcap"
 )
 
@@ -37,67 +38,33 @@ func newDecode() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := &cobra.Command{
 		Use:   "decode {FILE | --interface NAME} [flags]",
-		Short: "Explain a capture",
-		Long: `decode reads a capture, pcap or pcapng, packed with gzip or zstd or not, from a
-file, from standard input or, on Linux, off an interface as it passes, and shows
-what clients, workers and servers say in it as an annotated transcript. The protocol
-is told by content, on any port. What is missing in the capture is shown in its place.
-
---filter has terms KEY=PATTERN or KEY!=PATTERN, parted by blanks. Keys are type,
-protocol, connection, to (server or client), role, rule, after and before (since the
-first packet, as 2s), and the arguments of messages: function, handle, tube, id.
-
---audit judges messages by their form and by what went before them on all
-connections of their server. The rules are those of "jobwire rules". It says only what
-the capture proves: of connections whose beginning or any part is missing in it,
-nothing but their form is judged. One address is taken for one server.
-
---transcripts writes a file for each set of connections to one server that mention a
-job, a function or a tube in common; all connections to a Redis are one set, and those
-that mention nothing are another. Job handles become names, which "jobwire play" binds
-to what the next server answers, and times near the present become $now. Messages stand in
-an order that gives the same outcome when they are sent one after another, as far as the
-capture tells it; short pauses are dropped. What another server may word otherwise, such as
-statistics, becomes *. What is missing, or cannot be performed, is a comment.
-
-Exit status 1 if the file is damaged or cut off: what stands before is shown.`,
-		Example: `  jobwire decode capture.pcap
-  tcpdump -i lo -U -w - port 4730 | jobwire decode -
-  jobwire decode --interface lo --port 4730 --lines
-  jobwire decode capture.pcapng.gz --summary
-  jobwire decode capture.pcap --filter 'handle=H:lap:7' --lines
-  jobwire decode capture.pcap --jobs
-  jobwire decode capture.pcap --job H:lap:7
-  jobwire decode capture.pcap --audit
-  jobwire decode capture.pcap --html capture.html
-  jobwire decode capture.pcap --transcripts talks && jobwire play talks/*.wire
-  jobwire decode capture.pcap --port 11400 --protocol beanstalk --json`,
-		Args: o.inputs,
-		RunE: o.execute,
+		Short: "Decode a packet capture",
+		Args:  o.inputs,
+		RunE:  o.execute,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.protocol, "protocol", "", "what is spoken, instead of telling it by content: a `PROTOCOL`")
-	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; may be repeated")
-	f.StringVar(&o.device, "interface", "", "read off an interface `NAME`, or any, until Ctrl-C (Linux, needs CAP_NET_RAW)")
-	f.BoolVar(&o.summary, "summary", false, "only count messages by type and direction")
-	f.BoolVar(&o.json, "json", false, "a line of JSON for each message")
-	f.StringVar(&o.format, "format", "text", "of --summary and --jobs: text or json")
-	f.BoolVar(&o.full, "full", false, "all of long payloads, and the bytes of unknown protocols")
-	f.BoolVar(&o.hex, "hex", false, "text protocols in hex too")
-	f.BoolVar(&o.lines, "lines", false, "a line for each message instead of its bytes")
-	f.BoolVar(&o.utc, "utc", false, "times in UTC")
-	f.BoolVar(&o.jobs, "jobs", false, "only what became of the jobs, by function or tube")
-	f.StringVar(&o.job, "job", "", "only the messages of one job, on whatever connections: by its `HANDLE` or ID, or FUNCTION:ID")
-	f.StringVar(&o.html, "html", "", "draw the lives of jobs and the traffic on one page, into this `FILE`; - is standard output")
-	f.StringVar(&o.scripts, "transcripts", "", "write the conversations as files that play performs, into this `DIR`")
-	f.StringVar(&o.filter, "filter", "", "only what matches all `TERMS`, as in 'type=WORK_* function=reverse to=server'")
-	f.BoolVar(&o.audit, "audit", false, "only messages that break a rule; exit status 1 if there are any")
+	f.StringVar(&o.protocol, "protocol", "", "`PROTOCOL` of all connections (default: detected for each connection)")
+	f.UintSliceVar(&o.ports, "port", nil, "decode only connections to this server `PORT`; repeatable")
+	f.StringVar(&o.device, "interface", "", "capture on the interface `NAME`, or on any (Linux)")
+	f.BoolVar(&o.summary, "summary", false, "print how many messages of each type each direction has, instead of messages")
+	f.BoolVar(&o.json, "json", false, "print each message as a JSON object on its own line")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of --summary and --jobs: text or json")
+	f.BoolVar(&o.full, "full", false, "print long payloads in full, and the bytes of unknown protocols")
+	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
+	f.BoolVar(&o.lines, "lines", false, "print each message on one line, without its bytes")
+	f.BoolVar(&o.utc, "utc", false, "print times in UTC (default: local time)")
+	f.BoolVar(&o.jobs, "jobs", false, "print statistics of the jobs of each queue (function or tube), and jobs with anomalies, instead of messages")
+	f.StringVar(&o.job, "job", "", "print only the messages of one job: its `HANDLE` (Gearman), ID (Beanstalk) or FUNCTION:ID (GearMonkey)")
+	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report (-: standard output)")
+	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to write transcripts for 'jobwire play'")
+	f.StringVar(&o.filter, "filter", "", "print only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
+	f.BoolVar(&o.audit, "audit", false, "print only messages that violate a rule")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts", "html")
 	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts", "html")
 	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "html", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -116,10 +83,10 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.format != "text" && o.format != "json" {
-		return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+		return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
 	}
 	if o.format == "json" && !o.summary && !o.jobs {
-		return usage(errors.New("--format json is for --summary and --jobs; for each message there is --json"))
+		return usage(errors.New("--format json requires --summary or --jobs; use --json for messages"))
 	}
 	color, err := o.color.on(cmd.OutOrStdout())
 	if err != nil {
@@ -161,31 +128,50 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		jobs.Trace(o.job, w.Add)
 		add = jobs.Add
 	}
+	var sum pcap.Summary
+	if o.device != "" || args[0] == "-" {
+		list := add
+		add = func(it *pcap.Item) {
+			sum.Add(it)
+			list(it)
+		}
+	}
 	d := pcap.NewDecoder(opts, add)
 	err = d.Decode(in)
 	if werr := w.Flush(); werr != nil {
 		return nil // standard output remembers why
 	}
+	if cmd.Context().Err() != nil {
+		sum.Report(d).WriteText(cmd.ErrOrStderr())
+	}
 	if err != nil {
 		return &exit{exitFellShort, err}
 	}
+	o.noteSkipped(cmd.ErrOrStderr(), in.name, d.Stats())
 	if n := d.Stats().Dropped; n > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets came too fast to be captured\n", in.name, n)
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.name, n)
 	}
 	if jobs != nil && jobs.Traced() == 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: no message is about a job %s", in.name, o.job)}
+		return &exit{exitFellShort, fmt.Errorf("%s: no message of job %s", in.name, o.job)}
 	}
 	if n := d.Stats().Violations; o.audit && n > 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: %d messages break a rule", in.name, n)}
+		return &exit{exitFellShort, fmt.Errorf("%s: %d messages violate a rule", in.name, n)}
 	}
 	return nil
+}
+
+// noteSkipped says how much an audit has not checked.
+func (o *decodeOptions) noteSkipped(w io.Writer, name string, st pcap.Stats) {
+	if o.audit && st.Skipped > 0 {
+		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: the capture begins in the middle of these connections, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
+	}
 }
 
 func (o *decodeOptions) options() (pcap.Options, error) {
 	var opts pcap.Options
 	for _, p := range o.ports {
 		if p < 1 || p > math.MaxUint16 {
-			return opts, usage(fmt.Errorf("--port %d: no TCP port", p))
+			return opts, usage(fmt.Errorf("--port: expected 1 to 65535, got %d", p))
 		}
 		opts.Ports = append(opts.Ports, uint16(p))
 	}
@@ -199,11 +185,11 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 		}
 	}
 	if o.protocol != "" {
-		sys, err := systemNamed(o.protocol)
+		sys, err := entryNamed(o.protocol)
 		if err != nil {
 			return opts, err
 		}
-		opts.Protocol = sys.protocol
+		opts.Protocol = sys.Protocol
 	}
 	return opts, nil
 }

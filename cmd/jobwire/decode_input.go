@@ -28,7 +28,7 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 		if err != nil {
 			return nil, usage(err)
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: listening on %s, Ctrl-C ends it\n", o.device)
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: capturing on %s; press Ctrl-C to stop\n", o.device)
 		return &input{live, o.device, live.Close}, nil
 	}
 	in := &input{name: args[0], close: func() error { return nil }}
@@ -94,9 +94,9 @@ func (u unreadable) Dropped() int            { return 0 }
 func (o *decodeOptions) inputs(_ *cobra.Command, args []string) error {
 	switch {
 	case o.device != "" && len(args) > 0:
-		return errors.New("decode takes a file or --interface, not both")
+		return errors.New("a file and --interface are mutually exclusive")
 	case o.device == "" && len(args) != 1:
-		return errors.New("decode takes one file, or - for standard input, or --interface")
+		return errors.New("expected one capture file, - for standard input, or --interface")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (o *decodeOptions) transcribe(cmd *cobra.Command, in *input, opts pcap.Opti
 	for _, w := range all {
 		note := ""
 		if w.Incomplete {
-			note = "; not all of it can be performed, its comments tell why"
+			note = "; some messages cannot be replayed, see the comments in the file"
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d connections, %d steps%s\n", filepath.Join(o.scripts, w.Name), w.Connections, w.Steps, note)
 	}
@@ -35,17 +35,17 @@ func (o *decodeOptions) transcribe(cmd *cobra.Command, in *input, opts pcap.Opti
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %d %s\n", n, what)
 		}
 	}
-	complain(left, "messages were too many, and are left out: choose fewer with --filter or --port")
-	complain(foreign, "connections speak no protocol that can be performed, and are left out")
+	complain(left, "messages are left out, because more messages than fit in memory were captured; select fewer with --filter or --port")
+	complain(foreign, "connections are left out: their protocol is unknown, or none of their messages can be replayed")
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return usage(fmt.Errorf("%w: nothing is overwritten, name another directory", err))
+		return usage(fmt.Errorf("%w: jobwire does not overwrite transcripts; name another directory", err))
 	case err != nil:
 		return usage(err)
 	case damage != nil:
 		return &exit{exitFellShort, damage}
 	case len(all) == 0:
-		return &exit{exitFellShort, fmt.Errorf("%s: there is no conversation to write", in.name)}
+		return &exit{exitFellShort, fmt.Errorf("%s: no messages that can be written as a transcript", in.name)}
 	}
 	return nil
 }

@@ -28,17 +28,10 @@ func newEncode() *cobra.Command {
 	o := &encodeOptions{}
 	cmd := &cobra.Command{
 		Use:   "encode FILE [flags]",
-		Short: "Turn a transcript into raw bytes or a capture",
-		Long: `encode writes the bytes of a transcript, as they would pass if everybody kept to
-it: those of one direction to standard output or a file, or all of them as a
-capture that other tools read. What a transcript leaves open, as * in a finding or a
-case, is written as some value that may stand there, and told of.`,
-		Example: `  jobwire encode corpus/gearman/example.wire --pcap example.pcap
-  jobwire encode corpus/gearman/example.wire --actor Worker | xxd
-  jobwire encode - --from server -o replies.bin < example.wire`,
+		Short: "Convert a transcript to raw bytes or a capture",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("encode takes one file, or - for standard input")
+				return fmt.Errorf("expected one file, or - for standard input, got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -46,10 +39,10 @@ case, is written as some value that may stand there, and told of.`,
 	}
 	f := cmd.Flags()
 	protocolFlag(cmd, &o.protocol)
-	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to this `FILE`; - is standard output")
-	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to this `FILE`")
-	f.StringVar(&o.from, "from", "peers", "whose raw bytes: peers, server or both")
-	f.StringVar(&o.actor, "actor", "", "only the raw bytes on this `ACTOR`'s connection")
+	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to `FILE` (-: standard output)")
+	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to `FILE` (-: standard output)")
+	f.StringVar(&o.from, "from", "peers", "write only bytes from this sender: peers (clients and workers), server or both")
+	f.StringVar(&o.actor, "actor", "", "write only the connection of this `ACTOR`: a name of a client or worker in the transcript")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "from")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "actor")
@@ -60,7 +53,7 @@ case, is written as some value that may stand there, and told of.`,
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	sides, known := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
 	if !known {
-		return usage(fmt.Errorf("--from %q: it is peers, server or both", o.from))
+		return usage(fmt.Errorf("--from: expected peers, server or both, got %q", o.from))
 	}
 	sys, scripts, err := readScripts(cmd, o.protocol, name)
 	if err != nil {
@@ -74,16 +67,16 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 		}
 		for i := range s.Steps {
 			if st := &s.Steps[i]; st.Choices[0].Open() {
-				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s:%d: what is left open here is written as some value\n", s.File, st.Line)
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s:%d: warning: the message allows any value; encode wrote an example value\n", s.File, st.Line)
 			}
 		}
 		events = append(events, more...)
 	}
 	if o.pcap != "" {
-		return o.write(cmd, o.pcap, func(w io.Writer) error { return writeCapture(w, sys.protocol.DefaultPort, events) })
+		return o.write(cmd, o.pcap, func(w io.Writer) error { return writeCapture(w, sys.Protocol.DefaultPort, events) })
 	}
 	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {
-		return usage(fmt.Errorf("--actor %q: no such actor in the transcript", o.actor))
+		return usage(fmt.Errorf("--actor: expected the name of a client or worker in the transcript, got %q", o.actor))
 	}
 	return o.write(cmd, o.output, func(w io.Writer) error {
 		for i := range events {
@@ -101,7 +94,7 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer) error) error {
 	if name == "-" {
 		if isTerminal(cmd.OutOrStdout()) {
-			return usage(errors.New("raw bytes are not for a terminal: redirect them, or name a file"))
+			return usage(errors.New("expected a file or a pipe for raw bytes, got a terminal: redirect the output or set --output"))
 		}
 		return f(cmd.OutOrStdout())
 	}

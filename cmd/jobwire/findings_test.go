@@ -1,69 +1,317 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"jobwire/catalog"
+	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/peers"
 )
 
-// TestFindingsAreTrue plays every transcript in docs/findings.md against the
-// server that it is about: where its text calls that a matter of chance, five times at most.
-func TestFindingsAreTrue(t *testing.T) {
+// finding is one section of docs/findings.md.
+type finding struct {
+	id, title, text string
+	fields          []string // names, in order
+}
+
+// findingFields are the fields of every finding.
+var findingFields = []string{"What happens", "How to trigger it", "What the specification says", "Affected versions", "Transcript"}
+
+// findingSeverities are the headings of the tables in the index.
+var findingSeverities = []string{"Crash or memory error", "Hang or lost service", "Lost, duplicated or stuck job", "Resource exhaustion", "Wrong answer", "Cosmetic"}
+
+var (
+	findingHead    = regexp.MustCompile(`(?m)^<a id="([a-z0-9-]+)"></a>\n#### (.+)\n`)
+	findingField   = regexp.MustCompile(`(?m)^\*\*([^*\n]+):\*\*(.*)`)
+	findingRow     = regexp.MustCompile(`(?m)^\| \[([^]]+)\]\(#([^)]+)\) \| (.+) \| (.+) \|$`)
+	findingLink    = regexp.MustCompile(`\]\(([^)]+)\)`)
+	findingRule    = regexp.MustCompile("`((?:gearman|beanstalk|gearmonkey)\\.[a-z0-9.-]+)`")
+	findingReplay  = regexp.MustCompile("(?ms)^```wire ([a-z-]+)(?: breaks ([a-z.-]+))?\n(.*?)^```$")
+	findingSection = regexp.MustCompile(`(?m)^##?#? `)
+)
+
+// readFindings returns docs/findings.md, its part up to the first finding, and its findings.
+func readFindings(t *testing.T) (page, start string, all []finding) {
+	t.Helper()
 	doc, err := os.ReadFile("../../docs/findings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^### ([^\n]*)\n(?:[^#].*?)?^```wire ([a-z-]+)(?: breaks ([a-z.-]+))?\n(.*?)^```$").FindAllSubmatch(doc, -1)
-	if n := bytes.Count(doc, []byte("```wire ")); n != len(blocks) || n < 15 {
-		t.Fatalf("%d transcripts, %d of them below a heading", n, len(blocks))
+	page = string(doc)
+	heads := findingHead.FindAllStringSubmatchIndex(page, -1)
+	if n := strings.Count(page, "\n#### "); n != len(heads) || n < 80 {
+		t.Fatalf("%d headings of findings, %d of them below an anchor", n, len(heads))
 	}
-	for _, b := range blocks {
-		title, peer, breaks, script := string(b[1]), string(b[2]), string(b[3]), b[4]
-		t.Run(fmt.Sprintf("%s: %s", peer, title), func(t *testing.T) {
-			t.Parallel()
-			peers.Need(t, peer)
-			protocol, profile := profileOf(t, peer)
-			tries := 1
-			if bytes.Contains(b[0], []byte("a matter of chance")) {
-				tries = 5
-			}
-			for try := 1; ; try++ {
-				var out, complaints strings.Builder
-				status := run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, bytes.NewReader(script), &out, &complaints)
-				if breaks == "" && status == exitHeld || breaks != "" && status == exitFellShort && strings.Contains(out.String(), "^^ "+breaks) {
-					break
-				}
-				if try == tries {
-					t.Fatalf("played %d times: exit status %d (breaks %q)\n%s%s", tries, status, breaks, out.String(), complaints.String())
-				}
-			}
-		})
+	for i, h := range heads {
+		end := len(page)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		f := finding{id: page[h[2]:h[3]], title: page[h[4]:h[5]], text: page[h[1]:end]}
+		code := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllStringFunc(f.text, func(s string) string { return strings.Repeat(" ", len(s)) })
+		if next := findingSection.FindStringIndex(code); next != nil {
+			f.text = f.text[:next[0]]
+		}
+		for _, m := range findingField.FindAllStringSubmatch(f.text, -1) {
+			f.fields = append(f.fields, m[1])
+		}
+		all = append(all, f)
 	}
+	return page, page[:heads[0][0]], all
+}
+
+// TestFindingsPage checks the form of docs/findings.md: every finding has the same
+// fields and is in the index exactly once, below a severity; all rules exist, and all links resolve.
+func TestFindingsPage(t *testing.T) {
+	page, start, all := readFindings(t)
+	anchors := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		// As GitHub makes anchors of headings.
+		slug := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		anchors[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+
+	type row struct{ severity, title, software string }
+	index := map[string]row{}
+	_, tables, _ := strings.Cut(start, "\n## Index\n")
+	var severities []string
+	for _, table := range strings.Split(tables, "\n### ")[1:] {
+		severity, rows, _ := strings.Cut(table, "\n")
+		severities = append(severities, severity)
+		for _, r := range findingRow.FindAllStringSubmatch(rows, -1) {
+			if r[1] != r[2] {
+				t.Errorf("the row %s links to %s", r[1], r[2])
+			}
+			if _, twice := index[r[1]]; twice {
+				t.Errorf("%s is in the index twice", r[1])
+			}
+			index[r[1]] = row{severity, r[3], r[4]}
+		}
+	}
+	// The last table is followed by the sections with the findings.
+	if !slices.Equal(severities[:min(len(severities), len(findingSeverities))], findingSeverities) {
+		t.Errorf("the index has the tables %q, want %q", severities, findingSeverities)
+	}
+
+	for _, f := range all {
+		if anchors[f.id] {
+			t.Errorf("the anchor %s is there twice", f.id)
+		}
+		anchors[f.id] = true
+		r, ok := index[f.id]
+		delete(index, f.id)
+		switch {
+		case !ok:
+			t.Errorf("%s is not in the index", f.id)
+		case !slices.Contains(findingSeverities, r.severity):
+			t.Errorf("%s has the severity %q", f.id, r.severity)
+		case r.title != f.title:
+			t.Errorf("%s is %q in the index and %q in its heading", f.id, r.title, f.title)
+		}
+		if !slices.Equal(f.fields, findingFields) {
+			t.Errorf("%s has the fields %q, want %q", f.id, f.fields, findingFields)
+			continue
+		}
+		for _, m := range findingField.FindAllStringSubmatch(f.text, -1) {
+			if m[1] != "Transcript" && len(strings.TrimSpace(m[2])) < 10 {
+				t.Errorf("%s: the field %q is empty", f.id, m[1])
+			}
+		}
+		if _, versions, _ := strings.Cut(f.text, "**Affected versions:**"); !strings.Contains(strings.Join(strings.Fields(versions), " "), r.software) {
+			t.Errorf("%s: %q of the index is not among its affected versions", f.id, r.software)
+		}
+		_, replay, _ := strings.Cut(f.text, "**Transcript:**")
+		if none := strings.HasPrefix(strings.TrimSpace(replay), "None"); none == findingReplay.MatchString(replay) {
+			t.Errorf("%s has neither a transcript that can be replayed nor a reason that begins with None, or both", f.id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(index)) {
+		t.Errorf("the index has a row %s without a finding", id)
+	}
+	for _, r := range findingRule.FindAllStringSubmatch(page, -1) {
+		if !slices.ContainsFunc(catalog.All(), func(e *catalog.Entry) bool { return e.Protocol.Rule(codec.RuleID(r[1])) != nil }) {
+			t.Errorf("no protocol has a rule %s", r[1])
+		}
+	}
+	for _, l := range findingLink.FindAllStringSubmatch(page, -1) {
+		if anchor, ok := strings.CutPrefix(l[1], "#"); ok {
+			if !anchors[anchor] {
+				t.Errorf("nothing has the anchor %s", l[1])
+			}
+		} else if _, err := os.Stat(filepath.Join("../../docs", l[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFindingsReplay replays every transcript in docs/findings.md against the server that it is
+// about, or as the server of the library that it is about: up to five times where the finding
+// says that the result depends on chance.
+func TestFindingsReplay(t *testing.T) {
+	page, _, all := readFindings(t)
+	count := 0
+	for _, f := range all {
+		tries := 1
+		if strings.Contains(f.text, "depends on chance") {
+			tries = 5
+		}
+		for i, b := range findingReplay.FindAllStringSubmatch(f.text, -1) {
+			count++
+			t.Run(fmt.Sprintf("%s/%d", f.id, i+1), func(t *testing.T) {
+				t.Parallel()
+				name, breaks, script := b[1], b[2], b[3]
+				replay := replayServer
+				if _, ok := findingDrivers[name]; ok {
+					replay = replayLibrary
+				}
+				for try := 1; ; try++ {
+					status, out := replay(t, name, script)
+					if breaks == "" && status == exitHeld || breaks != "" && status == exitFellShort && strings.Contains(out, "^^ "+breaks) {
+						break
+					}
+					if try == tries {
+						t.Fatalf("replayed %d times: exit status %d (breaks %q)\n%s", tries, status, breaks, out)
+					}
+				}
+			})
+		}
+	}
+	if n := strings.Count(page, "\n```wire"); n != count {
+		t.Errorf("%d transcripts, %d of them in findings", n, count)
+	}
+}
+
+// replayServer plays a transcript against a new server.
+func replayServer(t *testing.T, name, script string) (status int, out string) {
+	peers.Need(t, name)
+	protocol, profile := profileOf(t, name)
+	var b bytes.Buffer
+	status = run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, strings.NewReader(script), &b, &b)
+	return status, b.String()
 }
 
 // profileOf returns the profile of a peer, and the protocol that it stands with.
 func profileOf(t *testing.T, peer string) (protocol string, p *conform.Profile) {
 	t.Helper()
-	for _, s := range systems {
-		if !slices.Contains(conform.Profiles(s.protocol), peer) {
+	for _, e := range catalog.All() {
+		if !slices.Contains(conform.Profiles(e.Protocol), peer) {
 			continue
 		}
-		suite, err := conform.Load(s.protocol)
+		suite, err := conform.Load(e.Protocol)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p, err = conform.LoadProfile(peer, suite); err != nil {
 			t.Fatal(err)
 		}
-		return s.protocol.Name, p
+		return e.Protocol.Name, p
 	}
 	t.Fatalf("no protocol has a profile of %s", peer)
 	return "", nil
+}
+
+// findingDrivers run the libraries that docs/findings.md is about, by the names in its transcripts.
+var findingDrivers = map[string]struct {
+	protocol, peer string
+	module         string // from npm, in examples/node
+	command        string
+}{
+	"perl":         {"gearman", "gearman-perl", "", "perl ../../examples/gearman-perl/driver.pl {addr}"},
+	"php":          {"gearman", "gearman-php", "", "php ../../examples/gearman-php/driver.php {host} {port}"},
+	"cli":          {"gearman", "gearman", "", "bash ../../examples/gearman-cli/driver.sh {host} {port}"},
+	"gearmanode":   {"gearman", "node", "gearmanode", "node --no-deprecation ../../examples/node/gearmanode.js {host} {port}"},
+	"node-gearman": {"gearman", "node", "node-gearman", "node --no-deprecation ../../examples/node/node-gearman.js {host} {port}"},
+	"abraxas":      {"gearman", "node", "abraxas", "node --no-deprecation ../../examples/node/abraxas.js {host} {port}"},
+	"go-beanstalk": {"beanstalk", "", "", "{built} {addr}"},
+	"jackd":        {"beanstalk", "node", "jackd", "node --no-deprecation ../../examples/node/jackd.js {host} {port}"},
+	"nodestalker":  {"beanstalk", "node", "nodestalker", "node --no-deprecation ../../examples/node/nodestalker.js {host} {port}"},
+}
+
+// replayLibrary plays the server of a transcript. The driver of the library carries out the tasks
+// in the transcript's comments, and its answers begin as the comments say.
+func replayLibrary(t *testing.T, name, script string) (status int, out string) {
+	d := findingDrivers[name]
+	if d.peer != "" {
+		peers.Need(t, d.peer)
+	}
+	if d.module != "" {
+		if _, err := os.Stat(filepath.Join("../../examples/node/node_modules", d.module)); err != nil {
+			if os.Getenv(peers.Required) == "1" {
+				t.Fatalf("peer %s is not installed: make peers", d.module)
+			}
+			t.Skipf("peer %s is not installed: make peers", d.module)
+		}
+	}
+	command := d.command
+	if strings.Contains(command, "{built}") {
+		built := filepath.Join(t.TempDir(), "driver")
+		if out, err := exec.Command("go", "build", "-C", "../../examples/"+name, "-o", built, ".").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		command = strings.ReplaceAll(command, "{built}", built)
+	}
+	program, err := conform.Command(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks, want []string
+	for line := range strings.Lines(script) {
+		if task, ok := strings.CutPrefix(line, "# task: "); ok {
+			tasks = append(tasks, task)
+		}
+		if answer, ok := strings.CutPrefix(line, "# answer: "); ok {
+			want = append(want, strings.TrimSuffix(answer, "\n"))
+		}
+	}
+	if len(tasks) == 0 {
+		t.Fatal("the transcript has no task for the driver")
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	complaints, w := io.Pipe()
+	var played bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		status := run(ctx, []string{"play", "-", "--protocol", d.protocol, "--listen", "127.0.0.1:0", "--timeout", "20s"}, strings.NewReader(script), &played, w)
+		w.Close()
+		done <- status
+	}()
+	lines := bufio.NewReader(complaints)
+	first, err := lines.ReadString('\n') // says where it listens
+	addr := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(first)
+	if addr == "" {
+		t.Fatalf("play says %q, %v", first, err)
+	}
+	var answers bytes.Buffer
+	left := make(chan error, 1)
+	go func() { left <- program(ctx, addr, strings.NewReader(strings.Join(tasks, "")), &answers) }()
+	rest, _ := io.ReadAll(lines)
+	status = <-done
+	if len(want) == 0 {
+		cancel() // it may never end by itself
+	}
+	err = <-left
+	out = fmt.Sprintf("%s%s%sanswers:\n%s%v", played.Bytes(), first, rest, answers.Bytes(), err)
+	got := strings.Split(answers.String(), "\n")
+	for i, a := range want {
+		if i >= len(got) || !strings.HasPrefix(got[i], a) {
+			t.Errorf("the answer to task %d does not begin with %s", i+1, a)
+			status = exitFellShort
+		}
+	}
+	return status, out
 }

@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/fuzz"
-	"jobwire/fuzz/planted"
+	"jobwire/fuzz/faults"
 	"jobwire/internal/target"
 )
 
@@ -40,7 +40,7 @@ type fuzzOptions struct {
 	selfTest bool
 	run      []string
 	verbose  bool
-	planted  string // serve this fault instead of fuzzing
+	injected string // serve this fault instead of fuzzing
 	listen   string
 }
 
@@ -48,57 +48,37 @@ func newFuzz() *cobra.Command {
 	o := &fuzzOptions{}
 	cmd := &cobra.Command{
 		Use:   "fuzz PROTOCOL [flags]",
-		Short: "Look for conversations that break a server",
-		Long: `fuzz holds thousands of conversations a second with a server, each of several peers:
-changed ones of jobwire's cases and vectors, and of what led somewhere new. It watches the
-server's process, what it prints, its memory, descriptors and processor time, the rules
-and the laws of what it answers, and whether others are disturbed.
-
-What it objects to is performed again on fresh servers, made as small as it gets, and
-saved: as a transcript that 'jobwire play' repeats against any server, and that
-passes where the fault is gone; as a capture; as the bytes for a Go fuzz target.
-The same fault is told once. Nothing is told that does not show again.`,
-		Example: `  jobwire fuzz gearman
-  jobwire fuzz gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none' --duration 20m
-  jobwire fuzz gearman --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none' --known gearmand
-  jobwire fuzz beanstalk --exec 'beanstalkd -l 127.0.0.1 -p {port}' --state beanstalkd.fuzz
-  jobwire fuzz gearman --self-test`,
-		Args:      protocolArg,
-		ValidArgs: systemNames(),
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Short: "Fuzz a server and save each failure as a replayable transcript",
 	}
+	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.Uint64Var(&o.seed, "seed", 0, "where chance begins; 0 is somewhere else each time")
-	f.DurationVar(&o.duration, "duration", time.Minute, "how long, but for examining what shows last; 0 is until --count, or an interruption")
-	f.Int64Var(&o.count, "count", 0, "how many conversations, but those that it begins with at least; 0 is no bound")
-	f.IntVar(&o.workers, "workers", 20, "conversations at a time")
-	f.DurationVar(&o.patience, "timeout", 2*time.Second, "how long an answer may take")
-	f.DurationVar(&o.minimise, "minimise", 30*time.Second, "how long a finding may be made smaller")
-	f.StringVar(&o.known, "known", "", "go past what docs/findings.md tells of this `PROFILE`")
-	f.StringVarP(&o.out, "out", "o", "findings", "save findings in this `FOLDER`")
-	f.StringVar(&o.state, "state", "", "keep in this `FOLDER` what led somewhere new, and what was found, and go on from there")
-	f.StringArrayVar(&o.seeds, "seed-file", nil, "begin with this transcript or capture too; may be repeated")
-	f.BoolVar(&o.first, "first", false, "stop at the first finding")
-	f.BoolVar(&o.remote, "yes-not-loopback", false, "fuzz a server on another machine, which may break")
-	f.StringVar(&o.format, "format", "text", "what to write to standard output: text, or json, an object a line")
-	f.BoolVar(&o.selfTest, "self-test", false, "fuzz servers with planted faults, which must all be found and told in a few lines that play, and one without, of which nothing may be")
-	f.StringArrayVar(&o.run, "run", nil, "of a self-test only faults whose name matches the `GLOB`; may be repeated")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "tell what became of each suspicion, too")
-	f.StringVar(&o.planted, "planted", "", "")
+	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
+	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit)")
+	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
+	f.IntVar(&o.workers, "workers", 20, "number of message sequences to send at the same time")
+	f.DurationVar(&o.patience, "timeout", 2*time.Second, "time limit for each reply")
+	f.DurationVar(&o.minimise, "minimize", 30*time.Second, "time limit for minimizing each finding")
+	f.StringVar(&o.known, "known", "", "do not report failures that this `PROFILE` lists (see docs/findings.md)")
+	f.StringVarP(&o.out, "out", "o", "findings", "`FOLDER` for the findings")
+	f.StringVar(&o.state, "state", "", "`FOLDER` in which to keep inputs and findings, so that the next run continues from them")
+	f.StringArrayVar(&o.seeds, "seed-file", nil, "transcript or capture `FILE` with messages to mutate; repeatable")
+	f.BoolVar(&o.first, "first", false, "stop at the first reproduced finding")
+	f.BoolVar(&o.remote, "yes-not-loopback", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
+	f.StringVar(&o.format, "format", "text", "output format: text or json (one object per line)")
+	f.BoolVar(&o.selfTest, "self-test", false, "check that fuzz finds faults that are injected into the reference server")
+	f.StringArrayVar(&o.run, "run", nil, "with --self-test: only the faults whose name matches `GLOB`; repeatable")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log each step of reproducing a failure")
+	f.StringVar(&o.injected, "injected", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
-	f.MarkHidden("planted")
+	f.MarkHidden("injected")
 	f.MarkHidden("listen")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(name)
-	if err != nil {
-		return err
-	}
-	if o.planted != "" {
+func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	if o.injected != "" {
 		return o.servePlanted(cmd.Context(), sys)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
@@ -121,7 +101,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 		return usage(err)
 	}
 	cfg.KnownAs = out.known
-	cfg.Found, cfg.Progress, cfg.Keep = out.found, out.progress, out.keep
+	cfg.Found, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.progress, out.keep, out.candidate
 	if o.verbose {
 		cfg.Log = out.log
 	}
@@ -141,24 +121,24 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, name string) error {
 
 func (o *fuzzOptions) check(cmd *cobra.Command) error {
 	switch {
-	case o.workers < 1 || o.patience <= 0 || o.duration < 0 || o.count < 0 || o.minimise < 0:
-		return errors.New("--workers and --timeout must be above zero, and nothing below it")
+	case o.workers < 1:
+		return fmt.Errorf("--workers %d: expected a number above 0", o.workers)
+	case o.patience <= 0:
+		return fmt.Errorf("--timeout %v: expected a duration above 0", o.patience)
+	case o.duration < 0:
+		return fmt.Errorf("--duration %v: expected 0 or more", o.duration)
+	case o.count < 0:
+		return fmt.Errorf("--count %d: expected 0 or more", o.count)
+	case o.minimise <= 0:
+		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimise)
 	case o.format != "text" && o.format != "json":
-		return fmt.Errorf("--format %q: it is text or json", o.format)
+		return fmt.Errorf("--format %q: expected text or json", o.format)
 	case o.selfTest && (o.target != targetFlags{} || o.known != "" || o.state != ""):
-		return errors.New("--self-test brings its own servers: leave --addr, --exec, --known and --state away")
+		return errors.New("--self-test starts its own servers: remove --addr, --exec, --known and --state")
 	case len(o.run) > 0 && !o.selfTest:
-		return errors.New("--run is for --self-test")
+		return errors.New("--run requires --self-test")
 	case o.target.addr != "" && !o.remote && !isLoopback(o.target.addr):
-		return fmt.Errorf("%s is not on this machine: fuzzing breaks servers and loses jobs; --yes-not-loopback does it nevertheless", o.target.addr)
-	}
-	if _, ok := fuzz.Profiles[o.known]; o.known != "" && !ok {
-		var names []string
-		for n := range fuzz.Profiles {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("--known %q: there is %s", o.known, strings.Join(names, ", "))
+		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --yes-not-loopback to allow it", o.target.addr)
 	}
 	return nil
 }
@@ -172,24 +152,38 @@ func isLoopback(addr string) bool {
 	return err == nil && !slices.ContainsFunc(ips, func(ip net.IP) bool { return !ip.IsLoopback() })
 }
 
-func (o *fuzzOptions) config(cmd *cobra.Command, sys *system) (*fuzz.Config, error) {
-	seeds, err := o.readSeeds(cmd, sys)
+func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Config, error) {
+	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		return nil, err
+	}
+	seeds, err := o.readSeeds(cmd, sys, suite)
+	if err != nil {
+		return nil, err
+	}
+	var known fuzz.Known
+	if o.known != "" {
+		profile, err := conform.LoadProfile(o.known, suite)
+		if err != nil {
+			return nil, fmt.Errorf("--known: %w", err)
+		}
+		known = fuzz.Known(profile.Fuzz)
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1 << 32)
 	}
-	embedded := []string{"serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}"}
+	embedded := []string{"serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}
 	cfg := &fuzz.Config{
-		Protocol: sys.protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.workers,
-		Patience: o.patience, Minimise: o.minimise, First: o.first, Known: fuzz.Profiles[o.known],
+		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.workers,
+		Patience: o.patience, Minimize: o.minimise, First: o.first, Known: known,
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
 	}
 	if o.selfTest || o.target != (targetFlags{}) {
-		cfg.Reference = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, "the reference", embedded...) }
+		cfg.Reference = func(ctx context.Context) (target.Target, error) {
+			return startSelf(ctx, "the built-in reference server", embedded...)
+		}
 	}
 	switch {
 	case o.target.addr != "":
@@ -230,9 +224,9 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 }
 
 // readSeeds makes conversations of the corpus, of the cases, and of the files named.
-func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *system) ([]*fuzz.Conv, error) {
-	var seeds []*fuzz.Conv
-	vectors, err := readVectors(sys.protocol)
+func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
+	var seeds []*fuzz.Input
+	vectors, err := readVectors(sys.Protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -240,10 +234,6 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *system) ([]*fuzz.Conv, 
 		if c := fuzz.FromScript(v.script); c != nil {
 			seeds = append(seeds, c)
 		}
-	}
-	suite, err := conform.Load(sys.protocol)
-	if err != nil {
-		return nil, err
 	}
 	for _, cs := range suite.Cases {
 		if cs.Program == "" {
@@ -253,7 +243,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *system) ([]*fuzz.Conv, 
 		}
 	}
 	for _, name := range o.seeds {
-		more, err := seedsOf(cmd, sys.protocol, name)
+		more, err := seedsOf(cmd, sys.Protocol, name)
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +252,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *system) ([]*fuzz.Conv, 
 	return seeds, nil
 }
 
-func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Conv, error) {
+func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	if ext := filepath.Ext(name); ext == ".pcap" || ext == ".pcapng" || ext == ".cap" {
 		return captureSeeds(p, name)
 	}
@@ -270,7 +260,7 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Conv, 
 	if err != nil {
 		return nil, err
 	}
-	var seeds []*fuzz.Conv
+	var seeds []*fuzz.Input
 	for _, s := range scripts {
 		if c := fuzz.FromScript(s); c != nil {
 			seeds = append(seeds, c)
@@ -280,12 +270,12 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Conv, 
 }
 
 // servePlanted is what the self-test starts.
-func (o *fuzzOptions) servePlanted(ctx context.Context, sys *system) error {
-	fault := planted.Faultless(sys.protocol.Name)
-	if o.planted != "none" {
-		f := planted.Named(o.planted)
-		if f == nil || f.Protocol != sys.protocol.Name {
-			return usage(fmt.Errorf("no fault %q is planted", o.planted))
+func (o *fuzzOptions) servePlanted(ctx context.Context, sys *catalog.Entry) error {
+	fault := faults.Faultless(sys.Protocol.Name)
+	if o.injected != "none" {
+		f := faults.Named(o.injected)
+		if f == nil || f.Protocol != sys.Protocol.Name {
+			return usage(fmt.Errorf("--injected %q: %s has no injected fault of this name", o.injected, sys.Protocol.Title))
 		}
 		fault = *f
 	}

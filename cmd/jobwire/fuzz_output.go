@@ -15,15 +15,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
+	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
+	"jobwire/internal/version"
 )
 
-// fuzzOutput tells how fuzzing goes, and saves what it finds.
+// fuzzOutput reports how fuzzing goes, and saves what it finds.
 type fuzzOutput struct {
 	mu     sync.Mutex
 	w, e   io.Writer
-	sys    *system
+	sys    *catalog.Entry
 	o      *fuzzOptions
 	live   bool
 	shown  bool
@@ -32,10 +35,14 @@ type fuzzOutput struct {
 	known  []string
 	err    error
 	target string
+	waive  []codec.RuleID
+	all    []*fuzz.Finding
+	files  map[*fuzz.Finding]string // the transcript of each
+	saved  int                      // candidates
 }
 
-func newFuzzOutput(cmd *cobra.Command, sys *system, o *fuzzOptions) (*fuzzOutput, error) {
-	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now()}
+func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
+	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now(), files: map[*fuzz.Finding]string{}}
 	if o.state != "" {
 		if err := os.MkdirAll(o.state, 0o777); err != nil {
 			return nil, err
@@ -54,23 +61,23 @@ func newFuzzOutput(cmd *cobra.Command, sys *system, o *fuzzOptions) (*fuzzOutput
 }
 
 func (out *fuzzOutput) begin(cfg *fuzz.Config) {
-	out.target = out.o.target.name(out.sys)
+	out.target, out.waive = out.o.target.name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
-		more, err := fuzz.ReadPool(cfg.Protocol, filepath.Join(out.o.state, "pool"))
+		more, err := fuzz.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
 		if err != nil {
-			fmt.Fprintf(out.e, "jobwire: %v: begins without it\n", err)
+			fmt.Fprintf(out.e, "jobwire: %v; fuzz starts without the saved inputs\n", err)
 		}
 		cfg.Seeds = append(cfg.Seeds, more...)
 	}
-	fmt.Fprintf(out.e, "jobwire: fuzzing %s, seed %d, %d conversations to begin with\n", out.target, cfg.Seed, len(cfg.Seeds))
+	fmt.Fprintf(out.e, "jobwire: fuzzing %s; random seed %d, %d seed inputs\n", out.target, cfg.Seed, len(cfg.Seeds))
 }
 
 // keep saves the pool.
-func (out *fuzzOutput) keep(convs []*fuzz.Conv) {
+func (out *fuzzOutput) keep(convs []*fuzz.Input) {
 	if out.o.state == "" {
 		return
 	}
-	if err := fuzz.WritePool(filepath.Join(out.o.state, "pool"), convs); err != nil {
+	if err := fuzz.WriteCorpus(filepath.Join(out.o.state, "pool"), convs); err != nil {
 		out.fail(err)
 	}
 }
@@ -94,7 +101,7 @@ func (out *fuzzOutput) progress(s fuzz.Stats) {
 	line := statsLine(s, out.prev)
 	out.prev, out.last = s, time.Now()
 	if out.live {
-		fmt.Fprintf(out.e, "\r\x1b[K%s", line)
+		fmt.Fprintf(out.e, "\r\x1b[K%s", fitting([]byte(line), columns(out.e)))
 		out.shown = true
 	} else {
 		fmt.Fprintf(out.e, "jobwire: %s\n", line)
@@ -104,13 +111,21 @@ func (out *fuzzOutput) progress(s fuzz.Stats) {
 func statsLine(s, prev fuzz.Stats) string {
 	rate := 0.0
 	if d := s.Elapsed - prev.Elapsed; d > 0 {
-		rate = float64(s.Conversations-prev.Conversations) / d.Seconds()
+		rate = float64(s.Executions-prev.Executions) / d.Seconds()
 	}
-	return fmt.Sprintf("%v  %d conversations, %.0f/s; pool %d, edges %d; findings %d, seen again %d, not confirmed %d, disputed %d; %s",
-		s.Elapsed.Round(time.Second), s.Conversations, rate, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Disputed, s.Doing)
+	return fmt.Sprintf("%v: %d executions, %.0f/s; %d inputs kept; %s, %s; %s",
+		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, counted(s.Findings, "finding"), counted(s.Duplicates, "duplicate"), s.Doing)
 }
 
-// log tells what became of a suspicion.
+// counted writes a number with its noun, in the plural where needed.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// log reports what happened to a candidate.
 func (out *fuzzOutput) log(line string) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -125,25 +140,143 @@ func (out *fuzzOutput) clear() {
 	}
 }
 
-// found saves a finding, and tells it.
+// found saves a finding. Findings are printed at the end, in order of severity.
 func (out *fuzzOutput) found(fd *fuzz.Finding) {
-	path, err := out.save(fd)
+	path, err := out.save(fd, out.o.out)
 	if err != nil {
 		out.fail(err)
 	}
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	if out.o.format == "json" {
-		json.NewEncoder(out.w).Encode(findingJSON(fd, path))
+	out.all = append(out.all, fd)
+	out.files[fd] = path
+	fmt.Fprintf(out.e, "jobwire: new finding, %s: %s; saved in %s\n", fd.Fault.Severity(), headline(fd), path)
+}
+
+// candidate saves what was not examined.
+func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
+	if _, err := out.save(fd, out.candidates()); err != nil {
+		out.fail(err)
 		return
 	}
-	fmt.Fprintf(out.w, "%s\n  %s\n  shown by %d of %d fresh servers; %s\n", fd.Name, fd.Fault, fd.Shown, fd.Tried, path)
-	for line := range strings.Lines(string(body(fd))) {
-		fmt.Fprintf(out.w, "    %s\n", folded(strings.TrimSuffix(line, "\n")))
+	out.saved++
+}
+
+func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.out, "candidates") }
+
+// headline says in a few words what is wrong, with the rule.
+func headline(fd *fuzz.Finding) string {
+	s := fd.Fault.Title()
+	if fd.Fault.Rule != "" {
+		s += " [" + string(fd.Fault.Rule) + "]"
+	}
+	if !fd.Reproduced {
+		s += ", not reproduced"
+	}
+	return s
+}
+
+// evidence says how a finding was seen.
+func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
+	switch {
+	case fd.Tried == 0:
+		return "Candidate: observed once. The run ended before fuzz could try to reproduce it."
+	case !fd.Reproduced && out.o.target.addr != "":
+		return "Not reproduced: observed once. To try again, fuzz would have to restart the server, which it cannot do with --addr."
+	case !fd.Reproduced && fd.Inputs == 0:
+		return "Not reproduced: observed once, before fuzz had sent anything to the server."
+	case !fd.Reproduced:
+		return fmt.Sprintf("Not reproduced: observed once. The transcript has the last %s before the server process ended.", counted(fd.Inputs, "conversation"))
+	case out.o.target.addr != "":
+		return fmt.Sprintf("Reproduced in %d of %d attempts on the same server.", fd.Shown, fd.Tried)
+	}
+	return fmt.Sprintf("Reproduced in %d of %d attempts, each on a newly started server.", fd.Shown, fd.Tried)
+}
+
+// command returns the command that repeats a finding, for a shell.
+func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
+	words := []string{"jobwire", "play", path}
+	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0
+	if again {
+		words = []string{"jobwire", "fuzz", out.sys.Protocol.Name}
+		if len(fd.Text) > 0 {
+			words = append(words, "--seed-file", path)
+		}
+		words = append(words, "--seed", strconv.FormatUint(out.o.seed, 10))
+		if out.o.known != "" {
+			words = append(words, "--known", out.o.known)
+		}
+	} else {
+		words = append(words, "--timeout", max(time.Second, out.o.patience).String())
+		for _, rule := range out.waive {
+			words = append(words, "--waive", string(rule))
+		}
+	}
+	switch t := &out.o.target; {
+	case t.addr != "":
+		words = append(words, "--addr", t.addr)
+		if again && out.o.remote {
+			words = append(words, "--yes-not-loopback")
+		}
+	case t.exec != "":
+		words = append(words, "--exec", t.exec)
+	}
+	for i, w := range words {
+		words[i] = shellQuoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// shellQuoted returns a word as a shell takes it.
+func shellQuoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// rule returns the text of the rule that a finding breaks, or "".
+func (out *fuzzOutput) rule(fd *fuzz.Finding) string {
+	r := out.sys.Protocol.Rule(fd.Fault.Rule)
+	if r == nil {
+		return ""
+	}
+	return oneLine(fmt.Sprintf("%s: %s (%s)", r.ID, r.Text, r.Section))
+}
+
+// show prints a finding.
+func (out *fuzzOutput) show(n int, fd *fuzz.Finding) {
+	fmt.Fprintf(out.w, "%d. %s: %s\n   %s\n", n, fd.Fault.Severity(), headline(fd), folded(oneLine(fd.Fault.Text)))
+	if rule := out.rule(fd); rule != "" {
+		fmt.Fprintf(out.w, "   Rule %s\n", rule)
+	}
+	fmt.Fprintf(out.w, "   %s\n   To repeat it:\n     %s\n   Transcript:\n", out.evidence(fd), out.command(fd, out.files[fd]))
+	steps := strings.Split(strings.TrimSuffix(string(body(fd)), "\n"), "\n")
+	for _, line := range steps[:min(len(steps), mostSteps)] {
+		fmt.Fprintf(out.w, "     %s\n", folded(line))
+	}
+	if more := len(steps) - mostSteps; more > 0 {
+		fmt.Fprintf(out.w, "     ... and %s in the file\n", counted(more, "more line"))
+	}
+	if fd.Fault.Output != "" {
+		lines := strings.Split(fd.Fault.Output, "\n")
+		fmt.Fprintf(out.w, "   Last output of the server:\n")
+		for _, line := range lines[max(0, len(lines)-mostLines):] {
+			fmt.Fprintf(out.w, "     %s\n", folded(printable(line)))
+		}
 	}
 	fmt.Fprintln(out.w)
 }
+
+// So many lines of a transcript, and of a server's output, are shown: the file has more.
+const (
+	mostSteps = 12
+	mostLines = 5
+)
 
 // mostShown is how much of a line of a transcript is shown, in bytes: the file has all.
 const mostShown = 200
@@ -152,7 +285,7 @@ func folded(line string) string {
 	if len(line) <= mostShown {
 		return line
 	}
-	return fmt.Sprintf("%s ... and %d bytes more", line[:mostShown], len(line)-mostShown)
+	return fmt.Sprintf("%s ... and %d more bytes", line[:mostShown], len(line)-mostShown)
 }
 
 // body is a transcript without what stands above its steps.
@@ -163,45 +296,58 @@ func body(fd *fuzz.Finding) []byte {
 	return fd.Text
 }
 
-func findingJSON(fd *fuzz.Finding, path string) any {
+func (out *fuzzOutput) findingJSON(fd *fuzz.Finding, path string) any {
 	return struct {
-		Name   string `json:"name"`
-		Oracle string `json:"oracle"`
-		Rule   string `json:"rule,omitempty"`
-		Text   string `json:"text"`
-		Words  string `json:"last_words,omitempty"`
-		Shown  int    `json:"shown"`
-		Tried  int    `json:"tried"`
-		Plays  bool   `json:"plays"`
-		File   string `json:"file"`
-		Wire   string `json:"transcript"`
-	}{fd.Name, fd.Fault.Oracle, string(fd.Fault.Rule), fd.Fault.Text, fd.Fault.Words, fd.Shown, fd.Tried, fd.Plays, path, string(body(fd))}
+		Name       string       `json:"name"`
+		Severity   string       `json:"severity"`
+		Title      string       `json:"title"`
+		Oracle     string       `json:"oracle"`
+		Signal     string       `json:"signal,omitempty"`
+		Rule       string       `json:"rule,omitempty"`
+		Text       string       `json:"text"`
+		Output     string       `json:"last_output,omitempty"`
+		Reproduced bool         `json:"reproduced"`
+		Shown      int          `json:"shown"`
+		Tried      int          `json:"tried"`
+		Plays      bool         `json:"plays"`
+		Command    string       `json:"command"`
+		File       string       `json:"file"`
+		Wire       string       `json:"transcript"`
+		Seed       uint64       `json:"seed"`
+		Target     string       `json:"target"`
+		Jobwire    version.Info `json:"jobwire"`
+	}{fd.Name, fd.Fault.Severity(), fd.Fault.Title(), fd.Fault.Oracle, fd.Fault.Signal, string(fd.Fault.Rule), fd.Fault.Text, fd.Fault.Output,
+		fd.Reproduced, fd.Shown, fd.Tried, fd.Plays, out.command(fd, path), path, string(body(fd)), out.o.seed, out.target, version.Get()}
 }
 
-// save writes the files of a finding and returns the name of the transcript.
-func (out *fuzzOutput) save(fd *fuzz.Finding) (string, error) {
-	if err := os.MkdirAll(out.o.out, 0o777); err != nil {
+// save writes the files of a finding to a folder and returns the name of the transcript.
+func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return "", err
 	}
-	base := filepath.Join(out.o.out, fd.Name)
+	base := filepath.Join(folder, fd.Name)
 	var wire bytes.Buffer
-	fmt.Fprintf(&wire, "# %s\n# Shown by %d of %d fresh servers of %s.\n", oneLine(fd.Fault.String()), fd.Shown, fd.Tried, oneLine(out.target))
-	if !fd.Plays {
-		fmt.Fprintf(&wire, "# Playing it does not show the fault by itself: that takes jobwire fuzz, with this as --seed-file.\n")
+	fmt.Fprintf(&wire, "# %s\n# %s\n# Severity: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
+		headline(fd), oneLine(fd.Fault.Text), fd.Fault.Severity(), out.evidence(fd), oneLine(out.target), oneLine(out.command(fd, base+".wire")), version.Get(), out.o.seed)
+	if rule := out.rule(fd); rule != "" {
+		fmt.Fprintf(&wire, "# Rule %s\n", rule)
 	}
-	if fd.Fault.Words != "" {
-		wire.WriteString("# The server's last words:\n")
-		for line := range strings.Lines(fd.Fault.Words) {
+	if fd.Reproduced && !fd.Plays {
+		fmt.Fprintf(&wire, "# 'jobwire play' with this file does not show the fault. 'jobwire fuzz --seed-file' with this file shows it.\n")
+	}
+	if fd.Fault.Output != "" {
+		wire.WriteString("# Last output of the server:\n")
+		for line := range strings.Lines(fd.Fault.Output) {
 			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(printable(line), "\n "))
 		}
 	}
-	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.protocol.Name)
+	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
 	wire.Write(fd.Text)
 	files := map[string][]byte{base + ".wire": wire.Bytes()}
-	events := fd.Events(out.sys.protocol)
+	events := fd.Events(out.sys.Protocol)
 	var capture, raw bytes.Buffer
 	if len(events) > 0 {
-		if err := writeCapture(&capture, out.sys.protocol.DefaultPort, events); err != nil {
+		if err := writeCapture(&capture, out.sys.Protocol.DefaultPort, events); err != nil {
 			return "", err
 		}
 		files[base+".pcap"] = capture.Bytes()
@@ -211,13 +357,15 @@ func (out *fuzzOutput) save(fd *fuzz.Finding) (string, error) {
 			raw.Write(ev.Frame.Raw)
 		}
 	}
-	files[base+".corpus"] = fmt.Appendf(nil, "go test fuzz v1\n[]byte(%q)\n", raw.Bytes())
+	if fd.Tried > 0 {
+		files[base+".corpus"] = fmt.Appendf(nil, "go test fuzz v1\n[]byte(%q)\n", raw.Bytes())
+	}
 	for name, b := range files {
 		if err := os.WriteFile(name, b, 0o666); err != nil {
 			return "", err
 		}
 	}
-	if out.o.state != "" {
+	if out.o.state != "" && fd.Tried > 0 {
 		f, err := os.OpenFile(filepath.Join(out.o.state, "found"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 		if err != nil {
 			return "", err
@@ -241,28 +389,62 @@ func printable(s string) string {
 	}, s)
 }
 
-// end tells how it was.
+// end prints the findings, the most severe first, and a summary.
 func (out *fuzzOutput) end(s fuzz.Stats) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
+	fuzz.BySeverity(out.all)
 	if out.o.format == "json" {
+		for _, fd := range out.all {
+			json.NewEncoder(out.w).Encode(out.findingJSON(fd, out.files[fd]))
+		}
 		json.NewEncoder(out.w).Encode(struct {
-			Seconds       float64 `json:"seconds"`
-			Conversations int64   `json:"conversations"`
-			Messages      int64   `json:"messages"`
-			Pool          int     `json:"pool"`
-			Edges         int     `json:"edges"`
-			Findings      int     `json:"findings"`
-			Again         int     `json:"again"`
-			Unconfirmed   int     `json:"unconfirmed"`
-			Disputed      int     `json:"disputed"`
-			Starts        int     `json:"starts"`
-			Seed          uint64  `json:"seed"`
-		}{s.Elapsed.Seconds(), s.Conversations, s.Messages, s.Pool, s.Edges, s.Findings, s.Again, s.Unconfirmed, s.Disputed, s.Starts, out.o.seed})
-	} else {
-		fmt.Fprintf(out.w, "%d findings in %v: %d conversations, %.0f a second; pool %d, edges %d; seen again %d, not confirmed %d, disputed %d; seed %d\n",
-			s.Findings, s.Elapsed.Round(time.Millisecond), s.Conversations, float64(s.Conversations)/s.Elapsed.Seconds(), s.Pool, s.Edges, s.Again, s.Unconfirmed, s.Disputed, out.o.seed)
+			Seconds     float64      `json:"seconds"`
+			Executions  int64        `json:"executions"`
+			Messages    int64        `json:"messages"`
+			Corpus      int          `json:"corpus"`
+			Features    int          `json:"features"`
+			Findings    int          `json:"findings"`
+			Duplicates  int          `json:"duplicates"`
+			Unconfirmed int          `json:"not_reproduced"`
+			Disputed    int          `json:"reference_fails_too"`
+			Unexamined  int          `json:"not_examined"`
+			Starts      int          `json:"server_starts"`
+			Seed        uint64       `json:"seed"`
+			Target      string       `json:"target"`
+			Jobwire     version.Info `json:"jobwire"`
+		}{s.Elapsed.Seconds(), s.Executions, s.Messages, s.Corpus, s.Features, s.Findings, s.Duplicates, s.NotReproduced, s.ReferenceFails, s.Unexamined, s.Starts, out.o.seed, out.target, version.Get()})
+		return out.err
 	}
+	for i, fd := range out.all {
+		out.show(i+1, fd)
+	}
+	fmt.Fprintf(out.w, "%s in %v: %d executions, %.0f/s\n", counted(s.Findings, "finding"), s.Elapsed.Round(100*time.Millisecond), s.Executions, float64(s.Executions)/s.Elapsed.Seconds())
+	for i, fd := range out.all {
+		fmt.Fprintf(out.w, "  %d. %-8s  %s\n      %s\n", i+1, fd.Fault.Severity(), headline(fd), out.files[fd])
+	}
+	fmt.Fprintf(out.w, "Candidates: %s, %d not reproduced, %d not counted because the reference server fails in the same way\n", counted(s.Duplicates, "duplicate"), s.NotReproduced, s.ReferenceFails)
+	if s.Unexamined > 0 {
+		end := "the run was stopped"
+		if d := out.o.duration; d > 0 && s.Elapsed >= d {
+			end = "the time ran out"
+		}
+		fmt.Fprintf(out.w, "%s not tried again before %s", were(s.Unexamined, "candidate"), end)
+		if out.saved > 0 {
+			fmt.Fprintf(out.w, "; %d saved in %s", out.saved, out.candidates())
+		}
+		fmt.Fprintln(out.w)
+	}
+	fmt.Fprintf(out.w, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input"), counted(s.Features, "feature"), counted(s.Starts, "server start"))
+	fmt.Fprintf(out.w, "Random seed %d; jobwire %s\n", out.o.seed, version.Get())
 	return out.err
+}
+
+// were writes a number with its noun and verb.
+func were(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " was"
+	}
+	return counted(n, noun) + " were"
 }

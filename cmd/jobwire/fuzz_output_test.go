@@ -1,8 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"jobwire/fuzz"
+	"jobwire/internal/target"
 )
 
 func TestLongLinesOfFindingsAreFolded(t *testing.T) {
@@ -11,7 +21,88 @@ func TestLongLinesOfFindingsAreFolded(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	long := short + strings.Repeat("x", mostShown)
-	if got := folded(long); len(got) > mostShown+30 || !strings.HasPrefix(got, short) || !strings.HasSuffix(got, " ... and 36 bytes more") {
+	if got := folded(long); len(got) > mostShown+30 || !strings.HasPrefix(got, short) || !strings.HasSuffix(got, " ... and 36 more bytes") {
 		t.Errorf("%q", got)
+	}
+}
+
+// outputOf returns what is printed of a wrong reply and a crash that is found after it, in a folder
+// whose name a shell would split.
+func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
+	t.Helper()
+	var w, e bytes.Buffer
+	sys, err := entryNamed("gearman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &fuzzOptions{format: format, out: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, patience: 2 * time.Second, target: targetFlags{exec: exec}}
+	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
+	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
+	for _, fd := range []*fuzz.Finding{
+		{Name: "gearman-law-1", Fault: &fuzz.Fault{Oracle: fuzz.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &fuzz.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
+		{Name: "gearman-exit-2", Fault: &fuzz.Fault{Oracle: fuzz.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &fuzz.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
+	} {
+		out.found(fd)
+	}
+	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &fuzz.Input{}, Text: steps})
+	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(e.String(), "new finding"); n != 2 {
+		t.Errorf("%d findings are announced: %s", n, e.String())
+	}
+	return out, w.String()
+}
+
+const quotedExec = `sh -c "it's \$x" {port}`
+
+func TestFindingsBySeverity(t *testing.T) {
+	out, printed := outputOf(t, "text", quotedExec)
+	for _, want := range []string{
+		"1. critical: server crash (segmentation fault), not reproduced", "2. medium: missing message [gearman.worker.wake]",
+		"Reproduced in 3 of 3 attempts", "3 candidates were not tried again before the time ran out; 1 saved in ", "Random seed 42",
+	} {
+		at := strings.Index(printed, want)
+		if at < 0 {
+			t.Fatalf("%q is missing, or out of order:\n%s", want, printed)
+		}
+		printed = printed[at:]
+	}
+	wire, err := os.ReadFile(filepath.Join(out.candidates(), "gearman-hang-3.wire"))
+	if err != nil || !strings.Contains(string(wire), "before fuzz could try to reproduce it") {
+		t.Errorf("%s, %v", wire, err)
+	}
+}
+
+// A shell, and so target.Split, takes the printed command as what was meant.
+func TestFindingsCommands(t *testing.T) {
+	out, printed := outputOf(t, "text", quotedExec)
+	commands := regexp.MustCompile(`(?m)^ *jobwire play .*`).FindAllString(printed, -1)
+	if len(commands) != 2 {
+		t.Fatalf("%q in\n%s", commands, printed)
+	}
+	words, err := target.Split(commands[1])
+	want := []string{"jobwire", "play", filepath.Join(out.o.out, "gearman-law-1.wire"), "--timeout", "2s", "--exec", quotedExec}
+	if err != nil || !slices.Equal(words, want) {
+		t.Errorf("got %q, %v; expected %q", words, err, want)
+	}
+}
+
+func TestFindingsAsJSON(t *testing.T) {
+	_, printed := outputOf(t, "json", quotedExec)
+	var names []string
+	for line := range strings.Lines(printed) {
+		var v struct {
+			Name, Severity, Signal, Command string
+			Seed                            uint64
+			Jobwire                         struct{ Version string }
+		}
+		if err := json.Unmarshal([]byte(line), &v); err != nil || v.Seed != 42 || v.Jobwire.Version == "" || v.Name != "" && v.Command == "" {
+			t.Errorf("%s: %+v, %v", line, v, err)
+		}
+		names = append(names, v.Name+v.Signal)
+	}
+	if want := []string{"gearman-exit-2segmentation fault", "gearman-law-1", ""}; !slices.Equal(names, want) {
+		t.Errorf("got %q, expected %q", names, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // captureSeeds makes conversations of a capture: one of each connection, and one of some that
 // stood beside each other.
-func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Conv, error) {
+func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -24,14 +24,14 @@ func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Conv, error) {
 	}
 	const most = 200 // messages of one conversation
 	var order []int
-	all := map[int]*fuzz.Conv{}
+	all := map[int]*fuzz.Input{}
 	d := pcap.NewDecoder(pcap.Options{Protocol: p}, func(it *pcap.Item) {
 		if it.From != codec.Peer || it.Kind > pcap.Violates || it.Frame == nil || len(it.Frame.Raw) == 0 {
 			return
 		}
 		c := all[it.Conn.ID]
 		if c == nil {
-			c = &fuzz.Conv{}
+			c = &fuzz.Input{}
 			all[it.Conn.ID] = c
 			order = append(order, it.Conn.ID)
 		}
@@ -42,7 +42,7 @@ func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Conv, error) {
 	if err := d.Decode(f); err != nil {
 		return nil, err
 	}
-	var seeds []*fuzz.Conv
+	var seeds []*fuzz.Input
 	for _, id := range order {
 		seeds = append(seeds, all[id])
 	}

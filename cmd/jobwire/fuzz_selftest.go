@@ -10,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
-	"jobwire/fuzz/planted"
+	"jobwire/fuzz/faults"
 	"jobwire/internal/target"
+	"jobwire/internal/version"
 )
 
 // Bounds of a self-test, for each server. The faultless one's are conversations too: how many a
@@ -25,37 +27,40 @@ const (
 	smallEnough     = 10 // lines of a transcript
 )
 
-// proof is what became of one planted fault.
+// proof is what became of one injected fault.
 type proof struct {
-	Name    string  `json:"name"`
-	Planted string  `json:"planted"`
-	Oracle  string  `json:"oracle,omitempty"` // by which it was found
-	Text    string  `json:"text,omitempty"`
-	Lines   int     `json:"lines,omitempty"`
-	Seconds float64 `json:"seconds"`
-	Rate    float64 `json:"rate"`
-	Plays   bool    `json:"plays"`
-	Held    bool    `json:"held"`
+	Name    string       `json:"name"`
+	Planted string       `json:"injected"`
+	About   string       `json:"about,omitempty"`
+	Oracle  string       `json:"oracle,omitempty"` // by which it was found
+	Text    string       `json:"text,omitempty"`
+	Lines   int          `json:"lines,omitempty"`
+	Seconds float64      `json:"seconds"`
+	Rate    float64      `json:"executions_per_second"`
+	Plays   bool         `json:"plays"`
+	Held    bool         `json:"passed"`
+	Seed    uint64       `json:"seed"`
+	Jobwire version.Info `json:"jobwire"`
 	wire    []byte
 }
 
 // prove fuzzes faulty servers, each of which must be found out, and a faultless one.
-func (o *fuzzOptions) prove(cmd *cobra.Command, sys *system) error {
-	faults := []planted.Fault{planted.Faultless(sys.protocol.Name)}
-	for _, f := range planted.All() {
-		if f.Protocol == sys.protocol.Name && o.selected(f.Name) {
-			faults = append(faults, f)
+func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
+	servers := []faults.Fault{faults.Faultless(sys.Protocol.Name)}
+	for _, f := range faults.All() {
+		if f.Protocol == sys.Protocol.Name && o.selected(f.Name) {
+			servers = append(servers, f)
 		}
 	}
-	if len(faults) == 1 && len(o.run) > 0 {
-		return usage(fmt.Errorf("no planted fault of %s matches --run", sys.protocol.Title))
+	if len(servers) == 1 && len(o.run) > 0 {
+		return usage(fmt.Errorf("--run: no injected fault of %s matches; got %q", sys.Protocol.Title, o.run))
 	}
 	if len(o.run) > 0 {
-		faults = faults[1:]
+		servers = servers[1:]
 	}
-	progress := newProgress(cmd.ErrOrStderr(), len(faults))
-	held, start := true, time.Now()
-	for _, f := range faults {
+	progress := newProgress(cmd.ErrOrStderr(), len(servers))
+	failed, start := 0, time.Now()
+	for _, f := range servers {
 		if cmd.Context().Err() != nil {
 			return &exit{exitFellShort, nil}
 		}
@@ -65,7 +70,9 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *system) error {
 		}
 		progress.step()
 		progress.clear()
-		held = held && p.Held
+		if !p.Held {
+			failed++
+		}
 		if o.format == "json" {
 			json.NewEncoder(cmd.OutOrStdout()).Encode(p)
 			continue
@@ -73,9 +80,9 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *system) error {
 		o.tellProof(cmd, p)
 	}
 	if o.format == "text" {
-		fmt.Fprintf(cmd.OutOrStdout(), "\n%d servers in %.0f s\n", len(faults), time.Since(start).Seconds())
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(len(servers)-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
 	}
-	if !held {
+	if failed > 0 {
 		return &exit{exitFellShort, nil}
 	}
 	return nil
@@ -90,24 +97,27 @@ func (o *fuzzOptions) selected(name string) bool {
 	return len(o.run) == 0
 }
 
-func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *system, f planted.Fault) (*proof, error) {
+func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.Fault) (*proof, error) {
 	cfg, err := o.config(nil, sys)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"fuzz", sys.protocol.Name, "--planted", f.Name, "--listen", "127.0.0.1:{port}"}
+	args := []string{"fuzz", sys.Protocol.Name, "--injected", f.Name, "--listen", "127.0.0.1:{port}"}
 	cfg.Start = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
-	cfg.First, cfg.Count, cfg.Duration, cfg.Minimise = true, 0, faultFor, 30*time.Second
+	cfg.First, cfg.Count, cfg.Duration, cfg.Minimize = true, 0, faultFor, 30*time.Second
 	cfg.Patience = time.Second
-	faultless := f.Hook == nil
+	faultless := f.Edit == nil
 	if faultless {
 		cfg.Count, cfg.Duration = faultlessWithin, faultlessFor
 		if o.count > 0 || o.duration > time.Minute {
 			cfg.Count, cfg.Duration = o.count, o.duration
 		}
 	}
-	p := &proof{Name: f.Name, Planted: f.Oracle, Held: faultless}
+	p := &proof{Name: f.Name, Planted: f.Oracle, About: f.About, Held: faultless, Seed: o.seed, Jobwire: version.Get()}
 	cfg.Found = func(fd *fuzz.Finding) {
+		if !fd.Reproduced && p.Oracle != "" {
+			return
+		}
 		p.Oracle, p.Text, p.Plays, p.wire = fd.Fault.Oracle, fd.Fault.String(), fd.Plays, body(fd)
 		if fd.Script != nil {
 			p.Lines = lines(fd.Script)
@@ -122,7 +132,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *system, f planted.Fault)
 		return nil, err
 	}
 	p.Seconds = stats.Elapsed.Seconds()
-	p.Rate = float64(stats.Conversations) / p.Seconds
+	p.Rate = float64(stats.Executions) / p.Seconds
 	return p, nil
 }
 
@@ -133,15 +143,22 @@ func (o *fuzzOptions) tellProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {
 	case p.Planted == "" && p.Oracle == "":
-		fmt.Fprintf(w, "held   faultless: nothing found in %.0f s, %.0f conversations a second\n", p.Seconds, p.Rate)
+		fmt.Fprintf(w, "passed  server without a fault: no findings in %.0f s, %.0f executions/s\n", p.Seconds, p.Rate)
 	case p.Oracle == "":
-		fmt.Fprintf(w, "MISSED %s (%s), in %.0f s, %.0f conversations a second\n", p.Name, p.Planted, p.Seconds, p.Rate)
+		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %.0f s, %.0f executions/s\n        %s\n", p.Name, p.Planted, p.Seconds, p.Rate, p.About)
+	case p.Planted == "":
+		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", oneLine(p.Text))
 	default:
 		mark := "found "
 		if !p.Held {
-			mark = "SHORT "
+			mark = "FAILED"
 		}
-		fmt.Fprintf(w, "%s %s (%s) in %.1f s by %s, %d lines, plays: %v\n", mark, p.Name, p.Planted, p.Seconds, oneLine(p.Text), p.Lines, p.Plays)
+		fmt.Fprintf(w, "%s  %s (%s) in %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Planted, p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
+		if !p.Plays {
+			fmt.Fprintf(w, "        'jobwire play' does not show the fault with this transcript\n")
+		} else if p.Lines > smallEnough {
+			fmt.Fprintf(w, "        expected a transcript of at most %d lines\n", smallEnough)
+		}
 	}
 	if o.verbose || !p.Held {
 		fmt.Fprintf(w, "%s\n", p.wire)

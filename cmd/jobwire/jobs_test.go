@@ -12,7 +12,7 @@ import (
 // followed is what decode tells about the jobs of a capture.
 func followed(t *testing.T, capture []byte) (r struct {
 	Functions map[string]jobCounts
-	Odd       []pcap.OddJob
+	Anomalies []pcap.Anomaly `json:"anomalies"`
 }) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -28,16 +28,16 @@ func followed(t *testing.T, capture []byte) (r struct {
 // jobCounts is what is compared of the jobs of a function.
 type jobCounts struct {
 	Submitted   int64
-	Joined      int64
+	Joined      int64 `json:"coalesced"`
 	Refused     int64
 	Assigned    int64
 	Redelivered int64
 	Because     map[string]int64 `json:"redelivered_because"`
 	Completed   int64
 	Failed      int64
-	Unended     int64
+	Unended     int64 `json:"not_ended"`
 	Deleted     int64
-	Unanswered  int64 `json:"answered_to_nobody"`
+	Unanswered  int64 `json:"client_gone"`
 	Wait        struct{ Count int64 }
 	Run         struct{ Count int64 }
 	Return      struct{ Count int64 }
@@ -56,7 +56,7 @@ func TestJobsOfBench(t *testing.T) {
 	} {
 		t.Run(tt.protocol+"/"+tt.scenario, func(t *testing.T) {
 			t.Parallel()
-			sys, err := systemNamed(tt.protocol)
+			sys, err := entryNamed(tt.protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,13 +104,13 @@ func TestJobsOfBench(t *testing.T) {
 			// A worker that is killed may not have read the job that it was given, nor the server its
 			// last result.
 			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed > sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
-				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Odd)
+				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Anomalies)
 			}
 			if sent.Lost == 0 && tt.told && tt.scenario != "chaos" && sum.Unended > 0 {
-				t.Errorf("%d jobs did not end: %+v", sum.Unended, seen.Odd)
+				t.Errorf("%d jobs did not end: %+v", sum.Unended, seen.Anomalies)
 			}
-			if tt.told && sum.Return.Count < sum.Completed-int64(len(seen.Odd)) {
-				t.Errorf("clients were told of %d jobs, want %d", sum.Return.Count, sum.Completed)
+			if tt.told && sum.Return.Count < sum.Completed-int64(len(seen.Anomalies)) {
+				t.Errorf("clients got the results of %d jobs, want %d", sum.Return.Count, sum.Completed)
 			}
 			if sum.Wait.Count < sum.Completed || sum.Run.Count < sum.Completed {
 				t.Errorf("%d jobs waited and %d ran, want %d", sum.Wait.Count, sum.Run.Count, sum.Completed)

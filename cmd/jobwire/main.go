@@ -1,31 +1,40 @@
-// Command jobwire tests, judges and loads job queues.
+// Command jobwire tests, fuzzes and loads job queues.
 package main
 
 import (
 	"context"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"jobwire/catalog"
+	"jobwire/internal/prose"
 	"jobwire/internal/target"
+	"jobwire/internal/version"
 )
 
 // Exit statuses, the same for every command.
 const (
-	exitHeld        = 0 // everything held
-	exitFellShort   = 1 // something fell short
-	exitUsage       = 2 // the command line, or a file it names, is wrong
-	exitUnreachable = 3 // the target could not be reached, or died
+	exitHeld        = 0 // every check passed
+	exitFellShort   = 1 // a check failed, or the command could not do its work
+	exitUsage       = 2 // the command line, or the contents of a file that it names, is invalid
+	exitUnreachable = 3 // the target could not be reached, or crashed
+	exitInvalid     = 4 // the measurement is invalid
 )
 
-// exit is an error that sets the exit status. A nil err is told to nobody: the
-// command has said already what fell short.
+// exit is an error that sets the exit status. A nil err is not printed: the
+// command has already reported what failed.
 type exit struct {
 	status int
 	err    error
@@ -40,8 +49,7 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// usage marks an error as the user's, to be mended on the command line or in a
-// file.
+// usage marks an error that the user corrects on the command line or in a file.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -63,7 +71,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	started := false
+	onStart(root, func() { started = true })
+	cmd, err := root.ExecuteContextC(ctx)
 	if out.err != nil {
 		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", out.err)
 		return exitFellShort
@@ -71,7 +81,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitHeld
 	}
-	status := exitUsage // what cobra itself refuses is the command line
+	status := exitFellShort
 	var e *exit
 	switch {
 	case errors.As(err, &e):
@@ -81,57 +91,320 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	case errors.Is(err, target.ErrUnreachable):
 		status = exitUnreachable
+	case !started:
+		status = exitUsage // cobra rejected the command line
+	}
+	var refused syscall.Errno
+	if status == exitUsage && errors.As(err, &refused) {
+		status = exitFellShort // the operating system rejected it, as for a file that does not exist
 	}
 	fmt.Fprintf(stderr, "jobwire: %v\n", err)
 	if status == exitUsage {
-		fmt.Fprintln(stderr, "jobwire: try 'jobwire help', or --help behind a command")
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return status
 }
 
+// onStart calls f when the command line is accepted and the command begins to run.
+func onStart(cmd *cobra.Command, f func()) {
+	if runE := cmd.RunE; runE != nil {
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			f()
+			return runE(c, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		onStart(c, f)
+	}
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "jobwire",
-		Short: "Test, judge, fuzz and load job queues",
-		Long: `jobwire is a protocol test toolkit, fuzzer and load generator for job queues: it
-judges servers, clients and workers (conform, audit), looks for what breaks a
-server (fuzz) and how fast it is (bench), explains captures (decode), performs
-conversations and writes them (play, encode), and serves a strict reference
-server (serve).
-
-Without --addr or --exec, a command serves itself an embedded reference server.
-Exit status: 0 everything held, 1 something fell short, 2 wrong usage, 3 the
-target could not be reached or died.`,
+		Use:           "jobwire",
+		Short:         "Test, fuzz and load job queues",
+		Version:       version.Get().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is no command", args[0])
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			return fmt.Errorf("unknown command %q%s", args[0], suggestion(args[0], commandNames(c)))
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkExclusive(c.Flags()) },
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newRules(), newCorpus())
+	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newRules(), newCorpus(), newVersion())
+	root.SetHelpCommand(newHelp())
+	root.SetVersionTemplate("jobwire {{.Version}}\n")
+	root.SetFlagErrorFunc(suggestFlag)
 	root.SetHelpTemplate(helpTemplate)
+	describe(root)
 	return root
 }
 
-// helpTemplate puts the examples first: they are what most people look for.
-const helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
+//go:embed help
+var helpTexts embed.FS
+
+// describe sets the description and the examples of the command and of those below it, which are in the
+// file help/COMMAND.txt.
+func describe(cmd *cobra.Command) {
+	name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "jobwire "), " ", "-")
+	if text, err := helpTexts.ReadFile("help/" + name + ".txt"); err == nil {
+		long, example, _ := strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n\nExamples:\n")
+		cmd.Long, cmd.Example = strings.Replace(long, "{faults}", cmd.Long, 1), example
+	}
+	for _, c := range cmd.Commands() {
+		describe(c)
+	}
+}
+
+func newVersion() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch format {
+			case "text":
+				fmt.Fprintf(c.OutOrStdout(), "jobwire %s\n", version.Get())
+				return nil
+			case "json":
+				return json.NewEncoder(c.OutOrStdout()).Encode(version.Get())
+			}
+			return usage(fmt.Errorf("--format %q: expected text or json", format))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "output `FORMAT`: text or json")
+	return cmd
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			cmd, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				topic := strings.Join(args, " ")
+				return usage(fmt.Errorf("unknown command %q%s", topic, suggestion(topic, commandNames(c.Root()))))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// onProtocol makes cmd a command with one argument, which is a protocol.
+func onProtocol(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) error) {
+	cmd.Args, cmd.ValidArgs = protocolArg, catalog.Names()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := entryNamed(args[0])
+		if err != nil {
+			return err
+		}
+		return run(cmd, e)
+	}
+}
+
+// files is the argument check of commands that take one or more arguments.
+func files(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New(missing)
+		}
+		return nil
+	}
+}
+
+// writeJSON writes a value as indented JSON.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// commandNames returns the names of the commands directly below cmd.
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// exclusiveFlags is the annotation in which cobra keeps the groups of
+// Command.MarkFlagsMutuallyExclusive: names with spaces between them.
+const exclusiveFlags = "cobra_annotation_mutually_exclusive"
+
+// checkExclusive fails if two flags of one group are set. It reports that in plainer
+// words than cobra's own check, which runs later.
+func checkExclusive(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		for _, group := range f.Annotations[exclusiveFlags] {
+			for _, name := range strings.Fields(group) {
+				if other := flags.Lookup(name); other != nil && other.Changed && name < f.Name && err == nil {
+					err = fmt.Errorf("--%s and --%s are mutually exclusive", name, f.Name)
+				}
+			}
+		}
+	})
+	return err
+}
+
+// suggestFlag adds the most similar flag to the error about an unknown one.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return fmt.Errorf("%w%s", err, suggestion("--"+unknown.GetSpecifiedName(), names))
+}
+
+// suggestion returns "; did you mean NAME?" for the name most similar to one that was
+// typed, or "" if none is similar.
+func suggestion(typed string, names []string) string {
+	best, least := "", max(2, len(typed)/3)+1
+	for _, name := range names {
+		if d := editDistance(typed, name); d < least {
+			best, least = name, d
+		} else if best == "" && len(typed) > 2 && strings.HasPrefix(name, typed) {
+			best = name
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// editDistance returns the number of bytes to insert, delete or replace to change a
+// into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1) // distances of a[:i] from each prefix of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// helpTemplate prints the examples first, since most readers look for them.
+const helpTemplate = `{{with or .Long .Short}}{{wrapText . | trimTrailingWhitespaces}}
 
 {{end}}{{if .HasExample}}Examples:
 {{.Example}}
 
-{{end}}Usage:
-  {{.UseLine}}{{if .HasAvailableSubCommands}} COMMAND
+{{end}}Usage:{{if .Runnable}}{{if .HasParent}}
+  {{.UseLine}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND [flags]
 
 Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}{{end}}
 {{if .HasAvailableLocalFlags}}
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{flagUsages .}}
 {{end}}`
+
+func init() {
+	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	cobra.AddTemplateFunc("wrapText", wrapText)
+}
+
+// wrapText breaks the lines of each paragraph after at most 80 columns. Lines that begin
+// with a space are left alone.
+func wrapText(s string) string {
+	var b, paragraph strings.Builder
+	flush := func() {
+		if paragraph.Len() > 0 {
+			b.WriteString(prose.Wrap("", "", paragraph.String(), prose.Width) + "\n")
+			paragraph.Reset()
+		}
+	}
+	for line := range strings.Lines(s) {
+		if line == "\n" || line[0] == ' ' {
+			flush()
+			b.WriteString(line)
+		} else {
+			paragraph.WriteString(line)
+		}
+	}
+	flush()
+	return b.String()
+}
+
+// A flagGroup is a part of the list of flags in the help of a command.
+type flagGroup struct {
+	title string
+	names []string
+}
+
+// groupAnnotation of a flag has its place in the help and the title of its group.
+const groupAnnotation = "jobwire_group"
+
+// groupFlags has the help of a command list its flags in this order, with the titles
+// of groups. Flags in no group come last.
+func groupFlags(cmd *cobra.Command, groups []flagGroup) {
+	for i, g := range groups {
+		for j, name := range g.names {
+			if err := cmd.Flags().SetAnnotation(name, groupAnnotation, []string{fmt.Sprintf("%02d %02d", i, j), g.title}); err != nil {
+				panic(err) // there is no such flag
+			}
+		}
+	}
+}
+
+// flagUsages returns the help of a command's flags, by group, wrapped to the width of
+// the terminal.
+func flagUsages(cmd *cobra.Command) string {
+	group := func(f *pflag.Flag) (place, title string) {
+		if a := f.Annotations[groupAnnotation]; len(a) == 2 {
+			return a[0], a[1]
+		}
+		return "last " + f.Name, "Flags"
+	}
+	var flags []*pflag.Flag
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f) })
+	slices.SortFunc(flags, func(f, g *pflag.Flag) int {
+		a, _ := group(f)
+		b, _ := group(g)
+		return strings.Compare(a, b)
+	})
+	var b strings.Builder
+	for len(flags) > 0 {
+		_, title := group(flags[0])
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		set.SortFlags = false
+		for len(flags) > 0 {
+			if _, t := group(flags[0]); t != title {
+				break
+			}
+			set.AddFlag(flags[0])
+			flags = flags[1:]
+		}
+		fmt.Fprintf(&b, "%s:\n%s\n", title, set.FlagUsagesWrapped(columns(cmd.OutOrStdout())))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
 
 // output is standard output. It remembers whether anything could not be written, so that no
 // command has to.
@@ -157,7 +430,20 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// wantsColor reports whether w is a terminal whose user has not declined colour.
+// columns returns the width of the terminal that w writes to, or 80 if it is not one.
+func columns(w io.Writer) int {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// wantsColor reports whether w is a terminal whose user has not declined color.
 func wantsColor(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
@@ -166,7 +452,7 @@ func wantsColor(w io.Writer) bool {
 type colorFlag struct{ when string }
 
 func (c *colorFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.when, "color", "auto", "colour: auto (on a terminal), always or never")
+	cmd.Flags().StringVar(&c.when, "color", "auto", "`WHEN` to use color: auto (on a terminal), always or never")
 	cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -177,5 +463,5 @@ func (c *colorFlag) on(w io.Writer) (bool, error) {
 	case "always", "never":
 		return c.when == "always", nil
 	}
-	return false, usage(fmt.Errorf("--color %q: it is auto, always or never", c.when))
+	return false, usage(fmt.Errorf("--color %q: expected auto, always or never", c.when))
 }

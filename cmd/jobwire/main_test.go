@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"jobwire": main})
+	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny})
 }
 
 // TestScripts runs the command lines in testdata/script as users would.
@@ -20,6 +20,6 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": statusOf("jobwire")},
 	})
 }

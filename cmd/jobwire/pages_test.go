@@ -52,7 +52,7 @@ func sessions(page string) (all []session) {
 	return all
 }
 
-// TestPagesAreTrue types what the pages of docs/tasks show, and compares what comes of it: blocks of
+// TestPagesAreTrue runs the commands that README.md and the pages of docs/tasks show, and compares the output: blocks of
 // the kind "console", all of a page in one folder, in order. Figures may be others; a line of dots is
 // any number of lines, dots within one are any text.
 func TestPagesAreTrue(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPagesAreTrue(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("pages %v, %v", pages, err)
 	}
-	for _, name := range pages {
+	for _, name := range append(pages, "../../README.md") {
 		page, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -136,9 +136,12 @@ func tidy(text string) string {
 	return b.String()
 }
 
+// number matches a number, which may have a unit, and a duration such as 1m0.7s.
+const number = `(?:(?:[0-9]+h)?[0-9]+m[0-9.]+s\b|(?:[0-9]+(?:[.,][0-9]+)*(?: ?(?:ns|us|µs|ms|s|m)\b)*)+)`
+
 var (
 	handle  = regexp.MustCompile(`H:[a-z]+:[0-9]+`)
-	figure  = regexp.MustCompile(`(?:[0-9]+(?:[.,][0-9]+)*(?: ?(?:ns|us|µs|ms|s|m)\b)*)+`)
+	figure  = regexp.MustCompile(number)
 	invents = regexp.MustCompile(`\b(fn-)[a-z0-9]+|\b(gearman-[a-z-]+-|law-)[0-9a-f]{8}\b`)
 )
 
@@ -167,7 +170,7 @@ func loosely(line string) string {
 		{regexp.MustCompile(`\.\.\.`), `.*`},
 		{handle, `H:\S+:[0-9]+`},
 		{invents, `[a-z0-9-]+`},
-		{figure, `(?:[0-9]+(?:[.,][0-9]+)*(?: ?(?:ns|us|µs|ms|s|m)\b)*)+`},
+		{figure, number},
 	} {
 		if at := wild.in.FindStringIndex(line); at != nil {
 			return loosely(line[:at[0]]) + wild.pattern + loosely(line[at[1]:])
@@ -183,6 +186,8 @@ func TestPagesAreCompared(t *testing.T) {
 	}{
 		{"7 passed in 0.4 s", "7 passed in 1.2 s", true},
 		{"p99 5.87 ms", "p99   873 us", true},
+		{"1 finding in 7.6s: 3", "1 finding in 1m0.7s: 14", true},
+		{"1 finding in 7.6s: 3", "1 finding in 1m: 14", true},
 		{"7 passed", "7 failed", false},
 		{"a\n...\nd", "a\nb\nc\nd", true},
 		{"a\n...\nd", "a\nd", true},

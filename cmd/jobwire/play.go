@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -43,49 +44,23 @@ func newPlay() *cobra.Command {
 	o := &playOptions{}
 	cmd := &cobra.Command{
 		Use:   "play FILE... [flags]",
-		Short: "Perform a transcript against a server, or as one",
-		Long: `play performs transcripts. As clients and workers, which is the default, it sends
-what they say and holds the server's answers against the transcript. With
---listen it is the server, and waits for clients and workers to connect.
-
-Job handles written out in a recorded transcript are bound to what the live
-server answers, and what is sent later is rewritten; --exact sends and expects
-every byte as it stands.
-
-A transcript that jobwire fuzz has saved says with @watch if the fault is one of
-the server's process, and play watches that, too: with --exec, or the embedded
-server. A line "@segments coalesced" has messages that follow each other on a
-connection go in one write, "@segments bytewise" each byte in one.
-
---case makes a recorded transcript a case of "jobwire conform": if the server plays it
-as written, it is written to standard output with the rules that this exercised.`,
-		Example: `  jobwire play corpus/gearman/example.wire
-  jobwire play --annotate example.wire --addr 127.0.0.1:4730
-  jobwire play example.wire --exec '/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none'
-  jobwire play example.wire --as Client --addr 127.0.0.1:4730
-  jobwire play example.wire --listen 127.0.0.1:4730
-  jobwire play talks/gearman-1.wire --case woken > cases/woken.wire`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("play takes a transcript's file, or - for standard input")
-			}
-			return nil
-		},
-		RunE: o.execute,
+		Short: "Play a transcript against a server, or as the server",
+		Args:  files("play needs at least one transcript file, or - for standard input"),
+		RunE:  o.execute,
 	}
 	f := cmd.Flags()
 	protocolFlag(cmd, &o.protocol)
 	o.target.add(cmd)
-	f.StringVar(&o.listen, "listen", "", "be the server, on `HOST:PORT`")
-	f.StringArrayVar(&o.as, "as", nil, "play only this `ACTOR`, or all of this role; may be repeated")
-	f.BoolVar(&o.exact, "exact", false, "send and expect job handles as they are written")
-	f.BoolVar(&o.annotate, "annotate", false, "show every byte")
-	f.BoolVar(&o.hex, "hex", false, "show every byte in hex, those of text protocols too")
-	f.BoolVar(&o.full, "full", false, "show long payloads whole")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only what falls short")
-	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "how long an answer may take where the transcript does not say")
-	f.StringArrayVar(&o.waive, "waive", nil, "let the other side break this `RULE`; may be repeated")
-	f.StringVar(&o.asCase, "case", "", "write the transcript to standard output as a case of conform, of this `NAME`")
+	f.StringVar(&o.listen, "listen", "", "play the server: listen on `HOST:PORT`")
+	f.StringArrayVar(&o.as, "as", nil, "play only this `ACTOR`: a name (Client) or role in the transcript; repeatable")
+	f.BoolVar(&o.exact, "exact", false, "send and expect job handles exactly as recorded")
+	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message")
+	f.BoolVar(&o.hex, "hex", false, "show the bytes of every message in hex, also for text protocols")
+	f.BoolVar(&o.full, "full", false, "show long payloads in full")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only transcripts that fail")
+	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "time limit for each reply, if the transcript sets none")
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that received messages may break; repeatable")
+	f.StringVar(&o.asCase, "case", "", "write the transcript to standard output as a test case for 'jobwire conform', with this `NAME`")
 	o.color.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
 	cmd.MarkFlagsMutuallyExclusive("case", "listen")
@@ -97,13 +72,13 @@ as written, it is written to standard output with the rules that this exercised.
 
 // protocolFlag adds --protocol, for commands whose argument is a file.
 func protocolFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "protocol", "", "the `PROTOCOL` of the transcript (default: what its @protocol line says, else gearman)")
-	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(systemNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(name, "protocol", "", "`PROTOCOL` of the transcript (default: its @protocol line, else gearman)")
+	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // readScripts parses a file, or standard input where the name is "-". Its protocol is the
 // one that is asked for, else what a line of the file says, else Gearman.
-func readScripts(cmd *cobra.Command, protocol, name string) (*system, []*transcript.Script, error) {
+func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*transcript.Script, error) {
 	var src []byte
 	var err error
 	if name == "-" {
@@ -114,11 +89,11 @@ func readScripts(cmd *cobra.Command, protocol, name string) (*system, []*transcr
 	if err != nil {
 		return nil, nil, usage(err)
 	}
-	sys, err := systemNamed(cmp.Or(protocol, declaredProtocol(src), "gearman"))
+	sys, err := entryNamed(cmp.Or(protocol, declaredProtocol(src), "gearman"))
 	if err != nil {
 		return nil, nil, err
 	}
-	scripts, err := parseScripts(sys.protocol, name, src)
+	scripts, err := parseScripts(sys.Protocol, name, src)
 	return sys, scripts, err
 }
 
@@ -142,7 +117,7 @@ func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Scr
 	}
 	for _, s := range scripts {
 		if len(s.Steps) == 0 {
-			return nil, usage(fmt.Errorf("%s:%d: the transcript has no steps", name, s.Line))
+			return nil, usage(fmt.Errorf("%s:%d: the transcript contains no messages", name, s.Line))
 		}
 		for _, m := range s.Meta {
 			if !slices.Contains(vectorKeys, m.Key) && !slices.Contains(conform.Keys(), m.Key) {
@@ -161,13 +136,13 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	if o.timeout <= 0 {
-		return usage(errors.New("--timeout must be above zero"))
+		return usage(errors.New("--timeout must be greater than zero"))
 	}
 	color, err := o.color.on(cmd.OutOrStdout())
 	if err != nil {
 		return err
 	}
-	var sys *system
+	var sys *catalog.Entry
 	var scripts []*transcript.Script
 	for _, name := range files {
 		speaks, more, err := readScripts(cmd, o.protocol, name)
@@ -175,11 +150,11 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			return err
 		}
 		if sys != nil && speaks != sys {
-			return usage(fmt.Errorf("%s is %s, the file before it %s: a server speaks one of them", name, speaks.protocol.Title, sys.protocol.Title))
+			return usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
 		}
 		sys, scripts = speaks, append(scripts, more...)
 	}
-	waive, err := ruleIDs(sys.protocol, o.waive)
+	waive, err := ruleIDs(sys.Protocol, o.waive)
 	if err != nil {
 		return err
 	}
@@ -270,13 +245,13 @@ type stage struct {
 	clear   func()
 }
 
-func (o *playOptions) stage(cmd *cobra.Command, sys *system, scripts []*transcript.Script) (*stage, error) {
+func (o *playOptions) stage(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script) (*stage, error) {
 	if o.listen != "" {
 		ln, err := net.Listen("tcp", o.listen)
 		if err != nil {
 			return nil, usage(fmt.Errorf("cannot listen: %w", err))
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.protocol.ServerName, ln.Addr())
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.Protocol.ServerName, ln.Addr())
 		return &stage{
 			perform: func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
 				return play.Server(ctx, s, ln, opts)
@@ -306,10 +281,10 @@ func (st *stage) died() error {
 }
 
 // startFor makes the target. The embedded server has a process of its own where that is watched.
-func (o *playOptions) startFor(ctx context.Context, sys *system, scripts []*transcript.Script) (target.Target, error) {
+func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target, error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
 	if watched && o.target == (targetFlags{}) {
-		return startSelf(ctx, o.target.name(sys), "serve", sys.protocol.Name, "--listen", "127.0.0.1:{port}")
+		return startSelf(ctx, o.target.name(sys), "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}")
 	}
 	return o.target.start(ctx, sys)
 }
@@ -322,7 +297,7 @@ func (st *stage) watch(ctx context.Context, s *transcript.Script, opts play.Opti
 	}
 	return watch.After(what, st.target, func() error {
 		if r := st.perform(ctx, s, opts); r.Failure != nil {
-			return fmt.Errorf("performed again it falls short: %w", r.Failure)
+			return fmt.Errorf("the replies matched once, but not when play sent the transcript again: %w", r.Failure)
 		}
 		return nil
 	})
@@ -344,12 +319,12 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 	if many && !o.quiet {
 		fmt.Fprintln(out)
 	}
-	verdict, status := "played as written", exitHeld
+	verdict, status := "passed", exitHeld
 	switch f := r.Failure; {
 	case f == nil && r.Grade == transcript.Lax:
-		verdict = "played, with answers that are only tolerable"
+		verdict = "non-strict: the transcript accepts these replies, but the specification asks for different ones"
 	case f != nil:
-		verdict, status = "fell short at line "+fmt.Sprint(f.Step.Line), exitFellShort
+		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFellShort
 		if f.Reason == play.Unreachable {
 			status = exitUnreachable
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/audit"
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -23,9 +24,9 @@ import (
 
 // makeCase performs a transcript through an audit, and writes it as a case that names the rules
 // which the server had occasion to break.
-func (o *playOptions) makeCase(cmd *cobra.Command, sys *system, scripts []*transcript.Script, waive []codec.RuleID) error {
+func (o *playOptions) makeCase(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID) error {
 	if len(scripts) != 1 {
-		return usage(errors.New("--case is for one transcript"))
+		return usage(errors.New("--case needs exactly one transcript"))
 	}
 	s := scripts[0]
 	t, err := o.target.start(cmd.Context(), sys)
@@ -34,7 +35,7 @@ func (o *playOptions) makeCase(cmd *cobra.Command, sys *system, scripts []*trans
 	}
 	defer t.Stop()
 	limits := codec.Options{Waive: waive}
-	a := audit.New(audit.Options{Protocol: sys.protocol, Codec: limits, Server: true})
+	a := audit.New(audit.Options{Protocol: sys.Protocol, Codec: limits, Server: true})
 	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, t) }}
 	front, err := target.Func(cmd.Context(), t.String(), proxy.Serve)
 	if err != nil {
@@ -46,20 +47,20 @@ func (o *playOptions) makeCase(cmd *cobra.Command, sys *system, scripts []*trans
 	if r.Failure != nil {
 		return &exit{o.report(cmd, s, r, play.ReportOptions{Full: o.full}, false), nil}
 	}
-	rules, err := provenBy(sys.protocol, a.Report())
+	rules, err := provenBy(sys.Protocol, a.Report())
 	if err != nil {
 		return err
 	}
-	about := fmt.Sprintf("What %s has recorded.", filepath.Base(s.File))
+	about := fmt.Sprintf("The messages recorded in %s.", filepath.Base(s.File))
 	made := *s
-	made.Meta = caseMeta(sys.protocol, o.asCase, cmp.Or(s.Value("about"), about), rules)
+	made.Meta = caseMeta(sys.Protocol, o.asCase, cmp.Or(s.Value("about"), about), rules)
 	var text bytes.Buffer
 	if err := transcript.Lines(&text, &made); err != nil {
 		return usage(err)
 	}
-	if again, err := transcript.Parse(sys.protocol, s.File, text.Bytes()); err != nil {
+	if again, err := transcript.Parse(sys.Protocol, s.File, text.Bytes()); err != nil {
 		return usage(err)
-	} else if _, err := conform.NewCase(sys.protocol, again[0]); err != nil {
+	} else if _, err := conform.NewCase(sys.Protocol, again[0]); err != nil {
 		return usage(err)
 	}
 	_, err = cmd.OutOrStdout().Write(text.Bytes())
@@ -84,7 +85,7 @@ func caseMeta(p *codec.Protocol, name, about string, rules []*codec.Rule) []tran
 func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 	for i := range r.Breaches {
 		if b := &r.Breaches[i]; b.By == codec.Server {
-			return nil, &exit{exitFellShort, fmt.Errorf("it plays, but the server breaks %s: jobwire audit tells how", b.Rule.ID)}
+			return nil, &exit{exitFellShort, fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
 		}
 	}
 	vectors, err := readVectors(p)
@@ -96,20 +97,21 @@ func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 		form[codec.RuleID(v.script.Value("rule"))] = true
 	}
 	var conduct, all []*codec.Rule
-	for _, st := range r.Exercise {
-		if st.Bound != codec.Server || st.Times == 0 {
+	for i := range r.Rules {
+		n := &r.Rules[i]
+		if n.Side != codec.Server || n.Applied() == 0 {
 			continue
 		}
-		all = append(all, st.Rule)
-		if !form[st.Rule.ID] {
-			conduct = append(conduct, st.Rule)
+		all = append(all, n.Rule)
+		if !form[n.Rule.ID] {
+			conduct = append(conduct, n.Rule)
 		}
 	}
 	if len(conduct) == 0 {
 		conduct = all
 	}
 	if len(conduct) == 0 {
-		return nil, &exit{exitFellShort, errors.New("the server says nothing in it that a rule is about")}
+		return nil, &exit{exitFellShort, errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
 	}
 	levels := []codec.Level{codec.Must, codec.Should, codec.May, codec.DeFacto, codec.Extension}
 	slices.SortStableFunc(conduct, func(a, b *codec.Rule) int {

@@ -8,8 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/internal/prose"
+	"jobwire/internal/version"
 )
 
 type rulesOptions struct {
@@ -21,29 +24,17 @@ func newRules() *cobra.Command {
 	o := &rulesOptions{}
 	cmd := &cobra.Command{
 		Use:   "rules PROTOCOL [flags]",
-		Short: "List what the protocol's document requires, and what tests it",
-		Long: `rules prints the manifest: every statement of the protocol's document in our own
-words, with its permanent ID, its level, our reading where the document is
-silent, and the cases and vectors that test it, or why nothing can.`,
-		Example: `  jobwire rules gearman
-  jobwire rules gearman -v
-  jobwire rules gearman --format json`,
-		Args:      protocolArg,
-		ValidArgs: systemNames(),
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Short: "List the requirements of a protocol and the tests of each requirement",
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "text or json")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "name everything that tests a rule")
+	onProtocol(cmd, o.execute)
+	cmd.Flags().StringVar(&o.format, "format", "text", "output format (text or json)")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print all tests of each requirement (default: the first four)")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (o *rulesOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(name)
-	if err != nil {
-		return err
-	}
-	suite, err := conform.Load(sys.protocol)
+func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		return usage(err)
 	}
@@ -58,18 +49,18 @@ func (o *rulesOptions) execute(cmd *cobra.Command, name string) error {
 		o.writeText(cmd.OutOrStdout(), rules)
 		return nil
 	}
-	return usage(fmt.Errorf("--format %q: it is text or json", o.format))
+	return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
 }
 
 func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	type row struct {
-		ID         codec.RuleID `json:"id"`
-		Level      codec.Level  `json:"level"`
-		Section    string       `json:"section"`
-		Text       string       `json:"text"`
-		Reading    string       `json:"reading,omitempty"`
-		TestedBy   []string     `json:"tested_by"`
-		Untestable string       `json:"untestable,omitempty"`
+		ID             codec.RuleID `json:"id"`
+		Level          codec.Level  `json:"level"`
+		Section        string       `json:"section"`
+		Text           string       `json:"text"`
+		Interpretation string       `json:"interpretation,omitempty"`
+		TestedBy       []string     `json:"tested_by"`
+		Untestable     string       `json:"untestable,omitempty"`
 	}
 	rows := []row{}
 	for _, r := range rules {
@@ -78,30 +69,34 @@ func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(map[string]any{"rules": rows})
+	return e.Encode(map[string]any{"jobwire": version.Get(), "rules": rows})
 }
+
+// ruleWidth is the length of a line about a rule, in characters.
+const ruleWidth = 100
 
 func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 	section, tested, untestable := "", 0, 0
+	show := func(s string) { fmt.Fprintln(w, prose.Wrap("    ", "    ", s, ruleWidth)) }
 	for _, r := range rules {
 		if r.Section != section {
 			section = r.Section
 			fmt.Fprintf(w, "\n%s\n", section)
 		}
 		fmt.Fprintf(w, "\n  %s  %s\n", r.ID, r.Level)
-		fmt.Fprintf(w, "    %s\n", wrap(r.Text, 4))
+		show(r.Text)
 		if r.Reading != "" {
-			fmt.Fprintf(w, "    Reading: %s\n", wrap(r.Reading, 4))
+			show("Interpretation: " + r.Reading)
 		}
 		switch n := len(r.TestedBy); {
 		case n == 0 && r.Untestable == "":
-			fmt.Fprintln(w, "    Tested by nothing.")
+			fmt.Fprintln(w, "    Not tested")
 		case n == 0:
-			fmt.Fprintf(w, "    Not testable: %s\n", wrap(r.Untestable, 4))
+			show("Not testable: " + r.Untestable)
 		case n > 4 && !o.verbose:
 			fmt.Fprintf(w, "    Tested by %s and %d more\n", strings.Join(r.TestedBy[:4], ", "), n-4)
 		default:
-			fmt.Fprintf(w, "    Tested by %s\n", wrap(strings.Join(r.TestedBy, ", "), 4))
+			show("Tested by " + strings.Join(r.TestedBy, ", "))
 		}
 		switch {
 		case len(r.TestedBy) > 0:
@@ -110,26 +105,5 @@ func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 			untestable++
 		}
 	}
-	fmt.Fprintf(w, "\n%d rules: %d tested, %d not testable, %d neither\n", len(rules), tested, untestable, len(rules)-tested-untestable)
-}
-
-// wrapColumn is where lines of prose are broken.
-const wrapColumn = 100
-
-// wrap breaks text at blanks and indents what follows the first line.
-func wrap(text string, indent int) string {
-	var b strings.Builder
-	col := indent
-	for i, word := range strings.Fields(text) {
-		if i > 0 && col+1+len(word) > wrapColumn {
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			col = indent
-		} else if i > 0 {
-			b.WriteByte(' ')
-			col++
-		}
-		b.WriteString(word)
-		col += len(word)
-	}
-	return b.String()
+	fmt.Fprintf(w, "\n%d requirements: %d tested, %d not testable, %d not tested\n", len(rules), tested, untestable, len(rules)-tested-untestable)
 }

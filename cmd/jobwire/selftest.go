@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/catalog"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/version"
 )
 
 // How much a self-test does at a time. Most of it is waiting.
@@ -21,20 +22,20 @@ const (
 )
 
 // prove runs the suite's self-test.
-func (o *conformOptions) prove(cmd *cobra.Command, sys *system, suite *conform.Suite) error {
+func (o *conformOptions) prove(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) error {
 	switch {
 	case o.target != targetFlags{} || len(o.profiles) > 0 || o.cases != "" || o.html != "" || len(o.programs) > 0:
-		return usage(errors.New("--self-test brings its own servers and programs, which are made for jobwire's cases, and writes no page: leave --addr, --exec, --profile, --program, --cases and --html away"))
+		return usage(errors.New("--self-test starts its own servers and programs and writes no HTML page: it cannot be combined with --addr, --exec, --profile, --program, --cases or --html"))
 	case o.format != "text" && o.format != "json":
-		return usage(fmt.Errorf("--self-test writes text or json, not %s", o.format))
-	case sys.mutants == nil:
-		return usage(fmt.Errorf("there are no mutants of %s", sys.protocol.Title))
+		return usage(fmt.Errorf("--format %s: expected text or json with --self-test", o.format))
+	case sys.Mutants == nil:
+		return usage(fmt.Errorf("there are no servers with injected faults for %s", sys.Protocol.Title))
 	}
 	faultless := conform.Sound{
 		Start:    func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
-		Programs: sys.programs,
+		Programs: sys.Programs,
 	}
-	mutants := sys.mutants()
+	mutants := sys.Mutants()
 	progress := newProgress(cmd.ErrOrStderr(), len(mutants))
 	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants,
 		conform.SelfTestOptions{Mutants: mutantsAtATime, Cases: casesAtATime},
@@ -59,19 +60,19 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	prefix := r.Suite.Protocol.Name + "."
 	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
 	for _, res := range r.Failed {
-		fmt.Fprintf(w, "the faultless: %s %s: %s\n", res.Verdict, res.Case.ID, res.Note)
+		fmt.Fprintf(w, "reference server: %s %s: %s\n", res.Verdict, res.Case.ID, res.Note)
 	}
 	for _, m := range r.Mutants {
 		mark := "exact "
 		if !m.Exact() {
 			mark = "INEXACT"
 		}
-		fmt.Fprintf(w, "%-7s %s: %s\n         kills%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Kills))
+		fmt.Fprintf(w, "%-7s %s: %s\n         failed cases:%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Kills))
 		if len(m.Survivors) > 0 {
-			fmt.Fprintf(w, "         survived by%s\n", short(m.Survivors))
+			fmt.Fprintf(w, "         cases that passed, although the injected fault should make them fail:%s\n", short(m.Survivors))
 		}
 		for _, res := range m.Unexpected {
-			fmt.Fprintf(w, "         unexpected: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 	}
 	by := r.KilledBy()
@@ -83,9 +84,9 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	}
 	unproved := r.Unproved()
 	if len(unproved) > 0 && len(r.Failed) == 0 {
-		fmt.Fprintf(w, "\nkilled by none:%s\n", short(unproved))
+		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
 	}
-	_, err := fmt.Fprintf(w, "\n%d mutants, %d exact; %d of %d cases killed, in %.1f s\n",
+	_, err := fmt.Fprintf(w, "\n%d servers, clients and workers with one injected fault each: for %d of them exactly the expected cases fail.\n%d of %d cases fail with at least one injected fault. Took %.1f s.\n",
 		len(r.Mutants), r.Exact(), len(r.Suite.Cases)-len(unproved), len(r.Suite.Cases), r.Took.Seconds())
 	return err
 }
@@ -104,11 +105,12 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 		KilledBy []string `json:"killed_by"`
 	}
 	out := struct {
+		Jobwire   version.Info   `json:"jobwire"`
 		Faultless []string       `json:"faultless_failed"`
 		Mutants   []mutant       `json:"mutants"`
 		Cases     []proof        `json:"cases"`
 		Summary   map[string]int `json:"summary"`
-	}{Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
+	}{Jobwire: version.Get(), Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
 	for _, m := range r.Mutants {
 		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
 			append([]string{}, m.Kills...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
@@ -121,9 +123,7 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 		"mutants": len(r.Mutants), "exact": r.Exact(),
 		"cases": len(r.Suite.Cases), "killed": len(r.Suite.Cases) - len(r.Unproved()),
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
+	return writeJSON(w, out)
 }
 
 // ids names the cases of results.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -12,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/prose"
 	"jobwire/refserver"
 )
 
@@ -37,63 +37,48 @@ func newServe() *cobra.Command {
 	o := &serveOptions{machines: map[string]func() refserver.Machine{}, owners: map[string]string{}}
 	cmd := &cobra.Command{
 		Use:   "serve PROTOCOL [flags]",
-		Short: "Serve the reference server",
-		Long: `serve runs the reference server until it is interrupted. It takes everything that
-the protocol's document defines, answers what breaks a rule with an error and
-goes on; --strict ends such connections instead.
-
-Faults make it misbehave on purpose, to see what clients and workers make of it:
-` + refserver.FaultSyntax(),
-		Example: `  jobwire serve gearman
-  jobwire serve gearman --listen 127.0.0.1:0 --trace
-  jobwire serve gearman --strict --audit
-  jobwire serve gearman --fault 'delay WORK_COMPLETE 500ms' --fault 'split * 1'`,
-		Args:      protocolArg,
-		ValidArgs: systemNames(),
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+		Short: "Run a reference server",
+		Long:  refserver.FaultSyntax(),
 	}
+	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "the `HOST:PORT` to listen on; port 0 takes a free one (default: the protocol's port on 127.0.0.1)")
-	f.BoolVar(&o.strict, "strict", false, "waive nothing, and close a connection at its first violation")
-	f.BoolVar(&o.trace, "trace", false, "show every message on standard output")
-	f.BoolVar(&o.bytes, "annotate", false, "show every byte of every message")
-	f.BoolVar(&o.hex, "hex", false, "show every byte in hex, those of text protocols too")
-	f.BoolVar(&o.audit, "audit", false, "report every violation on standard output; exit 1 if there were any")
-	f.StringArrayVar(&o.faults, "fault", nil, "misbehave as `SPEC` says; may be repeated")
-	f.StringArrayVar(&o.waive, "waive", nil, "let peers break this `RULE`; may be repeated")
-	f.IntVar(&o.maxData, "max-data", 0, "the largest message taken, in bytes of data; 0 is the protocol's default")
+	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to listen on; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
+	f.BoolVar(&o.strict, "strict", false, "check every rule, and close a connection when its peer first breaks one")
+	f.BoolVar(&o.trace, "trace", false, "print every message")
+	f.BoolVar(&o.bytes, "annotate", false, "print every message with its bytes and their meaning")
+	f.BoolVar(&o.hex, "hex", false, "like --annotate, with bytes in hex for text protocols too")
+	f.BoolVar(&o.audit, "audit", false, "print each message that breaks a rule; exit with 1 if there was one")
+	f.StringArrayVar(&o.faults, "fault", nil, "`FAULT` to inject into the server, in the notation above; repeatable")
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that clients and workers may break; repeatable")
+	f.IntVar(&o.maxData, "max-data", 0, "maximum `SIZE` in bytes of the data of a message (0: the default of the protocol)")
 	o.color.add(cmd)
-	for _, sys := range systems {
-		own := pflag.NewFlagSet(sys.protocol.Name, pflag.ContinueOnError)
-		o.machines[sys.protocol.Name] = sys.server(own)
+	for _, sys := range catalog.All() {
+		own := pflag.NewFlagSet(sys.Protocol.Name, pflag.ContinueOnError)
+		o.machines[sys.Protocol.Name] = sys.Server(own)
 		own.VisitAll(func(fl *pflag.Flag) {
-			fl.Usage = sys.protocol.Name + ": " + fl.Usage
-			o.owners[fl.Name] = sys.protocol.Name
+			fl.Usage = sys.Protocol.Name + ": " + fl.Usage
+			o.owners[fl.Name] = sys.Protocol.Name
 			f.AddFlag(fl)
 		})
 	}
 	return cmd
 }
 
-func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
-	sys, err := systemNamed(name)
-	if err != nil {
-		return err
-	}
-	p := sys.protocol
+func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	p := sys.Protocol
 	waive, err := ruleIDs(p, o.waive)
 	if err != nil {
 		return err
 	}
 	if !o.strict {
-		waive = append(waive, sys.waive...)
+		waive = append(waive, sys.Lenient...)
 	}
 	if o.maxData < 0 {
-		return usage(errors.New("--max-data must not be below zero"))
+		return usage(fmt.Errorf("--max-data: expected 0 or a positive number, got %d", o.maxData))
 	}
 	for flag, owner := range o.owners {
 		if cmd.Flags().Changed(flag) && owner != p.Name {
-			return usage(fmt.Errorf("--%s is for serve %s", flag, owner))
+			return usage(fmt.Errorf("--%s works only with 'serve %s'", flag, owner))
 		}
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
@@ -109,38 +94,58 @@ func (o *serveOptions) execute(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{out: out, trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
-	if o.trace || o.bytes || o.hex || o.audit {
-		opts.Trace = w.message
+	what := "trace: %s messages"
+	if !o.trace && !o.bytes && !o.hex {
+		what = "audit: %s violations"
 	}
+	if o, ok := out.(*output); ok {
+		out = o.Writer // which is written to even when this command has ended, if it is not read
+	}
+	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
 	addr := o.listen
 	if addr == "" {
 		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return usage(fmt.Errorf("cannot listen: %w", err))
+		return usage(fmt.Errorf("cannot listen: %w; --listen selects another address", err))
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; interrupt to stop\n", p.Title, ln.Addr())
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; press Ctrl-C to stop\n", p.Title, ln.Addr())
 	machine := o.machines[p.Name]()
 	if d, ok := machine.(interface{ Drain() }); ok {
 		defer onDrainSignal(d.Drain)()
 	}
-	if err := refserver.New(machine, opts).Serve(cmd.Context(), ln); err != nil {
-		return &exit{exitFellShort, err}
+	watching := o.trace || o.bytes || o.hex || o.audit
+	if watching {
+		w.out = newSpool(out, what)
+		opts.Trace = w.message
+	}
+	err = refserver.New(machine, opts).Serve(cmd.Context(), ln)
+	if watching {
+		missing, failed := w.out.close()
+		if missing != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s\n", missing)
+		}
+		if err == nil && failed != nil {
+			err = fmt.Errorf("cannot write: %w", failed)
+		}
 	}
 	if o.audit {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %d violations\n", w.violations)
-		if w.violations > 0 {
-			return &exit{exitFellShort, nil}
+		noun := "violations"
+		if w.violations == 1 {
+			noun = "violation"
 		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s %s\n", prose.Grouped(int64(w.violations)), noun)
+	}
+	if err != nil || w.violations > 0 && o.audit {
+		return &exit{exitFellShort, err}
 	}
 	return nil
 }
 
 // watcher prints what passes through a server.
 type watcher struct {
-	out        io.Writer
+	out        *spool
 	trace      bool
 	bytes      bool
 	printer    transcript.Printer
@@ -166,7 +171,9 @@ func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, ra
 	case w.trace:
 		w.buf = w.printer.AppendLine(w.buf, actor, f)
 	}
-	w.out.Write(w.buf)
+	if len(w.buf) > 0 {
+		w.out.add(w.buf)
+	}
 }
 
 // role names the role of a connection: the first that a message shows it to have, and until

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -50,7 +51,7 @@ func performed(t *testing.T, files []string, args ...string) {
 }
 
 // embedded starts the reference server of a protocol.
-func embedded(t *testing.T, sys *system) target.Target {
+func embedded(t *testing.T, sys *catalog.Entry) target.Target {
 	t.Helper()
 	srv, err := new(targetFlags).start(t.Context(), sys)
 	if err != nil {
@@ -66,11 +67,10 @@ const sampled = 7
 // TestTranscriptsOfCases performs cases of conform, captures them, and performs the
 // transcripts of the captures.
 func TestTranscriptsOfCases(t *testing.T) {
-	for i := range systems {
-		sys := &systems[i]
-		t.Run(sys.protocol.Name, func(t *testing.T) {
+	for _, sys := range catalog.All() {
+		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite, err := conform.Load(sys.protocol)
+			suite, err := conform.Load(sys.Protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,12 +84,12 @@ func TestTranscriptsOfCases(t *testing.T) {
 						var d net.Dialer
 						return d.DialContext(ctx, "tcp", tp.Addr().String())
 					}
-					r := play.Peers(t.Context(), c.Script, dial, play.Options{Codec: codec.Options{Waive: sys.waive}})
+					r := play.Peers(t.Context(), c.Script, dial, play.Options{Codec: codec.Options{Waive: sys.Lenient}})
 					capture := tp.capture(t)
 					if r.Failure != nil {
 						t.Skipf("the case itself: %v", r.Failure)
 					}
-					performed(t, transcribed(t, capture, "--protocol", sys.protocol.Name), "--timeout", "2s")
+					performed(t, transcribed(t, capture, "--protocol", sys.Protocol.Name), "--timeout", "2s")
 				})
 			}
 		})
@@ -106,21 +106,20 @@ func lengthy(s *transcript.Script) bool {
 // benched lets the load generator talk to a server, and returns the transcripts. With more
 // connections it would be left to chance what the server hears first, and could not always
 // be told.
-func benched(t *testing.T, sys *system, addr string) []string {
+func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	t.Helper()
 	tp := tapped(t, addr)
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"bench", sys.protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), []string{"bench", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
 		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 	}
-	return transcribed(t, tp.capture(t), "--protocol", sys.protocol.Name)
+	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
 }
 
 // TestTranscriptsOfBench performs what the load generator said to each server.
 func TestTranscriptsOfBench(t *testing.T) {
-	for i := range systems {
-		sys := &systems[i]
-		t.Run(sys.protocol.Name, func(t *testing.T) {
+	for _, sys := range catalog.All() {
+		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			performed(t, benched(t, sys, embedded(t, sys).Addr()), "--quiet")
 		})
@@ -132,7 +131,7 @@ func TestTranscriptsOfBench(t *testing.T) {
 func TestTranscriptsOfServers(t *testing.T) {
 	for protocol, server := range map[string]string{"gearman": "gearmand", "beanstalk": "beanstalkd", "gearmonkey": "redis-server"} {
 		t.Run(server, func(t *testing.T) {
-			sys, err := systemNamed(protocol)
+			sys, err := entryNamed(protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +246,7 @@ Worker -> Server: closes after 10ms
 					t.Fatal(err)
 				}
 				_, text, _ = strings.Cut(string(src), "@protocol "+protocol+"\n")
-				text = strings.ReplaceAll(text, "# It breaks gearman.packet.magic.\n", "")
+				text = strings.ReplaceAll(text, "# This message breaks rule gearman.packet.magic.\n", "")
 				want := conversation
 				if protocol == "beanstalk" { // to it they are all the same
 					text = strings.NewReplacer("Client 2", "Worker", "Client", "Producer").Replace(text)
@@ -262,7 +261,7 @@ Worker -> Server: closes after 10ms
 
 // TestTranscriptsOfLoss wants what is missing to be told, and nothing to be guessed.
 func TestTranscriptsOfLoss(t *testing.T) {
-	sys := &systems[0]
+	sys := catalog.All()[0]
 	srv := embedded(t, sys)
 	tp := tapped(t, srv.Addr())
 	var out, complaints bytes.Buffer
@@ -276,7 +275,7 @@ func TestTranscriptsOfLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(text), "bytes are missing here\n# What follows is not performed.\n")
+	_, rest, found := strings.Cut(string(text), "bytes are missing in the capture\n# The messages below are comments, because they cannot be replayed.\n")
 	for line := range strings.Lines(rest) {
 		if line[0] != '#' {
 			t.Errorf("behind the loss there is %q", line)

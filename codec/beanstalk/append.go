@@ -10,10 +10,10 @@ import (
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	t, d := m.Type, &s.sides[from]
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
-		return dst, &codec.Error{Rule: RuleDirection, Field: d.word.Name, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+		return dst, &codec.Error{Rule: RuleDirection, Field: d.word.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 	}
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleReplyAsked) {
-		return dst, &codec.Error{Rule: RuleReplyAsked, Field: d.word.Name, Detail: fmt.Sprintf("no request that %s could answer is waiting", t.Name)}
+		return dst, &codec.Error{Rule: RuleReplyAsked, Field: d.word.Name, Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
 	}
 	start := len(dst)
 	out := append(dst, t.Word...)
@@ -31,7 +31,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	}
 	if err == nil && line-start > s.opts.MaxLine && !s.opts.Waived(RuleLineLength) {
 		err = &codec.Error{Rule: RuleLineLength, Offset: s.opts.MaxLine, Field: d.word.Name,
-			Detail: fmt.Sprintf("a line of %d bytes, at most %d are sent", line-start, s.opts.MaxLine)}
+			Detail: fmt.Sprintf("expected a line of at most %[2]d bytes, got %[1]d", line-start, s.opts.MaxLine)}
 	}
 	if err != nil {
 		return dst, err
@@ -54,9 +54,9 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 	}
 	args = args[inLine:]
 	if len(t.Repeat) == 0 && len(args) != 1 {
-		rule, what := d.Missing, "the body is missing"
+		rule, what := d.Missing, "expected a body, got none"
 		if len(args) > 1 {
-			rule, what = d.Surplus, "arguments follow the body"
+			rule, what = d.Surplus, "expected no arguments after the body, got some"
 		}
 		if !s.opts.Waived(rule) {
 			return nil, 0, &codec.Error{Rule: rule, Offset: len(dst) - start, Field: t.Fields[k].Name, Detail: what}
@@ -67,62 +67,63 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 		}
 	}
 	extra := [][]byte(nil)
-	if len(t.Repeat) == 0 {
-		args, extra = args[:1], args[1:]
+	body := s.body[:0]
+	if len(t.Repeat) > 0 {
+		if body, bad = s.appendList(body, d, t, args); bad != nil {
+			bad.Offset += len(dst) - start
+			return nil, 0, bad
+		}
+		s.body = body
+	} else {
+		body, extra = args[0], args[1:]
 	}
-	size := bodySize(t, k, args)
-	if size > d.limit() {
+	if len(body) > d.limit() {
 		return nil, 0, &codec.Error{Rule: d.size, Offset: len(dst) - start, Field: t.Fields[k].Name,
-			Detail: fmt.Sprintf("a body of %d bytes, at most %d are sent", size, d.limit())}
+			Detail: fmt.Sprintf("expected a body of at most %[2]d bytes, got %[1]d", len(body), d.limit())}
 	}
-	dst = strconv.AppendUint(append(dst, ' '), uint64(size), 10)
+	dst = strconv.AppendUint(append(dst, ' '), uint64(len(body)), 10)
 	for _, a := range extra {
 		dst = append(append(dst, ' '), a...)
 	}
 	dst = append(dst, crlf...)
 	line = len(dst)
-	if len(t.Repeat) > 0 {
-		dst, bad = s.appendList(dst, start, d, t, args)
-	} else {
-		dst, bad = append(dst, args[0]...), s.judgeBody(t, args[0], line-start)
-	}
-	if bad != nil {
-		return nil, 0, bad
-	}
-	return append(dst, crlf...), line, nil
-}
-
-// bodySize counts the bytes of a body, which stands behind the k-th field.
-func bodySize(t *codec.Type, k int, args [][]byte) int {
-	n := 0
-	for i := k + 1; i < len(t.Fields); i++ {
-		n += len(t.Fields[i].Lead)
-	}
-	for i, a := range args {
-		n += len(a)
-		if len(t.Repeat) > 0 {
-			fd := &t.Repeat[i%len(t.Repeat)]
-			n += len(fd.Lead) + len(fd.Term)
+	if len(t.Repeat) == 0 {
+		if bad = s.judgeBody(t, body, line-start); bad != nil {
+			return nil, 0, bad
 		}
 	}
-	return n
+	return append(append(dst, body...), crlf...), line, nil
 }
 
-// appendList appends a body that is the repetitions of a row.
-func (s *session) appendList(dst []byte, start int, d *side, t *codec.Type, args [][]byte) ([]byte, *codec.Error) {
+// appendList appends a body that is the repetitions of a row. Values that YAML would read as something else
+// are put in quotes.
+func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) ([]byte, *codec.Error) {
 	dst = append(dst, yamlStart.Lead...)
+	strict := !s.opts.Waived(RuleReplyYAML)
+	var group [2][]byte
 	for len(args) > 0 {
-		n := min(len(t.Repeat), len(args))
-		for i, a := range args[:n] {
-			if !isScalar(a) && !s.opts.Waived(RuleReplyYAML) {
-				return nil, &codec.Error{Rule: RuleReplyYAML, Offset: len(dst) - start, Field: t.Repeat[i].Name, Detail: fmt.Sprintf("%q is no plain scalar", shorten(a))}
+		n := copy(group[:len(t.Repeat)], args)
+		for i, a := range group[:n] {
+			if !strict || isScalar(a) {
+				continue
 			}
+			if t.Repeat[i].Chars != "" {
+				return nil, &codec.Error{Rule: RuleReplyYAML, Offset: len(dst), Field: t.Repeat[i].Name, Detail: fmt.Sprintf("expected a YAML scalar on one line, got %q", shorten(a))}
+			}
+			group[i] = appendQuoted(nil, a)
 		}
 		var err *codec.Error
-		if dst, err = d.JoinFields(dst, start, t.Repeat, t.Sep, args[:n]); err != nil {
+		if dst, err = d.JoinFields(dst, 0, t.Repeat, t.Sep, group[:n]); err != nil {
 			return nil, err
 		}
 		args = args[n:]
+	}
+	if f := (codec.Frame{Raw: dst}); strict {
+		if typed, bad := readYAML(&f, t, 0, len(dst)); bad != nil {
+			return nil, &codec.Error{Rule: RuleReplyYAML, Offset: bad.at, Field: t.Name, Detail: bad.detail}
+		} else if !typed {
+			return nil, &codec.Error{Rule: RuleReplyYAML, Field: t.Name, Detail: "expected values that can be read again, got a value in two pairs of quotes"}
+		}
 	}
 	return dst, nil
 }
@@ -137,11 +138,13 @@ func (s *session) judgeBody(t *codec.Type, body []byte, at int) *codec.Error {
 		if len(row.Repeat) == 0 {
 			continue
 		}
-		if f := (codec.Frame{Type: row, Raw: body}); readList(&f, 0, len(body)) {
-			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: "this body is a " + row.Name}
+		f := codec.Frame{Raw: body}
+		typed, bad := readYAML(&f, row, 0, len(body))
+		if bad != nil {
+			return &codec.Error{Rule: fd.Rule, Offset: at + bad.at, Field: fd.Name, Detail: bad.detail}
 		}
-		if bad, detail := judgeYAML(body, row); detail != "" {
-			return &codec.Error{Rule: fd.Rule, Offset: at + bad, Field: fd.Name, Detail: detail}
+		if typed {
+			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: "the body belongs to another message type: expected " + t.Name + ", got " + row.Name}
 		}
 	}
 	return nil

@@ -7,20 +7,34 @@
 // later servers have it.
 package beanstalk
 
-import "jobwire/codec"
+import (
+	_ "embed"
+
+	"jobwire/codec"
+)
+
+//go:embed rules.txt
+var rules string
 
 // Protocol is Beanstalk's contract. Two limits differ from those of the codec
 // where [codec.Options] leave a zero: MaxData is [DefaultMaxData] for the body
 // of a put, MaxLine is [DefaultMaxLine].
 var Protocol = &codec.Protocol{
-	Name:        "beanstalk",
-	Title:       "Beanstalk",
-	DefaultPort: 11300,
-	ServerName:  "Server",
-	Roles:       []string{"Client", "Producer", "Worker"},
-	Types:       types,
-	Rules:       manifest,
-	MaxData:     DefaultMaxData,
-	MaxLine:     DefaultMaxLine,
-	NewSession:  newSession,
+	Name:         "beanstalk",
+	Title:        "Beanstalk",
+	DefaultPort:  11300,
+	ServerName:   "Server",
+	Roles:        []string{"Client", "Producer", "Worker"},
+	Types:        types,
+	DefaultQueue: defaultTube,
+	OrderedIDs:   true,
+	Refusal:      []string{"INTERNAL_ERROR"},
+	Rules:        codec.ParseRules(rules),
+	Complete:     RuleComplete,
+	MaxData:      DefaultMaxData,
+	MaxLine:      DefaultMaxLine,
+	NewSession:   newSession,
+	Barrier:      codec.Barrier{Request: []string{"list-tube-used"}, Reply: []string{"USING"}},
+	Caps:         []codec.RuleID{RuleLineLength},
+	Recognition:  recognition,
 }

@@ -19,66 +19,50 @@ func (s *session) skipBody(f *codec.Frame, t *codec.Type, stop int) (int, error)
 	k := bytes.Index(f.Raw[stop:min(len(f.Raw), stop+endless)], []byte(crlf))
 	switch {
 	case k >= 0:
-		err.Detail = fmt.Sprintf("CR LF is due behind the body, and the next stands at byte %d", stop+k)
+		err.Detail = fmt.Sprintf("expected CR LF immediately after the body, got the next CR LF at byte %d", stop+k)
 		return stop + k + len(crlf), err
 	case len(f.Raw) < stop+endless:
 		return len(f.Raw) + 1, codec.ErrShort
 	}
-	err.Detail, err.Fatal = fmt.Sprintf("CR LF is due behind the body, and does not come within %d bytes", endless), true
+	err.Detail, err.Fatal = fmt.Sprintf("expected CR LF after the body, got none within %d bytes", endless), true
 	return 0, err
 }
 
 // readBody reads the body f.Raw[at:stop] of a message that ends at n.
 func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) error {
-	line := len(f.Spans)
-	for _, t := range rows {
-		f.Type, f.Spans = t, f.Spans[:line]
-		if len(t.Repeat) > 0 {
-			if readList(f, at, stop) {
-				f.Spans[len(f.Spans)-1].Next = n
-				return nil
-			}
-			continue
+	fd := &rows[len(rows)-1].Fields[len(rows[len(rows)-1].Fields)-1]
+	if first := rows[0]; len(first.Repeat) > 0 {
+		typed, bad := readYAML(f, first, at, stop)
+		if bad != nil && !s.opts.Waived(fd.Rule) {
+			f.Type = rows[len(rows)-1]
+			return &codec.Error{Rule: fd.Rule, Offset: bad.at, Field: fd.Name, Detail: bad.detail}
 		}
-		fd := &t.Fields[len(t.Fields)-1]
-		if fd.Rule != "" && !s.opts.Waived(fd.Rule) {
-			if bad, detail := judgeYAML(f.Raw[at:stop], rows[0]); detail != "" {
-				return &codec.Error{Rule: fd.Rule, Offset: at + bad, Field: fd.Name, Detail: detail}
-			}
+		if typed {
+			f.Type = first
+			f.Spans[len(f.Spans)-1].Next = n
+			return nil
 		}
-		f.Spans = append(f.Spans, codec.Span{Field: fd, Off: at, End: stop, Next: n})
 	}
+	f.Type = rows[len(rows)-1]
+	f.Spans = append(f.Spans, codec.Span{Field: fd, Off: at, End: stop, Next: n})
 	return nil
 }
 
-// form tells whether a body has the plain form of a row's repetitions, whatever
-// is waived.
-var form = codec.Layout{Missing: RuleReplyForm, Surplus: RuleReplyForm, Trailing: RuleReplyForm, Options: &codec.Options{}}
-
-// readList reads a body as the repetitions of f.Type and reports whether it is
-// one.
-func readList(f *codec.Frame, at, stop int) bool {
-	if !bytes.HasPrefix(f.Raw[at:stop], []byte(yamlStart.Lead)) {
-		return false
+// readYAML reads f.Raw[at:stop] as the YAML dictionary or list that t holds. If its entries stand in lines of their own
+// after a document start, and their values are legal, it appends their spans to f and returns true.
+func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yamlError) {
+	before := len(f.Spans)
+	r := yamlReader{b: f.Raw[:stop], start: at, at: at, line: at, row: t}
+	if next := at + len(yamlStart.Lead); bytes.HasPrefix(f.Raw[at:stop], []byte(yamlStart.Lead)) {
+		f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: next, Next: next})
+		if next == stop {
+			return true, nil
+		}
+		r.f = f
 	}
-	next := at + len(yamlStart.Lead)
-	f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: next, Next: next})
-	for next < stop {
-		k := bytes.IndexByte(f.Raw[next:stop], '\n')
-		if k < 0 {
-			return false
-		}
-		line := next
-		next += k + 1
-		first := len(f.Spans)
-		if form.Split(f, f.Type.Repeat, f.Type.Sep, line, next, true) != nil {
-			return false
-		}
-		for i := first; i < len(f.Spans); i++ {
-			if !isScalar(f.Value(i)) {
-				return false
-			}
-		}
+	if bad = r.document(); bad == nil && r.f != nil {
+		return true, nil
 	}
-	return true
+	f.Spans = f.Spans[:before]
+	return false, bad
 }

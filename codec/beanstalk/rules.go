@@ -2,9 +2,8 @@ package beanstalk
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces; the manifest in manifest.go states
-// them. Those that only a server's behaviour can keep are named by the
-// conformance cases.
+// Rules that the codec itself enforces; rules.txt states them. The conformance
+// cases name those that concern the behavior of a server.
 const (
 	RuleLineCRLF       codec.RuleID = "beanstalk.line.crlf"
 	RuleLineLength     codec.RuleID = "beanstalk.line.length"
@@ -28,4 +27,5 @@ const (
 	RuleReplyForm      codec.RuleID = "beanstalk.reply.form"
 	RuleReplySize      codec.RuleID = "beanstalk.reply.size-cap"
 	RuleReplyYAML      codec.RuleID = "beanstalk.reply.yaml"
+	RuleComplete       codec.RuleID = "beanstalk.message.complete"
 )

@@ -22,8 +22,8 @@ const (
 type session struct {
 	opts    codec.Options
 	sides   [2]side
-	pending []uint8 // rows of the requests, oldest first
-	done    int     // how many of them are answered
+	pending codec.FIFO[*codec.Type] // the requests that wait for their reply
+	body    []byte                  // memory for a list that is encoded
 }
 
 // side is what differs between the directions of a connection.
@@ -43,10 +43,8 @@ func newSession(o codec.Options) codec.Session {
 		o.MaxLine = DefaultMaxLine
 	}
 	s := &session{opts: o.WithDefaults()}
-	s.sides[codec.Peer] = side{word: &commandField, max: o.MaxData, size: RulePutSize, crlf: RulePutCRLF, Layout: codec.Layout{
-		Missing: RuleCommandArgs, Surplus: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing, Options: &s.opts}}
-	s.sides[codec.Server] = side{word: &replyField, max: max(o.MaxData, codec.DefaultMaxData), size: RuleReplySize, crlf: RuleBodyCRLF, Layout: codec.Layout{
-		Missing: RuleReplyForm, Surplus: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm, Options: &s.opts}}
+	s.sides[codec.Peer] = side{word: &commandField, max: o.MaxData, size: RulePutSize, crlf: RulePutCRLF, Layout: codec.Layout{Form: &commandForm, Options: &s.opts}}
+	s.sides[codec.Server] = side{word: &replyField, max: max(o.MaxData, codec.DefaultMaxData), size: RuleReplySize, crlf: RuleBodyCRLF, Layout: codec.Layout{Form: &replyForm, Options: &s.opts}}
 	return s
 }
 
@@ -89,13 +87,13 @@ func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error)
 		return 0, len(b) + 1, codec.ErrShort
 	}
 	return 0, 0, &codec.Error{Rule: RuleLineLength, Offset: limit - 1, Field: s.sides[from].word.Name, Fatal: true,
-		Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
+		Detail: fmt.Sprintf("expected the end of the line within %d bytes, got none", limit)}
 }
 
 func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
-	if s.waiting() >= s.opts.MaxPending {
+	if s.pending.Len() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RuleCommandPending, Field: commandField.Name, Fatal: true,
-			Detail: fmt.Sprintf("%d requests wait for their reply already", s.waiting())}
+			Detail: fmt.Sprintf("expected no further request while %d requests wait for their replies, got one", s.pending.Len())}
 	}
 	f.Type = command(firstWord(f.Raw[:end]))
 	var n int
@@ -103,7 +101,7 @@ func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 	if f.Type != nil {
 		n, err = s.read(f, types[f.Type.Index:f.Type.Index+1], end, next)
 	} else if n, err = s.readUnknown(f, end, next), s.checkLine(f, end, next); err == nil {
-		err = &codec.Error{Rule: RuleCommandKnown, Field: commandField.Name, Detail: fmt.Sprintf("%q is no command", shorten(f.Raw[:end]))}
+		err = &codec.Error{Rule: RuleCommandKnown, Field: commandField.Name, Detail: fmt.Sprintf("expected a command, got %q", shorten(f.Raw[:end]))}
 	}
 	if err != codec.ErrShort {
 		s.asked(f.Type, err != nil)
@@ -132,11 +130,11 @@ func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
 	err := s.checkLine(f, end, next)
 	switch {
 	case err != nil:
-	case s.waiting() == 0:
-		err = &codec.Error{Rule: RuleReplyAsked, Field: replyField.Name, Detail: fmt.Sprintf("%q answers no request", shorten(f.Raw[:end]))}
+	case s.pending.Len() == 0:
+		err = &codec.Error{Rule: RuleReplyAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %q", shorten(f.Raw[:end]))}
 	default:
 		err = &codec.Error{Rule: RuleReplyForm, Field: replyField.Name,
-			Detail: fmt.Sprintf("%q is none of the replies due: %s", shorten(f.Raw[:end]), names(s.replies()))}
+			Detail: fmt.Sprintf("expected %[2]s, got %[1]q", shorten(f.Raw[:end]), names(s.replies()))}
 	}
 	s.answered()
 	return n, err
@@ -170,7 +168,7 @@ func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, 
 	n := stop + len(crlf)
 	if limit := d.limit(); size > uint64(limit) {
 		return n, &codec.Error{Rule: d.size, Offset: f.Spans[f.Head+k].Off, Field: t.Fields[k].Name,
-			Detail: fmt.Sprintf("a body of %d bytes, at most %d are taken", size, limit)}
+			Detail: fmt.Sprintf("expected a body of at most %[2]d bytes, got %[1]d", size, limit)}
 	}
 	if len(f.Raw) < n {
 		return n, codec.ErrShort
@@ -195,16 +193,16 @@ func (s *session) checkLine(f *codec.Frame, end, next int) error {
 	word := s.sides[f.From].word.Name
 	if next > s.opts.MaxLine && !s.opts.Waived(RuleLineLength) {
 		return &codec.Error{Rule: RuleLineLength, Offset: s.opts.MaxLine, Field: word,
-			Detail: fmt.Sprintf("a line of %d bytes, at most %d are taken", next, s.opts.MaxLine)}
+			Detail: fmt.Sprintf("expected a line of at most %[2]d bytes, got %[1]d", next, s.opts.MaxLine)}
 	}
 	cr, lf := bytes.IndexByte(f.Raw[:end], '\r'), bytes.IndexByte(f.Raw[:end], '\n')
 	if cr < 0 && lf < 0 || s.opts.Waived(RuleLineCRLF) {
 		return nil
 	}
 	if cr < 0 || lf >= 0 && lf < cr {
-		return &codec.Error{Rule: RuleLineCRLF, Offset: lf, Field: word, Detail: "a line feed without a carriage return before it"}
+		return &codec.Error{Rule: RuleLineCRLF, Offset: lf, Field: word, Detail: "expected CR LF, got LF alone"}
 	}
-	return &codec.Error{Rule: RuleLineCRLF, Offset: cr, Field: word, Detail: "a carriage return without a line feed behind it"}
+	return &codec.Error{Rule: RuleLineCRLF, Offset: cr, Field: word, Detail: "expected CR LF, got CR alone"}
 }
 
 // readLine reads the word and the fields of f.Type that stand in the line.
@@ -229,9 +227,9 @@ func (s *session) readLine(f *codec.Frame, end, next int) error {
 	case len(fields) > 0:
 		err = d.Split(f, fields, t.Sep, at, end, more)
 	case more && at == end:
-		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name, Detail: "a space stands at the end of the line"}
+		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name, Detail: "expected the end of the line, got a space before it"}
 	case more:
-		err = &codec.Error{Rule: d.Surplus, Offset: at, Field: d.word.Name, Detail: t.Word + " takes no argument here"}
+		err = &codec.Error{Rule: d.Surplus, Offset: at, Field: d.word.Name, Detail: "expected no argument after " + t.Word + ", got one"}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err == nil || len(fields) == 0 && s.opts.Waived(err.Rule) {
@@ -262,10 +260,10 @@ func announced(t *codec.Type, line []byte) int {
 // replies returns the rows that may answer the oldest request, none if there is
 // none.
 func (s *session) replies() []*codec.Type {
-	if s.waiting() == 0 {
+	if s.pending.Len() == 0 {
 		return nil
 	}
-	return answers[s.pending[s.done]]
+	return (*s.pending.At(0)).Answers
 }
 
 // candidates returns those of them that have the word. They stand together.
@@ -287,32 +285,21 @@ func (s *session) candidates(word string) []*codec.Type {
 // awaits reports whether the oldest waiting request may be answered by t.
 func (s *session) awaits(t *codec.Type) bool { return slices.Contains(s.replies(), t) }
 
-// waiting counts the requests without a reply.
-func (s *session) waiting() int { return len(s.pending) - s.done }
-
 // asked puts a request behind those that wait. One that is broken is answered
 // even if its row is not.
 func (s *session) asked(t *codec.Type, broken bool) {
-	row := uint8(unknownCommand)
 	switch {
 	case t != nil && len(t.Replies) > 0:
-		row = uint8(t.Index)
-	case !broken:
-		return
+		s.pending.Push(t)
+	case broken:
+		s.pending.Push(unknownCommand)
 	}
-	if len(s.pending) == cap(s.pending) && s.done > 0 {
-		s.pending, s.done = s.pending[:copy(s.pending, s.pending[s.done:])], 0
-	}
-	s.pending = append(s.pending, row)
 }
 
 // answered takes the oldest request off.
 func (s *session) answered() {
-	if s.waiting() > 0 {
-		s.done++
-	}
-	if s.waiting() == 0 {
-		s.pending, s.done = s.pending[:0], 0
+	if s.pending.Len() > 0 {
+		s.pending.Pop()
 	}
 }
 

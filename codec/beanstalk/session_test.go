@@ -12,7 +12,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"---\n\"a\": 'b'\n"}}}
+var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"{\"a\": 'b'}\n"}}}
 
 func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
@@ -24,9 +24,9 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestManifestIsSound(t *testing.T) {
-	for _, r := range manifest {
-		if !strings.HasPrefix(string(r.ID), "beanstalk.") || r.Section == "" || r.Level == "" || !strings.HasSuffix(r.Text, ".") {
+func TestRulesAreSound(t *testing.T) {
+	for _, r := range codec.ParseRules(rules) {
+		if !strings.HasPrefix(string(r.ID), "beanstalk.") || !strings.HasSuffix(r.Text, ".") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -134,7 +134,7 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 			n := len(tt.raw) + tt.more
 			codectest.Refused(t, open, tt.from, []byte(tt.raw), codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field}, n)
 			if Protocol.Rule(tt.rule) == nil {
-				t.Errorf("%s is not in the manifest", tt.rule)
+				t.Errorf("%s is not in rules.txt", tt.rule)
 			}
 		})
 	}
@@ -258,17 +258,20 @@ func TestBodiesAreNotRunAsCommands(t *testing.T) {
 func TestFormsOfYAML(t *testing.T) {
 	tests := []struct{ request, body, want string }{
 		{"stats", "---\npid: 42\nversion: \"1.12\"\nos: #1 SMP x\nhost: a b-c:d\nempty: \nneg: -1\n",
-			`stats-reply pid 42 version "1.12" os #1 SMP x host a b-c:d empty  neg -1`},
+			`stats-reply pid 42 version 1.12 os #1 SMP x host a b-c:d empty  neg -1`},
 		{"stats", "---\n", "stats-reply"},
 		{"stats", "pid: 42\n", "OK pid: 42"},
-		{"stats", "---\npid: 42", "OK ---\npid: 42"},
-		{"stats", "---\npid:   42\n", "OK ---\npid:   42"},
+		{"stats", "---\npid: 42", "stats-reply pid 42"},
+		{"stats", "---\npid:   42\n", "stats-reply pid 42"},
+		{"stats", "---\n\"pid\": '42'   # of the server\n'a' : \"\\x62\\u00e9\\\"\" # c\n", "stats-reply pid 42 a b\u00e9\""},
+		{"stats", "---\na: '\"b\"'\n", "OK ---\na: '\"b\"'"},
+		{"stats", "---\na b: c\n", "OK ---\na b: c"},
 		{"stats", "--- {pid: 42, 'version': 1.0}", "OK --- {pid: 42, 'version': 1.0}"},
-		{"stats", "---\na: 'it''s'\n", "OK ---\na: 'it''s'"},
+		{"stats", "---\na: 'it''s'\n", "stats-reply a it's"},
 		{"stats-job 1", "---\na: b: c\n", string(RuleReplyYAML)},
 		{"stats-tube t", "---\na: - b\n", string(RuleReplyYAML)},
 		{"list-tubes", "---\n- default\n- a/b;c.$_()+-1\n- 12\n", "list-reply default a/b;c.$_()+-1 12"},
-		{"list-tubes", "---\n- \"default\"\n", "OK ---\n- \"default\""},
+		{"list-tubes", "---\n- \"default\"\n-  'a'\n- \"\\x62\" # b\n", "list-reply default a b"},
 		{"list-tubes-watched", "[a, b]", "OK [a, b]"},
 		{"list-tubes", "---\n- a\n---\n- b\n", string(RuleReplyYAML)},
 		{"list-tubes", "---\n- - a\n", string(RuleReplyYAML)},
@@ -281,6 +284,30 @@ func TestFormsOfYAML(t *testing.T) {
 		got := read(t, s, codec.Server, fmt.Sprintf("OK %d\r\n%s\r\n", len(tt.body), tt.body))
 		if len(got) != 1 || got[0] != tt.want {
 			t.Errorf("%s: %q read as %q, want %q", tt.request, tt.body, got, tt.want)
+		}
+	}
+}
+
+// What YAML would read as something else is put in quotes, and what is in quotes is sent as it is.
+func TestAppendQuotes(t *testing.T) {
+	for value, want := range map[string]string{
+		"a b": "a b", "b: c": `"b: c"`, "a #b": `"a #b"`, "#1 SMP": `"#1 SMP"`, "-": `"-"`, `it's "a"\`: `it's "a"\`, " a": `" a"`, "a\nb": `"a\x0ab"`,
+		"[a]": `"[a]"`, "größe": "größe", "": "", `"1.12"`: `"1.12"`, "'x'": "'x'", `"`: `"\""`,
+	} {
+		s := newSession(codec.Options{})
+		read(t, s, codec.Peer, "stats\r\n")
+		out, err := s.Append(nil, codec.Server, message("stats-reply", "k", value))
+		if body := "---\nk: " + want + "\n"; err != nil || string(out) != fmt.Sprintf("OK %d\r\n%s\r\n", len(body), body) {
+			t.Errorf("%q: %q, %v; want %s", value, out, err, want)
+			continue
+		}
+		read(t, s, codec.Peer, "stats\r\n")
+		plain := strings.Trim(value, "'")
+		if value == `"1.12"` {
+			plain = "1.12"
+		}
+		if got := read(t, s, codec.Server, string(out)); len(got) != 1 || got[0] != strings.TrimRight("stats-reply k "+plain, " \n") && got[0] != "stats-reply k "+plain {
+			t.Errorf("%q: read again as %q", value, got)
 		}
 	}
 }
@@ -308,12 +335,14 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 		{"", codec.Peer, message("use", repeat("a", 201)), RuleNameLength},
 		{"", codec.Server, message("DELETED"), RuleReplyAsked},
 		{"delete 1", codec.Server, message("RELEASED"), RuleReplyAsked},
-		{"stats", codec.Server, message("stats-reply", "a", "b: c"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "a", "\xff"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "a", "b", "a", "c"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "a", "'\"b\"'"), RuleReplyYAML},
 		{"stats", codec.Server, message("stats-reply", "a b", "c"), RuleReplyYAML},
 		{"stats", codec.Server, message("stats-reply", "a"), RuleReplyForm},
 		{"list-tubes", codec.Server, message("list-reply", "-"), RuleReplyYAML},
 		{"stats", codec.Server, message("OK", "[a]"), RuleReplyYAML},
-		{"stats", codec.Server, message("OK", "---\na: b\n"), RuleReplyYAML},
+		{"stats", codec.Server, message("OK", "---\n'a': b\n"), RuleReplyYAML},
 	}
 	for _, tt := range tests {
 		s := Protocol.NewSession(codec.Options{})

@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"math"
 	"slices"
+	"time"
 
 	"jobwire/codec"
 )
@@ -25,26 +26,29 @@ const (
 	MaxPriority    = math.MaxUint32
 )
 
-// Sections of the document that the rows come from.
+// Sections of the specification that the rows come from.
 const (
 	secProtocol = "Protocol"
 	secProducer = "Producer Commands"
 	secWorker   = "Worker Commands"
 	secOther    = "Other Commands"
-	secBeyond   = "beyond the document"
+	secBeyond   = "beyond the specification"
 )
 
 // nameChars are the bytes of a tube's name ("Protocol"). None of them means
 // anything to YAML inside a scalar, so a list of names needs no quotes.
 const nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
 
+// defaultTube is the tube that a new connection uses and watches.
+const defaultTube = "default"
+
 // Fields that several rows share.
 var (
-	id        = codec.Field{Name: "Job ID", Kind: codec.Number, Rule: RuleDecimal, Assigned: true}
-	priority  = codec.Field{Name: "Priority", Kind: codec.Number, Hi: MaxPriority, Rule: RulePriority}
-	delay     = seconds("Delay")
+	id        = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Rule: RuleDecimal, Assigned: true}
+	priority  = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: MaxPriority, Rule: RulePriority}
+	delay     = seconds("Delay", codec.Delay)
 	size      = codec.Field{Name: "Bytes", Kind: codec.Length, Hi: math.MaxUint32, Rule: RuleBytes}
-	body      = codec.Field{Name: "Body"}
+	body      = codec.Field{Name: "Body", Means: codec.Payload}
 	yamlStart = codec.Field{Name: "Document start", Kind: codec.Literal, Lead: "---\n"}
 	tube      = tubeName("Tube")
 	job       = []codec.Field{id, size, body}
@@ -52,8 +56,8 @@ var (
 
 // seconds is a duration. The document calls it an integer; servers keep it in
 // 32 bits.
-func seconds(name string) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Number, Hi: math.MaxUint32, Rule: RuleSeconds}
+func seconds(name string, means codec.Meaning) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Number, Means: means, Unit: time.Second, Hi: math.MaxUint32, Rule: RuleSeconds}
 }
 
 func count(name string) codec.Field {
@@ -61,42 +65,42 @@ func count(name string) codec.Field {
 }
 
 func tubeName(label string) codec.Field {
-	return codec.Field{Name: label, Kind: codec.Text, Chars: nameChars, NotFirst: "-", Rule: RuleNameChars,
-		Max: MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty}
+	return codec.Field{Name: label, Kind: codec.Text, Means: codec.Queue, Chars: nameChars, NotFirst: "-", Rule: RuleNameChars,
+		Max: MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
 }
 
 // commands are the requests. Behind the replies of each row come those that may
 // answer anything (general).
 var commands = []codec.Type{
-	{Name: "put", Section: secProducer, Fields: []codec.Field{priority, delay, seconds("TTR"), size, body},
+	{Name: "put", Section: secProducer, Does: codec.Submit, Background: true, Fields: []codec.Field{priority, delay, seconds("TTR", codec.TimeLimit), size, body},
 		Replies: []string{"INSERTED", "BURIED_JOB", "EXPECTED_CRLF", "JOB_TOO_BIG", "DRAINING"}},
-	{Name: "use", Section: secProducer, Fields: []codec.Field{tube}, Replies: []string{"USING"}},
+	{Name: "use", Section: secProducer, Does: codec.Use, Fields: []codec.Field{tube}, Replies: []string{"USING"}},
 
-	{Name: "reserve", Section: secWorker, Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
-	{Name: "reserve-with-timeout", Section: secWorker, Fields: []codec.Field{{Name: "Timeout", Kind: codec.Signed, Rule: RuleTimeout}},
+	{Name: "reserve", Section: secWorker, Does: codec.Ask, Blocks: codec.Always, Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
+	{Name: "reserve-with-timeout", Section: secWorker, Does: codec.Ask, Blocks: codec.UnlessZero, Fields: []codec.Field{{Name: "Timeout", Kind: codec.Signed, Means: codec.Timeout, Unit: time.Second, Rule: RuleTimeout}},
 		Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
-	{Name: "reserve-job", Section: secBeyond, Fields: []codec.Field{id}, Replies: []string{"RESERVED", "NOT_FOUND"}},
-	{Name: "delete", Section: secWorker, Fields: []codec.Field{id}, Replies: []string{"DELETED", "NOT_FOUND"}},
-	{Name: "release", Section: secWorker, Fields: []codec.Field{id, priority, delay}, Replies: []string{"RELEASED", "BURIED", "NOT_FOUND"}},
-	{Name: "bury", Section: secWorker, Fields: []codec.Field{id, priority}, Replies: []string{"BURIED", "NOT_FOUND"}},
-	{Name: "touch", Section: secWorker, Fields: []codec.Field{id}, Replies: []string{"TOUCHED", "NOT_FOUND"}},
-	{Name: "watch", Section: secWorker, Fields: []codec.Field{tube}, Replies: []string{"WATCHING"}},
-	{Name: "ignore", Section: secWorker, Fields: []codec.Field{tube}, Replies: []string{"WATCHING", "NOT_IGNORED"}},
+	{Name: "reserve-job", Section: secBeyond, Does: codec.Ask, Fields: []codec.Field{id}, Replies: []string{"RESERVED", "NOT_FOUND"}},
+	{Name: "delete", Section: secWorker, Does: codec.Delete, Fields: []codec.Field{id}, Replies: []string{"DELETED", "NOT_FOUND"}},
+	{Name: "release", Section: secWorker, Does: codec.Release, Fields: []codec.Field{id, priority, delay}, Replies: []string{"RELEASED", "BURIED", "NOT_FOUND"}},
+	{Name: "bury", Section: secWorker, Does: codec.Bury, Fields: []codec.Field{id, priority}, Replies: []string{"BURIED", "NOT_FOUND"}},
+	{Name: "touch", Section: secWorker, Does: codec.Touch, Fields: []codec.Field{id}, Replies: []string{"TOUCHED", "NOT_FOUND"}},
+	{Name: "watch", Section: secWorker, Does: codec.Register, Fields: []codec.Field{tube}, Replies: []string{"WATCHING"}},
+	{Name: "ignore", Section: secWorker, Does: codec.Unregister, Fields: []codec.Field{tube}, Replies: []string{"WATCHING", "NOT_IGNORED"}},
 
-	{Name: "peek", Section: secOther, Fields: []codec.Field{id}, Replies: []string{"FOUND", "NOT_FOUND"}},
-	{Name: "peek-ready", Section: secOther, Replies: []string{"FOUND", "NOT_FOUND"}},
-	{Name: "peek-delayed", Section: secOther, Replies: []string{"FOUND", "NOT_FOUND"}},
-	{Name: "peek-buried", Section: secOther, Replies: []string{"FOUND", "NOT_FOUND"}},
-	{Name: "kick", Section: secOther, Fields: []codec.Field{count("Bound")}, Replies: []string{"KICKED"}},
-	{Name: "kick-job", Section: secOther, Fields: []codec.Field{id}, Replies: []string{"KICKED_JOB", "NOT_FOUND"}},
-	{Name: "stats-job", Section: secOther, Fields: []codec.Field{id}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
-	{Name: "stats-tube", Section: secOther, Fields: []codec.Field{tube}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
-	{Name: "stats", Section: secOther, Replies: []string{"stats-reply", "OK"}},
-	{Name: "list-tubes", Section: secOther, Replies: []string{"list-reply", "OK"}},
-	{Name: "list-tube-used", Section: secOther, Replies: []string{"USING"}},
-	{Name: "list-tubes-watched", Section: secOther, Replies: []string{"list-reply", "OK"}},
-	{Name: "quit", Section: secOther},
-	{Name: "pause-tube", Section: secOther, Fields: []codec.Field{tube, delay}, Replies: []string{"PAUSED", "NOT_FOUND"}},
+	{Name: "peek", Section: secOther, Does: codec.Query, Fields: []codec.Field{id}, Replies: []string{"FOUND", "NOT_FOUND"}},
+	{Name: "peek-ready", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
+	{Name: "peek-delayed", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
+	{Name: "peek-buried", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
+	{Name: "kick", Section: secOther, Does: codec.Kick, Fields: []codec.Field{count("Bound")}, Replies: []string{"KICKED"}},
+	{Name: "kick-job", Section: secOther, Does: codec.Kick, Fields: []codec.Field{id}, Replies: []string{"KICKED_JOB", "NOT_FOUND"}},
+	{Name: "stats-job", Section: secOther, Does: codec.Query, Fields: []codec.Field{id}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
+	{Name: "stats-tube", Section: secOther, Does: codec.Query, Fields: []codec.Field{tube}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
+	{Name: "stats", Section: secOther, Does: codec.Query, Replies: []string{"stats-reply", "OK"}},
+	{Name: "list-tubes", Section: secOther, Does: codec.Query, Replies: []string{"list-reply", "OK"}},
+	{Name: "list-tube-used", Section: secOther, Does: codec.Query, Replies: []string{"USING"}},
+	{Name: "list-tubes-watched", Section: secOther, Does: codec.Query, Replies: []string{"list-reply", "OK"}},
+	{Name: "quit", Section: secOther, Does: codec.Leave},
+	{Name: "pause-tube", Section: secOther, Does: codec.Pause, Fields: []codec.Field{tube, delay}, Replies: []string{"PAUSED", "NOT_FOUND"}},
 }
 
 // general are the replies that may answer any command ("Protocol").
@@ -105,38 +109,38 @@ var general = []string{"OUT_OF_MEMORY", "INTERNAL_ERROR", "BAD_FORMAT", "UNKNOWN
 // replies are what servers send. Where rows share a word, the request tells
 // which is due, or, for the two forms of a YAML body, the body does.
 var replies = []codec.Type{
-	{Name: "INSERTED", Section: secProducer, Fields: []codec.Field{id}},
-	{Name: "BURIED_JOB", Word: "BURIED", Section: secProducer, Fields: []codec.Field{id}},
-	{Name: "EXPECTED_CRLF", Section: secProducer},
-	{Name: "JOB_TOO_BIG", Section: secProducer},
-	{Name: "DRAINING", Section: secProducer},
-	{Name: "USING", Section: secProducer, Fields: []codec.Field{tube}},
+	{Name: "INSERTED", Section: secProducer, Does: codec.Accept, Fields: []codec.Field{id}},
+	{Name: "BURIED_JOB", Word: "BURIED", Section: secProducer, Does: codec.Bury, Fields: []codec.Field{id}},
+	{Name: "EXPECTED_CRLF", Section: secProducer, Does: codec.Refuse},
+	{Name: "JOB_TOO_BIG", Section: secProducer, Does: codec.Refuse},
+	{Name: "DRAINING", Section: secProducer, Does: codec.Refuse},
+	{Name: "USING", Section: secProducer, Does: codec.Answer, Fields: []codec.Field{tube}},
 
-	{Name: "DEADLINE_SOON", Section: secWorker},
-	{Name: "TIMED_OUT", Section: secWorker},
-	{Name: "RESERVED", Section: secWorker, Fields: job},
-	{Name: "DELETED", Section: secWorker},
-	{Name: "NOT_FOUND", Section: secWorker},
-	{Name: "RELEASED", Section: secWorker},
-	{Name: "BURIED", Section: secWorker},
-	{Name: "TOUCHED", Section: secWorker},
-	{Name: "WATCHING", Section: secWorker, Fields: []codec.Field{count("Count")}},
-	{Name: "NOT_IGNORED", Section: secWorker},
+	{Name: "DEADLINE_SOON", Section: secWorker, Does: codec.NoJob},
+	{Name: "TIMED_OUT", Section: secWorker, Does: codec.NoJob},
+	{Name: "RESERVED", Section: secWorker, Does: codec.Assign, Fields: job},
+	{Name: "DELETED", Section: secWorker, Does: codec.Answer},
+	{Name: "NOT_FOUND", Section: secWorker, Does: codec.Refuse},
+	{Name: "RELEASED", Section: secWorker, Does: codec.Answer},
+	{Name: "BURIED", Section: secWorker, Does: codec.Bury},
+	{Name: "TOUCHED", Section: secWorker, Does: codec.Answer},
+	{Name: "WATCHING", Section: secWorker, Does: codec.Answer, Fields: []codec.Field{count("Count")}},
+	{Name: "NOT_IGNORED", Section: secWorker, Does: codec.Refuse},
 
-	{Name: "FOUND", Section: secOther, Fields: job},
-	{Name: "KICKED", Section: secOther, Fields: []codec.Field{count("Count")}},
-	{Name: "KICKED_JOB", Word: "KICKED", Section: secOther},
-	{Name: "PAUSED", Section: secOther},
-	{Name: "stats-reply", Word: "OK", Section: secOther, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{
-		{Name: "Key", Kind: codec.Text, Chars: keyChars, NotFirst: "-", Rule: RuleReplyYAML, Term: ": ", NonEmpty: RuleReplyYAML},
-		{Name: "Value", Kind: codec.Text, Term: "\n"}}},
-	{Name: "list-reply", Word: "OK", Section: secOther, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{listed()}},
-	{Name: "OK", Section: secOther, Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML}}},
+	{Name: "FOUND", Section: secOther, Does: codec.Answer, Fields: job},
+	{Name: "KICKED", Section: secOther, Does: codec.Answer, Fields: []codec.Field{count("Count")}},
+	{Name: "KICKED_JOB", Word: "KICKED", Section: secOther, Does: codec.Answer},
+	{Name: "PAUSED", Section: secOther, Does: codec.Answer},
+	{Name: "stats-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{
+		{Name: "Key", Kind: codec.Text, Chars: keyChars, NotFirst: "-", Rule: RuleReplyYAML, Term: ": ", NonEmpty: RuleReplyYAML, Scalar: true},
+		{Name: "Value", Kind: codec.Text, Term: "\n", Scalar: true, Only: true, Examples: []string{"", "0", "ready", "a b", "a: b", "it's", "\\", "-1", "1.13", "4611686018427387904"}}}},
+	{Name: "list-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{listed()}},
+	{Name: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML, Only: true, Examples: []string{"---\n\"a\": 'b'\n", "a: 1", "---\n- \"a\"", "- a\n- b\n", "---\n- 'default'\n"}}}},
 
-	{Name: "OUT_OF_MEMORY", Section: secProtocol},
-	{Name: "INTERNAL_ERROR", Section: secProtocol},
-	{Name: "BAD_FORMAT", Section: secProtocol},
-	{Name: "UNKNOWN_COMMAND", Section: secProtocol},
+	{Name: "OUT_OF_MEMORY", Section: secProtocol, Does: codec.Refuse},
+	{Name: "INTERNAL_ERROR", Section: secProtocol, Does: codec.Refuse},
+	{Name: "BAD_FORMAT", Section: secProtocol, Does: codec.Refuse},
+	{Name: "UNKNOWN_COMMAND", Section: secProtocol, Does: codec.Refuse},
 }
 
 // keyChars are the bytes of a key in statistics.
@@ -145,7 +149,7 @@ const keyChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 // listed is a tube's name in a list.
 func listed() codec.Field {
 	f := tubeName("Tube")
-	f.Lead, f.Term = "- ", "\n"
+	f.Lead, f.Term, f.Scalar = "- ", "\n", true
 	return f
 }
 
@@ -155,12 +159,8 @@ var (
 	replyField   = codec.Field{Name: "Reply", Kind: codec.Code}
 )
 
-// unknownCommand stands for a command that has no row.
-const unknownCommand = 0xff
-
 var (
 	types   = table()
-	answers = repliesByRow()          // by the index of a command, or unknownCommand
 	byByte  [256][]*codec.Type        // commands, by the first byte of their word
 	sizedAt = make([]int, len(types)) // by index: which field is the size of a body, or -1
 )
@@ -174,27 +174,48 @@ func init() {
 	}
 }
 
+// unknownCommand stands for a command that has no row.
+var unknownCommand = func() *codec.Type {
+	t := &codec.Type{}
+	for _, name := range general {
+		t.Answers = append(t.Answers, codec.Named(types, name))
+	}
+	return t
+}()
+
+var (
+	commandForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleLineLength, RuleDirection, RuleCommandKnown}, Body: []codec.RuleID{RulePutCRLF, RulePutSize},
+		Missing: RuleCommandArgs, Surplus: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing}
+	replyForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleDirection, RuleReplyAsked}, Body: []codec.RuleID{RuleBodyCRLF},
+		Missing: RuleReplyForm, Surplus: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm}
+	yamlForm = func() codec.Form {
+		f := replyForm
+		f.Body = []codec.RuleID{RuleBodyCRLF, RuleReplyYAML}
+		return f
+	}()
+)
+
 // table joins both halves and fills in what is the same in every row of one.
 func table() []*codec.Type {
-	var all []*codec.Type
 	for i := range commands {
 		t := &commands[i]
 		t.Req = anyone
-		if len(t.Replies) > 0 {
+		if t.Ordered = len(t.Replies) > 0; t.Ordered {
 			t.Replies = append(t.Replies, general...)
 		}
-		all = append(all, t)
 	}
 	for i := range replies {
-		t := &replies[i]
-		t.Res = anyone
-		all = append(all, t)
+		replies[i].Res = anyone
 	}
-	for i, t := range all {
+	all := codec.Rows(commands, replies)
+	for _, t := range all {
 		if t.Word == "" {
 			t.Word = t.Name
 		}
-		t.Sep, t.End, t.Index = " ", crlf, i
+		t.Sep, t.End, t.Form = " ", crlf, [2]*codec.Form{&commandForm, &replyForm}
+		if len(t.Repeat) > 0 {
+			t.Form[codec.Server] = &yamlForm
+		}
 	}
 	return all
 }
@@ -209,21 +230,4 @@ func command(word []byte) *codec.Type {
 		}
 	}
 	return nil
-}
-
-// repliesByRow resolves the names in Replies.
-func repliesByRow() (by [unknownCommand + 1][]*codec.Type) {
-	byName := map[string]*codec.Type{}
-	for _, t := range types {
-		byName[t.Name] = t
-	}
-	for i, t := range types {
-		for _, name := range t.Replies {
-			by[i] = append(by[i], byName[name])
-		}
-	}
-	for _, name := range general {
-		by[unknownCommand] = append(by[unknownCommand], byName[name])
-	}
-	return by
 }

@@ -2,104 +2,462 @@ package beanstalk
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+	"unicode"
+	"unicode/utf8"
 
 	"jobwire/codec"
 )
 
-// isScalar reports whether v, behind a key or a dash in a line of its own, is
-// surely a scalar of YAML, be it plain, in simple quotes, empty, or followed by a
-// comment. Other scalars there are, but no server needs them; they are left to
-// judgeYAML.
+// yamlReader checks that bytes are one YAML document of the subset that the specification
+// uses: a dictionary of scalars or a list of scalars, whichever row holds, one entry per
+// line or in brackets. A scalar stands in one line and is plain or in quotes.
+//
+// The reader never moves back and does not recurse, so its work is linear in the
+// length of the body, whatever a peer sends.
+type yamlReader struct {
+	b        []byte
+	row      *codec.Type  // of dictionaries or lists
+	f        *codec.Frame // takes the spans of the scalars; nil if they are not wanted
+	start    int          // where the document begins
+	at       int          // the next byte
+	line     int          // where its line begins
+	off, end int          // of the last scalar, without quotes
+	keys     []codec.Span // of a dictionary; Next is after the closing quote
+	flow     bool         // inside brackets
+	reads    int          // bytes looked at, for the tests
+}
+
+type yamlError struct {
+	at     int
+	detail string
+}
+
+// dict reports whether a dictionary is expected, not a list.
+func (r *yamlReader) dict() bool { return len(r.row.Repeat) > 1 }
+
+func (r *yamlReader) fail(at int, format string, args ...any) *yamlError {
+	return &yamlError{at, fmt.Sprintf(format, args...)}
+}
+
+// peek returns the k-th byte from here, or a line feed at the end of the body.
+func (r *yamlReader) peek(k int) byte {
+	r.reads++
+	if r.at+k >= len(r.b) {
+		return '\n'
+	}
+	return r.b[r.at+k]
+}
+
+func (r *yamlReader) done() bool { return r.at >= len(r.b) }
+
+// breaks reports whether a line ends k bytes from here.
+func (r *yamlReader) breaks(k int) bool {
+	c := r.peek(k)
+	return c == '\n' || c == '\r' && r.peek(k+1) == '\n'
+}
+
+// blank reports whether white space or the end of a line stands k bytes from here.
+func (r *yamlReader) blank(k int) bool {
+	c := r.peek(k)
+	return c == ' ' || c == '\t' || r.breaks(k)
+}
+
+// marker reports whether "---" or "..." stands here, alone at the beginning of a line.
+func (r *yamlReader) marker(c byte) bool {
+	return r.at == r.line && r.peek(0) == c && r.peek(1) == c && r.peek(2) == c && r.blank(3)
+}
+
+// spaces passes over spaces and tabs, and a comment after them.
+func (r *yamlReader) spaces() {
+	spaced := r.at == r.line
+	for ; !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t'); r.at++ {
+		spaced = true
+	}
+	if spaced && r.peek(0) == '#' {
+		for !r.breaks(0) {
+			r.at++
+		}
+	}
+}
+
+// space passes over spaces, comments and ends of lines.
+func (r *yamlReader) space() {
+	for r.spaces(); !r.done() && r.breaks(0); r.spaces() {
+		for r.peek(0) != '\n' {
+			r.at++
+		}
+		r.at++
+		r.line = r.at
+	}
+}
+
+// what describes what stands here instead of a scalar.
+func (r *yamlReader) what() string {
+	switch c := r.peek(0); c {
+	case '[':
+		return "a list"
+	case '{':
+		return "a dictionary"
+	case '-':
+		return "a list item"
+	case '&':
+		return "an anchor"
+	case '*':
+		return "an alias"
+	case '!':
+		return "a tag"
+	case '|', '>':
+		return "a block scalar"
+	}
+	switch {
+	case r.done():
+		return "the end of the body"
+	case r.breaks(0):
+		return "the end of the line"
+	}
+	return fmt.Sprintf("%q", r.b[r.at:r.at+1])
+}
+
+func (r *yamlReader) document() *yamlError {
+	if bad := r.characters(); bad != nil {
+		return bad
+	}
+	r.space()
+	if r.marker('-') {
+		r.at += len("---")
+		header := r.line
+		r.space()
+		if c := r.peek(0); !r.done() && r.line == header && c != '[' && c != '{' {
+			return r.fail(r.at, "expected the end of the line after ---, got %s", r.what())
+		}
+	}
+	var bad *yamlError
+	if c := r.peek(0); c == '[' || c == '{' {
+		r.f = nil
+		bad = r.brackets(c)
+	} else {
+		bad = r.block()
+	}
+	if bad != nil {
+		return bad
+	}
+	if r.space(); r.marker('.') {
+		r.at += len("...")
+		r.space()
+	}
+	switch {
+	case r.marker('-'):
+		return r.fail(r.at, "expected one YAML document, got a second one")
+	case !r.done():
+		return r.fail(r.at, "expected the end of the YAML document, got %s", r.what())
+	}
+	return r.unique()
+}
+
+// characters refuses what no YAML document may hold.
+func (r *yamlReader) characters() *yamlError {
+	r.reads += len(r.b) - r.start
+	for i := r.start; i < len(r.b); {
+		c, n := utf8.DecodeRune(r.b[i:])
+		if c == utf8.RuneError && n == 1 {
+			return r.fail(i, "expected text in UTF-8, got the byte %#02x", r.b[i])
+		}
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
+			return r.fail(i, "expected text, got the control character %#02x", r.b[i])
+		}
+		i += n
+	}
+	return nil
+}
+
+// kind fails because the body is of the other kind, or of none.
+func (r *yamlReader) kind(got string) *yamlError {
+	if r.dict() {
+		return r.fail(r.start, "expected a YAML dictionary, got %s", got)
+	}
+	return r.fail(r.start, "expected a YAML list, got %s", got)
+}
+
+// block reads entries that stand in lines of their own.
+func (r *yamlReader) block() *yamlError {
+	if r.done() || r.marker('.') || r.marker('-') {
+		return r.kind("an empty document")
+	}
+	indent := r.at - r.line
+	for first := true; first || !r.done() && !r.marker('.') && !r.marker('-'); first = false {
+		if got := r.at - r.line; got != indent {
+			return r.fail(r.at, "expected an entry after %d spaces, got one after %d", indent, got)
+		}
+		for i, c := range r.b[r.line:r.at] {
+			if r.reads++; c == '\t' {
+				return r.fail(r.line+i, "expected spaces before the entry, got a tab")
+			}
+		}
+		if bad := r.entry(first); bad != nil {
+			return bad
+		}
+		if r.spaces(); !r.breaks(0) {
+			return r.fail(r.at, "expected the end of the line after the scalar, got %s", r.what())
+		}
+		r.space()
+	}
+	return nil
+}
+
+// entry reads an entry of a block, up to its end.
+func (r *yamlReader) entry(first bool) *yamlError {
+	item := r.peek(0) == '-' && r.blank(1)
+	if !r.dict() {
+		switch {
+		case !item && first:
+			return r.kind("an entry without a dash")
+		case !item:
+			return r.fail(r.at, "expected a list item, got %s", r.what())
+		}
+		r.at++
+		return r.value(r.at - 1)
+	}
+	switch {
+	case item && first:
+		return r.kind("a list")
+	case item:
+		return r.fail(r.at, "expected a key, got a list item")
+	}
+	start := r.at
+	if bad := r.scalar("a key"); bad != nil {
+		return bad
+	}
+	r.keys = append(r.keys, codec.Span{Field: &r.row.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+	r.note(start)
+	for !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t') {
+		r.at++
+	}
+	if r.peek(0) != ':' || !r.blank(1) {
+		if first && r.breaks(0) {
+			return r.kind("an entry without a colon")
+		}
+		return r.fail(start, "expected a key, a colon and a value, got no colon after the key")
+	}
+	r.at++
+	return r.value(-1)
+}
+
+// value reads the scalar after a key or a dash. It may be left out. Its row begins at row, or with
+// the scalar if that is negative.
+func (r *yamlReader) value(row int) *yamlError {
+	before := r.at
+	for !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t') {
+		r.at++
+	}
+	start := r.at
+	if row < 0 {
+		row = start
+	}
+	r.off, r.end = start, start
+	if r.peek(0) == '#' && start > before { // a comment
+		for !r.breaks(0) {
+			r.at++
+		}
+		if r.dict() {
+			r.end = r.at // but beanstalkd before 1.12 writes "os: #1 SMP"
+		}
+	}
+	if r.breaks(0) {
+		r.note(row)
+		return nil
+	}
+	if bad := r.scalar("a scalar"); bad != nil {
+		return bad
+	}
+	if r.peek(0) == ':' && r.blank(1) {
+		return r.fail(start, "expected a scalar, got a dictionary")
+	}
+	r.note(row)
+	return nil
+}
+
+// note adds the span of a scalar, whose row begins at row. No spans are wanted any more if the
+// value is illegal there, or would be taken for one in quotes.
+func (r *yamlReader) note(row int) {
+	if r.f == nil {
+		return
+	}
+	spans := r.f.Spans
+	spans[len(spans)-1].Next = row
+	fd := &r.row.Repeat[0]
+	if spans[len(spans)-1].Field == fd && r.dict() {
+		fd = &r.row.Repeat[1]
+	}
+	r.f.Spans = append(spans, codec.Span{Field: fd, Off: r.off, End: r.end, Next: len(r.b)})
+	if v := r.f.Value(len(spans)); !fd.Legal(v, &codec.Options{}) || len(v) > 0 && (v[0] == '"' || v[0] == '\'') && isScalar(v) {
+		r.f = nil
+	}
+}
+
+// resolved are the plain scalars that are no strings (YAML 1.2.2, "10.3.2. Tag Resolution").
+var resolved = regexp.MustCompile(`^(null|Null|NULL|~|true|True|TRUE|false|False|FALSE|[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|` +
+	`[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))?$`)
+
+// unique refuses a key that stands twice: "The content of a mapping node is an unordered set of key/value node
+// pairs, with the restriction that each of the keys is unique" (YAML 1.2.2, "3.2.1.1. Nodes").
+func (r *yamlReader) unique() *yamlError {
+	keys := codec.Frame{Raw: r.b, Spans: r.keys}
+	quoted := func(i int) int { return r.keys[i].Next - r.keys[i].End }
+	order := make([]int, len(r.keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(bytes.Compare(keys.Value(a), keys.Value(b)), quoted(a)-quoted(b), a-b)
+	})
+	again := len(order)
+	for i := 1; i < len(order); i++ {
+		a, b := order[i-1], order[i]
+		if v := keys.Value(b); bytes.Equal(keys.Value(a), v) && (quoted(a) == quoted(b) || !resolved.Match(v)) {
+			again = min(again, max(a, b))
+		}
+	}
+	if again == len(order) {
+		return nil
+	}
+	return r.fail(r.keys[again].Off-quoted(again), "expected each key once, got %q again", shorten(keys.Value(again)))
+}
+
+// brackets reads entries between brackets. open is the bracket that stands here.
+func (r *yamlReader) brackets(open byte) *yamlError {
+	stop := byte(']')
+	switch {
+	case r.dict() && open == '[':
+		return r.kind("a list")
+	case !r.dict() && open == '{':
+		return r.kind("a dictionary")
+	case r.dict():
+		stop = '}'
+	}
+	r.flow = true
+	for r.at++; ; {
+		switch r.space(); {
+		case r.done():
+			return r.fail(r.at, "expected %q, got the end of the body", stop)
+		case r.marker('-') || r.marker('.'):
+			return r.fail(r.at, "expected %q, got the end of the YAML document", stop)
+		case r.peek(0) == stop:
+			r.at++
+			r.spaces()
+			if !r.breaks(0) {
+				return r.fail(r.at, "expected the end of the line after %q, got %s", stop, r.what())
+			}
+			return nil
+		}
+		start := r.at
+		if bad := r.scalar("a scalar"); bad != nil {
+			return bad
+		}
+		if r.dict() {
+			r.keys = append(r.keys, codec.Span{Field: &r.row.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+		}
+		r.space()
+		if !r.done() && r.peek(0) == ':' {
+			if !r.dict() {
+				return r.fail(start, "expected a scalar, got a dictionary")
+			}
+			r.at++
+			if r.space(); !r.done() && r.peek(0) != ',' && r.peek(0) != stop {
+				if bad := r.scalar("a scalar"); bad != nil {
+					return bad
+				}
+				r.space()
+			}
+		}
+		switch {
+		case !r.done() && r.peek(0) == ',':
+			r.at++
+		case r.done() || r.peek(0) != stop:
+			return r.fail(r.at, "expected a comma or %q, got %s", stop, r.what())
+		}
+	}
+}
+
+// scalar reads a scalar. want is what it is, for an error.
+func (r *yamlReader) scalar(want string) *yamlError {
+	switch c := r.peek(0); {
+	case c == '"' || c == '\'':
+		return r.quoted(c)
+	case bytes.IndexByte([]byte(",[]{}&*!|>%@`#"), c) >= 0, r.breaks(0),
+		(c == '-' || c == '?' || c == ':') && (r.blank(1) || r.flow && isBracket(r.peek(1))):
+		return r.fail(r.at, "expected %s, got %s", want, r.what())
+	}
+	for r.off, r.end = r.at, r.at; !r.done(); r.at++ {
+		switch c := r.peek(0); {
+		case c == ' ' || c == '\t':
+			if r.peek(1) == '#' {
+				return nil
+			}
+			continue
+		case c == ':' && (r.blank(1) || r.flow && isBracket(r.peek(1))), r.flow && isBracket(c), r.breaks(0):
+			return nil
+		}
+		r.end = r.at + 1
+	}
+	return nil
+}
+
+// isScalar reports whether a value may stand as it is after a key or a dash.
 func isScalar(v []byte) bool {
+	r := yamlReader{b: v}
+	blank := func(c byte) bool { return c <= ' ' || c == 0x7f }
+	return len(v) == 0 || !blank(v[0]) && !bytes.ContainsFunc(v, unicode.IsControl) && r.scalar("") == nil && r.at == len(v) && !blank(v[len(v)-1])
+}
+
+// appendQuoted appends a value in double quotes.
+func appendQuoted(dst, v []byte) []byte {
+	dst = append(dst, '"')
 	for _, c := range v {
-		if c < ' ' || c > '~' {
-			return false
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ' || c == 0x7f:
+			dst = fmt.Appendf(dst, `\x%02x`, c)
+		default:
+			dst = append(dst, c)
 		}
 	}
-	if k := bytes.IndexByte(v, '#'); k == 0 || k > 0 && v[k-1] == ' ' {
-		v = bytes.TrimRight(v[:k], " ")
-	}
-	switch n := len(v); {
-	case n == 0:
-		return true
-	case v[0] == '"':
-		return n > 1 && v[n-1] == '"' && !bytes.ContainsAny(v[1:n-1], `"\\`)
-	case v[0] == '-':
-		return n > 1 && v[1] != ' ' && v[1] != '-' && plain(v)
-	}
-	return bytes.IndexByte([]byte("?:,[]{}&*!|>'%@` "), v[0]) < 0 && plain(v)
+	return append(dst, '"')
 }
 
-// plain reports whether nothing behind the first byte of v ends a plain scalar.
-func plain(v []byte) bool {
-	last := v[len(v)-1]
-	return last != ' ' && last != ':' && !bytes.Contains(v, []byte(": "))
-}
+// isBracket reports whether c ends a plain scalar between brackets.
+func isBracket(c byte) bool { return bytes.IndexByte([]byte(",[]{}"), c) >= 0 }
 
-// judgeYAML tells what keeps a body from being one document of the kind that
-// the row holds, a dictionary of scalars or a list of them, and where; the detail
-// is empty if nothing does.
-func judgeYAML(body []byte, row *codec.Type) (at int, detail string) {
-	defer func() {
-		// A fault in somebody else's parser must not end whoever reads a capture.
-		if r := recover(); r != nil {
-			at, detail = 0, fmt.Sprintf("cannot be read as YAML: %v", r)
-		}
-	}()
-	file, err := parser.ParseBytes(body, 0)
-	if err != nil {
-		at, detail = 0, err.Error()
-		if e, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-			at, detail = place(body, e.Token.Position), e.Message
-		}
-		return at, "is no YAML: " + detail
-	}
-	kind, want := ast.SequenceType, "a list"
-	if len(row.Repeat) > 1 {
-		kind, want = ast.MappingType, "a dictionary"
-	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() != kind {
-		return 0, "is YAML, but not " + want
-	}
-	var values []ast.Node
-	switch n := file.Docs[0].Body.(type) {
-	case *ast.SequenceNode:
-		values = n.Values
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			values = append(values, v.Key, v.Value)
-		}
-	}
-	for _, v := range values {
-		if !slices.Contains(scalars, v.Type()) {
-			return place(body, v.GetToken().Position), fmt.Sprintf("has a %s where a scalar is due", strings.ToLower(v.Type().String()))
-		}
-	}
-	return 0, ""
-}
+// escapes are the bytes that may follow a backslash, those with hexadecimal digits apart.
+const escapes = "0abt\tnvfre \"/\\N_LP"
 
-// scalars are the parser's kinds of them.
-var scalars = []ast.NodeType{ast.StringType, ast.IntegerType, ast.FloatType, ast.BoolType, ast.NullType, ast.InfinityType, ast.NanType, ast.LiteralType}
-
-// place returns the offset of a place in a body, or of the end of its line if
-// the parser is mistaken about the column, which it counts in characters.
-func place(body []byte, p *token.Position) int {
-	at := 0
-	for range p.Line - 1 {
-		at += bytes.IndexByte(body[at:], '\n') + 1
+// quoted reads a scalar in quotes.
+func (r *yamlReader) quoted(quote byte) *yamlError {
+	start := r.at
+	for r.at++; !r.breaks(0); r.at++ {
+		switch c := r.peek(0); {
+		case c == '\'' && quote == c && r.peek(1) == c:
+			r.at++
+		case c == quote:
+			r.off, r.end = start+1, r.at
+			r.at++
+			return nil
+		case c == '\\' && quote == '"':
+			r.at++
+			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[r.peek(0)]
+			if digits == 0 && bytes.IndexByte([]byte(escapes), r.peek(0)) < 0 {
+				return r.fail(r.at-1, "expected an escape sequence after the backslash, got %s", r.what())
+			}
+			for range digits {
+				if r.at++; bytes.IndexByte([]byte("0123456789abcdefABCDEF"), r.peek(0)) < 0 {
+					return r.fail(r.at, "expected a hexadecimal digit, got %s", r.what())
+				}
+			}
+		}
 	}
-	end := bytes.IndexByte(body[at:], '\n')
-	if end < 0 {
-		end = len(body) - at
-	}
-	return at + min(max(p.Column-1, 0), end)
+	return r.fail(start, "expected a closing quote in the same line, got none")
 }

@@ -1,11 +1,18 @@
 // Package danga speaks the protocol of the Danga draft, the first paper on
 // GearMan: fourteen binary packets behind a header of nine bytes.
 //
-// The rows in types.go are the contract; manifest.go states what the draft
-// says, and how we read it where it is silent, which is often.
+// The rows in types.go are the contract; rules.txt states what the draft
+// requires, and the interpretation where it is silent, which is often.
 package danga
 
-import "jobwire/codec"
+import (
+	_ "embed"
+
+	"jobwire/codec"
+)
+
+//go:embed rules.txt
+var rules string
 
 // Protocol is the draft's contract.
 var Protocol = &codec.Protocol{
@@ -17,6 +24,11 @@ var Protocol = &codec.Protocol{
 	ServerName:  "Job Server",
 	Roles:       []string{"Application", "Worker"},
 	Types:       types,
-	Rules:       manifest,
+	Rules:       codec.ParseRules(rules),
+	Complete:    RuleComplete,
 	NewSession:  newSession,
+	// No job has the handle.
+	Barrier:     codec.Barrier{Request: []string{"job_status_req", "none:" + codec.Nonce}, Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}},
+	Binary:      func([]byte) bool { return true },
+	Recognition: recognition,
 }

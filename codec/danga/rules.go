@@ -2,9 +2,8 @@ package danga
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces; the manifest in manifest.go states
-// them. Those that only a server's behaviour can keep are named by the
-// conformance cases.
+// Rules that the codec itself enforces; rules.txt states them. The conformance
+// cases name those that concern the behavior of a server.
 const (
 	RuleMagic         codec.RuleID = "danga.packet.magic"
 	RuleTypeKnown     codec.RuleID = "danga.packet.type-known"
@@ -20,4 +19,5 @@ const (
 	RuleNamesCap      codec.RuleID = "danga.connect.names-cap"
 	RuleHandleEmpty   codec.RuleID = "danga.handle.not-empty"
 	RuleJobType       codec.RuleID = "danga.create.type-known"
+	RuleComplete      codec.RuleID = "danga.message.complete"
 )

@@ -30,7 +30,7 @@ func newSession(o codec.Options) codec.Session { return startSession(o, [4]byte(
 // startSession starts one that writes another magic if nothing fixes it.
 func startSession(o codec.Options, magic [4]byte) *session {
 	s := &session{opts: o.WithDefaults(), magic: magic}
-	s.layout = codec.Layout{Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing, Options: &s.opts}
+	s.layout = codec.Layout{Form: &form, Options: &s.opts}
 	return s
 }
 
@@ -50,7 +50,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	size := binary.BigEndian.Uint32(b[5:])
 	if uint64(size) > uint64(s.opts.MaxData) {
 		return 0, &codec.Error{Rule: RuleSizeCap, Offset: 5, Field: lengthField.Name, Fatal: true,
-			Detail: fmt.Sprintf("%d bytes of data announced, at most %d are taken", size, s.opts.MaxData)}
+			Detail: fmt.Sprintf("expected a packet length of at most %[2]d bytes, got %[1]d", size, s.opts.MaxData)}
 	}
 	n := headerSize + int(size)
 	if len(b) < n {
@@ -66,7 +66,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 		codec.Span{Field: &lengthField, Off: 5, End: 9, Next: 9})
 	code := b[4]
 	if int(code) >= len(types) {
-		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("%#02x is no packet type", code)}
+		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("expected a packet type from 0x00 to 0x0d, got %#02x", code)}
 	}
 	f.Type = types[code]
 	if err := s.direction(f.Type, from); err != nil {
@@ -83,7 +83,7 @@ func (s *session) checkMagic(b []byte) error {
 	for i := range min(len(b), 4) {
 		if b[i] != s.magic[i] && !s.opts.Waived(RuleMagic) {
 			return &codec.Error{Rule: RuleMagic, Offset: i, Field: magicField.Name, Fatal: true,
-				Detail: fmt.Sprintf("%#02x where this connection's magic has %#02x", b[i], s.magic[i])}
+				Detail: fmt.Sprintf("expected %#02[2]x, because every packet has the magic of the first packet, got %#02[1]x", b[i], s.magic[i])}
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func (s *session) direction(t *codec.Type, from codec.Side) error {
 	if t.Sends(from) || s.opts.Waived(RuleTypeDirection) {
 		return nil
 	}
-	return &codec.Error{Rule: RuleTypeDirection, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+	return &codec.Error{Rule: RuleTypeDirection, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
 // arguments reads what stands behind the header.
@@ -114,7 +114,7 @@ func (s *session) arguments(f *codec.Frame) error {
 	// no fields at all.
 	last := &f.Spans[len(f.Spans)-1]
 	if last.Next < n && !s.opts.Waived(RuleArgsSurplus) {
-		return &codec.Error{Rule: RuleArgsSurplus, Offset: last.Next, Field: t.Name, Detail: fmt.Sprintf("%d bytes behind the last argument", n-last.Next)}
+		return &codec.Error{Rule: RuleArgsSurplus, Offset: last.Next, Field: t.Name, Detail: fmt.Sprintf("expected the end of the packet after the last argument, got %d more bytes", n-last.Next)}
 	}
 	last.Next = n
 	return nil
@@ -130,7 +130,7 @@ func (s *session) names(f *codec.Frame) error {
 	fields := f.Type.Fields
 	for count := 0; ; count++ {
 		if count == MaxNames && !s.opts.Waived(RuleNamesCap) {
-			return &codec.Error{Rule: RuleNamesCap, Offset: at, Field: jobName.Name, Detail: fmt.Sprintf("more than %d names", MaxNames)}
+			return &codec.Error{Rule: RuleNamesCap, Offset: at, Field: jobName.Name, Detail: fmt.Sprintf("expected at most %d names, got more", MaxNames)}
 		}
 		end, value := n, at+len(fields[0].Lead)
 		if k := bytes.IndexByte(f.Raw[value:], 0); k >= 0 {
@@ -147,7 +147,7 @@ func (s *session) names(f *codec.Frame) error {
 			f.Spans[len(f.Spans)-1].Next = n
 			return nil
 		default:
-			return &codec.Error{Rule: RuleArgsTrailing, Offset: end, Field: jobName.Name, Detail: "the last name is followed by a separator"}
+			return &codec.Error{Rule: RuleArgsTrailing, Offset: end, Field: jobName.Name, Detail: "expected the end of the packet after the last name, got a NUL byte"}
 		}
 		at, fields = end, f.Type.Repeat
 	}
@@ -159,7 +159,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 		return dst, err
 	}
 	if len(t.Repeat) > 0 && len(m.Args) > MaxNames && !s.opts.Waived(RuleNamesCap) {
-		return dst, &codec.Error{Rule: RuleNamesCap, Offset: headerSize, Field: jobName.Name, Detail: fmt.Sprintf("%d names, at most %d are sent", len(m.Args), MaxNames)}
+		return dst, &codec.Error{Rule: RuleNamesCap, Offset: headerSize, Field: jobName.Name, Detail: fmt.Sprintf("expected at most %[2]d names, got %[1]d", len(m.Args), MaxNames)}
 	}
 	var head [headerSize]byte
 	copy(head[:], s.magic[:])
@@ -170,7 +170,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	}
 	size := len(out) - start - headerSize
 	if size > s.opts.MaxData {
-		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 5, Field: lengthField.Name, Detail: fmt.Sprintf("%d bytes of data, at most %d are sent", size, s.opts.MaxData)}
+		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 5, Field: lengthField.Name, Detail: fmt.Sprintf("expected at most %[2]d bytes of data, got %[1]d", size, s.opts.MaxData)}
 	}
 	binary.BigEndian.PutUint32(out[start+5:], uint32(size))
 	s.fixed = true

@@ -39,17 +39,18 @@ var ascii = func() string {
 
 // Fields that several rows share.
 var (
-	jobName    = text("Job name", RuleNameEmpty)
+	jobName    = text("Job name", codec.Queue, RuleNameEmpty)
 	nextName   = following(jobName)
-	args       = codec.Field{Name: "Args"}
-	handle     = codec.Field{Name: "Job handle", Kind: codec.Text, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
-	resultCode = integer("Result code", 1)
-	resultData = codec.Field{Name: "Result data"}
+	args       = codec.Field{Name: "Args", Means: codec.Payload}
+	handle     = codec.Field{Name: "Job handle", Kind: codec.Text, Means: codec.JobID, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
+	resultCode = codec.Field{Name: "Result code", Kind: codec.Uint, Means: codec.Outcome, Width: 1, Rule: RuleInteger}
+	resultData = codec.Field{Name: "Result data", Means: codec.Payload}
+	flags      = codec.Field{Name: "Flags", Kind: codec.Uint, Width: 1, Rule: RuleInteger, Examples: []string{"\x00"}}
 	progress   = []codec.Field{integer("Numerator", 4), integer("Denominator", 4), integer("Time remaining", 4)}
 )
 
-func text(name string, nonEmpty codec.RuleID) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Text, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: nonEmpty}
+func text(name string, means codec.Meaning, nonEmpty codec.RuleID) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Text, Means: means, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: nonEmpty}
 }
 
 func integer(name string, width int) codec.Field {
@@ -69,25 +70,25 @@ func optional(f codec.Field) codec.Field {
 
 // packets are the types in the order of their numbers.
 var packets = []codec.Type{
-	{Code: 0x00, Name: "noop", Res: Worker, Section: "Packet: noop"},
-	{Code: 0x01, Name: "worker_connect", Req: Worker, Section: "Packet: worker_connect",
+	{Code: 0x00, Name: "noop", Res: Worker, Section: "Packet: noop", Does: codec.Wake},
+	{Code: 0x01, Name: "worker_connect", Req: Worker, Section: "Packet: worker_connect", Does: codec.Register,
 		Fields: []codec.Field{optional(jobName)}, Repeat: []codec.Field{nextName}},
-	{Code: 0x02, Name: "worker_disconnect", Req: Worker, Section: "Packet: worker_disconnect"},
-	{Code: 0x03, Name: "worker_sleep", Req: Worker, Section: "Packet: worker_sleep"},
-	{Code: 0x04, Name: "job_create_req", Req: Application, Section: "Packet: job_create_req", Fields: []codec.Field{
-		jobName, text("Duplicate key", ""), integer("Flags", 1),
-		{Name: "Job type", Kind: codec.Uint, Width: 1, Hi: AsyncThrow, Rule: RuleJobType}, args}},
-	{Code: 0x05, Name: "job_create_res", Res: Application, Section: "Packet: job_create_res", Fields: []codec.Field{optional(handle)}},
-	{Code: 0x06, Name: "job_assign_req", Req: Worker, Section: "Packet: job_assign_req"},
-	{Code: 0x07, Name: "job_assign_res", Res: Worker, Section: "Packet: job_assign_res", Fields: []codec.Field{jobName, args}},
-	{Code: 0x08, Name: "job_status_announce", Req: Worker, Section: "Packet: job_status_announce", Fields: progress},
-	{Code: 0x09, Name: "job_status_req", Req: Application, Section: "Packet: job_status_req", Fields: []codec.Field{handle}},
-	{Code: 0x0a, Name: "job_status_res", Res: Application, Section: "Packet: job_status_res", Fields: progress},
-	{Code: 0x0b, Name: "job_complete_announce", Req: Worker, Section: "Packet: job_complete_announce",
+	{Code: 0x02, Name: "worker_disconnect", Req: Worker, Section: "Packet: worker_disconnect", Does: codec.Leave},
+	{Code: 0x03, Name: "worker_sleep", Req: Worker, Section: "Packet: worker_sleep", Does: codec.Sleep},
+	{Code: 0x04, Name: "job_create_req", Req: Application, Section: "Packet: job_create_req", Does: codec.Submit, Blocks: codec.Attached, Replies: []string{"job_create_res"}, Fields: []codec.Field{
+		jobName, text("Duplicate key", codec.UniqueID, ""), flags,
+		{Name: "Job type", Kind: codec.Uint, Means: codec.Attachment, Width: 1, Hi: AsyncThrow, Rule: RuleJobType}, args}},
+	{Code: 0x05, Name: "job_create_res", Res: Application, Section: "Packet: job_create_res", Does: codec.Accept, Fields: []codec.Field{optional(handle)}},
+	{Code: 0x06, Name: "job_assign_req", Req: Worker, Section: "Packet: job_assign_req", Does: codec.Ask, Replies: []string{"job_assign_res", "noop"}},
+	{Code: 0x07, Name: "job_assign_res", Res: Worker, Section: "Packet: job_assign_res", Does: codec.Assign, Fields: []codec.Field{jobName, args}},
+	{Code: 0x08, Name: "job_status_announce", Req: Worker, Section: "Packet: job_status_announce", Does: codec.Status, Fields: progress},
+	{Code: 0x09, Name: "job_status_req", Req: Application, Section: "Packet: job_status_req", Does: codec.Query, Replies: []string{"job_status_res"}, Fields: []codec.Field{handle}},
+	{Code: 0x0a, Name: "job_status_res", Res: Application, Section: "Packet: job_status_res", Does: codec.Status, Fields: progress},
+	{Code: 0x0b, Name: "job_complete_announce", Req: Worker, Section: "Packet: job_complete_announce", Does: codec.Complete,
 		Fields: []codec.Field{resultCode, resultData}},
-	{Code: 0x0c, Name: "job_complete_req", Req: Application, Section: "Packet: job_complete_req", Fields: []codec.Field{handle}},
-	{Code: 0x0d, Name: "job_complete_res", Res: Application, Section: "Packet: job_complete_res", Fields: []codec.Field{
-		integer("Job status", 4), resultCode, resultData}},
+	{Code: 0x0c, Name: "job_complete_req", Req: Application, Section: "Packet: job_complete_req", Does: codec.Wait, Replies: []string{"job_complete_res"}, Fields: []codec.Field{handle}},
+	{Code: 0x0d, Name: "job_complete_res", Res: Application, Section: "Packet: job_complete_res", Does: codec.Complete, Fields: []codec.Field{
+		{Name: "Job status", Kind: codec.Uint, Means: codec.Ended, Width: 4, Rule: RuleInteger}, resultCode, resultData}},
 }
 
 // Framing rows, which the codec writes itself.
@@ -97,12 +98,13 @@ var (
 	lengthField = codec.Field{Name: "Length", Kind: codec.Length, Width: 4}
 )
 
+var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
+	Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
+
 // types are the rows. A row's index is its number.
 var types = func() []*codec.Type {
-	all := make([]*codec.Type, len(packets))
 	for i := range packets {
-		packets[i].Index, packets[i].Sep = i, "\x00"
-		all[i] = &packets[i]
+		packets[i].Sep, packets[i].Form = "\x00", [2]*codec.Form{&form, &form}
 	}
-	return all
+	return codec.Rows(packets)
 }()

@@ -6,7 +6,14 @@
 // says so in its section.
 package gearman
 
-import "jobwire/codec"
+import (
+	_ "embed"
+
+	"jobwire/codec"
+)
+
+//go:embed rules.txt
+var rules string
 
 // Protocol is Gearman's contract.
 var Protocol = &codec.Protocol{
@@ -16,6 +23,13 @@ var Protocol = &codec.Protocol{
 	ServerName:  "Job Server",
 	Roles:       []string{"Client", "Worker", "Admin"},
 	Types:       types,
-	Rules:       manifest,
+	OrderedIDs:  true,
+	Refusal:     []string{"ERROR", "QUEUE_ERROR", "temporary server error"},
+	Rules:       codec.ParseRules(rules),
+	Complete:    RuleComplete,
 	NewSession:  newSession,
+	Barrier:     codec.Barrier{Request: []string{"ECHO_REQ", codec.Nonce}, Reply: []string{"ECHO_RES", codec.Nonce}},
+	Caps:        []codec.RuleID{RuleAdminLine, RuleSizeCap, RuleAdminPending},
+	Binary:      func(begin []byte) bool { return len(begin) > 0 && begin[0] == 0 },
+	Recognition: recognition,
 }

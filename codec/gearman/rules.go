@@ -2,9 +2,8 @@ package gearman
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces; the manifest in manifest.go states
-// them. Those that only a server's behaviour can keep are named by the
-// conformance cases.
+// Rules that the codec itself enforces; rules.txt states them. The conformance
+// cases name those that concern the behavior of a server.
 const (
 	RuleMagic          codec.RuleID = "gearman.packet.magic"
 	RuleMagicDirection codec.RuleID = "gearman.packet.magic-direction"
@@ -26,4 +25,5 @@ const (
 	RuleAdminReply     codec.RuleID = "gearman.admin.reply-form"
 	RuleAdminAsked     codec.RuleID = "gearman.admin.reply-asked-for"
 	RuleAdminPending   codec.RuleID = "gearman.admin.pipelining-cap"
+	RuleComplete       codec.RuleID = "gearman.message.complete"
 )

@@ -32,15 +32,45 @@ type session struct {
 	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
-	form    codec.Layout // as list, but nothing is waived: tells the forms of replies apart
-	pending []uint8      // rows of the text commands that wait for their reply, oldest first
+	form    codec.Layout            // as list, but nothing is waived: distinguishes the forms of replies
+	pending codec.FIFO[*codec.Type] // the text commands that wait for their reply
+	partial partial                 // the reply whose end has not arrived
+	reads   int                     // bytes searched for the end of a line, for the tests
+}
+
+// partial is how far a server's line or list has been searched when Decode returned
+// [codec.ErrShort]. Decode goes on from there when it is called with more, so that a
+// reply that arrives in many pieces is read once.
+type partial struct {
+	t    *codec.Type // the type of the list, nil as long as its first line is incomplete
+	line int         // where the line begins whose end has not arrived
+	seen int         // length of the input
+	ends [2][]byte   // its first and last bytes, by which the next input is recognized
+}
+
+// resume returns how far the reply that begins b has been searched, the zero value if it
+// is another one. The next call starts anew unless it returns [codec.ErrShort] too.
+func (s *session) resume(b []byte) partial {
+	p := s.partial
+	s.partial.seen = 0
+	if p.seen == 0 || len(b) < p.seen || !bytes.HasPrefix(b, p.ends[0]) || !bytes.HasSuffix(b[:p.seen], p.ends[1]) {
+		return partial{}
+	}
+	return p
+}
+
+// short notes how far b has been searched, and asks for more.
+func (s *session) short(b []byte, t *codec.Type, line int) (int, error) {
+	n, ends := min(len(b), 64), s.partial.ends
+	s.partial = partial{t, line, len(b), [2][]byte{append(ends[0][:0], b[:n]...), append(ends[1][:0], b[len(b)-n:]...)}}
+	return len(b) + 1, codec.ErrShort
 }
 
 func newSession(o codec.Options) codec.Session {
 	s := &session{opts: o.WithDefaults()}
-	s.packet = codec.Layout{Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing, Options: &s.opts}
-	s.line = codec.Layout{Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing, Options: &s.opts}
-	s.list = codec.Layout{Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply, Options: &s.opts}
+	s.packet = codec.Layout{Form: &packetForm, Options: &s.opts}
+	s.line = codec.Layout{Form: &commandForm, Options: &s.opts}
+	s.list = codec.Layout{Form: &replyForm, Options: &s.opts}
 	s.form = s.list
 	s.form.Options = &codec.Options{}
 	return s
@@ -74,7 +104,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	size := binary.BigEndian.Uint32(b[8:])
 	if uint64(size) > uint64(s.opts.MaxData) {
 		return 0, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Fatal: true,
-			Detail: fmt.Sprintf("%d bytes of data announced, at most %d are taken", size, s.opts.MaxData)}
+			Detail: fmt.Sprintf("expected a packet length of at most %[2]d bytes, got %[1]d", size, s.opts.MaxData)}
 	}
 	n := headerSize + int(size)
 	if len(b) < n {
@@ -92,11 +122,11 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	}
 	if binary.BigEndian.Uint32(b) != magicOf[from] && !s.opts.Waived(RuleMagicDirection) {
 		return n, &codec.Error{Rule: RuleMagicDirection, Offset: 3, Field: magicField.Name,
-			Detail: fmt.Sprintf("\\0%s on a packet from the %s", b[1:4], from)}
+			Detail: fmt.Sprintf("expected the magic of a packet that the %[2]s sends, got \\0%[1]s", b[1:4], from)}
 	}
 	t := f.Type
 	if t == nil {
-		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("%d is no packet type", code)}
+		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("expected a known packet type, got %d", code)}
 	}
 	if !t.Sends(from) {
 		if err := s.misdirected(t, from, 4); err != nil {
@@ -105,7 +135,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	}
 	if len(t.Fields) == 0 {
 		if size > 0 && !s.opts.Waived(RuleArgsSurplus) {
-			return n, &codec.Error{Rule: RuleArgsSurplus, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("%d bytes of data where the type has no argument", size)}
+			return n, &codec.Error{Rule: RuleArgsSurplus, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("expected no data for a type without arguments, got %d bytes", size)}
 		}
 		return n, nil
 	}
@@ -123,7 +153,7 @@ func checkMagic(b []byte) error {
 			continue
 		}
 		return &codec.Error{Rule: RuleMagic, Offset: i, Field: magicField.Name, Fatal: true,
-			Detail: fmt.Sprintf("%#02x where the magic has %s", b[i], [4]string{1: "'R'", 2: "'E'", 3: "'Q' or 'S'"}[i])}
+			Detail: fmt.Sprintf("expected %[2]s in the magic, got %#02[1]x", b[i], [4]string{1: "'R'", 2: "'E'", 3: "'Q' or 'S'"}[i])}
 	}
 	return nil
 }
@@ -134,7 +164,7 @@ func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
 	if s.opts.Waived(RuleTypeDirection) {
 		return nil
 	}
-	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
 // lineLimit is how long a line may be. Those of a server may say what many functions
@@ -147,22 +177,28 @@ func (s *session) lineLimit(from codec.Side) int {
 }
 
 // textLine finds the line that begins at at: its end, and the beginning of the
-// next one. It returns a next of 0 while the line's end has not arrived.
-func (s *session) textLine(from codec.Side, b []byte, at int) (end, next int, err error) {
+// next one. It returns a next of 0 while the line's end has not arrived. It is known
+// that the line does not end before seen.
+func (s *session) textLine(from codec.Side, b []byte, at, seen int) (end, next int, err error) {
 	limit := s.lineLimit(from)
-	k := bytes.IndexByte(b[at:min(len(b), at+limit)], '\n')
+	stop := min(len(b), at+limit)
+	start := min(max(at, seen), stop)
+	k := bytes.IndexByte(b[start:stop], '\n')
 	if k < 0 {
+		s.reads += stop - start
 		if len(b) < at+limit {
 			return 0, 0, nil
 		}
 		return 0, 0, &codec.Error{Rule: RuleAdminLine, Offset: at + limit - 1, Field: wordField.Name, Fatal: true,
-			Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
+			Detail: fmt.Sprintf("expected the end of the line within %d bytes, got none", limit)}
 	}
-	end = at + k
+	s.reads += k + 1
+	end = start + k
+	next = end + 1
 	if end > at && b[end-1] == '\r' {
 		end--
 	}
-	return end, at + k + 1, nil
+	return end, next, nil
 }
 
 // hasWord reports whether a line begins with the word, alone or before a space.
@@ -171,16 +207,16 @@ func hasWord(line []byte, word string) bool {
 }
 
 func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
-	end, n, err := s.textLine(codec.Peer, b, 0)
+	end, n, err := s.textLine(codec.Peer, b, 0, 0)
 	if err != nil {
 		return 0, err
 	}
 	if n == 0 {
 		return len(b) + 1, codec.ErrShort
 	}
-	if len(s.pending) >= s.opts.MaxPending {
+	if s.pending.Len() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RuleAdminPending, Field: wordField.Name, Fatal: true,
-			Detail: fmt.Sprintf("%d commands wait for their reply already", len(s.pending))}
+			Detail: fmt.Sprintf("expected no further text command while %d text commands wait for their replies, got one", s.pending.Len())}
 	}
 	f.Raw, f.Head = b[:n:n], 1
 	f.CRLF = end < n-1
@@ -194,11 +230,11 @@ func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 		}
 	}
 	if f.Type == nil {
-		s.pending = append(s.pending, unknownCommand)
+		s.pending.Push(unknownCommand)
 		f.Spans = append(f.Spans, codec.Span{Field: &wordField, Off: 0, End: end, Next: n})
-		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name, Detail: fmt.Sprintf("%q is no administrative command", shorten(b[:end]))}
+		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name, Detail: fmt.Sprintf("expected an administrative command, got %q", shorten(b[:end]))}
 	}
-	s.pending = append(s.pending, uint8(f.Type.Index))
+	s.pending.Push(f.Type)
 	return n, s.wordLine(f, &s.line, &wordField, end, n)
 }
 
@@ -215,9 +251,9 @@ func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, e
 	if len(f.Type.Fields) > 0 {
 		err = l.Split(f, f.Type.Fields, " ", at, end, more)
 	} else if more && at == end {
-		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name, Detail: "a space stands at the end of the line"}
+		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name, Detail: "expected the end of the line, got a space before it"}
 	} else if more {
-		err = &codec.Error{Rule: l.Surplus, Offset: at, Field: word.Name, Detail: fmt.Sprintf("%s takes no argument", f.Type.Word)}
+		err = &codec.Error{Rule: l.Surplus, Offset: at, Field: word.Name, Detail: fmt.Sprintf("expected no argument after %s, got one", f.Type.Word)}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err != nil {
@@ -242,32 +278,37 @@ func shorten(b []byte) []byte { return b[:min(len(b), 40)] }
 // replies returns the rows that may answer the oldest waiting command, none if
 // no command waits.
 func (s *session) replies() []*codec.Type {
-	if len(s.pending) == 0 {
+	if s.pending.Len() == 0 {
 		return nil
 	}
-	return answers[s.pending[0]]
+	return (*s.pending.At(0)).Answers
 }
 
 // answered takes the oldest command off the waiting list.
 func (s *session) answered() {
-	if len(s.pending) > 0 {
-		s.pending = s.pending[:copy(s.pending, s.pending[1:])]
+	s.partial.seen = 0
+	if s.pending.Len() > 0 {
+		s.pending.Pop()
 	}
 }
 
 func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
-	end, n, err := s.textLine(codec.Server, b, 0)
+	p := s.resume(b)
+	if p.t != nil {
+		return s.decodeList(p, b, f)
+	}
+	end, n, err := s.textLine(codec.Server, b, 0, p.seen)
 	if err != nil {
 		return 0, err
 	}
 	if n == 0 {
-		return len(b) + 1, codec.ErrShort
+		return s.short(b, nil, 0)
 	}
 	replies := s.replies()
 	if replies == nil {
 		f.Raw, f.Head = b[:n:n], 1
 		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
-		return n, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("%q answers no command", shorten(b[:end]))}
+		return n, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected no reply, because no command waits for one, got %q", shorten(b[:end]))}
 	}
 	var t *codec.Type
 	for _, r := range replies {
@@ -277,7 +318,7 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 		}
 	}
 	if t != nil && t.Stop != "" {
-		return s.decodeList(t, b, f)
+		return s.decodeList(partial{t: t}, b, f)
 	}
 	s.answered()
 	f.Raw, f.CRLF = b[:n:n], end < n-1
@@ -285,7 +326,7 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 		f.Head = 1
 		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
 		return n, &codec.Error{Rule: RuleAdminReply, Field: replyField.Name,
-			Detail: fmt.Sprintf("%q is no reply of the form %s", shorten(b[:end]), names(replies))}
+			Detail: fmt.Sprintf("expected %[2]s, got %[1]q", shorten(b[:end]), names(replies))}
 	}
 	f.Type = t
 	if t.Word != "" {
@@ -311,11 +352,12 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
 }
 
-// decodeList reads the lines of a list up to the one that ends it.
-func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, error) {
-	at, n := 0, 0
+// decodeList reads the lines of a list up to the one that ends it. p is how far it has
+// been searched.
+func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
+	t, at, n := p.t, p.line, 0
 	for n == 0 {
-		end, next, err := s.textLine(codec.Server, b, at)
+		end, next, err := s.textLine(codec.Server, b, at, p.seen)
 		seen := next // of b, when this line was enough of it
 		if err != nil {
 			seen = at + s.opts.MaxData
@@ -327,9 +369,9 @@ func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, erro
 			return 0, err
 		case seen > s.opts.MaxData:
 			return 0, &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Fatal: true,
-				Detail: fmt.Sprintf("a list of more than %d bytes", s.opts.MaxData)}
+				Detail: fmt.Sprintf("expected a list of at most %d bytes, got more", s.opts.MaxData)}
 		case next == 0:
-			return len(b) + 1, codec.ErrShort
+			return s.short(b, t, at)
 		case string(b[at:end]) == t.Stop:
 			n = next
 			f.CRLF = end < next-1
@@ -340,9 +382,9 @@ func (s *session) decodeList(t *codec.Type, b []byte, f *codec.Frame) (int, erro
 	f.Type, f.Raw = t, b[:n:n]
 	var bad *codec.Error
 	for at = 0; at < n; {
-		end, next, _ := s.textLine(codec.Server, b, at)
+		end, next, _ := s.textLine(codec.Server, b, at, 0)
 		if mixed := end < next-1; mixed != f.CRLF && bad == nil {
-			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "the lines of the list end in different ways"}
+			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "expected all lines of the list to end with LF, or all with CR LF, got both line ends"}
 		}
 		if next == n {
 			f.Spans = append(f.Spans, codec.Span{Field: &stopField, Off: at, End: end, Next: next})
@@ -377,7 +419,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	}
 	size := len(out) - start - headerSize
 	if size > s.opts.MaxData {
-		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Detail: fmt.Sprintf("%d bytes of data, at most %d are sent", size, s.opts.MaxData)}
+		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Detail: fmt.Sprintf("expected at most %[2]d bytes of data, got %[1]d", size, s.opts.MaxData)}
 	}
 	binary.BigEndian.PutUint32(out[start+8:], uint32(size))
 	return out, nil
@@ -386,7 +428,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleAdminAsked) {
-		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("no command that %s could answer is waiting", t.Name)}
+		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected a text command that waits for the reply %s, got none", t.Name)}
 	}
 	out := append(dst, t.Word...)
 	if t.Word != "" && len(m.Args) > 0 {
@@ -407,7 +449,7 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 	if from == codec.Server {
 		s.answered()
 	} else {
-		s.pending = append(s.pending, uint8(t.Index))
+		s.pending.Push(t)
 	}
 	return out, nil
 }
@@ -418,11 +460,11 @@ func (s *session) checkLines(out []byte, from codec.Side, t *codec.Type) error {
 	limit := s.lineLimit(from)
 	switch {
 	case out[0] == 0 && !s.opts.Waived(RuleAdminReply):
-		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "a line that begins as a packet does"}
+		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "expected a text line, got a NUL byte at its beginning, which would begin a packet"}
 	case t.Stop != "" && len(out) > limit && !s.opts.Waived(RuleSizeCap):
-		return &codec.Error{Rule: RuleSizeCap, Offset: limit, Field: stopField.Name, Detail: fmt.Sprintf("a list of %d bytes, at most %d are sent", len(out), limit)}
+		return &codec.Error{Rule: RuleSizeCap, Offset: limit, Field: stopField.Name, Detail: fmt.Sprintf("expected a list of at most %[2]d bytes, got %[1]d", len(out), limit)}
 	case t.Stop == "" && len(out) > limit && !s.opts.Waived(RuleAdminLine):
-		return &codec.Error{Rule: RuleAdminLine, Offset: limit, Field: t.Name, Detail: fmt.Sprintf("a line of %d bytes, at most %d are sent", len(out), limit)}
+		return &codec.Error{Rule: RuleAdminLine, Offset: limit, Field: t.Name, Detail: fmt.Sprintf("expected a line of at most %[2]d bytes, got %[1]d", len(out), limit)}
 	}
 	return nil
 }

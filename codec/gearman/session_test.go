@@ -112,7 +112,7 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 			want := codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field, Fatal: tt.fatal}
 			codectest.Refused(t, start, tt.from, []byte(tt.raw), want, len(tt.raw))
 			if Protocol.Rule(tt.rule) == nil {
-				t.Errorf("%s is not in the manifest", tt.rule)
+				t.Errorf("%s is not in rules.txt", tt.rule)
 			}
 		})
 	}
@@ -313,5 +313,97 @@ func TestReplyLinesAreBoundedAsData(t *testing.T) {
 		if e, _ := err.(*codec.Error); e == nil && tt.rule != "" || e != nil && e.Rule != tt.rule {
 			t.Errorf("at most %d bytes: %v, want %q", tt.max, err, tt.rule)
 		}
+	}
+}
+
+// statusList is a reply to "status" of at least size bytes.
+func statusList(size int) []byte {
+	var b []byte
+	for i := 0; len(b) < size; i++ {
+		b = fmt.Appendf(b, "function-%d\t%d\t1\t2\n", i, i)
+	}
+	return append(b, ".\n"...)
+}
+
+// inPieces decodes a reply of the server that arrives in pieces of a TCP segment.
+func inPieces(t testing.TB, s *session, b []byte, f *codec.Frame) {
+	const segment = 1460
+	for n := segment; n < len(b); n += segment {
+		if need, err := s.Decode(codec.Server, b[:n], f); err != codec.ErrShort || need != n+1 {
+			t.Fatalf("after %d bytes: %d, %v", n, need, err)
+		}
+	}
+	if n, err := s.Decode(codec.Server, b, f); err != nil || n != len(b) {
+		t.Fatalf("Decode = %d, %v; want %d", n, err, len(b))
+	}
+}
+
+func askedFor(t testing.TB, command string) *session {
+	s, f := newSession(codec.Options{}).(*session), codec.Frame{}
+	if _, err := s.Decode(codec.Peer, []byte(command+"\n"), &f); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestLongRepliesAreReadOnce counts the bytes that are searched for the end of a line,
+// for many lines, for one long line, and for one long line at the end of a list.
+func TestLongRepliesAreReadOnce(t *testing.T) {
+	for _, size := range []int{256 << 10, 4 << 20} {
+		long := bytes.Repeat([]byte("f"), size)
+		for _, tt := range []struct {
+			command string
+			raw     []byte
+		}{
+			{"status", statusList(size)},
+			{"version", append(slices.Clone(long), '\n')},
+			{"workers", append(append([]byte("7 127.0.0.1 - : "), long...), "\n.\n"...)},
+			{"workers", append(append([]byte("7 127.0.0.1 - : a\n8 127.0.0.1 - : "), long...), "\n.\n"...)},
+			{"show unique jobs", append(bytes.Repeat([]byte("a unique ID of some length\n"), size/27), ".\n"...)},
+		} {
+			s := askedFor(t, tt.command)
+			var f codec.Frame
+			s.reads = 0
+			inPieces(t, s, tt.raw, &f)
+			if most := 3 * len(tt.raw); s.reads > most {
+				t.Errorf("%s: searched %d bytes for a reply of %d, want at most %d", tt.command, s.reads, len(tt.raw), most)
+			}
+			whole := askedFor(t, tt.command)
+			var want codec.Frame
+			if _, err := whole.Decode(codec.Server, tt.raw, &want); err != nil || f.Type != want.Type || !slices.Equal(f.Spans, want.Spans) || f.CRLF != want.CRLF {
+				t.Errorf("%s: read in pieces, the reply is another one: %v", tt.command, err)
+			}
+		}
+	}
+}
+
+// A connection whose bytes are lost goes on with other bytes.
+func TestOtherBytesAfterAnIncompleteReply(t *testing.T) {
+	short, other := []byte("aaa\t1\t1\t1\nbbb\t2\t2"), []byte("ccc\t3\t3\t3\n.\nddd\t4\t4\t4\n.\n")
+	s := askedFor(t, "status")
+	var f codec.Frame
+	if _, err := s.Decode(codec.Server, short, &f); err != codec.ErrShort {
+		t.Fatal(err)
+	}
+	if n, err := s.Decode(codec.Server, other, &f); err != nil || string(other[:n]) != "ccc\t3\t3\t3\n.\n" {
+		t.Errorf("other bytes: %q, %v", other[:n], err)
+	}
+	s = askedFor(t, "status")
+	s.Decode(codec.Server, short, &f)
+	if n, err := s.Decode(codec.Server, []byte(".\n"), &f); err != nil || n != 2 {
+		t.Errorf("fewer bytes: %d, %v", n, err)
+	}
+}
+
+func BenchmarkListInPieces(b *testing.B) {
+	for _, size := range []int{1 << 20, 4 << 20, 16 << 20} {
+		b.Run(fmt.Sprintf("%dMiB", size>>20), func(b *testing.B) {
+			raw := statusList(size)
+			b.SetBytes(int64(len(raw)))
+			var f codec.Frame
+			for b.Loop() {
+				inPieces(b, askedFor(b, "status"), raw, &f)
+			}
+		})
 	}
 }

@@ -1,6 +1,10 @@
 package gearman
 
-import "jobwire/codec"
+import (
+	"time"
+
+	"jobwire/codec"
+)
 
 // Roles of a peer.
 const (
@@ -9,7 +13,7 @@ const (
 	Admin
 )
 
-// Sections of the document that the rows come from.
+// Sections of the specification that the rows come from.
 const (
 	secBoth       = "Client/Worker"
 	secClientReq  = "Client Requests"
@@ -17,8 +21,8 @@ const (
 	secWorkerReq  = "Worker Requests"
 	secWorkerRes  = "Worker Responses"
 	secAdmin      = "Administrative Protocol"
-	secBeyond     = "beyond the document"
-	secAdminExtra = "beyond the document: administration"
+	secBeyond     = "beyond the specification"
+	secAdminExtra = "beyond the specification: administration"
 )
 
 // MaxHandle is the longest job handle in bytes, without the NUL that the
@@ -28,85 +32,88 @@ const MaxHandle = 63
 // Fields that several rows share. Their names are the labels of the document's
 // example where it has one.
 var (
-	function  = codec.Field{Name: "Function", Kind: codec.Text}
-	unique    = codec.Field{Name: "Unique ID", Kind: codec.Text}
-	workload  = codec.Field{Name: "Workload"}
-	handle    = codec.Field{Name: "Job handle", Kind: codec.Text, Max: MaxHandle, MaxRule: RuleHandleLength, NonEmpty: RuleHandleEmpty, Assigned: true}
-	response  = codec.Field{Name: "Response"}
-	data      = codec.Field{Name: "Data"}
-	option    = codec.Field{Name: "Option", Kind: codec.Text}
-	known     = boolean("Known")
-	running   = boolean("Running")
+	function  = codec.Field{Name: "Function", Kind: codec.Text, Means: codec.Queue}
+	unique    = codec.Field{Name: "Unique ID", Kind: codec.Text, Means: codec.UniqueID}
+	workload  = codec.Field{Name: "Workload", Means: codec.Payload}
+	handle    = codec.Field{Name: "Job handle", Kind: codec.Text, Means: codec.JobID, Max: MaxHandle, MaxRule: RuleHandleLength, NonEmpty: RuleHandleEmpty, Assigned: true}
+	response  = codec.Field{Name: "Response", Means: codec.Payload}
+	data      = codec.Field{Name: "Data", Means: codec.Payload}
+	option    = codec.Field{Name: "Option", Kind: codec.Text, Means: codec.OptionName, Examples: []string{"exceptions"}}
+	known     = boolean("Known", codec.Known)
+	running   = boolean("Running", codec.Running)
 	numer     = number("Numerator")
 	denom     = number("Denominator")
-	reducer   = codec.Field{Name: "Reducer", Kind: codec.Text}
+	reducer   = codec.Field{Name: "Reducer", Kind: codec.Text, Means: codec.Queue}
 	unused    = codec.Field{Name: "Unused", Kind: codec.Text}
 	clients   = number("Client count")
 	submit    = []codec.Field{function, unique, workload}
 	submitRed = []codec.Field{function, unique, reducer, unused, workload}
 	result    = []codec.Field{handle, response}
 	progress  = []codec.Field{handle, numer, denom}
+	timeLimit = codec.Field{Name: "Timeout", Kind: codec.Number, Means: codec.TimeLimit, Unit: time.Millisecond, Rule: RuleDecimal}
+
+	submitted = []string{"JOB_CREATED", "ERROR"}
 )
 
 func number(name string) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Number, Rule: RuleDecimal}
 }
 
-func boolean(name string) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Number, Hi: 1, Rule: RuleBoolean}
+func boolean(name string, means codec.Meaning) codec.Field {
+	return codec.Field{Name: name, Kind: codec.Number, Means: means, Hi: 1, Rule: RuleBoolean}
 }
 
 // within is a number of a schedule.
 func within(name string, lo, hi uint64) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Number, Lo: lo, Hi: hi, Rule: RuleRange}
+	return codec.Field{Name: name, Kind: codec.Number, Means: codec.Schedule, Lo: lo, Hi: hi, Rule: RuleRange}
 }
 
 // packets are the binary types in the order of their numbers. Number 5 is
 // unused and has no row.
 var packets = []codec.Type{
-	{Code: 1, Name: "CAN_DO", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function}},
-	{Code: 2, Name: "CANT_DO", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function}},
-	{Code: 3, Name: "RESET_ABILITIES", Req: Worker, Section: secWorkerReq},
-	{Code: 4, Name: "PRE_SLEEP", Req: Worker, Section: secWorkerReq},
-	{Code: 6, Name: "NOOP", Res: Worker, Section: secWorkerRes},
-	{Code: 7, Name: "SUBMIT_JOB", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 8, Name: "JOB_CREATED", Res: Client, Section: secClientRes, Fields: []codec.Field{handle}},
-	{Code: 9, Name: "GRAB_JOB", Req: Worker, Section: secWorkerReq},
-	{Code: 10, Name: "NO_JOB", Res: Worker, Section: secWorkerRes},
-	{Code: 11, Name: "JOB_ASSIGN", Res: Worker, Section: secWorkerRes, Fields: []codec.Field{handle, function, workload}},
-	{Code: 12, Name: "WORK_STATUS", Req: Worker, Res: Client, Section: secWorkerReq, Fields: progress},
-	{Code: 13, Name: "WORK_COMPLETE", Req: Worker, Res: Client, Section: secWorkerReq, Fields: result},
-	{Code: 14, Name: "WORK_FAIL", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle}},
-	{Code: 15, Name: "GET_STATUS", Req: Client, Section: secClientReq, Fields: []codec.Field{handle}},
-	{Code: 16, Name: "ECHO_REQ", Req: Client | Worker, Section: secBoth, Fields: []codec.Field{data}},
-	{Code: 17, Name: "ECHO_RES", Res: Client | Worker, Section: secBoth, Fields: []codec.Field{data}},
-	{Code: 18, Name: "SUBMIT_JOB_BG", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 19, Name: "ERROR", Res: Client | Worker, Section: secBoth, Fields: []codec.Field{
-		{Name: "Error code", Kind: codec.Text}, {Name: "Error text"}}},
-	{Code: 20, Name: "STATUS_RES", Res: Client, Section: secClientRes, Fields: []codec.Field{handle, known, running, numer, denom}},
-	{Code: 21, Name: "SUBMIT_JOB_HIGH", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 22, Name: "SET_CLIENT_ID", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text}}},
-	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Fields: []codec.Field{function, number("Timeout")}},
+	{Code: 1, Name: "CAN_DO", Req: Worker, Section: secWorkerReq, Does: codec.Register, Fields: []codec.Field{function}},
+	{Code: 2, Name: "CANT_DO", Req: Worker, Section: secWorkerReq, Does: codec.Unregister, Fields: []codec.Field{function}},
+	{Code: 3, Name: "RESET_ABILITIES", Req: Worker, Section: secWorkerReq, Does: codec.Unregister},
+	{Code: 4, Name: "PRE_SLEEP", Req: Worker, Section: secWorkerReq, Does: codec.Sleep},
+	{Code: 6, Name: "NOOP", Res: Worker, Section: secWorkerRes, Does: codec.Wake},
+	{Code: 7, Name: "SUBMIT_JOB", Req: Client, Section: secClientReq, Does: codec.Submit, Replies: submitted, Fields: submit},
+	{Code: 8, Name: "JOB_CREATED", Res: Client, Section: secClientRes, Does: codec.Accept, Fields: []codec.Field{handle}},
+	{Code: 9, Name: "GRAB_JOB", Req: Worker, Section: secWorkerReq, Does: codec.Ask, Replies: []string{"JOB_ASSIGN", "NO_JOB", "ERROR"}},
+	{Code: 10, Name: "NO_JOB", Res: Worker, Section: secWorkerRes, Does: codec.NoJob},
+	{Code: 11, Name: "JOB_ASSIGN", Res: Worker, Section: secWorkerRes, Does: codec.Assign, Fields: []codec.Field{handle, function, workload}},
+	{Code: 12, Name: "WORK_STATUS", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Status, Fields: progress},
+	{Code: 13, Name: "WORK_COMPLETE", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Complete, Fields: result},
+	{Code: 14, Name: "WORK_FAIL", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Fail, Fields: []codec.Field{handle}},
+	{Code: 15, Name: "GET_STATUS", Req: Client, Section: secClientReq, Does: codec.Query, Replies: []string{"STATUS_RES", "ERROR"}, Fields: []codec.Field{handle}},
+	{Code: 16, Name: "ECHO_REQ", Req: Client | Worker, Section: secBoth, Does: codec.Echo, Replies: []string{"ECHO_RES", "ERROR"}, Fields: []codec.Field{data}},
+	{Code: 17, Name: "ECHO_RES", Res: Client | Worker, Section: secBoth, Does: codec.Answer, Fields: []codec.Field{data}},
+	{Code: 18, Name: "SUBMIT_JOB_BG", Req: Client, Section: secClientReq, Does: codec.Submit, Background: true, Replies: submitted, Fields: submit},
+	{Code: 19, Name: "ERROR", Res: Client | Worker, Section: secBoth, Does: codec.Refuse, Fields: []codec.Field{
+		{Name: "Error code", Kind: codec.Text}, {Name: "Error text", Means: codec.Chosen}}},
+	{Code: 20, Name: "STATUS_RES", Res: Client, Section: secClientRes, Does: codec.Answer, Fields: []codec.Field{handle, known, running, numer, denom}},
+	{Code: 21, Name: "SUBMIT_JOB_HIGH", Req: Client, Section: secClientReq, Does: codec.Submit, Priority: codec.High, Replies: submitted, Fields: submit},
+	{Code: 22, Name: "SET_CLIENT_ID", Req: Worker, Section: secWorkerReq, Does: codec.Configure, Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text}}},
+	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Does: codec.Register, Fields: []codec.Field{function, timeLimit}},
 	{Code: 24, Name: "ALL_YOURS", Req: Worker, Section: secWorkerReq},
-	{Code: 25, Name: "WORK_EXCEPTION", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, {Name: "Exception"}}},
-	{Code: 26, Name: "OPTION_REQ", Req: Client | Worker, Section: secClientReq, Fields: []codec.Field{option}},
-	{Code: 27, Name: "OPTION_RES", Res: Client | Worker, Section: secClientRes, Fields: []codec.Field{option}},
-	{Code: 28, Name: "WORK_DATA", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, data}},
-	{Code: 29, Name: "WORK_WARNING", Req: Worker, Res: Client, Section: secWorkerReq, Fields: []codec.Field{handle, {Name: "Warning"}}},
-	{Code: 30, Name: "GRAB_JOB_UNIQ", Req: Worker, Section: secWorkerReq},
-	{Code: 31, Name: "JOB_ASSIGN_UNIQ", Res: Worker, Section: secWorkerRes, Fields: []codec.Field{handle, function, unique, workload}},
-	{Code: 32, Name: "SUBMIT_JOB_HIGH_BG", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 33, Name: "SUBMIT_JOB_LOW", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 34, Name: "SUBMIT_JOB_LOW_BG", Req: Client, Section: secClientReq, Fields: submit},
-	{Code: 35, Name: "SUBMIT_JOB_SCHED", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique,
+	{Code: 25, Name: "WORK_EXCEPTION", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Exception, Fields: []codec.Field{handle, {Name: "Exception", Means: codec.Payload}}},
+	{Code: 26, Name: "OPTION_REQ", Req: Client | Worker, Section: secClientReq, Does: codec.Configure, Replies: []string{"OPTION_RES", "ERROR"}, Fields: []codec.Field{option}},
+	{Code: 27, Name: "OPTION_RES", Res: Client | Worker, Section: secClientRes, Does: codec.Answer, Fields: []codec.Field{option}},
+	{Code: 28, Name: "WORK_DATA", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Data, Fields: []codec.Field{handle, data}},
+	{Code: 29, Name: "WORK_WARNING", Req: Worker, Res: Client, Section: secWorkerReq, Does: codec.Warning, Fields: []codec.Field{handle, {Name: "Warning", Means: codec.Payload}}},
+	{Code: 30, Name: "GRAB_JOB_UNIQ", Req: Worker, Section: secWorkerReq, Does: codec.Ask, Replies: []string{"JOB_ASSIGN_UNIQ", "NO_JOB", "ERROR"}},
+	{Code: 31, Name: "JOB_ASSIGN_UNIQ", Res: Worker, Section: secWorkerRes, Does: codec.Assign, Fields: []codec.Field{handle, function, unique, workload}},
+	{Code: 32, Name: "SUBMIT_JOB_HIGH_BG", Req: Client, Section: secClientReq, Does: codec.Submit, Background: true, Priority: codec.High, Replies: submitted, Fields: submit},
+	{Code: 33, Name: "SUBMIT_JOB_LOW", Req: Client, Section: secClientReq, Does: codec.Submit, Priority: codec.Low, Replies: submitted, Fields: submit},
+	{Code: 34, Name: "SUBMIT_JOB_LOW_BG", Req: Client, Section: secClientReq, Does: codec.Submit, Background: true, Priority: codec.Low, Replies: submitted, Fields: submit},
+	{Code: 35, Name: "SUBMIT_JOB_SCHED", Req: Client, Section: secClientReq, Does: codec.Submit, Background: true, Replies: submitted, Fields: []codec.Field{function, unique,
 		within("Minute", 0, 59), within("Hour", 0, 23), within("Day of month", 1, 31), within("Month", 1, 12), within("Day of week", 0, 6), workload}},
-	{Code: 36, Name: "SUBMIT_JOB_EPOCH", Req: Client, Section: secClientReq, Fields: []codec.Field{function, unique, number("Epoch time"), workload}},
-	{Code: 37, Name: "SUBMIT_REDUCE_JOB", Req: Client, Section: secBeyond, Fields: submitRed},
-	{Code: 38, Name: "SUBMIT_REDUCE_JOB_BACKGROUND", Req: Client, Section: secBeyond, Fields: submitRed},
-	{Code: 39, Name: "GRAB_JOB_ALL", Req: Worker, Section: secBeyond},
-	{Code: 40, Name: "JOB_ASSIGN_ALL", Res: Worker, Section: secBeyond, Fields: []codec.Field{handle, function, unique, reducer, workload}},
-	{Code: 41, Name: "GET_STATUS_UNIQUE", Req: Client, Section: secBeyond, Fields: []codec.Field{unique}},
-	{Code: 42, Name: "STATUS_RES_UNIQUE", Res: Client, Section: secBeyond, Fields: []codec.Field{unique, known, running, numer, denom, clients}},
+	{Code: 36, Name: "SUBMIT_JOB_EPOCH", Req: Client, Section: secClientReq, Does: codec.Submit, Background: true, Replies: submitted, Fields: []codec.Field{function, unique, {Name: "Epoch time", Kind: codec.Number, Means: codec.StartTime, Rule: RuleDecimal}, workload}},
+	{Code: 37, Name: "SUBMIT_REDUCE_JOB", Req: Client, Section: secBeyond, Does: codec.Submit, Replies: submitted, Fields: submitRed},
+	{Code: 38, Name: "SUBMIT_REDUCE_JOB_BACKGROUND", Req: Client, Section: secBeyond, Does: codec.Submit, Background: true, Replies: submitted, Fields: submitRed},
+	{Code: 39, Name: "GRAB_JOB_ALL", Req: Worker, Section: secBeyond, Does: codec.Ask, Replies: []string{"JOB_ASSIGN_ALL", "JOB_ASSIGN_UNIQ", "NO_JOB", "ERROR"}},
+	{Code: 40, Name: "JOB_ASSIGN_ALL", Res: Worker, Section: secBeyond, Does: codec.Assign, Fields: []codec.Field{handle, function, unique, reducer, workload}},
+	{Code: 41, Name: "GET_STATUS_UNIQUE", Req: Client, Section: secBeyond, Does: codec.Query, Replies: []string{"STATUS_RES_UNIQUE", "ERROR"}, Fields: []codec.Field{unique}},
+	{Code: 42, Name: "STATUS_RES_UNIQUE", Res: Client, Section: secBeyond, Does: codec.Answer, Fields: []codec.Field{unique, known, running, numer, denom, clients}},
 }
 
 // maxCode is the highest packet type.
@@ -116,42 +123,42 @@ const maxCode = 42
 // is known by the command before it; among a command's Replies the first whose
 // form fits is taken.
 var lines = []codec.Type{
-	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Replies: []string{"workers-reply", "ERR"}},
-	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Replies: []string{"status-reply", "ERR"}},
-	{Word: "maxqueue", Name: "maxqueue", Req: Admin, Section: secAdmin, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"workers-reply", "ERR"}},
+	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"status-reply", "ERR"}},
+	{Word: "maxqueue", Name: "maxqueue", Req: Admin, Section: secAdmin, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
 		adminFunction, size("Size"), size("Normal size"), size("Low size")}},
-	{Word: "shutdown", Name: "shutdown", Req: Admin, Section: secAdmin, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+	{Word: "shutdown", Name: "shutdown", Req: Admin, Section: secAdmin, Does: codec.Shutdown, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
 		{Name: "Mode", Kind: codec.Text, Optional: true}}},
-	{Word: "version", Name: "version", Req: Admin, Section: secAdmin, Replies: []string{"ERR", "version-reply"}},
+	{Word: "version", Name: "version", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"ERR", "version-reply"}},
 
-	{Word: "prioritystatus", Name: "prioritystatus", Req: Admin, Section: secAdminExtra, Replies: []string{"prioritystatus-reply", "ERR"}},
-	{Word: "show jobs", Name: "show-jobs", Req: Admin, Section: secAdminExtra, Replies: []string{"show-jobs-reply", "ERR"}},
-	{Word: "show unique jobs", Name: "show-unique-jobs", Req: Admin, Section: secAdminExtra, Replies: []string{"ERR", "show-unique-jobs-reply"}},
-	{Word: "cancel job", Name: "cancel-job", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{handle}},
-	{Word: "getpid", Name: "getpid", Req: Admin, Section: secAdminExtra, Replies: []string{"getpid-reply", "ERR"}},
-	{Word: "verbose", Name: "verbose", Req: Admin, Section: secAdminExtra, Replies: []string{"verbose-reply", "ERR"}},
-	{Word: "create function", Name: "create-function", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
-	{Word: "drop function", Name: "drop-function", Req: Admin, Section: secAdminExtra, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
+	{Word: "prioritystatus", Name: "prioritystatus", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"prioritystatus-reply", "ERR"}},
+	{Word: "show jobs", Name: "show-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"show-jobs-reply", "ERR"}},
+	{Word: "show unique jobs", Name: "show-unique-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"ERR", "show-unique-jobs-reply"}},
+	{Word: "cancel job", Name: "cancel-job", Req: Admin, Section: secAdminExtra, Does: codec.Cancel, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{handle}},
+	{Word: "getpid", Name: "getpid", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"getpid-reply", "ERR"}},
+	{Word: "verbose", Name: "verbose", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"verbose-reply", "ERR"}},
+	{Word: "create function", Name: "create-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
+	{Word: "drop function", Name: "drop-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
 
-	{Word: "OK", Name: "OK", Res: Admin, Section: secAdmin},
-	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{
-		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Optional: true}}},
-	{Name: "workers-reply", Res: Admin, Section: secAdmin, Stop: ".", Repeat: []codec.Field{
+	{Word: "OK", Name: "OK", Res: Admin, Section: secAdmin, Does: codec.Answer},
+	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Fields: []codec.Field{
+		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Means: codec.Chosen, Optional: true}}},
+	{Name: "workers-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Stop: ".", Repeat: []codec.Field{
 		number("Descriptor"), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
-	{Name: "status-reply", Res: Admin, Section: secAdmin, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+	{Name: "status-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Stop: ".", Sep: "\t", Repeat: []codec.Field{
 		function, number("Total"), number("Running"), number("Available workers")}},
-	{Name: "version-reply", Res: Admin, Section: secAdmin, Fields: []codec.Field{{Name: "Version", NonEmpty: RuleAdminArgs}}},
-	{Name: "prioritystatus-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+	{Name: "version-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Fields: []codec.Field{{Name: "Version", NonEmpty: RuleAdminArgs}}},
+	{Name: "prioritystatus-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Stop: ".", Sep: "\t", Repeat: []codec.Field{
 		function, number("High"), number("Normal"), number("Low"), number("Available workers")}},
-	{Name: "show-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Sep: "\t", Repeat: []codec.Field{
-		handle, number("Retries"), boolean("Ignored"), boolean("Queued")}},
-	{Name: "show-unique-jobs-reply", Res: Admin, Section: secAdminExtra, Stop: ".", Repeat: []codec.Field{{Name: "Unique ID"}}},
-	{Word: "OK", Name: "getpid-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{number("Process ID")}},
-	{Word: "OK", Name: "verbose-reply", Res: Admin, Section: secAdminExtra, Fields: []codec.Field{{Name: "Level", Kind: codec.Text}}},
+	{Name: "show-jobs-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Stop: ".", Sep: "\t", Repeat: []codec.Field{
+		handle, number("Retries"), boolean("Ignored", codec.Uninterpreted), boolean("Queued", codec.Uninterpreted)}},
+	{Name: "show-unique-jobs-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Stop: ".", Repeat: []codec.Field{{Name: "Unique ID"}}},
+	{Word: "OK", Name: "getpid-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Fields: []codec.Field{number("Process ID")}},
+	{Word: "OK", Name: "verbose-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Fields: []codec.Field{{Name: "Level", Kind: codec.Text}}},
 }
 
 // adminFunction is a function's name in a text command, where it must be given.
-var adminFunction = codec.Field{Name: "Function", Kind: codec.Text, NonEmpty: RuleAdminArgs}
+var adminFunction = codec.Field{Name: "Function", Kind: codec.Text, Means: codec.Queue, NonEmpty: RuleAdminArgs}
 
 // size is a queue limit; zero or less is none.
 func size(name string) codec.Field {
@@ -169,49 +176,34 @@ var (
 )
 
 var (
-	byCode  [maxCode + 1]*codec.Type // packets by their number; nil where there is none
-	types   = table()
-	answers = repliesByRow() // by the index of a command, or unknownCommand
+	byCode [maxCode + 1]*codec.Type // packets by their number; nil where there is none
+	types  = table()
 )
 
 // unknownCommand stands for a text command that has no row.
-const unknownCommand = 0xff
+var unknownCommand = &codec.Type{Answers: []*codec.Type{codec.Named(types, "ERR")}}
 
-// repliesByRow resolves the names in Replies.
-func repliesByRow() (by [unknownCommand + 1][]*codec.Type) {
-	byName := map[string]*codec.Type{}
-	for _, t := range types {
-		byName[t.Name] = t
-	}
-	for i, t := range types {
-		for _, name := range t.Replies {
-			by[i] = append(by[i], byName[name])
-		}
-	}
-	by[unknownCommand] = []*codec.Type{byName["ERR"]}
-	return by
-}
+var (
+	packetForm = codec.Form{Any: []codec.RuleID{RuleMagic, RuleMagicDirection, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
+		Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
+	commandForm = codec.Form{Any: []codec.RuleID{RuleAdminCommand, RuleAdminLine},
+		Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing}
+	replyForm = codec.Form{Any: []codec.RuleID{RuleAdminAsked}, Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply}
+)
 
 // table joins both halves and fills in what is the same in every row of one.
 func table() []*codec.Type {
-	var all []*codec.Type
 	for i := range packets {
 		t := &packets[i]
-		t.Sep = "\x00"
+		t.Sep, t.Form = "\x00", [2]*codec.Form{&packetForm, &packetForm}
 		byCode[t.Code] = t
-		all = append(all, t)
 	}
 	for i := range lines {
 		t := &lines[i]
 		if t.Sep == "" {
 			t.Sep = " "
 		}
-		t.End = "\n"
-		all = append(all, t)
+		t.End, t.Ordered, t.Form = "\n", t.Req != 0, [2]*codec.Form{&commandForm, &replyForm}
 	}
-	for i, t := range all {
-		t.Index = i
-	}
-	codec.Prepare(all)
-	return all
+	return codec.Rows(packets, lines)
 }

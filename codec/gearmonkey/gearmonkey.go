@@ -10,11 +10,15 @@
 package gearmonkey
 
 import (
+	_ "embed"
 	"slices"
 
 	"jobwire/codec"
 	"jobwire/codec/resp"
 )
+
+//go:embed rules.txt
+var rules string
 
 var grammar = resp.New(anyone, fields, rows)
 
@@ -26,7 +30,17 @@ var Protocol = &codec.Protocol{
 	ServerName:  "Server",
 	Roles:       []string{"Client", "Worker", "Operator"},
 	Types:       grammar.Types,
-	Rules:       slices.Concat(manifest, resp.Rules),
+	Rules:       slices.Concat(codec.ParseRules(rules), resp.Protocol.Rules),
+	Complete:    resp.RuleComplete,
 	MaxLine:     resp.DefaultMaxLine,
 	NewSession:  grammar.NewSession,
+	Recognition: resp.Recognition,
+	Reread:      grammar.Reread,
+	ScopedIDs:   true,
+	Unowned:     true,
+	Refusal:     []string{"error", "ERR", "temporary server error"},
+	Commands:    commands,
+	Barrier:     codec.Barrier{Request: []string{"command", "PING", codec.Nonce}, Reply: []string{"bulk", codec.Nonce}},
+	Unsafe:      unsafeWords,
+	Caps:        []codec.RuleID{resp.RuleCap, resp.RuleLineLength},
 }

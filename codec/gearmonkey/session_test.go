@@ -38,9 +38,9 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestManifestIsSound(t *testing.T) {
-	for _, r := range manifest {
-		if !strings.HasPrefix(string(r.ID), "gearmonkey.") || r.Section == "" || r.Level == "" || !strings.HasSuffix(r.Text, ".") {
+func TestRulesAreSound(t *testing.T) {
+	for _, r := range codec.ParseRules(rules) {
+		if !strings.HasPrefix(string(r.ID), "gearmonkey.") || !strings.HasSuffix(r.Text, ".") {
 			t.Errorf("%+v", r)
 		}
 	}

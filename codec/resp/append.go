@@ -13,10 +13,10 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	t := m.Type
 	fm := s.forms[t.Index]
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
-		return dst, &codec.Error{Rule: RuleDirection, Field: "Type", Detail: fmt.Sprintf("%s is never sent by the %s", t.Name, from)}
+		return dst, &codec.Error{Rule: RuleDirection, Field: "Type", Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 	}
 	if from == codec.Server && !s.due(fm) && !s.opts.Waived(RuleReplyAsked) {
-		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("no request that %s could answer is waiting", t.Name)}
+		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
 	}
 	start := len(dst)
 	out, bad := s.encode(dst, start, fm, m)
@@ -32,9 +32,9 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	switch {
 	case from == codec.Peer:
 		s.note(fm, nil, len(fm.words))
-	case fm.push && len(m.Args) > 0:
+	case fm.row.Push && len(m.Args) > 0:
 		s.pushed(fm, m.Args[len(m.Args)-1])
-	case !fm.push:
+	case !fm.row.Push:
 		s.answered()
 	}
 	return out, nil
@@ -46,7 +46,7 @@ func (s *session) due(fm *form) bool {
 	switch {
 	case fm == nil || fm.general:
 		return true
-	case fm.push:
+	case fm.row.Push:
 		return s.pushable()
 	}
 	r := s.oldest()
@@ -71,13 +71,13 @@ func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	general := err == nil && (s.forms[s.again.Type.Index] == nil || s.forms[s.again.Type.Index].general)
 	switch {
 	case err == codec.ErrShort || err == nil && n < len(b):
-		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are not one message"}
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that encode to exactly one message, got an incomplete message or several messages"}
 	case general && s.again.Type != m.Type && !s.opts.WaiveAll:
-		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are a message of the type " + s.again.Type.Name}
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that encode to a message of this type, got a message that decodes to " + s.again.Type.Name}
 	}
 	if err == nil && s.again.Type == m.Type && !s.opts.WaiveAll {
 		if s.again.Message(&s.reading); !slices.EqualFunc(s.reading.Args, m.Args, bytes.Equal) {
-			err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "these bytes are other arguments"}
+			err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that decode to the same values, got a message that decodes to other values"}
 		}
 	}
 	if err == nil {
@@ -120,10 +120,10 @@ func (s *session) encode(dst []byte, start int, fm *form, m *codec.Message) (out
 		out, args, bad = s.appendSingle(dst, start, fm, args)
 	}
 	if bad == nil && len(args) > 0 && !s.opts.Waived(RuleForm) {
-		bad = &codec.Error{Rule: RuleForm, Offset: len(out) - start, Field: m.Type.Name, Detail: fmt.Sprintf("%d arguments too many", len(args))}
+		bad = &codec.Error{Rule: RuleForm, Offset: len(out) - start, Field: m.Type.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
 	}
 	if bad == nil && s.data > s.opts.MaxData && !s.opts.Waived(RuleCap) {
-		bad = &codec.Error{Rule: RuleCap, Field: m.Type.Name, Detail: fmt.Sprintf("%d bytes of bulk strings, at most %d are sent", s.data, s.opts.MaxData)}
+		bad = &codec.Error{Rule: RuleCap, Field: m.Type.Name, Detail: fmt.Sprintf("expected at most %[2]d bytes of bulk strings, got %[1]d", s.data, s.opts.MaxData)}
 	}
 	return out, bad
 }
@@ -185,7 +185,7 @@ func (s *session) appendSingle(dst []byte, start int, fm *form, args [][]byte) (
 
 // missing says that a word lacks an argument.
 func missing(w *word, at int) *codec.Error {
-	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name, Detail: "this argument is missing"}
+	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name, Detail: "expected a value for this argument, got none"}
 }
 
 // appendSize appends the line of a size.
@@ -201,7 +201,7 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	if isBulk(w.kind) {
 		n := w.size(args, all)
 		if n > MaxBulk && !s.opts.Waived(RuleSize) {
-			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name, Detail: fmt.Sprintf("a bulk string of %d bytes, at most %d are taken", n, MaxBulk)}
+			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name, Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, MaxBulk)}
 		}
 		if dst = s.appendSize(dst, w.kind, n); !w.command {
 			fields = fields[1:]
@@ -224,25 +224,11 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	}
 	var bad *codec.Error
 	for i := range args {
-		if bad = s.checkIntegers(w, &fields[i], args[i], len(dst)-start); bad != nil {
-			break
-		}
 		if dst, bad = s.JoinFields(dst, start, fields[i:i+1], sep, args[i:i+1]); bad != nil {
 			break
 		}
 	}
 	return dst, bad
-}
-
-// checkIntegers judges what Redis demands of an integer beyond its digits.
-func (s *session) checkIntegers(w *word, fd *codec.Field, v []byte, at int) *codec.Error {
-	if w.kind != ':' && fd.Kind != codec.Signed || s.opts.Waived(fd.Rule) {
-		return nil
-	}
-	if bad, detail := checkInteger(v); bad >= 0 {
-		return &codec.Error{Rule: fd.Rule, Offset: at + bad, Field: fd.Name, Detail: detail}
-	}
-	return nil
 }
 
 // size counts the bytes of a word.

@@ -21,7 +21,7 @@ func checkInteger(v []byte) (bad int, detail string) {
 	if len(digits) < len(limit) || len(digits) == len(limit) && string(digits) <= limit || string(v) == "-9223372036854775808" {
 		return -1, ""
 	}
-	return 0, "an integer beyond 64 bits"
+	return 0, "expected an integer of at most 64 bits, got a larger one"
 }
 
 func checkBigNumber(v []byte) (bad int, detail string) {
@@ -31,21 +31,21 @@ func checkBigNumber(v []byte) (bad int, detail string) {
 	}
 	for i, c := range v[first:] {
 		if c < '0' || c > '9' {
-			return first + i, fmt.Sprintf("%q in a decimal number", v[first+i:first+i+1])
+			return first + i, fmt.Sprintf("expected a decimal digit, got %q", v[first+i:first+i+1])
 		}
 	}
 	switch {
 	case len(v) == first:
-		return 0, "a decimal number is due"
+		return 0, "expected a decimal number, got none"
 	case v[first] == '0' && len(v) > 1:
-		return 0, "a decimal number does not begin with 0"
+		return 0, "expected a number without leading zeros, got a number with leading zeros"
 	}
 	return -1, ""
 }
 
 func checkNull(v []byte) (bad int, detail string) {
 	if len(v) > 0 {
-		return 0, "null has no value"
+		return 0, "expected nothing after the underscore of null, got a value"
 	}
 	return -1, ""
 }
@@ -54,7 +54,7 @@ func checkBoolean(v []byte) (bad int, detail string) {
 	if len(v) == 1 && (v[0] == 't' || v[0] == 'f') {
 		return -1, ""
 	}
-	return 0, "neither t nor f"
+	return 0, fmt.Sprintf("expected t or f, got %.40q", v)
 }
 
 // checkDouble takes what C's printf writes: decimals, an exponent, inf and nan.
@@ -65,11 +65,11 @@ func checkDouble(v []byte) (bad int, detail string) {
 	}
 	for i, c := range v {
 		if strings.IndexByte("0123456789+-.e", c) < 0 {
-			return i, fmt.Sprintf("%q in a floating-point number", v[i:i+1])
+			return i, fmt.Sprintf("expected a floating-point number, got %q in it", v[i:i+1])
 		}
 	}
 	if _, err := strconv.ParseFloat(string(v), 64); errors.Is(err, strconv.ErrSyntax) {
-		return 0, "a floating-point number is due"
+		return 0, fmt.Sprintf("expected a floating-point number, got %.40q", v)
 	}
 	return -1, ""
 }
@@ -77,7 +77,7 @@ func checkDouble(v []byte) (bad int, detail string) {
 // checkVerbatim wants three bytes of format before a colon.
 func checkVerbatim(v []byte) (bad int, detail string) {
 	if len(v) < 4 || v[3] != ':' {
-		return min(len(v), 3), "three bytes of format and a colon are due"
+		return min(len(v), 3), "expected a verbatim string that begins with three bytes of format and a colon, got other bytes"
 	}
 	return -1, ""
 }

@@ -19,8 +19,7 @@ import (
 // the last words is any number of them. The first words of a request, while they
 // are capitals, are the command, and read without regard to letter case.
 //
-// Sizes and literal words are fields of the row too, so a message's arguments are
-// counted otherwise than [codec.Frame.Arg] does.
+// Sizes and literal words are derived fields of the row, no arguments.
 //
 // A reply is an array of such words; one that begins with a colon is an
 // integer. A form that begins with + - : , # ( _ $ ! or = is one value of that
@@ -32,6 +31,14 @@ type Row struct {
 	Form     string
 	Replies  []string // rows that may answer it, before the general ones
 	Push     bool     // sent by the server without being asked
+
+	Does       codec.Effect // as in codec.Type
+	Background bool
+	Blocks     codec.Blocking
+	Varies     bool
+	Races      bool
+	AnyCommand bool
+	Worded     bool
 }
 
 // form is a compiled row.
@@ -43,7 +50,6 @@ type form struct {
 	group   int     // so many words at the end are repeated
 	command bool    // the first word is the row's Code
 	typed   []*form // the forms that may answer it, before the general ones
-	push    bool
 	effect  effect
 	general bool // it fits what no typed row does
 }
@@ -82,7 +88,8 @@ const singles = "+-:,#(_$!="
 // compile reads a row's form. fields declares arguments by name; others may
 // hold any bytes. It panics on a form that makes no sense: rows are constants.
 func compile(r *Row, fields map[string]codec.Field) *form {
-	fm := &form{push: r.Push, row: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf}}
+	fm := &form{row: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf,
+		Does: r.Does, Background: r.Background, Blocks: r.Blocks, Varies: r.Varies, Races: r.Races, AnyCommand: r.AnyCommand, Worded: r.Worded, Push: r.Push, Ordered: r.Req != 0}}
 	texts := []string{r.Form[1:]}
 	switch {
 	case r.Form == "$-1", r.Form == "*-1":
@@ -141,7 +148,7 @@ func (c *compiler) word(w *word, i int, text string) {
 		to, text = &fm.row.Repeat, strings.ReplaceAll(text, "...}", "}")
 		clear(c.named) // a repetition names nothing again
 	} else if fm.group > 0 {
-		panic(fmt.Sprintf("%s: a word stands behind those that are repeated", fm.row.Name))
+		panic(fmt.Sprintf("%s: a word follows the repeated words", fm.row.Name))
 	}
 	lead := ""
 	switch w.kind = fm.kind; {
@@ -156,7 +163,9 @@ func (c *compiler) word(w *word, i int, text string) {
 	}
 	fields := c.cut(w, text, lead)
 	for i := range fields {
-		if f := &fields[i]; w.kind == ':' && f.Kind == codec.Number && f.Hi == 0 {
+		f := &fields[i]
+		f.Canonical = w.kind == ':' || f.Kind == codec.Signed
+		if w.kind == ':' && f.Kind == codec.Number && f.Hi == 0 {
 			f.Hi = math.MaxInt64
 		}
 	}
@@ -200,7 +209,7 @@ func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
 	case again && len(w.parts) == 1:
 		return []codec.Field{{Name: "Key", Kind: codec.Literal}}
 	case again || len(w.parts) > 2 || len(w.parts) == 2 && len(w.parts[1].lead) != 1:
-		panic(fmt.Sprintf("%s: %q holds too much", c.form.row.Name, text))
+		panic(fmt.Sprintf("%s: %q contains too many arguments", c.form.row.Name, text))
 	}
 	return fields
 }

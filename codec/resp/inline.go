@@ -17,7 +17,7 @@ func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
 			return len(b) + 1, codec.ErrShort
 		}
 		return 0, &codec.Error{Rule: RuleInlineLength, Offset: limit - 1, Field: "Line", Fatal: true,
-			Detail: fmt.Sprintf("no end of line within %d bytes", limit)}
+			Detail: fmt.Sprintf("expected the end of the line within %d bytes, got none", limit)}
 	}
 	end := k
 	if end > 0 && b[end-1] == '\r' {
@@ -34,7 +34,7 @@ func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
 	}
 	f.Raw = b[: k+1 : k+1]
 	if count == 0 && !s.opts.Waived(RuleEmpty) {
-		return k + 1, &codec.Error{Rule: RuleEmpty, Field: "Line", Detail: "a line without a word"}
+		return k + 1, &codec.Error{Rule: RuleEmpty, Field: "Line", Detail: "expected at least one word, got a blank line"}
 	}
 	f.Type = s.inline
 	f.Spans = append(f.Spans, codec.Span{Field: &s.inline.Fields[0], Off: 0, End: end, Next: k + 1})
@@ -61,20 +61,20 @@ func (s *session) cut(line []byte) (count, bad int, detail string) {
 			c := line[i]
 			switch {
 			case c == 0:
-				return count, i, "a NUL byte"
+				return count, i, "expected text, got a NUL byte"
 			case quote == 0 && (c == '"' || c == '\''):
 				quote, opened = c, i
 			case quote == '"' && c == '\\' && i+1 < len(line), quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
 				i++
 			case quote != 0 && c == quote:
 				if i+1 < len(line) && !isBlank(line[i+1]) {
-					return count, i + 1, "a word goes on behind its closing quote"
+					return count, i + 1, "expected a space after the closing quote, got another character"
 				}
 				quote = 0
 			}
 		}
 		if quote != 0 {
-			return count, opened, "a quote that is not closed"
+			return count, opened, "expected a closing quote, got the end of the line"
 		}
 		if count++; len(s.words) < cap(s.words) {
 			s.words = append(s.words, line[start:i])

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -13,11 +12,49 @@ import (
 func (s *session) first(f *codec.Frame, v value, forms []*form) *form {
 	for _, fm := range forms {
 		if fm.kind == v.kind && fm.null == v.null && s.fits(f, fm, v) {
-			f.Type, f.Spans = fm.row, append(f.Spans[:0], s.spans...)
+			f.Type, f.Spans, s.spans = fm.row, s.spans, f.Spans // no copy: there may be many
 			return fm
 		}
 	}
 	return nil
+}
+
+// reread reads a list again as a reply of a typed row that assigns a job or reports its end.
+func (g *grammar) reread(f *codec.Frame) (e codec.Event, ok bool) {
+	if fm := g.forms[f.Type.Index]; fm == nil || !fm.general || fm.kind != '*' {
+		return e, false
+	}
+	for _, fm := range g.events {
+		if e = (codec.Event{Does: fm.row, Side: codec.Server}); fm.reads(f, &e) {
+			return e, true
+		}
+	}
+	return e, false
+}
+
+// reads gives an event the values of a list that has the form.
+func (fm *form) reads(f *codec.Frame, e *codec.Event) bool {
+	for i := range fm.words {
+		w, text := &fm.words[i], f.Arg(i)
+		if len(w.parts) == 0 {
+			return false
+		}
+		lead, fields := w.parts[0].lead, w.fields[1:] // after the size
+		if len(text) < len(lead)+len(w.tail) || string(text[:len(lead)]) != lead || string(text[len(text)-len(w.tail):]) != w.tail {
+			return false
+		}
+		text = text[len(lead) : len(text)-len(w.tail)]
+		if len(w.parts) == 2 {
+			k := bytes.LastIndexByte(text, w.parts[1].lead[0])
+			if k < 0 {
+				return false
+			}
+			e.Set(fields[0].Means, text[:k])
+			fields, text = fields[1:], text[k+1:]
+		}
+		e.Set(fields[0].Means, text)
+	}
+	return f.Arg(len(fm.words)) == nil
 }
 
 // fits reports whether a frame fits a form of its kind. It leaves the spans of
@@ -143,34 +180,10 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 // fitsField adds the span of an argument, if its value is legal.
 func (s *session) fitsField(f *codec.Frame, fd *codec.Field, val codec.Span) bool {
 	v := f.Raw[val.Off:val.End]
-	if !isLegal(fd, v) && !s.opts.Waived(fd.Rule) || fd.NonEmpty != "" && len(v) == 0 && !s.opts.Waived(fd.NonEmpty) {
+	if !fd.Legal(v, &s.opts) {
 		return false
 	}
 	val.Field = fd
 	s.spans, s.named = append(s.spans, val), append(s.named, v)
-	return true
-}
-
-// isLegal tells what Layout would say of a value when it is written, without
-// the words.
-func isLegal(fd *codec.Field, v []byte) bool {
-	if fd.Width > 0 && len(v) != fd.Width {
-		return false
-	}
-	switch fd.Kind {
-	case codec.Text:
-		for _, c := range v {
-			if fd.Chars != "" && strings.IndexByte(fd.Chars, c) < 0 {
-				return false
-			}
-		}
-		return fd.Values == nil || slices.ContainsFunc(fd.Values, func(s string) bool { return s == string(v) })
-	case codec.Number:
-		n, bad := codec.ParseNumber(v)
-		return bad < 0 && n >= fd.Lo && (fd.Hi == 0 || n <= fd.Hi)
-	case codec.Signed:
-		bad, _ := checkInteger(v)
-		return bad < 0
-	}
 	return true
 }

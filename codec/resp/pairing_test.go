@@ -213,17 +213,21 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 }
 
 func TestLimitsAreOptions(t *testing.T) {
-	o := codec.Options{MaxData: 10, MaxLine: 8, MaxPending: 2}
+	o := codec.Options{MaxData: 128, MaxLine: 8, MaxPending: 2} // 1026 elements
 	tests := []struct {
 		from codec.Side
 		raw  string
 		want []string
 	}{
-		{codec.Peer, "*1\r\n$10\r\naaaaaaaaaa\r\n", []string{"command aaaaaaaaaa"}},
-		{codec.Peer, "*1\r\n$11\r\n", []string{string(RuleCap)}},
-		{codec.Peer, "*2\r\n", []string{string(RuleCap)}},
-		{codec.Server, "*3\r\n:1\r\n:1\r\n:1\r\n", []string{"aggregate *3 :1 :1 :1"}},
-		{codec.Server, "*4\r\n", []string{string(RuleCap)}},
+		{codec.Peer, "*1\r\n$128\r\n" + repeat("a", 128) + "\r\n", []string{"command " + repeat("a", 128)}},
+		{codec.Peer, "*1\r\n$129\r\n", []string{string(RuleCap)}},
+		{codec.Peer, "*2\r\n$64\r\n" + repeat("a", 64) + "\r\n$65\r\n", []string{string(RuleCap)}},
+		{codec.Peer, "*2\r\n$1\r\na\r\n$0\r\n\r\n", []string{"command a "}},
+		{codec.Peer, "*1027\r\n", []string{string(RuleCap)}},
+		{codec.Server, "*2\r\n:1\r\n:1\r\n", []string{"aggregate *2 :1 :1"}},
+		{codec.Server, "*1026\r\n" + repeat("*0\r\n", 1026), []string{"aggregate *1026" + repeat(" *0", 1026)}},
+		{codec.Server, "*1\r\n*1026\r\n", []string{string(RuleCap)}},
+		{codec.Server, "*1027\r\n", []string{string(RuleCap)}},
 		{codec.Server, "+aaaaa\r\n", []string{"simple aaaaa"}},
 		{codec.Server, "+aaaaaaa", []string{string(RuleLineLength)}},
 		{codec.Peer, "aaaaaa\r\n", []string{"inline aaaaaa"}},
@@ -266,5 +270,30 @@ func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
 		if calls > tt.calls {
 			t.Errorf("%s: looked at %d times, want at most %d", tt.name, calls, tt.calls)
 		}
+	}
+}
+
+// A message that turns out to be two is noted as one request, and those before it keep their places.
+func TestRefusedMessageKeepsPairing(t *testing.T) {
+	s := Protocol.NewSession(codec.Options{WaiveAll: true})
+	var f codec.Frame
+	send := func(name string, args ...string) {
+		t.Helper()
+		if _, err := s.Append(nil, codec.Peer, message(name, args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("command", "PING")
+	send("command", "PING")
+	send("command", "SUBSCRIBE", "a")
+	send("command", "PING")
+	for range 2 {
+		if _, err := s.Decode(codec.Server, []byte("+PONG\r\n"), &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("inline", "PING\nPING")
+	if _, err := s.Decode(codec.Server, []byte("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"), &f); err != nil || f.Type.Name != "subscribed" {
+		t.Errorf("read as %v, %v", f.Type, err)
 	}
 }

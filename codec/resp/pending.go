@@ -43,8 +43,7 @@ type request struct {
 
 // pending pairs replies with requests.
 type pending struct {
-	queue []request
-	done  int // how many of them are answered
+	queue codec.FIFO[request]
 
 	channels, patterns, shards int // subscribed to
 
@@ -54,14 +53,14 @@ type pending struct {
 }
 
 // waiting counts the requests without a reply.
-func (p *pending) waiting() int { return len(p.queue) - p.done }
+func (p *pending) waiting() int { return p.queue.Len() }
 
 // oldest returns the request that is answered next, or nil.
 func (p *pending) oldest() *request {
 	if p.waiting() == 0 {
 		return nil
 	}
-	return &p.queue[p.done]
+	return p.queue.At(0)
 }
 
 // answered takes the oldest request off.
@@ -70,10 +69,7 @@ func (p *pending) answered() {
 		if r.effect == reset {
 			p.channels, p.patterns, p.shards = 0, 0, 0
 		}
-		p.done++
-	}
-	if p.waiting() == 0 {
-		p.queue, p.done = p.queue[:0], 0
+		p.queue.Pop()
 	}
 }
 
@@ -105,10 +101,7 @@ func (p *pending) asked(r request, words [][]byte, count int) {
 	if muted {
 		return
 	}
-	if len(p.queue) == cap(p.queue) && p.done > 0 {
-		p.queue, p.done = p.queue[:copy(p.queue, p.queue[p.done:])], 0
-	}
-	p.queue = append(p.queue, r)
+	p.queue.Push(r)
 }
 
 // pushable reports whether an array may be a message of RESP2's publish and

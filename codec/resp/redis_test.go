@@ -301,7 +301,7 @@ func TestRandomValues(t *testing.T) {
 }
 
 // TestRedisRefusesWhatWeRefuse sends the requests that the codec refuses to a
-// real server. Where it does not look, the manifest says so.
+// real server. Where it does not look, rules.txt says so.
 func TestRedisRefusesWhatWeRefuse(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	unseen := []codec.RuleID{RuleLineEnd, RuleBulkEnd, RuleCap}

@@ -11,10 +11,20 @@
 // headers included: *2 $3 foo :1. A push of RESP3 is written the same way.
 package resp
 
-import "jobwire/codec"
+import (
+	_ "embed"
+
+	"jobwire/codec"
+)
+
+//go:embed rules.txt
+var rules string
 
 // Client is the only role of [Protocol].
 const Client codec.Role = 1
+
+// section is the section of the general message types.
+const section = "RESP"
 
 // Protocol is Redis' protocol with general rows alone. MaxData bounds the bulk
 // strings of one message together, MaxLine an inline command and every reply
@@ -28,7 +38,8 @@ var Protocol = func() *codec.Protocol {
 		ServerName:  "Server",
 		Roles:       []string{"Client"},
 		Types:       g.Types,
-		Rules:       Rules,
+		Rules:       codec.ParseRules(rules),
+		Complete:    RuleComplete,
 		MaxLine:     DefaultMaxLine,
 		NewSession:  g.NewSession,
 	}
@@ -48,4 +59,5 @@ const (
 type Grammar struct {
 	Types      []*codec.Type
 	NewSession func(codec.Options) codec.Session
+	Reread     func(*codec.Frame) (codec.Event, bool)
 }

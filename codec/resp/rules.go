@@ -26,4 +26,5 @@ const (
 	RuleBigNumber    codec.RuleID = "resp.reply.big-number"
 	RuleNull         codec.RuleID = "resp.reply.null"
 	RuleVerbatim     codec.RuleID = "resp.reply.verbatim"
+	RuleComplete     codec.RuleID = "resp.message.complete"
 )

@@ -59,6 +59,13 @@ const (
 	leastWord  = len("$0\r\n\r\n")
 )
 
+// spansSize is how many bytes the spans of an element take at most.
+const spansSize = 64
+
+// maxElements returns how many elements a message may have: so many that their spans, however short the elements are, take
+// little more memory than the data may.
+func (s *session) maxElements() int { return 1024 + s.opts.MaxData/spansSize }
+
 // patience is how long a message grows byte by byte, as far as its reader is concerned.
 const patience = 64 << 10
 
@@ -115,7 +122,7 @@ type scanner struct {
 }
 
 func (sc *scanner) message() (first value, err error) {
-	var due [MaxDepth + 1]int // values still due, by depth
+	var due, attributes [MaxDepth + 1]int // values still expected, and attributes before the next, by depth
 	due[0] = 1
 	for depth := 0; depth >= 0; {
 		if due[depth] == 0 {
@@ -132,9 +139,9 @@ func (sc *scanner) message() (first value, err error) {
 		k := kinds[c]
 		switch {
 		case sc.from == codec.Peer && depth > 0 && c != '$':
-			return first, sc.fatal(RuleWord, at, "Type", "%q where a bulk string is due", sc.b[at:at+1])
+			return first, sc.fatal(RuleWord, at, "Type", "expected a bulk string, got a value that begins with %q", sc.b[at:at+1])
 		case k == nil || c == '>' && depth > 0:
-			return first, sc.fatal(RuleReplyKind, at, "Type", "no value begins with %q here", sc.b[at:at+1])
+			return first, sc.fatal(RuleReplyKind, at, "Type", "expected a byte that begins a value, such as +, : or $, got %q", sc.b[at:at+1])
 		}
 		count, null := 0, false
 		if k.line {
@@ -145,8 +152,11 @@ func (sc *scanner) message() (first value, err error) {
 		if err != nil {
 			return first, err
 		}
-		if c != '|' { // attributes stand before a value
+		if c != '|' {
 			due[depth]--
+			attributes[depth] = 0
+		} else if attributes[depth]++; attributes[depth] > MaxDepth { // they stand before a value
+			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", MaxDepth)
 		}
 		count *= k.array
 		if depth == 0 && first.kind == 0 {
@@ -155,11 +165,11 @@ func (sc *scanner) message() (first value, err error) {
 		if count == 0 {
 			continue
 		}
-		if sc.all += count; sc.all > sc.s.opts.MaxData/sc.least && !sc.s.opts.Waived(RuleCap) {
-			return first, sc.fatal(RuleCap, at+1, "Count", "%d elements, more than %d bytes can hold", sc.all, sc.s.opts.MaxData)
+		if sc.all += count; sc.all > sc.s.maxElements() && !sc.s.opts.Waived(RuleCap) {
+			return first, sc.fatal(RuleCap, at+1, "Count", "expected at most %[2]d elements, got %[1]d", sc.all, sc.s.maxElements())
 		}
 		if depth++; depth > MaxDepth {
-			return first, sc.fatal(RuleDepth, at, "Type", "values nest deeper than %d", MaxDepth)
+			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", MaxDepth)
 		}
 		due[depth] = count
 	}
@@ -235,20 +245,20 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 				return at + i, at + i + 2, nil
 			}
 			if !sc.s.opts.Waived(RuleLineEnd) {
-				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "a carriage return without a line feed behind it")
+				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "expected CR LF, got CR alone")
 			}
 			continue
 		case k >= 0:
 			i += k
 			if !sc.s.opts.Waived(RuleLineEnd) {
-				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "a line feed without a carriage return before it")
+				return 0, 0, sc.fatal(RuleLineEnd, at+i, "Value", "expected CR LF, got LF alone")
 			}
 			return at + i, at + i + 1, nil
 		}
 		break
 	}
 	if len(window) == limit {
-		return 0, 0, sc.fatal(RuleLineLength, at+limit-1, "Value", "no end of line within %d bytes", limit)
+		return 0, 0, sc.fatal(RuleLineLength, at+limit-1, "Value", "expected the end of the line within %d bytes, got none", limit)
 	}
 	return 0, 0, codec.ErrShort
 }
@@ -270,32 +280,32 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 		d := int(b[at] - '0')
 		switch {
 		case d > 9:
-			return 0, false, sc.fatal(rule, at, name, "%q in a decimal number", b[at:at+1])
+			return 0, false, sc.fatal(rule, at, name, "expected a decimal digit, got %q", b[at:at+1])
 		case at > first && n == 0:
-			return 0, false, sc.fatal(rule, first, name, "a number that begins with 0")
+			return 0, false, sc.fatal(rule, first, name, "expected a number without leading zeros, got a number with leading zeros")
 		}
 		if n = n*10 + d; n > most {
-			return 0, false, sc.fatal(rule, start, name, "greater than %d", most)
+			return 0, false, sc.fatal(rule, start, name, "expected at most %d, got more", most)
 		}
 	}
 	if at == len(b) {
 		return 0, false, codec.ErrShort
 	}
 	if b[at-1] < '0' || b[at-1] > '9' || negative && n == 0 {
-		return 0, false, sc.fatal(rule, start, name, "a decimal number is due")
+		return 0, false, sc.fatal(rule, start, name, "expected a decimal number, got none")
 	}
 	if at+1 >= len(b) {
 		return 0, false, codec.ErrShort
 	}
 	if b[at+1] != '\n' && !sc.s.opts.Waived(RuleLineEnd) {
-		return 0, false, sc.fatal(RuleLineEnd, at, name, "a carriage return without a line feed behind it")
+		return 0, false, sc.fatal(RuleLineEnd, at, name, "expected CR LF, got CR alone")
 	}
 	if negative {
 		switch {
 		case sc.from == codec.Peer && !k.bulk:
 			// Redis passes over an array of less than nothing.
 		case !k.nulls || n != 1 || sc.from == codec.Peer:
-			return 0, false, sc.fatal(rule, start, name, "negative")
+			return 0, false, sc.fatal(rule, start, name, "expected a number of at least 0, got a negative number")
 		}
 		n, null = 0, true
 	}
@@ -316,7 +326,7 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 func (sc *scanner) bulk(k *kind, size int) error {
 	at := sc.at
 	if sc.data += size; sc.data > sc.s.opts.MaxData && !sc.s.opts.Waived(RuleCap) {
-		return sc.fatal(RuleCap, sc.f.Spans[len(sc.f.Spans)-1].Off, "Size", "%d bytes of bulk strings, at most %d are taken", sc.data, sc.s.opts.MaxData)
+		return sc.fatal(RuleCap, sc.f.Spans[len(sc.f.Spans)-1].Off, "Size", "expected at most %[2]d bytes of bulk strings, got %[1]d", sc.data, sc.s.opts.MaxData)
 	}
 	end := at + size
 	next := end + len(crlf)
@@ -344,7 +354,7 @@ func (sc *scanner) bulkEnd(end int) error {
 	if sc.b[end] == '\r' {
 		end++
 	}
-	return sc.fatal(RuleBulkEnd, end, "Data", "CR LF is due behind the bulk string")
+	return sc.fatal(RuleBulkEnd, end, "Data", "expected CR LF immediately after the bulk string, got other bytes")
 }
 
 // lineLimit is the longest line, its end included, that the rule allows.

@@ -26,7 +26,7 @@ func (g *grammar) newSession(o codec.Options) codec.Session {
 		o.MaxLine = DefaultMaxLine
 	}
 	s := &session{grammar: g, opts: o.WithDefaults(), words: make([][]byte, 0, 3)}
-	s.Layout = codec.Layout{Missing: RuleForm, Surplus: RuleForm, Trailing: RuleForm, Options: &s.opts}
+	s.Layout = codec.Layout{Form: &codec.Form{Missing: RuleForm, Surplus: RuleForm, Trailing: RuleForm}, Options: &s.opts}
 	return s
 }
 
@@ -50,7 +50,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 func (s *session) decodeRequest(f *codec.Frame, b []byte) (int, error) {
 	if s.waiting() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RulePending, Field: "Type", Fatal: true,
-			Detail: fmt.Sprintf("%d requests wait for their reply already", s.waiting())}
+			Detail: fmt.Sprintf("expected no further request while %d requests wait for their replies, got one", s.waiting())}
 	}
 	n, err := s.readRequest(f, b)
 	if e, ok := err.(*codec.Error); ok && e.Fatal {
@@ -71,7 +71,7 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 	if v.count == 0 {
 		if !s.opts.Waived(RuleEmpty) {
 			f.Spans = f.Spans[:1]
-			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count", Detail: "an array of no words"}
+			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count", Detail: "expected at least one word, got an empty array"}
 		}
 		f.Type, f.Head = s.command[0].row, 2
 		f.Spans[1].Field = &countField
@@ -127,7 +127,7 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 	r := s.oldest()
 	if r == nil && !s.loose && !s.opts.Waived(RuleReplyAsked) {
 		f.Spans = f.Spans[:0]
-		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("%.40q answers no request", f.Raw)}
+		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %.40q", f.Raw)}
 	}
 	var fm *form
 	if r != nil && r.form != nil {

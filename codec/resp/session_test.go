@@ -3,9 +3,11 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"jobwire/codec"
 	"jobwire/codec/internal/codectest"
@@ -26,8 +28,8 @@ func TestTableIsSound(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range Rules {
-		if !strings.HasPrefix(string(r.ID), "resp.") || r.Section == "" || r.Level == "" || !strings.HasSuffix(r.Text, ".") {
+	for _, r := range Protocol.Rules {
+		if !strings.HasPrefix(string(r.ID), "resp.") || !strings.HasSuffix(r.Text, ".") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -106,6 +108,9 @@ var rejects = []struct {
 	{"null map", codec.Server, "%-1\r\n", RuleCount, 1, "Count", true},
 	{"null of -2", codec.Server, "$-2\r\n", RuleSize, 1, "Size", true},
 	{"deep", codec.Server, repeat("*1\r\n", MaxDepth+1) + ":1\r\n", RuleDepth, 4 * MaxDepth, "Type", true},
+	{"many attributes", codec.Server, repeat("|0\r\n", MaxDepth+1) + ":1\r\n", RuleDepth, 4 * MaxDepth, "Type", true},
+	{"many attributes with values", codec.Server, repeat("|1\r\n+\r\n+\r\n", MaxDepth+1), RuleDepth, 10 * MaxDepth, "Type", true},
+	{"many attributes inside", codec.Server, "*2\r\n:1\r\n" + repeat("|0\r\n", MaxDepth+1), RuleDepth, 8 + 4*MaxDepth, "Type", true},
 }
 
 // pinged returns a session in which a PING waits.
@@ -125,7 +130,7 @@ func TestRejects(t *testing.T) {
 			want := codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field, Fatal: tt.fatal}
 			codectest.Refused(t, func() codec.Session { return pinged(t, codec.Options{}) }, tt.from, []byte(tt.raw), want, len(tt.raw))
 			if Protocol.Rule(tt.rule) == nil {
-				t.Errorf("%s is not in the manifest", tt.rule)
+				t.Errorf("%s is not in rules.txt", tt.rule)
 			}
 		})
 	}
@@ -272,5 +277,34 @@ func TestLongArrayIsReadAFewTimes(t *testing.T) {
 	}
 	if calls > 200 {
 		t.Errorf("it was read %d times", calls)
+	}
+}
+
+// TestElementsAreBounded sends the shortest elements, which need more memory for their spans than they have bytes.
+func TestElementsAreBounded(t *testing.T) {
+	if n := 2 * unsafe.Sizeof(codec.Span{}); n > spansSize {
+		t.Errorf("the spans of an element take %d bytes, more than %d", n, spansSize)
+	}
+	s := Protocol.NewSession(codec.Options{MaxData: 4096 * spansSize}).(*session)
+	elements := s.maxElements()
+	if elements*spansSize > s.opts.MaxData+1<<16 {
+		t.Errorf("%d elements in a message of at most %d bytes", elements, s.opts.MaxData)
+	}
+	var f codec.Frame
+	raw := fmt.Appendf(nil, "*%d\r\n%s", elements, repeat("$0\r\n\r\n", elements))
+	read := func() {
+		if n, err := s.Decode(codec.Peer, raw, &f); n != len(raw) || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		s.answered()
+	}
+	read()
+	read()
+	if n := testing.AllocsPerRun(10, read); n > 0 {
+		t.Errorf("a message of the same size allocates %v times again", n)
+	}
+	_, err := s.Decode(codec.Peer, fmt.Appendf(nil, "*%d\r\n", elements+1), &f)
+	if e, _ := err.(*codec.Error); e == nil || e.Rule != RuleCap {
+		t.Errorf("one element more: %v", err)
 	}
 }

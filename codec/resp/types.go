@@ -11,44 +11,45 @@ const crlf = "\r\n"
 // general are the rows that have a form and fit what no typed row does, in the
 // order in which they are tried. [New] fills in who else may send them.
 var general = []Row{
-	{Name: "command", Req: Client, Form: "{Command} {Argument...}"},
+	{Name: "command", Req: Client, AnyCommand: true, Form: "{Command} {Argument...}"},
 
-	{Name: "simple", Form: "+{Text}"},
-	{Name: "error", Form: "-{Error code} {Error text}"},
-	{Name: "integer", Form: ":{Integer}"},
-	{Name: "bulk", Form: "${Data}"},
-	{Name: "nil", Form: "$-1"},
-	{Name: "nil-array", Form: "*-1"},
-	{Name: "list", Form: "{Item...}"},
+	{Name: "simple", Worded: true, Does: codec.Answer, Form: "+{Text}"},
+	{Name: "error", Worded: true, Does: codec.Refuse, Form: "-{Error code} {Error text}"},
+	{Name: "integer", Does: codec.Answer, Form: ":{Integer}"},
+	{Name: "bulk", Does: codec.Answer, Form: "${Data}"},
+	{Name: "nil", Does: codec.Answer, Form: "$-1"},
+	{Name: "nil-array", Does: codec.Answer, Form: "*-1"},
+	{Name: "list", Does: codec.Answer, Form: "{Item...}"},
 
-	{Name: "null", Form: "_"},
-	{Name: "double", Form: ",{Double}"},
-	{Name: "boolean", Form: "#{Boolean}"},
-	{Name: "big-number", Form: "({Big number}"},
-	{Name: "blob-error", Form: "!{Error code} {Error text}"},
-	{Name: "verbatim", Form: "={Format}:{Text}"},
-	{Name: "map", Form: "%{Key...} {Value...}"},
+	{Name: "null", Does: codec.Answer, Form: "_"},
+	{Name: "double", Does: codec.Answer, Form: ",{Double}"},
+	{Name: "boolean", Does: codec.Answer, Form: "#{Boolean}"},
+	{Name: "big-number", Does: codec.Answer, Form: "({Big number}"},
+	{Name: "blob-error", Does: codec.Refuse, Form: "!{Error code} {Error text}"},
+	{Name: "verbatim", Does: codec.Answer, Form: "={Format}:{Text}"},
+	{Name: "map", Does: codec.Answer, Form: "%{Key...} {Value...}"},
 
-	{Name: "message", Push: true, Form: "message {Channel} {Payload}"},
-	{Name: "pmessage", Push: true, Form: "pmessage {Pattern} {Channel} {Payload}"},
-	{Name: "smessage", Push: true, Form: "smessage {Channel} {Payload}"},
-	{Name: "subscribed", Push: true, Form: "subscribe {Channel} :{Count}"},
-	{Name: "unsubscribed", Push: true, Form: "unsubscribe {Channel} :{Count}"},
-	{Name: "psubscribed", Push: true, Form: "psubscribe {Pattern} :{Count}"},
-	{Name: "punsubscribed", Push: true, Form: "punsubscribe {Pattern} :{Count}"},
-	{Name: "ssubscribed", Push: true, Form: "ssubscribe {Channel} :{Count}"},
-	{Name: "sunsubscribed", Push: true, Form: "sunsubscribe {Channel} :{Count}"},
+	{Name: "message", Does: codec.Published, Push: true, Form: "message {Channel} {Payload}"},
+	{Name: "pmessage", Does: codec.Published, Push: true, Form: "pmessage {Pattern} {Channel} {Payload}"},
+	{Name: "smessage", Does: codec.Published, Push: true, Form: "smessage {Channel} {Payload}"},
+	{Name: "subscribed", Does: codec.Answer, Push: true, Form: "subscribe {Channel} :{Count}"},
+	{Name: "unsubscribed", Does: codec.Answer, Push: true, Form: "unsubscribe {Channel} :{Count}"},
+	{Name: "psubscribed", Does: codec.Answer, Push: true, Form: "psubscribe {Pattern} :{Count}"},
+	{Name: "punsubscribed", Does: codec.Answer, Push: true, Form: "punsubscribe {Pattern} :{Count}"},
+	{Name: "ssubscribed", Does: codec.Answer, Push: true, Form: "ssubscribe {Channel} :{Count}"},
+	{Name: "sunsubscribed", Does: codec.Answer, Push: true, Form: "sunsubscribe {Channel} :{Count}"},
 }
 
 // arguments declares those of the general rows that may not hold any bytes.
 var arguments = map[string]codec.Field{
+	"Command":    {Only: true, Examples: commandExamples},
 	"Error code": {Kind: codec.Text},
-	"Error text": {Optional: true},
+	"Error text": {Means: codec.Chosen, Optional: true},
 	"Integer":    {Kind: codec.Signed, Rule: RuleInteger},
 	"Count":      {Kind: codec.Number, Rule: RuleInteger},
-	"Double":     {Kind: codec.Text, Chars: "0123456789+-.einfa", Rule: RuleDouble, NonEmpty: RuleDouble},
+	"Double":     {Kind: codec.Text, Chars: "0123456789+-.einfa", Rule: RuleDouble, NonEmpty: RuleDouble, Only: true, Examples: doubleExamples},
 	"Boolean":    {Kind: codec.Text, Values: []string{"t", "f"}, Rule: RuleBoolean},
-	"Big number": {Kind: codec.Text, Chars: "-0123456789", Rule: RuleBigNumber, NonEmpty: RuleBigNumber},
+	"Big number": {Kind: codec.Text, Chars: "0123456789-", Rule: RuleBigNumber, NonEmpty: RuleBigNumber, Only: true, Examples: bigNumberExamples},
 	"Format":     {Kind: codec.Text, Width: 3, Rule: RuleVerbatim},
 }
 
@@ -60,6 +61,7 @@ type grammar struct {
 	command  []*form            // the one of all other requests
 	replies  []*form            // the general ones
 	pushes   []*form            // the typed ones first
+	events   []*form            // replies that assign a job or report its end
 
 	inline, aggregate, push *codec.Type // rows without a form
 }
@@ -92,9 +94,9 @@ func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar 
 		}
 	}
 	token := []codec.Field{{Name: "Token"}}
-	g.inline = g.plain(codec.Type{Name: "inline", Req: anyone, Fields: []codec.Field{{Name: "Line", Rule: RuleInlineWords}}, End: "\n"})
-	g.aggregate = g.plain(codec.Type{Name: "aggregate", Res: anyone, Repeat: token, End: crlf})
-	g.push = g.plain(codec.Type{Name: "push", Res: anyone, Repeat: token, End: crlf})
+	g.inline = g.plain(codec.Type{Name: "inline", Req: anyone, AnyCommand: true, Ordered: true, Examples: inlineExample, Fields: []codec.Field{{Name: "Line", Rule: RuleInlineWords}}, End: "\n"})
+	g.aggregate = g.plain(codec.Type{Name: "aggregate", Res: anyone, Examples: valueExample("*~|"), Does: codec.Answer, Repeat: token, End: crlf})
+	g.push = g.plain(codec.Type{Name: "push", Res: anyone, Examples: valueExample(">"), Does: codec.Published, Push: true, Repeat: token, End: crlf})
 
 	var answers []string
 	for _, fm := range g.replies {
@@ -110,18 +112,21 @@ func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar 
 			g.forms[i].typed = g.named(rows[i].Replies)
 		}
 	}
-	return &Grammar{Types: g.types, NewSession: g.newSession}
+	codec.Link(g.types)
+	return &Grammar{Types: g.types, NewSession: g.newSession, Reread: g.reread}
 }
 
 // add adds a row that has a form.
 func (g *grammar) add(r *Row, fields map[string]codec.Field) *form {
 	fm := compile(r, fields)
-	fm.row.Index = len(g.types)
 	g.types, g.forms = append(g.types, fm.row), append(g.forms, fm)
-	if len(fm.words) > 0 && (fm.command || fm.push) {
+	if len(fm.words) > 0 && (fm.command || fm.row.Push) {
 		fm.effect = effectOf([]byte(fm.words[0].tail))
 	}
-	if fm.push {
+	if fm.row.Res != 0 && (fm.row.Does == codec.Assign || fm.row.Does == codec.Complete) {
+		g.events = append(g.events, fm)
+	}
+	if fm.row.Push {
 		g.pushes = append(g.pushes, fm)
 	}
 	return fm
@@ -129,7 +134,7 @@ func (g *grammar) add(r *Row, fields map[string]codec.Field) *form {
 
 // plain adds a general row that has none.
 func (g *grammar) plain(t codec.Type) *codec.Type {
-	t.Section, t.Index = section, len(g.types)
+	t.Section = section
 	g.types, g.forms = append(g.types, &t), append(g.forms, nil)
 	return &t
 }

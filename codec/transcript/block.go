@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -63,7 +62,7 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 		return 0, err
 	}
 	if len(rows) == 0 {
-		return 0, head.errorf("want \": \" and a step behind the direction, or rows of bytes below it")
+		return 0, head.errorf("expected a colon, a space and a step after the direction, or lines of bytes below it")
 	}
 	st.Source = strings.TrimSpace(strings.Join(r.lines[i:next], "\n"))
 	var all []byte
@@ -120,12 +119,12 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 		case s == "" || s[0] == '#' || s[0] == '@' || isOr(s) || strings.Contains(s, "->"):
 			return rows, i, nil
 		case strings.HasPrefix(s, "..."):
-			return nil, 0, pos.errorf("bytes are left out of this listing: it cannot be read back")
+			return nil, 0, pos.errorf("expected all bytes of the message, got a listing that omits some bytes")
 		default:
-			return nil, 0, pos.errorf("want a row: bytes in hex, at least two blanks, the bytes as text, and the (Label); or the bytes as quoted text, and the (Label)")
+			return nil, 0, pos.errorf("expected bytes in hex, at least two spaces, the bytes as text and the (Label), or the bytes as quoted text and the (Label)")
 		}
 		if len(b) > rowBytes {
-			return nil, 0, pos.to(col+3*rowBytes).errorf("a row holds at most %d bytes", rowBytes)
+			return nil, 0, pos.to(col+3*rowBytes).errorf("expected at most %d bytes in a line, got more", rowBytes)
 		}
 		rows = append(rows, row{at: pos, b: b, off: off, rest: rest, restCol: col + k})
 		off += len(b)
@@ -136,18 +135,14 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 // recorded reads a block that is one message.
 func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *Error) {
 	f, n, err := r.wire(st.Peer).decode(st.From, all)
-	if errors.Is(err, codec.ErrShort) {
-		return nil, head.errorf("the message is not complete: of at least %d bytes the rows hold %d", n, len(all))
+	if bad, is := err.(*codec.Error); is {
+		return nil, find(rows, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s", explain(f.Type, err), rawLabel)
 	}
 	if err != nil {
-		var e *codec.Error
-		if errors.As(err, &e) {
-			head = find(rows, e.Offset)
-		}
-		return nil, head.errorf("%s; label the first row %s if it is meant so", explain(f.Type, err), rawLabel)
+		return nil, head.errorf("%s", err)
 	}
 	if n < len(all) {
-		return nil, find(rows, n).errorf("the message ends before this byte: begin another block for what follows")
+		return nil, find(rows, n).errorf("expected the message to end before this byte, got more bytes: list the next message in a block of its own")
 	}
 	k := 0
 	for i := range rows {
@@ -201,7 +196,7 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 	}
 	s := &f.Spans[k]
 	if over := w.off + len(w.b) - s.Next; over > 0 {
-		return w.to(w.col+3*(len(w.b)-over)).errorf("the row goes on behind the end of the field (%s)", label(s.Field, f.Type))
+		return w.to(w.col+3*(len(w.b)-over)).errorf("expected the line to end at the end of the field (%s), got more bytes: write the next field on a new line", label(s.Field, f.Type))
 	}
 	field := f.Row(k)
 	begins := w.off == s.Next-len(field)
@@ -212,15 +207,15 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 		if !ok {
 			i := strings.LastIndexByte(text, '(')
 			if i < 0 || !strings.HasSuffix(text, ")") {
-				return w.to(w.restCol+len(text)).errorf("the row needs its label, %s", want)
+				return w.to(w.restCol+len(text)).errorf("expected the label %s, got none", want)
 			}
-			return w.to(w.restCol+i).errorf("the label is %s, these bytes are %s", text[i:], want)
+			return w.to(w.restCol+i).errorf("expected the label %[2]s for these bytes, got %[1]s", text[i:], want)
 		}
 		text = strings.TrimRight(cut, " \t")
 	}
 	if len(w.b) == len(field) && isBinary(s.Field) {
 		if want := fmt.Sprint(uintOf(w.b)); text != want {
-			return w.to(w.restCol).errorf("the text is %q, these bytes are the number %s", text, want)
+			return w.to(w.restCol).errorf("expected the number %[2]s for these bytes, got %[1]q", text, want)
 		}
 		return nil
 	}
@@ -247,7 +242,7 @@ func (w *row) checkText(text string) *Error {
 		return w.to(w.restCol+k).errorf("%s", bad)
 	}
 	if want := string(w.b); got != want && got != strings.Trim(want, " ") {
-		return w.to(w.restCol).errorf("the text is %q, these bytes are %q", text, appendText(nil, w.b))
+		return w.to(w.restCol).errorf("expected the text %[2]q for these bytes, got %[1]q", text, appendText(nil, w.b))
 	}
 	return nil
 }

@@ -81,6 +81,8 @@
 //	reverse        a word: no blanks, quotes, parentheses, backslashes, or any of $ * # at its start
 //	"a b\0\x7f"    quoted text: \0 \t \n \r \\ \" \xNN; and "x"*1000, repeated
 //	*              anything
+//	*version       the version of a program: a value with a number such as 1.1.20 that is
+//	               not an error message
 //	$name          whatever stood there at first, the same from then on
 //	$now+2         the time in seconds since 1970, plus or minus so many
 //	...            any number of arguments at the end of an expectation, or of

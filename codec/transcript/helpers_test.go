@@ -75,6 +75,8 @@ var toy = &codec.Protocol{
 	NewSession: func(o codec.Options) codec.Session { return toySession{o} },
 }
 
+func init() { codec.Link(toy.Types) }
+
 var toyHead = []codec.Field{{Name: "Type", Kind: codec.Code, Width: 1}, {Name: "Size", Kind: codec.Length, Width: 1}}
 
 type toySession struct{ o codec.Options }

@@ -60,13 +60,13 @@ func lex(pos at, s string, room *int) ([]token, *Error) {
 			}
 			word := s[i : i+n]
 			if k := strings.IndexFunc(word, notInWord); k >= 0 {
-				return nil, here.to(here.col+k).errorf("a word cannot hold %q: write it in double quotes", word[k])
+				return nil, here.to(here.col+k).errorf("expected a word, got a word that contains %q: write the value in double quotes", word[k])
 			}
 			toks = append(toks, token{word, false, here.col})
 			i += n
 		}
 		if i < len(s) && !isBlank(s[i]) {
-			return nil, pos.to(pos.col+i).errorf("a blank is due behind the quoted text, not %q", s[i])
+			return nil, pos.to(pos.col+i).errorf("expected a space after the closing quote, got %q", s[i])
 		}
 	}
 	return toks, nil
@@ -83,7 +83,7 @@ func notInWord(r rune) bool {
 func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
-		return "", 0, pos.errorf("the quoted text has no end")
+		return "", 0, pos.errorf("expected a closing quote, got the end of the line")
 	}
 	text, k, bad := unescape(s[1:end-1], `"`)
 	if bad != "" {
@@ -96,12 +96,12 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 		}
 		n, err := strconv.Atoi(s[digits:end])
 		if err != nil {
-			return "", 0, pos.to(pos.col + digits).errorf("a number is due behind *, as in \"x\"*1000")
+			return "", 0, pos.to(pos.col + digits).errorf("expected a number after *, as in \"x\"*1000")
 		}
 		count = n
 	}
 	if len(text) > 0 && count > *room/len(text) {
-		return "", 0, pos.errorf("the quoted texts of one file may not come to more than %d bytes", maxText)
+		return "", 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
 	}
 	*room -= count * len(text)
 	return strings.Repeat(text, count), end, nil
@@ -140,7 +140,7 @@ func unescape(s, extra string) (text string, k int, bad string) {
 			continue
 		}
 		if i+1 == len(s) {
-			return "", i, `a character is due behind \`
+			return "", i, `expected a character after \, got the end of the text`
 		}
 		c := s[i+1]
 		switch k := strings.IndexByte(escapeLetters, c); {
@@ -152,16 +152,16 @@ func unescape(s, extra string) (text string, k int, bad string) {
 			i++
 		case c == 'x':
 			if i+4 > len(s) {
-				return "", i, `two hex digits are due behind \x`
+				return "", i, `expected two hexadecimal digits after \x`
 			}
 			v, ok := hexPair(s[i+2 : i+4])
 			if !ok {
-				return "", i, `two hex digits are due behind \x`
+				return "", i, `expected two hexadecimal digits after \x`
 			}
 			b.WriteByte(v)
 			i += 3
 		default:
-			return "", i, fmt.Sprintf(`unknown escape \%c: there are \0 \t \n \r \\ \" and \xNN`, c)
+			return "", i, fmt.Sprintf(`expected one of the escapes \0 \t \n \r \\ \" and \xNN, got \%c`, c)
 		}
 	}
 	return b.String(), 0, ""

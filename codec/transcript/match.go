@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"jobwire/codec"
@@ -99,7 +100,7 @@ type Mismatch struct {
 }
 
 func (m *Mismatch) String() string {
-	return fmt.Sprintf("byte %d, %s: want %s, got %s", m.Offset, m.Field, m.Want, m.Got)
+	return fmt.Sprintf("byte %d, %s: expected %s, got %s", m.Offset, m.Field, m.Want, m.Got)
 }
 
 // showBytes bounds the values that a mismatch shows.
@@ -133,7 +134,7 @@ func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) (
 	if c.Verb != Send || f.Type != c.Type {
 		return nil, typeMismatch(c, f)
 	}
-	_, _, group := arity(c.Type)
+	_, _, group := c.Type.Arity()
 	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, group)}
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Derived() {
@@ -210,7 +211,7 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 	}
 	switch {
 	case i == len(c.Args) && k < len(m.values) && c.given(i) < i:
-		bad := m.differs(m.values[k], "the end of the list", "", nil)
+		bad := m.differs(m.values[k], "no further argument", "", nil)
 		bad.Arg = i
 		return bad
 	case i == len(c.Args) && k < len(m.values):
@@ -247,6 +248,11 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 	switch a.Kind {
 	case Any:
 		return nil
+	case Version:
+		if isVersion(v) {
+			return nil
+		}
+		return m.differs(i, "a version number such as 1.1.20", "", nil)
 	case Now:
 		const slack = int64(NowSlack / time.Second)
 		if n, ok := numberOf(fd, v); ok {
@@ -258,9 +264,6 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 		return m.differs(i, want, "", nil)
 	case Literal:
 		if m.exact || !fd.Assigned {
-			if bytes.Equal(v, a.Value) {
-				return nil
-			}
 			return m.same(i, string(a.Value), "")
 		}
 		return m.bound(i, key{Literal, string(a.Value)})
@@ -271,25 +274,27 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 // same compares the i-th value with one that is known. why tells where it
 // comes from.
 func (m *matcher) same(i int, want, why string) *Mismatch {
-	if v := m.f.Value(i); string(v) != want {
-		return m.differs(i, string(appendValue(nil, m.f.Spans[i].Field, []byte(want), showBytes))+why, "", []byte(want))
+	fd, v := m.f.Spans[i].Field, m.f.Value(i)
+	if string(v) != want {
+		return m.differs(i, string(appendValue(nil, fd, []byte(want), showBytes))+why, "", []byte(want))
 	}
 	return nil
 }
 
 // bound compares the i-th value with what a key stands for, or binds the key.
 func (m *matcher) bound(i int, k key) *Mismatch {
-	fd, v := m.f.Spans[i].Field, string(m.f.Value(i))
+	fd := m.f.Spans[i].Field
+	v := string(m.f.Value(i))
 	live, ok, owner, owned := m.b.look(m.fresh, k, v)
 	switch {
 	case ok:
 		why := ""
 		if k.kind == Name || live != k.text {
-			why = fmt.Sprintf(" (bound to %s)", k)
+			why = fmt.Sprintf(" (in this run the value of %s)", k)
 		}
 		return m.same(i, live, why)
 	case fd.Assigned && owned:
-		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (bound to %s)", owner), nil)
+		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (in this run the value of %s)", owner), nil)
 	}
 	m.fresh = append(m.fresh, binding{k, v, fd.Assigned})
 	return nil
@@ -297,7 +302,7 @@ func (m *matcher) bound(i int, k key) *Mismatch {
 
 func (m *matcher) differs(i int, want, why string, known []byte) *Mismatch {
 	s, v := &m.f.Spans[i], m.f.Value(i)
-	return &Mismatch{Field: s.Field.Name, Offset: s.Off + common(known, v), Want: want,
+	return &Mismatch{Field: s.Field.Name, Offset: min(s.Off+common(known, v), s.End), Want: want, // a value may be longer than its escape sequences
 		Got: string(appendValue(nil, s.Field, v, showBytes)) + why}
 }
 
@@ -311,6 +316,15 @@ func common(a, b []byte) int {
 }
 
 func show(b []byte) string { return string(appendQuoted(nil, b, showBytes)) }
+
+var (
+	dottedNumber = regexp.MustCompile(`[0-9]\.[0-9]`)
+	errorText    = regexp.MustCompile(`(?i)\b(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|not|cannot|failed)\b`)
+)
+
+// isVersion reports whether a value is the version of a program: it contains a number with a dot
+// and does not read as an error message.
+func isVersion(v []byte) bool { return dottedNumber.Match(v) && !errorText.Match(v) }
 
 // numberOf reads a value as a number of seconds.
 func numberOf(fd *codec.Field, v []byte) (int64, bool) {
@@ -331,7 +345,7 @@ func numberOf(fd *codec.Field, v []byte) (int64, bool) {
 // the choice.
 func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message, error) {
 	if c.Verb != Send || c.Type == nil {
-		return codec.Message{}, errors.New("the step sends no message")
+		return codec.Message{}, errors.New("expected a line that sends a message, got a line with another action")
 	}
 	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
 	var fresh []binding
@@ -339,14 +353,14 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 		a, fd := &c.Args[i], c.field(i)
 		v := a.Value
 		switch a.Kind {
-		case Any, Rest:
-			return codec.Message{}, fmt.Errorf("%s cannot be sent: it stands for any value", appendArg(nil, fd, a, 0))
+		case Any, Version, Rest:
+			return codec.Message{}, fmt.Errorf("expected a value to send, got %s, which matches any value", appendArg(nil, fd, a, 0))
 		case Now:
 			v = timeValue(fd, now.Unix()+a.Delta)
 		case Name:
 			live, ok := b.live[key{Name, a.Name}]
 			if !ok {
-				return codec.Message{}, fmt.Errorf("$%s stands for nothing yet: it must be bound by a message before", a.Name)
+				return codec.Message{}, fmt.Errorf("variable $%s has no value: an earlier message in the transcript must contain $%[1]s", a.Name)
 			}
 			v = []byte(live)
 		case Literal:
@@ -359,7 +373,7 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 			case bound:
 				v = []byte(live)
 			case owned:
-				return codec.Message{}, fmt.Errorf("%s stands for another value than %s, and both would be %q on the wire", k, owner, k.text)
+				return codec.Message{}, fmt.Errorf("expected different values for %s and %s, got %q for both", k, owner, k.text)
 			default:
 				fresh = append(fresh, binding{k, k.text, true})
 			}

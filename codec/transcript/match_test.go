@@ -1,11 +1,14 @@
 package transcript_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	. "jobwire/codec/transcript"
 )
@@ -48,9 +51,9 @@ func TestMatch(t *testing.T) {
 		want      string   // of the last one; the others match
 	}{
 		{"literal", []string{"ERROR code text", "ERROR code text"}, ""},
-		{"other literal", []string{"ERROR code text", "ERROR code test"}, "byte 19, Error text: want text, got test"},
-		{"longer", []string{"ERROR code text", "ERROR code texts"}, "byte 21, Error text: want text, got texts"},
-		{"other type", []string{"ECHO_RES text", "ERROR code text"}, "byte 4, Packet type: want ECHO_RES, got ERROR"},
+		{"other literal", []string{"ERROR code text", "ERROR code test"}, "byte 19, Error text: expected text, got test"},
+		{"longer", []string{"ERROR code text", "ERROR code texts"}, "byte 21, Error text: expected text, got texts"},
+		{"other type", []string{"ECHO_RES text", "ERROR code text"}, "byte 4, Packet type: expected ECHO_RES, got ERROR"},
 		{"wildcards", []string{"ERROR * *", "ERROR code text"}, ""},
 		{"rest", []string{"ERROR code ...", "ERROR code text"}, ""},
 		{"rest of nothing", []string{"ERROR code text ...", "ERROR code text"}, ""},
@@ -59,26 +62,26 @@ func TestMatch(t *testing.T) {
 		{"rest around nothing", []string{"status-reply ... f 1 0 2 ...", "status-reply f 1 0 2"}, ""},
 		{"two rows between rests", []string{"status-reply ... a 0 0 0 ... z 0 0 0 ...", "status-reply a 0 0 0 f 1 0 2 z 0 0 0"}, ""},
 		{"rest binds one row only", []string{"status-reply ... $f 1 0 0 ... $f 1 0 0", "status-reply a 1 0 0 b 1 0 0 a 1 0 0"}, ""},
-		{"no such row", []string{"status-reply ... f 1 0 2 ...", "status-reply a 0 0 0 f 1 0 3 z 0 0 0"}, "byte 14, Available workers: want 2, got 3"},
-		{"a row too many", []string{"status-reply ... f 1 0 2", "status-reply f 1 0 2 z 0 0 0"}, "byte 8, Function: want the end of the list, got z"},
-		{"wrong before rest", []string{"ERROR cod ...", "ERROR code text"}, "byte 15, Error code: want cod, got code"},
+		{"no such row", []string{"status-reply ... f 1 0 2 ...", "status-reply a 0 0 0 f 1 0 3 z 0 0 0"}, "byte 14, Available workers: expected 2, got 3"},
+		{"a row too many", []string{"status-reply ... f 1 0 2", "status-reply f 1 0 2 z 0 0 0"}, "byte 8, Function: expected no further argument, got z"},
+		{"wrong before rest", []string{"ERROR cod ...", "ERROR code text"}, "byte 15, Error code: expected cod, got code"},
 		{"name", []string{"ERROR $a $a", "ERROR code code"}, ""},
-		{"name at odds", []string{"ERROR $a $a", "ERROR code coda"}, "byte 20, Error text: want code (bound to $a), got coda"},
-		{"name kept", []string{"JOB_CREATED $h", "JOB_CREATED H:1", "WORK_FAIL $h", "WORK_FAIL H:2"}, "byte 14, Job handle: want H:1 (bound to $h), got H:2"},
+		{"name at odds", []string{"ERROR $a $a", "ERROR code coda"}, "byte 20, Error text: expected code (in this run the value of $a), got coda"},
+		{"name kept", []string{"JOB_CREATED $h", "JOB_CREATED H:1", "WORK_FAIL $h", "WORK_FAIL H:2"}, "byte 14, Job handle: expected H:1 (in this run the value of $h), got H:2"},
 		{"handle written out", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "WORK_COMPLETE H:lap:1 r", "WORK_COMPLETE H:x:7 r"}, ""},
 		{"handle written out, wrong later", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "WORK_COMPLETE H:lap:1 r", "WORK_COMPLETE H:lap:1 r"},
-			"byte 14, Job handle: want H:x:7 (bound to H:lap:1), got H:lap:1"},
+			"byte 14, Job handle: expected H:x:7 (in this run the value of H:lap:1), got H:lap:1"},
 		{"two handles", []string{"JOB_CREATED H:lap:1", "JOB_CREATED H:x:7", "JOB_CREATED H:lap:2", "JOB_CREATED H:x:7"},
-			"byte 12, Job handle: want a new value for H:lap:2, got H:x:7 (bound to H:lap:1)"},
+			"byte 12, Job handle: expected a new value for H:lap:2, got H:x:7 (in this run the value of H:lap:1)"},
 		{"two names", []string{"JOB_CREATED $a", "JOB_CREATED H:1", "JOB_CREATED $b", "JOB_CREATED H:1"},
-			"byte 12, Job handle: want a new value for $b, got H:1 (bound to $a)"},
+			"byte 12, Job handle: expected a new value for $b, got H:1 (in this run the value of $a)"},
 		{"two names for data", []string{"ERROR $a $b", "ERROR same same"}, ""},
-		{"exact handle", []string{"exact JOB_CREATED H:lap:1", "JOB_CREATED H:x:7"}, "byte 14, Job handle: want H:lap:1, got H:x:7"},
+		{"exact handle", []string{"exact JOB_CREATED H:lap:1", "JOB_CREATED H:x:7"}, "byte 14, Job handle: expected H:lap:1, got H:x:7"},
 		{"failure binds nothing", []string{"!WORK_COMPLETE $h right", "WORK_COMPLETE H:1 wrong", "WORK_COMPLETE $h right", "WORK_COMPLETE H:2 right"}, ""},
 		{"now", []string{"ERROR $now $now+10", "ERROR 1700000001 1700000008"}, ""},
-		{"not now", []string{"ERROR $now-10 *", "ERROR 1700000000 x"}, "byte 12, Error code: want $now-10 (1699999990), got 1700000000"},
-		{"no number", []string{"ERROR $now *", "ERROR soon x"}, "byte 12, Error code: want $now (1700000000), got soon"},
-		{"long value", []string{"ECHO_RES x", `ECHO_RES "ab"*100`}, `byte 12, Data: want x, got "` + strings.Repeat("ab", 32) + `" ... 136 bytes more`},
+		{"not now", []string{"ERROR $now-10 *", "ERROR 1700000000 x"}, "byte 12, Error code: expected $now-10 (1699999990), got 1700000000"},
+		{"no number", []string{"ERROR $now *", "ERROR soon x"}, "byte 12, Error code: expected $now (1700000000), got soon"},
+		{"long value", []string{"ECHO_RES x", `ECHO_RES "ab"*100`}, `byte 12, Data: expected x, got "` + strings.Repeat("ab", 32) + `" ... 136 bytes more`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,10 +114,10 @@ func TestMatch(t *testing.T) {
 	for expect, want := range map[string]string{
 		"status-reply ...":                     "",
 		"status-reply a 1 2 3 ...":             "",
-		"status-reply a 1 2 3":                 "byte 8, arguments: want 4, got 8",
-		"status-reply a 1 2 3 b 1 2 3 c * * *": "byte 18, arguments: want 12, got 8",
-		"status-reply a 1 2 3 b 1 2 3 c ...":   "byte 18, arguments: want at least 9, got 8",
-		"status-reply a 1 2 3 b 1 2 4":         "byte 14, Available workers: want 4, got 3",
+		"status-reply a 1 2 3":                 "byte 8, arguments: expected 4, got 8",
+		"status-reply a 1 2 3 b 1 2 3 c * * *": "byte 18, arguments: expected 12, got 8",
+		"status-reply a 1 2 3 b 1 2 3 c ...":   "byte 18, arguments: expected at least 9, got 8",
+		"status-reply a 1 2 3 b 1 2 4":         "byte 14, Available workers: expected 4, got 3",
 	} {
 		got := ""
 		if bad := b.Match(choice(t, toAdmin+expect), list, now, false); bad != nil {
@@ -137,7 +140,7 @@ func TestMatch(t *testing.T) {
 	if bad := b.Match(lf, crlf, now, false); bad != nil {
 		t.Errorf("the end of the line counts: %s", bad)
 	}
-	if bad := b.Match(lf, crlf, now, true); bad == nil || bad.String() != `byte 5, end of line: want "\n", got "\r\n"` {
+	if bad := b.Match(lf, crlf, now, true); bad == nil || bad.String() != `byte 5, end of line: expected "\n", got "\r\n"` {
 		t.Errorf("got %v", bad)
 	}
 	recorded := *lf
@@ -157,15 +160,15 @@ func TestResolve(t *testing.T) {
 		{"GET_STATUS H:lap:1", "GET_STATUS H:x:7"},
 		{"exact GET_STATUS H:lap:1", "GET_STATUS H:lap:1"},
 		{"GET_STATUS H:none", "GET_STATUS H:none"},
-		{"GET_STATUS H:x:7", `H:x:7 stands for another value than H:lap:1, and both would be "H:x:7" on the wire`},
+		{"GET_STATUS H:x:7", `expected different values for H:x:7 and H:lap:1, got "H:x:7" for both`},
 		{"ECHO_REQ H:lap:1", "ECHO_REQ H:lap:1"},
 		{"ECHO_REQ $key", `ECHO_REQ "some value"`},
-		{"ECHO_REQ $other", "$other stands for nothing yet: it must be bound by a message before"},
-		{"ECHO_REQ *", "* cannot be sent: it stands for any value"},
-		{"SUBMIT_JOB a ...", "... cannot be sent: it stands for any value"},
+		{"ECHO_REQ $other", "variable $other has no value: an earlier message in the transcript must contain $other"},
+		{"ECHO_REQ *", "expected a value to send, got *, which matches any value"},
+		{"SUBMIT_JOB a ...", "expected a value to send, got ..., which matches any value"},
 		{"SUBMIT_JOB_EPOCH f u $now+2 w", "SUBMIT_JOB_EPOCH f u 1700000002 w"},
 		{"unchecked ECHO_REQ a b", "ECHO_REQ a b"},
-		{"closes", "the step sends no message"},
+		{"closes", "expected a line that sends a message, got a line with another action"},
 	}
 	for _, tt := range tests {
 		var b Bindings
@@ -221,5 +224,40 @@ func TestBinaryNow(t *testing.T) {
 	}
 	if bad := b.Match(c, &f, now.Add(time.Minute), false); bad == nil {
 		t.Error("a minute later it matches too")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	const toAdmin = "Job Server -> Admin: "
+	for line, want := range map[string]bool{
+		"OK 1.1.20": true, "OK 1.1.20+ds": true, "1.130": true, "v1.130.1": true, "OK gearmand/2.0-rc1": true, "version 0.9.0-dev": true,
+		"version": false, "VERSION": false, "OK": false, "OK version": false, "OK jobwire": false, "1": false, "OK .": false,
+		"unknown command": false, "Error: unknown command (gearmand 1.1.20)": false, "ERROR 1.2": false, "OK not supported in 1.0": false,
+	} {
+		var b Bindings
+		c := choice(t, toAdmin+"version-reply *version")
+		if bad := b.Match(c, frame(t, toAdmin+"version-reply "+Quote(line)), now, false); (bad == nil) != want {
+			t.Errorf("%q: got %v, want a match: %t", line, bad, want)
+		}
+	}
+}
+
+// TestMatchOfLongEscapedValue compares a value of three bytes for each escape sequence of two.
+func TestMatchOfLongEscapedValue(t *testing.T) {
+	value := strings.Repeat("\u2028", 12)
+	body := "---\nk: \"" + strings.Repeat(`\L`, 12) + "y\"\n"
+	s := beanstalk.Protocol.NewSession(codec.Options{})
+	var f codec.Frame
+	if _, err := s.Decode(codec.Peer, []byte("stats\r\n"), &f); err != nil {
+		t.Fatal(err)
+	}
+	reply := fmt.Appendf(nil, "OK %d\r\n%s\r\n", len(body), body)
+	if _, err := s.Decode(codec.Server, reply, &f); err != nil {
+		t.Fatal(err)
+	}
+	want := Choice{Type: beanstalk.Protocol.TypeNamed("stats-reply"), Args: []Arg{{Value: []byte("k")}, {Value: []byte(value + "x")}}}
+	bad := new(Bindings).Match(&want, &f, now, false)
+	if last := bytes.LastIndexByte(reply, '"'); bad == nil || bad.Offset != last {
+		t.Errorf("expected a mismatch at byte %d, got %+v", last, bad)
 	}
 }

@@ -86,17 +86,17 @@ func (r *parser) line(i int) (int, error) {
 		}
 	case isOr(s) && r.strict:
 		if r.script == nil || len(r.script.Steps) == 0 {
-			return 0, pos.errorf("\"or\" needs a step above it")
+			return 0, pos.errorf("expected a message or action in the line above \"or\", got none")
 		}
 		if err := r.alternative(pos, &r.script.Steps[len(r.script.Steps)-1], s); err != nil {
 			return 0, err
 		}
 	case isRow(s) && (r.strict || strings.HasSuffix(s, ")")):
-		return 0, pos.errorf("a row of bytes needs a line above it that names the direction")
+		return 0, pos.errorf("expected a line that names the direction above the bytes, got none")
 	case strings.Contains(s, "->"):
 		return r.step(i, pos, s)
 	case r.strict:
-		return 0, pos.errorf("want a step, such as \"%s -> %s: ...\"", r.proto.Roles[0], r.proto.ServerName)
+		return 0, pos.errorf("expected a message or action, such as \"%s -> %s: ...\"", r.proto.Roles[0], r.proto.ServerName)
 	}
 	return i + 1, nil
 }
@@ -118,7 +118,7 @@ func (r *parser) begin(line int) *Script {
 func (r *parser) finish() error {
 	s := r.begin(1)
 	if len(s.Steps) == 0 {
-		return r.at(s.Line-1, 1).errorf("the transcript has no step")
+		return r.at(s.Line-1, 1).errorf("expected at least one message or action in the transcript, got none")
 	}
 	r.scripts = append(r.scripts, s)
 	r.script = nil
@@ -131,7 +131,7 @@ func (r *parser) meta(pos at, s string) error {
 	value = strings.TrimSpace(value)
 	pos.col++
 	if key == "" || strings.IndexFunc(key, notInKey) >= 0 {
-		return pos.errorf("a key of letters, digits and hyphens is due behind @")
+		return pos.errorf("expected a key of letters, digits and hyphens after @")
 	}
 	if key == "case" {
 		if err := r.nextCase(pos, value); err != nil {
@@ -140,7 +140,7 @@ func (r *parser) meta(pos at, s string) error {
 	}
 	script := r.begin(pos.line)
 	if len(script.Steps) > 0 {
-		return pos.errorf("@%s stands behind the first step", key)
+		return pos.errorf("expected @%s before the first message, got @%[1]s after it", key)
 	}
 	script.Meta = append(script.Meta, Meta{Key: key, Value: value, Line: pos.line, Col: pos.col})
 	return nil
@@ -153,11 +153,11 @@ func notInKey(c rune) bool {
 // nextCase ends the script before a @case line.
 func (r *parser) nextCase(pos at, name string) error {
 	if name == "" {
-		return pos.errorf("@case needs a name")
+		return pos.errorf("expected a name after @case, got none")
 	}
 	for _, s := range append(r.scripts, r.script) {
 		if s != nil && s.Value("case") == name {
-			return pos.errorf("the case %s stands twice", name)
+			return pos.errorf("expected a different name for each @case, got %s twice", name)
 		}
 	}
 	if r.cases {
@@ -166,7 +166,7 @@ func (r *parser) nextCase(pos at, name string) error {
 		}
 	} else if s := r.script; s != nil {
 		if len(s.Steps) > 0 {
-			return pos.errorf("steps stand before the first @case")
+			return pos.errorf("expected @case before the first message, got a message before @case")
 		}
 		r.wide = s.Meta
 		r.script = nil
@@ -205,7 +205,7 @@ func (r *parser) step(i int, pos at, s string) (int, error) {
 		return 0, err
 	}
 	if c.Verb == Opens && script.acted(st.Peer) {
-		return 0, pos.errorf("%s has a connection already: another one needs another actor", st.Peer.Name)
+		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name", st.Peer.Name)
 	}
 	st.Choices = []Choice{*c}
 	r.advance(&st)
@@ -231,7 +231,7 @@ func isOr(s string) bool {
 // alternative reads an "or" line below a step.
 func (r *parser) alternative(pos at, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
-		return pos.errorf("there is no alternative to a connection that opens")
+		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
 	toks, err := lex(pos.to(pos.col+2), s[2:], &r.room)
 	if err != nil {
@@ -262,9 +262,9 @@ func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
 	}
 	switch {
 	case from == nil && to == nil:
-		return posB.errorf("the %s cannot speak to itself", r.proto.ServerName)
+		return posB.errorf("expected a client or worker at one end and the server at the other, got the %s at both ends", r.proto.ServerName)
 	case from != nil && to != nil:
-		return posA.errorf("one end of a step is the %s", r.proto.ServerName)
+		return posA.errorf("expected the %s as the sender or the receiver", r.proto.ServerName)
 	case from == nil:
 		st.From, st.Peer = codec.Server, *to
 	default:
@@ -291,7 +291,7 @@ func (r *parser) actor(pos at, s string) (*Actor, *Error) {
 		if hint == "" {
 			hint = ": there are " + strings.Join(known, ", ")
 		}
-		return nil, pos.errorf("unknown actor %q%s", name, hint)
+		return nil, pos.errorf("expected a client, worker or server name, got %q%s", name, hint)
 	}
 	return &Actor{Name: name, Role: role}, nil
 }

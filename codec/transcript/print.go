@@ -56,15 +56,15 @@ func Bytes(w io.Writer, s *Script) error {
 func stepError(s *Script, i int, err error) error {
 	st := &s.Steps[i]
 	if st.Line > 0 {
-		return fmt.Errorf("%s:%d: step %d: %w", s.File, st.Line, i+1, err)
+		return fmt.Errorf("%s:%d: message %d: %w", s.File, st.Line, i+1, err)
 	}
-	return fmt.Errorf("%s: step %d: %w", s.File, i+1, err)
+	return fmt.Errorf("%s: message %d: %w", s.File, i+1, err)
 }
 
 func appendMeta(dst []byte, s *Script) ([]byte, error) {
 	for _, m := range s.Meta {
 		if strings.Contains(m.Value, "\n") || strings.HasSuffix(m.Value, "\r") {
-			return nil, fmt.Errorf("%s: the value of @%s is more than a line", s.File, m.Key)
+			return nil, fmt.Errorf("%s: expected a value of one line for @%s, got several lines", s.File, m.Key)
 		}
 		dst = append(dst, '@')
 		dst = append(dst, m.Key...)
@@ -83,7 +83,7 @@ func appendMeta(dst []byte, s *Script) ([]byte, error) {
 // AppendStep appends a step in line form, with its alternatives.
 func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if len(st.Choices) == 0 {
-		return nil, errors.New("the step does nothing")
+		return nil, errors.New("expected a message or action, got a step with neither")
 	}
 	dst = append(appendEnds(dst, p, st.Peer.Name, st.From), ": "...)
 	dst, err := appendChoice(dst, &st.Choices[0])
@@ -142,12 +142,12 @@ func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 		return appendMessage(dst, c)
 	case Raw:
 		if len(c.Bytes) == 0 {
-			return nil, errors.New("raw without bytes")
+			return nil, errors.New("expected bytes after \"raw\", got none")
 		}
 		return appendRaw(append(dst, c.Verb.String()...), c.Bytes), nil
 	case Nothing:
 		if c.For <= 0 {
-			return nil, errors.New("nothing without a time")
+			return nil, errors.New("expected a time for \"nothing\", got none")
 		}
 		return fmt.Appendf(dst, "%s for %s", c.Verb, c.For), nil
 	}
@@ -156,7 +156,7 @@ func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 
 func appendMessage(dst []byte, c *Choice) ([]byte, error) {
 	if c.Type == nil {
-		return nil, errors.New("a message without a type")
+		return nil, errors.New("expected a message with a type, got a message without a type")
 	}
 	if c.Unchecked {
 		dst = append(dst, "unchecked "...)
@@ -177,6 +177,8 @@ func appendArg(dst []byte, fd *codec.Field, a *Arg, limit int) []byte {
 	switch a.Kind {
 	case Any:
 		return append(dst, '*')
+	case Version:
+		return append(dst, "*version"...)
 	case Rest:
 		return append(dst, "..."...)
 	case Name:
@@ -286,7 +288,7 @@ type endpoints struct{ writer, reader *wire }
 
 func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if len(st.Choices) == 0 {
-		return nil, errors.New("the step does nothing")
+		return nil, errors.New("expected a message or action, got a step with neither")
 	}
 	if len(dst) > 0 && !bytes.HasSuffix(dst, []byte("\n\n")) {
 		dst = append(dst, '\n')
@@ -296,12 +298,12 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 		return AppendStep(dst, p, st)
 	}
 	if st.Within > 0 || st.After > 0 || len(st.Past) > 0 {
-		return nil, errors.New("within, after and past cannot be written in byte form")
+		return nil, errors.New("a block of bytes cannot contain the modifiers within, after and past: use the one-line notation")
 	}
 	pr := Printer{Protocol: p}
 	if c.Verb == Raw {
 		if len(c.Bytes) == 0 {
-			return nil, errors.New("raw without bytes")
+			return nil, errors.New("expected bytes after \"raw\", got none")
 		}
 		e.writer.raw(st.From, c.Bytes)
 		e.reader.raw(st.From, c.Bytes)
@@ -321,16 +323,16 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 // the message does.
 func (e *endpoints) send(st *Step, c *Choice) (*codec.Frame, error) {
 	if c.Type == nil {
-		return nil, errors.New("a message without a type")
+		return nil, errors.New("expected a message with a type, got a message without a type")
 	}
 	if c.Unchecked {
-		return nil, fmt.Errorf("unchecked %s cannot be written in byte form", c.Type.Name)
+		return nil, fmt.Errorf("a block of bytes cannot express unchecked %s: use the one-line notation", c.Type.Name)
 	}
 	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
 	for i := range c.Args {
 		a := &c.Args[i]
 		if a.Kind != Literal {
-			return nil, fmt.Errorf("%s cannot be written in byte form", appendArg(nil, nil, a, 0))
+			return nil, fmt.Errorf("a block of bytes cannot express %s: use the one-line notation", appendArg(nil, nil, a, 0))
 		}
 		m.Args = append(m.Args, a.Value)
 	}
@@ -346,7 +348,7 @@ func (e *endpoints) send(st *Step, c *Choice) (*codec.Frame, error) {
 	}
 	f, n, err := e.reader.decode(st.From, raw)
 	if err != nil {
-		return nil, fmt.Errorf("its bytes cannot be read back: %s", explain(c.Type, err))
+		return nil, fmt.Errorf("the encoded bytes cannot be decoded: %s", explain(c.Type, err))
 	}
 	var back codec.Message
 	f.Message(&back)
@@ -355,7 +357,7 @@ func (e *endpoints) send(st *Step, c *Choice) (*codec.Frame, error) {
 		same = bytes.Equal(back.Args[i], m.Args[i])
 	}
 	if !same {
-		return nil, fmt.Errorf("its bytes would not be read back as the same %s", c.Type.Name)
+		return nil, fmt.Errorf("expected the encoded bytes to decode to the same %s, got another message", c.Type.Name)
 	}
 	return f, nil
 }

@@ -39,7 +39,7 @@ func plain(fd *codec.Field) []byte {
 func requests(p *codec.Protocol, t *codec.Type) []*codec.Type {
 	var rows []*codec.Type
 	for _, q := range p.Types {
-		if slices.Contains(q.Replies, t.Name) {
+		if q.Ordered && slices.Contains(q.Replies, t.Name) {
 			rows = append(rows, q)
 		}
 	}

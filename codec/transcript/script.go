@@ -93,7 +93,7 @@ type Choice struct {
 
 // Open reports whether a message leaves a value open, or how many there are.
 func (c *Choice) Open() bool {
-	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Kind == Any || a.Kind == Rest })
+	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Kind == Any || a.Kind == Version || a.Kind == Rest })
 }
 
 // ArgKind tells the forms of an argument apart.
@@ -102,6 +102,7 @@ type ArgKind uint8
 const (
 	Literal ArgKind = iota
 	Any             // *
+	Version         // *version
 	Name            // $name
 	Now             // $now+2
 	Rest            // ...

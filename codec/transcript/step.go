@@ -44,13 +44,13 @@ func (t token) is(word string) bool { return !t.quoted && t.text == word }
 // no modifiers but crlf.
 func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *Error) {
 	if len(toks) == 0 {
-		return nil, pos.errorf("the step does not say what is done")
+		return nil, pos.errorf("expected a message or an action after the colon, got none")
 	}
 	c := &Choice{Line: pos.line}
 	var err *Error
 	first := toks[0]
 	if first.quoted {
-		return nil, pos.to(first.col).errorf("want a message type or a word such as closes, not a quoted text")
+		return nil, pos.to(first.col).errorf("expected a message type or a word such as closes, got quoted text")
 	}
 	for v, word := range verbWords {
 		if word != "" && word == first.text {
@@ -64,13 +64,13 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 		toks, err = r.raw(pos, c, toks)
 	case Nothing:
 		if len(toks) < 3 || !toks[1].is("for") {
-			return nil, pos.to(first.col).errorf("nothing needs a time, as in \"nothing for 100ms\"")
+			return nil, pos.to(first.col).errorf("expected a time after nothing, as in \"nothing for 100ms\"")
 		}
 		c.For, err = duration(pos, toks[2])
 		toks = toks[3:]
 	case Opens:
 		if st.From == codec.Server || !whole {
-			return nil, pos.to(first.col).errorf("only a connecting end opens, and only as a step of its own")
+			return nil, pos.to(first.col).errorf("\"opens\" is allowed only for a client or worker, because it connects, and only without alternatives (\"or\")")
 		}
 		toks = toks[1:]
 	default:
@@ -90,14 +90,14 @@ func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *E
 	if toks[0].is("unchecked") {
 		c.Unchecked = true
 		if toks = toks[1:]; len(toks) == 0 || toks[0].quoted {
-			return nil, pos.errorf("a message type is due behind unchecked")
+			return nil, pos.errorf("expected a message type after \"unchecked\", got none")
 		}
 	}
 	pos.col = toks[0].col
 	c.Type = r.proto.TypeNamed(toks[0].text)
 	if c.Type == nil {
 		known := append([]string{"unchecked"}, verbWords[Raw:]...)
-		return nil, pos.errorf("unknown message type or step %q%s", toks[0].text, nearest(toks[0].text, append(known, typeNames(r.proto)...)))
+		return nil, pos.errorf("expected a message type or an action, got %q%s", toks[0].text, nearest(toks[0].text, append(known, typeNames(r.proto)...)))
 	}
 	if bad := r.misdirected(c.Type, st); bad != "" && !c.Unchecked {
 		return nil, pos.errorf("%s", bad)
@@ -105,7 +105,7 @@ func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *E
 	toks = toks[1:]
 	for len(toks) > 0 && (toks[0].quoted || !isModifier(toks[0].text)) {
 		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest && !betweenRepetitions(c) {
-			return nil, pos.to(c.Args[n-1].Col).errorf("... must be the last argument, or stand between whole repetitions")
+			return nil, pos.to(c.Args[n-1].Col).errorf("expected \"...\" as the last argument or after a complete group of repeated arguments")
 		}
 		a, err := argument(pos.to(toks[0].col), c, toks[0])
 		if err != nil {
@@ -114,7 +114,7 @@ func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *E
 		c.Args, toks = append(c.Args, a), toks[1:]
 	}
 	if !c.Unchecked && !rightCount(c) {
-		return nil, pos.errorf("wrong number of arguments (%d): %s", len(c.Args), c.Type.Signature())
+		return nil, pos.errorf("expected %[2]s, got %[1]d arguments", len(c.Args), c.Type.Signature())
 	}
 	return toks, nil
 }
@@ -157,14 +157,16 @@ func argument(pos at, c *Choice, tok token) (Arg, *Error) {
 	case s[0] == '$':
 		err := name(pos, &a, s[1:])
 		return a, err
+	case s == "*version":
+		a.Kind = Version
 	case s[0] == '*':
-		return a, pos.errorf("* stands alone: write a value that begins with it in quotes")
+		return a, pos.errorf("expected * alone: put a value that begins with * in double quotes")
 	default:
 		a.Value = []byte(s)
 		if fd := c.field(len(c.Args)); isUint(fd) && !(c.Unchecked && !isDecimal(s)) {
 			n, err := strconv.ParseUint(s, 10, min(fd.Width, 8)*8)
 			if err != nil {
-				return a, pos.errorf("%s: %q is not a decimal number of %d bytes", fd.Name, s, fd.Width)
+				return a, pos.errorf("%s: expected a decimal number of %[3]d bytes, got %[2]q", fd.Name, s, fd.Width)
 			}
 			a.Value = appendUint(nil, fd.Width, n)
 		}
@@ -179,7 +181,7 @@ func name(pos at, a *Arg, s string) *Error {
 		if rest != "" {
 			n, err := strconv.ParseInt(rest, 10, 32)
 			if err != nil {
-				return pos.errorf("a number of seconds is due in $now%c...", rest[0])
+				return pos.errorf("expected a number of seconds after $now%c, as in $now+10", rest[0])
 			}
 			a.Delta = n
 		}
@@ -187,7 +189,7 @@ func name(pos at, a *Arg, s string) *Error {
 	}
 	notIn := func(c rune) bool { return notInName(c) && c != '_' && c != '-' }
 	if s == "" || strings.IndexFunc(s, notIn) >= 0 {
-		return pos.errorf("a name of letters, digits, _ and - is due behind $")
+		return pos.errorf("expected a name of letters, digits, _ and - after $")
 	}
 	a.Kind, a.Name = Name, s
 	return nil
@@ -233,7 +235,7 @@ func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 			continue
 		case isModifier(tok.text):
 		case !ok:
-			return nil, pos.to(tok.col).errorf("want two hex digits or a quoted text, not %q", tok.text)
+			return nil, pos.to(tok.col).errorf("expected two hexadecimal digits or quoted text, got %q", tok.text)
 		default:
 			c.Bytes = append(c.Bytes, b)
 			continue
@@ -241,7 +243,7 @@ func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 		break
 	}
 	if len(c.Bytes) == 0 {
-		return nil, pos.to(start).errorf("raw needs at least one byte")
+		return nil, pos.to(start).errorf("expected at least one byte after \"raw\", got none")
 	}
 	return toks, nil
 }
@@ -249,7 +251,7 @@ func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 func duration(pos at, tok token) (time.Duration, *Error) {
 	d, err := time.ParseDuration(tok.text)
 	if err != nil || d <= 0 || tok.quoted {
-		return 0, pos.to(tok.col).errorf("%q is no time: write it as 100ms or 2s", tok.text)
+		return 0, pos.to(tok.col).errorf("expected a time such as 100ms or 2s, got %q", tok.text)
 	}
 	return d, nil
 }
@@ -261,17 +263,17 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 		here := pos.to(word.col)
 		switch {
 		case word.quoted || !isModifier(word.text):
-			return here.errorf("unknown word %q behind the step%s", word.text, nearest(word.text, modifiers))
+			return here.errorf("expected a modifier, such as \"within 2s\", after the message, got %q%s", word.text, nearest(word.text, modifiers))
 		case word.text == "crlf":
 			if c.Verb != Send || c.Type.End != "\n" || c.CRLF {
-				return here.errorf("crlf belongs, once, behind a message whose lines may end in LF or CR LF")
+				return here.errorf("expected \"crlf\" at most once, and only after a message whose lines may end with LF or CR LF")
 			}
 			c.CRLF, toks = true, toks[1:]
 			continue
 		case !whole:
-			return here.errorf("%s belongs to the step, not to an alternative", word.text)
+			return here.errorf("expected %s in the line of the first alternative, got %[1]s after a later one", word.text)
 		case len(toks) < 2:
-			return here.errorf("something is due behind %s", word.text)
+			return here.errorf("expected a value after %s, got none", word.text)
 		}
 		var err *Error
 		if word.text == "past" {
@@ -281,10 +283,10 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 			if word.text == "after" {
 				d = &st.After
 			} else if c.Verb == Nothing {
-				return here.errorf("nothing has its own time: within does not go with it")
+				return here.errorf("\"within\" is not allowed after \"nothing for TIME\", which already has a time")
 			}
 			if *d != 0 {
-				return here.errorf("%s stands twice", word.text)
+				return here.errorf("expected %s once, got it twice", word.text)
 			}
 			*d, err = duration(pos, toks[1])
 			toks = toks[2:]
@@ -306,7 +308,7 @@ func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 		here := pos.to(toks[0].col)
 		t := r.proto.TypeNamed(toks[0].text)
 		if t == nil || toks[0].quoted {
-			return nil, here.errorf("unknown message type %q%s", toks[0].text, nearest(toks[0].text, typeNames(r.proto)))
+			return nil, here.errorf("expected a message type, got %q%s", toks[0].text, nearest(toks[0].text, typeNames(r.proto)))
 		}
 		if bad := r.misdirected(t, st); bad != "" {
 			return nil, here.errorf("%s", bad)
@@ -318,7 +320,7 @@ func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 
 // rightCount reports whether a choice has as many arguments as its row takes.
 func rightCount(c *Choice) bool {
-	need, most, group := arity(c.Type)
+	need, most, group := c.Type.Arity()
 	n := c.given(len(c.Args))
 	if k := len(c.Args); k > 0 && c.Args[k-1].Kind == Rest {
 		return n <= most || group > 0
@@ -329,7 +331,7 @@ func rightCount(c *Choice) bool {
 // betweenRepetitions reports whether the next argument of a choice begins a
 // repetition of its row.
 func betweenRepetitions(c *Choice) bool {
-	_, most, group := arity(c.Type)
+	_, most, group := c.Type.Arity()
 	n := c.given(len(c.Args))
 	return group > 0 && n >= most && (n-most)%group == 0
 }
@@ -347,22 +349,3 @@ func (c *Choice) given(i int) int {
 
 // field returns the declaration of the i-th argument, or nil.
 func (c *Choice) field(i int) *codec.Field { return c.Type.FieldAt(c.given(i)) }
-
-// arity tells how many arguments a row takes at least and at most, and how many
-// every repetition adds.
-func arity(t *codec.Type) (need, most, group int) {
-	for i := range t.Fields {
-		if fd := &t.Fields[i]; !fd.Derived() {
-			most++
-			if !fd.Optional {
-				need++
-			}
-		}
-	}
-	for i := range t.Repeat {
-		if !t.Repeat[i].Derived() {
-			group++
-		}
-	}
-	return need, most, group
-}

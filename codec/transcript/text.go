@@ -33,9 +33,9 @@ func (r *parser) textRow(pos at, s string) (row, *Error) {
 	w := row{at: pos, b: []byte(text), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
 	switch {
 	case text == "":
-		return w, pos.errorf("a row holds at least one byte")
+		return w, pos.errorf("expected at least one byte in the line, got none")
 	case rest != "" && (rest[0] != '(' || rest[len(rest)-1] != ')'):
-		return w, w.to(w.restCol).errorf("the (Label), or nothing, is due behind the text of a row")
+		return w, w.to(w.restCol).errorf("expected the (Label) or nothing after the text, got something else")
 	}
 	return w, nil
 }
@@ -46,9 +46,9 @@ func (w *row) checkLabel(want string) *Error {
 	case w.rest == "" || w.rest == want:
 		return nil
 	case want == "":
-		return w.to(w.restCol).errorf("the label is %s, but no field begins in this row", w.rest)
+		return w.to(w.restCol).errorf("expected no label, because no field begins in this line, got %s", w.rest)
 	}
-	return w.to(w.restCol).errorf("the label is %s, these bytes are %s", w.rest, want)
+	return w.to(w.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", w.rest, want)
 }
 
 // textLabel returns the label of a row of text: see appendTextLabel.

@@ -1,11 +1,9 @@
 package transcript
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"jobwire/codec"
 )
@@ -15,8 +13,7 @@ import (
 type wire struct {
 	session codec.Session
 	frame   codec.Frame
-	part    [2][]byte // of a message that raw bytes have begun, by sender
-	skip    [2]int    // bytes of a refused message that are still to come, by sender
+	streams [2]codec.Stream // of raw bytes
 }
 
 func (r *parser) wire(a Actor) *wire {
@@ -29,37 +26,33 @@ func (r *parser) wire(a Actor) *wire {
 }
 
 func newWire(p *codec.Protocol) *wire {
-	return &wire{session: p.NewSession(codec.Options{})}
+	s := p.NewSession(codec.Options{})
+	return &wire{session: s, streams: codec.Streams(s)}
 }
 
 // decode reads a whole message. The frame is good until the next call.
 func (w *wire) decode(from codec.Side, b []byte) (*codec.Frame, int, error) {
-	w.part[from] = nil
-	n, err := w.session.Decode(from, b, &w.frame)
-	return &w.frame, n, err
+	s := &w.streams[from]
+	s.Resume()
+	n, found, bad := s.Read(b, &w.frame)
+	switch found {
+	case codec.Nothing:
+		return &w.frame, 0, fmt.Errorf("expected a complete message of at least %d bytes, got %d bytes", s.Need(), len(b))
+	case codec.Illegal:
+		return &w.frame, n, bad
+	}
+	return &w.frame, n, nil
 }
 
 // raw reads bytes that need not be whole messages. What cannot be read is
 // passed over: nobody has claimed that it can.
 func (w *wire) raw(from codec.Side, b []byte) {
-	b = append(w.part[from], b...)
-	for len(b) > 0 {
-		n := min(w.skip[from], len(b))
-		w.skip[from] -= n
-		if n == 0 {
-			var err error
-			if n, err = w.session.Decode(from, b, &w.frame); errors.Is(err, codec.ErrShort) {
-				break
-			}
-			if n <= 0 {
-				b = nil
-				break
-			}
-			w.skip[from] = max(0, n-len(b))
-		}
-		b = b[min(n, len(b)):]
+	s := &w.streams[from]
+	if s.Lost() {
+		s.Resume()
 	}
-	w.part[from] = b
+	for range s.Feed(b, &w.frame) {
+	}
 }
 
 // advance reads what a step puts on its actor's wire if it goes as its first choice
@@ -70,7 +63,7 @@ func (r *parser) advance(st *Step) {
 	case Raw:
 		w.raw(st.From, c.Bytes)
 	case Send:
-		m := codec.Message{Type: c.Type, Args: filled(c, nil), CRLF: c.CRLF}
+		m := codec.Message{Type: c.Type, Args: literals(c, nil), CRLF: c.CRLF}
 		if r.encode(r.proto.NewSession(codec.Options{WaiveAll: true}), st.From, &m) == nil {
 			w.decode(st.From, r.encoded)
 		}
@@ -88,23 +81,23 @@ func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) erro
 }
 
 // judge tells whether the values written out in a message are legal for its
-// row. Others are stood in for by values that are.
+// row. Samples stand for the others.
 func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
-	err := r.legal(st.From, c, filled(c, nil))
+	err := r.legal(st.From, c, literals(c, nil))
 	if err == nil {
 		return nil
 	}
 	none := func(int) bool { return false }
-	if r.legal(st.From, c, filled(c, none)) != nil {
+	if r.legal(st.From, c, literals(c, none)) != nil {
 		for i := range c.Args {
 			if c.Args[i].Kind != Literal {
-				return nil // The stand-ins may be at fault.
+				return nil // The samples may be at fault.
 			}
 		}
 	} else {
 		for i, a := range c.Args {
 			only := func(k int) bool { return k == i }
-			if bad := r.legal(st.From, c, filled(c, only)); bad != nil && a.Kind == Literal {
+			if bad := r.legal(st.From, c, literals(c, only)); bad != nil && a.Kind == Literal {
 				return (at{pos.file, a.Line, a.Col}).errorf("%s", explain(c.Type, bad))
 			}
 		}
@@ -134,9 +127,8 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 	for i, t := range r.asks(from, c.Type) {
 		s := r.proto.NewSession(codec.Options{})
 		if t != nil {
-			ask := Choice{Type: t}
-			// The request is made of stand-ins: if it is refused, so is the reply, which says why.
-			_ = r.encode(s, codec.Peer, &codec.Message{Type: t, Args: filled(&ask, nil)})
+			// If the request is refused, so is the reply, which says why.
+			_ = r.encode(s, codec.Peer, t.Sample())
 		}
 		err := r.encode(s, from, &m)
 		if err == nil {
@@ -154,7 +146,7 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
 	var rows []*codec.Type
 	for _, q := range r.proto.Types {
-		if from == codec.Server && slices.Contains(q.Replies, t.Name) {
+		if from == codec.Server && q.Ordered && slices.Contains(q.Replies, t.Name) {
 			rows = append(rows, q)
 		}
 	}
@@ -164,50 +156,37 @@ func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
 	return rows
 }
 
-// filled returns the arguments of a choice, with stand-ins for those that are
-// not literal, for literal ones that keep turns down, and for those that "..."
-// leaves open.
-func filled(c *Choice, keep func(i int) bool) [][]byte {
-	var args [][]byte
-	open := len(c.Args) == 0
-	for i := range c.Args {
-		a := &c.Args[i]
-		switch {
-		case a.Kind == Rest:
-			open = i == len(c.Args)-1
-		case a.Kind == Literal && (keep == nil || keep(i)):
-			args = append(args, a.Value)
-		default:
-			args = append(args, standIn(c.field(i)))
+// literals returns the arguments of a choice with samples for those that are not literal,
+// for literal ones that keep turns down, and for those that "..." leaves open.
+func literals(c *Choice, keep func(i int) bool) (values [][]byte) {
+	for _, a := range c.Fill(func(i int, fd *codec.Field) []byte {
+		if i < len(c.Args) && c.Args[i].Kind == Literal && (keep == nil || keep(i)) {
+			return nil
 		}
+		return fd.Sample("x")
+	}) {
+		values = append(values, a.Value)
 	}
-	need, most, group := arity(c.Type)
-	for open && !c.Unchecked && (len(args) < need || group > 0 && len(args) > most && (len(args)-most)%group != 0) {
-		args = append(args, standIn(c.Type.FieldAt(len(args))))
-	}
-	return args
+	return values
 }
 
-// standIn returns a value that is legal for a field.
-func standIn(fd *codec.Field) []byte {
-	if fd != nil {
-		switch fd.Kind {
-		case codec.Text:
-			if len(fd.Values) > 0 {
-				return []byte(fd.Values[0])
+// Fill returns the arguments with the values that the function has for them: for the i-th of
+// c.Args, which stays as it is where the value is nil, and with len(c.Args) for the ones that
+// "..." leaves open, as many as must be there.
+func (c *Choice) Fill(value func(i int, fd *codec.Field) []byte) (args []Arg) {
+	least, once, group := c.Type.Arity()
+	for i, a := range c.Args {
+		if a.Kind == Rest {
+			left := len(c.Args) - i - 1
+			for len(args)+left < least || left == 0 && group > 0 && len(args) > once && (len(args)-once)%group != 0 {
+				args = append(args, Arg{Value: value(len(c.Args), c.Type.FieldAt(len(args)))})
 			}
-			c := "x"
-			if fd.Chars != "" && !strings.Contains(fd.Chars, c) {
-				c = fd.Chars[:1]
-			}
-			return bytes.Repeat([]byte(c), max(1, fd.Width))
-		case codec.Number:
-			return fmt.Append(nil, fd.Lo)
-		case codec.Signed:
-			return []byte("0")
-		case codec.Uint:
-			return make([]byte, fd.Width)
+			continue
 		}
+		if v := value(i, c.Type.FieldAt(len(args))); v != nil {
+			a = Arg{Value: v}
+		}
+		args = append(args, a)
 	}
-	return []byte("x")
+	return args
 }

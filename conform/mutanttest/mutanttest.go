@@ -30,9 +30,9 @@ var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Table holds a table of mutants to what is asked of one: names and sentences of their own,
 // cases that exist and are about their kind, at most so many for each, since one that fails
-// many proves little of any, and no case of s left out. faulty reports whether the i-th has a
-// fault at all.
-func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, faulty func(i int) bool) {
+// many proves little of any, and no case of s left out. check returns an error if the i-th has no
+// fault.
+func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check func(i int) error) {
 	t.Helper()
 	left, role := map[string]bool{}, map[string]string{}
 	for _, c := range s.Cases {
@@ -44,17 +44,18 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, fault
 		case names[m.Name]:
 			t.Errorf("%s stands twice", m.Name)
 		case !kebab.MatchString(m.Name):
-			t.Errorf("%q is no name", m.Name)
+			t.Errorf("%q is not a valid mutant name", m.Name)
 		case !strings.HasSuffix(m.About, "."):
-			t.Errorf("%s: %q is no sentence", m.Name, m.About)
+			t.Errorf("%s: expected a sentence, got %q", m.Name, m.About)
 		case abouts[m.About] != "":
 			t.Errorf("%s is about the same as %s", m.Name, abouts[m.About])
 		case len(m.Kills) == 0:
 			t.Errorf("%s kills nothing", m.Name)
 		case len(m.Kills) > most:
 			t.Errorf("%s kills %d cases: it proves little of each", m.Name, len(m.Kills))
-		case !faulty(i):
-			t.Errorf("%s has no fault", m.Name)
+		}
+		if err := check(i); err != nil {
+			t.Error(err)
 		}
 		names[m.Name], abouts[m.About] = true, m.Name
 		for k, id := range m.Kills {
@@ -104,6 +105,6 @@ func Some(t *testing.T, s *conform.Suite, sound conform.Sound, all []conform.Mut
 		}
 	}
 	if len(report.Mutants) != len(picked) {
-		t.Errorf("%d mutants were judged, want %d", len(report.Mutants), len(picked))
+		t.Errorf("%d mutants were tested, expected %d", len(report.Mutants), len(picked))
 	}
 }

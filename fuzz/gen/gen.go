@@ -16,15 +16,8 @@ import (
 
 // Options bound what is made. The zero value is everything that the rows allow.
 type Options struct {
-	// Known are values by the name of their field that the caller has seen: job
-	// handles and IDs. Three of four values are taken from them.
-	Known map[string][][]byte
-
 	// Rows are those to choose from, if they fit the side and the role; nil is all.
 	Rows []*codec.Type
-
-	// Asked is the request that is answered, if its replies depend on it.
-	Asked *codec.Type
 
 	// Tame values are those of the pools, small numbers and short data: a
 	// conversation of them gets far.
@@ -63,8 +56,10 @@ func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 	}
 	m := maker{r: r, row: t, o: o}
 	msg := codec.Message{Type: t, CRLF: t.End == "\n" && r.IntN(4) == 0}
-	if whole := wholes[t.Name]; whole != nil && t.Word == "" {
-		msg.Args = whole(&m)
+	if t.Examples != nil {
+		for _, v := range t.Examples(r.IntN) {
+			msg.Args = append(msg.Args, []byte(v))
+		}
 		return msg
 	}
 	complete := true

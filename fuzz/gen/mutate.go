@@ -224,8 +224,9 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 		return decimal(r, fd, v)
 	case r.IntN(4) == 0 && fd.Max > 0:
 		return bytes.Repeat([]byte{'x'}, fd.Max-1+r.IntN(3))
-	case r.IntN(4) == 0 && pools[fd.Name] != nil:
-		return []byte(pools[fd.Name][r.IntN(len(pools[fd.Name]))])
+	case r.IntN(4) == 0 && examples(fd) != nil:
+		all := examples(fd)
+		return []byte(all[r.IntN(len(all))])
 	case r.IntN(8) == 0:
 		return bytes.Repeat([]byte{"x\x00 \xff%"[r.IntN(5)]}, 1<<r.IntN(14))
 	case r.IntN(8) == 0:

@@ -8,7 +8,6 @@ package laws
 import (
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -35,6 +34,7 @@ type Case struct {
 func Legal(p *codec.Protocol, seed uint64) *Case {
 	r := gen.New(seed)
 	c := &Case{Protocol: p, Seed: seed, Role: 1 << r.IntN(len(p.Roles))}
+	s := p.NewSession(codec.Options{})
 	var waiting []*codec.Type // requests without a reply, oldest first
 	for range 1 + r.IntN(2)*r.IntN(8) {
 		o, from := gen.Options{MaxData: 128}, codec.Side(r.IntN(2))
@@ -42,18 +42,19 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 			o.MaxData, o.MaxLine = 4096, 2000 // they cost much, and show little more
 		}
 		if from == codec.Server {
-			if o.Rows = due(p, waiting); len(waiting) > 0 {
-				o.Asked = waiting[0]
-			}
+			o.Rows = due(p, waiting)
 		}
 		m := gen.Message(r, p, from, c.Role, o)
 		if m.Type == nil {
 			continue
 		}
+		if _, err := s.Append(nil, from, &m); err != nil && slices.ContainsFunc(m.Type.Fields, func(f codec.Field) bool { return f.Only }) {
+			continue // the example is of a reply to another request
+		}
 		switch {
-		case from == codec.Peer && len(m.Type.Replies) > 0:
+		case from == codec.Peer && m.Type.Ordered:
 			waiting = append(waiting, m.Type)
-		case from == codec.Server && len(waiting) > 0 && slices.Contains(waiting[0].Replies, m.Type.Name):
+		case from == codec.Server && len(waiting) > 0 && slices.Contains(waiting[0].Answers, m.Type):
 			waiting = waiting[1:]
 		}
 		c.Steps = append(c.Steps, Step{From: from, Message: m})
@@ -61,36 +62,19 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// due returns the rows that a server may send: replies to the oldest request, or,
+// due returns the types that a server may send: replies to the oldest request, or,
 // if there is none, those that answer nothing.
 func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
-	a, known := answersOf.Load(p)
-	if !known {
-		all := map[*codec.Type][]*codec.Type{nil: {}}
-		for _, t := range p.Types {
-			all[t] = []*codec.Type{}
-			for _, name := range t.Replies {
-				all[t] = append(all[t], p.TypeNamed(name))
-			}
-			if unasked(p, t) {
-				all[nil] = append(all[nil], t)
-			}
-		}
-		a, _ = answersOf.LoadOrStore(p, all)
-	}
-	var oldest *codec.Type
 	if len(waiting) > 0 {
-		oldest = waiting[0]
+		return waiting[0].Answers
 	}
-	return a.(map[*codec.Type][]*codec.Type)[oldest]
-}
-
-// answersOf keeps what due returns, by protocol.
-var answersOf sync.Map
-
-// unasked reports whether messages of a row are told without a request.
-func unasked(p *codec.Protocol, t *codec.Type) bool {
-	return !slices.ContainsFunc(p.Types, func(q *codec.Type) bool { return slices.Contains(q.Replies, t.Name) })
+	types := []*codec.Type{} // not nil, which stands for all
+	for _, t := range p.Types {
+		if t.Res != 0 && !t.Ordered {
+			types = append(types, t)
+		}
+	}
+	return types
 }
 
 // Broken makes a legal conversation and mutates a message of it, or several. Half of
@@ -182,19 +166,3 @@ func (c *Case) Script() *transcript.Script {
 
 // random is the source of a law's own choices.
 func (c *Case) random() *rand.Rand { return gen.New(c.Seed) }
-
-// Told returns a protocol whose sessions have written a message of the row before
-// anything else. The Danga draft's magic is settled so: no message carries it, and it
-// would not be written again as it was read.
-func Told(p *codec.Protocol, row string) *codec.Protocol {
-	q := *p
-	m := codec.Message{Type: p.TypeNamed(row)}
-	q.NewSession = func(o codec.Options) codec.Session {
-		s := p.NewSession(o)
-		if _, err := s.Append(nil, codec.Peer, &m); err != nil {
-			panic(err)
-		}
-		return s
-	}
-	return &q
-}

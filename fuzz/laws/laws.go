@@ -32,23 +32,23 @@ func written(c *Case, refusable bool) error {
 			if refusable && string(b) == "before" {
 				continue
 			}
-			return fmt.Errorf("%s %.200q cannot be written: %.200q, %w", want.Type.Name, want.Args, b, err)
+			return fmt.Errorf("cannot encode %s %.200q after %.200q: %w", want.Type.Name, want.Args, b, err)
 		}
-		buf = append(b, "behind"...)
+		buf = append(b, "after"...)
 		raw := b[len("before"):]
 		n, err := reader.Decode(st.From, buf[len("before"):], &f)
 		if err != nil || n != len(raw) {
-			return fmt.Errorf("%s is written as %.200q, and read as %d bytes of %d: %v", want.Type.Name, raw, n, len(raw), err)
+			return fmt.Errorf("decode %.200q, the encoding of %s: expected %d bytes consumed, got %d, error %v", raw, want.Type.Name, len(raw), n, err)
 		}
 		f.Message(&got)
 		same := got.Type == want.Type && got.CRLF == want.CRLF && slices.EqualFunc(got.Args, want.Args, bytes.Equal)
-		if !same && !earlier(c.Protocol, waiting, got.Type, want.Type) {
-			return fmt.Errorf("%s %.200q is written as %.200q, and read as %s %.200q, CRLF %v", want.Type.Name, want.Args, raw, got.Type.Name, got.Args, got.CRLF)
+		if !same && !earlier(waiting, got.Type, want.Type) {
+			return fmt.Errorf("decode %.200q: expected %s %.200q, which was encoded to it, got %s %.200q, CRLF %v", raw, want.Type.Name, want.Args, got.Type.Name, got.Args, got.CRLF)
 		}
 		switch {
-		case st.From == codec.Peer && len(want.Type.Replies) > 0:
+		case st.From == codec.Peer && want.Type.Ordered:
 			waiting = append(waiting, want.Type)
-		case st.From == codec.Server && len(waiting) > 0 && slices.Contains(waiting[0].Replies, got.Type.Name):
+		case st.From == codec.Server && len(waiting) > 0 && slices.Contains(waiting[0].Answers, got.Type):
 			waiting = waiting[1:]
 		}
 	}
@@ -57,13 +57,12 @@ func written(c *Case, refusable bool) error {
 
 // earlier reports whether readers take row a before b: where both may answer the
 // oldest request, or the second answers none.
-func earlier(p *codec.Protocol, waiting []*codec.Type, a, b *codec.Type) bool {
-	if len(waiting) > 0 && slices.Contains(waiting[0].Replies, b.Name) {
-		names := waiting[0].Replies
-		i := slices.Index(names, a.Name)
-		return i >= 0 && i < slices.Index(names, b.Name)
+func earlier(waiting []*codec.Type, a, b *codec.Type) bool {
+	if len(waiting) > 0 && slices.Contains(waiting[0].Answers, b) {
+		i := slices.Index(waiting[0].Answers, a)
+		return i >= 0 && i < slices.Index(waiting[0].Answers, b)
 	}
-	return a.Code == 0 && a.Index < b.Index && unasked(p, b)
+	return a.Code == 0 && a.Index < b.Index && !b.Ordered
 }
 
 // Prefixes: a message is short until its last byte is there, it is told so with a
@@ -94,15 +93,16 @@ func Prefixes(c *Case) error {
 			}
 		}
 		if n, err := reader.Decode(st.From, raw, &f); err != nil || n != len(raw) {
-			return fmt.Errorf("%.200q, after its prefixes: %d bytes of %d, %v", raw, n, len(raw), err)
+			return fmt.Errorf("decode %.200q after each of its prefixes: expected %d bytes consumed, got %d, error %v", raw, len(raw), n, err)
 		}
 	}
 	return nil
 }
 
 func short(s codec.Session, from codec.Side, raw []byte, k int, f *codec.Frame) error {
-	if n, err := s.Decode(from, raw[:k:k], f); err != codec.ErrShort || n <= k || n > len(raw) {
-		return fmt.Errorf("%d bytes of %.200q, which are %d: %d, %v; want short", k, raw, len(raw), n, err)
+	part := codec.Stream{Session: s, From: from}
+	if n, found, err := part.Read(raw[:k:k], f); found != codec.Nothing || part.Need() <= k || part.Need() > len(raw) {
+		return fmt.Errorf("decode the first %d of the %d bytes %.200q: expected an incomplete message, got length %d, error %v, %d bytes needed", k, len(raw), raw, n, err, part.Need())
 	}
 	return nil
 }
@@ -121,20 +121,39 @@ func Chunks(c *Case) error {
 // Bytewise is Chunks, one byte at a time.
 func Bytewise(c *Case) error { return chunks(c, func(int) int { return 0 }) }
 
-// reading is what became of one message.
+// reading is what a stream made of one message.
 type reading struct {
-	from  codec.Side
-	n     int
+	n     int // its length, 0 if that is unknown
 	err   string
 	row   *codec.Type
 	spans []codec.Span
 }
 
+// readings calls do for each message that the stream finds in b, until it fails.
+func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error) error {
+	for p := range s.Feed(b, f) {
+		got := reading{n: len(p.Raw) + s.Skip(), row: f.Type, spans: f.Spans}
+		switch {
+		case p.Found == codec.Skipped:
+			continue
+		case p.Err != nil:
+			if got.err = p.Err.Error(); p.Err.Fatal {
+				got.n = 0
+			}
+		}
+		if err := do(got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func chunks(c *Case, next func(n int) int) error {
 	writer := c.Protocol.NewSession(c.Options)
-	whole, pieces := &stream{session: c.Protocol.NewSession(c.Options)}, &stream{session: c.Protocol.NewSession(c.Options)}
+	whole, pieces := codec.Streams(c.Protocol.NewSession(c.Options)), codec.Streams(c.Protocol.NewSession(c.Options))
 	var first []reading
 	var raw []byte
+	var f codec.Frame
 	for i := range c.Steps {
 		from := c.Steps[i].From
 		var err error
@@ -142,29 +161,22 @@ func chunks(c *Case, next func(n int) int) error {
 			return err
 		}
 		first = first[:0]
-		whole.feed(from, raw, func(_ []byte, n int, f *codec.Frame, err error) error {
-			got := reading{from: from, n: n, row: f.Type, spans: slices.Clone(f.Spans)}
-			if err != nil {
-				got.err = err.Error()
-			}
+		readings(&whole[from], raw, &f, func(got reading) error {
+			got.spans = slices.Clone(got.spans)
 			first = append(first, got)
 			return nil
 		})
 		k := 0
 		for _, piece := range cut(raw, next) {
-			err := pieces.feed(from, piece, func(b []byte, n int, f *codec.Frame, err error) error {
+			err := readings(&pieces[from], piece, &f, func(got reading) error {
 				if k == len(first) {
-					return fmt.Errorf("%.200q: in one piece it is short; in pieces there is a message %d of %d bytes, %v", raw, k, n, err)
+					return fmt.Errorf("decode %.200q in chunks: expected an incomplete message, as for one chunk, got message %d of %d bytes, error %q", raw, k, got.n, got.err)
 				}
 				want := &first[k]
 				k++
-				var text string
-				if err != nil {
-					text = err.Error()
-				}
-				if n != want.n || text != want.err || f.Type != want.row || !slices.Equal(f.Spans, want.spans) {
-					return fmt.Errorf("%.200q, message %d: in one piece %d bytes, %q, spans %v; in pieces %d bytes, %q, spans %v",
-						raw, k-1, want.n, want.err, want.spans, n, text, f.Spans)
+				if got.n != want.n || got.err != want.err || got.row != want.row || !slices.Equal(got.spans, want.spans) {
+					return fmt.Errorf("decode %.200q in chunks, message %d: expected %d bytes, %q, spans %v, as for one chunk; got %d bytes, %q, spans %v",
+						raw, k-1, want.n, want.err, want.spans, got.n, got.err, got.spans)
 				}
 				return nil
 			})
@@ -173,7 +185,7 @@ func chunks(c *Case, next func(n int) int) error {
 			}
 		}
 		if k < len(first) {
-			return fmt.Errorf("%.200q: in one piece %d messages; in pieces %d", raw, len(first), k)
+			return fmt.Errorf("decode %.200q in chunks: expected %d messages, as for one chunk, got %d", raw, len(first), k)
 		}
 	}
 	return nil
@@ -185,7 +197,7 @@ func Reencode(c *Case) error {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
 	sc.mirror = c.Protocol.NewSession(c.Options)
-	sc.reader.reset(c.Protocol.NewSession(c.Options))
+	reader := codec.Streams(c.Protocol.NewSession(c.Options))
 	var writer codec.Session
 	for i := range c.Steps {
 		if writer == nil && c.Steps[i].Message.Type != nil {
@@ -195,9 +207,14 @@ func Reencode(c *Case) error {
 		if sc.raw, err = c.append(writer, sc.raw[:0], i); err != nil {
 			return err
 		}
-		sc.from = c.Steps[i].From
-		if err = sc.reader.feed(sc.from, sc.raw, sc.again); err != nil {
-			return err
+		from := c.Steps[i].From
+		for p := range reader[from].Feed(sc.raw, &sc.frame) {
+			if p.Found == codec.Skipped {
+				continue
+			}
+			if err := sc.again(from, p); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -205,37 +222,36 @@ func Reencode(c *Case) error {
 
 // scratch is the memory of Reencode, which fuzzers call very often.
 type scratch struct {
-	reader         stream
 	mirror         codec.Session
-	from           codec.Side
 	message        codec.Message
-	skip           codec.Frame
+	frame, skip    codec.Frame
 	raw, out, want []byte
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // again writes what was read.
-func (sc *scratch) again(b []byte, _ int, f *codec.Frame, err error) error {
-	if err != nil {
-		sc.mirror.Decode(sc.from, b, &sc.skip) // so that both have seen it
+func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
+	b, f := p.Raw, &sc.frame
+	if p.Err != nil {
+		sc.mirror.Decode(from, b, &sc.skip) // so that both have seen it
 		return nil
 	}
 	if !bytes.Equal(f.Raw, b) {
-		return fmt.Errorf("%.200q is read as if it were %.200q", b, f.Raw)
+		return fmt.Errorf("decode %.200q: expected a frame of these bytes, got %.200q", b, f.Raw)
 	}
 	m := &sc.message
 	f.Message(m)
-	sc.out, err = sc.mirror.Append(sc.out[:0], sc.from, m)
+	sc.out, err = sc.mirror.Append(sc.out[:0], from, m)
 	if err != nil {
-		return fmt.Errorf("%.200q is read as %s %.200q, which cannot be written: %w", b, m.Type.Name, m.Args, err)
+		return fmt.Errorf("decode %.200q: got %s %.200q, which cannot be encoded: %w", b, m.Type.Name, m.Args, err)
 	}
 	var tiled bool
 	if sc.want, tiled = canonical(sc.want[:0], f, sc.out); !tiled {
-		return fmt.Errorf("%.200q is read with spans that do not hold each byte once: %v", b, f.Spans)
+		return fmt.Errorf("decode %.200q: expected spans that cover each byte once, got %v", b, f.Spans)
 	}
 	if !bytes.Equal(sc.out, sc.want) {
-		return fmt.Errorf("%.200q is read as %s %.200q, which is written as %.200q", b, m.Type.Name, m.Args, sc.out)
+		return fmt.Errorf("decode %.200q: got %s %.200q, which is encoded as %.200q", b, m.Type.Name, m.Args, sc.out)
 	}
 	return nil
 }

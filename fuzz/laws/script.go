@@ -34,7 +34,7 @@ func Transcripts(c *Case) error {
 			continue
 		}
 		if got := back.Steps[k].Choices[0].Bytes; !bytes.Equal(got, raw) {
-			return fmt.Errorf("step %d is %.200q, and read back as %.200q:\n%s", i, raw, got, text)
+			return fmt.Errorf("message %d: expected %.200q after printing and parsing, got %.200q:\n%s", i, raw, got, text)
 		}
 		k++
 	}
@@ -46,12 +46,12 @@ func Transcripts(c *Case) error {
 func Inverse(s *transcript.Script) ([]byte, error) {
 	var text bytes.Buffer
 	if err := transcript.Lines(&text, s); err != nil {
-		return nil, fmt.Errorf("the lines cannot be printed: %w", err)
+		return nil, fmt.Errorf("cannot print the transcript in one-line notation: %w", err)
 	}
 	if back, err := one(s, text.Bytes()); err != nil {
 		return nil, err
 	} else if !Same(s, back, false) {
-		return nil, fmt.Errorf("the lines mean something else:\n%s", text.Bytes())
+		return nil, fmt.Errorf("parsing the printed lines gives another transcript:\n%s", text.Bytes())
 	}
 	text.Reset()
 	if err := transcript.Bytes(&text, s); err != nil {
@@ -63,7 +63,7 @@ func Inverse(s *transcript.Script) ([]byte, error) {
 	}
 	var again bytes.Buffer
 	if err := transcript.Bytes(&again, back); err != nil || !bytes.Equal(text.Bytes(), again.Bytes()) || !Same(s, back, false) {
-		return nil, fmt.Errorf("the bytes mean something else (%v):\n%s", err, text.Bytes())
+		return nil, fmt.Errorf("parsing the printed bytes gives another transcript (%v):\n%s", err, text.Bytes())
 	}
 	return text.Bytes(), nil
 }
@@ -72,10 +72,10 @@ func Inverse(s *transcript.Script) ([]byte, error) {
 func one(s *transcript.Script, text []byte) (*transcript.Script, error) {
 	scripts, err := transcript.Parse(s.Protocol, "law.wire", text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read back: %w\n%s", err, text)
+		return nil, fmt.Errorf("cannot parse the printed transcript: %w\n%s", err, text)
 	}
 	if len(scripts) != 1 {
-		return nil, fmt.Errorf("has become %d scripts:\n%s", len(scripts), text)
+		return nil, fmt.Errorf("expected 1 transcript after printing and parsing, got %d:\n%s", len(scripts), text)
 	}
 	return scripts[0], nil
 }

@@ -10,7 +10,8 @@ import (
 	"jobwire/codec"
 )
 
-func init() { makers["beanstalk"] = newBeanstalk }
+// Beanstalk makes models of beanstalk-protocol.txt.
+var Beanstalk = &Adapter{New: newBeanstalk}
 
 // Quirks of Beanstalk servers.
 const (
@@ -257,11 +258,11 @@ func (m *beanstalk) Settled() error {
 		}
 		sure, _ := m.margin(p)
 		if j := m.best(p); j != nil {
-			return missing("beanstalk.reserve.reserved", fmt.Sprintf("job %s is ready, and a reserve waits", j.id))
+			return missing("beanstalk.reserve.reserved", fmt.Sprintf("expected RESERVED for job %s, got no message: the job is ready, and the connection waits in reserve", j.id))
 		} else if sure && (p.margin || !m.quirks[TTRStays]) {
-			return missing("beanstalk.deadline-soon.while-waiting", "DEADLINE_SOON is due: a job that it holds is in its last second")
+			return missing("beanstalk.deadline-soon.while-waiting", "expected DEADLINE_SOON, got no message: a job that the connection has reserved is in the last second of its time-to-run")
 		} else if p.until != never && (m.must(p.until) || p.until == 0) {
-			return missing("beanstalk.reserve.timeout-expires", "TIMED_OUT is due")
+			return missing("beanstalk.reserve.timeout-expires", "expected TIMED_OUT, got no message: the timeout of the reserve has expired")
 		}
 	}
 	for _, j := range m.live {

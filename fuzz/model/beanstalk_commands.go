@@ -47,7 +47,7 @@ func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string
 	m.owe(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
 		for i, a := range args {
 			if string(r.Arg(i)) != a {
-				return wrong("it should be %s", a)
+				return wrong("expected %s %s", name, a)
 			}
 		}
 		return nil
@@ -72,7 +72,7 @@ func (m *beanstalk) mine(p *bPeer, f codec.Frame) *bJob {
 }
 
 func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
-	body := f.Arg(4)
+	body := f.Arg(3)
 	if len(body) > 65535 {
 		m.say(p, "beanstalk.put.job-too-big", "JOB_TOO_BIG")
 		return
@@ -90,7 +90,7 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	m.owe(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
 		if o := m.jobs[string(r.Arg(0))]; o != nil && o != j || j.id != nil && !bytes.Equal(j.id, r.Arg(0)) {
-			return &Complaint{Rule: "beanstalk.job.id-unique", Text: "another job has that ID"}
+			return &Complaint{Rule: "beanstalk.job.id-unique", Text: "expected a new job ID, because another job already has this ID"}
 		}
 		j.id = bytes.Clone(r.Arg(0))
 		m.jobs[string(j.id)] = j
@@ -126,8 +126,8 @@ func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 		return
 	}
 	m.owe(p.conn, "beanstalk.reserve-job.reserved", "RESERVED", typed("RESERVED", func(r *codec.Frame) error {
-		if !bytes.Equal(r.Arg(0), j.id) || !bytes.Equal(r.Arg(2), j.body) {
-			return wrong("job %s was asked for, with body %.60q", j.id, j.body)
+		if !bytes.Equal(r.Arg(0), j.id) || !bytes.Equal(r.Arg(1), j.body) {
+			return wrong("expected job %s with body %.60q, because the client named that job in reserve-job", j.id, j.body)
 		}
 		p.worker = true
 		m.hold(p, j)
@@ -222,13 +222,13 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	m.owe(p.conn, rule, "FOUND", typed("FOUND", func(r *codec.Frame) error {
 		for _, j := range all {
 			if bytes.Equal(r.Arg(0), j.id) {
-				if !bytes.Equal(r.Arg(2), j.body) {
-					return &Complaint{Rule: "beanstalk.body.verbatim", Text: "the body is another one"}
+				if !bytes.Equal(r.Arg(1), j.body) {
+					return &Complaint{Rule: "beanstalk.body.verbatim", Text: "expected the body that the client sent with put"}
 				}
 				return nil
 			}
 		}
-		return wrong("it should be job %s", all[0].id)
+		return wrong("expected job %s", all[0].id)
 	}))
 }
 
@@ -321,7 +321,7 @@ func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 
 func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.ending[p.conn] = true
-	m.leaving[p.conn] = leave{"beanstalk.quit.closes", "quit"}
+	m.leaving[p.conn] = leave{"beanstalk.quit.closes", "the client sent quit"}
 	delete(m.peers, p.conn)
 	m.left(p)
 }

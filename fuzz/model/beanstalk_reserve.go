@@ -51,7 +51,7 @@ func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 // answered judges what ends a wait.
 func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	fail := func(rule codec.RuleID, format string, args ...any) error {
-		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong answer to a reserve", Text: show(f) + ": " + fmt.Sprintf(format, args...)}
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong reply to a reserve", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
 	}
 	defer m.resume(p)
 	p.waiting = false
@@ -59,21 +59,21 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	switch f.Type.Name {
 	case "TIMED_OUT":
 		if p.until == never || !m.may(p.until) {
-			return fail("beanstalk.reserve.timeout-expires", "its time is not over")
+			return fail("beanstalk.reserve.timeout-expires", "expected no TIMED_OUT yet, because the timeout of the reserve has not expired")
 		}
 		if best != nil && !best.fresh {
-			return fail("beanstalk.reserve.reserved", "job %s is ready", best.id)
+			return fail("beanstalk.reserve.reserved", "expected job %s, because it is ready", best.id)
 		}
 		return nil
 	case "DEADLINE_SOON":
 		if _, maybe := m.margin(p); !maybe {
-			return fail("beanstalk.deadline-soon.not-earlier", "no job of this connection is in its last second")
+			return fail("beanstalk.deadline-soon.not-earlier", "expected no DEADLINE_SOON, because no job of this connection is in the last second of its time-to-run")
 		}
 		return nil
 	case "RESERVED":
 		return m.reserved(p, f, best)
 	}
-	return fail("beanstalk.reserve.reserved", "no answer to a reserve")
+	return fail("beanstalk.reserve.reserved", "expected RESERVED, TIMED_OUT or DEADLINE_SOON as the reply to a reserve")
 }
 
 // job finds the job of a reply by its ID; one whose INSERTED is still under way is known by its body.
@@ -82,7 +82,7 @@ func (m *beanstalk) job(f *codec.Frame) *bJob {
 		return j
 	}
 	for _, j := range m.live {
-		if j.id == nil && bytes.Equal(j.body, f.Arg(2)) {
+		if j.id == nil && bytes.Equal(j.body, f.Arg(1)) {
 			j.id = bytes.Clone(f.Arg(0))
 			m.jobs[string(j.id)] = j
 			return j
@@ -94,34 +94,34 @@ func (m *beanstalk) job(f *codec.Frame) *bJob {
 func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	j := m.job(f)
 	fail := func(rule codec.RuleID, format string, args ...any) error {
-		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: show(f) + ": " + fmt.Sprintf(format, args...)}
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
 	}
 	switch {
 	case j == nil && m.quirks[Shared]:
 		return nil
 	case j == nil:
-		return fail("beanstalk.job.id-stable", "there is no such job")
-	case !bytes.Equal(f.Arg(2), j.body):
-		return fail("beanstalk.body.verbatim", "the body was %.60q", j.body)
+		return fail("beanstalk.job.id-stable", "expected the ID of an existing job, because no job has this ID")
+	case !bytes.Equal(f.Arg(1), j.body):
+		return fail("beanstalk.body.verbatim", "expected the body %.60q, because the client sent it with put", j.body)
 	case j.vague:
 	case j.state == bReserved && !m.may(j.until):
-		return fail("beanstalk.reserve.once", "it is reserved already")
+		return fail("beanstalk.reserve.once", "expected another job or none, because this job is already reserved")
 	case j.state == bDelayed && !m.may(j.until):
-		return fail("beanstalk.delay.waits", "it is delayed for %v still", j.until-m.now)
+		return fail("beanstalk.delay.waits", "expected another job or none, because this job is delayed for %v more", j.until-m.now)
 	case j.state == bBuried:
-		return fail("beanstalk.bury.untouched", "it is buried")
+		return fail("beanstalk.bury.untouched", "expected another job or none, because this job is buried")
 	case j.state == bGone:
-		return fail("beanstalk.delete.gone", "it has been deleted")
+		return fail("beanstalk.delete.gone", "expected another job or none, because this job is deleted")
 	}
 	switch {
 	case !slices.Contains(p.watched, j.tube.name):
-		return fail("beanstalk.reserve.any-watched", "its tube %s is not watched", j.tube.name)
+		return fail("beanstalk.reserve.any-watched", "expected a job of a watched tube, because the connection does not watch tube %s", j.tube.name)
 	case !m.may(j.tube.paused):
-		return fail("beanstalk.pause.no-new-reservation", "its tube is paused for %v still", j.tube.paused-m.now)
+		return fail("beanstalk.pause.no-new-reservation", "expected a job of another tube, because this tube is paused for %v more", j.tube.paused-m.now)
 	case best != nil && best != j && best.pri < j.pri && !best.fresh && !j.vague:
-		return fail("beanstalk.put.priority-order", "job %s is more urgent", best.id)
+		return fail("beanstalk.put.priority-order", "expected job %s, because it has a more urgent priority", best.id)
 	case best != nil && best != j && best.before(j) && !best.fresh && !j.vague:
-		return fail("beanstalk.reserve.fifo", "job %s came before it", best.id)
+		return fail("beanstalk.reserve.fifo", "expected job %s, because it has the same priority and was queued earlier", best.id)
 	}
 	m.hold(p, j)
 	return nil

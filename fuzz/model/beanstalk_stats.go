@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"jobwire/codec"
 )
@@ -11,7 +12,7 @@ import (
 // stats judges the values of a YAML dictionary that are due; keys that are missing are
 // left to those who know all keys.
 func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]string) {
-	m.owe(p.conn, codec.RuleID(rule+".answered"), names, typed(names, func(r *codec.Frame) error {
+	m.owe(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
 		if r.Type.Name == "NOT_FOUND" {
 			return nil
 		}
@@ -21,7 +22,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]st
 			}
 			want, ok := due[string(row[0])]
 			if ok && want != string(row[1]) {
-				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: string(row[0]) + " is " + string(row[1]) + ", and should be " + want}
+				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: "expected " + string(row[0]) + ": " + want + ", got " + string(row[1])}
 			}
 		}
 		return nil
@@ -152,13 +153,13 @@ func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
 		for _, row := range rows(r) {
 			name := string(row[0])
 			if _, maybe := m.exists(name); !maybe || seen[name] {
-				return wrong("tube %s stands there twice, or nothing refers to it", name)
+				return wrong("expected each tube in use once, but tube %s is listed twice or is not in use", name)
 			}
 			seen[name] = true
 		}
 		for name := range m.tubes {
 			if sure, _ := m.exists(name); sure && !seen[name] {
-				return wrong("tube %s is missing", name)
+				return wrong("expected tube %s in the list", name)
 			}
 		}
 		return nil
@@ -176,27 +177,8 @@ func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
 			seen[string(row[0])] = true
 		}
 		if !maps.Equal(seen, want) || len(rows(r)) != len(want) {
-			return wrong("it should list %d tubes, %v", len(want), slices.Sorted(maps.Keys(want)))
+			return wrong("expected a list of %d tubes, %v", len(want), slices.Sorted(maps.Keys(want)))
 		}
 		return nil
 	}))
-}
-
-func init() {
-	dictions["beanstalk"] = func(*codec.Protocol) *Diction {
-		const all = "put*12 use*3 reserve*2 reserve-with-timeout*12 reserve-job*2 delete*5 release*5 bury*4 touch*2 watch*3 ignore*2 peek*2 peek-ready*2 peek-delayed*2 peek-buried*2 kick*3 kick-job*2 stats-job*5 stats-tube*4 stats*2 list-tubes*2 list-tube-used list-tubes-watched*2 pause-tube*2 quit"
-		return &Diction{
-			actors: []string{"Client", "Worker", "Client 2"},
-			says:   map[string]string{"Client": all, "Worker": all},
-			pools: map[string][]string{
-				"Priority": {"0", "1", "1024", "1023", "4294967295", "1"}, "Delay": {"0", "0", "0", "1", "2", "100", "0"}, "TTR": {"60", "120", "0", "1", "2"},
-				"Body": payloads, "Tube": {"a", "default", "b", "a", strings200}, "Timeout": {"0", "0", "0", "1", "2", "-1"}, "Job ID": {"4711"}, "Bound": {"1", "2", "0", "100", "4294967296"},
-			},
-			gives: set("RESERVED"), named: "id",
-			waits:    waits,
-			blocks:   set("reserve reserve-with-timeout"),
-			sentinel: []string{"list-tube-used"}, answer: "USING",
-			leave: 5, wait: 4,
-		}
-	}
 }

@@ -8,9 +8,10 @@ import (
 	"jobwire/codec"
 )
 
-func init() { makers["danga"] = newDanga }
+// Danga makes models of the Danga draft.
+var Danga = &Adapter{New: newDanga}
 
-// danga is the model of danga-gearman-draft.txt, as the manifest reads it.
+// danga is the model of danga-gearman-draft.txt, with the interpretations in its rules.
 type danga struct {
 	board
 	peers   map[int]*dPeer
@@ -132,7 +133,7 @@ func (m *danga) Elapsed(d time.Duration) { m.now += d }
 
 func (m *danga) Received(conn int, f *codec.Frame) error {
 	if _, leaving := m.leaving[conn]; leaving && !m.tainted {
-		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message", Text: show(f) + " to who broke the protocol"}
+		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message", Text: "expected the server to close the connection without a message, because the client or worker violated the protocol; got " + show(f)}
 	}
 	err := m.received(conn, f)
 	if c, _ := err.(*Complaint); c != nil && m.tainted {

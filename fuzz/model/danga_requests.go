@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -24,24 +25,6 @@ func init() {
 		"job_status_req":        dStatusReq,
 		"job_complete_announce": dComplete,
 		"job_complete_req":      dCompleteReq,
-	}
-	dictions["danga"] = func(*codec.Protocol) *Diction {
-		return &Diction{
-			actors: []string{"Application", "Worker", "Application 2", "Worker 2"},
-			says: map[string]string{
-				"Application": "job_create_req*8 job_status_req*4 job_complete_req*4",
-				"Worker":      "worker_connect*5 worker_disconnect*2 worker_sleep*4 job_assign_req*10 job_status_announce*5 job_complete_announce*7",
-			},
-			pools: map[string][]string{
-				"Job name": {"a", "b", "a", "c"}, "Duplicate key": {"", "k", "l", ""}, "Flags": {"0", "255"}, "Job type": {"1", "0", "2", "1"},
-				"Args": payloads, "Result data": payloads, "Result code": {"0", "1", "255"}, "Numerator": {"0", "1", "4294967295"}, "Denominator": {"1", "0", "100"},
-				"Time remaining": {"4294967295", "0", "60"}, "Job handle": {"J:none:7"},
-			},
-			gives: set(""), named: "handle",
-			waits:    waits,
-			sentinel: []string{"job_status_req", "sentinel"}, answer: "job_status_res",
-			leave: 6, wait: 2,
-		}
 	}
 }
 
@@ -77,7 +60,7 @@ func dSleep(m *danga, p *dPeer, _ codec.Frame) {
 func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	typ := f.Arg(3)[0]
 	if typ == 0 && p.waits != nil {
-		m.violates(p, "a second job of type 0 while one runs")
+		m.violates(p, "the client created a second job of type 0 (synchronous) while its first job was running")
 		return
 	}
 	j := &dJob{name: string(f.Arg(0)), key: string(f.Arg(1)), args: f.Arg(4), worker: -1, progress: [3]uint32{0, 1, math.MaxUint32}, created: m.now}
@@ -106,15 +89,15 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 		h := r.Arg(0)
 		switch {
 		case typ != 1 && len(h) > 0:
-			return &Complaint{Rule: "danga.create.no-handle", Text: "a handle, and none was asked for"}
+			return &Complaint{Rule: "danga.create.no-handle", Text: "expected an empty handle, because the job is not of type 1 (asynchronous)"}
 		case typ != 1:
 			return nil
 		case len(h) == 0:
-			return &Complaint{Rule: "danga.async.handle", Text: "no handle"}
+			return &Complaint{Rule: "danga.async.handle", Text: "expected a handle, because the job is of type 1 (asynchronous)"}
 		case j.handle != nil && !bytes.Equal(h, j.handle):
-			return &Complaint{Rule: "danga.dup.same-handle", Text: "the job has the handle " + string(j.handle)}
+			return &Complaint{Rule: "danga.dup.same-handle", Text: "expected the handle " + string(j.handle) + ", because a job with the same duplicate key has it"}
 		case j.handle == nil && m.results[string(h)] != nil:
-			return &Complaint{Rule: "danga.async.handles-distinct", Text: "another job has that handle"}
+			return &Complaint{Rule: "danga.async.handles-distinct", Text: "expected a new handle, because another job already has this handle"}
 		}
 		j.handle = bytes.Clone(h)
 		m.results[string(h)] = j
@@ -133,7 +116,7 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 	}
 	reply := &choice{left: 1}
 	if len(sure) == 0 {
-		m.owe(p.conn, "danga.assign.no-job", "noop, for there is no job", typed("noop", nil)).choice = reply
+		m.owe(p.conn, "danga.assign.no-job", "noop (no job)", typed("noop", nil)).choice = reply
 	}
 	if len(sure)+len(vague) == 0 {
 		return
@@ -148,10 +131,10 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 		if len(fit) == 0 {
 			for _, j := range m.jobs {
 				if j.name == string(r.Arg(0)) && bytes.Equal(j.args, r.Arg(1)) {
-					return &Complaint{Rule: "danga.job.order", Text: "another job is due before it, or a worker has it"}
+					return &Complaint{Rule: "danga.job.order", Text: "expected another job, because this job was queued later or a worker already has it"}
 				}
 			}
-			return &Complaint{Rule: "danga.assign.name-and-args", Text: "there is no such job"}
+			return &Complaint{Rule: "danga.assign.name-and-args", Text: "expected an existing job, because no job has this name and these arguments"}
 		}
 		if len(fit) > 1 {
 			m.taint() // which one it is cannot be told
@@ -171,7 +154,7 @@ func numbers(f *codec.Frame) (n [3]uint32) {
 
 func dStatus(m *danga, p *dPeer, f codec.Frame) {
 	if p.job == nil {
-		m.violates(p, "progress of no job")
+		m.violates(p, "the worker reported progress without having a job")
 		return
 	}
 	p.job.progress = numbers(&f)
@@ -184,7 +167,7 @@ func dStatus(m *danga, p *dPeer, f codec.Frame) {
 func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *due {
 	return m.owe(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
 		if got := numbers(r); got != want {
-			return wrong("it should be %d", want)
+			return wrong("expected %d", want)
 		}
 		return nil
 	}))
@@ -192,7 +175,7 @@ func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *due {
 
 func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	if p.waits != nil {
-		m.violates(p, "a question while a job of type 0 runs")
+		m.violates(p, "the client sent a request while its job of type 0 (synchronous) was running")
 		return
 	}
 	j := m.results[string(f.Arg(0))]
@@ -209,7 +192,7 @@ func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 func dComplete(m *danga, p *dPeer, f codec.Frame) {
 	j := p.job
 	if j == nil {
-		m.violates(p, "the result of no job")
+		m.violates(p, "the worker reported a result without having a job")
 		return
 	}
 	p.job = nil
@@ -229,9 +212,9 @@ func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 	m.owe(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
 		switch status := binary.BigEndian.Uint32(r.Arg(0)); {
 		case status == 0 || status > took+2:
-			return &Complaint{Rule: "danga.complete.elapsed", Text: "that is not how long it took"}
+			return &Complaint{Rule: "danga.complete.elapsed", Text: fmt.Sprintf("expected an elapsed time of 1 to %d s", took+2)}
 		case r.Arg(1)[0] != j.code || !bytes.Equal(r.Arg(2), j.data):
-			return wrong("the worker said %d %.60q", j.code, j.data)
+			return wrong("expected %d %.60q, because the worker sent that result", j.code, j.data)
 		}
 		return nil
 	}))
@@ -239,7 +222,7 @@ func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 
 func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 	if p.waits != nil {
-		m.violates(p, "a question while a job of type 0 runs")
+		m.violates(p, "the client sent a request while its job of type 0 (synchronous) was running")
 		return
 	}
 	j := m.results[string(f.Arg(0))]
@@ -253,7 +236,7 @@ func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 	}
 	m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
 		if binary.BigEndian.Uint32(r.Arg(0)) != 0 || r.Arg(1)[0] != code || len(r.Arg(2)) > 0 {
-			return wrong("it should be 0 %d and no data", code)
+			return wrong("expected 0 %d and no data", code)
 		}
 		return nil
 	}))

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -9,7 +10,8 @@ import (
 	"jobwire/codec"
 )
 
-func init() { makers["gearman"] = newGearman }
+// Gearman makes models of gearman-protocol.txt.
+var Gearman = &Adapter{New: newGearman, Excuses: regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `)}
 
 // Quirks of Gearman servers.
 const (
@@ -93,7 +95,11 @@ type gJob struct {
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	return &gearman{board: newBoard(p, quirks), peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
+	b := newBoard(p, quirks)
+	if quirks[Shared] {
+		b.unjudged = "gearman.admin." // lists of what all users have
+	}
+	return &gearman{board: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
 }
 
 func (m *gearman) Opened(conn int) {

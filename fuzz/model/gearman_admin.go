@@ -51,7 +51,7 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 				continue
 			}
 			if seen[name] {
-				return wrong("function %q stands there twice", name)
+				return wrong("expected each function once, but function %q is listed twice", name)
 			}
 			seen[name] = true
 			fn := m.functions[name]
@@ -59,7 +59,7 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 				if m.quirks[Shared] || m.quirks[NameTruncated] {
 					continue
 				}
-				return wrong("nobody has mentioned a function %q", name)
+				return wrong("expected only functions that a client or worker named, but function %q is listed", name)
 			}
 			numbers, sure := want(fn)
 			for i, n := range numbers {
@@ -67,14 +67,14 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 					break
 				}
 				if got, _ := strconv.Atoi(string(row[1+i])); sure && got != n {
-					return wrong("%s of %q should be %d", r.Type.Repeat[1+i].Name, name, n)
+					return wrong("expected %s %d for function %q, got %d", r.Type.Repeat[1+i].Name, n, name, got)
 				}
 			}
 		}
 		for name, fn := range m.functions {
 			total, _, workers, _, sure := fn.counts(m)
 			if !seen[name] && sure && (total > 0 || workers > 0 || fn.kept && !m.quirks[NameTruncated]) && plain(name) {
-				return wrong("function %q is missing", name)
+				return wrong("expected function %q in the list", name)
 			}
 		}
 		return nil
@@ -108,21 +108,21 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 			j := m.jobs[h]
 			switch {
 			case seen[h]:
-				return wrong("%s stands there twice", h)
+				return wrong("expected each job once, but job %s is listed twice", h)
 			case j == nil && m.quirks[Shared] || j != nil && j.vague:
 				continue
 			case j == nil || j.state == gEnded:
-				return wrong("there is no job %s", h)
+				return wrong("expected only existing jobs, but job %s does not exist", h)
 			case m.quirks[NoNumbers]:
 			case string(row[3]) == "1" && j.state == gRunning, string(row[3]) == "0" && j.state == gQueued:
-				return wrong("job %s is %s", h, j.state)
+				return wrong("expected job %s as %s", h, j.state)
 			}
 			seen[h] = true
 		}
 		for _, fn := range m.functions {
 			for _, j := range fn.jobs {
 				if !j.vague && !seen[string(j.handle)] {
-					return wrong("job %s is missing", j.handle)
+					return wrong("expected job %s in the list", j.handle)
 				}
 			}
 		}
@@ -145,13 +145,13 @@ func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 				u := string(j.unique)
 				known[u] = true
 				if plain(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.vague && !seen[u] {
-					return wrong("unique ID %q is missing", u)
+					return wrong("expected unique ID %q in the list", u)
 				}
 			}
 		}
 		for u := range seen {
 			if plain(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
-				return wrong("no job has the unique ID %q", u)
+				return wrong("expected only unique IDs of existing jobs, but no job has unique ID %q", u)
 			}
 		}
 		return nil
@@ -182,7 +182,7 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 			slices.Sort(names)
 			key := fmt.Sprint(w.clientID, " ", names)
 			if listed[key]--; listed[key] < 0 {
-				return wrong("the worker %q is missing, which can do %q", w.clientID, names)
+				return wrong("expected a worker with client ID %q and functions %q in the list", w.clientID, names)
 			}
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -65,14 +66,14 @@ func init() {
 
 func gText(replies string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
-		m.owe(p.conn, "gearman.admin.reply-form", replies, typed(replies, nil))
+		m.owe(p.conn, "gearman.admin.reply-form", strings.ReplaceAll(replies, " ", " or "), typed(replies, nil))
 	}
 }
 
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
 	m.owe(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data", typed("ECHO_RES", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), f.Arg(0)) {
-			return wrong("%.60q is not what was sent, %.60q", r.Arg(0), f.Arg(0))
+			return wrong("expected the same data as in ECHO_REQ, %.60q", f.Arg(0))
 		}
 		return nil
 	})).must = true
@@ -86,7 +87,7 @@ func gOption(m *gearman, p *gPeer, f codec.Frame) {
 	p.exceptions = true
 	m.owe(p.conn, "gearman.option.exceptions", "OPTION_RES exceptions", typed("OPTION_RES", func(r *codec.Frame) error {
 		if string(r.Arg(0)) != "exceptions" {
-			return wrong("another option was asked for")
+			return wrong("expected the option that the client requested, which is exceptions")
 		}
 		return nil
 	}))
@@ -100,7 +101,7 @@ type gSubmit struct {
 
 func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.function(f.Arg(0))
-	j := &gJob{fn: fn, unique: f.Arg(1), workload: f.Arg(len(f.Type.Fields) - 1), priority: s.priority, background: s.background, reduce: s.reduce}
+	j := &gJob{fn: fn, unique: f.Arg(1), workload: f.Arg(f.Type.NumArgs() - 1), priority: s.priority, background: s.background, reduce: s.reduce}
 	if s.reduce {
 		j.reducer = f.Arg(2)
 	}
@@ -162,7 +163,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	late := full || s.sched || doubtful != nil // whether there is a job is known by the reply
 	reply := &choice{left: 1}
 	if full || s.sched {
-		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR, for the queue is full", typed("ERROR", nil))
+		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR (queue full)", typed("ERROR", nil))
 		d.must, d.choice = d.must && sure, reply
 		if sure {
 			return
@@ -175,7 +176,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 			return nil
 		}
 		if o, known := m.jobs[h]; known {
-			return &Complaint{Rule: "gearman.submit.handles-distinct", Text: fmt.Sprintf("the handle is that of another job, of function %q and unique ID %q", o.fn.name, o.unique)}
+			return &Complaint{Rule: "gearman.submit.handles-distinct", Text: fmt.Sprintf("expected a new handle, because another job (function %q, unique ID %q) already has this handle", o.fn.name, o.unique)}
 		}
 		j.handle = []byte(h)
 		m.jobs[h] = j
@@ -210,7 +211,7 @@ func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	m.joined(p, old, s)
 	m.owe(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), old.handle) {
-			return wrong("the job of that unique ID, which has not ended, is %s", old.handle)
+			return wrong("expected handle %s, because that job has the same unique ID and is not finished", old.handle)
 		}
 		return nil
 	}))

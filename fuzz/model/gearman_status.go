@@ -16,7 +16,7 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	}
 	for i, w := range want {
 		if got := string(r.Arg(1 + i)); got != w {
-			return wrong("%s is %s, and should be %s: the job is %s", r.Type.Fields[1+i].Name, got, w, j.state)
+			return wrong("expected %s %s, got %s, because the job is %s", r.Type.Fields[1+i].Name, w, got, j.state)
 		}
 	}
 	if j.lost > 0 && j.numer == nil || j.hazy || m.quirks[NoNumbers] {
@@ -25,17 +25,17 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	for i, w := range [][]byte{j.numer, j.denom} {
 		n, _ := strconv.ParseUint(string(r.Arg(3+i)), 10, 64)
 		if due, err := strconv.ParseUint("0"+string(w), 10, 64); err == nil && n != due {
-			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("%s should be %d, as last told", r.Type.Fields[3+i].Name, due)}
+			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("expected %s %d, because this is the value that the worker reported last", r.Type.Fields[3+i].Name, due)}
 		}
 	}
 	return nil
 }
 
-func (s gState) String() string { return [...]string{"queued", "scheduled", "running", "ended"}[s] }
+func (s gState) String() string { return [...]string{"queued", "scheduled", "running", "finished"}[s] }
 
 func unknownStatus(r *codec.Frame) error {
 	if string(r.Arg(1)) != "0" || string(r.Arg(2)) != "0" {
-		return wrong("there is no such job")
+		return wrong("expected known 0 and running 0, because no such job exists")
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 	m.owe(p.conn, rule, "STATUS_RES", typed("STATUS_RES", func(r *codec.Frame) error {
 		switch {
 		case !bytes.Equal(r.Arg(0), f.Arg(0)):
-			return wrong("the question was about %s", f.Arg(0))
+			return wrong("expected the handle of the request, %s", f.Arg(0))
 		case j == nil && m.quirks[Shared], j != nil && j.vague:
 			return nil
 		case j == nil || j.state == gEnded:
@@ -68,7 +68,7 @@ func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 	unique := f.Arg(0)
 	m.owe(p.conn, "gearman.status.unique", "STATUS_RES_UNIQUE", typed("STATUS_RES_UNIQUE", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), unique) {
-			return wrong("the question was about %q", unique)
+			return wrong("expected the unique ID of the request, %q", unique)
 		}
 		if len(unique) == 0 || string(unique) == "-" || m.quirks[Shared] {
 			return nil
@@ -85,7 +85,7 @@ func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 					return nil
 				}
 				if err = j.progress(m, r); err == nil && !j.leavers && string(r.Arg(5)) != string(gNumber(len(j.waits))) {
-					err = wrong("%d submissions wait for it", len(j.waits))
+					err = wrong("expected a client count of %d, because %[1]d clients wait for the job", len(j.waits))
 				}
 				if err == nil {
 					return nil

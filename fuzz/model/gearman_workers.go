@@ -116,25 +116,25 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			case j == nil && m.tainted:
 				return nil
 			case j == nil || j.state == gEnded:
-				return wrong("no such job waits")
+				return wrong("expected a queued job, because no such job is queued")
 			case j.state == gRunning && !j.vague:
-				return &Complaint{Rule: "gearman.grab.once", Text: "another worker has the job"}
+				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
 			case j.state == gLater && !j.vague:
-				return &Complaint{Rule: "gearman.epoch.waits", Text: "its time has not come"}
+				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
 			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // an empty one may be none
 				want = reduce
 			case j.reduce && len(j.reducer) > 0:
 				want = reduce
 			}
 			if r.Type.Name != want {
-				return wrong("it should be a %s", want)
+				return wrong("expected %s as the reply to this grab request", want)
 			}
 			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // it may be one that nobody saw begin
 				return err
 			}
 			timeout, able := p.abilities[j.fn.name]
 			if !able {
-				return &Complaint{Rule: "gearman.worker.can-do", Text: "the worker cannot do that function"}
+				return &Complaint{Rule: "gearman.worker.can-do", Text: "expected a job of a function that the worker announced with CAN_DO"}
 			}
 			if !slices.Contains(sure, j) && !slices.Contains(vague, j) {
 				rule := codec.RuleID("gearman.queue.fifo")
@@ -143,7 +143,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 						rule = "gearman.queue.high-first"
 					}
 				}
-				return &Complaint{Rule: rule, Text: "another job of the function goes before it"}
+				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
 			}
 			j.state, j.holder, j.due = gRunning, p.conn, 0
 			if j.vague && j.background {
@@ -163,13 +163,13 @@ func (j *gJob) delivered(r *codec.Frame) error {
 	var m codec.Message
 	r.Message(&m)
 	if string(m.Args[1]) != j.fn.name || !bytes.Equal(m.Args[len(m.Args)-1], j.workload) {
-		return &Complaint{Rule: "gearman.submit.opaque-workload", Text: fmt.Sprintf("submitted were function %q and workload %.60q", j.fn.name, j.workload)}
+		return &Complaint{Rule: "gearman.submit.opaque-workload", Text: fmt.Sprintf("expected function %q and workload %.60q, because the client submitted them", j.fn.name, j.workload)}
 	}
 	if len(m.Args) > 3 && !bytes.Equal(m.Args[2], j.unique) {
-		return &Complaint{Rule: "gearman.grab.assign-unique", Text: fmt.Sprintf("the unique ID was %q", j.unique)}
+		return &Complaint{Rule: "gearman.grab.assign-unique", Text: fmt.Sprintf("expected unique ID %q, because the client submitted it", j.unique)}
 	}
 	if len(m.Args) > 4 && !bytes.Equal(m.Args[3], j.reducer) {
-		return &Complaint{Rule: "gearman.reduce.carried", Text: fmt.Sprintf("the reducer was %q", j.reducer)}
+		return &Complaint{Rule: "gearman.reduce.carried", Text: fmt.Sprintf("expected reducer %q, because the client submitted it", j.reducer)}
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
 		}
 		for i := 1; i < len(r.Type.Fields); i++ {
 			if !bytes.Equal(r.Arg(i), f.Arg(i)) {
-				return wrong("the worker said %.60q", f.Arg(i))
+				return wrong("expected %.60q, because the worker sent it", f.Arg(i))
 			}
 		}
 		return nil

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +10,8 @@ import (
 	"jobwire/codec"
 )
 
-func init() { makers["gearmonkey"] = newGearmonkey }
+// GearMonkey makes models of gearmonkey.txt.
+var GearMonkey = &Adapter{New: newGearmonkey, Excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`)}
 
 // gearmonkey is the model of what gearmonkey.txt needs of Redis: keys, and who waits for
 // them. Replies are predicted by their bytes. Commands that the document does not have
@@ -117,7 +119,7 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 		if p.until == 0 || m.now < p.until-Slack || slices.ContainsFunc(m.dues, func(d *due) bool { return d.conn == p.conn }) {
 			continue
 		}
-		m.owe(p.conn, "gearmonkey.server.brpop-timeout", "nil-array", func(f *codec.Frame) error {
+		m.owe(p.conn, "gearmonkey.server.brpop-timeout", "a nil array", func(f *codec.Frame) error {
 			if string(f.Raw) != "*-1\r\n" {
 				return notMine
 			}
@@ -200,7 +202,7 @@ func integer(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
 func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
 	return m.owe(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {
-			return wrong("%.80q is not %.80q", f.Raw, want)
+			return wrong("expected %.80q", want)
 		}
 		return nil
 	})

@@ -123,28 +123,6 @@ func init() {
 		"SUBSCRIBE_CHANNEL":   mSubscribe(true),
 		"UNSUBSCRIBE_CHANNEL": mSubscribe(false),
 	}
-	dictions["gearmonkey"] = func(*codec.Protocol) *Diction {
-		return &Diction{
-			actors: []string{"Client", "Worker", "Worker 2", "Operator", "Operator 2"},
-			says: map[string]string{
-				"Client":     "GET_COUNT INCR_UID*4 HMSET_IDLE*3 PUBLISH_CREATE*2 ZADD_SCHEDULED*4 LPUSH_QUEUE*8 BRPOP_LOCK*4 HGETALL_JOB*3",
-				"Worker":     "SCRIPT_LOAD*3 INCR_COUNT*2 EVALSHA_SCHEDULED*6 BRPOP_QUEUES*10 HGET_INPUT*2 PUBLISH_START HMSET_BUSY*2 HMSET_PROGRESS*2 HMSET_DONE*3 EXPIRE_JOB*2 PUBLISH_FINISH*2 LPUSH_LOCK*5 EXPIRE_LOCK*2 DECR_COUNT*2 HMGET_JOB*2 HGETALL_JOB",
-				"Operator":   "HGET_STATUS*2 TTL_JOB*2 TTL_LOCK*2 LRANGE_QUEUE*4 ZRANGE_SCHEDULED*3 LLEN_LOCK*3 EXISTS_JOB*2 SET_COUNT SET_UID DEL_JOB*2 PUBLISH_START",
-				"Operator 2": "SUBSCRIBE_CHANNEL*3 UNSUBSCRIBE_CHANNEL",
-			},
-			pools: map[string][]string{
-				"Function": {"a", "b", "a"}, "ID": {"1", "2", "3", "9007199254740993"}, "Input": payloads, "Output": payloads, "Value": payloads, "Priority": {"normal", "high", "low"},
-				"Scheduled": {"0", "now-5", "now+100", "now-1"}, "System date": {"now", "0", "now+200"}, "Timeout": {"1", "0", "2"}, "Script": {scriptHashed, scriptPrinted}, "SHA1": {hashOf([]byte(scriptHashed)), hashOf([]byte(scriptPrinted))},
-				"Seconds": {"90000", "10", "1", "0"}, "Status": {"success", "error"}, "Field": {"status", "input", "output", "none"}, "Start": {"0", "1", "-2"}, "Stop": {"-1", "0", "1"}, "Count": {"0", "5", "-3"},
-				"Dividend": {"1", "50"}, "Divisor": {"100", "0"},
-			},
-			gives: set(""), named: "id",
-			waits:    waits,
-			blocks:   set("BRPOP_LOCK BRPOP_QUEUES"),
-			sentinel: []string{"command", "PING", "sentinel"}, answer: "bulk", mark: "sentinel",
-			leave: 5, wait: 3,
-		}
-	}
 }
 
 // mWords are the arguments of a request, without its framing.
@@ -194,11 +172,11 @@ func mAll(m *gearmonkey, p *mPeer, f mWords) {
 		var msg codec.Message
 		r.Message(&msg)
 		if len(msg.Args) != 2*len(want) {
-			return wrong("it has %d fields", len(want))
+			return wrong("expected a job with %d fields", len(want))
 		}
 		for i := 0; i+1 < len(msg.Args); i += 2 {
 			if v, ok := want[string(msg.Args[i])]; !ok || v != string(msg.Args[i+1]) {
-				return wrong("field %q should be %.40q", msg.Args[i], v)
+				return wrong("expected %.40q in field %q", v, msg.Args[i])
 			}
 		}
 		return nil
@@ -231,7 +209,7 @@ func mTake(m *gearmonkey, p *mPeer, f mWords) {
 	if !m.scripts[sha] {
 		m.owe(p.conn, "gearmonkey.server.noscript", "NOSCRIPT", typed("error", func(r *codec.Frame) error {
 			if !bytes.HasPrefix(r.Raw, []byte("-NOSCRIPT")) {
-				return wrong("the script has not been loaded")
+				return wrong("expected error NOSCRIPT, because the script is not loaded")
 			}
 			return nil
 		}))

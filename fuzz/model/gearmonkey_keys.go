@@ -130,7 +130,7 @@ func (m *gearmonkey) ttl(p *mPeer, key string) {
 		open := v.until-m.now > far-time.Hour
 		m.owe(p.conn, "gearmonkey.server.ttl", "TTL", func(f *codec.Frame) error {
 			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 || n > left+1 && !open {
-				return wrong("%d seconds are left", left)
+				return wrong("expected a time to live of %d s", left)
 			}
 			return nil
 		})

@@ -9,6 +9,7 @@ package model
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"jobwire/codec"
@@ -61,7 +62,7 @@ const Slack = 400 * time.Millisecond
 // Complaint is what a model found wrong.
 type Complaint struct {
 	Conn int          // where; -1 is nowhere in particular
-	Rule codec.RuleID // of the protocol's manifest, if there is one for it
+	Rule codec.RuleID // of the protocol, if there is one for it
 	Law  string       // what was broken, in a few words that are the same for all such complaints
 	Text string       // what happened, and what was due
 }
@@ -74,7 +75,8 @@ func (c *Complaint) Error() string {
 }
 
 // Quirk names a divergence of a real server, or of a setup, that is known and told in
-// docs/findings.md, so that a model can be held against that server without telling it again.
+// docs/findings.md, so that a model can be held against that server without telling it again. The
+// profiles in conform/profiles list those of each server.
 type Quirk string
 
 // Shared says that others use the server at the same time, who have names of their own:
@@ -86,26 +88,35 @@ const Shared Quirk = "shared"
 // and connections, are not known.
 const Watched Quirk = "watched"
 
-// makers are the models by their protocol.
-var makers = map[string]func(p *codec.Protocol, quirks map[Quirk]bool) Model{}
+// Adapter makes the models of a protocol.
+type Adapter struct {
+	New func(p *codec.Protocol, quirks map[Quirk]bool) Model
 
-// New returns the model of a protocol that has just been started on an empty server. It
-// panics if there is none for p, which is a mistake in a program. A quirk may be the
-// name of a profile, as "gearmand", and then stands for all that Profiles lists for it.
+	// Excuses matches the bytes of a refusal that depends on what the model does not follow. The
+	// model's complaints after such a refusal are void. It is nil if there is none.
+	Excuses *regexp.Regexp
+}
+
+var adapters = map[string]*Adapter{}
+
+// Register adds the model of a protocol. It is called before models are made.
+func Register(p *codec.Protocol, a *Adapter) { adapters[p.Name] = a }
+
+// New returns the model of a server that has just been started. It is nil if the protocol has no model.
 func New(p *codec.Protocol, quirks ...Quirk) Model {
+	a := adapters[p.Name]
+	if a == nil {
+		return nil
+	}
 	set := map[Quirk]bool{}
 	for _, q := range quirks {
 		set[q] = true
-		for _, of := range Profiles[q] {
-			set[of] = true
-		}
 	}
-	return makers[p.Name](p, set)
+	return a.New(p, set)
 }
 
-// Profiles lists the quirks of real servers by the names that conform's profiles have.
-var Profiles = map[Quirk][]Quirk{
-	"gearmand":      {LacksTypes, WokenTwice, TimeoutRequeues, EpochSilent, EpochHides, EpochWakesEarly, CantDoLoses, LimitForgotten, NameTruncated, NoNumbers, CancelLingers, DropLoses, AbilitiesAdd, JoinedGoes},
-	"gearmand-perl": {LacksTypes, LostFails, NoPartials, NoFailUnasked, NewestFirst, FullDrops, FewWakeups},
-	"beanstalkd":    {TTRStays, KickTruncates},
+// Excused reports whether complaints of the protocol's model are void after the reply.
+func Excused(p *codec.Protocol, reply []byte) bool {
+	a := adapters[p.Name]
+	return a != nil && a.Excuses != nil && a.Excuses.Match(reply)
 }

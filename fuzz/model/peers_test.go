@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 )
@@ -20,18 +21,37 @@ var (
 	minFlag    = flag.Duration("for", 0, "how long, instead of -cases")
 )
 
-// real are the servers of others, by the program that peers knows and the quirks that
-// docs/findings.md tells of.
+// real are servers of other projects: the program, which is the name of its profile too, and how to start it.
 var real = []struct {
 	peer, protocol string
 	args           []string
-	quirk          Quirk
 	waive          []codec.RuleID
 }{
-	{"gearmand", "gearman", []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}, "gearmand", []codec.RuleID{"gearman.args.trailing-nul"}},
-	{"gearmand-perl", "gearman", []string{"--listen=127.0.0.1", "--port={port}"}, "gearmand-perl", []codec.RuleID{"gearman.number.decimal"}},
-	{"beanstalkd", "beanstalk", []string{"-l", "127.0.0.1", "-p", "{port}"}, "beanstalkd", nil},
-	{"redis-server", "gearmonkey", []string{"--port", "{port}", "--save", "", "--appendonly", "no"}, "redis-server", nil},
+	{"gearmand", "gearman", []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}, []codec.RuleID{"gearman.args.trailing-nul"}},
+	{"gearmand-perl", "gearman", []string{"--listen=127.0.0.1", "--port={port}"}, []codec.RuleID{"gearman.number.decimal"}},
+	{"beanstalkd", "beanstalk", []string{"-l", "127.0.0.1", "-p", "{port}"}, nil},
+	{"redis-server", "gearmonkey", []string{"--port", "{port}", "--save", "", "--appendonly", "no"}, nil},
+}
+
+// quirksOf returns quirks, each by its name or by that of a profile that lists it.
+func quirksOf(t *testing.T, p *codec.Protocol, names ...string) (quirks []Quirk) {
+	suite, err := conform.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		quirks = append(quirks, Quirk(name))
+		if slices.Contains(conform.Profiles(p), name) {
+			profile, err := conform.LoadProfile(name, suite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range profile.Fuzz.Quirks {
+				quirks = append(quirks, Quirk(q))
+			}
+		}
+	}
+	return quirks
 }
 
 // hold performs conversations with servers that start makes; they are made smaller when
@@ -68,10 +88,6 @@ func TestRealServers(t *testing.T) {
 		cases = 20
 	}
 	if *execFlag != "" || *addrFlag != "" {
-		var quirks []Quirk
-		for _, q := range strings.Fields(*quirksFlag) {
-			quirks = append(quirks, Quirk(q))
-		}
 		var waive []codec.RuleID
 		for _, r := range strings.Fields(*waiveFlag) {
 			waive = append(waive, codec.RuleID(r))
@@ -82,7 +98,7 @@ func TestRealServers(t *testing.T) {
 		}
 		for _, tt := range protocols {
 			if tt.p.Name == *protocolFlag {
-				hold(t, tt.p, start, quirks, waive, cases)
+				hold(t, tt.p, start, quirksOf(t, tt.p, strings.Fields(*quirksFlag)...), waive, cases)
 				return
 			}
 		}
@@ -97,7 +113,7 @@ func TestRealServers(t *testing.T) {
 			i := slices.IndexFunc(protocols, func(tt protocolRow) bool { return tt.p.Name == r.protocol })
 			hold(t, protocols[i].p, func() (target.Target, error) {
 				return target.Command{Args: append([]string{program}, r.args...)}.Start(t.Context())
-			}, []Quirk{r.quirk}, r.waive, cases)
+			}, quirksOf(t, protocols[i].p, r.peer), r.waive, cases)
 		})
 	}
 }

@@ -30,7 +30,7 @@ type Seed struct {
 func NewDecoder(p *codec.Protocol) (*Decoder, []Seed) {
 	d := &Decoder{p, []laws.Step{{}}}
 	for _, t := range p.Types {
-		if len(t.Replies) > 0 && t.Req != 0 {
+		if t.Ordered && t.Req != 0 {
 			d.requests = append(d.requests, laws.Step{Message: gen.Of(gen.New(1), t, gen.Options{Tame: true})})
 		}
 	}
@@ -66,7 +66,7 @@ func (d *Decoder) ofRows() (seeds []Seed) {
 				add(0, codec.Peer, t, n, o)
 			}
 			for i, q := range d.requests {
-				if o.Asked = q.Message.Type; t.Res != 0 && (i == 0 || slices.Contains(o.Asked.Replies, t.Name)) {
+				if t.Res != 0 && (i == 0 || slices.Contains(q.Message.Type.Answers, t)) {
 					add(1+i, codec.Server, t, n, o)
 				}
 			}

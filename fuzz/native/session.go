@@ -55,7 +55,7 @@ func scripts(p *codec.Protocol) (all []*transcript.Script) {
 		}
 		scripts, err := transcript.Parse(p, name, src)
 		if err != nil {
-			panic(fmt.Sprintf("the corpus cannot be read: %v", err))
+			panic(fmt.Sprintf("cannot read the test vectors of the corpus: %v", err))
 		}
 		all = append(all, scripts...)
 	}

@@ -27,7 +27,7 @@ func TestTargetsAreListed(t *testing.T) {
 			continue
 		}
 		if len(words) < 2 || len(words) > 3 || len(words) == 3 && words[2] != "bubble" && words[2] != "internal" {
-			t.Errorf("%q is no target", lines.Text())
+			t.Errorf("%q: expected a package, a target and an optional reason", lines.Text())
 			continue
 		}
 		listed = append(listed, words[0]+" "+words[1])
@@ -54,7 +54,7 @@ func TestTargetsAreListed(t *testing.T) {
 	}
 	for _, l := range listed {
 		if !slices.Contains(found, l) {
-			t.Errorf(".clusterfuzzlite/targets lists %s, which is not there", l)
+			t.Errorf(".clusterfuzzlite/targets lists %s, which does not exist", l)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (p *peer) find() (string, error) {
 		return "", fmt.Errorf("%s %s: %w: %s", p.program, strings.Join(p.probe, " "), err, out)
 	}
 	if !strings.Contains(string(out), p.prints) {
-		return "", fmt.Errorf("%s %s does not name %s", p.program, strings.Join(p.probe, " "), p.prints)
+		return "", fmt.Errorf("%s %s: expected %q in its output", p.program, strings.Join(p.probe, " "), p.prints)
 	}
 	return path, nil
 }
@@ -104,7 +104,7 @@ func Start(t testing.TB, name string, args ...string) target.Target {
 	t.Helper()
 	path, serve := Need(t, name), known[name].serve
 	if serve == nil {
-		t.Fatalf("peer %s is no server", name)
+		t.Fatalf("peer %s is not a server", name)
 	}
 	dir := ""
 	words := []string{path}

@@ -1,16 +1,20 @@
 package target
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // ErrCommand is matched by the errors of command lines that cannot be right,
 // whatever the program does with them. They are the user's, not the target's.
-var ErrCommand = errors.New("bad command line")
+var ErrCommand = errors.New("invalid command line")
 
 // Split cuts a command line into words as a shell does: at blanks, with single
 // quotes, double quotes and backslashes. No shell is run, so what only one could
@@ -44,12 +48,12 @@ func Split(line string) ([]string, error) {
 			}
 			i += k
 		case c == '\\' && i+1 == len(line):
-			return nil, badCommand(line, "it ends in a backslash")
+			return nil, badCommand(line, "the command ends with a backslash")
 		case c == '\\':
 			i++
 			word.WriteByte(line[i])
 		case strings.IndexByte(shellOnly, c) >= 0:
-			return nil, badCommand(line, fmt.Sprintf("%q needs a shell: quote it, or write sh -c '...'", c))
+			return nil, badCommand(line, fmt.Sprintf("%q is special only in a shell, and jobwire starts commands without a shell: quote it, or use sh -c '...'", c))
 		default:
 			word.WriteByte(c)
 		}
@@ -59,7 +63,7 @@ func Split(line string) ([]string, error) {
 		words = append(words, word.String())
 	}
 	if len(words) == 0 {
-		return nil, badCommand(line, "it is empty")
+		return nil, badCommand(line, "the command is empty")
 	}
 	return words, nil
 }
@@ -75,7 +79,7 @@ func doubleQuoted(word *strings.Builder, s string) (n int, bad string) {
 			i++
 			word.WriteByte(s[i])
 		case c == '$' || c == '`':
-			return 0, fmt.Sprintf("%q needs a shell: quote it, or write sh -c '...'", c)
+			return 0, fmt.Sprintf("%q is special only in a shell, and jobwire starts commands without a shell: quote it, or use sh -c '...'", c)
 		default:
 			word.WriteByte(c)
 		}
@@ -101,6 +105,20 @@ func Expand(args []string, addr string) ([]string, error) {
 	return out, nil
 }
 
+// GroupCommand returns a program that connects to addr, with the words of its command line. It leads a
+// process group, which ends with ctx. WaitGroup waits for it.
+func GroupCommand(ctx context.Context, words []string, addr string) (*exec.Cmd, error) {
+	args, err := Expand(words, addr)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = time.Second
+	return cmd, nil
+}
+
 // namesPort reports whether the program is told where to listen.
 func namesPort(args []string) bool {
 	for _, a := range args {
@@ -111,11 +129,11 @@ func namesPort(args []string) bool {
 	return false
 }
 
-// display writes the words of a command as a line that Split reads back.
-func display(args []string) string {
+// Join writes the words of a command as a line that Split, and a shell, read back.
+func Join(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\|&;<>()$`") {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\|&;<>()$`*?[]#~!") {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 		words[i] = a
@@ -136,10 +154,10 @@ func Check(line string) error {
 
 func checkArgs(args []string) error {
 	if len(args) == 0 {
-		return badCommand("", "it is empty")
+		return badCommand("", "the command is empty")
 	}
 	if !namesPort(args) {
-		return badCommand(display(args), "it does not say {port} (or {addr}), so the program cannot know where to listen")
+		return badCommand(Join(args), "add {port} or {addr} at the place where the program expects the port or address to listen on")
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ func TestSplit(t *testing.T) {
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("Split(%s) = %q, %v; want %q", tt.line, got, err, tt.want)
 		}
-		again, err := Split(display(got))
+		again, err := Split(Join(got))
 		if err != nil || !slices.Equal(again, tt.want) {
-			t.Errorf("Split(display(%q)) = %q, %v", got, again, err)
+			t.Errorf("Split(Join(%q)) = %q, %v", got, again, err)
 		}
 	}
 }
@@ -41,11 +41,11 @@ func TestSplitRefuses(t *testing.T) {
 		{"a 'b", "single quote"},
 		{`a "b`, "double quote"},
 		{`a \`, "backslash"},
-		{"a | b", `'|' needs a shell`},
-		{"a > log", `'>' needs a shell`},
-		{"a $HOME", `'$' needs a shell`},
-		{`a "$HOME"`, `'$' needs a shell`},
-		{"a &", `'&' needs a shell`},
+		{"a | b", `'|' is special only in a shell`},
+		{"a > log", `'>' is special only in a shell`},
+		{"a $HOME", `'$' is special only in a shell`},
+		{`a "$HOME"`, `'$' is special only in a shell`},
+		{"a &", `'&' is special only in a shell`},
 	}
 	for _, tt := range tests {
 		words, err := Split(tt.line)

@@ -54,7 +54,7 @@ func (c Command) Start(ctx context.Context) (Target, error) {
 		return nil, err
 	}
 	if c.Name == "" {
-		c.Name = display(c.Args)
+		c.Name = Join(c.Args)
 	}
 	if c.Ready == 0 {
 		c.Ready = defaultReady
@@ -78,12 +78,12 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	for attempt := 1; ; attempt++ {
 		addr, held, err := c.port(last)
 		if err != nil {
-			return nil, &Error{Target: c.Name, Reason: "no free port", Err: err}
+			return nil, &Error{Target: c.Name, Reason: "could not start: no free port", Err: err}
 		}
 		l, err := c.launch(ctx, addr, held)
 		if err != nil {
 			held.Close()
-			return nil, &Error{Target: c.Name, Reason: "cannot be started", Err: err}
+			return nil, &Error{Target: c.Name, Reason: "could not start", Err: err}
 		}
 		err = c.ready(ctx, l)
 		if err == nil {
@@ -91,7 +91,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 		}
 		l.cancel()
 		<-l.done
-		if attempt == portAttempts || !errors.Is(err, ErrDied) || !lostPort(l) {
+		if err = c.notStarted(l, err); attempt == portAttempts || !errors.Is(err, errInUse) {
 			return nil, err
 		}
 		last = ""
@@ -100,7 +100,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 
 // port claims an address with a free port: the one that was used last, if it can be had.
 func (c *Command) port(last string) (addr string, held io.Closer, err error) {
-	if last != "" && isFree(last) {
+	if last != "" {
 		if held, err = claimAddr(last); err == nil {
 			return last, held, nil
 		}
@@ -115,7 +115,7 @@ func (c *Command) port(last string) (addr string, held io.Closer, err error) {
 			return addr, held, nil
 		}
 	}
-	return "", nil, fmt.Errorf("%d ports drawn at random were all claimed by others", portAttempts)
+	return "", nil, fmt.Errorf("could not find a free port: %d random ports were in use: %w", portAttempts, err)
 }
 
 func claimAddr(addr string) (io.Closer, error) {
@@ -123,7 +123,12 @@ func claimAddr(addr string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return claim(port)
+	held, err := claim(port)
+	if err == nil && !isFree(addr) { // after the claim, so that no other instance takes the port in between
+		held.Close()
+		return nil, errInUse
+	}
+	return held, err
 }
 
 // launch starts the program in a process group of its own. What is held for it is
@@ -143,7 +148,7 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 	cmd.SysProcAttr = ownGroup()
 	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
-	l := &life{addr: addr, output: new(tail), cancel: cancel, done: make(chan struct{})}
+	l := &life{addr: addr, output: new(Tail), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		// Where the program dies with the thread that started it, that thread
 		// must outlive it.
@@ -155,17 +160,15 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 		if err != nil {
 			return
 		}
-		err = cmd.Wait()
+		err = WaitGroup(cmd) // what it started ends with it
 		asked := ctx.Err() != nil
-		// What it started dies with it. The number stays theirs while one lives.
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		close(exited)
 		cancel()
 		// Somebody who left the group may still hold the pipe; do not wait for him.
 		r.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 		<-drained
 		if !asked {
-			l.err = &Error{Target: c.Name, Reason: "the program ended", Exit: exitText(cmd, err), Output: l.output.String(), Died: true}
+			l.err = c.ended(addr, exitText(cmd, err), l.output.String())
 		}
 		held.Close()
 		close(l.done)
@@ -230,21 +233,50 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 			if l.err != nil {
 				return l.err
 			}
-			return &Error{Target: c.Name, Reason: "given up while it started", Output: l.output.String(), Err: ctx.Err()}
+			return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(), Err: ctx.Err()}
 		case <-wait.Done():
 			if err := ctx.Err(); err != nil {
-				return &Error{Target: c.Name, Reason: "given up while it started", Output: l.output.String(), Err: err}
+				return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(), Err: err}
 			}
-			return &Error{Target: c.Name, Reason: fmt.Sprintf("accepts no connection at %s within %v", l.addr, c.Ready), Output: l.output.String()}
+			return &Error{Target: c.Name, Reason: fmt.Sprintf("could not start: the program did not accept a connection at %s within %v", l.addr, c.Ready), Output: l.output.String()}
 		case <-retry.C:
 		}
 	}
 }
 
-// lostPort reports whether a program that died at its start did so because
-// somebody else has its port.
-func lostPort(l *life) bool {
-	return !isFree(l.addr) || strings.Contains(strings.ToLower(l.output.String()), "in use")
+// errInUse is why a program could not start that did not get its port.
+var errInUse = errors.New("address already in use")
+
+// saysInUse reports whether a program has printed that it did not get its port.
+func saysInUse(output string) bool {
+	text := strings.ToLower(output)
+	return strings.Contains(text, "address already in use") || strings.Contains(text, "address in use") || strings.Contains(text, "eaddrinuse")
+}
+
+// ended returns the error of a program that ended without being asked to. Where another program has its
+// port, and it says so, it has not crashed: it never served.
+func (c *Command) ended(addr, exit, output string) *Error {
+	if saysInUse(output) && !isFree(addr) {
+		return c.lostPort(output)
+	}
+	return &Error{Target: c.Name, Reason: "the program exited", Exit: exit, Output: output, Died: true}
+}
+
+func (c *Command) lostPort(output string) *Error {
+	return &Error{Target: c.Name, Reason: "could not start", Output: output, Err: errInUse}
+}
+
+// notStarted returns the error of a program that ended before it accepted a connection.
+func (c *Command) notStarted(l *life, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || !e.Died {
+		return err
+	}
+	if saysInUse(e.Output) || !isFree(l.addr) {
+		return c.lostPort(e.Output)
+	}
+	e.Reason = "could not start: the program exited"
+	return e
 }
 
 func isFree(addr string) bool {
@@ -265,5 +297,5 @@ func freePort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("200 ports drawn at random were all taken")
+	return 0, errors.New("could not find a free port: 200 random ports were in use")
 }

@@ -1,30 +1,112 @@
 package target
 
-import "sync"
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+)
 
-// tailSize is how much of a program's output is kept, in bytes.
-const tailSize = 64 << 10
+const (
+	tailSize = 64 << 10 // how much of the end of a program's output is kept, in bytes
+	headSize = 8 << 10  // how much of a crash report is kept that is not in the tail, in bytes
+)
 
-// tail keeps the last tailSize bytes written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte // grows to twice tailSize, then is cut to the last half
+// crashHead matches the first line of what runtimes and sanitizers print about a crash.
+var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
+
+// crashSummary matches the line in which a sanitizer names the fault.
+var crashSummary = regexp.MustCompile(`(?m)^SUMMARY: .*$`)
+
+// headOf returns the place where the last crash report in text begins, or -1. A report
+// may have more lines that look like a first one, so lines that follow one of them closely
+// belong to it.
+func headOf(text []byte) int {
+	at := -1
+	for _, m := range crashHead.FindAllIndex(text, -1) {
+		if at < 0 || m[0]-at > headSize {
+			at = m[0]
+		}
+	}
+	return at
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+// Tail keeps the last tailSize bytes written to it, and the head of the last crash report before them.
+type Tail struct {
+	mu   sync.Mutex
+	buf  []byte // grows to twice tailSize, then is cut to the last half
+	head []byte // of a crash report that begins in what was cut
+	cut  int    // bytes that were cut since head began, head itself among them
+}
+
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
-	p = p[max(0, len(p)-tailSize):]
-	if len(t.buf)+len(p) > 2*tailSize {
-		t.buf = t.buf[:copy(t.buf, t.buf[len(t.buf)-tailSize:])]
+	for len(p) > 0 {
+		piece := p[:min(len(p), tailSize)]
+		p = p[len(piece):]
+		if len(t.buf)+len(piece) > 2*tailSize {
+			t.shorten()
+		}
+		t.buf = append(t.buf, piece...)
 	}
-	t.buf = append(t.buf, p...)
 	return n, nil
 }
 
-func (t *tail) String() string {
+// shorten cuts buf to its last tailSize bytes.
+func (t *Tail) shorten() {
+	gone := len(t.buf) - tailSize
+	if at := headOf(t.buf[:gone]); at >= 0 {
+		t.head = bytes.Clone(t.buf[at:min(at+headSize, gone)])
+		t.cut = -at
+	}
+	t.cut += gone
+	t.buf = t.buf[:copy(t.buf, t.buf[gone:])]
+}
+
+// String returns the last tailSize bytes. Where a crash report began before them, its head
+// comes first.
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.buf[max(0, len(t.buf)-tailSize):])
+	from := max(0, len(t.buf)-tailSize)
+	head, cut := t.head, t.cut+from
+	if at := headOf(t.buf[:from]); at >= 0 {
+		head, cut = t.buf[at:min(at+headSize, from)], from-at
+	}
+	if len(head) == 0 || headOf(t.buf[from:]) >= 0 {
+		return string(t.buf[from:])
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", head, cut-len(head), t.buf[from:])
+}
+
+const (
+	excerptLines = 20  // of a crash report
+	lastLines    = 5   // of an output without one
+	lineBytes    = 300 // of a line
+)
+
+// Excerpt returns what an error shows of a program's output, each line after two spaces, and what it is: the
+// head of a crash report and its summary, or else the last lines.
+func Excerpt(output string) (title, text string) {
+	at := headOf([]byte(output))
+	var lines []string
+	for line := range strings.FieldsFuncSeq(output[max(at, 0):], func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if len(line) > lineBytes {
+			line = fmt.Sprintf("%s [%d bytes left out]", line[:lineBytes], len(line)-lineBytes)
+		}
+		lines = append(lines, "  "+line)
+	}
+	switch n := len(lines); {
+	case at < 0:
+		return "last output", strings.Join(lines[max(0, n-lastLines):], "\n")
+	case n > excerptLines:
+		lines = append(lines[:excerptLines], fmt.Sprintf("  [%d lines left out]", n-excerptLines))
+		if m := crashSummary.FindString(output[at:]); m != "" {
+			lines = append(lines, "  "+m)
+		}
+	}
+	return "crash report", strings.Join(lines, "\n")
 }

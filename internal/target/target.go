@@ -37,7 +37,7 @@ var (
 	// not answer, or died. Commands turn it into exit status 3.
 	ErrUnreachable = errors.New("the target could not be reached")
 	// ErrDied is matched by the errors of a target that ended unasked.
-	ErrDied = errors.New("the target died")
+	ErrDied = errors.New("the target crashed")
 )
 
 // Error says that a target is out of reach, and what it said last.
@@ -59,8 +59,8 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
-	if words := lastLines(e.Output, 5); words != "" {
-		fmt.Fprintf(&b, "; it said last:\n%s", words)
+	if title, lines := Excerpt(e.Output); lines != "" {
+		fmt.Fprintf(&b, "; %s:\n%s", title, lines)
 	}
 	return b.String()
 }
@@ -70,16 +70,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is makes ErrUnreachable and ErrDied match.
 func (e *Error) Is(err error) bool {
 	return err == ErrUnreachable || err == ErrDied && e.Died
-}
-
-// lastLines returns the last n lines that are not blank, each led by two spaces.
-func lastLines(s string, n int) string {
-	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
-	lines = lines[max(0, len(lines)-n):]
-	for i, l := range lines {
-		lines[i] = "  " + l
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Dial connects to the target. The error is an [*Error], which tells a server
@@ -135,7 +125,7 @@ func Alive(ctx context.Context, t Target) error {
 // reached is found out by the first [Dial].
 func Address(addr string) (Target, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-		return nil, fmt.Errorf("%q is no address of the form host:port", addr)
+		return nil, fmt.Errorf("invalid address %q: expected HOST:PORT", addr)
 	}
 	return address(addr), nil
 }
@@ -150,13 +140,13 @@ func (address) Output() string        { return "" }
 func (address) Stop() error           { return nil }
 
 func (a address) Restart() error {
-	return &Error{Target: string(a), Reason: "a server that was not started here cannot be restarted", Err: errors.ErrUnsupported}
+	return &Error{Target: string(a), Reason: "jobwire cannot restart a server that it did not start", Err: errors.ErrUnsupported}
 }
 
 // life is the time from one start of a server to its end.
 type life struct {
 	addr   string
-	output *tail
+	output *Tail
 	cancel context.CancelFunc // asks it to end
 	pid    int                // of the program; 0 is none
 	done   chan struct{}      // closed when it has
@@ -246,7 +236,7 @@ func (s *supervised) stop() error {
 	case <-l.done:
 		return nil
 	case <-late.C:
-		return &Error{Target: s.name, Reason: fmt.Sprintf("did not end within %v of being told to", s.grace), Output: l.output.String()}
+		return &Error{Target: s.name, Reason: fmt.Sprintf("the process did not exit within %v after jobwire asked it to (SIGTERM)", s.grace), Output: l.output.String()}
 	}
 }
 
@@ -261,7 +251,7 @@ func Func(ctx context.Context, name string, serve func(context.Context, net.List
 			return nil, &Error{Target: name, Reason: "cannot listen", Err: err}
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		l := &life{addr: ln.Addr().String(), output: new(tail), cancel: cancel, done: make(chan struct{})}
+		l := &life{addr: ln.Addr().String(), output: new(Tail), cancel: cancel, done: make(chan struct{})}
 		unwatch := context.AfterFunc(ctx, func() { ln.Close() })
 		go func() {
 			err := serve(ctx, ln)
@@ -270,7 +260,7 @@ func Func(ctx context.Context, name string, serve func(context.Context, net.List
 			ln.Close()
 			cancel()
 			if !asked {
-				l.err = &Error{Target: name, Reason: "the server ended unasked", Died: true, Err: err}
+				l.err = &Error{Target: name, Reason: "the server exited unexpectedly", Died: true, Err: err}
 			}
 			close(l.done)
 		}()

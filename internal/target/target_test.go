@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,6 +34,11 @@ var helpers = map[string]func(args []string){
 	"die": func([]string) {
 		fmt.Println("cannot open the database")
 		os.Exit(3)
+	},
+	// in-use PORT: ends because another has the port, or so it says.
+	"in-use": func([]string) {
+		fmt.Println("bind(): Address already in use")
+		os.Exit(1)
 	},
 	// mute PORT REPORT: never listens, but tells REPORT that it lives.
 	"mute": func(args []string) { linger(args[1]) },
@@ -167,7 +173,7 @@ func reporter(t *testing.T) (addr string, born func() (died func())) {
 }
 
 func TestExecServesUntilStopped(t *testing.T) {
-	s, err := Exec(t.Context(), display(helper("serve", "{addr}")))
+	s, err := Exec(t.Context(), Join(helper("serve", "{addr}")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,6 +371,78 @@ func TestLostPortIsReplaced(t *testing.T) {
 	}
 }
 
+// TestNoFreePort demands that a program that never gets its port is not called crashed.
+func TestNoFreePort(t *testing.T) {
+	draws := 0
+	_, err := Command{Args: helper("in-use", "{port}"), freePort: func() (int, error) { draws++; return freePort() }}.Start(t.Context())
+	if err == nil || errors.Is(err, ErrDied) || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "could not start: address already in use") {
+		t.Errorf("got %v", err)
+	}
+	if draws != portAttempts {
+		t.Errorf("%d ports were tried, want %d", draws, portAttempts)
+	}
+}
+
+// TestPortTakenByAnother demands that a program is not called crashed that ends because another has
+// its port, and is if the port was its own.
+func TestPortTakenByAnother(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := other.Addr().String()
+	c := Command{Name: "server"}
+	if err := c.ended(addr, "exit status 1", "bind: Address already in use"); errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "server: could not start: address already in use") {
+		t.Errorf("another has the port: %v", err)
+	}
+	if err := c.ended(addr, "signal: aborted", "out of memory"); !errors.Is(err, ErrDied) {
+		t.Errorf("it ends of something else: %v", err)
+	}
+}
+
+// TestPortsOfInstances starts servers at the same time. No two may have one port.
+func TestPortsOfInstances(t *testing.T) {
+	ports := make(chan int, 100) // few, so that they meet
+	few := make([]int, 4)
+	for i := range few {
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		few[i] = port
+	}
+	for i := range cap(ports) {
+		ports <- few[i%len(few)]
+	}
+	var mu sync.Mutex
+	addrs := map[string]bool{}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			s, err := Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+				select {
+				case p := <-ports:
+					return p, nil
+				default:
+					return freePort()
+				}
+			}}.Start(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { s.Stop() })
+			mu.Lock()
+			defer mu.Unlock()
+			if addrs[s.Addr()] {
+				t.Errorf("two servers have %s", s.Addr())
+			}
+			addrs[s.Addr()] = true
+		})
+	}
+	wg.Wait()
+}
+
 // Two programs that start servers at the same time do not give them the same port: the one that comes late
 // would talk with the other's.
 func TestPortClaimed(t *testing.T) {
@@ -507,8 +585,59 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// TestCrashReport demands the head of what is printed about a crash, and that what is cut is marked.
+func TestCrashReport(t *testing.T) {
+	var stacks strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&stacks, "goroutine %d [select]:\nmain.serve()\n\t/src/main.go:%d\n", i, i)
+	}
+	frames := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "    #%d 0x55 in frame%d /src/server.c:%d\n", i, i, i)
+		}
+		return b.String()
+	}
+	tests := []struct {
+		name, output string
+		want         []string
+	}{
+		{"panic", "serving\npanic: index out of range [3]\n\ngoroutine 7 [running]:\nmain.handle(0x1)\n\t/src/main.go:12\n" + stacks.String(),
+			[]string{"crash report:\n  panic: index out of range [3]\n  goroutine 7 [running]:\n  main.handle(0x1)\n", "lines left out]"}},
+		{"fatal error", "fatal error: concurrent map writes\n\n" + stacks.String(), []string{"crash report:\n  fatal error: concurrent map writes\n  goroutine 0"}},
+		{"sanitizer", "==42==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\nREAD of size 4\n" + frames(500) + "SUMMARY: AddressSanitizer: heap-use-after-free server.c:1 in frame0\n==42==ABORTING\n",
+			[]string{"crash report:\n  ==42==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n  READ of size 4\n      #0 0x55 in frame0", "lines left out]\n  SUMMARY: AddressSanitizer: heap-use-after-free server.c:1 in frame0"}},
+		{"assertion", strings.Repeat("debug: job\n", 20_000) + "server: job.c:88: job_free: Assertion `j->refs == 0' failed.\n",
+			[]string{"crash report:\n  server: job.c:88: job_free: Assertion `j->refs == 0' failed."}},
+		{"stack trace", "ready\n\nBegin stack trace, frames found: 12\n?0 0x1 in /usr/sbin/gearmand\n?1 0x2 in /usr/sbin/gearmand\n", []string{"crash report:\n  Begin stack trace, frames found: 12\n  ?0 0x1 in"}},
+		{"abort", "free(): double free detected in tcache 2\n", []string{"crash report:\n  free(): double free detected in tcache 2"}},
+		{"an old one", "panic: the first\n" + strings.Repeat("served\n", 20_000) + "panic: the last\n\ngoroutine 1 [running]:\n", []string{"crash report:\n  panic: the last\n"}},
+		{"long line", "panic: " + strings.Repeat("x", 5000), []string{"panic: xxx", "bytes left out]"}},
+		{"none", "one\ntwo\nthree\nfour\nfive\nsix\n", []string{"last output:\n  two\n  three\n  four\n  five\n  six"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var l Tail
+			for rest := tt.output; rest != ""; {
+				n := min(len(rest), 1000)
+				l.Write([]byte(rest[:n]))
+				rest = rest[n:]
+			}
+			got := (&Error{Target: "server", Reason: "the program exited", Exit: "signal: aborted", Output: l.String(), Died: true}).Error()
+			for _, want := range append(tt.want, "server: the program exited: signal: aborted; ") {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in:\n%s", want, got)
+				}
+			}
+			if len(got) > 8<<10 {
+				t.Errorf("%d bytes long", len(got))
+			}
+		})
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
-	var l tail
+	var l Tail
 	var all strings.Builder
 	for i := range 5000 {
 		line := fmt.Sprintf("line %d %s\n", i, strings.Repeat("x", i%97))

@@ -85,71 +85,99 @@ func AtRest(t target.Target, descriptors int) (u Usage, ok bool) {
 	return u, ok
 }
 
-// What must stay behind, in each of two rounds of so many conversations, to be called a leak.
+// Leak thresholds: what the server must keep of each of two rounds of repetitions.
 const (
-	KeepRuns = 24
+	KeepRuns = 24           // repetitions in a round that counts descriptors
 	Keeps    = KeepRuns / 2 // descriptors
 
-	LeakRuns  = 150
-	LeakBytes = 3 << 20
+	LeakRuns  = 150     // repetitions in a round that measures memory
+	LeakBytes = 3 << 20 // bytes
+
+	maxGrowth = 256 << 20 // bytes that prove a leak in a server of any size
 )
 
 // After judges a server behind a conversation that all have left: it returns what is amiss, or "".
 // again holds the conversation once more, as often as it takes to see a leak.
 func After(what string, t target.Target, again func() error) (amiss string, err error) {
-	if _, ok := Of(t); !ok {
-		return "", errors.New("the server's process cannot be watched: it has to be started by --exec, on Linux")
+	at, ok := Of(t)
+	if !ok {
+		return "", errors.New("cannot read the CPU and memory use of the server: jobwire must start it with --exec, on Linux")
 	}
 	switch what {
 	case Processor:
 		if Spinning(t) {
-			return "a core is used all the time though all connections are closed", nil
+			return "the server keeps a CPU core busy, although all connections are closed", nil
 		}
 		return "", nil
 	case Memory:
-		n, err := grows(t, 2, LeakRuns, LeakBytes, again, func(u Usage) int64 { return u.Resident })
+		n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, rounds(t, LeakRuns, again))
 		if n > 0 {
-			amiss = fmt.Sprintf("%d KiB more behind %d repetitions, all connections closed", n>>10, 2*LeakRuns)
+			amiss = fmt.Sprintf("memory leak: the server uses %d KiB more after %d repetitions of the transcript, with all connections closed", n>>10, repetitions)
 		}
 		return amiss, err
 	case Descriptors:
-		n, err := grows(t, 0, KeepRuns, Keeps, again, func(u Usage) int64 { return int64(u.Descriptors) })
+		n, err := descriptorLeak(t, rounds(t, KeepRuns, again))
 		if n > 0 {
-			amiss = fmt.Sprintf("%d descriptors more behind %d repetitions, all connections closed", n, 2*KeepRuns)
+			amiss = fmt.Sprintf("file descriptor leak: the server has %d more open file descriptors after %d repetitions of the transcript, with all connections closed", n, 2*KeepRuns)
 		}
 		return amiss, err
 	}
-	return "", fmt.Errorf("nothing is called %q that can be watched: there are %q", what, All)
+	return "", fmt.Errorf("unknown @watch %q: expected one of %q", what, All)
 }
 
-// grows returns how much more a server has behind two rounds of repetitions than before, if it is so
-// much in each, else 0. The rounds to warm up come before that.
-func grows(t target.Target, warm, runs int, least int64, again func() error, of func(Usage) int64) (int64, error) {
-	at, _ := AtRest(t, -1)
-	atFirst := at.Descriptors
-	repeat := func() error {
+// rounds returns a function that performs one round of repetitions and returns what the server uses
+// when all connections are closed.
+func rounds(t target.Target, runs int, again func() error) func() (Usage, error) {
+	first, _ := AtRest(t, -1)
+	return func() (Usage, error) {
 		for range runs {
 			if err := again(); err != nil {
-				return err
+				return Usage{}, err
 			}
 		}
-		var ok bool
-		if at, ok = AtRest(t, atFirst); !ok {
-			return errors.New("the server's process is gone")
+		at, ok := AtRest(t, first.Descriptors)
+		if !ok {
+			return at, errors.New("the server process has exited")
 		}
-		return nil
+		return at, nil
 	}
-	for range warm {
-		if err := repeat(); err != nil {
-			return 0, err
-		}
-	}
-	begun := of(at)
+}
+
+// descriptorLeak returns how many descriptors two rounds have left open, or 0 if one of them left
+// fewer than Keeps.
+func descriptorLeak(t target.Target, round func() (Usage, error)) (int, error) {
+	at, _ := AtRest(t, -1)
+	first := at.Descriptors
 	for range 2 {
-		before := of(at)
-		if err := repeat(); err != nil || of(at)-before < least {
+		before := at.Descriptors
+		var err error
+		if at, err = round(); err != nil || at.Descriptors-before < Keeps {
 			return 0, err
 		}
 	}
-	return of(at) - begun, nil
+	return at.Descriptors - first, nil
+}
+
+// MemoryLeak returns how many bytes a server has kept of how many repetitions, or 0 if it does not
+// leak. The server used resident bytes before; each call of round performs runs repetitions.
+//
+// Two rounds warm the server up. After them the server must keep LeakBytes of each round, at least
+// two rounds and until it uses twice its first memory: a server with a garbage collector also grows
+// until it collects.
+func MemoryLeak(resident int64, runs int, round func() (Usage, error)) (bytes int64, repetitions int, err error) {
+	most := min(resident, maxGrowth)
+	var at Usage
+	for range 2 {
+		if at, err = round(); err != nil {
+			return 0, 0, err
+		}
+	}
+	for first := at.Resident; bytes < most || repetitions < 2*runs; bytes = at.Resident - first {
+		before := at.Resident
+		if at, err = round(); err != nil || at.Resident-before < LeakBytes {
+			return 0, 0, err
+		}
+		repetitions += runs
+	}
+	return bytes, repetitions, nil
 }

@@ -81,7 +81,7 @@ func (d *Driver) create(ctx context.Context, words []string) ([]string, error) {
 		name, value, _ := strings.Cut(w, "=")
 		set := settings[name]
 		if set == nil {
-			return nil, fmt.Errorf("%w: the option %s", line.ErrUsage, w)
+			return nil, fmt.Errorf("%w: invalid option %s", line.ErrUsage, w)
 		}
 		set(t, value)
 	}
@@ -154,7 +154,7 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 	t := Task{How: words[1]}
 	jobs, err := line.Number(words[2])
 	if err != nil || !slices.Contains(ways, t.How) || len(words) > 3 {
-		return nil, fmt.Errorf("%w: work %s", line.ErrUsage, strings.Join(words, " "))
+		return nil, fmt.Errorf("%w: invalid arguments: work %s", line.ErrUsage, strings.Join(words, " "))
 	}
 	if t.How == "fail" {
 		t.Code = 1

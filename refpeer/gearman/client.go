@@ -73,7 +73,7 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 var clientDoes = map[string]func(*Client, *codec.Message) error{
 	"JOB_CREATED": func(c *Client, m *codec.Message) error {
 		if len(c.waiting) == 0 {
-			return fmt.Errorf("%w: JOB_CREATED answers nothing", line.ErrProtocol)
+			return fmt.Errorf("%w: JOB_CREATED without a pending request", line.ErrProtocol)
 		}
 		t := c.waiting[0]
 		c.waiting = c.waiting[1:]

@@ -104,7 +104,7 @@ func (d *Driver) submit(ctx context.Context, words []string) ([]string, error) {
 		name, value, _ := strings.Cut(w, "=")
 		set := settings[name]
 		if set == nil || set(t, &limit, value) != nil {
-			return nil, fmt.Errorf("%w: the option %s", line.ErrUsage, w)
+			return nil, fmt.Errorf("%w: invalid option %s", line.ErrUsage, w)
 		}
 	}
 	if err := d.as(ctx, func(c *Client) error { return c.Do(limit, t) }); err != nil {
@@ -172,7 +172,7 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 	t := Task{How: words[1]}
 	jobs, err := line.Number(words[2])
 	if err != nil || line.Results[t.How] == nil {
-		return nil, fmt.Errorf("%w: work %s", line.ErrUsage, strings.Join(words, " "))
+		return nil, fmt.Errorf("%w: invalid arguments: work %s", line.ErrUsage, strings.Join(words, " "))
 	}
 	for _, w := range words[3:] {
 		switch name, value, _ := strings.Cut(w, "="); name {
@@ -181,7 +181,7 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 		case "id":
 			t.Name = []byte(value)
 		default:
-			return nil, fmt.Errorf("%w: the option %s", line.ErrUsage, w)
+			return nil, fmt.Errorf("%w: invalid option %s", line.ErrUsage, w)
 		}
 	}
 	var functions [][]byte

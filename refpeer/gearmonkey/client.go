@@ -26,15 +26,15 @@ type RunOptions struct {
 func (o *RunOptions) check() error {
 	switch {
 	case !slices.Contains(priorities, o.Priority):
-		return fmt.Errorf("%w: %q is no priority", ErrUsage, o.Priority)
+		return fmt.Errorf("%w: expected priority low, normal, high or scheduled, got %q", ErrUsage, o.Priority)
 	case o.Scheduled != 0 && o.Priority != protocol.Scheduled:
-		return fmt.Errorf("%w: a job of priority %s is not scheduled", ErrUsage, o.Priority)
+		return fmt.Errorf("%w: a time was given, but the priority is %s, not scheduled", ErrUsage, o.Priority)
 	case o.Scheduled < 0:
 		return fmt.Errorf("%w: a job cannot be scheduled before 1970", ErrUsage)
 	case o.Timeout != 0 && !o.Blocking:
-		return fmt.Errorf("%w: a time-out is for those who wait", ErrUsage)
+		return fmt.Errorf("%w: a timeout needs the option blocking", ErrUsage)
 	case o.Timeout < 0:
-		return fmt.Errorf("%w: a time-out is not negative", ErrUsage)
+		return fmt.Errorf("%w: the timeout is negative", ErrUsage)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ const firstBuffer = 4 << 10
 type Conn struct {
 	nc      net.Conn
 	session codec.Session
+	stream  codec.Stream
 	err     error
 
 	out     []byte
@@ -56,7 +57,8 @@ func Dial(ctx context.Context, addr string, o codec.Options) (*Conn, error) {
 
 // NewConn speaks over nc, which it owns from then on.
 func NewConn(nc net.Conn, o codec.Options) *Conn {
-	return &Conn{nc: nc, session: protocol.Protocol.NewSession(o), in: make([]byte, firstBuffer)}
+	session := protocol.Protocol.NewSession(o)
+	return &Conn{nc: nc, session: session, stream: codec.Stream{Session: session, From: codec.Server}, in: make([]byte, firstBuffer)}
 }
 
 // Close ends the connection.
@@ -108,19 +110,14 @@ func (c *Conn) Read(ctx context.Context) (*codec.Message, error) {
 		return nil, err
 	}
 	c.under(ctx)
-	for need := 1; ; {
-		if c.end-c.at >= need {
-			n, err := c.session.Decode(codec.Server, c.in[c.at:c.end], &c.frame)
-			switch err {
-			case nil:
-				c.at += n
-				c.frame.Message(&c.reply)
-				return &c.reply, nil
-			case codec.ErrShort:
-				need = n
-			default:
-				return nil, c.fail(ctx, fmt.Errorf("reading: %w", err))
-			}
+	for {
+		switch n, found, err := c.stream.Read(c.in[c.at:c.end], &c.frame); found {
+		case codec.Whole:
+			c.at += n
+			c.frame.Message(&c.reply)
+			return &c.reply, nil
+		case codec.Illegal:
+			return nil, c.fail(ctx, fmt.Errorf("reading: %w", err))
 		}
 		if err := c.fill(); err != nil {
 			return nil, c.fail(ctx, fmt.Errorf("reading: %w", err))

@@ -1,18 +1,16 @@
 package gearmonkey
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/refpeer/internal/line"
 )
 
-const (
-	maxTask = 64 << 20        // bytes of a task's line
-	grace   = 3 * time.Second // in which a worker whose Drive is over can leave cleanly
-)
+// grace is how long a worker may take to leave cleanly after Drive was interrupted.
+const grace = 3 * time.Second
 
 // Driver carries out tasks, as the package's documentation says.
 type Driver struct {
@@ -39,28 +37,11 @@ func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer)
 func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	d.addr = addr
 	defer d.hangUp()
-	lines := bufio.NewScanner(tasks)
-	lines.Buffer(nil, maxTask)
-	var line []byte
-	for ctx.Err() == nil && lines.Scan() {
-		line = line[:0]
-		for i, w := range d.answer(ctx, lines.Text()) {
-			if i > 0 {
-				line = append(line, ' ')
-			}
-			line = appendWord(line, w)
-		}
-		if _, err := answers.Write(append(line, '\n')); err != nil {
-			return err
-		}
-		if d.conn != nil && d.conn.Err() != nil {
-			d.hangUp()
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return lines.Err()
+	return line.Serve(ctx, tasks, answers, &line.Habits{}, map[string]line.Verb{
+		"run":  d.verb(2, "run FUNCTION INPUT [priority=low|normal|high|scheduled] [at=UNIXTIME] [blocking=SECONDS] [rollcall]", d.run),
+		"get":  d.verb(2, "get FUNCTION ID", d.get),
+		"work": d.verb(3, "work FUNCTION[,FUNCTION...] echo|fail|progress|empty|reverse JOBS", d.work),
+	}, failure)
 }
 
 // connect returns the connection to the server.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobwire/codec"
+	"jobwire/refpeer/internal/line"
 )
 
 var (
@@ -12,12 +13,12 @@ var (
 	// less, or no integer. No job was created.
 	ErrNothingRegistered = errors.New("no worker is registered for the function")
 	// ErrNoID says that the server gave no ID. No job was created.
-	ErrNoID = errors.New("the server gave no job ID")
+	ErrNoID = errors.New("the server did not return a job ID")
 	// ErrTimedOut says that a job was created, but did not end while its client waited.
 	ErrTimedOut = errors.New("the job did not end in time")
 	// ErrUsage is matched by the errors of calls, and of commands, that cannot be
 	// carried out. They are not sent.
-	ErrUsage = errors.New("wrong usage")
+	ErrUsage = line.ErrUsage
 
 	errNoInput = errors.New("the job has no input") // a worker's output
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
+	once   sync.Once
 }
 
 func (l *pipes) Accept() (net.Conn, error) {
@@ -29,7 +31,7 @@ func (l *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *pipes) Close() error   { close(l.closed); return nil }
+func (l *pipes) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // dial returns a connection to the listener.
@@ -56,7 +58,7 @@ func against(t *testing.T, script string, do func(t *testing.T, dial func() *Con
 			script += role + " -> Server: closes\n"
 		}
 		s := parse(t, script)
-		l := &pipes{make(chan net.Conn), make(chan struct{})}
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		played := make(chan *play.Result, 1)
 		go func() { played <- play.Server(t.Context(), s, l, play.Options{Exact: true, Timeout: time.Hour}) }()
 		var conns []*Conn

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
+	"jobwire/codec/transcript"
 )
 
 // Step is one command of a sequence, and what becomes of its reply; or, if it is
@@ -184,12 +185,9 @@ func (s Sequence) compile() cycle {
 	for i := range s {
 		cmd := command{Step: s[i], name: s[i].Name()}
 		if s[i].Local == nil {
-			texts, err := splitWords(s[i].Do)
-			if err == nil && len(texts) > 0 {
-				cmd.row = protocol.Protocol.TypeNamed(texts[0])
-			}
-			if cmd.row == nil {
-				panic(fmt.Sprintf("gearmonkey: the step %q names no row (%v)", s[i].Do, err))
+			texts, err := transcript.ParseWords(s[i].Do)
+			if cmd.row = protocol.Protocol.TypeNamed(cmd.name); cmd.row == nil || err != nil {
+				panic(fmt.Sprintf("gearmonkey: step %q does not name a message type (%v)", s[i].Do, err))
 			}
 			for _, text := range texts[1:] {
 				cmd.words = append(cmd.words, compileWord(text))

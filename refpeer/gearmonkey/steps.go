@@ -26,13 +26,7 @@ var (
 	rowJob      = reply("JOB")
 )
 
-func reply(name string) *codec.Type {
-	t := protocol.Protocol.TypeNamed(name)
-	if t == nil {
-		panic("gearmonkey: the protocol has no reply " + name)
-	}
-	return t
-}
+func reply(name string) *codec.Type { return codec.Named(protocol.Protocol.Types, name) }
 
 // When steps are due.
 
@@ -117,34 +111,20 @@ func takeSHA1(t *Task, m *codec.Message) error {
 	return nil
 }
 
-func takeDue(t *Task, m *codec.Message) error {
-	switch m.Type {
-	case rowNil, rowNilArray:
-		return nil
-	case rowDue:
-		return t.found(m, m.Args[1])
-	}
-	return unexpected(m)
-}
+// takeDue and takePopped keep the ID of a job, which must come from a queue of the function that the worker asked for.
+var takeDue, takePopped = taken(rowDue), taken(rowPopped)
 
-func takePopped(t *Task, m *codec.Message) error {
-	switch m.Type {
-	case rowNil, rowNilArray:
+func taken(row *codec.Type) func(*Task, *codec.Message) error {
+	return func(t *Task, m *codec.Message) error {
+		switch {
+		case m.Type == rowNil || m.Type == rowNilArray:
+			return nil
+		case m.Type != row || !bytes.Equal(m.Args[0], t.Function):
+			return unexpected(m)
+		}
+		t.takeID(m.Args[len(m.Args)-1])
 		return nil
-	case rowPopped:
-		return t.found(m, m.Args[2])
 	}
-	return unexpected(m)
-}
-
-// found keeps the ID of a job, which must come from a queue of the function that
-// was asked for.
-func (t *Task) found(m *codec.Message, id []byte) error {
-	if !bytes.Equal(m.Args[0], t.Function) {
-		return unexpected(m)
-	}
-	t.takeID(id)
-	return nil
 }
 
 // takeInput keeps the input. A job without one has ceased to be, or never was.

@@ -8,78 +8,53 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"jobwire/refpeer/internal/line"
 )
 
-// verb is a kind of task.
-type verb struct {
-	least int // words that it has at least
-	usage string
-	do    func(d *Driver, ctx context.Context, words []string) (answer []string, err error)
-}
-
-var verbs = map[string]verb{
-	"run":  {2, "run FUNCTION INPUT [priority=low|normal|high|scheduled] [at=UNIXTIME] [blocking=SECONDS] [rollcall]", (*Driver).run},
-	"get":  {2, "get FUNCTION ID", (*Driver).get},
-	"work": {3, "work FUNCTION[,FUNCTION...] echo|fail|progress|empty|reverse JOBS", (*Driver).work},
-}
-
 // errSyntax is a task that is not in the form of its verb.
-var errSyntax = errors.New("wrong form")
+var errSyntax = errors.New("invalid task")
 
-// failures are the words that tell errors apart. What none of them matches is a
-// matter of the connection.
-var failures = []struct {
-	err  error
-	word string
-}{
-	{ErrNothingRegistered, "nothing-registered"},
-	{ErrNoID, "no-id"},
-	{ErrTimedOut, "timed-out"},
-	{ErrUsage, "usage"},
-}
-
-// answer carries out a task and returns the words of its answer. A failed task
-// leaves words, too, if there is something to know.
-func (d *Driver) answer(ctx context.Context, line string) []string {
-	words, err := d.carryOut(ctx, line)
-	if err == nil {
-		return append([]string{"ok"}, words...)
-	}
-	if refused := (*RedisError)(nil); errors.As(err, &refused) {
-		return []string{"error", "redis", refused.Text}
-	}
-	for _, f := range failures {
-		if errors.Is(err, f.err) {
-			if words == nil {
-				words = []string{err.Error()}
-			}
-			return append([]string{"error", f.word}, words...)
+// verb returns a kind of task with at least so many words. A connection that has failed is closed before the answer.
+func (d *Driver) verb(least int, form string, do func(ctx context.Context, words []string) ([]string, error)) line.Verb {
+	return line.Verb{Do: func(ctx context.Context, words []string) (answer []string, err error) {
+		err = errSyntax
+		if len(words) >= least {
+			answer, err = do(ctx, words)
 		}
-	}
-	return []string{"error", "connection", err.Error()}
+		if errors.Is(err, errSyntax) {
+			err = fmt.Errorf("%w: expected %s", ErrUsage, form)
+		}
+		if d.conn != nil && d.conn.Err() != nil {
+			d.hangUp()
+		}
+		return answer, err
+	}}
 }
 
-func (d *Driver) carryOut(ctx context.Context, line string) ([]string, error) {
-	words, err := splitWords(line)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+// incomplete is a job that was created and whose end its client did not see.
+type incomplete struct {
+	id string
+	error
+}
+
+func (i *incomplete) Unwrap() error { return i.error }
+
+// failure is the answer to a task that failed as only GearMonkey's do.
+func failure(err error) []string {
+	var refused *RedisError
+	var job *incomplete
+	switch {
+	case errors.As(err, &refused):
+		return []string{"error", "redis", refused.Text}
+	case errors.Is(err, ErrNothingRegistered):
+		return []string{"error", "nothing-registered", err.Error()}
+	case errors.Is(err, ErrNoID):
+		return []string{"error", "no-id", err.Error()}
+	case errors.Is(err, ErrTimedOut) && errors.As(err, &job):
+		return []string{"error", "timed-out", job.id}
 	}
-	if len(words) == 0 {
-		return nil, fmt.Errorf("%w: the task is empty", ErrUsage)
-	}
-	v, ok := verbs[words[0]]
-	if !ok {
-		return nil, fmt.Errorf("%w: no task is called %s", ErrUsage, words[0])
-	}
-	err = errSyntax
-	var answer []string
-	if words = words[1:]; len(words) >= v.least {
-		answer, err = v.do(d, ctx, words)
-	}
-	if errors.Is(err, errSyntax) {
-		err = fmt.Errorf("%w: the form is %s", ErrUsage, v.usage)
-	}
-	return answer, err
+	return nil
 }
 
 // settings are what may stand behind a run's input: a name, and what the value
@@ -120,11 +95,12 @@ func (d *Driver) run(ctx context.Context, words []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := NewClient(c, d.Program).Run(ctx, words[0], []byte(words[1]), o)
-	if id == 0 {
-		return nil, err
+	n, err := NewClient(c, d.Program).Run(ctx, words[0], []byte(words[1]), o)
+	id := strconv.FormatUint(n, 10)
+	if err != nil {
+		return nil, &incomplete{id, err}
 	}
-	return []string{strconv.FormatUint(id, 10)}, err
+	return []string{id}, nil
 }
 
 func (d *Driver) get(ctx context.Context, words []string) ([]string, error) {

@@ -102,7 +102,7 @@ func (w *Worker) loop(ctx, shielded context.Context, handle Handler) error {
 // in the meantime ends the use of the connection.
 func (w *Worker) Start(ctx context.Context) error {
 	if len(w.functions) == 0 {
-		return fmt.Errorf("%w: the worker accepts no function", ErrUsage)
+		return fmt.Errorf("%w: the worker has no functions", ErrUsage)
 	}
 	if err := w.perform(ctx, w.load); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err err
 func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 	t := &w.task
 	if t.handle == nil {
-		return fmt.Errorf("%w: no job is being worked on", ErrUsage)
+		return fmt.Errorf("%w: the worker has no job", ErrUsage)
 	}
 	t.Dividend = strconv.AppendUint(t.Dividend[:0], dividend, 10)
 	t.Divisor = strconv.AppendUint(t.Divisor[:0], divisor, 10)

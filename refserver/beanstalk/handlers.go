@@ -85,7 +85,7 @@ var (
 func row(name string) *codec.Type {
 	t := beanstalk.Protocol.TypeNamed(name)
 	if t == nil {
-		panic("no type " + name)
+		panic("unknown message type " + name)
 	}
 	return t
 }
@@ -97,14 +97,14 @@ func number(f *codec.Frame, i int) uint64 {
 }
 
 // put answers "put" ("Producer Commands"). Arguments: priority, delay, time to
-// run, size, body.
+// run, body.
 func put(m *Machine, p *peer, f *codec.Frame) {
 	m.produces(p)
 	if m.draining.Load() {
 		p.conn.Send(draining)
 		return
 	}
-	j := m.newJob(p.tube, f.Arg(4))
+	j := m.newJob(p.tube, f.Arg(3))
 	j.priority, j.delay, j.ttr = uint32(number(f, 0)), uint32(number(f, 1)), max(1, uint32(number(f, 2)))
 	p.conn.Send(inserted, m.decimal(j.id))
 	m.postpone(j)

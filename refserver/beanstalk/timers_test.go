@@ -245,15 +245,15 @@ func TestStatsOfServer(t *testing.T) {
 		time.Sleep(90500 * time.Millisecond)
 		p.put(1023, 0, 10, "x")
 		p.put(1024, 0, 10, "x")
-		if got := p.stats("stats", "uptime", "version", "current-jobs-urgent", "current-jobs-ready", "current-producers", "current-workers", "draining"); got != `90 "4.2" 1 2 1 0 false` {
+		if got := p.stats("stats", "uptime", "version", "current-jobs-urgent", "current-jobs-ready", "current-producers", "current-workers", "draining"); got != "90 4.2 1 2 1 0 false" {
 			t.Errorf("stats: %s", got)
 		}
 		a, b := p.stats("stats", "id"), p.stats("stats", "id")
-		if a != b || a == fmt.Sprintf("%q", New(Options{}).id) {
+		if a != b || a == New(Options{}).id {
 			t.Errorf("ids %s and %s", a, b)
 		}
 		host, _ := os.Hostname()
-		if got := p.stats("stats", "pid", "hostname"); got != fmt.Sprintf("%d %q", os.Getpid(), host) {
+		if got := p.stats("stats", "pid", "hostname"); got != fmt.Sprintf("%d %s", os.Getpid(), host) {
 			t.Errorf("pid, hostname: %s", got)
 		}
 		if got := p.stats("stats", "rusage-utime"); !regexp.MustCompile(`^[0-9]+\.[0-9]{6}$`).MatchString(got) {

@@ -14,11 +14,14 @@ type ability struct {
 
 // learn makes the names of a worker_connect all that the worker can do.
 func (m *machine) learn(p *peer, f *codec.Frame) {
-	names := f.Spans[f.Head:]
-	able := make([]ability, len(names))
+	n := 0
+	for f.Arg(n) != nil {
+		n++
+	}
+	able := make([]ability, n)
 	for i := range able {
 		a := &able[i]
-		a.peer, a.task, a.asleep.Item = p, m.task(f.Value(f.Head+i)), a
+		a.peer, a.task, a.asleep.Item = p, m.task(f.Arg(i)), a
 		a.task.workers++
 	}
 	m.unlearn(p) // behind the new ones, so that a task in both lists lives on

@@ -44,7 +44,7 @@ var (
 func row(name string) *codec.Type {
 	t := danga.Protocol.TypeNamed(name)
 	if t == nil {
-		panic("no type " + name)
+		panic("unknown message type " + name)
 	}
 	return t
 }
@@ -109,16 +109,14 @@ func ofItsJob(do func(m *machine, j *job, f *codec.Frame)) handler {
 
 func announce(_ *machine, j *job, f *codec.Frame) {
 	j.announced = true
-	copy(j.progress[:4], f.Arg(0))
-	copy(j.progress[4:8], f.Arg(1))
-	copy(j.progress[8:], f.Arg(2))
+	j.progress = progress(uint32(f.Uint(0)), uint32(f.Uint(1)), uint32(f.Uint(2)))
 	for p := range j.waits.All {
-		p.conn.Send(jobStatusRes, f.Arg(0), f.Arg(1), f.Arg(2))
+		p.conn.Send(jobStatusRes, j.progress[:4], j.progress[4:8], j.progress[8:])
 	}
 }
 
 func complete(m *machine, j *job, f *codec.Frame) {
-	m.finish(j, f.Arg(0)[0], f.Arg(1), j.worker.conn.MaxData())
+	m.finish(j, byte(f.Uint(0)), f.Arg(1), j.worker.conn.MaxData())
 }
 
 // Applications.
@@ -139,8 +137,8 @@ func unlessWaiting(do handler) handler {
 // name, duplicate key, flags, type, args. Workers are woken when the answer is on
 // its way, as one of them may be the same connection.
 func create(m *machine, p *peer, f *codec.Frame) {
-	kind := f.Arg(3)[0]
-	if p.waitsFor != nil && kind == danga.SyncWait {
+	kind := f.Uint(3)
+	if kind >= uint64(len(answers)) || p.waitsFor != nil && kind == danga.SyncWait {
 		violate(p)
 		return
 	}

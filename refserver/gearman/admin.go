@@ -194,7 +194,7 @@ func maxQueue(m *machine, p *peer, f *codec.Frame) {
 		fn.limits = &[3]int{sizes[0], sizes[1], sizes[2]}
 	default:
 		m.release(fn)
-		p.err("INVALID_ARGUMENTS", "one size is due or three")
+		p.err("INVALID_ARGUMENTS", "expected one size or three")
 		return
 	}
 	p.conn.Send(okReply)
@@ -203,7 +203,7 @@ func maxQueue(m *machine, p *peer, f *codec.Frame) {
 func shutdown(_ *machine, p *peer, f *codec.Frame) {
 	mode := f.Arg(0)
 	if mode != nil && string(mode) != "graceful" {
-		p.err("INVALID_ARGUMENTS", "the only mode is graceful")
+		p.err("INVALID_ARGUMENTS", "expected graceful or no argument")
 		return
 	}
 	p.conn.Send(okReply)
@@ -227,9 +227,9 @@ func cancelJob(m *machine, p *peer, f *codec.Frame) {
 	j := m.find(f.Arg(0))
 	switch {
 	case j == nil:
-		p.err("UNKNOWN_JOB", "there is no job with that handle")
+		p.err("UNKNOWN_JOB", "no job has this handle")
 	case j.worker != 0:
-		p.err("JOB_IS_RUNNING", "a worker has the job already")
+		p.err("JOB_IS_RUNNING", "a worker is running the job")
 	default:
 		m.fail(j)
 		p.conn.Send(okReply)
@@ -245,7 +245,7 @@ func dropFunction(m *machine, p *peer, f *codec.Frame) {
 	fn := m.byName[string(f.Arg(0))]
 	switch {
 	case fn == nil:
-		p.err("UNKNOWN_FUNCTION", "there is no function of that name")
+		p.err("UNKNOWN_FUNCTION", "no function has this name")
 	case fn.total > 0 || fn.abilities.Len() > 0:
 		p.err("FUNCTION_IN_USE", "the function still has jobs or workers")
 	default:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
+	"jobwire/internal/version"
 	"jobwire/refserver"
 )
 
@@ -51,7 +52,7 @@ func TestLineEnds(t *testing.T) {
 		a := dial()
 		a.Raw([]byte("maxqueue f 3\r\nversion\nshow me\nstatus\r\n"))
 		a.Want("OK")
-		a.Want("version-reply", "OK jobwire")
+		a.Want("version-reply", "OK "+version.Number)
 		a.Want("ERR", "UNKNOWN_COMMAND", "Unknown+server+command")
 		a.Want("status-reply", "f", "0", "0", "0")
 		a.Raw([]byte("workers all\n"))

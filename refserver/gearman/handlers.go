@@ -88,7 +88,7 @@ var (
 func row(name string) *codec.Type {
 	t := gearman.Protocol.TypeNamed(name)
 	if t == nil {
-		panic("no type " + name)
+		panic("unknown message type " + name)
 	}
 	return t
 }
@@ -98,7 +98,7 @@ func echo(_ *machine, p *peer, f *codec.Frame) { p.conn.Send(echoRes, f.Arg(0)) 
 // setOption knows the one option there is ("Client Requests", OPTION_REQ).
 func setOption(_ *machine, p *peer, f *codec.Frame) {
 	if string(f.Arg(0)) != "exceptions" {
-		refuse(p, "UNKNOWN_OPTION", "the only option is exceptions")
+		refuse(p, "UNKNOWN_OPTION", "the only option is \"exceptions\"")
 		return
 	}
 	p.exceptions = true
@@ -116,7 +116,7 @@ func getStatus(m *machine, p *peer, f *codec.Frame) {
 func getStatusUnique(m *machine, p *peer, f *codec.Frame) {
 	known, running, numer, denom, clients := m.progress(m.oldest(f.Arg(0)))
 	if err := p.conn.Send(statusResUnique, f.Arg(0), known, running, numer, denom, clients); err != nil {
-		refuse(p, "ARGUMENT_TOO_LARGE", "the answer would not fit a packet")
+		refuse(p, "ARGUMENT_TOO_LARGE", "the reply is too large for a packet")
 	}
 }
 
@@ -221,7 +221,7 @@ func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 		if j := m.find(f.Arg(0)); j != nil && j.worker == p.id {
 			do(m, j, f)
 		} else {
-			refuse(p, "JOB_NOT_FOUND", "this worker runs no job with that handle")
+			refuse(p, "JOB_NOT_FOUND", "this worker is not running a job with this handle")
 		}
 	}
 }

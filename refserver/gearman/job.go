@@ -25,21 +25,21 @@ type submission struct {
 // submit answers the SUBMIT_* types. Arguments: function, unique ID, reducer and
 // an unused one in reduce jobs, the time where there is one, workload.
 func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
-	name, unique, workload := f.Arg(0), f.Arg(1), f.Arg(len(f.Type.Fields)-1)
+	name, unique, workload := f.Arg(0), f.Arg(1), f.Arg(f.Type.NumArgs()-1)
 	var reducer []byte
 	if sub.reduce {
 		reducer = f.Arg(2)
 	}
 	size := len(name) + len(unique) + len(reducer) + len(workload)
 	if size+gearman.MaxHandle+len("\x00\x00\x00\x00") > p.conn.MaxData() {
-		refuse(p, "ARGUMENT_TOO_LARGE", "the job would not fit the packet that assigns it")
+		refuse(p, "ARGUMENT_TOO_LARGE", "the job is too large for the packet that would assign it")
 		return
 	}
 	var due time.Time
 	if sub.when != nil {
 		var ok bool
 		if due, ok = sub.when(f, time.Now()); !ok {
-			refuse(p, "NO_SUCH_TIME", "no coming day matches the schedule")
+			refuse(p, "NO_SUCH_TIME", "no future time matches the schedule")
 			return
 		}
 	}

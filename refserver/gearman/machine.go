@@ -16,6 +16,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
+	"jobwire/internal/version"
 	"jobwire/refserver"
 	"jobwire/refserver/internal/list"
 )
@@ -23,7 +24,7 @@ import (
 // Options are the choices that the document leaves to a server.
 type Options struct {
 	Host    string // in handles, "H:<host>:<n>"; "" is the machine's name
-	Version string // what the version command answers behind OK; "" is "jobwire"
+	Version string // what the version command answers behind OK; "" is the version of jobwire
 
 	// TimeoutUnit is what CAN_DO_TIMEOUT counts. The document does not say;
 	// 0 is a millisecond, as in gearmand.
@@ -71,7 +72,7 @@ func New(o Options) refserver.Machine {
 		o.Host = "localhost"
 	}
 	if o.Version == "" {
-		o.Version = "jobwire"
+		o.Version = version.Number
 	}
 	if o.TimeoutUnit == 0 {
 		o.TimeoutUnit = time.Millisecond
@@ -137,7 +138,7 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	if h := handlers[f.Type.Index]; h != nil {
 		h(m, p, f)
 	} else {
-		refuse(p, "INVALID_COMMAND", f.Type.Name+" is no request")
+		refuse(p, "INVALID_COMMAND", f.Type.Name+" is not a request")
 	}
 }
 
@@ -148,14 +149,14 @@ const maxName = 64 << 10
 // unfit says why a legal message is refused all the same, or nothing.
 func unfit(f *codec.Frame) (code, text string) {
 	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 {
-		return "INVALID_ARGUMENTS", "a NUL, which no name in a packet can hold"
+		return "INVALID_ARGUMENTS", "a command must not contain NUL: no packet can contain a name with it"
 	}
 	if len(f.Raw) <= maxName {
 		return "", ""
 	}
 	for i := range f.Spans {
 		if fd := f.Spans[i].Field; fd.Kind == codec.Text && len(f.Value(i)) > maxName {
-			return "ARGUMENT_TOO_LARGE", fd.Name + ": at most " + strconv.Itoa(maxName) + " bytes are taken"
+			return "ARGUMENT_TOO_LARGE", fd.Name + " is longer than " + strconv.Itoa(maxName) + " bytes"
 		}
 	}
 	return "", ""
@@ -170,7 +171,7 @@ func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	case e.Rule == gearman.RuleAdminCommand:
 		p.err(code, "Unknown server command")
 	case e.Rule == gearman.RuleAdminLine:
-		// The line never ended, so that no reply is due: the connection ends.
+		// The line never ended, so it gets no reply: the connection ends.
 	case len(f.Raw) > 0 && f.Raw[0] != 0:
 		p.err(cmp.Or(code, "INVALID_ARGUMENTS"), e.Error())
 	default:

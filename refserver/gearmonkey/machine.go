@@ -115,9 +115,9 @@ var refusals = map[codec.RuleID]string{
 	resp.RuleInlineLength: "too big inline request",
 	resp.RuleInlineWords:  "unbalanced quotes in request",
 	resp.RuleLineLength:   "too big mbulk count string",
-	resp.RuleLineEnd:      "CR LF is missing behind a length",
-	resp.RuleBulkEnd:      "CR LF is missing behind a bulk string",
-	resp.RulePending:      "too many requests wait for their replies",
+	resp.RuleLineEnd:      "expected CR LF after a length",
+	resp.RuleBulkEnd:      "expected CR LF after a bulk string",
+	resp.RulePending:      "too many requests are waiting for replies",
 }
 
 // Reject answers a request that cannot be read; then the connection is closed.

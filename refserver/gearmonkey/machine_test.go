@@ -178,7 +178,7 @@ func TestLongReply(t *testing.T) {
 		c := dial()
 		c.want("APPEND k "+strings.Repeat("x", 60), ":60")
 		c.want("APPEND k "+strings.Repeat("x", 60), ":120")
-		if got := c.ask("GET k"); !strings.HasPrefix(got, "-ERR the reply is no legal message: ") {
+		if got := c.ask("GET k"); !strings.HasPrefix(got, "-ERR the reply is not a valid message: ") {
 			t.Errorf("GET: %s", got)
 		}
 		c.want("STRLEN k", ":120")

@@ -88,7 +88,7 @@ func (p *peer) send(m *Machine, b []byte) {
 			err = p.conn.Send(m.message.Type, m.message.Args...)
 		}
 		if broken := (*codec.Error)(nil); errors.As(err, &broken) {
-			p.conn.Send(errorReply, []byte("ERR"), []byte("the reply is no legal message: "+broken.Detail))
+			p.conn.Send(errorReply, []byte("ERR"), []byte("the reply is not a valid message: "+broken.Detail))
 		}
 		if n == 0 {
 			return

@@ -4,9 +4,7 @@ package codectest
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"jobwire/codec"
@@ -27,30 +25,17 @@ type Rows struct {
 	Samples  map[string][]string // arguments, for rows that Sample cannot guess
 }
 
-// Sample makes a legal message of a row: every field filled, two repetitions.
+// Sample makes a legal message of a row, with any bytes where it may hold them.
 func (r Rows) Sample(t *codec.Type) *codec.Message {
 	if args := r.Samples[t.Name]; args != nil {
 		return Message(r.Protocol, t.Name, args...)
 	}
-	m := &codec.Message{Type: t}
-	sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length })
-	for _, f := range slices.Concat(t.Fields, t.Repeat, t.Repeat) {
-		switch {
-		case f.Derived():
-		case len(f.Values) > 0:
-			m.Args = append(m.Args, []byte(f.Values[0]))
-		case f.Kind == codec.Text && f.Width > 0:
-			m.Args = append(m.Args, bytes.Repeat([]byte((f.Chars + "x")[:1]), f.Width))
-		case f.Kind == codec.Number:
-			m.Args = append(m.Args, fmt.Append(nil, f.Lo+1))
-		case f.Kind == codec.Uint:
-			m.Args = append(m.Args, append(make([]byte, f.Width-1), byte(f.Lo+1)))
-		case f.Kind == codec.Signed:
-			m.Args = append(m.Args, []byte("-7"))
-		case f.Kind == codec.Opaque && (sized || t.End == ""):
-			m.Args = append(m.Args, []byte("a\x00b\r\n"))
-		default:
-			m.Args = append(m.Args, []byte("x-"+strings.ReplaceAll(f.Name, " ", "_")))
+	m := t.Sample()
+	if sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length }); sized || t.End == "" {
+		for i := range m.Args {
+			if t.FieldAt(i).Kind == codec.Opaque {
+				m.Args[i] = []byte("a\x00b\r\n")
+			}
 		}
 	}
 	return m
@@ -65,7 +50,7 @@ func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Sessio
 		return s
 	}
 	for _, q := range r.Protocol.Types {
-		if slices.Contains(q.Replies, row.Name) {
+		if q.Ordered && slices.Contains(q.Replies, row.Name) {
 			if _, err := s.Append(nil, codec.Peer, r.Sample(q)); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +86,7 @@ func (r Rows) RoundTrips(t *testing.T) {
 			}
 			raw = raw[len("before"):]
 			var f codec.Frame
-			n, err := r.Asked(t, row, from).Decode(from, append(slices.Clip(raw), "behind"...), &f)
+			n, err := r.Asked(t, row, from).Decode(from, append(slices.Clip(raw), "after"...), &f)
 			if err != nil || n != len(raw) {
 				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
 			}
@@ -115,15 +100,11 @@ func (r Rows) RoundTrips(t *testing.T) {
 				rows = append(rows, f.Row(i)...)
 			}
 			if !bytes.Equal(rows, raw) {
-				t.Errorf("rows hold %q, want every byte of %q once", rows, raw)
+				t.Errorf("the rows contain %q, want every byte of %q once", rows, raw)
 			}
 			again, err := r.Asked(t, row, from).Append(nil, from, &got)
 			if err != nil || !bytes.Equal(again, raw) {
 				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
-			}
-			f.Forward(&got)
-			if on, err := r.Asked(t, row, from).Append(nil, from, &got); err != nil || !bytes.Equal(on, raw) {
-				t.Errorf("sent on: %q, %v; want %q", on, err, raw)
 			}
 		}
 	})

@@ -1,15 +1,15 @@
-// Package mutants has applications and workers of the Danga draft that are wrong on purpose, each in one way.
-// They prove that jobwire audit names what is wrong: a fault that nobody names is a gap in it.
+// Package mutants has applications and workers of the Danga draft with one deliberate fault each.
+// They prove that jobwire audit finds what is wrong: a fault that it does not find is a gap in it.
 //
 // A mutant is the reference application or worker with an edited program. Beside it stands the rule that it
 // breaks, or the condition under which it fails, and how.
 package mutants
 
 import (
-	"context"
-	"io"
 	"slices"
 
+	protocol "jobwire/codec/danga"
+	"jobwire/internal/mutant"
 	"jobwire/refpeer/danga"
 	"jobwire/refpeer/internal/faults"
 	"jobwire/refpeer/internal/line"
@@ -20,9 +20,6 @@ type (
 	task    = danga.Task
 	fault   = faults.Fault[program]
 )
-
-// Mutant is one faulty application or worker.
-type Mutant = faults.Mutant
 
 // header is the length of a packet's header; at lengthAt stands the length of what follows.
 const (
@@ -39,12 +36,10 @@ var edit = faults.Editor[program, task]{
 }
 
 // All returns the mutants: those that break rules first.
-func All() []Mutant {
+func All() []mutant.Mutant {
 	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Application", asking), of("Application", reading), of("Worker", hearing))
 }
 
-func of(role string, all []fault) []Mutant {
-	return faults.Of(role, all, danga.Document, func(p *program, ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-		return (&danga.Driver{Program: p}).Drive(ctx, addr, tasks, answers)
-	})
+func of(role string, all []fault) []mutant.Mutant {
+	return faults.Of(protocol.Protocol, role, all, danga.Document, func(p *program) mutant.Program { return (&danga.Driver{Program: p}).Drive })
 }

@@ -46,15 +46,15 @@ func say(name, do string) func(*program) {
 	}
 }
 
-// ask sends another command instead, whose reply is judged as before.
+// ask sends another command instead, whose reply is checked as before.
 func ask(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { s.Do = do; return []step{s} })
 	}
 }
 
-// behind sends another command, too.
-func behind(name, do string) func(*program) {
+// after sends another command after the step.
+func after(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { return []step{s, {Do: do, If: s.If}} })
 	}
@@ -67,7 +67,7 @@ func before(name, do string) func(*program) {
 	}
 }
 
-// when takes a step for due at other times.
+// when changes the condition of a step.
 func when(name string, due func(*task) bool) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { s.If = due; return []step{s} })
@@ -83,16 +83,16 @@ func first(name string, do func(*task) error) func(*program) {
 	}
 }
 
-// judge makes another check of the one that a step has.
-func judge(name string, by func(was check) check) func(*program) {
+// recheck changes the check of a step's reply.
+func recheck(name string, by func(was check) check) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { s.Then = by(s.Then); return []step{s} })
 	}
 }
 
-// then does something behind a step whose reply was as it should be.
+// then does something after a step with a valid reply.
 func then(name string, do func(*task)) func(*program) {
-	return judge(name, func(was check) check {
+	return recheck(name, func(was check) check {
 		return func(t *task, m *message) error {
 			err := was(t, m)
 			if err == nil {

@@ -7,10 +7,10 @@ import (
 	"jobwire/refpeer/gearmonkey"
 )
 
-// fields changes what Client.get tells.
+// fields changes what Client.get returns.
 func fields(do func(t *task)) func(*program) { return then("HGETALL_JOB", do) }
 
-// each changes the value of a field that Client.get tells.
+// each changes the value of a field that Client.get returns.
 func each(name string, do func(value string) string) func(*program) {
 	return fields(func(t *task) {
 		for i := range t.Job.Fields {
@@ -21,45 +21,38 @@ func each(name string, do func(value string) string) func(*program) {
 	})
 }
 
-// told adds a field, or replaces it.
-func told(t *task, name, value string) {
+// setField adds a field, or replaces it.
+func setField(t *task, name, value string) {
 	t.Job.Fields = slices.DeleteFunc(t.Job.Fields, func(f gearmonkey.Field) bool { return f.Name == name })
 	t.Job.Fields = append(t.Job.Fields, gearmonkey.Field{Name: name, Value: value})
 }
 
 // looking are faults of Client.get.
-var looking = []Mutant{
-	{Name: "idle-has-an-output", About: "A job that no worker has is shown with an output.",
-		Kills: cases("blocking.goes-on-after-time-out look.idle"),
-		Edit: fields(func(t *task) {
+var looking = []fault{
+	{Name: "idle-has-an-output", About: "The client shows an output for an idle job.",
+		Kills: "blocking.goes-on-after-time-out look.idle", Edit: fields(func(t *task) {
 			if t.Job.Status() == "idle" {
-				told(t, "output", "None")
+				setField(t, "output", "None")
 			}
 		})},
-	{Name: "busy-is-idle", About: "A job that is worked on is shown as idle.",
-		Kills: cases("look.busy"),
-		Edit:  each("status", func(v string) string { return strings.Replace(v, "busy", "idle", 1) })},
-	{Name: "two-fields-only", About: "Only status and output are told.",
-		Kills: cases("look.all-fields"),
-		Edit: fields(func(t *task) {
+	{Name: "busy-is-idle", About: "The client shows a busy job as idle.",
+		Kills: "look.busy", Edit: each("status", func(v string) string { return strings.Replace(v, "busy", "idle", 1) })},
+	{Name: "two-fields-only", About: "The client shows only the status and the output of a job.",
+		Kills: "look.all-fields", Edit: fields(func(t *task) {
 			t.Job.Fields = slices.DeleteFunc(t.Job.Fields, func(f gearmonkey.Field) bool { return f.Name != "status" && f.Name != "output" })
 		})},
-	{Name: "output-ends-at-its-nul", About: "An output is told up to its first NUL.",
-		Kills: cases("look.binary"),
-		Edit:  each("output", func(v string) string { v, _, _ = strings.Cut(v, "\x00"); return v })},
-	{Name: "long-output-cut", About: "An output is told up to 64 KiB.",
-		Kills: cases("look.long"),
-		Edit:  each("output", func(v string) string { return v[:min(len(v), 1<<16)] })},
-	{Name: "unknown-is-finished", About: "A job that is not there is shown as finished.",
-		Kills: cases("look.unknown"),
-		Edit: fields(func(t *task) {
+	{Name: "output-ends-at-its-nul", About: "The client truncates the output at its first NUL.",
+		Kills: "look.binary", Edit: each("output", func(v string) string { v, _, _ = strings.Cut(v, "\x00"); return v })},
+	{Name: "long-output-cut", About: "The client truncates the output at 64 KiB.",
+		Kills: "look.long", Edit: each("output", func(v string) string { return v[:min(len(v), 1<<16)] })},
+	{Name: "unknown-is-finished", About: "The client shows a job that does not exist as finished.",
+		Kills: "look.unknown", Edit: fields(func(t *task) {
 			if len(t.Job.Fields) == 0 {
-				told(t, "status", "success")
+				setField(t, "status", "success")
 			}
 		})},
-	{Name: "looks-at-its-own-only", About: "A job of a function for which the client made none is not shown.",
-		Kills: cases("look.of-another"),
-		Edit: remembering(func(functions *[]string) func(*program) {
+	{Name: "looks-at-its-own-only", About: "The client does not show jobs of functions for which it has created none.",
+		Kills: "look.of-another", Edit: remembering(func(functions *[]string) func(*program) {
 			return both(
 				then("INCR_UID", func(t *task) { *functions = append(*functions, string(t.Function)) }),
 				fields(func(t *task) {

@@ -1,60 +1,48 @@
-// Package mutants has GearMonkey clients and workers that are wrong on purpose, each in one
-// way. They prove the cases of the conformance suite that judge clients and workers: one
+// Package mutants contains GearMonkey clients and workers with one deliberate fault each.
+// They prove the cases of the conformance suite that are about clients and workers: one
 // that none of them fails tests nothing.
-//
-// A mutant is the reference client or worker with edited sequences. The cases
-// that it fails are named beside it.
 package mutants
 
 import (
-	"context"
-	"io"
 	"slices"
-	"strings"
 
 	protocol "jobwire/codec/gearmonkey"
+	"jobwire/internal/mutant"
 	"jobwire/refpeer/gearmonkey"
+	"jobwire/refpeer/internal/faults"
 )
 
-// Mutant is one faulty client or worker.
-type Mutant struct {
-	Name  string   // says the fault
-	About string   // a sentence
-	Role  string   // whose it is: a role of the protocol
-	Kills []string // IDs of the conformance cases that it fails
+type fault = faults.Fault[program]
 
-	// Edit makes the fault. It is called once for each life of a program, which keeps
-	// what it must remember in its closures.
-	Edit func(*gearmonkey.Program)
-}
-
-// All returns the mutants: clients first, in the order of the document's sections.
-func All() []Mutant {
+// All returns the mutants: clients first, in the order of the sections of the specification.
+func All() []mutant.Mutant {
 	return slices.Concat(
 		of("Client", creating), of("Client", waiting), of("Client", calling), of("Client", looking),
 		of("Worker", coming), of("Worker", finding), of("Worker", working), of("Worker", updating))
 }
 
-func of(role string, all []Mutant) []Mutant {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].Role = role
-	}
-	return all
+func of(role string, all []fault) []mutant.Mutant {
+	return faults.Of(protocol.Protocol, role, all, gearmonkey.Document, func(p *program) mutant.Program { return (&gearmonkey.Driver{Program: p}).Drive })
 }
 
-// Drive is the mutant as a program under test.
-func (m *Mutant) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-	p := gearmonkey.Document()
-	m.Edit(p)
-	return (&gearmonkey.Driver{Program: p}).Drive(ctx, addr, tasks, answers)
-}
+// Sets of cases: those that notice a fault in what the step does with every job.
+const (
+	queues = `run.normal run.normal-by-name run.high run.low run.again run.two-functions run.great-id run.odd-function run.empty-input run.quotes run.line-ends
+		run.long-input run.goes-on blocking.success blocking.times-out blocking.goes-on-after-time-out blocking.high rollcall.one rollcall.several
+		rollcall.blocking rollcall.once`
+	creates = queues + " run.scheduled run.scheduled-in-the-past run.announced"
+	blocks  = `run.great-id run.announced run.no-id run.no-id-scheduled run.no-id-blocking run.goes-on blocking.success blocking.error blocking.not-by-events
+		blocking.own-lock blocking.lock-was-there blocking.times-out blocking.goes-on-after-time-out blocking.for-ever blocking.high blocking.one-by-one
+		rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function rollcall.blocking look.busy
+		look.all-fields look.binary look.long look.of-another`
+	callsRoll = `rollcall.nobody-ever rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function
+		rollcall.blocking rollcall.blocking-nobody rollcall.once`
 
-// cases makes IDs of names.
-func cases(names string) []string {
-	ids := strings.Fields(names)
-	for i := range ids {
-		ids[i] = protocol.Protocol.Name + "." + ids[i]
-	}
-	return ids
-}
+	works = `accept.start accept.own-jobs accept.odd-function exit.once exit.behind-an-error exit.comes-back loop.scheduled-first loop.priorities loop.each-queue
+		loop.not-early loop.again loop.becomes-due loop.script-forgotten work.success work.scheduled work.error work.behind-an-error work.fetches-input
+		work.binary work.no-input work.no-output work.long work.keeps-input work.own-id work.announced work.wakes update.progress update.kept update.each-job`
+	ends     = works + " accept.script accept.script-runs"
+	finishes = ends + " exit.idle work.no-data update.only-if-told"
+	runs     = finishes + " accept.several"
+	takes    = works + " accept.several exit.idle work.no-data update.only-if-told"
+)

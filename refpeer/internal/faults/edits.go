@@ -42,13 +42,13 @@ func (e Editor[P, T]) Says(typ, do string) func(*P) {
 	})
 }
 
-// Before sends something else first, and behind it the message.
+// Before sends another message before the message.
 func (e Editor[P, T]) Before(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] { return []line.Step[T]{{Do: do, If: st.If}, st} })
 }
 
-// Behind sends something else behind the message.
-func (e Editor[P, T]) Behind(typ, do string) func(*P) {
+// After sends another message after the message.
+func (e Editor[P, T]) After(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] { return []line.Step[T]{st, {Do: do, If: st.If}} })
 }
 
@@ -60,7 +60,7 @@ func (e Editor[P, T]) Raw(typ string, edit func(b []byte) []byte) func(*P) {
 	})
 }
 
-// Data alters what stands behind the header of a message, whose length stays right.
+// Data changes what follows the header of a message, and the length in the header.
 func (e Editor[P, T]) Data(typ string, edit func(b []byte) []byte) func(*P) {
 	return e.Raw(typ, func(b []byte) []byte {
 		d := edit(b[e.Header:])

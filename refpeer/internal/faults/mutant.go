@@ -3,45 +3,36 @@ package faults
 import (
 	"context"
 	"io"
+	"strings"
 
 	"jobwire/codec"
+	"jobwire/internal/mutant"
 )
 
-// Mutant is one faulty client or worker.
-type Mutant struct {
-	Name  string
-	About string
-	Role  string // whose it is
-
-	Rule      codec.RuleID // that it breaks; "" is none
-	Condition string       // under which it falls short; "" is always
-	Verdict   string       // how; "" is not at all, or as it comes
-
-	Fragile bool // it may fall short by chance under any other condition, too
-
-	// Drive is the mutant as a driver.
-	Drive func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
-}
-
-// Fault is a mutant as a row: an edit of a program P.
+// Fault is an edit of a program P. The other fields are those of [mutant.Mutant]; Kills are
+// cases without the name of the protocol.
 type Fault[P any] struct {
-	Name, About        string
-	Rule               codec.RuleID
-	Condition, Verdict string
-	Fragile            bool
-	Edit               func(*P)
+	Name, About, Kills       string
+	Rule, Condition, Verdict string
+	Fragile                  bool
+	Edit                     func(*P) // called once for each start of a program
 }
 
-// Of makes mutants of a role's faults. drive is the driver of an edited program.
-func Of[P any](role string, all []Fault[P], document func() *P, drive func(p *P, ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error) []Mutant {
-	var out []Mutant
+// Of returns the mutants of a role. drive returns what runs an edited program.
+func Of[P any](protocol *codec.Protocol, role string, all []Fault[P], program func() *P, drive func(*P) mutant.Program) []mutant.Mutant {
+	var out []mutant.Mutant
 	for _, f := range all {
-		out = append(out, Mutant{Name: f.Name, About: f.About, Role: role, Rule: f.Rule, Condition: f.Condition, Verdict: f.Verdict, Fragile: f.Fragile,
-			Drive: func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-				p := document()
+		m := mutant.Mutant{Name: f.Name, About: f.About, Kills: strings.Fields(f.Kills), Role: role,
+			Rule: f.Rule, Condition: f.Condition, Verdict: f.Verdict, Fragile: f.Fragile,
+			Program: func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+				p := program()
 				f.Edit(p)
-				return drive(p, ctx, addr, tasks, answers)
-			}})
+				return drive(p)(ctx, addr, tasks, answers)
+			}}
+		for i := range m.Kills {
+			m.Kills[i] = protocol.Name + "." + m.Kills[i]
+		}
+		out = append(out, m)
 	}
 	return out
 }

@@ -14,8 +14,8 @@ func Whole(c *line.Conn) (*codec.Message, error) {
 		return nil, err
 	}
 	m, err := c.Take()
-	if err == codec.ErrShort {
-		err = fmt.Errorf("%w: %d bytes are no packet", line.ErrProtocol, len(c.In))
+	if m == nil && err == nil {
+		err = fmt.Errorf("%w: %d bytes are not a packet", line.ErrProtocol, len(c.In))
 	}
 	return m, err
 }
@@ -27,8 +27,7 @@ func Alone(c *line.Conn) (*codec.Message, error) {
 		if err := c.Fill(); err != nil {
 			return nil, err
 		}
-		m, err := c.Take()
-		if err != codec.ErrShort {
+		if m, err := c.Take(); m != nil || err != nil {
 			c.In = nil
 			return m, err
 		}
@@ -38,8 +37,7 @@ func Alone(c *line.Conn) (*codec.Message, error) {
 // Once reads a header, and then once for all that follows.
 func Once(c *line.Conn) (*codec.Message, error) {
 	for reads := 0; ; reads++ {
-		m, err := c.Take()
-		if err != codec.ErrShort {
+		if m, err := c.Take(); m != nil || err != nil {
 			return m, err
 		}
 		if reads > 1 {
@@ -55,8 +53,7 @@ func Once(c *line.Conn) (*codec.Message, error) {
 func Together(header int) func(c *line.Conn) (*codec.Message, error) {
 	return func(c *line.Conn) (*codec.Message, error) {
 		for {
-			m, err := c.Take()
-			if err != codec.ErrShort {
+			if m, err := c.Take(); m != nil || err != nil {
 				return m, err
 			}
 			if len(c.In) == header {

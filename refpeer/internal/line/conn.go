@@ -16,9 +16,9 @@ import (
 
 // Errors that tell failures apart.
 var (
-	ErrUsage    = errors.New("wrong usage")
+	ErrUsage    = errors.New("usage error")
 	ErrTimedOut = errors.New("timed out")
-	ErrProtocol = errors.New("what came makes no sense")
+	ErrProtocol = errors.New("invalid message from the server")
 )
 
 // readSize is how much is read at once, in bytes; leaveTime is how long a connection that is
@@ -38,7 +38,7 @@ type Conn struct {
 	nc       net.Conn
 	aborted  chan struct{}
 	once     sync.Once
-	strict   codec.Session // reads
+	stream   codec.Stream
 	loose    codec.Session // writes: what is wrong on purpose, too
 	out      []byte
 	message  codec.Message
@@ -52,7 +52,7 @@ func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Habits) (*Conn
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{protocol: p, habits: h, nc: nc, aborted: make(chan struct{}), strict: p.NewSession(codec.Options{}), loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
+	return &Conn{protocol: p, habits: h, nc: nc, aborted: make(chan struct{}), stream: codec.Stream{Session: p.NewSession(codec.Options{}), From: codec.Server}, loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
 // Abort breaks off whatever waits. Close is still due.
@@ -107,15 +107,16 @@ func (c *Conn) Fill() error {
 	return err
 }
 
-// Take takes the first message of In, if it is there as a whole. It is valid until the next
-// Fill.
+// Take takes the first message of In, or returns nil if it is not there as a whole. The message is valid until
+// the next Fill.
 func (c *Conn) Take() (*codec.Message, error) {
-	n, err := c.strict.Decode(codec.Server, c.In, &c.frame)
-	if err != nil {
-		if err != codec.ErrShort {
-			err = fmt.Errorf("%w: %w", ErrProtocol, err)
-		}
-		return nil, err
+	c.stream.Resume() // In may be something else by now
+	n, found, err := c.stream.Read(c.In, &c.frame)
+	switch {
+	case found == codec.Nothing:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	c.In = c.In[n:]
 	c.frame.Message(&c.message)
@@ -141,8 +142,7 @@ func (c *Conn) Next() (*codec.Message, error) {
 // Read reads a message, whatever the pieces are in which it comes.
 func Read(c *Conn) (*codec.Message, error) {
 	for {
-		m, err := c.Take()
-		if err != codec.ErrShort {
+		if m, err := c.Take(); m != nil || err != nil {
 			return m, err
 		}
 		if err := c.Fill(); err != nil {

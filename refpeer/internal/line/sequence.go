@@ -30,7 +30,7 @@ func Send[T any](c *Conn, s Sequence[T], t *T, values map[string]func(*T) []byte
 		words := strings.Fields(st.Do)
 		row := c.protocol.TypeNamed(words[0])
 		if row == nil {
-			return fmt.Errorf("%w: no message is called %s", ErrUsage, words[0])
+			return fmt.Errorf("%w: unknown message type %s", ErrUsage, words[0])
 		}
 		var args [][]byte
 		for _, w := range words[1:] {

@@ -16,7 +16,7 @@ import (
 // maxTask is the length of a task's line in bytes.
 const maxTask = 64 << 20
 
-// errFallen is that a planted fault has ended the driver.
+// errFallen is that a injected fault has ended the driver.
 var errFallen = errors.New("fallen over the end of a connection")
 
 // Verb is a kind of task, with how many words it has at least.

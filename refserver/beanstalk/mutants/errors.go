@@ -5,57 +5,57 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/beanstalk"
+	"jobwire/refserver/inject"
 )
 
-// refusals are faults of how errors are told.
-var refusals = []Mutant{
-	{Name: "unknown-with-argument-malformed", About: "An unknown command that has an argument is called malformed.",
-		Kills: cases("error.unknown-command"), Hook: refusedAs(`^get \S+\r\n$`, "BAD_FORMAT")},
-	{Name: "capitals-read", About: "A command may be written in capitals.",
-		Kills: cases("error.capitals"),
-		Hook:  refused(`^[A-Z][A-Za-z]+-`, func(b *bench, c *conn, text string) { b.feed(c, strings.ToLower(text)) })},
-	{Name: "longer-word-read", About: "A command is known by how it begins.",
-		Kills: cases("error.longer-word"), Hook: readAs(`^(stats|reserve|kick-job)[a-z](.*)\r\n$`, "$1$2\r\n")},
-	{Name: "shorter-word-read", About: "A command may be abbreviated.",
-		Kills: cases("error.shorter-word"),
-		Hook: refused(`^[a-z]+-?\r\n$`, func(b *bench, c *conn, text string) {
+// refusals are faults in the replies to illegal commands.
+var refusals = []row{
+	{Name: "unknown-with-argument-malformed", About: "The server replies BAD_FORMAT to an unknown command with an argument.",
+		Kills: "error.unknown-command", Edit: inject.Answer(inject.Illegal, text(`^get \S+\r\n$`), "BAD_FORMAT")},
+	{Name: "capitals-read", About: "The server accepts commands in capital letters.",
+		Kills: "error.capitals", Edit: inject.On(inject.Illegal, text(`^[A-Z][A-Za-z]+-`), func(m *message) { m.Drop(); m.Peer.Feed(strings.ToLower(m.Text())) })},
+	{Name: "longer-word-read", About: "The server accepts a word that starts with the name of a command.",
+		Kills: "error.longer-word", Edit: readAs(`^(stats|reserve|kick-job)[a-z](.*)\r\n$`, "$1$2\r\n")},
+	{Name: "shorter-word-read", About: "The server accepts abbreviated commands.",
+		Kills: "error.shorter-word", Edit: inject.On(inject.Illegal, text(`^[a-z]+-?\r\n$`), func(m *message) {
+			word := strings.TrimSpace(m.Text())
 			for _, t := range protocol.Protocol.Types {
-				if t.Sends(codec.Peer) && t.Word != strings.TrimSpace(text) && strings.HasPrefix(t.Word, strings.TrimSpace(text)) {
-					b.feed(c, t.Word+"\r\n")
+				if t.Sends(codec.Peer) && t.Word != word && strings.HasPrefix(t.Word, word) {
+					m.Drop()
+					m.Peer.Feed(t.Word + "\r\n")
 					return
 				}
 			}
-			if protocol.Protocol.TypeNamed(strings.TrimSpace(text)) != nil {
-				b.say(c, "BAD_FORMAT")
+			if protocol.Protocol.TypeNamed(word) != nil {
+				m.Answer("BAD_FORMAT")
 			} else {
-				b.say(c, "UNKNOWN_COMMAND")
+				m.Answer("UNKNOWN_COMMAND")
 			}
 		})},
-	{Name: "replies-passed-over", About: "What only servers say is not answered.",
-		Kills: cases("error.reply-as-command"), Hook: passedOver(`^(INSERTED \d+|BAD_FORMAT)\r\n$`)},
-	{Name: "use-alone-is-default", About: "use without a name means default.",
-		Kills: cases("error.no-arguments"), Hook: readAs(`^use\r\n$`, "use default\r\n")},
-	{Name: "delay-left-out", About: "release without a delay, or bury without a priority, means 0.",
-		Kills: cases("error.too-few-arguments"), Hook: readAs(`^(release \d+ \d+|bury \d+)\r\n$`, "$1 0\r\n")},
-	{Name: "surplus-word-overlooked", About: "Words behind a command that takes none are not seen.",
-		Kills: cases("error.surplus-arguments"), Hook: readAs(`^(list-tubes|list-tube-used|stats|peek-ready) \S+\r\n$`, "$1\r\n")},
-	{Name: "surplus-number-overlooked", About: "A second number behind an ID or a bound is not seen.",
-		Kills: cases("error.surplus-number error.surplus-kick"), Hook: readAs(`^(delete|kick|bury \d+) (\d+) \d+\r\n$`, "$1 $2\r\n")},
-	{Name: "surplus-timeout-overlooked", About: "A second number behind a timeout is not seen.",
-		Kills: cases("error.surplus-timeout"), Hook: readAs(`^reserve-with-timeout (\d+) \d+\r`, "reserve-with-timeout $1\r")},
-	{Name: "surplus-name-overlooked", About: "A second name is not seen.",
-		Kills: cases("error.surplus-name"), Hook: readAs(`^(use|watch|ignore|stats-tube) (\w+) \w+\r\n$`, "$1 $2\r\n")},
-	{Name: "trailing-space-belongs-to-the-word", About: "A space at the end of a line makes a command unknown.",
-		Kills: cases("error.trailing-space"), Hook: refusedAs(`^list-tube-used \r\n$`, "UNKNOWN_COMMAND")},
-	{Name: "two-spaces-pass-over", About: "A command with two spaces in a row is not answered.",
-		Kills: cases("error.two-spaces"), Hook: passedOver(`^[a-z-]+( \d+)?  \S`)},
-	{Name: "leading-space-passed-over", About: "A line that begins with a space is not answered.",
-		Kills: cases("error.leading-space"), Hook: passedOver(`^ `)},
-	{Name: "tab-closes", About: "A tab behind a command ends the connection.",
-		Kills: cases("error.tab"), Hook: closes(`^[a-z]+\t`)},
-	{Name: "fourth-unknown-command-closes", About: "The fourth unknown command ends the connection.",
-		Kills: cases("error.many-in-a-row"), Faults: []string{"close UNKNOWN_COMMAND nth=4"}},
-	{Name: "http-answered", About: "A request of HTTP is answered in its own protocol.",
-		Kills: cases("error.another-protocol"),
-		Hook:  refused(`^GET / HTTP`, func(b *bench, c *conn, _ string) { b.blurt(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })},
+	{Name: "replies-passed-over", About: "The server does not reply to a line that only servers send.",
+		Kills: "error.reply-as-command", Edit: inject.Ignore(inject.Illegal, text(`^(INSERTED \d+|BAD_FORMAT)\r\n$`))},
+	{Name: "use-alone-is-default", About: "The server executes \"use\" without a name as \"use default\".",
+		Kills: "error.no-arguments", Edit: readAs(`^use\r\n$`, "use default\r\n")},
+	{Name: "delay-left-out", About: "The server reads a missing delay of release, or a missing priority of bury, as 0.",
+		Kills: "error.too-few-arguments", Edit: readAs(`^(release \d+ \d+|bury \d+)\r\n$`, "$1 0\r\n")},
+	{Name: "surplus-word-overlooked", About: "The server ignores an argument after a command that takes none.",
+		Kills: "error.surplus-arguments", Edit: readAs(`^(list-tubes|list-tube-used|stats|peek-ready) \S+\r\n$`, "$1\r\n")},
+	{Name: "surplus-number-overlooked", About: "The server ignores a second number after an ID or a bound.",
+		Kills: "error.surplus-number error.surplus-kick", Edit: readAs(`^(delete|kick|bury \d+) (\d+) \d+\r\n$`, "$1 $2\r\n")},
+	{Name: "surplus-timeout-overlooked", About: "The server ignores a second number after a timeout.",
+		Kills: "error.surplus-timeout", Edit: readAs(`^reserve-with-timeout (\d+) \d+\r`, "reserve-with-timeout $1\r")},
+	{Name: "surplus-name-overlooked", About: "The server ignores a second tube name.",
+		Kills: "error.surplus-name", Edit: readAs(`^(use|watch|ignore|stats-tube) (\w+) \w+\r\n$`, "$1 $2\r\n")},
+	{Name: "trailing-space-belongs-to-the-word", About: "The server replies UNKNOWN_COMMAND to a command that is followed by a space.",
+		Kills: "error.trailing-space", Edit: inject.Answer(inject.Illegal, text(`^list-tube-used \r\n$`), "UNKNOWN_COMMAND")},
+	{Name: "two-spaces-pass-over", About: "The server does not reply to a command with two consecutive spaces.",
+		Kills: "error.two-spaces", Edit: inject.Ignore(inject.Illegal, text(`^[a-z-]+( \d+)?  \S`))},
+	{Name: "leading-space-passed-over", About: "The server does not reply to a line that starts with a space.",
+		Kills: "error.leading-space", Edit: inject.Ignore(inject.Illegal, text(`^ `))},
+	{Name: "tab-closes", About: "The server closes the connection if a tab follows a command.",
+		Kills: "error.tab", Edit: inject.Hangup(inject.Illegal, text(`^[a-z]+\t`))},
+	{Name: "fourth-unknown-command-closes", About: "The server closes the connection after the fourth unknown command.",
+		Kills: "error.many-in-a-row", Fault: "close UNKNOWN_COMMAND nth=4"},
+	{Name: "http-answered", About: "The server replies to an HTTP request in HTTP.",
+		Kills: "error.another-protocol", Edit: inject.Answer(inject.Illegal, text(`^GET / HTTP`), "HTTP/1.1 400 Bad Request\r\n\r\n")},
 }

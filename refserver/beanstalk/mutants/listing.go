@@ -1,189 +1,114 @@
 package mutants
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"jobwire/refserver/inject"
+)
 
 // listing are faults of section "Other Commands": lists of tubes, quit and pause-tube; and of
-// what stands beyond the document.
-var listing = []Mutant{
-	{Name: "past-tubes-listed", About: "A tube that is gone stays in the list.",
-		Kills: cases("list.tubes-alone"),
-		Hook: func(b *bench) {
-			used := []string{}
-			b.out("USING", func(_ *conn, f *frame) verdict {
-				if t := arg(f, 0); !slices.Contains(used, t) {
-					used = append(used, t)
-				}
-				return verdict{}
-			})
-			b.out("list-reply", func(c *conn, f *frame) verdict {
-				all := args(f)
+// what the specification lacks.
+var listing = []row{
+	{Name: "past-tubes-listed", About: "list-tubes still lists tubes that no longer exist.",
+		Kills: "list.tubes-alone", Edit: func(s *inject.Server) {
+			var used []string
+			s.Out("USING", func(m *message) { used = append(used, m.Args[0]) })
+			s.Out("list-reply", func(m *message) {
 				for _, t := range used {
-					if b.peers[c].request.Type.Name == "list-tubes" && !slices.Contains(all, t) {
-						all = append(all, t)
+					if m.Cause == "list-tubes" && !slices.Contains(m.Args, t) {
+						m.Args = append(m.Args, t)
 					}
 				}
-				return replace("list-reply", all...)
 			})
 		}},
-	{Name: "no-list-at-first", About: "A server that is asked first of all for the tubes that are watched fails.",
-		Kills: cases("list.in-any-yaml tube.default-watched"),
-		Hook: func(b *bench) {
-			b.on("list-tubes-watched", func(c *conn, f *frame) {
-				if b.heard == 1 {
-					b.say(c, "INTERNAL_ERROR")
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "first-watched-listed", About: "list-tubes-watched tells one tube.",
-		Kills: cases("list.watched watch.twice ignore.not-watched"),
-		Hook: func(b *bench) {
-			b.out("list-reply", func(c *conn, f *frame) verdict {
-				if b.peers[c].request.Type.Name == "list-tubes-watched" {
-					return replace("list-reply", args(f)[:1]...)
-				}
-				return verdict{}
-			})
-		}},
+	{Name: "no-list-at-first", About: "The server crashes if list-tubes-watched is the first command it receives.",
+		Kills: "list.in-any-yaml tube.default-watched", Edit: inject.Answer("list-tubes-watched", func(m *message) bool { return m.Heard == 1 }, "INTERNAL_ERROR")},
+	{Name: "first-watched-listed", About: "list-tubes-watched lists only one tube.",
+		Kills: "list.watched watch.twice ignore.not-watched", Edit: inject.Out("list-reply", inject.CauseIs("list-tubes-watched"), func(m *message) { m.Args = m.Args[:1] })},
 
 	// quit.
-	{Name: "farewell", About: "quit as the first command is answered.",
-		Kills: cases("quit.closes stats.total-connections"),
-		Hook: func(b *bench) {
-			b.on("quit", func(c *conn, f *frame) {
-				if b.heard == 1 {
-					b.blurt(c, "BYE\r\n")
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "quit-behind-a-peek-passed-over", About: "quit right behind a peek has no effect.",
-		Kills: cases("quit.after-replies"),
-		Hook:  silent("quit", func(b *bench, c *conn, _ []string) bool { return b.peers[c].before == "peek-ready" })},
-	{Name: "quit-undoes-the-put", About: "A job whose client quits right behind the put is lost.",
-		Kills: cases("quit.with-a-put-before"),
-		Hook: func(b *bench) {
-			b.on("quit", func(c *conn, f *frame) {
-				if j := b.find(func(j *job) bool { return j.producer == c }); j != nil && b.peers[c].before == "put" && j.tube != "default" {
-					b.ask(c, "delete", j.id)
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "quit-with-argument-passed-over", About: "quit with an argument is not answered.",
-		Kills: cases("quit.surplus"), Hook: passedOver(`^quit \S`)},
+	{Name: "farewell", About: "The server replies to quit if it is the first command of a connection.",
+		Kills: "quit.closes stats.total-connections", Edit: inject.On("quit", func(m *message) bool { return m.Heard == 1 }, func(m *message) { m.Peer.Send("BYE\r\n") })},
+	{Name: "quit-behind-a-peek-passed-over", About: "The server ignores a quit that immediately follows a peek.",
+		Kills: "quit.after-replies", Edit: inject.Ignore("quit", func(m *message) bool { return m.Peer.Last() == "peek-ready" })},
+	{Name: "quit-undoes-the-put", About: "The server loses a job if quit immediately follows the put.",
+		Kills: "quit.with-a-put-before", Edit: inject.On("quit", func(m *message) bool { return m.Peer.Last() == "put" }, func(m *message) {
+			if j := m.Find(func(j *job) bool { return j.Creator == m.Peer }); j != nil && j.Queue != "default" {
+				m.Peer.Ask("delete", j.ID)
+			}
+		})},
+	{Name: "quit-with-argument-passed-over", About: "The server does not reply to quit with an argument.",
+		Kills: "quit.surplus", Edit: inject.Ignore(inject.Illegal, text(`^quit \S`))},
 
 	// pause-tube.
-	{Name: "second-of-pause-skipped", About: "A pause of a second is none.",
-		Kills: cases("pause.paused pause.waiting-ends"), Hook: pausedFor(func(_ *bench, _, length string) string {
-			if length == "1" {
-				return "0"
+	{Name: "second-of-pause-skipped", About: "pause-tube with a pause of 1 second has no effect.",
+		Kills: "pause.paused pause.waiting-ends", Edit: inject.Change("pause-tube", 1, inject.ArgIs(1, "1"), inject.To("0"))},
+	{Name: "put-ends-a-pause", About: "A put into a paused tube ends the pause if a worker waits for the tube.",
+		Kills: "pause.waiting pause.waiting-ends", Edit: inject.On("put", nil, func(m *message) {
+			if t := ask(m.Peer, "stats-tube", m.Peer.Tube); t["pause"] != "0" && t["current-waiting"] != "0" {
+				m.Peer.Ask("pause-tube", t["name"], "0")
 			}
-			return length
 		})},
-	{Name: "put-ends-a-pause", About: "A job that is put into a paused tube for which a worker waits ends the pause.",
-		Kills: cases("pause.waiting pause.waiting-ends"),
-		Hook: func(b *bench) {
-			b.on("put", func(c *conn, f *frame) {
-				if t := b.figures(c, "stats-tube", b.peers[c].tube); t["pause"] != "0" && t["current-waiting"] != "0" {
-					b.ask(c, "pause-tube", t["name"], "0")
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "used-tube-paused-too", About: "After a pause the next tube that a client uses is paused too.",
-		Kills: cases("pause.other-tubes"),
-		Hook: func(b *bench) {
+	{Name: "used-tube-paused-too", About: "pause-tube also pauses the next tube that a client uses.",
+		Kills: "pause.other-tubes", Edit: func(s *inject.Server) {
 			paused := false
-			b.on("pause-tube", func(c *conn, f *frame) {
-				paused = arg(f, 1) == "100"
-				b.pass(c, f)
-			})
-			b.on("use", func(c *conn, f *frame) {
-				b.pass(c, f)
-				if paused {
-					b.ask(c, "pause-tube", arg(f, 0), "100")
+			s.On("pause-tube", func(m *message) { paused = m.Args[1] == "100" })
+			s.On("use", func(m *message) {
+				if m.Pass(); paused {
+					m.Peer.Ask("pause-tube", m.Args[0], "100")
 				}
 			})
 		}},
-	{Name: "paused-tube-not-kicked", About: "In a paused tube nothing is kicked.",
-		Kills: cases("pause.takes-jobs"),
-		Hook: func(b *bench) {
-			b.on("kick", func(c *conn, f *frame) {
-				if b.figures(c, "stats-tube", b.peers[c].tube)["pause"] != "0" {
-					b.say(c, "KICKED", "0")
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "no-tube-paused", About: "The pause of a tube that does not exist is confirmed.",
-		Kills: cases("pause.not-there tube.not-made-by-asking"),
-		Hook: func(b *bench) {
-			b.out("NOT_FOUND", func(c *conn, _ *frame) verdict {
-				if r := &b.peers[c].request; r.Type.Name == "pause-tube" && len(arg(r, 0)) < 200 {
-					return replace("PAUSED")
-				}
-				return verdict{}
-			})
-		}},
-	{Name: "pause-of-zero-without-effect", About: "A pause of 0 seconds leaves the one that goes on.",
-		Kills: cases("pause.zero"), Hook: pausedFor(func(_ *bench, was, length string) string {
+	{Name: "paused-tube-not-kicked", About: "kick does nothing in a paused tube.",
+		Kills: "pause.takes-jobs", Edit: inject.Answer("kick", func(m *message) bool { return ask(m.Peer, "stats-tube", m.Peer.Tube)["pause"] != "0" }, "KICKED", "0")},
+	{Name: "no-tube-paused", About: "The server confirms pause-tube for a tube that does not exist.",
+		Kills: "pause.not-there tube.not-made-by-asking",
+		Edit:  inject.Replace("NOT_FOUND", func(m *message) bool { return m.Cause == "pause-tube" && len(m.Peer.Request.Args[0]) < 200 }, "PAUSED")},
+	{Name: "pause-of-zero-without-effect", About: "pause-tube with 0 seconds does not end a pause.",
+		Kills: "pause.zero", Edit: pausedFor(func(was, length string) string {
 			if length == "0" {
 				return was
 			}
 			return length
 		})},
-	{Name: "longest-pause-stays", About: "A shorter pause leaves the one that goes on.",
-		Kills: cases("pause.shorter"), Hook: pausedFor(func(_ *bench, was, length string) string {
+	{Name: "longest-pause-stays", About: "A new pause that is shorter does not replace a longer one.",
+		Kills: "pause.shorter", Edit: pausedFor(func(was, length string) string {
 			if length == "0" {
 				return length
 			}
-			return decimal(max(whole(was), whole(length)))
+			return decimal(max(number(was), number(length)))
 		})},
-	{Name: "pause-in-letters-is-zero", About: "A word where the length of a pause is due counts as 0.",
-		Kills: cases("pause.no-number"), Hook: readAs(`^pause-tube default [a-z]+\r`, "pause-tube default 0\r")},
+	{Name: "pause-in-letters-is-zero", About: "The server reads a pause that is not a number as 0.",
+		Kills: "pause.no-number", Edit: readAs(`^pause-tube default [a-z]+\r`, "pause-tube default 0\r")},
 
 	// reserve-job.
 	{Name: "ready-job-not-reserved-by-id", About: "reserve-job does not find ready jobs.",
-		Kills: cases("reserve-job.ready"), Hook: notReserved("ready")},
+		Kills: "reserve-job.ready", Edit: notReserved("ready")},
 	{Name: "delayed-job-not-reserved-by-id", About: "reserve-job does not find delayed jobs.",
-		Kills: cases("reserve-job.delayed"), Hook: notReserved("delayed")},
+		Kills: "reserve-job.delayed", Edit: notReserved("delayed")},
 	{Name: "buried-job-not-reserved-by-id", About: "reserve-job does not find buried jobs.",
-		Kills: cases("reserve-job.buried"), Hook: notReserved("buried")},
-	{Name: "reserved-job-given-by-id", About: "reserve-job gives a job that somebody has.",
-		Kills: cases("reserve-job.reserved"),
-		Hook: func(b *bench) {
-			b.on("reserve-job", func(c *conn, f *frame) {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.owner != nil {
-					b.say(c, "RESERVED", j.id, j.body)
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "id-to-reserve-in-letters-is-zero", About: "A word where reserve-job has its ID counts as 0.",
-		Kills: cases("reserve-job.malformed"), Hook: readAs(`^reserve-job [a-z]+\r`, "reserve-job 0\r")},
+		Kills: "reserve-job.buried", Edit: notReserved("buried")},
+	{Name: "reserved-job-given-by-id", About: "reserve-job returns a job that another worker has reserved.",
+		Kills: "reserve-job.reserved", Edit: inject.On("reserve-job", inject.OfJob(func(j *job) bool { return j.Worker != nil }),
+			func(m *message) { m.Answer("RESERVED", m.Job.ID, m.Job.Data) })},
+	{Name: "id-to-reserve-in-letters-is-zero", About: "The server reads an ID of reserve-job that is not a number as 0.",
+		Kills: "reserve-job.malformed", Edit: readAs(`^reserve-job [a-z]+\r`, "reserve-job 0\r")},
 }
 
-// pausedFor changes the length of a pause. was is how long the one is that goes on.
-func pausedFor(change func(b *bench, was, length string) string) Hook {
-	return func(b *bench) {
+// pausedFor changes the length of a pause. was is the length of the previous one.
+func pausedFor(change func(was, length string) string) inject.Edit {
+	return func(s *inject.Server) {
 		was := map[string]string{}
-		b.on("pause-tube", func(c *conn, f *frame) {
-			tube := arg(f, 0)
-			if was[tube] == "" {
-				was[tube] = "0"
-			}
-			length := change(b, was[tube], arg(f, 1))
-			was[tube] = length
-			b.pass(c, compose("pause-tube", tube, length))
+		s.On("pause-tube", func(m *message) {
+			tube := m.Args[0]
+			was[tube] = change(cmp.Or(was[tube], "0"), m.Args[1])
+			m.Args[1] = was[tube]
 		})
 	}
 }
 
-// notReserved hides jobs in one state from reserve-job.
-func notReserved(state string) Hook {
-	return denied("reserve-job", "NOT_FOUND", func(_ *bench, _ *conn, j *job) bool { return j.state == state })
+// notReserved hides jobs in a state from reserve-job.
+func notReserved(state string) inject.Edit {
+	return inject.Answer("reserve-job", inject.OfJob(func(j *job) bool { return j.State == state }), "NOT_FOUND")
 }

@@ -1,44 +1,23 @@
 package mutants
 
 import (
-	"context"
 	"testing"
 
 	protocol "jobwire/codec/danga"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
-	"jobwire/internal/target"
+	"jobwire/refserver/inject"
 )
 
-// all is the table as the suite's self-test has it.
-func all() []conform.Mutant {
-	var all []conform.Mutant
-	for _, m := range All() {
-		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
-	}
-	return all
-}
-
-// The table is sound, and leaves no case out.
+// The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutants := All()
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), all(), 12, func(i int) bool {
-		m := mutants[i]
-		for _, id := range m.Waive {
-			if protocol.Protocol.Rule(id) == nil {
-				t.Errorf("%s: there is no rule %s", m.Name, id)
-			}
-		}
-		return m.Hook != nil || m.Waive != nil
-	})
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
 }
 
-// A few mutants of every kind, end to end. The bench alone must not be noticed.
+// A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: func(ctx context.Context) (target.Target, error) {
-		return (&Mutant{Name: "none", Hook: func(*bench) {}}).Start(ctx)
-	}}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, all(), []string{
+	sound := conform.Sound{Start: system.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"magic-not-compared",              // a rule waived
 		"rest-of-segment-dropped",         // another way to read
 		"packet-blocks-others",            // another decoder

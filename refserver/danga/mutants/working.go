@@ -4,327 +4,236 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"jobwire/refserver/inject"
 )
 
 // abilities are faults of sections "Packet: worker_connect" and "Packet: worker_disconnect".
-var abilities = []Mutant{
-	{Name: "idle-worker-gets-others-jobs", About: "A worker that has done all jobs of its names gets one of another name.",
-		Kills: cases("connect.capabilities"),
-		Hook: stolen(func(_ *bench, p *peer, _ *job) bool { return p.job == nil && len(p.done) == 1 && p.lists == 1 },
-			func(_ *bench, p *peer, j *job) bool { return j.queued() && !p.does(j.name) })},
-	{Name: "one-name-of-three", About: "Of three names the first counts.",
-		Kills: cases("connect.several task.one-worker"),
-		Hook: announcedAs(func(_ *bench, _ *peer, names []string) []string {
-			if len(names) == 3 {
-				return names[:1]
+var abilities = []row{
+	{Name: "idle-worker-gets-others-jobs", About: "The server assigns a job of another name to a worker if no job of its names is queued.",
+		Kills: "connect.capabilities", Edit: assignsInstead(func(m *message) bool {
+			return m.Peer.Job == nil && len(m.Peer.Done) == 1 && m.Peer.Count["worker_connect"] == 1
+		},
+			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) })},
+	{Name: "one-name-of-three", About: "The server uses only the first of three names in worker_connect.",
+		Kills: "connect.several task.one-worker", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
+	{Name: "thirty-two-names", About: "The server uses only the first 32 names in worker_connect.",
+		Kills: "connect.many", Edit: inject.On("worker_connect", nil, func(m *message) { m.Args = m.Args[:min(32, len(m.Args))] })},
+	{Name: "names-in-any-case", About: "The server ignores letter case when it compares names.",
+		Kills: "connect.whole-name", Edit: inject.On("worker_connect", nil, func(m *message) {
+			for i, name := range m.Args {
+				m.Args[i] = strings.ToLower(name)
 			}
-			return names
 		})},
-	{Name: "thirty-two-names", About: "Of a list the first 32 names count.",
-		Kills: cases("connect.many"),
-		Hook:  announcedAs(func(_ *bench, _ *peer, names []string) []string { return names[:min(32, len(names))] })},
-	{Name: "names-in-any-case", About: "Names are compared whatever their case.",
-		Kills: cases("connect.whole-name"),
-		Hook: announcedAs(func(_ *bench, _ *peer, names []string) []string {
-			all := slices.Clone(names)
-			for i := range all {
-				all[i] = strings.ToLower(all[i])
-			}
-			return all
+	{Name: "names-of-64-letters", About: "The server truncates names in job_assign_res at 64 bytes.",
+		Kills: "connect.long-name", Edit: inject.Rewrite("job_assign_res", 0, nil, func(v string) string { return v[:min(64, len(v))] })},
+	{Name: "unannounced-gets-all", About: "The server assigns any job to a worker that has not sent worker_connect.",
+		Kills: "connect.not-yet", Edit: assignsInstead(func(m *message) bool { return m.Peer.Count["worker_connect"] == 0 },
+			func(_ *peer, j *job) bool { return j.Queued() })},
+	{Name: "empty-list-is-all", About: "The server assigns any job to a worker that has sent an empty list of names.",
+		Kills: "connect.empty-list", Edit: assignsInstead(func(m *message) bool {
+			return m.Peer.Count["worker_connect"] > 0 && len(m.Peer.Can) == 0 && !m.Peer.Goodbye
+		},
+			func(_ *peer, j *job) bool { return j.Queued() })},
+	{Name: "lists-add-up", About: "A second worker_connect adds names instead of replacing the list.",
+		Kills: "connect.replaces", Edit: inject.On("worker_connect", nil, func(m *message) {
+			m.Peer.Announced = append(m.Peer.Announced, m.Args...)
+			m.Args = m.Peer.Announced
 		})},
-	{Name: "names-of-64-letters", About: "A name comes back cut at 64 letters.",
-		Kills: cases("connect.long-name"),
-		Hook:  value("job_assign_res", 0, func(_ *bench, _ *peer, v string, _ *job) string { return v[:min(64, len(v))] })},
-	{Name: "unannounced-gets-all", About: "A worker that has announced nothing gets any job.",
-		Kills: cases("connect.not-yet"),
-		Hook:  stolen(func(_ *bench, p *peer, _ *job) bool { return p.lists == 0 }, queued)},
-	{Name: "empty-list-is-all", About: "A list without names is of all names.",
-		Kills: cases("connect.empty-list"),
-		Hook:  stolen(func(_ *bench, p *peer, _ *job) bool { return p.lists > 0 && len(p.can) == 0 && !p.bye }, queued)},
-	{Name: "lists-add-up", About: "Another list is added to the first one.",
-		Kills: cases("connect.replaces"),
-		Hook: func(b *bench) {
-			had := map[*peer][]string{}
-			announcedAs(func(_ *bench, p *peer, names []string) []string {
-				had[p] = append(had[p], names...)
-				return had[p]
-			})(b)
-		}},
-	{Name: "list-given-twice-works-twice", About: "A worker that gave its list twice gets its last job twice.",
-		Kills: cases("connect.again"),
-		Hook: stolen(func(_ *bench, p *peer, _ *job) bool { return p.lists == 2 && len(p.done) == 1 },
-			func(_ *bench, p *peer, j *job) bool {
-				return p.finished(j) && p.does(j.name) && p.told == 1 && j.kind == 2
+	{Name: "list-given-twice-works-twice", About: "The server assigns the last job twice to a worker that has sent the same list twice.",
+		Kills: "connect.again", Edit: assignsInstead(func(m *message) bool { return m.Peer.Count["worker_connect"] == 2 && len(m.Peer.Done) == 1 },
+			func(p *peer, j *job) bool {
+				return slices.Contains(p.Done, j) && p.Does(j.Queue) && p.Refused == 1 && j.Type == throw
 			})},
-	{Name: "list-drops-job", About: "A worker that announces itself anew has its job no more.",
-		Kills: cases("connect.with-a-job"),
-		Hook: func(b *bench) {
-			b.on("worker_connect", func(p *peer, f *frame, j *job) {
-				if j != nil {
-					b.give(p, "worker_disconnect")
-				}
-				b.pass(p, f)
-			})
-		}},
+	{Name: "list-drops-job", About: "The server drops the job of a worker that sends worker_connect again.",
+		Kills: "connect.with-a-job", Edit: inject.On("worker_connect", inject.OfJob(func(*job) bool { return true }), func(m *message) { m.Peer.Give("worker_disconnect") })},
 
 	// Goodbyes.
-	{Name: "goodbye-to-sleeper-unheard", About: "The goodbye of a worker that sleeps is not heard.",
-		Kills: cases("disconnect.no-jobs"),
-		Hook: func(b *bench) {
-			b.on("worker_disconnect", func(p *peer, f *frame, _ *job) {
-				if p.last != "worker_sleep" {
-					b.pass(p, f)
-				}
-			})
-		}},
-	{Name: "goodbye-forgets-nothing", About: "A worker that said goodbye gets jobs as before.",
-		Kills: cases("disconnect.asks"),
-		Hook:  stolen(func(_ *bench, p *peer, _ *job) bool { return p.bye }, queued)},
-	{Name: "goodbye-keeps-job", About: "A worker that said goodbye keeps its job.",
-		Kills: cases("retry.goodbye"),
-		Hook:  ignored("worker_disconnect", func(_ *bench, p *peer, j *job) bool { return j != nil })},
-	{Name: "goodbye-is-for-ever", About: "A worker that said goodbye can announce nothing any more.",
-		Kills: cases("disconnect.anew"),
-		Hook: func(b *bench) {
-			gone := map[*peer]bool{}
-			b.on("worker_disconnect", func(p *peer, f *frame, _ *job) { gone[p] = true; b.pass(p, f) })
-			ignored("worker_connect", func(_ *bench, p *peer, _ *job) bool { return gone[p] })(b)
-		}},
-	{Name: "goodbye-silences-sleepers", About: "After a goodbye no sleeper is woken.",
-		Kills: cases("disconnect.another"),
-		Hook: func(b *bench) {
+	{Name: "goodbye-to-sleeper-unheard", About: "The server ignores worker_disconnect of a sleeping worker.",
+		Kills: "disconnect.no-jobs", Edit: inject.Ignore("worker_disconnect", func(m *message) bool { return m.Peer.Last() == "worker_sleep" })},
+	{Name: "goodbye-forgets-nothing", About: "The server assigns jobs to a worker after worker_disconnect.",
+		Kills: "disconnect.asks", Edit: assignsInstead(func(m *message) bool { return m.Peer.Goodbye },
+			func(_ *peer, j *job) bool { return j.Queued() })},
+	{Name: "goodbye-keeps-job", About: "A worker keeps its job after worker_disconnect.",
+		Kills: "retry.goodbye", Edit: inject.Ignore("worker_disconnect", inject.OfJob(func(*job) bool { return true }))},
+	{Name: "goodbye-is-for-ever", About: "The server ignores worker_connect after worker_disconnect.",
+		Kills: "disconnect.anew", Edit: inject.Ignore("worker_connect", func(m *message) bool { return m.Peer.Count["worker_disconnect"] > 0 })},
+	{Name: "goodbye-silences-sleepers", About: "After a worker_disconnect the server wakes no sleeping workers.",
+		Kills: "disconnect.another", Edit: func(s *inject.Server) {
 			said := false
-			b.on("worker_disconnect", func(p *peer, f *frame, _ *job) { said = said || p.slept == 0; b.pass(p, f) })
-			silent("noop", asWake(func(*bench, *peer, *job) bool { return said }))(b)
+			s.On("worker_disconnect", func(m *message) { said = said || m.Peer.Count["worker_sleep"] == 0 })
+			inject.Drop("noop", asWake(func(*message) bool { return said }))(s)
 		}},
 }
 
-// asWake is a noop that wakes for a new job, or for one that came when a sleeper said once more
-// that it sleeps.
-func asWake(cond when) when {
-	return func(b *bench, p *peer, j *job) bool {
+// asWake is a condition on noops: one wakes a worker for a new job, or for a job that was submitted when a
+// sleeping worker sent worker_sleep again. m.Job of when is that job.
+func asWake(when inject.When) inject.When {
+	return func(m *message) bool {
+		about := *m
 		switch {
-		case b.cause == "worker_sleep" && p.slept > 1:
-			j = b.find(func(j *job) bool { return j.queued() && p.does(j.name) })
-		case b.cause != "job_create_req":
-			j = nil
+		case m.Cause == "worker_sleep" && m.Peer.Count["worker_sleep"] > 1:
+			about.Job = m.Find(func(j *job) bool { return j.Queued() && m.Peer.Does(j.Queue) })
+		case m.Cause != "job_create_req":
+			about.Job = nil
 		}
-		return j != nil && cond(b, p, j)
+		return about.Job != nil && when(&about)
 	}
 }
 
 // sleeping are faults of section "Packet: worker_sleep".
-var sleeping = []Mutant{
-	{Name: "asked-once-not-woken", About: "A worker that asked once before it slept is not woken.",
-		Kills: cases("sleep.wakes"),
-		Hook:  silent("noop", asWake(func(_ *bench, p *peer, _ *job) bool { return p.asked == 1 }))},
-	{Name: "sync-does-not-wake", About: "A worker that never asked is not woken for a job of type 0.",
-		Kills: cases("sleep.wakes-at-once"),
-		Hook:  silent("noop", asWake(func(_ *bench, p *peer, j *job) bool { return p.asked == 0 && j.kind == 0 }))},
-	{Name: "first-name-wakes", About: "A worker is woken for the first of its names.",
-		Kills: cases("sleep.wakes-for-any-name"),
-		Hook:  silent("noop", asWake(func(_ *bench, p *peer, j *job) bool { return p.can[0] != j.name }))},
-	{Name: "woken-once-in-its-life", About: "A worker is woken once.",
-		Kills: cases("sleep.wakes-again"),
-		Hook:  silent("noop", asWake(func(_ *bench, p *peer, _ *job) bool { return p.woken > 1 }))},
-	{Name: "sleeps-with-its-first-list", About: "A sleeper is woken for the list that it had first.",
-		Kills: cases("sleep.wakes-for-the-new-list"),
-		Hook:  silent("noop", asWake(func(_ *bench, p *peer, _ *job) bool { return p.lists > 1 }))},
-	{Name: "job-kept-for-the-first-woken", About: "Of two that are woken the second is told that there is no job.",
-		Kills: cases("sleep.each"),
-		Hook: func(b *bench) {
+var sleeping = []row{
+	{Name: "asked-once-not-woken", About: "The server does not wake a worker that has sent one job_assign_req before it slept.",
+		Kills: "sleep.wakes", Edit: inject.Drop("noop", asWake(func(m *message) bool { return m.Peer.Count["job_assign_req"] == 1 }))},
+	{Name: "sync-does-not-wake", About: "The server does not wake a worker for a type 0 job if the worker has never sent job_assign_req.",
+		Kills: "sleep.wakes-at-once", Edit: inject.Drop("noop", asWake(func(m *message) bool { return m.Peer.Count["job_assign_req"] == 0 && m.Job.Type == sync }))},
+	{Name: "first-name-wakes", About: "The server wakes a worker only for the first of its names.",
+		Kills: "sleep.wakes-for-any-name", Edit: inject.Drop("noop", asWake(func(m *message) bool { return m.Peer.Can[0] != m.Job.Queue }))},
+	{Name: "woken-once-in-its-life", About: "The server wakes each worker only once.",
+		Kills: "sleep.wakes-again", Edit: inject.Drop("noop", asWake(func(m *message) bool { return m.Peer.Woken > 1 }))},
+	{Name: "sleeps-with-its-first-list", About: "The server wakes a worker for the names of its first worker_connect, not of its latest.",
+		Kills: "sleep.wakes-for-the-new-list", Edit: inject.Drop("noop", asWake(func(m *message) bool { return m.Peer.Count["worker_connect"] > 1 }))},
+	{Name: "job-kept-for-the-first-woken", About: "Of two workers that the server has woken, it assigns the job only to the first.",
+		Kills: "sleep.each", Edit: func(s *inject.Server) {
 			var first *peer
-			b.out("noop", func(p *peer, _ *frame, _ *job) verdict {
-				if b.cause == "job_create_req" && (first == nil || p.conn.ID() < first.conn.ID()) {
-					first = p
+			s.Out("noop", func(m *message) {
+				if m.Cause == "job_create_req" && (first == nil || m.Peer.ID() < first.ID()) {
+					first = m.Peer
 				}
-				return verdict{}
 			})
-			b.on("job_assign_req", func(p *peer, f *frame, _ *job) {
-				if first != nil && p != first && p.woken > 0 && first.idle {
-					b.say(p, "noop")
-					return
-				}
-				b.pass(p, f)
-			})
+			inject.Answer("job_assign_req", func(m *message) bool {
+				return first != nil && m.Peer != first && m.Peer.Woken > 0 && first.Idle
+			}, "noop")(s)
 		}},
-	{Name: "old-job-does-not-wake", About: "Nobody is woken for a job that was there before.",
-		Kills: cases("sleep.late"),
-		Hook:  silent("noop", func(b *bench, _ *peer, _ *job) bool { return b.cause == "worker_sleep" })},
-	{Name: "sleeper-gets-others-jobs", About: "A worker that asks in its sleep gets a job of another name.",
-		Kills: cases("sleep.not-for-others"),
-		Hook: stolen(func(_ *bench, p *peer, _ *job) bool { return p.slept > 0 && p.woken == 0 && p.job == nil },
-			func(_ *bench, p *peer, j *job) bool { return j.queued() && !p.does(j.name) })},
-	{Name: "newest-for-the-woken", About: "A worker that was woken gets the newest job.",
-		Kills: cases("sleep.once"),
-		Hook: value("job_assign_res", 1, func(b *bench, p *peer, v string, _ *job) string {
-			if all := b.queue(p.job.name); p.woken == 1 && len(p.done) == 0 && len(all) > 0 {
-				return all[len(all)-1].args
-			}
-			return v
-		})},
-	{Name: "waking-worker-told", About: "A worker that was told no is sent a noop when a job comes.",
-		Kills: cases("connect.replaces sleep.not-awake"),
-		Hook: func(b *bench) {
-			b.on("job_create_req", func(p *peer, f *frame, j *job) {
-				b.pass(p, f)
-				for _, w := range b.peers {
-					if w.does(j.name) && w.slept == 0 && w.told == 1 && w.job == nil && len(w.done) == 0 && j.kind == 2 {
-						b.say(w, "noop")
-					}
+	{Name: "old-job-does-not-wake", About: "The server wakes no worker that goes to sleep while a job is queued.",
+		Kills: "sleep.late", Edit: inject.Drop("noop", inject.CauseIs("worker_sleep"))},
+	{Name: "sleeper-gets-others-jobs", About: "The server assigns a job of another name to a worker that sends job_assign_req while asleep.",
+		Kills: "sleep.not-for-others", Edit: assignsInstead(func(m *message) bool {
+			return m.Peer.Count["worker_sleep"] > 0 && m.Peer.Woken == 0 && m.Peer.Job == nil
+		},
+			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) })},
+	{Name: "newest-for-the-woken", About: "The server assigns the newest instead of the oldest job to a worker that it has woken.",
+		Kills: "sleep.once", Edit: newest(func(p *peer, queued int) bool { return p.Woken == 1 && len(p.Done) == 0 && queued > 0 })},
+	{Name: "waking-worker-told", About: "The server sends a noop for a new job to a worker that is not asleep.",
+		Kills: "connect.replaces sleep.not-awake", Edit: inject.On("job_create_req", nil, func(m *message) {
+			m.Pass()
+			for _, w := range m.Peers {
+				if rejected(w, m.Job) && w.Job == nil && m.Job.Type == throw {
+					w.Send("noop")
 				}
-			})
-		}},
-	{Name: "busy-worker-told", About: "A worker that was woken and has its job is sent a noop for the next.",
-		Kills: cases("sleep.not-at-work"),
-		Hook: func(b *bench) {
-			b.on("job_create_req", func(p *peer, f *frame, j *job) {
-				b.pass(p, f)
-				for _, w := range b.peers {
-					if w.does(j.name) && w.woken > 0 && w.job != nil {
-						b.say(w, "noop")
-					}
-				}
-			})
-		}},
-	{Name: "asking-does-not-end-sleep", About: "A sleeper that asks sleeps on.",
-		Kills: cases("sleep.by-itself"),
-		Hook: func(b *bench) {
-			b.on("job_assign_req", func(p *peer, f *frame, _ *job) {
-				b.pass(p, f)
-				if p.slept > 0 && p.woken == 0 && p.job == nil {
-					b.give(p, "worker_sleep")
-				}
-			})
-		}},
-	{Name: "job-follows-noop", About: "A worker that was woken and is slow to ask is sent the job.",
-		Kills: cases("sleep.once sleep.no-push"),
-		Hook: func(b *bench) {
-			b.out("noop", func(p *peer, _ *frame, j *job) verdict {
-				if b.cause == "job_create_req" {
-					b.sendLater(55*time.Millisecond, p, func() bool { return p.idle && j.queued() }, "job_assign_res", j.name, j.args)
-				}
-				return verdict{}
-			})
-		}},
-	{Name: "job-leaves-with-the-woken", About: "A job is lost when the worker that was woken for it leaves.",
-		Kills: cases("sleep.leaves"),
-		Hook: whenLeaving(func(b *bench, p *peer) {
-			if p.idle && p.job == nil && len(p.can) > 0 && len(b.queue(p.can[0])) == 1 {
-				b.consume(p, p.can[0])
 			}
 		})},
-	{Name: "sleep-fails-job", About: "A worker that sleeps over its job fails.",
-		Kills: cases("sleep.with-a-job"),
-		Hook: func(b *bench) {
-			b.on("worker_sleep", func(p *peer, f *frame, j *job) {
-				if j != nil {
-					b.give(p, "job_complete_announce", "\xff", "")
+	{Name: "busy-worker-told", About: "The server sends a noop for another new job to a worker that is working on a job.",
+		Kills: "sleep.not-at-work", Edit: inject.On("job_create_req", nil, func(m *message) {
+			m.Pass()
+			for _, w := range m.Peers {
+				if w.Does(m.Job.Queue) && w.Woken > 0 && w.Job != nil {
+					w.Send("noop")
 				}
-				b.pass(p, f)
+			}
+		})},
+	{Name: "asking-does-not-end-sleep", About: "The server still treats a worker as asleep after job_assign_req.",
+		Kills: "sleep.by-itself", Edit: inject.On("job_assign_req", nil, func(m *message) {
+			m.Pass()
+			if p := m.Peer; p.Count["worker_sleep"] > 0 && p.Woken == 0 && p.Job == nil {
+				p.Give("worker_sleep")
+			}
+		})},
+	{Name: "job-follows-noop", About: "The server sends the job to a worker that does not send job_assign_req soon after it was woken.",
+		Kills: "sleep.once sleep.no-push", Edit: inject.Out("noop", inject.CauseIs("job_create_req"), func(m *message) {
+			m.Peer.Later(55*time.Millisecond, func() {
+				if m.Peer.Idle && m.Job.Queued() {
+					m.Peer.Send("job_assign_res", m.Job.Queue, m.Job.Data)
+				}
 			})
-		}},
+		})},
+	{Name: "job-leaves-with-the-woken", About: "The server drops a job when a worker that was woken for it disconnects.",
+		Kills: "sleep.leaves", Edit: inject.On(inject.Closed, nil, func(m *message) {
+			if p := m.Peer; p.Idle && p.Job == nil && len(p.Can) > 0 && len(queue(m, p.Can[0])) == 1 {
+				consume(p, p.Can[0])
+			}
+		})},
+	{Name: "sleep-fails-job", About: "The job of a worker fails if the worker sends worker_sleep.",
+		Kills: "sleep.with-a-job",
+		Edit:  inject.On("worker_sleep", inject.OfJob(func(*job) bool { return true }), func(m *message) { m.Peer.Give("job_complete_announce", "\xff", "") })},
 }
 
 // creating are faults of sections "Packet: job_create_req" and "Packet: job_create_res".
-var creating = []Mutant{
-	{Name: "lonely-waiter-told", About: "An application that waits while nobody works at all is told that nothing is done.",
-		Kills: cases("create.sync"),
-		Hook:  lonely(0, "job_status_res", number(0), number(1), number(0))},
-	{Name: "lonely-async-told", About: "The application of a job of type 1 is told that nothing is done while nobody works at all.",
-		Kills: cases("create.async"),
-		Hook:  lonely(1, "job_complete_res", number(0), "\x00", "")},
-	{Name: "lonely-thrown-away-told", About: "The application of a job of type 2 is told twice that it was created while nobody works at all.",
-		Kills: cases("create.thrown-away"),
-		Hook:  lonely(2, "job_create_res")},
-	{Name: "handles-per-connection", About: "An application's first handle is the same as every other's.",
-		Kills: cases("create.handles-distinct"),
-		Hook: value("job_create_res", 0, func(b *bench, p *peer, v string, j *job) string {
-			if first := b.find(func(o *job) bool { return o != j && o.handle != "" && o.by != p.conn }); first != nil && j.dups == 0 && len(p.created) == 1 {
-				return first.handle
-			}
-			return v
+var creating = []row{
+	{Name: "lonely-waiter-told", About: "The server sends a job_status_res without progress to a waiting application while no worker is connected.",
+		Kills: "create.sync", Edit: ifAlone(sync, "job_status_res", number(0), number(1), number(0))},
+	{Name: "lonely-async-told", About: "The server sends an incomplete job_complete_res to the application of a type 1 job while no worker is connected.",
+		Kills: "create.async", Edit: ifAlone(async, "job_complete_res", number(0), "\x00", "")},
+	{Name: "lonely-thrown-away-told", About: "The server sends job_create_res twice for a type 2 job while no worker is connected.",
+		Kills: "create.thrown-away", Edit: ifAlone(throw, "job_create_res")},
+	{Name: "handles-per-connection", About: "The server gives the first job of every application the same handle.",
+		Kills: "create.handles-distinct", Edit: otherHandle(func(m *message, o *job) bool {
+			return o != m.Job && o.Creator != m.Peer && len(m.Peer.Created) == 1
 		})},
-	{Name: "handle-used-again", About: "A job gets the handle of a finished one.",
-		Kills: cases("dup.finished-anew create.handles-distinct task.one-worker"),
-		Hook: value("job_create_res", 0, func(b *bench, _ *peer, v string, j *job) string {
-			if old := b.find(func(o *job) bool { return o.finished && o.handle != "" && o.handle != v }); old != nil && j.dups == 0 {
-				return old.handle
-			}
-			return v
-		})},
-	{Name: "unknown-job-type-thrown-away", About: "A job of an unknown type is answered like one of type 2.",
-		Kills: cases("create.type-3 create.type-255"),
-		Hook:  told("danga.create.type-known", "job_create_req", "job_create_res")},
-	{Name: "job-with-flags-unanswered", About: "A job of type 2 with an odd flag is not answered.",
-		Kills: cases("create.flags"),
-		Hook: func(b *bench) {
-			b.on("job_create_req", func(p *peer, f *frame, _ *job) {
-				if arg(f, 2)[0]&1 == 0 {
-					b.pass(p, f)
-				}
-			})
-		}},
-	{Name: "flag-forces-job", About: "The second flag has a duplicate run.",
-		Kills: cases("create.flags-do-nothing"),
-		Hook: created(func(_ *bench, _ *peer, a []string, _ *job) {
-			if a[2] == "\x02" {
-				a[1] = ""
-			}
-		})},
-	{Name: "no-args-is-a-nul", About: "A job without args gets a NUL.",
-		Kills: cases("create.args-none task.keys task.one-worker"),
-		Hook: value("job_assign_res", 1, func(_ *bench, _ *peer, v string, _ *job) string {
-			if v == "" {
-				return "\x00"
-			}
-			return v
-		})},
-	{Name: "args-trimmed", About: "NULs at the end of args are lost.",
-		Kills: cases("retry.all-the-args length.data-like-packets create.args-binary"),
-		Hook:  value("job_assign_res", 1, func(_ *bench, _ *peer, v string, _ *job) string { return strings.TrimRight(v, "\x00") })},
-	{Name: "args-of-16-bits", About: "Args are cut at 65535 bytes.",
-		Kills: cases("create.args-large"),
-		Hook:  value("job_assign_res", 1, func(_ *bench, _ *peer, v string, _ *job) string { return v[:min(65535, len(v))] })},
-	{Name: "jobs-leave-with-workers", About: "A job of type 0 that waits is lost when a worker leaves that could not do it.",
-		Kills: cases("job.waits"),
-		Hook: whenLeaving(func(b *bench, p *peer) {
-			for _, j := range b.order {
-				if p.asked > 0 && j.queued() && j.kind == 0 && !p.does(j.name) && len(p.done) == 0 && b.workers(j.name) == 0 {
-					b.consume(p, j.name)
+	{Name: "handle-used-again", About: "The server reuses the handle of a finished job.",
+		Kills: "dup.finished-anew create.handles-distinct task.one-worker", Edit: otherHandle(func(m *message, o *job) bool { return o.Ended != "" && o.ID != m.Args[0] })},
+	{Name: "unknown-job-type-thrown-away", About: "The server replies to a job of an unknown type as to a type 2 job.",
+		Kills: "create.type-3 create.type-255", Edit: inject.Answer(inject.Illegal, inject.Broken("danga.create.type-known", "job_create_req"), "job_create_res")},
+	{Name: "job-with-flags-unanswered", About: "The server does not reply to a type 2 job with an odd flags value.",
+		Kills: "create.flags", Edit: inject.Ignore("job_create_req", func(m *message) bool { return m.Args[2][0]&1 != 0 })},
+	{Name: "flag-forces-job", About: "The server runs a duplicate if the second bit of its flags is set.",
+		Kills: "create.flags-do-nothing", Edit: inject.Change("job_create_req", 1, inject.ArgIs(2, "\x02"), inject.To(""))},
+	{Name: "no-args-is-a-nul", About: "The server assigns a job without args with a NUL as args.",
+		Kills: "create.args-none task.keys task.one-worker", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
+	{Name: "args-trimmed", About: "The server removes NUL bytes from the end of args.",
+		Kills: "retry.all-the-args length.data-like-packets create.args-binary",
+		Edit:  inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
+	{Name: "args-of-16-bits", About: "The server truncates args at 65535 bytes.",
+		Kills: "create.args-large", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
+	{Name: "jobs-leave-with-workers", About: "The server drops a queued type 0 job when a worker disconnects that could not do it.",
+		Kills: "job.waits", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
+			for _, j := range m.Jobs {
+				if j.Queued() && j.Type == sync && !m.Announced(j.Queue) {
+					consume(m.Peer, j.Queue)
 				}
 			}
 		})},
-	{Name: "newest-of-four", About: "Of four jobs the newest is handed out first.",
-		Kills: cases("job.order"),
-		Hook:  newestOf(3)},
-	{Name: "newest-of-three", About: "Of three jobs the newest is handed out first.",
-		Kills: cases("dup.whole-key job.order job.order-of-workers"),
-		Hook:  newestOf(2)},
+	{Name: "newest-of-four", About: "The server assigns the newest of four jobs first.",
+		Kills: "job.order", Edit: newest(func(_ *peer, queued int) bool { return queued == 3 })},
+	{Name: "newest-of-three", About: "The server assigns the newest of three jobs first.",
+		Kills: "dup.whole-key job.order job.order-of-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 2 })},
 }
 
-// lonely tells an application something behind the answer to its only job of a type, if it is
-// the only one that ever connected.
-func lonely(kind byte, name string, values ...string) Hook {
-	return func(b *bench) {
-		b.on("job_create_req", func(p *peer, f *frame, j *job) {
-			b.pass(p, f)
-			if j.kind == kind && j.dups == 0 && len(b.all) == 1 {
-				b.sendLater(40*time.Millisecond, p, func() bool { return len(b.all) == 1 && len(p.created) == 1 && p.last == "job_create_req" }, name, values...)
+// ifAlone sends an application a message after the reply to its only job of a type, if no other peer
+// ever connected.
+func ifAlone(typ string, name string, values ...string) inject.Edit {
+	return inject.On("job_create_req", nil, func(m *message) {
+		m.Pass()
+		if m.Job.Type != typ || m.Job.Dups > 0 || m.Opened > 1 {
+			return
+		}
+		m.Peer.Later(40*time.Millisecond, func() {
+			if m.Opened == 1 && len(m.Peer.Created) == 1 && m.Peer.Last() == "job_create_req" {
+				m.Peer.Send(name, values...)
 			}
 		})
-	}
+	})
 }
 
-// newestOf hands out the newest job while there are so many beside the one whose turn it is.
-func newestOf(others int) Hook {
-	return value("job_assign_res", 1, func(b *bench, p *peer, v string, _ *job) string {
-		if p.job == nil {
-			return v
+// newest assigns the args of the newest queued job, if is holds of the worker and the number of queued jobs of the name.
+func newest(is func(p *peer, queued int) bool) inject.Edit {
+	return inject.Out("job_assign_res", func(m *message) bool { return m.Peer.Job != nil }, func(m *message) {
+		if all := queue(m, m.Peer.Job.Queue); is(m.Peer, len(all)) {
+			m.Args[1] = all[len(all)-1].Data
 		}
-		if all := b.queue(p.job.name); len(all) == others {
-			return all[len(all)-1].args
+	})
+}
+
+// rejected reports whether the worker has asked for a job of the name once, and has got none.
+func rejected(p *peer, j *job) bool {
+	return p.Does(j.Queue) && p.Count["worker_sleep"] == 0 && p.Refused == 1 && len(p.Done) == 0
+}
+
+// otherHandle sends the handle of another job, if there is one for which is holds.
+func otherHandle(is func(m *message, o *job) bool) inject.Edit {
+	return inject.Out("job_create_res", func(m *message) bool { return len(m.Args) > 0 && m.Job.Dups == 0 }, func(m *message) {
+		if other := m.Find(func(o *job) bool { return o.ID != "" && is(m, o) }); other != nil {
+			m.Args[0] = other.ID
 		}
-		return v
 	})
 }

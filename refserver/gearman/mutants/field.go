@@ -1,195 +1,116 @@
 package mutants
 
-import "time"
+import (
+	"time"
 
-// field are faults in what the documents leave open and servers agree on.
-var field = []Mutant{
-	{Name: "error-closes", About: "A connection ends with an option that nobody knows.",
-		Kills: cases("field.connection-survives"),
-		Hook: func(b *bench) {
-			b.out("ERROR", func(_ *conn, f *frame) verdict { return verdict{Close: arg(f, 0) == "UNKNOWN_OPTION"} })
-		}},
-	{Name: "worker-not-heard-after-error", About: "A worker that runs a job is not heard after an error.",
-		Kills: cases("field.worker-survives"),
-		Hook: func(b *bench) {
-			b.out("ERROR", func(c *conn, f *frame) verdict {
-				if arg(f, 0) == "JOB_NOT_FOUND" && len(b.running(c)) > 0 {
-					b.deaf[c] = true
-				}
-				return verdict{}
-			})
-		}},
-	{Name: "first-created-overtaken", About: "A client's first JOB_CREATED is overtaken by what comes next.",
-		Kills:  cases("field.order-of-submissions submit.created-first"),
-		Faults: []string{"delay JOB_CREATED 60ms nth=1"}},
-	{Name: "newcomer-first", About: "A client's job overtakes those of others.",
-		Kills: cases("field.fifo"),
-		Hook: func(b *bench) {
-			b.on("SUBMIT_JOB", func(c *conn, f *frame) {
-				others := b.find(func(j *job) bool { return j.queued() && j.fn == arg(f, 0) && j.submitter != c })
-				if others != nil && arg(f, 1) == "" {
-					f = b.to(f, "SUBMIT_JOB_HIGH")
-				}
-				b.pass(c, f)
-			})
-		}},
+	"jobwire/refserver/inject"
+)
+
+// field are faults in what the specifications leave open and servers agree on.
+var field = []row{
+	{Name: "error-closes", About: "The server closes the connection after OPTION_REQ with an unknown option.",
+		Kills: "field.connection-survives", Edit: inject.Out("ERROR", inject.ArgIs(0, "UNKNOWN_OPTION"), func(m *message) { m.Hangup = true })},
+	{Name: "worker-not-heard-after-error", About: "The server ignores a worker with a running job after it has sent that worker an ERROR.",
+		Kills: "field.worker-survives",
+		Edit:  inject.Out("ERROR", func(m *message) bool { return m.Args[0] == "JOB_NOT_FOUND" && len(m.Peer.Jobs()) > 0 }, func(m *message) { m.Peer.Ignored = true })},
+	{Name: "first-created-overtaken", About: "The server sends the reply to the next request before the first JOB_CREATED of a connection.",
+		Kills: "field.order-of-submissions submit.created-first", Fault: "delay JOB_CREATED 60ms nth=1"},
+	{Name: "newcomer-first", About: "The server assigns a client's job before older jobs of other clients.",
+		Kills: "field.fifo", Edit: inject.Retype("SUBMIT_JOB", func(m *message) bool {
+			return m.Args[1] == "" && m.Find(func(j *job) bool { return j.Queued() && j.Queue == m.Args[0] && j.Creator != m.Peer }) != nil
+		}, "SUBMIT_JOB_HIGH")},
 	// Unique IDs.
-	{Name: "progress-for-the-first-client", About: "Of several clients of a job the first alone hears its progress.",
-		Kills: cases("field.coalesce beyond.status-unique-running"),
-		Hook: func(b *bench) {
-			b.out("WORK_STATUS", func(c *conn, f *frame) verdict {
-				j := b.jobs[arg(f, 0)]
-				return verdict{Drop: j != nil && len(j.clients) > 0 && j.clients[0] != c}
-			})
-		}},
-	{Name: "joined-too-late", About: "A client that joins a running job hears nothing of it.",
-		Kills: cases("field.coalesce-running"),
-		Hook: func(b *bench) {
-			late := map[*conn]bool{}
-			b.on("SUBMIT_JOB", func(c *conn, f *frame) {
-				if b.find(func(j *job) bool {
-					return j.worker != nil && j.ended == "" && j.fn == arg(f, 0) && j.unique == arg(f, 1) && j.unique != ""
-				}) != nil {
-					late[c] = true
-				}
-				b.pass(c, f)
-			})
-			b.out("WORK_FAIL WORK_COMPLETE", func(c *conn, _ *frame) verdict { return verdict{Drop: late[c]} })
-		}},
-	{Name: "background-stays-so", About: "A client that joins a background job hears nothing of it.",
-		Kills: cases("field.coalesce-background"), Hook: resultLost("SUBMIT_JOB_BG")},
-	{Name: "job-leaves-with-first-client", About: "A job fails when the client that submitted it first leaves.",
-		Kills: cases("field.coalesce-one-leaves"), Slow: settle,
-		Hook: func(b *bench) {
-			b.wrap = quick
-			b.leaving = func(c *conn) {
-				for _, j := range b.order {
-					if j.queued() && j.submitter == c && len(j.clients) > 1 {
-						b.pass(c, b.compose("cancel-job", j.handle))
-					}
-				}
+	{Name: "progress-for-the-first-client", About: "The server sends progress only to the first of several clients that wait for a job.",
+		Kills: "field.coalesce beyond.status-unique-running",
+		Edit:  inject.Drop("WORK_STATUS", func(m *message) bool { return m.Job != nil && len(m.Job.Clients) > 0 && m.Job.Clients[0] != m.Peer })},
+	{Name: "joined-too-late", About: "The server sends nothing to a client whose submission joins a running job.",
+		Kills: "field.coalesce-running", Edit: inject.Both(
+			inject.On("SUBMIT_JOB", same((*job).Running), func(m *message) { m.Peer.Mark = true }),
+			inject.Drop("WORK_FAIL WORK_COMPLETE", func(m *message) bool { return m.Peer.Mark }))},
+	{Name: "background-stays-so", About: "The server sends nothing to a client whose submission joins a background job.",
+		Kills: "field.coalesce-background", Edit: resultLost("SUBMIT_JOB_BG")},
+	{Name: "job-leaves-with-first-client", About: "A job fails when its first client disconnects, although other clients wait for it.",
+		Kills: "field.coalesce-one-leaves", Slow: settle,
+		Edit: inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool { return j.Creator == m.Peer && len(j.Clients) > 1 }))},
+	{Name: "dash-is-an-id", About: "The server treats the unique ID \"-\" like any other unique ID.",
+		Kills: "field.coalesce-by-workload", Edit: inject.Change(submissions, 1, inject.ArgIs(1, "-"), inject.To("dash"))},
+	{Name: "unique-for-all-functions", About: "The server combines jobs with the same unique ID, even if their functions differ.",
+		Kills: "field.unique-per-function", Edit: inject.On(submissions, nil, func(m *message) {
+			if same := m.Find(func(j *job) bool { return j.Ended == "" && j.Unique == m.Args[1] && j.Unique != "" && j.Unique != "-" }); same != nil {
+				m.Args[0] = same.Queue
 			}
-		}},
-	{Name: "dash-is-an-id", About: "The unique ID \"-\" is one as any other.",
-		Kills: cases("field.coalesce-by-workload"),
-		Hook: func(b *bench) {
-			b.on(submissions, func(c *conn, f *frame) {
-				if arg(f, 1) == "-" {
-					f = b.with(f, 1, "dash")
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "unique-for-all-functions", About: "A unique ID is a job's, whatever its function.",
-		Kills: cases("field.unique-per-function"),
-		Hook: func(b *bench) {
-			b.on(submissions, func(c *conn, f *frame) {
-				if same := b.find(func(j *job) bool { return j.ended == "" && j.unique == arg(f, 1) && j.unique != "" && j.unique != "-" }); same != nil {
-					f = b.with(f, 0, same.fn)
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "unique-for-ever", About: "A unique ID whose job is finished still stands for it.",
-		Kills: cases("field.unique-reusable"),
-		Hook: func(b *bench) {
-			b.on("SUBMIT_JOB", func(c *conn, f *frame) {
-				if was := b.find(func(j *job) bool {
-					return j.ended != "" && j.fn == arg(f, 0) && j.unique == arg(f, 1) && j.unique != ""
-				}); was != nil {
-					say(c, "JOB_CREATED", was.handle)
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
+		})},
+	{Name: "unique-for-ever", About: "The server combines a submission with a finished job that had the same unique ID.",
+		Kills: "field.unique-reusable", Edit: inject.On("SUBMIT_JOB", same(func(j *job) bool { return j.Ended != "" }), func(m *message) {
+			m.Answer("JOB_CREATED", m.Find(func(j *job) bool { return j.Ended != "" && like(j, m) }).ID)
+		})},
 
 	// Waiting and waking.
-	{Name: "job-without-worker-fails", About: "A job fails soon if nobody has announced its function.",
-		Kills: cases("field.no-worker-yet"), Hook: failsWithoutWorker},
-	{Name: "sleep-without-a-look", About: "A worker that goes to sleep is not woken for a job that waits already.",
-		Kills:  cases("field.wake-late"),
-		Faults: inOrder,
-		Hook: func(b *bench) {
-			b.out("NOOP", func(*conn, *frame) verdict {
-				return verdict{Drop: b.request != nil && b.request.Type.Name == "PRE_SLEEP"}
-			})
-		}},
+	{Name: "job-without-worker-fails", About: "A job soon fails if no worker has registered its function.",
+		Kills: "field.no-worker-yet", Edit: failsWithoutWorker},
+	{Name: "sleep-without-a-look", About: "The server sends no NOOP after PRE_SLEEP if a job is queued already.",
+		Kills: "field.wake-late", Fault: ordered, Edit: inject.Drop("NOOP", inject.CauseIs("PRE_SLEEP"))},
 
 	// Jobs and their workers.
-	{Name: "oldest-job-first", About: "A worker has to finish its jobs in the order in which it got them.",
-		Kills: cases("field.several-jobs"),
-		Hook: func(b *bench) {
-			b.on(results, func(c *conn, f *frame) {
-				if all := b.running(c); len(all) > 0 && b.jobs[arg(f, 0)] != nil && all[0].handle != arg(f, 0) {
-					say(c, "ERROR", "NOT_YET", "another job comes first")
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "second-result-told", About: "A second result for a job is refused, but reaches the client.",
-		Kills: cases("field.answers-twice"),
-		Hook: func(b *bench) {
-			b.on("WORK_COMPLETE", func(c *conn, f *frame) {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.ended == "WORK_COMPLETE" {
-					say(j.submitter, "WORK_COMPLETE", arg(f, 0), arg(f, 1))
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "any-worker-may-answer", About: "A result is taken from a worker that does not hold the job.",
-		Kills: cases("field.answers-for-another"),
-		Hook: func(b *bench) {
-			b.on("WORK_COMPLETE", func(c *conn, f *frame) {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.ended == "" && j.worker != nil {
-					c = j.worker
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "result-without-grab-taken", About: "A result is taken for a job that nobody has grabbed.",
-		Kills: cases("field.answers-unassigned"),
-		Hook: func(b *bench) {
-			b.on("WORK_COMPLETE", func(c *conn, f *frame) {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.queued() {
-					say(j.submitter, "WORK_COMPLETE", arg(f, 0), arg(f, 1))
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
+	{Name: "oldest-job-first", About: "The server accepts results from a worker only in the order in which it got the jobs.",
+		Kills: "field.several-jobs", Edit: inject.Answer(results, func(m *message) bool {
+			all := m.Peer.Jobs()
+			return len(all) > 0 && m.Job != nil && all[0] != m.Job
+		}, "ERROR", "NOT_YET", "another job comes first")},
+	{Name: "second-result-told", About: "The server rejects a second result for a job, but sends it to the client.",
+		Kills: "field.answers-twice", Edit: inject.On("WORK_COMPLETE", inject.OfJob(func(j *job) bool { return j.Ended == "WORK_COMPLETE" }), resultToCreator)},
+	{Name: "any-worker-may-answer", About: "The server accepts a result from a worker that does not have the job.",
+		Kills: "field.answers-for-another", Edit: inject.On("WORK_COMPLETE", inject.OfJob((*job).Running), func(m *message) {
+			m.Drop()
+			m.Job.Worker.Give("WORK_COMPLETE", m.Args...)
+		})},
+	{Name: "result-without-grab-taken", About: "The server accepts a result for a job that no worker has.",
+		Kills: "field.answers-unassigned", Edit: inject.On("WORK_COMPLETE", inject.OfJob((*job).Queued), func(m *message) {
+			m.Drop()
+			resultToCreator(m)
+		})},
 }
 
-// failsWithoutWorker fails a job that had no worker for a while. Only time is counted in
+// like reports whether a job has the function and the unique ID of a submission.
+func like(j *job, m *message) bool {
+	return j.Queue == m.Args[0] && j.Unique == m.Args[1] && j.Unique != ""
+}
+
+// same is a condition on submissions: a job like that exists.
+func same(is func(*job) bool) inject.When {
+	return func(m *message) bool { return m.Find(func(j *job) bool { return is(j) && like(j, m) }) != nil }
+}
+
+// resultToCreator sends a result to the client that submitted the job.
+func resultToCreator(m *message) { m.Job.Creator.Send("WORK_COMPLETE", m.Args...) }
+
+// failsWithoutWorker fails a job that has no worker for a while. Only time counts in
 // which the server itself was not late: a busy machine delays workers too.
-func failsWithoutWorker(b *bench) {
+func failsWithoutWorker(s *inject.Server) {
 	const tick, ticks = 5 * time.Millisecond, 8
-	var j *job
-	var left int
-	wait := func() { b.alarm = time.Now().Add(tick) }
-	b.ring = func() {
-		if left--; time.Since(b.due) > tick {
+	stopped := false
+	var check func(j *job, left int, due time.Time)
+	wait := func(j *job, left int) {
+		due := time.Now().Add(tick)
+		s.After(tick, func() { check(j, left, due) })
+	}
+	check = func(j *job, left int, due time.Time) {
+		if left--; time.Since(due) > tick {
 			left = ticks
 		}
 		switch {
-		case !j.queued() || b.announced(j.fn):
+		case stopped || !j.Queued() || s.Announced(j.Queue):
 		case left > 0:
-			wait()
+			wait(j, left)
 		default:
-			b.pass(j.submitter, b.compose("cancel-job", j.handle))
+			j.Creator.Give("cancel-job", j.ID)
 		}
 	}
-	b.on("SUBMIT_JOB", func(c *conn, f *frame) {
-		b.pass(c, f)
-		if n := len(b.order); n > 0 {
-			j, left = b.order[n-1], ticks
-			wait()
+	s.On("SUBMIT_JOB", func(m *message) {
+		if m.Pass(); len(m.Jobs) > 0 {
+			wait(m.Jobs[len(m.Jobs)-1], ticks)
 		}
 	})
-	b.on("shutdown", func(c *conn, f *frame) {
-		b.alarm = time.Time{}
-		b.pass(c, f)
-	})
-	b.out("OK", func(*conn, *frame) verdict { return verdict{Drop: b.ticking} })
+	s.On("shutdown", func(*message) { stopped = true })
+	inject.Drop("OK", inject.CauseIs(inject.Time))(s)
 }

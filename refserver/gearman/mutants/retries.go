@@ -1,163 +1,89 @@
 package mutants
 
-import "jobwire/refserver/gearman"
+import (
+	"slices"
 
-// retries are faults of the document's example, and of what becomes of a lost worker's jobs.
-var retries = []Mutant{
-	{Name: "empty-unique-is-the-workload", About: "Jobs without a unique ID are the same if their workloads are.",
-		Kills: cases("handles.distinct grab.assign-unique-empty grab.race example.empty-unique beyond.prioritystatus"),
-		Hook: func(b *bench) {
-			b.on("SUBMIT_JOB", func(c *conn, f *frame) {
-				if arg(f, 1) == "" {
-					f = b.with(f, 1, "-")
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "results-in-order-of-submission", About: "A result waits for those of the jobs that the client submitted before.",
-		Kills: cases("example.out-of-order example.interleaved field.coalesce-by-workload field.several-jobs"),
-		Hook: func(b *bench) {
-			b.out("WORK_COMPLETE", func(c *conn, f *frame) verdict {
-				earlier := b.find(func(j *job) bool { return j.submitter == c && j.ended == "" && !background(j.typ) })
-				return verdict{Drop: earlier != nil && earlier.handle != arg(f, 0)}
-			})
-		}},
-	{Name: "one-job-a-client", About: "A client that is told progress cannot submit before the job's end.",
-		Kills: cases("example.full-duplex"),
-		Hook: func(b *bench) {
-			told := map[*conn]*job{}
-			b.out("WORK_STATUS", func(c *conn, f *frame) verdict {
-				told[c] = b.jobs[arg(f, 0)]
-				return verdict{}
-			})
-			b.on(submissions, func(c *conn, f *frame) {
-				if j := told[c]; j != nil && j.ended == "" {
-					say(c, "ERROR", "BUSY", "one job at a time")
-					return
-				}
-				b.pass(c, f)
-			})
-		}},
+	"jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
+)
 
-	{Name: "lost-job-fails", About: "A job fails with its worker.",
-		Kills: cases("retry.worker-closes retry.worker-breaks-off retry.client-waits retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-wakes field.retry-two-jobs"), Slow: settle,
-		Server: gearman.Options{Retries: 1}},
-	{Name: "one-retry", About: "A job fails with its second worker.",
-		Kills: cases("retry.twice"), Slow: settle, Server: gearman.Options{Retries: 2}},
-	{Name: "reset-not-noticed", About: "A connection that breaks off is not noticed.",
-		Kills: cases("retry.worker-breaks-off"),
-		Hook:  func(b *bench) { b.wrap = newNumb }},
-	{Name: "lost-job-forgotten-while-others-sleep", About: "A lost worker's job is forgotten if another worker sleeps.",
-		Kills: cases("retry.worker-closes retry.worker-breaks-off retry.client-waits field.retry-wakes"), Slow: settle,
-		Hook: forgets(func(b *bench, j *job) bool {
-			for _, p := range b.peers {
-				if p.conn != j.worker && p.asleep && p.abilities[j.fn] {
-					return true
-				}
-			}
-			return false
+// retries are faults in the example of the specification, and in jobs whose worker disconnects.
+var retries = []row{
+	{Name: "empty-unique-is-the-workload", About: "The server combines jobs without a unique ID if their workloads are equal.",
+		Kills: "handles.distinct grab.assign-unique-empty grab.race example.empty-unique beyond.prioritystatus",
+		Edit:  inject.Change("SUBMIT_JOB", 1, inject.ArgIs(1, ""), inject.To("-"))},
+	{Name: "results-in-order-of-submission", About: "The server sends a client's results only in the order of its submissions.",
+		Kills: "example.out-of-order example.interleaved field.coalesce-by-workload field.several-jobs", Edit: inject.Drop("WORK_COMPLETE", func(m *message) bool {
+			earlier := m.Find(func(j *job) bool { return j.Creator == m.Peer && j.Ended == "" && !background(j) })
+			return earlier != nil && earlier.ID != m.Args[0]
 		})},
-	{Name: "client-told-of-lost-worker", About: "The client hears that its job failed, though it is handed out again.",
-		Kills: cases("retry.client-waits retry.after-data retry.twice retry.lost-worker-returns"), Slow: settle,
-		Hook: func(b *bench) {
-			b.leaving = func(c *conn) {
-				for _, j := range b.running(c) {
-					for _, w := range j.clients {
-						say(w, "WORK_WARNING", j.handle, "the worker was lost")
-					}
+	{Name: "one-job-a-client", About: "The server accepts no further job from a client that has received progress until that job has ended.",
+		Kills: "example.full-duplex", Edit: inject.Both(
+			inject.Out("WORK_STATUS", nil, func(m *message) { m.Peer.Job = m.Job }),
+			inject.Answer(submissions, func(m *message) bool { return m.Peer.Job != nil && m.Peer.Job.Ended == "" }, "ERROR", "BUSY", "one job at a time"))},
+
+	{Name: "lost-job-fails", About: "A job fails when its worker disconnects.",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.client-waits retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-wakes field.retry-two-jobs",
+		Slow:  settle,
+		New:   with(gearman.Options{Retries: 1})},
+	{Name: "one-retry", About: "A job fails when its second worker disconnects.",
+		Kills: "retry.twice", Slow: settle, New: with(gearman.Options{Retries: 2})},
+	{Name: "reset-not-noticed", About: "The server does not notice that a worker's connection was reset.",
+		Kills: "retry.worker-breaks-off", Edit: inject.Wrap(newResetBlind)},
+	{Name: "lost-job-forgotten-while-others-sleep", About: "The server drops the job of a worker that disconnects if another worker is asleep.",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.client-waits field.retry-wakes", Slow: settle, Edit: dropsLost(func(m *message, j *job) bool {
+			return slices.ContainsFunc(m.Peers, func(p *peer) bool { return p != m.Peer && p.Asleep && p.Does(j.Queue) })
+		})},
+	{Name: "client-told-of-lost-worker", About: "The server sends WORK_FAIL to the client when a worker disconnects, but queues the job again.",
+		Kills: "retry.client-waits retry.after-data retry.twice retry.lost-worker-returns", Slow: settle, Edit: inject.On(inject.Closed, nil, func(m *message) {
+			for _, j := range m.Peer.Jobs() {
+				for _, w := range j.Clients {
+					w.Send("WORK_WARNING", j.ID, "the worker was lost")
 				}
 			}
-		}},
-	{Name: "job-with-data-forgotten", About: "A lost worker's job is forgotten if some data was sent.",
-		Kills: cases("retry.after-data"), Slow: settle,
-		Hook: func(b *bench) {
-			began := map[string]bool{}
-			forgets(func(_ *bench, j *job) bool { return began[j.handle] })(b)
-			b.on("WORK_DATA", func(c *conn, f *frame) {
-				began[arg(f, 0)] = true
-				b.pass(c, f)
-			})
-		}},
-	{Name: "background-job-forgotten", About: "A lost worker's background job is forgotten.",
-		Kills: cases("retry.background field.retry-same-handle"), Slow: settle,
-		Hook: forgets(func(_ *bench, j *job) bool { return background(j.typ) })},
-	{Name: "retry-under-another-handle", About: "A background job that is handed out again has another handle.",
-		Kills: cases("retry.background field.retry-same-handle"), Slow: settle,
-		Hook: func(b *bench) {
-			b.out(assignments, func(_ *conn, f *frame) verdict {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.grabbed && background(j.typ) {
-					return replace(changed(f, 0, arg(f, 0)+"-again"))
-				}
-				return verdict{}
-			})
-		}},
-	{Name: "job-bound-to-the-woken", About: "A job is dropped when a worker that was woken leaves without it.",
-		Kills: cases("retry.before-grab"), Slow: settle,
-		Hook: func(b *bench) {
-			b.leaving = func(c *conn) {
-				for _, j := range b.order {
-					if p := b.peers[c]; j.queued() && p.woken && p.abilities[j.fn] {
-						b.pass(c, b.compose("cancel-job", j.handle))
-					}
-				}
-			}
-		}},
-	{Name: "retry-for-those-who-were-there", About: "A lost worker's job is only for workers that were connected then.",
-		Kills: cases("retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-two-jobs"), Slow: settle,
-		Hook: func(b *bench) {
+		})},
+	{Name: "job-with-data-forgotten", About: "The server drops the job of a worker that disconnects after WORK_DATA.",
+		Kills: "retry.after-data", Slow: settle, Edit: inject.Both(
+			dropsLost(func(m *message, j *job) bool { return j.Reports > 0 }),
+			inject.On("WORK_DATA", inject.OfJob(func(*job) bool { return true }), func(m *message) { m.Job.Reports++ }))},
+	{Name: "background-job-forgotten", About: "The server drops the background job of a worker that disconnects.",
+		Kills: "retry.background field.retry-same-handle", Slow: settle, Edit: dropsLost(func(m *message, j *job) bool { return background(j) })},
+	{Name: "retry-under-another-handle", About: "The server assigns a background job with a different handle after its worker disconnected.",
+		Kills: "retry.background field.retry-same-handle", Slow: settle,
+		Edit: inject.Rewrite(assignments, 0, inject.OfJob(func(j *job) bool { return j.Assigned > 1 && background(j) }), func(v string) string { return v + "-again" })},
+	{Name: "job-bound-to-the-woken", About: "The server drops a job when a worker that was woken for it disconnects.",
+		Kills: "retry.before-grab", Slow: settle, Edit: cancels(func(m *message, j *job) bool { return m.Peer.Woken > 0 && m.Peer.Does(j.Queue) })},
+	{Name: "retry-for-those-who-were-there", About: "The server assigns the job of a disconnected worker only to workers that were connected at that time.",
+		Kills: "retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-two-jobs", Slow: settle,
+		Edit: func(s *inject.Server) {
 			lost := false
-			newcomer := map[*conn]bool{}
-			b.on("CAN_DO", func(c *conn, f *frame) {
-				newcomer[c] = newcomer[c] || lost
-				b.pass(c, f)
-			})
-			b.on("GRAB_JOB", func(c *conn, f *frame) {
-				if newcomer[c] {
-					say(c, "NO_JOB")
-					return
-				}
-				b.pass(c, f)
-			})
-			b.leaving = func(c *conn) { lost = lost || len(b.running(c)) > 0 }
+			s.On("CAN_DO", func(m *message) { m.Peer.Mark = m.Peer.Mark || lost })
+			s.On(inject.Closed, func(m *message) { lost = lost || len(m.Peer.Jobs()) > 0 })
+			inject.Answer("GRAB_JOB", func(m *message) bool { return m.Peer.Mark }, "NO_JOB")(s)
 		}},
-	{Name: "result-lost-with-worker", About: "A job whose worker leaves after its result is handed out again.",
-		Kills: cases("retry.not-after-complete"), Hook: handedOutAgain("WORK_COMPLETE")},
-	{Name: "failed-job-retried", About: "A job that failed is handed out again.",
-		Kills: cases("retry.not-after-fail"), Hook: handedOutAgain("WORK_FAIL")},
-	{Name: "excepted-job-retried", About: "A job that ended with an exception is handed out again.",
-		Kills: cases("retry.not-after-exception"), Hook: handedOutAgain("WORK_EXCEPTION")},
-	{Name: "retry-does-not-wake", About: "Nobody is woken for a lost worker's job.",
-		Kills: cases("field.retry-wakes"),
-		Hook: func(b *bench) {
-			b.out("NOOP", func(*conn, *frame) verdict { return verdict{Drop: b.request == nil && !b.ticking} })
-		}},
-	{Name: "second-job-forgotten", About: "Of a lost worker's jobs only the first is handed out again.",
-		Kills: cases("field.retry-two-jobs"), Slow: settle,
-		Hook: forgets(func(b *bench, j *job) bool { return b.running(j.worker)[0] != j })},
+	{Name: "result-lost-with-worker", About: "The server queues a completed job again when its worker disconnects.",
+		Kills: "retry.not-after-complete", Edit: assignedAgain("WORK_COMPLETE")},
+	{Name: "failed-job-retried", About: "The server queues a job again after WORK_FAIL.",
+		Kills: "retry.not-after-fail", Edit: assignedAgain("WORK_FAIL")},
+	{Name: "excepted-job-retried", About: "The server queues a job again after WORK_EXCEPTION.",
+		Kills: "retry.not-after-exception", Edit: assignedAgain("WORK_EXCEPTION")},
+	{Name: "retry-does-not-wake", About: "The server wakes no worker for the job of a worker that disconnected.",
+		Kills: "field.retry-wakes", Edit: inject.Drop("NOOP", inject.CauseIs(inject.Leave))},
+	{Name: "second-job-forgotten", About: "The server queues only the first of several jobs again when their worker disconnects.",
+		Kills: "field.retry-two-jobs", Slow: settle, Edit: dropsLost(func(m *message, j *job) bool { return m.Peer.Jobs()[0] != j })},
 }
 
-// forgets drops some of the jobs that a lost worker had, without a word to anybody.
-func forgets(which func(b *bench, j *job) bool) Hook {
-	return func(b *bench) {
-		forgetting := false
-		b.out("WORK_FAIL", func(*conn, *frame) verdict { return verdict{Drop: forgetting} })
-		b.leaving = func(c *conn) {
-			var lost []*job
-			for _, j := range b.running(c) {
-				if which(b, j) {
-					lost = append(lost, j)
-				}
-			}
-			forgetting = true
-			for _, j := range lost {
-				b.pass(c, b.compose("WORK_FAIL", j.handle))
-			}
-			forgetting = false
+// dropsLost drops some of the jobs of a worker that disconnects, without a message to any client.
+func dropsLost(which func(m *message, j *job) bool) inject.Edit {
+	return inject.On(inject.Closed, nil, func(m *message) {
+		lost := slices.DeleteFunc(m.Peer.Jobs(), func(j *job) bool { return !which(m, j) })
+		for _, j := range lost {
+			m.Peer.GiveSilently("WORK_FAIL", j.ID)
 		}
-	}
+	})
 }
 
-// handedOutAgain gives jobs that ended so to workers that did not end them.
-func handedOutAgain(end string) Hook {
-	return assignsInstead(func(j *job, c *conn) bool { return j.ended == end && j.worker != c })
+// assignedAgain assigns jobs that ended with the type to workers that did not end them.
+func assignedAgain(end string) inject.Edit {
+	return assignsInstead(func(p *peer, j *job) bool { return j.Ended == end && j.Worker != p })
 }

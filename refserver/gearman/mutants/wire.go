@@ -10,34 +10,21 @@ import (
 	"time"
 
 	"jobwire/codec"
-	"jobwire/refserver/mutant"
+	"jobwire/refserver/inject"
 )
 
-// patched decodes a copy of b whose header patch has changed, or b itself while there is
-// none.
-func patched(s codec.Session, b []byte, f *frame, patch func(head []byte)) (int, error) {
-	if len(b) >= 12 && b[0] == 0 {
-		b = bytes.Clone(b)
-		patch(b)
-	}
-	return s.Decode(codec.Peer, b, f)
-}
-
-// listener wraps the connections as the hook wants them.
-func (b *bench) listener(ln net.Listener) net.Listener {
-	if b.slow == 0 {
-		return mutant.Listen(ln, b.wrap)
-	}
-	return mutant.Listen(ln, func(c net.Conn) net.Conn {
-		c = mutant.Slowed(c, b.slow)
-		if b.wrap != nil {
-			c = b.wrap(c)
+// patch changes the headers of packets before they are decoded.
+func patch(change func(head []byte)) inject.Edit {
+	return inject.Decode(func(s codec.Session, b []byte, f *codec.Frame) (int, error) {
+		if len(b) >= 12 && b[0] == 0 {
+			b = bytes.Clone(b)
+			change(b)
 		}
-		return c
+		return s.Decode(codec.Peer, b, f)
 	})
 }
 
-// packetSize is the length of the packet that b begins with, or 0 if that cannot be said.
+// packetSize returns the length of the packet that b begins with, or 0 if that is not known.
 func packetSize(b []byte) int {
 	if len(b) < 12 || b[0] != 0 {
 		return 0
@@ -79,13 +66,28 @@ func (s *stream) whole(p []byte) (done int) {
 	return done
 }
 
-// patient reads nothing before the last message that has begun is whole.
-func patient(c net.Conn) net.Conn {
+// losing discards the incomplete message at the end of a segment if lost holds of it.
+func losing(lost func(s *stream, rest []byte) bool) inject.Edit {
+	return inject.Wrap(func(c net.Conn) net.Conn {
+		var s stream
+		return inject.Filtered(c, func(p []byte) []byte {
+			whole := s.whole(p)
+			if !lost(&s, p[whole:]) {
+				return p
+			}
+			s = stream{}
+			return p[:whole]
+		})
+	})
+}
+
+// wholeMessages delays data until the last message is complete.
+func wholeMessages(c net.Conn) net.Conn {
 	var s stream
 	var held bytes.Buffer
 	ready := false
 	chunk := make([]byte, 64<<10)
-	return mutant.Reading(c, func(p []byte) (int, error) {
+	return inject.Reading(c, func(p []byte) (int, error) {
 		for !ready {
 			n, err := c.Read(chunk)
 			if err != nil {
@@ -100,9 +102,9 @@ func patient(c net.Conn) net.Conn {
 	})
 }
 
-// gathered reads what is sent in one go as one segment, however it arrives.
-func gathered(c net.Conn) net.Conn {
-	return mutant.Reading(c, func(p []byte) (int, error) {
+// coalesced reads data that the peer writes at once as one segment.
+func coalesced(c net.Conn) net.Conn {
+	return inject.Reading(c, func(p []byte) (int, error) {
 		n, err := c.Read(p)
 		if err != nil || packetSize(p[:n]) == 0 || p[7] != 16 {
 			return n, err
@@ -115,19 +117,19 @@ func gathered(c net.Conn) net.Conn {
 	})
 }
 
-// quick makes the end of the peer's direction the end of the connection at once.
-func quick(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
+// noHalfClose hides CloseWrite, so that the server closes a half-closed connection at once.
+func noHalfClose(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
 
-// numb is a connection whose breaking off nobody notices before the server closes it.
-type numb struct {
+// resetBlind is a connection whose reset the server notices only when it closes the connection.
+type resetBlind struct {
 	net.Conn
 	once sync.Once
 	quit chan struct{}
 }
 
-func newNumb(c net.Conn) net.Conn { return &numb{Conn: c, quit: make(chan struct{})} }
+func newResetBlind(c net.Conn) net.Conn { return &resetBlind{Conn: c, quit: make(chan struct{})} }
 
-func (n *numb) Read(p []byte) (int, error) {
+func (n *resetBlind) Read(p []byte) (int, error) {
 	k, err := n.Conn.Read(p)
 	if errors.Is(err, syscall.ECONNRESET) {
 		<-n.quit
@@ -135,19 +137,19 @@ func (n *numb) Read(p []byte) (int, error) {
 	return k, err
 }
 
-func (n *numb) wake() { n.once.Do(func() { close(n.quit) }) }
+func (n *resetBlind) wake() { n.once.Do(func() { close(n.quit) }) }
 
-func (n *numb) Close() error {
+func (n *resetBlind) Close() error {
 	n.wake()
 	return n.Conn.Close()
 }
 
 // SetReadDeadline ends a Read, as the server does that wants no more.
-func (n *numb) SetReadDeadline(t time.Time) error {
+func (n *resetBlind) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		n.wake()
 	}
 	return n.Conn.SetReadDeadline(t)
 }
 
-func (n *numb) CloseWrite() error { return n.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (n *resetBlind) CloseWrite() error { return n.Conn.(interface{ CloseWrite() error }).CloseWrite() }

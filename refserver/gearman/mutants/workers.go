@@ -3,246 +3,136 @@ package mutants
 import (
 	"time"
 
-	"jobwire/codec"
 	"jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 )
 
 // workers are faults of section "Worker Requests".
-var workers = []Mutant{
-	{Name: "others-jobs-when-idle", About: "A worker without a job for it gets one that nobody has announced to do.",
-		Kills: cases("worker.can-do wake.only-able"),
-		Hook: func(b *bench) {
-			b.on("GRAB_JOB", func(c *conn, f *frame) {
-				p := b.peers[c]
-				var other *job
-				if len(p.abilities) > 0 && len(p.functions) == 1 {
-					other = b.find(func(j *job) bool { return j.queued() && !b.announced(j.fn) })
+var workers = []row{
+	{Name: "others-jobs-when-idle", About: "The server assigns a worker a job for a function that it has not registered if no other job is queued.",
+		Kills: "worker.can-do wake.only-able", Edit: inject.On("GRAB_JOB", nil, func(m *message) {
+			var other *job
+			if p := m.Peer; len(p.Can) > 0 && len(p.Announced) == 1 {
+				other = m.Find(func(j *job) bool { return j.Queued() && !m.Announced(j.Queue) })
+			}
+			if other != nil {
+				m.Peer.Ask("CAN_DO", other.Queue)
+				m.Pass()
+				m.Peer.Ask("CANT_DO", other.Queue)
+			}
+		})},
+	{Name: "one-function-once-busy", About: "After its first result, the server assigns a worker only jobs of that function.",
+		Kills: "worker.can-do-two", Edit: inject.On("WORK_COMPLETE", nil, func(m *message) {
+			m.Pass()
+			for _, fn := range m.Peer.Announced {
+				if m.Job != nil && m.Job.Worker == m.Peer && fn != m.Job.Queue {
+					m.Peer.Give("CANT_DO", fn)
 				}
-				if other == nil {
-					b.pass(c, f)
-					return
-				}
-				b.Machine.Handle(c, b.compose("CAN_DO", other.fn))
-				b.pass(c, f)
-				b.Machine.Handle(c, b.compose("CANT_DO", other.fn))
-			})
-		}},
-	{Name: "one-function-once-busy", About: "After its first result a worker can do only the function that it was for.",
-		Kills: cases("worker.can-do-two"),
-		Hook: func(b *bench) {
-			b.on("WORK_COMPLETE", func(c *conn, f *frame) {
-				b.pass(c, f)
-				if j := b.jobs[arg(f, 0)]; j != nil && j.worker == c {
-					for _, fn := range b.peers[c].functions {
-						if fn != j.fn {
-							b.pass(c, b.compose("CANT_DO", fn))
-						}
-					}
-				}
-			})
-		}},
-	{Name: "abilities-counted", About: "What is announced twice has to be taken back twice.",
-		Kills: cases("worker.can-do-again"),
-		Hook: func(b *bench) {
+			}
+		})},
+	{Name: "abilities-counted", About: "A function that was registered twice needs two CANT_DO packets.",
+		Kills: "worker.can-do-again", Edit: func(s *inject.Server) {
 			type ability struct {
-				c  *conn
+				p  *peer
 				fn string
 			}
 			counts := map[ability]int{}
-			b.on("CAN_DO", func(c *conn, f *frame) {
-				counts[ability{c, arg(f, 0)}]++
-				b.pass(c, f)
-			})
-			b.on("CANT_DO", func(c *conn, f *frame) {
-				a := ability{c, arg(f, 0)}
-				if counts[a]--; counts[a] <= 0 {
-					b.pass(c, f)
-				}
-			})
+			s.On("CAN_DO", func(m *message) { counts[ability{m.Peer, m.Args[0]}]++ })
+			inject.Ignore("CANT_DO", func(m *message) bool {
+				a := ability{m.Peer, m.Args[0]}
+				counts[a]--
+				return counts[a] > 0
+			})(s)
 		}},
-	{Name: "cant-do-resets", About: "CANT_DO takes back all that a worker announced.",
-		Kills:  cases("worker.cant-do"),
-		Faults: []string{"retype CANT_DO RESET_ABILITIES"}},
-	{Name: "cant-do-passed-over", About: "CANT_DO has no effect.",
-		Kills:  cases("worker.can-do-again worker.cant-do worker.of-one-connection timeout.announces wake.not-after-cant-do admin.status-workers"),
-		Faults: []string{"drop CANT_DO"}},
-	{Name: "unannounced-cant-do-closes", About: "CANT_DO for what was never announced ends the connection.",
-		Kills: cases("worker.cant-do-unannounced"),
-		Hook: func(b *bench) {
-			b.on("CANT_DO", func(c *conn, f *frame) {
-				if !b.peers[c].abilities[arg(f, 0)] {
-					c.Close()
-					return
+	{Name: "cant-do-resets", About: "The server removes all functions of a worker on CANT_DO.",
+		Kills: "worker.cant-do", Fault: "retype CANT_DO RESET_ABILITIES"},
+	{Name: "cant-do-passed-over", About: "The server ignores CANT_DO.",
+		Kills: "worker.can-do-again worker.cant-do worker.of-one-connection timeout.announces wake.not-after-cant-do admin.status-workers", Fault: "drop CANT_DO"},
+	{Name: "unannounced-cant-do-closes", About: "The server closes the connection on CANT_DO for a function that was not registered.",
+		Kills: "worker.cant-do-unannounced", Edit: inject.Hangup("CANT_DO", func(m *message) bool { return !m.Peer.Does(m.Args[0]) })},
+	{Name: "cant-do-fails-the-job", About: "The server fails the running job of a worker that sends CANT_DO for its function.",
+		Kills: "worker.cant-do-while-running", Edit: inject.On("CANT_DO", nil, func(m *message) {
+			for _, j := range m.Peer.Jobs() {
+				if j.Queue == m.Args[0] {
+					m.Peer.Give("WORK_FAIL", j.ID)
 				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "cant-do-fails-the-job", About: "A worker that takes a function back has failed the job that it runs.",
-		Kills: cases("worker.cant-do-while-running"),
-		Hook: func(b *bench) {
-			b.on("CANT_DO", func(c *conn, f *frame) {
-				for _, j := range b.running(c) {
-					if j.fn == arg(f, 0) {
-						b.pass(c, b.compose("WORK_FAIL", j.handle))
-					}
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "reset-passed-over", About: "RESET_ABILITIES has no effect.",
-		Kills:  cases("worker.reset worker.reset-and-again"),
-		Faults: []string{"drop RESET_ABILITIES"}},
-	{Name: "reset-for-good", About: "After RESET_ABILITIES nothing can be announced any more.",
-		Kills: cases("worker.reset-and-again"),
-		Hook: func(b *bench) {
-			reset := map[*conn]bool{}
-			b.on("RESET_ABILITIES", func(c *conn, f *frame) {
-				reset[c] = true
-				b.pass(c, f)
-			})
-			b.on("CAN_DO", func(c *conn, f *frame) {
-				if !reset[c] {
-					b.pass(c, f)
-				}
-			})
-		}},
-	{Name: "cant-do-for-all", About: "One worker's CANT_DO holds for all.",
-		Kills: cases("worker.of-one-connection admin.status-workers"),
-		Hook: func(b *bench) {
-			b.on("CANT_DO", func(_ *conn, f *frame) {
-				for c := range b.peers {
-					b.pass(c, f)
-				}
-			})
-		}},
+			}
+		})},
+	{Name: "reset-passed-over", About: "The server ignores RESET_ABILITIES.",
+		Kills: "worker.reset worker.reset-and-again", Fault: "drop RESET_ABILITIES"},
+	{Name: "reset-for-good", About: "The server ignores CAN_DO after RESET_ABILITIES.",
+		Kills: "worker.reset-and-again", Edit: inject.Ignore("CAN_DO", func(m *message) bool { return m.Peer.Count["RESET_ABILITIES"] > 0 })},
+	{Name: "cant-do-for-all", About: "The server applies CANT_DO of one worker to all workers.",
+		Kills: "worker.of-one-connection admin.status-workers", Edit: inject.On("CANT_DO", nil, func(m *message) {
+			m.Drop()
+			for _, p := range m.Peers {
+				p.Give("CANT_DO", m.Args[0])
+			}
+		})},
 
 	// Timeouts.
-	{Name: "timeout-in-hours", About: "CAN_DO_TIMEOUT counts hours.",
-		Kills: cases("timeout.fails timeout.late-result"), Server: gearman.Options{TimeoutUnit: time.Hour}},
-	{Name: "timeout-in-nanoseconds", About: "CAN_DO_TIMEOUT counts nanoseconds.",
-		Kills: cases("timeout.in-time timeout.announces"), Server: gearman.Options{TimeoutUnit: time.Nanosecond}},
-	{Name: "late-result-told", About: "A result that comes after the timeout reaches the client.",
-		Kills: cases("timeout.late-result"),
-		Hook: func(b *bench) {
-			b.on("WORK_COMPLETE", func(c *conn, f *frame) {
-				if j := b.jobs[arg(f, 0)]; j != nil && j.ended == "timeout" {
-					say(j.submitter, "WORK_COMPLETE", arg(f, 0), arg(f, 1))
-				}
-				b.pass(c, f)
-			})
-		}},
-	{Name: "timed-ability-kept", About: "CANT_DO takes back what CAN_DO announced, but not CAN_DO_TIMEOUT.",
-		Kills: cases("timeout.announces"),
-		Hook: func(b *bench) {
-			timed := map[*conn]bool{}
-			b.on("CAN_DO_TIMEOUT", func(c *conn, f *frame) {
-				timed[c] = true
-				b.pass(c, f)
-			})
-			b.on("CANT_DO", func(c *conn, f *frame) {
-				if !timed[c] {
-					b.pass(c, f)
-				}
-			})
-		}},
-	{Name: "can-do-timeout-passed-over", About: "CAN_DO_TIMEOUT announces nothing.",
-		Kills:  cases("timeout.fails timeout.late-result timeout.in-time timeout.announces"),
-		Faults: []string{"drop CAN_DO_TIMEOUT"}},
+	{Name: "timeout-in-hours", About: "The server reads the timeout in CAN_DO_TIMEOUT as hours.",
+		Kills: "timeout.fails timeout.late-result", New: with(gearman.Options{TimeoutUnit: time.Hour})},
+	{Name: "timeout-in-nanoseconds", About: "The server reads the timeout in CAN_DO_TIMEOUT as nanoseconds.",
+		Kills: "timeout.in-time timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
+	{Name: "late-result-told", About: "The server sends a result to the client that arrives after the job's timeout.",
+		Kills: "timeout.late-result", Edit: inject.On("WORK_COMPLETE", inject.OfJob(func(j *job) bool { return j.Ended == "timeout" }), resultToCreator)},
+	{Name: "timed-ability-kept", About: "CANT_DO does not remove a function that was registered with CAN_DO_TIMEOUT.",
+		Kills: "timeout.announces", Edit: inject.Ignore("CANT_DO", func(m *message) bool { return m.Peer.Count["CAN_DO_TIMEOUT"] > 0 })},
+	{Name: "can-do-timeout-passed-over", About: "The server ignores CAN_DO_TIMEOUT.",
+		Kills: "timeout.fails timeout.late-result timeout.in-time timeout.announces", Fault: "drop CAN_DO_TIMEOUT"},
 
 	// Sleeping and waking.
-	{Name: "background-does-not-wake", About: "Nobody is woken for a background job.",
-		Kills: cases("wake.background wake.again"),
-		Hook: func(b *bench) {
-			b.out("NOOP", func(*conn, *frame) verdict {
-				return verdict{Drop: b.request != nil && submission(b.request.Type.Name) && background(b.request.Type.Name)}
-			})
-		}},
-	{Name: "foreground-does-not-wake", About: "Nobody is woken for a job that a client waits for.",
-		Kills:  cases("wake.sleeper wake.second-function wake.not-after-grab submit.created-first example.walkthrough retry.before-grab"),
-		Faults: inOrder,
-		Hook: func(b *bench) {
-			b.out("NOOP", func(*conn, *frame) verdict {
-				return verdict{Drop: b.request != nil && b.request.Type.Name == "SUBMIT_JOB"}
-			})
-		}},
-	{Name: "second-sleeper-told-no-job", About: "Of the workers that sleep one is woken, and the next told that there is no job.",
-		Kills: cases("wake.two-sleepers grab.woken-together"),
-		Hook: func(b *bench) {
-			woken := 0 // message for which somebody was woken last
-			b.out("NOOP", func(*conn, *frame) verdict {
-				if woken == b.heard {
-					return replace(&codec.Message{Type: row("NO_JOB")})
+	{Name: "background-does-not-wake", About: "The server wakes no worker for a background job.",
+		Kills: "wake.background wake.again", Edit: inject.Drop("NOOP", func(m *message) bool { return submission(m.Cause) && detached(m.Cause) })},
+	{Name: "foreground-does-not-wake", About: "The server wakes no worker for a foreground job.",
+		Kills: "wake.sleeper wake.second-function wake.not-after-grab submit.created-first example.walkthrough retry.before-grab", Fault: ordered,
+		Edit: inject.Drop("NOOP", inject.CauseIs("SUBMIT_JOB"))},
+	{Name: "second-sleeper-told-no-job", About: "The server wakes one sleeping worker and sends NO_JOB to the next.",
+		Kills: "wake.two-sleepers grab.woken-together", Edit: func(s *inject.Server) {
+			woken := 0 // the message for which a worker was woken last
+			s.Out("NOOP", func(m *message) {
+				if woken == m.Heard {
+					m.Become("NO_JOB")
 				}
-				woken = b.heard
-				return verdict{}
+				woken = m.Heard
 			})
 		}},
-	{Name: "first-function-wakes", About: "A worker is woken only for the function that it announced first.",
-		Kills: cases("wake.second-function"),
-		Hook: func(b *bench) {
-			b.out("NOOP", func(c *conn, _ *frame) verdict {
-				r := b.request
-				return verdict{Drop: r != nil && submission(r.Type.Name) && b.peers[c].functions[0] != arg(r, 0)}
-			})
-		}},
-	{Name: "woken-once", About: "A worker is woken once in its life.",
-		Kills:  cases("wake.again"),
-		Faults: []string{"drop NOOP nth=2"}},
-	{Name: "newcomer-woken", About: "A worker that has announced a function counts as asleep before it has grabbed.",
-		Kills: cases("wake.not-awake"),
-		Hook:  wakes(func(p *peer, fn string) bool { return p.abilities[fn] && !p.grabbed })},
-	{Name: "asleep-until-no-job", About: "A worker that grabs a job still counts as asleep.",
-		Kills: cases("wake.not-after-grab"),
-		Hook:  wakes(func(p *peer, fn string) bool { return p.abilities[fn] && p.slept && !p.asleep })},
+	{Name: "first-function-wakes", About: "The server wakes a worker only for jobs of the first function that it registered.",
+		Kills: "wake.second-function", Edit: inject.Drop("NOOP", func(m *message) bool { return submission(m.Cause) && m.Peer.Announced[0] != m.Request.Args[0] })},
+	{Name: "woken-once", About: "The server wakes each worker only once.",
+		Kills: "wake.again", Fault: "drop NOOP nth=2"},
+	{Name: "newcomer-woken", About: "The server sends NOOP to a worker that has registered a function, but has not sent PRE_SLEEP.",
+		Kills: "wake.not-awake", Edit: wakes(func(p *peer) bool { return p.Count["GRAB_JOB"]+p.Count["GRAB_JOB_UNIQ"]+p.Count["GRAB_JOB_ALL"] == 0 })},
+	{Name: "asleep-until-no-job", About: "The server still treats a worker as asleep after it has sent GRAB_JOB and got a job.",
+		Kills: "wake.not-after-grab", Edit: wakes(func(p *peer) bool { return p.Count["PRE_SLEEP"] > 0 && !p.Asleep })},
 
 	// The rest.
-	{Name: "client-id-forgotten", About: "SET_CLIENT_ID has no effect.",
-		Kills:  cases("worker.client-id worker.client-id-anew admin.workers"),
-		Faults: []string{"drop SET_CLIENT_ID"}},
-	{Name: "first-client-id-stays", About: "A worker's first ID cannot be changed.",
-		Kills:  cases("worker.client-id-anew"),
-		Faults: []string{"drop SET_CLIENT_ID nth=2"}},
-	{Name: "all-yours-wakes", About: "ALL_YOURS is answered with NOOP.",
-		Kills:  cases("worker.all-yours"),
-		Faults: []string{"answer ALL_YOURS NOOP"}},
-	{Name: "warning-of-no-job-passed-over", About: "A warning for a handle that is none is passed over.",
-		Kills: cases("worker.unknown-handle"),
-		Hook: func(b *bench) {
-			b.on("WORK_WARNING", func(c *conn, f *frame) {
-				if b.jobs[arg(f, 0)] != nil {
-					b.pass(c, f)
-				}
-			})
-		}},
+	{Name: "client-id-forgotten", About: "The server ignores SET_CLIENT_ID.",
+		Kills: "worker.client-id worker.client-id-anew admin.workers", Fault: "drop SET_CLIENT_ID"},
+	{Name: "first-client-id-stays", About: "The server ignores SET_CLIENT_ID if the worker has an ID already.",
+		Kills: "worker.client-id-anew", Fault: "drop SET_CLIENT_ID nth=2"},
+	{Name: "all-yours-wakes", About: "The server replies to ALL_YOURS with NOOP.",
+		Kills: "worker.all-yours", Fault: "answer ALL_YOURS NOOP"},
+	{Name: "warning-of-no-job-passed-over", About: "The server does not reply to WORK_WARNING with an unknown handle.",
+		Kills: "worker.unknown-handle", Edit: inject.Ignore("WORK_WARNING", func(m *message) bool { return m.Job == nil })},
 }
 
-// inOrder makes sure that what a worker said before a client submitted is heard before it.
-var inOrder = []string{"delay SUBMIT_JOB 30ms"}
+// ordered makes the server notice what a worker sent before a client submitted a job.
+const ordered = "delay SUBMIT_JOB 30ms"
 
-// wakes sends NOOP for a submission to workers that the machine leaves alone.
-func wakes(who func(p *peer, fn string) bool) Hook {
-	return func(b *bench) {
-		b.on(submissions, func(c *conn, f *frame) {
-			var extra []*peer
-			for _, p := range b.peers {
-				if who(p, arg(f, 0)) && !(p.asleep && !p.woken && p.abilities[arg(f, 0)]) {
-					extra = append(extra, p)
-				}
+// wakes sends NOOP for a submission to workers that the machine does not wake.
+func wakes(which func(p *peer) bool) inject.Edit {
+	return inject.On(submissions, nil, func(m *message) {
+		var extra []*peer
+		for _, p := range m.Peers {
+			if p.Does(m.Args[0]) && which(p) && !(p.Asleep && p.Woken == 0) {
+				extra = append(extra, p)
 			}
-			b.pass(c, f)
-			for _, p := range extra {
-				say(p.conn, "NOOP")
-			}
-		})
-	}
-}
-
-// announced reports whether any worker has announced the function.
-func (l *ledger) announced(fn string) bool {
-	for _, p := range l.peers {
-		if p.abilities[fn] {
-			return true
 		}
-	}
-	return false
+		m.Pass()
+		for _, p := range extra {
+			p.Send("NOOP")
+		}
+	})
 }

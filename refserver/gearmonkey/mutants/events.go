@@ -3,182 +3,128 @@ package mutants
 import (
 	"slices"
 	"strings"
+
+	"jobwire/refserver/inject"
 )
 
 // events are faults of PUBLISH and of subscriptions.
-var events = []Mutant{
-	{Name: "one-listener-is-none", About: "PUBLISH does not count the first listener.",
-		Kills: cases("killed.behind-start killed.behind-finish event.delivered event.order event.order-pipelined event.other-function event.two-functions event.twice-subscribed event.unsubscribed-from-one event.listener-leaves event.any-bytes"), Hook: replaced("PUBLISH", integer(1), integer(0))},
-	{Name: "one-listener-counted", About: "PUBLISH tells of one listener at most.",
-		Kills: cases("event.several-listeners"), Hook: replaced("PUBLISH", integer(2), integer(1))},
-	{Name: "last-event-kept", About: "Who subscribes is sent the last message of the channel first.",
-		Kills: cases("event.nobody"), Hook: func(b *bench) {
+var events = []row{
+	{Name: "one-listener-is-none", About: "PUBLISH does not count the first subscriber.",
+		Kills: "killed.behind-start killed.behind-finish event.delivered event.order event.order-pipelined event.other-function event.two-functions event.twice-subscribed event.unsubscribed-from-one event.listener-leaves event.any-bytes",
+		Edit:  replaced("PUBLISH", integer(1), integer(0))},
+	{Name: "one-listener-counted", About: "PUBLISH reports at most one subscriber.",
+		Kills: "event.several-listeners", Edit: replaced("PUBLISH", integer(2), integer(1))},
+	{Name: "last-event-kept", About: "SUBSCRIBE is followed by the last message of the channel.",
+		Kills: "event.nobody", Edit: func(s *inject.Server) {
 			last := map[string]string{}
-			b.on("PUBLISH", func(p *peer, w []string) {
-				b.pass(p, w...)
-				if strings.HasPrefix(w[1], "channel:") && len(w) == 3 {
-					last[w[1]] = list("message", w[1], w[2])
+			s.On("PUBLISH", func(m *message) {
+				if m.Pass(); key("channel:")(m) && len(m.Args) == 2 {
+					last[m.Args[0]] = event(m)
 				}
 			})
-			b.on("SUBSCRIBE", func(p *peer, w []string) {
-				b.pass(p, w...)
-				if m := last[w[1]]; m != "" {
-					b.say(p, m)
-				}
-			})
-		}},
-	{Name: "first-event-overtaken", About: "The first event that a listener gets is late.",
-		Kills: cases("event.order event.order-pipelined event.several-listeners"), Faults: []string{"delay EVENT 60ms nth=1"}},
-	{Name: "events-for-one", About: "An event is sent to one listener.",
-		Kills: cases("event.several-listeners"), Hook: func(b *bench) {
-			b.on("PUBLISH", func(p *peer, w []string) {
-				all := b.listeners(w[1])
-				if len(all) < 2 {
-					b.pass(p, w...)
-					return
-				}
-				b.say(all[0], list("message", w[1], w[2]))
-				b.say(p, integer(len(all)))
-			})
-		}},
-	{Name: "one-channel-for-all", About: "Who has subscribed to the channel of a function gets the events of all functions.",
-		Kills: cases("event.other-function event.unsubscribed-from-one"), Hook: func(b *bench) {
-			b.on("PUBLISH", func(p *peer, w []string) {
-				for _, o := range b.peers {
-					if len(o.channels) > 0 && !slices.Contains(o.channels, w[1]) {
-						b.say(o, list("message", w[1], w[2]))
-					}
-				}
-				b.pass(p, w...)
-			})
-		}},
-	{Name: "one-subscription-each", About: "A second subscription takes the place of the first.",
-		Kills: cases("event.two-functions"), Hook: func(b *bench) {
-			b.on("PUBLISH", func(p *peer, w []string) {
-				for _, o := range b.listeners(w[1]) {
-					if last := o.channels; last[len(last)-1] != w[1] {
-						b.say(p, integer(0))
-						return
-					}
-				}
-				b.pass(p, w...)
-			})
-		}},
-	{Name: "subscribed-twice-told-twice", About: "Who subscribes twice gets each event twice.",
-		Kills: cases("event.twice-subscribed"), Hook: func(b *bench) {
-			b.on("SUBSCRIBE", func(p *peer, w []string) {
-				p.members = append(p.members, w[1:]...)
-				b.pass(p, w...)
-			})
-			b.on("PUBLISH", func(p *peer, w []string) {
-				b.pass(p, w...)
-				for _, o := range b.peers {
-					for range strings.Count(strings.Join(o.members, " ")+" ", w[1]+" ") - 1 {
-						b.say(o, list("message", w[1], w[2]))
-					}
+			s.On("SUBSCRIBE", func(m *message) {
+				if m.Pass(); last[m.Args[0]] != "" {
+					m.Peer.Send(last[m.Args[0]])
 				}
 			})
 		}},
-	{Name: "unsubscribed-still-told", About: "Who has unsubscribed is sent events, though not counted.",
-		Kills: cases("event.unsubscribed event.unsubscribed-from-one"), Hook: func(b *bench) {
-			b.on("UNSUBSCRIBE", func(p *peer, w []string) {
-				p.members = append(p.members, w[1:]...)
-				b.pass(p, w...)
-			})
-			b.on("PUBLISH", func(p *peer, w []string) {
-				for _, o := range b.peers {
-					if slices.Contains(o.members, w[1]) {
-						b.say(o, list("message", w[1], w[2]))
-					}
-				}
-				b.pass(p, w...)
-			})
-		}},
-	{Name: "unsubscribed-from-all", About: "UNSUBSCRIBE ends all subscriptions.",
-		Kills: cases("event.unsubscribed-from-one"), Hook: func(b *bench) {
-			b.on("UNSUBSCRIBE", func(p *peer, w []string) {
-				for _, c := range p.channels {
-					if c != w[1] {
-						b.ask(p, "UNSUBSCRIBE", c)
-					}
-				}
-				b.pass(p, w...)
-			})
-		}},
-	{Name: "lost-listener-counted", About: "A listener that has left is counted on.",
-		Kills: cases("event.listener-leaves"), Hook: func(b *bench) {
-			gone := map[string]int{}
-			b.leaving = func(p *peer) {
-				for _, c := range p.channels {
-					gone[c]++
+	{Name: "first-event-overtaken", About: "The server delays the first event for each subscriber.",
+		Kills: "event.order event.order-pipelined event.several-listeners", Fault: "delay EVENT 60ms nth=1"},
+	{Name: "events-for-one", About: "The server sends an event to only one subscriber.",
+		Kills: "event.several-listeners", Edit: inject.On("PUBLISH", nil, func(m *message) {
+			if all := listeners(m); len(all) > 1 {
+				all[0].Send(event(m))
+				m.Answer(integer(len(all)))
+			}
+		})},
+	{Name: "one-channel-for-all", About: "A subscriber of one function's channel receives the events of all functions.",
+		Kills: "event.other-function event.unsubscribed-from-one", Edit: toOthers(false, func(m *message, p *peer) int {
+			if len(p.Channels) > 0 && !slices.Contains(p.Channels, m.Args[0]) {
+				return 1
+			}
+			return 0
+		})},
+	{Name: "one-subscription-each", About: "A second SUBSCRIBE replaces the first subscription.",
+		Kills: "event.two-functions", Edit: inject.Answer("PUBLISH", func(m *message) bool {
+			return slices.ContainsFunc(listeners(m), func(p *peer) bool { return p.Channels[len(p.Channels)-1] != m.Args[0] })
+		}, integer(0))},
+	{Name: "subscribed-twice-told-twice", About: "A connection that subscribes twice receives each event twice.",
+		Kills: "event.twice-subscribed", Edit: inject.Both(
+			inject.On("SUBSCRIBE", nil, listed),
+			toOthers(true, func(m *message, p *peer) int {
+				return strings.Count(strings.Join(p.List, " ")+" ", m.Args[0]+" ") - 1
+			}))},
+	{Name: "unsubscribed-still-told", About: "The server still sends events after UNSUBSCRIBE, although PUBLISH does not count the connection.",
+		Kills: "event.unsubscribed event.unsubscribed-from-one", Edit: inject.Both(
+			inject.On("UNSUBSCRIBE", nil, listed),
+			toOthers(false, func(m *message, p *peer) int {
+				return min(1, strings.Count(strings.Join(p.List, " ")+" ", m.Args[0]+" "))
+			}))},
+	{Name: "unsubscribed-from-all", About: "UNSUBSCRIBE of one channel ends all subscriptions.",
+		Kills: "event.unsubscribed-from-one", Edit: inject.On("UNSUBSCRIBE", nil, func(m *message) {
+			for _, c := range slices.Clone(m.Peer.Channels) {
+				if c != m.Args[0] {
+					ask(m.Peer, "UNSUBSCRIBE", c)
 				}
 			}
-			b.on("PUBLISH", func(p *peer, w []string) {
-				reply := b.ask(p, w...)
-				if n := gone[w[1]]; n > 0 {
-					reply = integer(whole(reply) + n)
-				}
-				b.say(p, reply)
-			})
-		}},
-	{Name: "events-end-at-nul", About: "A message ends at its first NUL.",
-		Kills: cases("event.any-bytes"), Hook: takenFor("PUBLISH", count(3), func(w []string) []string {
-			head, _, _ := strings.Cut(w[2], "\x00")
-			return swapped(w, 2, head)
 		})},
-	{Name: "events-wake-who-waits", About: "An event ends the waits of those who wait for jobs or locks of its function.",
-		Kills: cases("cycle.normal killed.behind-finish event.not-to-others"), Hook: func(b *bench) {
-			b.on("PUBLISH", func(p *peer, w []string) {
-				b.pass(p, w...)
-				function := strings.TrimPrefix(w[1], "channel:")
-				for _, o := range b.peers {
-					if o.waits && o.words[0] == "BRPOP" && strings.Contains(o.words[1], ":"+function+":") {
-						b.say(o, nullList)
-					}
+	{Name: "lost-listener-counted", About: "PUBLISH still counts a subscriber that has disconnected.",
+		Kills: "event.listener-leaves", Edit: func(s *inject.Server) {
+			gone := map[string]int{}
+			s.On(inject.Closed, func(m *message) {
+				for _, c := range m.Peer.Channels {
+					gone[c]++
 				}
 			})
-		}},
-	{Name: "listeners-may-ask", About: "Who has subscribed can send any command.",
-		Kills: cases("event.listens-only"), Hook: func(b *bench) {
-			b.on("INCR", func(p *peer, w []string) {
-				if p.channels == nil {
-					b.pass(p, w...)
-					return
+			retold("PUBLISH", func(m *message, reply string) string {
+				if n := gone[m.Args[0]]; n > 0 {
+					return integer(whole(reply) + n)
 				}
-				b.say(p, integer(1))
-			})
+				return reply
+			})(s)
 		}},
-	{Name: "ping-as-ever", About: "PING is answered by PONG, also where one has subscribed.",
-		Kills: cases("event.ping inline.quotes"), Hook: func(b *bench) {
-			b.on("PING", func(p *peer, w []string) {
-				if p.channels == nil {
-					b.pass(p, w...)
-					return
+	{Name: "events-end-at-nul", About: "The server truncates a published message at its first NUL.",
+		Kills: "event.any-bytes", Edit: inject.Change("PUBLISH", 1, args(2), inject.UpTo("\x00"))},
+	{Name: "events-wake-who-waits", About: "An event ends the BRPOP of connections that wait for jobs or locks of its function.",
+		Kills: "cycle.normal killed.behind-finish event.not-to-others", Edit: inject.On("PUBLISH", nil, func(m *message) {
+			m.Pass()
+			function := strings.TrimPrefix(m.Args[0], "channel:")
+			for _, p := range m.Peers {
+				if p.Waits && p.Asked() == "BRPOP" && strings.Contains(p.Request.Args[0], ":"+function+":") {
+					p.Send(nullList)
 				}
-				b.say(p, "+PONG\r\n")
-			})
-		}},
+			}
+		})},
+	{Name: "listeners-may-ask", About: "The server accepts every command on a connection with subscriptions.",
+		Kills: "event.listens-only", Edit: inject.Answer("INCR", listens, integer(1))},
+	{Name: "ping-as-ever", About: "The server replies +PONG to PING on a connection with subscriptions.",
+		Kills: "event.ping inline.quotes", Edit: inject.Answer("PING", listens, "+PONG\r\n")},
 }
 
-// listeners are those who have subscribed to a channel.
-func (b *bench) listeners(channel string) (all []*peer) {
-	for _, p := range b.peers {
-		if slices.Contains(p.channels, channel) {
-			all = append(all, p)
-		}
-	}
-	slices.SortFunc(all, func(a, b *peer) int { return int(a.ID()) - int(b.ID()) })
-	return all
+// event returns a published message as subscribers receive it.
+func event(m *message) string { return list("message", m.Args[0], m.Args[1]) }
+
+// listeners returns the peers that have subscribed to the channel of a PUBLISH.
+func listeners(m *message) []*peer {
+	return slices.DeleteFunc(slices.Clone(m.Peers), func(p *peer) bool { return !slices.Contains(p.Channels, m.Args[0]) })
 }
 
-// subscribes notes the channels of a command.
-func (p *peer) subscribes(w []string) {
-	for _, c := range w[1:] {
-		switch i := slices.Index(p.channels, c); {
-		case w[0] == "SUBSCRIBE" && i < 0:
-			p.channels = append(p.channels, c)
-		case w[0] == "UNSUBSCRIBE" && i >= 0:
-			p.channels = slices.Delete(p.channels, i, i+1)
+// listens is a condition: the peer has subscriptions.
+func listens(m *message) bool { return m.Peer.Channels != nil }
+
+// toOthers sends peers a published message n times more, before the machine handles it, or after that.
+func toOthers(after bool, n func(m *message, p *peer) int) inject.Edit {
+	return inject.On("PUBLISH", nil, func(m *message) {
+		if after {
+			m.Pass()
 		}
-	}
+		for _, p := range m.Peers {
+			for range n(m, p) {
+				p.Send(event(m))
+			}
+		}
+	})
 }
+
+// listed notes the arguments of a command.
+func listed(m *message) { m.Peer.List = append(m.Peer.List, m.Args...) }

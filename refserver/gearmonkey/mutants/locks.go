@@ -1,102 +1,82 @@
 package mutants
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+
+	"jobwire/refserver/inject"
 )
 
 // locks are faults of BRPOP on one list, and of waiting.
-var locks = []Mutant{
-	{Name: "waits-for-the-next-push", About: "BRPOP of one list takes no element that is there already.",
-		Kills: cases("lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.behind-lock"), Hook: lined(line{turn: longest, blind: true})},
-	{Name: "over-at-half-time", About: "A wait is over when half its time is.",
-		Kills: cases("lock.times-out lock.fraction pop.times-out"), Hook: takenFor("BRPOP", always, func(w []string) []string {
-			if f, err := strconv.ParseFloat(w[len(w)-1], 64); err == nil && f > 0 {
-				return swapped(w, len(w)-1, strconv.FormatFloat(f/2, 'f', -1, 64))
+var locks = []row{
+	{Name: "waits-for-the-next-push", About: "BRPOP of a single list ignores elements that it contains already.",
+		Kills: "lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.behind-lock", Edit: lined(line{turn: longest, blind: true})},
+	{Name: "over-at-half-time", About: "A BRPOP times out after half of its timeout.",
+		Kills: "lock.times-out lock.fraction pop.times-out", Edit: inject.On("BRPOP", nil, func(m *message) {
+			i := len(m.Args) - 1
+			if f, err := strconv.ParseFloat(m.Args[i], 64); err == nil && f > 0 {
+				m.Args[i] = strconv.FormatFloat(f/2, 'f', -1, 64)
 			}
-			return w
 		})},
-	{Name: "fractions-cut-off", About: "A time-out is rounded down to whole seconds, 0 being for ever.",
-		Kills: cases("lock.fraction lock.late lock.expires pop.times-out-alone request.resp2"), Hook: takenFor("BRPOP", always, func(w []string) []string {
-			head, _, _ := strings.Cut(w[len(w)-1], ".")
-			return swapped(w, len(w)-1, head)
+	{Name: "fractions-cut-off", About: "BRPOP rounds a timeout down to whole seconds, so that it waits without limit below one second.",
+		Kills: "lock.fraction lock.late lock.expires pop.times-out-alone request.resp2",
+		Edit:  inject.On("BRPOP", nil, func(m *message) { m.Args[len(m.Args)-1] = inject.UpTo(".")(m.Args[len(m.Args)-1]) })},
+	{Name: "zero-is-at-once", About: "BRPOP with a timeout of 0 returns at once.",
+		Kills: "lock.zero", Edit: inject.On("BRPOP", last("0"), setLast("0.001"))},
+	{Name: "served-behind-the-time-out", About: "The first element pushed after a BRPOP has timed out is lost.",
+		Kills: "lock.late pop.times-out pop.times-out-alone", Edit: lined(line{turn: longest, over: func(l *line, w *wait) { l.gone = append(l.gone, w) }})},
+	{Name: "woken-by-longer-names", About: "A push to a list also serves BRPOP of a list whose name is a prefix of that name.",
+		Kills: "lock.other-job", Edit: alsoPushed(func(pushed, k string) bool { return k != pushed && strings.HasPrefix(pushed, k) })},
+	{Name: "one-push-wakes-all", About: "A push ends the BRPOP of all connections that wait for the list.",
+		Kills: "lock.one-for-one pop.first-come-first-served pop.served-goes-behind pop.one-worker pop.many-at-once", Edit: inject.On("LPUSH", nil, func(m *message) {
+			n := len(waiters(m, m.Args[0]))
+			m.Pass()
+			for range n - 1 {
+				ask(m.Peer, words(m)...)
+			}
 		})},
-	{Name: "zero-is-at-once", About: "With a time-out of 0 BRPOP does not wait.",
-		Kills: cases("lock.zero"), Hook: takenFor("BRPOP", word(-1, "0"), func(w []string) []string { return swapped(w, len(w)-1, "0.001") })},
-	{Name: "served-behind-the-time-out", About: "The first element behind a time-out goes to who had waited, and is lost.",
-		Kills: cases("lock.late pop.times-out pop.times-out-alone"), Hook: lined(line{turn: longest, over: func(l *line, w *wait) { l.gone = append(l.gone, w) }})},
-	{Name: "woken-by-longer-names", About: "A push to a list wakes those who wait for one whose name its name begins with.",
-		Kills: cases("lock.other-job"), Hook: func(b *bench) {
-			b.on("LPUSH", func(p *peer, w []string) {
-				b.pass(p, w...)
-				if k := b.waiter(func(k string) bool { return k != w[1] && strings.HasPrefix(w[1], k) }); k != "" {
-					b.ask(p, swapped(w, 1, k)...)
-				}
-			})
-		}},
-	{Name: "one-push-wakes-all", About: "A push wakes all who wait for the list.",
-		Kills: cases("lock.one-for-one pop.first-come-first-served pop.served-goes-behind pop.one-worker pop.many-at-once"), Hook: func(b *bench) {
-			b.on("LPUSH", func(p *peer, w []string) {
-				n := len(b.waiters(w[1]))
-				b.pass(p, w...)
-				for range n - 1 {
-					b.ask(p, w...)
-				}
-			})
-		}},
-	{Name: "who-waited-least-first", About: "Of those who wait for a list the last is served first.",
-		Kills: cases("lock.one-for-one pop.first-come-first-served pop.served-goes-behind pop.one-worker pop.many-at-once"), Hook: lined(line{turn: latest})},
-	{Name: "lists-of-a-function-in-turn", About: "Those who wait for the locks of a function are served in their order only.",
-		Kills: cases("lock.two-jobs"), Hook: lined(line{turn: longest, inTurn: true})},
-	{Name: "waiting-holds-up-its-function", About: "While somebody waits for a lock, nobody else's commands on counters and data of that function are answered.",
-		Kills: cases("lock.others-go-on lock.commands-wait cycle.normal killed.behind-done killed.behind-expire"), Hook: silent("INCR HMSET", func(b *bench, p *peer, w []string) bool {
-			parts := strings.Split(w[1], ":")
-			return len(parts) > 1 && b.waiter(func(k string) bool { return strings.HasPrefix(k, "lock:"+parts[1]+":") }) != ""
+	{Name: "who-waited-least-first", About: "The server serves the connection that started to wait last first.",
+		Kills: "lock.one-for-one pop.first-come-first-served pop.served-goes-behind pop.one-worker pop.many-at-once", Edit: lined(line{turn: latest})},
+	{Name: "lists-of-a-function-in-turn", About: "The server serves clients that wait for locks of a function only in the order in which they started to wait.",
+		Kills: "lock.two-jobs", Edit: lined(line{turn: longest, inTurn: true})},
+	{Name: "waiting-holds-up-its-function", About: "While a client waits for a lock, the server does not reply to commands on counters and hashes of that function.",
+		Kills: "lock.others-go-on lock.commands-wait cycle.normal killed.behind-done killed.behind-expire", Edit: inject.Ignore("INCR HMSET", func(m *message) bool {
+			parts := strings.Split(m.Args[0], ":")
+			return len(parts) > 1 && waiter(m, func(k string) bool { return strings.HasPrefix(k, "lock:"+parts[1]+":") }) != ""
 		})},
-	{Name: "commands-overtake-a-wait", About: "What is sent behind a command that waits is done at once.",
-		Kills: cases("lock.commands-wait"), Hook: func(b *bench) {
-			b.on("BRPOP", func(p *peer, w []string) {
-				b.pass(p, w...)
-				if p.waits {
-					p.Resume()
-				}
-			})
-		}},
-	{Name: "served-though-gone", About: "An element goes to one who left while it waited, and is lost.",
-		Kills: cases("lock.client-leaves pop.left-by-close pop.left-by-reset pop.half-closed killed.before-popping"), Hook: lined(line{turn: longest, keepGone: true})},
-	{Name: "negative-time-out-is-0", About: "A negative time-out is taken for one of 0.",
-		Kills: cases("lock.time-out-negative"), Hook: takenFor("BRPOP", word(-1, "-1"), func(w []string) []string { return swapped(w, len(w)-1, "0") })},
-	{Name: "bad-time-out-is-0", About: "A time-out that is no number is taken for one of 0.",
-		Kills: cases("lock.time-out-no-number"), Hook: takenFor("BRPOP", word(-1, "soon", ""), func(w []string) []string { return swapped(w, len(w)-1, "0") })},
-	{Name: "time-out-optional", About: "BRPOP of a list alone waits for ever.",
-		Kills: cases("lock.no-time-out"), Hook: takenFor("BRPOP", count(2), func(w []string) []string { return append(slices.Clone(w), "0") })},
-	{Name: "waits-for-a-list-to-be", About: "BRPOP of another kind of value waits.",
-		Kills: cases("lock.wrong-type"), Hook: silent("BRPOP", is("string"))},
-	{Name: "any-key-wakes", About: "A key of another type ends the wait for a list.",
-		Kills: cases("lock.wrong-type-meanwhile"), Hook: func(b *bench) {
-			b.on("SET", func(p *peer, w []string) {
-				b.pass(p, w...)
-				for _, q := range b.waiters(w[1]) {
-					b.say(q, wrong)
-				}
-			})
-		}},
-	{Name: "short-expiry-forgotten", About: "A key that is to expire within a second does not.",
-		Kills: cases("lock.expires expire.gone"), Hook: answered("EXPIRE", integer(1), word(2, "1"))},
-	{Name: "expired-lock-popped", About: "A lock that has expired can still be popped.",
-		Kills: cases("lock.expires"), Hook: func(b *bench) {
+	{Name: "commands-overtake-a-wait", About: "The server executes commands that follow a waiting BRPOP at once.",
+		Kills: "lock.commands-wait", Edit: inject.On("BRPOP", nil, func(m *message) {
+			if m.Pass(); m.Peer.Waits {
+				m.Peer.Resume()
+			}
+		})},
+	{Name: "served-though-gone", About: "The server gives an element to a connection that closed while it waited.",
+		Kills: "lock.client-leaves pop.left-by-close pop.left-by-reset pop.half-closed killed.before-popping", Edit: lined(line{turn: longest, keepGone: true})},
+	{Name: "negative-time-out-is-0", About: "BRPOP reads a negative timeout as 0.",
+		Kills: "lock.time-out-negative", Edit: inject.On("BRPOP", last("-1"), setLast("0"))},
+	{Name: "bad-time-out-is-0", About: "BRPOP reads a timeout that is not a number as 0.",
+		Kills: "lock.time-out-no-number", Edit: inject.On("BRPOP", last("soon", ""), setLast("0"))},
+	{Name: "time-out-optional", About: "BRPOP without a timeout waits without limit.",
+		Kills: "lock.no-time-out", Edit: inject.On("BRPOP", args(1), func(m *message) { m.Args = append(m.Args, "0") })},
+	{Name: "waits-for-a-list-to-be", About: "BRPOP of a key of another type waits instead of replying with an error.",
+		Kills: "lock.wrong-type", Edit: inject.Ignore("BRPOP", is("string"))},
+	{Name: "any-key-wakes", About: "Creating a key of another type ends the BRPOP of that key.",
+		Kills: "lock.wrong-type-meanwhile", Edit: inject.On("SET", nil, func(m *message) {
+			m.Pass()
+			for _, p := range waiters(m, m.Args[0]) {
+				p.Send(wrong)
+			}
+		})},
+	{Name: "short-expiry-forgotten", About: "The server ignores expiries of less than one second.",
+		Kills: "lock.expires expire.gone", Edit: inject.Answer("EXPIRE", inject.ArgIs(1, "1"), integer(1))},
+	{Name: "expired-lock-popped", About: "BRPOP returns a lock that has expired.",
+		Kills: "lock.expires", Edit: func(s *inject.Server) {
 			expired := map[string]bool{}
-			b.on("EXPIRE", func(p *peer, w []string) {
-				expired[w[1]] = w[2] == "1"
-				b.pass(p, w...)
-			})
-			b.on("BRPOP", func(p *peer, w []string) {
-				if expired[w[1]] {
-					b.say(p, list(w[1], "OK"))
-					return
+			s.On("EXPIRE", func(m *message) { expired[m.Args[0]] = m.Args[1] == "1" })
+			s.On("BRPOP", func(m *message) {
+				if expired[m.Args[0]] {
+					m.Answer(list(m.Args[0], "OK"))
 				}
-				b.pass(p, w...)
 			})
 		}},
 }

@@ -1,65 +1,111 @@
-// Package mutants has Redis servers that are wrong on purpose, each in one way. They
+// Package mutants contains Redis servers with one deliberate fault each. They
 // prove the cases of GearMonkey's suite that are about servers: one that none of
 // them fails tests nothing.
-//
-// A mutant is the reference server with a fault in the language of
-// [refserver.ParseFault], with other limits, or with a [Hook] that does something else
-// with the words of a command. The cases that it fails are named beside it.
 package mutants
 
 import (
-	"context"
-	"net"
 	"slices"
+	"strings"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
-	"jobwire/internal/target"
+	"jobwire/internal/mutant"
 	"jobwire/refserver"
 	"jobwire/refserver/gearmonkey"
-	"jobwire/refserver/mutant"
+	"jobwire/refserver/inject"
 )
 
-// Mutant is one faulty server.
-type Mutant struct {
-	Name  string   // says the fault
-	About string   // a sentence
-	Kills []string // IDs of the conformance cases that it fails
+type (
+	row     = inject.Row
+	message = inject.Message
+	peer    = inject.Peer
+)
 
-	Faults []string      // as users write them
-	Codec  codec.Options // limits, and rules that it does not hold its peers to
-	Hook   Hook          // may be nil
+// A message of a peer is a command and its words here, and a reply its bytes.
+var system = inject.Protocol{
+	Protocol: protocol.Protocol,
+	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
+	Edited:   freely,
+	Read:     read,
+	Write: func(name string, args []string) *codec.Frame {
+		return &codec.Frame{From: codec.Peer, Raw: []byte(list(append([]string{name}, args...)...))}
+	},
+	Raw:    []string{"simple", "OK"},
+	Event:  isPush,
+	Record: inject.Record{Received: received},
 }
-
-// Hook changes what a server does. It is called once for each life of a server, and
-// keeps what it must remember in its closures.
-type Hook func(*bench)
 
 // All returns the mutants, in the order of the suite's files.
-func All() []Mutant {
-	return slices.Concat(ids, hashes, queues, locks, counts, scripts, scheduled, popping, jobs, lost, events, requests, framing)
-}
+func All() []mutant.Mutant { return system.Mutants(all) }
 
-// cases makes IDs of names.
-func cases(names string) []string { return mutant.Cases(protocol.Protocol, names) }
+var all = slices.Concat(ids, hashes, queues, locks, counts, scripts, scheduled, popping, jobs, lost, events, requests, framing)
 
-// Start runs the server in this process.
-func (m *Mutant) Start(ctx context.Context) (target.Target, error) {
-	faults, err := m.faults()
-	if err != nil {
-		return nil, err
+// least is the number of arguments that some commands must have. Edits do not change shorter commands.
+var least = map[string]int{"LPUSH": 2, "ZADD": 3, "EXPIRE": 2, "PUBLISH": 2, "EVALSHA": 3, "ZRANGE": 3, "LRANGE": 3}
+
+// read splits a command into words.
+func read(m *message) bool {
+	w := cut(m.Text())
+	if len(w) == 0 {
+		m.Name = ""
+		return true
 	}
-	return target.Func(ctx, m.Name, func(ctx context.Context, ln net.Listener) error {
-		b := newBench(gearmonkey.New(gearmonkey.Options{}))
-		o := refserver.Options{Protocol: protocol.Protocol, Codec: m.Codec, Faults: faults}
-		if m.Hook != nil {
-			m.Hook(b)
-			o.Protocol, o.Intercept = freely, b.intercept
-		}
-		return refserver.New(b, o).Serve(ctx, mutant.Listen(ln, b.wrap))
-	})
+	m.Name, m.Args = strings.ToUpper(w[0]), w[1:]
+	return inline(m) || len(m.Args) >= max(1, least[m.Name])
 }
 
-func (m *Mutant) faults() ([]refserver.Fault, error) {
-	return mutant.Faults(protocol.Protocol, m.Name, m.Faults)
+// inline is a condition: the command is a line, not an array.
+func inline(m *message) bool { return m.Frame.Raw[0] != '*' }
+
+// received records subscriptions, and whether commands are lines.
+func received(m *message) {
+	p := m.Peer
+	switch before := p.Notes["inline"] == "now"; {
+	case inline(m):
+		p.Notes["inline"] = "now"
+	case before:
+		p.Notes["inline"] = "before"
+	default:
+		delete(p.Notes, "inline")
+	}
+	for _, c := range m.Args {
+		switch i := slices.Index(p.Channels, c); {
+		case m.Name == "SUBSCRIBE" && i < 0:
+			p.Channels = append(p.Channels, c)
+		case m.Name == "UNSUBSCRIBE" && i >= 0:
+			p.Channels = slices.Delete(p.Channels, i, i+1)
+		}
+	}
+}
+
+func isPush(reply []byte) bool { return strings.HasPrefix(string(reply), "*3\r\n$7\r\nmessage\r\n") }
+
+// freely is GearMonkey with a server that may send anything: the machine handles
+// other commands than those that peers send.
+var freely = func() *codec.Protocol {
+	p := *protocol.Protocol
+	p.NewSession = func(o codec.Options) codec.Session {
+		loose := o
+		loose.WaiveAll = true
+		return session{protocol.Protocol.NewSession(o), protocol.Protocol.NewSession(loose)}
+	}
+	return &p
+}()
+
+// session reads the messages of peers and of servers independently.
+type session struct{ peers, server codec.Session }
+
+func (s session) of(from codec.Side) codec.Session {
+	if from == codec.Peer {
+		return s.peers
+	}
+	return s.server
+}
+
+func (s session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	return s.of(from).Decode(from, b, f)
+}
+
+func (s session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
+	return s.of(from).Append(dst, from, m)
 }

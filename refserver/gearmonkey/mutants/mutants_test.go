@@ -10,37 +10,18 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
-	"jobwire/refserver"
-	"jobwire/refserver/gearmonkey"
+	"jobwire/refserver/inject"
 )
 
-// all is the table as the suite's self-test has it.
-func all() []conform.Mutant {
-	var all []conform.Mutant
-	for _, m := range All() {
-		all = append(all, conform.Mutant{Name: m.Name, About: m.About, Kills: m.Kills, Start: m.Start})
-	}
-	return all
-}
-
-// The table is sound, and leaves no case out.
+// The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutants := All()
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), all(), 12, func(i int) bool {
-		m := mutants[i]
-		if _, err := m.faults(); err != nil {
-			t.Error(err)
-		}
-		return m.Faults != nil || m.Hook != nil || m.Codec.MaxLine != 0
-	})
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
 }
 
-// A few mutants of every kind, end to end. The bench alone must not be noticed.
+// A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: func(ctx context.Context) (target.Target, error) {
-		return (&Mutant{Name: "none", Hook: func(*bench) {}}).Start(ctx)
-	}}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, all(), []string{
+	sound := conform.Sound{Start: server(func(*inject.Server) {})}
+	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"first-ok-overtaken",            // a fault
 		"lines-without-end",             // a limit
 		"negative-size-is-0",            // another way to read
@@ -69,15 +50,18 @@ func TestSomeMutants(t *testing.T) {
 	}, []string{"gearmonkey.uid.*", "gearmonkey.cycle.*"})
 }
 
+// server starts a server with an edit.
+func server(edit inject.Edit) func(context.Context) (target.Target, error) {
+	return system.Mutants([]row{{Name: "none", Edit: edit}})[0].Start
+}
+
 // A line that serves as it should is not noticed either: its mutants differ by their fault alone.
 func TestSoundLine(t *testing.T) {
 	s, err := mutanttest.Suite(t, protocol.Protocol, "").Select([]string{"gearmonkey.lock.*", "gearmonkey.pop.*", "gearmonkey.killed.*"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Start: func(ctx context.Context) (target.Target, error) {
-		return (&Mutant{Name: "none", Hook: lined(line{turn: longest})}).Start(ctx)
-	}}
+	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Start: server(lined(line{turn: longest}))}
 	for _, res := range r.Run(t.Context(), s, nil) {
 		if res.Verdict != conform.Passed {
 			t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
@@ -97,7 +81,7 @@ func TestWords(t *testing.T) {
 		"\r\n":                                   {},
 		"*3\r\n$1\r\na\r\n$0\r\n\r\n$1\r\nb\r\n": {"a", "", "b"},
 	} {
-		if got := words(raw); !slices.Equal(got, want) {
+		if got := cut(raw); !slices.Equal(got, want) {
 			t.Errorf("%q has the words %q, want %q", raw, got, want)
 		}
 	}
@@ -119,5 +103,3 @@ func TestValues(t *testing.T) {
 		}
 	}
 }
-
-var _ refserver.Machine = newBench(gearmonkey.New(gearmonkey.Options{}))

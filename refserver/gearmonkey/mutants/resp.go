@@ -3,161 +3,115 @@ package mutants
 import (
 	"bytes"
 	"regexp"
-	"slices"
 	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/resp"
+	"jobwire/refserver/inject"
 )
 
 // requests are faults in the reading of commands, in arrays and in lines.
-var requests = []Mutant{
-	{Name: "first-id-overtaken", About: "The first ID that a connection is given is overtaken by later replies.",
-		Kills: cases("uid.pipelined request.pipelined inline.between framing.before"), Faults: []string{"delay ID 40ms nth=1"}},
-	{Name: "first-ok-overtaken", About: "The first OK that a connection is given is overtaken by later replies.",
-		Kills: cases("cycle.pipelined request.pipelined inline.between"), Faults: []string{"delay simple 40ms nth=1"}},
-	{Name: "first-job-overtaken", About: "The first scheduled job that a connection is given is overtaken by later replies.",
-		Kills: cases("due.pipelined"), Faults: []string{"delay DUE 40ms nth=1"}},
-	{Name: "cr-at-the-end-of-a-read-lost", About: "A CR that comes last in a segment is lost.",
-		Kills: cases("request.cut-anywhere"), Hook: wrapped(func(p []byte) []byte {
+var requests = []row{
+	{Name: "first-id-overtaken", About: "The server sends later replies before the first job ID of a connection.",
+		Kills: "uid.pipelined request.pipelined inline.between framing.before", Fault: "delay ID 40ms nth=1"},
+	{Name: "first-ok-overtaken", About: "The server sends later replies before the first OK of a connection.",
+		Kills: "cycle.pipelined request.pipelined inline.between", Fault: "delay simple 40ms nth=1"},
+	{Name: "first-job-overtaken", About: "The server sends later replies before the first scheduled job of a connection.",
+		Kills: "due.pipelined", Fault: "delay DUE 40ms nth=1"},
+	{Name: "cr-at-the-end-of-a-read-lost", About: "The server loses a CR that is the last byte of a segment.",
+		Kills: "request.cut-anywhere", Edit: inject.Filter(func(p []byte) []byte {
 			if len(p) > 100 {
-				return p // where a segment of these ends is nobody's choice
+				return p // the network decides where a segment of these ends
 			}
 			return bytes.TrimSuffix(p, []byte("\r"))
 		})},
-	{Name: "commands-in-capitals-only", About: "A command in small letters is not known.",
-		Kills: cases("request.letter-case inline.served"), Hook: func(b *bench) {
-			b.on("SET GET SCRIPT HMSET HGET", func(p *peer, w []string) {
-				if p.spelt != w[0] {
-					b.say(p, "-ERR unknown command\r\n")
-					return
-				}
-				b.pass(p, w...)
-			})
-		}},
-	{Name: "silence-broken", About: "Who has connected and sends no whole command is greeted.",
-		Kills: cases("lock.expires expire.gone request.cut-anywhere request.nothing-unasked framing.incomplete"), Hook: func(b *bench) {
-			b.opened = func(p *peer) {
-				b.After(60*time.Millisecond, func() {
-					if p.heard == 0 && b.peers[p.conn] == p {
-						b.say(p, "+hello\r\n")
-					}
-				})
-			}
-		}},
-	{Name: "doubles-for-all", About: "A score is told as a double, whichever version of the protocol is spoken.",
-		Kills: cases("request.resp2"), Hook: replaced("ZSCORE", bulk("1.5"), ",1.5\r\n")},
-	{Name: "empty-requests-refused", About: "A request of no words is answered by an error.",
-		Kills: cases("request.empty"), Hook: func(b *bench) {
-			b.rejected = func(p *peer, _ string, e *codec.Error) bool {
-				if e.Rule == resp.RuleEmpty {
-					b.say(p, "-ERR no command\r\n")
-				}
-				return e.Rule == resp.RuleEmpty
-			}
-		}},
-	{Name: "unknown-command-closes", About: "A command that is not known ends the connection.",
-		Kills: cases("get.misspelt request.no-command"), Hook: func(b *bench) {
-			b.on("NOSUCHCOMMAND HGETALLL", func(p *peer, _ []string) { p.conn.Close() })
-		}},
-	{Name: "no-fields-no-error", About: "HMSET without any field is answered by OK.",
-		Kills: cases("request.too-few-words"), Hook: answered("HMSET", ok, count(2))},
-	{Name: "surplus-words-overlooked", About: "Words too many are passed over.",
-		Kills: cases("request.too-many-words"), Hook: takenFor("GET INCR", count(3), func(w []string) []string { return w[:2] })},
-	{Name: "replies-passed-over", About: "What servers say is not answered when clients say it.",
-		Kills: cases("request.reply-as-command"), Hook: silent("+OK", always)},
-	{Name: "no-inline-commands", About: "A line is no command.",
-		Kills: cases("inline.served inline.quotes inline.between"), Hook: answered("PING GET", "-ERR unknown command\r\n", func(_ *bench, p *peer, _ []string) bool { return p.inline })},
-	{Name: "quotes-are-letters", About: "Quotes have no meaning in a line.",
-		Kills: cases("inline.quotes"), Hook: takenFor("PING", always, slices.Clone[[]string])},
-	{Name: "command-behind-a-line-lost", About: "An array that follows a line is passed over.",
-		Kills: cases("request.reply-as-command inline.between"), Hook: func(b *bench) {
-			b.on("INCR", func(p *peer, w []string) {
-				if !p.before {
-					b.pass(p, w...)
+	{Name: "commands-in-capitals-only", About: "The server does not recognize commands in lower case.",
+		Kills: "request.letter-case inline.served",
+		Edit:  inject.Answer("SET GET SCRIPT HMSET HGET", func(m *message) bool { return cut(m.Text())[0] != m.Name }, "-ERR unknown command\r\n")},
+	{Name: "silence-broken", About: "The server sends a greeting to a connection that does not send a complete command soon.",
+		Kills: "lock.expires expire.gone request.cut-anywhere request.nothing-unasked framing.incomplete", Edit: inject.On(inject.Opened, nil, func(m *message) {
+			m.Peer.Later(60*time.Millisecond, func() {
+				if len(m.Peer.Count) == 0 {
+					m.Peer.Send("+hello\r\n")
 				}
 			})
-		}},
-	{Name: "quote-ends-with-its-line", About: "A quote that does not end ends with its line.",
-		Kills: cases("inline.unbalanced"), Hook: readAs(`"a b\r`, `"a b"`+"\r")},
-	{Name: "words-go-on-behind-quotes", About: "What follows a closing quote belongs to the word.",
-		Kills: cases("inline.behind-the-quote"), Hook: readAs(`"a"b`, `"ab"`)},
-	{Name: "lines-without-end", About: "A line may be as long as it likes.",
-		Kills: cases("inline.too-long"), Codec: codec.Options{MaxLine: 1 << 20}},
-	{Name: "last-words-undone", About: "What a client asked for right before it ended its direction is undone.",
-		Kills: cases("count.lost-worker connection.closed"), Hook: func(b *bench) {
-			b.halved = func(p *peer) bool {
-				if p.heard > 0 && p.words[0] == "INCR" {
-					b.ask(p, "DECR", p.words[1])
-				}
-				return false
-			}
-		}},
+		})},
+	{Name: "doubles-for-all", About: "The server sends scores as RESP3 doubles to RESP2 connections.",
+		Kills: "request.resp2", Edit: replaced("ZSCORE", bulk("1.5"), ",1.5\r\n")},
+	{Name: "empty-requests-refused", About: "The server replies to an empty array with an error.",
+		Kills: "request.empty", Edit: inject.Answer(inject.Illegal, func(m *message) bool { return m.Err.Rule == resp.RuleEmpty }, "-ERR no command\r\n")},
+	{Name: "unknown-command-closes", About: "The server closes the connection after an unknown command.",
+		Kills: "get.misspelt request.no-command", Edit: inject.Hangup("NOSUCHCOMMAND HGETALLL", nil)},
+	{Name: "no-fields-no-error", About: "HMSET without fields replies OK.",
+		Kills: "request.too-few-words", Edit: inject.Answer("HMSET", args(1), ok)},
+	{Name: "surplus-words-overlooked", About: "The server ignores extra arguments.",
+		Kills: "request.too-many-words", Edit: inject.On("GET INCR", args(2), func(m *message) { m.Args = m.Args[:1] })},
+	{Name: "replies-passed-over", About: "The server does not reply to a client that sends a reply type.",
+		Kills: "request.reply-as-command", Edit: inject.Ignore("+OK", nil)},
+	{Name: "no-inline-commands", About: "The server does not accept inline commands.",
+		Kills: "inline.served inline.quotes inline.between", Edit: inject.Answer("PING GET", inline, "-ERR unknown command\r\n")},
+	// A command with an edit is written again, from words that are split at spaces.
+	{Name: "quotes-are-letters", About: "The server does not interpret quotes in inline commands.",
+		Kills: "inline.quotes", Edit: inject.On("PING", nil, func(*message) {})},
+	{Name: "command-behind-a-line-lost", About: "The server ignores an array that follows an inline command.",
+		Kills: "request.reply-as-command inline.between", Edit: inject.Ignore("INCR", func(m *message) bool { return m.Peer.Notes["inline"] == "before" })},
+	{Name: "quote-ends-with-its-line", About: "The server accepts an unterminated quote in an inline command.",
+		Kills: "inline.unbalanced", Edit: readAs(`"a b\r`, `"a b"`+"\r")},
+	{Name: "words-go-on-behind-quotes", About: "The server accepts characters immediately after a closing quote as part of the argument.",
+		Kills: "inline.behind-the-quote", Edit: readAs(`"a"b`, `"ab"`)},
+	{Name: "lines-without-end", About: "The server does not limit the length of inline commands.",
+		Kills: "inline.too-long", Codec: codec.Options{MaxLine: 1 << 20}},
+	{Name: "last-words-undone", About: "The server undoes the last command before a client half-closes the connection.",
+		Kills: "count.lost-worker connection.closed", Edit: inject.On(inject.HalfClosed, nil, undo)},
 }
 
 // framing are faults in what is done about requests that cannot be framed.
-var framing = []Mutant{
-	{Name: "word-for-a-count-is-0", About: "A count that is a word is taken for 0.",
-		Kills: cases("framing.no-count"), Hook: readAs(`^\*one\r\n`, "*0\r\n")},
-	{Name: "count-without-digits-is-0", About: "A count without digits is taken for 0.",
-		Kills: cases("framing.count-empty"), Hook: readAs(`^\*\r\n`, "*0\r\n")},
-	{Name: "count-with-zeros-taken", About: "Leading zeros and a plus change nothing about a count.",
-		Kills: cases("framing.count-leading-zero"), Hook: readAs(`^\*[0+](\d)`, "*$1")},
-	{Name: "great-count-is-negative", About: "A count of 2^31 is taken for a negative one.",
-		Kills: cases("framing.count-too-great"), Hook: readAs(`^\*2147483648\r\n`, "*-1\r\n")},
-	{Name: "integers-are-words", About: "An integer in a request is a word.",
-		Kills: cases("framing.no-bulk-string"), Hook: readAs(`PING\r\n:1\r\n`, "PING\r\n$$1\r\n1\r\n")},
-	{Name: "nested-request-opened", About: "A request inside a request is taken out of it.",
-		Kills: cases("framing.nested"), Hook: readAs(`^\*1\r\n\*1\r\n`, "*1\r\n")},
-	{Name: "size-in-words", About: "A size that is a word is guessed.",
-		Kills: cases("framing.no-size"), Hook: readAs(`\$four\r\n`, "$$4\r\n")},
-	{Name: "negative-size-is-0", About: "A negative size is taken for 0.",
-		Kills: cases("output.binary framing.size-negative"), Hook: readAs(`\$-1\r\n`, "$$0\r\n\r\n")},
-	{Name: "size-with-zeros-taken", About: "Leading zeros change nothing about a size.",
-		Kills: cases("framing.size-leading-zero"), Hook: readAs(`\$0(\d)`, "$$$1")},
-	{Name: "size-not-bounded", About: "A size beyond 512 MiB is waited for.",
-		Kills: cases("framing.size-too-great"), Hook: readAs(`\$536870913\r\n`, "$$53687\r\n")},
-	{Name: "bad-size-passed-over", About: "A word whose size is none is passed over, and reading goes on.",
-		Kills: cases("framing.before framing.behind framing.others-go-on"), Hook: readAs(`\*1\r\n\$x\r\n`, "*1\r\n$$3\r\nBAD\r\n")},
-	{Name: "commands-before-undone", About: "The last command before a request that cannot be framed is undone.",
-		Kills: cases("framing.before framing.behind"), Hook: func(b *bench) {
-			b.rejected = func(p *peer, _ string, e *codec.Error) bool {
-				if e.Fatal && p.heard > 0 && p.words[0] == "INCR" {
-					b.ask(p, "DECR", p.words[1])
+var framing = []row{
+	{Name: "word-for-a-count-is-0", About: "The server reads an array length that is not a number as 0.",
+		Kills: "framing.no-count", Edit: readAs(`^\*one\r\n`, "*0\r\n")},
+	{Name: "count-without-digits-is-0", About: "The server reads an empty array length as 0.",
+		Kills: "framing.count-empty", Edit: readAs(`^\*\r\n`, "*0\r\n")},
+	{Name: "count-with-zeros-taken", About: "The server accepts leading zeros and a plus sign in an array length.",
+		Kills: "framing.count-leading-zero", Edit: readAs(`^\*[0+](\d)`, "*$1")},
+	{Name: "great-count-is-negative", About: "The server reads an array length of 2^31 as negative.",
+		Kills: "framing.count-too-great", Edit: readAs(`^\*2147483648\r\n`, "*-1\r\n")},
+	{Name: "integers-are-words", About: "The server accepts an integer as an argument in a request.",
+		Kills: "framing.no-bulk-string", Edit: readAs(`PING\r\n:1\r\n`, "PING\r\n$$1\r\n1\r\n")},
+	{Name: "nested-request-opened", About: "The server executes a request inside a request.",
+		Kills: "framing.nested", Edit: readAs(`^\*1\r\n\*1\r\n`, "*1\r\n")},
+	{Name: "size-in-words", About: "The server guesses the length of a bulk string if it is not a number.",
+		Kills: "framing.no-size", Edit: readAs(`\$four\r\n`, "$$4\r\n")},
+	{Name: "negative-size-is-0", About: "The server reads a negative bulk length as 0.",
+		Kills: "output.binary framing.size-negative", Edit: readAs(`\$-1\r\n`, "$$0\r\n\r\n")},
+	{Name: "size-with-zeros-taken", About: "The server accepts leading zeros in a bulk length.",
+		Kills: "framing.size-leading-zero", Edit: readAs(`\$0(\d)`, "$$$1")},
+	{Name: "size-not-bounded", About: "The server accepts bulk lengths above 512 MiB.",
+		Kills: "framing.size-too-great", Edit: readAs(`\$536870913\r\n`, "$$53687\r\n")},
+	{Name: "bad-size-passed-over", About: "The server skips an argument with an invalid bulk length and continues to read.",
+		Kills: "framing.before framing.behind framing.others-go-on", Edit: readAs(`\*1\r\n\$x\r\n`, "*1\r\n$$3\r\nBAD\r\n")},
+	{Name: "commands-before-undone", About: "The server undoes the last command before a protocol error.",
+		Kills: "framing.before framing.behind", Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, undo)},
+	{Name: "bad-framing-closes-waits", About: "A protocol error on one connection closes all connections that wait in BRPOP.",
+		Kills: "framing.others-go-on", Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
+			for _, p := range m.Peers {
+				if p.Waits {
+					p.Close()
 				}
-				return false
 			}
-		}},
-	{Name: "bad-framing-closes-waits", About: "Behind a request that cannot be framed all who wait are cut off.",
-		Kills: cases("framing.others-go-on"), Hook: func(b *bench) {
-			b.rejected = func(_ *peer, _ string, e *codec.Error) bool {
-				for _, o := range b.peers {
-					if e.Fatal && o.waits {
-						o.conn.Close()
-					}
-				}
-				return false
-			}
-		}},
-	{Name: "protocol-errors-without-code", About: "The error about a request that cannot be framed has no code.",
-		Kills: cases("framing.says-why"), Hook: func(b *bench) {
-			b.rejected = func(p *peer, _ string, e *codec.Error) bool {
-				if e.Fatal {
-					b.say(p, "-Protocol error\r\n")
-				}
-				return e.Fatal
-			}
-		}},
+		})},
+	{Name: "protocol-errors-without-code", About: "The reply to a protocol error has no error code.",
+		Kills: "framing.says-why", Edit: inject.Answer(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, "-Protocol error\r\n")},
 }
 
-// readAs takes bytes that arrive for others, with $1 and so on for what the pattern's groups
-// stand for.
-func readAs(pattern, as string) Hook {
+// readAs reads bytes that match the pattern as others, in which $1 and so on stand for the pattern's groups.
+func readAs(pattern, as string) inject.Edit {
 	re := regexp.MustCompile(pattern)
-	return wrapped(func(p []byte) []byte {
-		read := re.ReplaceAll(p, []byte(as))
-		p = p[:min(len(read), cap(p))]
-		copy(p, read)
-		return p
-	})
+	return inject.Filter(func(p []byte) []byte { return re.ReplaceAll(p, []byte(as)) })
+}
+
+// undo decrements the counter that the peer has just incremented.
+func undo(m *message) {
+	if m.Peer.Asked() == "INCR" && len(m.Peer.Request.Args) > 0 {
+		ask(m.Peer, "DECR", m.Peer.Request.Args[0])
+	}
 }

@@ -5,23 +5,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"jobwire/refserver/inject"
 )
 
-// line is another way to serve BRPOP: those who wait do so here, and the machine does not know of
-// them.
+// line serves BRPOP in place of the machine, which does not know which peers wait.
 type line struct {
-	*bench
+	*inject.Server
 	waiting []*wait
 	served  map[*peer]int // how often each was
 
 	turn     func(l *line, of []*wait) *wait // who of those is next
 	most     int                             // how many are served for a push; 0 is all
 	over     func(l *line, w *wait)          // time is over for one who is not in the line any more
-	blind    bool                            // one who waits for a single list does not look into it first
-	inTurn   bool                            // nobody is served whom somebody of the same function stands before
+	blind    bool                            // a peer that waits for a single list does not get its elements
+	inTurn   bool                            // a peer is not served before another that waits for the same function
 	keepGone bool                            // who leaves does not leave the line
 
-	gone []*wait // who is served though nobody is there any more
+	gone []*wait // peers that have disconnected and are served all the same
 }
 
 type wait struct {
@@ -29,31 +30,31 @@ type wait struct {
 	keys []string
 }
 
-// lined makes a hook of a line.
-func lined(l line) Hook {
-	return func(b *bench) {
+// lined serves BRPOP with a line.
+func lined(l line) inject.Edit {
+	return func(s *inject.Server) {
 		l := l
-		l.bench, l.served = b, map[*peer]int{}
-		b.on("BRPOP", l.pop)
-		b.on("LPUSH", l.push)
-		b.leaving = func(p *peer) { l.leave(p) }
-		b.halved = func(p *peer) bool {
-			if l.leave(p) {
-				p.conn.Close()
+		l.Server, l.served = s, map[*peer]int{}
+		s.On("BRPOP", l.pop)
+		s.On("LPUSH", l.push)
+		s.On(inject.Closed, func(m *message) { l.leave(m.Peer) })
+		s.On(inject.HalfClosed, func(m *message) {
+			if l.leave(m.Peer) {
+				m.Peer.Close()
 			}
-			return false
-		}
+		})
 	}
 }
 
-func (l *line) pop(p *peer, w []string) {
-	seconds, err := strconv.ParseFloat(w[len(w)-1], 64)
-	if len(w) < 3 || err != nil || seconds < 0 {
-		l.pass(p, w...)
+func (l *line) pop(m *message) {
+	p, n := m.Peer, len(m.Args)-1
+	seconds, err := strconv.ParseFloat(m.Args[n], 64)
+	if n < 1 || err != nil || seconds < 0 {
 		return
 	}
-	q := &wait{p, w[1 : len(w)-1]}
-	if !(l.blind && len(q.keys) == 1) && l.serve(q) {
+	m.Drop()
+	q := &wait{p, m.Args[:n]}
+	if !(l.blind && n == 1) && l.serve(q) {
 		return
 	}
 	p.Hold()
@@ -62,7 +63,7 @@ func (l *line) pop(p *peer, w []string) {
 		l.After(time.Duration(seconds*float64(time.Second)), func() {
 			if i := slices.Index(l.waiting, q); i >= 0 {
 				l.waiting = slices.Delete(l.waiting, i, i+1)
-				l.say(p, nullList)
+				p.Send(nullList)
 				p.Resume()
 				if l.over != nil {
 					l.over(l, q)
@@ -72,10 +73,10 @@ func (l *line) pop(p *peer, w []string) {
 	}
 }
 
-// serve gives a job to one, if there is any.
+// serve sends a peer a job, if there is one.
 func (l *line) serve(q *wait) bool {
 	for _, k := range q.keys {
-		reply := l.ask(q.peer, "RPOP", k)
+		reply := ask(q.peer, "RPOP", k)
 		if reply == null {
 			continue
 		}
@@ -83,22 +84,22 @@ func (l *line) serve(q *wait) bool {
 			reply = list(k, values(reply)[0])
 			l.served[q.peer]++
 		}
-		l.say(q.peer, reply)
+		q.peer.Send(reply)
 		return true
 	}
 	return false
 }
 
-func (l *line) push(p *peer, w []string) {
-	l.pass(p, w...)
-	if i := slices.IndexFunc(l.gone, func(q *wait) bool { return slices.Contains(q.keys, w[1]) }); i >= 0 {
-		l.ask(p, "RPOP", w[1])
+func (l *line) push(m *message) {
+	m.Pass()
+	if i := slices.IndexFunc(l.gone, func(q *wait) bool { return slices.Contains(q.keys, m.Args[0]) }); i >= 0 {
+		ask(m.Peer, "RPOP", m.Args[0])
 		l.gone = slices.Delete(l.gone, i, i+1)
 	}
 	for n := 0; l.most == 0 || n < l.most; n++ {
 		var of []*wait
 		for _, q := range l.waiting {
-			if slices.Contains(q.keys, w[1]) && !(l.inTurn && l.behindAnother(q)) {
+			if slices.Contains(q.keys, m.Args[0]) && !(l.inTurn && l.behindAnother(q)) {
 				of = append(of, q)
 			}
 		}
@@ -131,7 +132,7 @@ func (l *line) leave(p *peer) bool {
 	return l.forget(p)
 }
 
-// behindAnother reports whether somebody stands before one who waits for a list of the same
+// behindAnother reports whether a peer waits longer for a list of the same
 // function.
 func (l *line) behindAnother(q *wait) bool {
 	function := func(q *wait) string { return strings.Split(q.keys[0], ":")[min(1, strings.Count(q.keys[0], ":"))] }
@@ -139,32 +140,53 @@ func (l *line) behindAnother(q *wait) bool {
 	return l.waiting[i] != q
 }
 
-// waiters are those who wait for a list at the machine.
-func (b *bench) waiters(key string) (all []*peer) {
-	for _, p := range b.peers {
-		if p.waits && p.words[0] == "BRPOP" && slices.Contains(p.words[1:len(p.words)-1], key) {
+// waiters returns the peers that wait for a list at the machine.
+func waiters(m *message, key string) (all []*peer) {
+	for _, p := range m.Peers {
+		if p.Waits && p.Asked() == "BRPOP" && slices.Contains(keys(p.Request), key) {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// waiter returns a list that somebody waits for and of which it holds, or "".
-func (b *bench) waiter(holds func(key string) bool) string {
-	for _, p := range b.peers {
-		if p.waits && p.words[0] == "BRPOP" {
-			if i := slices.IndexFunc(p.words[1:len(p.words)-1], holds); i >= 0 {
-				return p.words[1+i]
+// keys returns the lists of a BRPOP.
+func keys(m *message) []string { return m.Args[:max(0, len(m.Args)-1)] }
+
+// waiter returns a list that a peer waits for and for which is holds, or "".
+func waiter(m *message, is func(key string) bool) string {
+	for _, p := range m.Peers {
+		if p.Waits && p.Asked() == "BRPOP" {
+			if i := slices.IndexFunc(keys(p.Request), is); i >= 0 {
+				return p.Request.Args[i]
 			}
 		}
 	}
 	return ""
 }
 
+// alsoPushed pushes the elements of an LPUSH also to another list that a peer waits for, if is holds of it.
+func alsoPushed(is func(pushed, key string) bool) inject.Edit {
+	return inject.On("LPUSH", nil, func(m *message) {
+		m.Pass()
+		if k := waiter(m, func(k string) bool { return is(m.Args[0], k) }); k != "" {
+			ask(m.Peer, append([]string{"LPUSH", k}, m.Args[1:]...)...)
+		}
+	})
+}
+
+// remembers notes the keys of a command, for remembered.
+func remembers(command string) inject.Edit {
+	return inject.On(command, nil, func(m *message) { m.Notes[m.Args[0]] = true })
+}
+
+// remembered is a condition: the i-th argument is a key that the server has noted.
+func remembered(i int) inject.When { return func(m *message) bool { return m.Notes[m.Arg(i)] } }
+
 func longest(_ *line, of []*wait) *wait { return of[0] }
 func latest(_ *line, of []*wait) *wait  { return of[len(of)-1] }
 
-// favourite prefers those who were served before.
-func favourite(l *line, of []*wait) *wait {
+// mostServed prefers those who were served before.
+func mostServed(l *line, of []*wait) *wait {
 	return slices.MaxFunc(of, func(a, b *wait) int { return l.served[a.peer] - l.served[b.peer] })
 }

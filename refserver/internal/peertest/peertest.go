@@ -26,19 +26,19 @@ type Peer struct {
 	t        testing.TB
 	protocol *codec.Protocol
 	mu       sync.Mutex
-	strict   codec.Session // reads
+	requests codec.Stream // strict, as replies
+	replies  codec.Stream
 	loose    codec.Session // writes
-	sent     []byte        // the beginning of a message whose end is not sent yet
-	skip     int           // bytes of a refused message that are not sent yet
 	frames   chan codec.Frame
 	err      error // why frames is closed
 }
 
 // New plays a peer over nc and closes it when the test ends.
 func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
+	streams := codec.Streams(p.NewSession(codec.Options{}))
 	e := &Peer{
 		Conn: nc, t: t, protocol: p,
-		strict: p.NewSession(codec.Options{}),
+		requests: streams[codec.Peer], replies: streams[codec.Server],
 		loose:  p.NewSession(codec.Options{WaiveAll: true}),
 		frames: make(chan codec.Frame, 4096),
 	}
@@ -49,25 +49,22 @@ func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 
 func (e *Peer) read() {
 	defer close(e.frames)
-	var b []byte
 	var f codec.Frame
 	in := make([]byte, 64<<10)
 	for {
 		n, err := e.Conn.Read(in)
-		b = append(b, in[:n]...)
-		for len(b) > 0 {
-			e.mu.Lock()
-			n, bad := e.strict.Decode(codec.Server, b, &f)
-			e.mu.Unlock()
-			if bad == codec.ErrShort {
+		var all []codec.Frame
+		e.mu.Lock()
+		for p := range e.replies.Feed(in[:n], &f) {
+			if p.Err != nil {
+				err = p.Err
 				break
 			}
-			if bad != nil {
-				e.err = bad
-				return
-			}
-			e.frames <- f.Clone()
-			b = b[n:]
+			all = append(all, f.Clone())
+		}
+		e.mu.Unlock()
+		for _, f := range all {
+			e.frames <- f
 		}
 		if err != nil {
 			e.err = err
@@ -87,7 +84,7 @@ func (e *Peer) Encode(name string, args ...string) []byte {
 	e.t.Helper()
 	m := codec.Message{Type: e.protocol.TypeNamed(name)}
 	if m.Type == nil {
-		e.t.Fatalf("no type %s", name)
+		e.t.Fatalf("unknown message type %s", name)
 	}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
@@ -105,21 +102,10 @@ func (e *Peer) Raw(b []byte) {
 	// Let the reading session see what it may have to match replies with.
 	e.mu.Lock()
 	var f codec.Frame
-	e.sent = append(e.sent, b...)
-	for len(e.sent) > 0 {
-		n := min(e.skip, len(e.sent))
-		e.skip -= n
-		if n == 0 {
-			var err error
-			if n, err = e.strict.Decode(codec.Peer, e.sent, &f); err == codec.ErrShort {
-				break
-			}
-			if n == 0 { // nothing behind it can be read
-				n = len(e.sent)
-			}
-			e.skip = max(0, n-len(e.sent))
-		}
-		e.sent = e.sent[min(n, len(e.sent)):]
+	if e.requests.Lost() {
+		e.requests.Resume()
+	}
+	for range e.requests.Feed(b, &f) {
 	}
 	e.mu.Unlock()
 	if _, err := e.Conn.Write(b); err != nil {
@@ -133,7 +119,7 @@ func (e *Peer) Next() (name string, args []string) {
 	select {
 	case f, ok := <-e.frames:
 		if !ok {
-			e.t.Fatalf("a message is due, but the connection ended: %v", e.err)
+			e.t.Fatalf("expected a message, but the connection ended: %v", e.err)
 		}
 		var m codec.Message
 		f.Message(&m)
@@ -142,7 +128,7 @@ func (e *Peer) Next() (name string, args []string) {
 		}
 		return f.Type.Name, args
 	case <-time.After(patience):
-		e.t.Fatal("a message is due, but none came")
+		e.t.Fatal("expected a message, got none")
 	}
 	panic("unreachable")
 }
@@ -157,7 +143,7 @@ func (e *Peer) Want(name string, args ...string) []string {
 		ok = args[i] == "*" || args[i] == have[i]
 	}
 	if !ok {
-		e.t.Fatalf("got %s %q, want %s %q", got, have, name, args)
+		e.t.Fatalf("got %s %q, expected %s %q", got, have, name, args)
 	}
 	return have
 }
@@ -183,10 +169,10 @@ func (e *Peer) Ended() error {
 	select {
 	case f, ok := <-e.frames:
 		if ok {
-			e.t.Fatalf("got %s %q, want the end of the connection", f.Type.Name, f.Raw)
+			e.t.Fatalf("got %s %q, expected the end of the connection", f.Type.Name, f.Raw)
 		}
 	case <-time.After(patience):
-		e.t.Fatal("the connection goes on, want its end")
+		e.t.Fatal("the connection is still open, expected its end")
 	}
 	return e.err
 }

@@ -1,0 +1,97 @@
+package audit
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+)
+
+// TestEndInsideAMessage: a side that ends the connection inside a message, before the other side has ended it, breaks
+// a rule, whether it closes or is killed. The bytes of the message are in the report.
+func TestEndInsideAMessage(t *testing.T) {
+	for _, tt := range []struct {
+		protocol *codec.Protocol
+		before   string // a request, to which the server's part is a response
+		from     codec.Side
+		data     string
+	}{
+		{gearman.Protocol, "", codec.Peer, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x05ab"},
+		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", codec.Server, "\x00RES\x00\x00"},
+		{gearman.Protocol, "status\n", codec.Server, "f\t0\t0\t0\n"},
+		{beanstalk.Protocol, "", codec.Peer, "put 0 0 60 5\r\nabc"},
+		{beanstalk.Protocol, "", codec.Peer, "put 0 0 60 0\r\n"},
+		{beanstalk.Protocol, "", codec.Peer, "delete 1"},
+		{beanstalk.Protocol, "reserve\r\n", codec.Server, "RESERVED 1 5\r\nabc"},
+		{gearmonkey.Protocol, "", codec.Peer, "*2\r\n$3\r\nGET\r\n$1\r\n"},
+		{gearmonkey.Protocol, "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", codec.Server, "$5\r\nab"},
+		{danga.Protocol, "", codec.Peer, "GEAR\x04\x00\x00\x00\x0arev"},
+		{danga.Protocol, "GEAR\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc", codec.Server, "GEAR\x05"},
+	} {
+		for name, end := range map[string]struct {
+			act  func(sender, other *net.TCPConn)
+			want int
+		}{
+			"close": {func(sender, _ *net.TCPConn) { sender.Close() }, 1},
+			"half-close": {func(sender, other *net.TCPConn) {
+				sender.CloseWrite()
+				io.Copy(io.Discard, other)
+				other.Close()
+			}, 1},
+			"reset": {func(sender, _ *net.TCPConn) {
+				sender.SetLinger(0)
+				sender.Close()
+			}, 1},
+			"the other side first": {func(sender, other *net.TCPConn) {
+				other.CloseWrite()
+				io.Copy(io.Discard, sender)
+				sender.Close()
+			}, 0},
+		} {
+			t.Run(tt.protocol.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				accepted := make(chan *net.TCPConn)
+				addr, a := proxiedOf(t, tt.protocol, func(c *net.TCPConn) { accepted <- c })
+				near, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				client, server := near.(*net.TCPConn), <-accepted
+				defer client.Close()
+				defer server.Close()
+				sides := [2]*net.TCPConn{codec.Peer: client, codec.Server: server}
+				sender, other := sides[tt.from], sides[tt.from.Other()]
+				deadline := time.Now().Add(20 * time.Second)
+				client.SetDeadline(deadline)
+				server.SetDeadline(deadline)
+				pass := func(from, to *net.TCPConn, data string) {
+					io.WriteString(from, data)
+					if _, err := io.ReadFull(to, make([]byte, len(data))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pass(client, server, tt.before)
+				pass(sender, other, tt.data)
+				end.act(sender, other)
+				io.Copy(io.Discard, other)
+				r := a.Report()
+				if r.Violations() != end.want {
+					t.Fatalf("%q: expected %d violations, got %d: %v", tt.data, end.want, r.Violations(), r.Breaches)
+				}
+				if end.want == 0 {
+					return
+				}
+				if b := r.Breaches[0]; b.Rule.ID != tt.protocol.Complete || b.By != tt.from || b.Rule.Text == "" || !bytes.Equal(b.First[0].Frame.Raw, []byte(tt.data)) {
+					t.Errorf("%s by the %s: %q", b.Rule.ID, b.By, b.First[0].Frame.Raw)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+)
+
+// Profile is a fault profile: something legal that a network or a server may do to a client or a worker.
+type Profile struct {
+	Name  string
+	About string
+
+	// Fails is true if a driver may report that a task has failed, and completes the same task
+	// afterwards.
+	Fails bool
+
+	payload func(d *dialect, i int) []byte // of the i-th job; nil is a short text
+	points  func(messages int) int         // how many runs there are, each with its own run.point; nil is one
+	reply   func(w *wire, f *codec.Frame) [][]byte
+	request func(w *wire, f *codec.Frame) (pass bool)
+	write   func(w *wire, messages [][]byte) error
+	needs   func(d *dialect) bool              // whether the protocol has what it takes; nil is any
+	delay   time.Duration                      // how long messages of the server are delayed to wait for more
+	delays  func(w *wire, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil is all
+	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
+	names   bool                               // the peer receives other job IDs than the server has chosen
+	batch   bool                               // only steps with several jobs at once
+	forgets bool                               // the server forgets its jobs
+
+	// slower is the factor by which a task may take longer; 0 is 1. Drivers may be slow with much data, and
+	// libraries wait before they connect again.
+	slower int
+}
+
+// Profiles are all fault profiles.
+var Profiles = []Profile{
+	{Name: "plain", About: "no fault"},
+	{Name: "bytewise", About: "messages of the server arrive one byte at a time", write: pieces(func(_ *wire, m []byte) int { return 1 }, 100*time.Microsecond)},
+	{Name: "header-apart", About: "the header (or first line) of each server message arrives 20 ms before the rest of the message", write: pieces((*wire).head, 20*time.Millisecond)},
+	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart", write: pieces(func(_ *wire, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
+	{Name: "together", About: "several server messages arrive together, in one write", delay: 30 * time.Millisecond},
+	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond, write: straddling},
+	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: late(150 * time.Millisecond)},
+	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.wake != nil }},
+	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*wire).endsJob, ready: (*wire).allEnded, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != nil }},
+	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 20 digits", names: true, needs: func(d *dialect) bool { return d.renames }},
+	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *dialect, i int) []byte {
+		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
+		for c := range 256 {
+			b = append(b, byte(c))
+		}
+		return b
+	}},
+	{Name: "empty", About: "payloads are empty", payload: func(*dialect, int) []byte { return []byte{} }},
+	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {
+		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
+	}},
+	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: each(1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
+	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
+	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
+	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
+	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(3), write: restarting, forgets: true},
+}
+
+// largePayload is the size of a large payload in bytes if the protocol does not limit it.
+const largePayload = 16 << 20
+
+// maxPoints bounds the runs of a profile.
+const maxPoints = 30
+
+// each has a profile take effect at every n-th message.
+func each(n int) func(int) int {
+	return func(messages int) int { return min(maxPoints, max(1, messages/n)) }
+}
+
+// ProfileNamed returns the profile of that name, or nil.
+func ProfileNamed(name string) *Profile {
+	k := slices.IndexFunc(Profiles, func(c Profile) bool { return c.Name == name })
+	if k < 0 {
+		return nil
+	}
+	return &Profiles[k]
+}
+
+// The longest that is written in small pieces of a message, in bytes; what is between its head and
+// its end goes in one.
+const (
+	piecesHead = 2 << 10
+	piecesTail = 16
+)
+
+// pieces writes messages in pieces of a size, with pauses between them.
+func pieces(size func(*wire, []byte) int, pause time.Duration) func(*wire, [][]byte) error {
+	return func(w *wire, messages [][]byte) error {
+		for _, m := range messages {
+			n := max(1, size(w, m))
+			for off := 0; off < len(m); {
+				end := min(off+n, len(m))
+				if n == 1 && off >= piecesHead {
+					end = max(end, len(m)-piecesTail)
+				}
+				if err := w.send(m[off:end]); err != nil {
+					return err
+				}
+				if off = end; off < len(m) {
+					time.Sleep(pause)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func late(by time.Duration) func(*wire, [][]byte) error {
+	return func(w *wire, messages [][]byte) error {
+		time.Sleep(by)
+		return w.send(slices.Concat(messages...))
+	}
+}
+
+func straddling(w *wire, messages [][]byte) error {
+	all := slices.Concat(messages...)
+	half := len(all) - (len(messages[len(messages)-1])+1)/2
+	if err := w.send(all[:half]); err != nil {
+		return err
+	}
+	time.Sleep(10 * time.Millisecond)
+	return w.send(all[half:])
+}
+
+// longestDelay is how long messages are delayed at most.
+const longestDelay = 2 * time.Second
+
+// endsJob reports whether a message of the server ends a job.
+func (w *wire) endsJob(f *codec.Frame) bool { return f.Type == w.run.dialect.ends }
+
+// allEnded reports whether all jobs that the driver waits for have ended. It is called with w.mu
+// locked.
+func (w *wire) allEnded() bool { return w.begun <= w.ended }
+
+// reversed writes the last message first.
+func reversed(w *wire, messages [][]byte) error {
+	slices.Reverse(messages)
+	return w.send(slices.Concat(messages...))
+}
+
+// cut closes the connection at the run's point, after a part of the message.
+func cut(keep func([]byte) int) func(*wire, [][]byte) error {
+	return func(w *wire, messages [][]byte) error {
+		for _, m := range messages {
+			if w.run.happens() {
+				if n := keep(m); n > 0 {
+					w.send(m[:n])
+				}
+				w.run.expectEnd()
+				return errClosed
+			}
+			if err := w.send(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func restarting(w *wire, messages [][]byte) error {
+	for _, m := range messages {
+		if err := w.send(m); err != nil {
+			return err
+		}
+		if w.run.happens() {
+			w.run.expectEnd()
+			w.run.restart()
+		}
+	}
+	return nil
+}
+
+// disturbed puts NOOPs around a message to a worker.
+func (w *wire) disturbed(f *codec.Frame) [][]byte {
+	d := w.run.dialect
+	if !w.worker.Load() || f.Type == d.wake && d.wakeIsNo {
+		return [][]byte{f.Raw}
+	}
+	noop := d.encode(codec.Server, &codec.Message{Type: d.wake}, f)
+	return [][]byte{noop, f.Raw, noop}
+}
+
+// refuses replies to the request at the run's point itself.
+func (w *wire) refuses(f *codec.Frame) bool {
+	d := w.run.dialect
+	if !d.mayRefuse(f.Type) || !w.run.happens() {
+		return true
+	}
+	w.inject(d.encode(codec.Server, d.refusal, f))
+	return false
+}
+
+// head is the length of a message's head.
+func (w *wire) head(m []byte) int {
+	if n := w.run.dialect.head(m); n > 0 && n < len(m) {
+		return n
+	}
+	return len(m)
+}

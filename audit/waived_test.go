@@ -1,0 +1,109 @@
+package audit
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/corpus"
+)
+
+// said is what one side sends.
+type said struct {
+	from codec.Side
+	b    []byte
+}
+
+// TestWaivedRules has auditors that waive one rule of a protocol, each that the codec enforces in turn, or all of them,
+// read the conversations of its vectors, and these with each message cut short after each of its arguments.
+func TestWaivedRules(t *testing.T) {
+	for _, p := range codec.Protocols() {
+		t.Run(p.Name, func(t *testing.T) {
+			talks, rules := conversations(t, p)
+			options := []codec.Options{{WaiveAll: true}}
+			for rule := range rules {
+				options = append(options, codec.Options{Waive: []codec.RuleID{rule}})
+			}
+			for _, o := range options {
+				a := New(Options{Protocol: p, Server: true, Codec: o})
+				for _, talk := range talks {
+					l := a.open()
+					for _, s := range talk {
+						a.observe(l, s.from, s.b)
+					}
+					a.ends(l, codec.Peer, false, true)
+					a.ends(l, codec.Server, false, true)
+				}
+				if got := a.Report().Connections; got != len(talks) {
+					t.Errorf("%d connections were heard, want %d", got, len(talks))
+				}
+			}
+		})
+	}
+}
+
+// conversations returns those of a protocol's vectors, and the rules that the refused ones break: there is a vector
+// for each rule that the codec enforces.
+func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[codec.RuleID]bool) {
+	t.Helper()
+	rules = map[codec.RuleID]bool{}
+	for _, file := range []string{"accept.wire", "reject.wire"} {
+		name := path.Join(p.Name, file)
+		src, err := corpus.FS.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts, err := transcript.Parse(p, name, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range scripts {
+			if rule := s.Value("rule"); rule != "" {
+				rules[codec.RuleID(rule)] = true
+			}
+			var talk []said
+			for i := range s.Steps {
+				talk = append(talk, said{s.Steps[i].From, s.Steps[i].Choices[0].Bytes})
+			}
+			all = append(all, talk)
+			for i, last := range talk {
+				for _, b := range cutShort(p, talk[:i], last) {
+					all = append(all, append(slices.Clip(talk[:i]), said{last.from, b}))
+				}
+			}
+		}
+	}
+	return all, rules
+}
+
+// cutShort returns a message after others with fewer arguments, or with an empty one.
+func cutShort(p *codec.Protocol, before []said, last said) (all [][]byte) {
+	loose := func() codec.Session {
+		s := p.NewSession(codec.Options{WaiveAll: true})
+		for _, b := range before {
+			s.Decode(b.from, b.b, &codec.Frame{})
+		}
+		return s
+	}
+	var f codec.Frame
+	if _, err := loose().Decode(last.from, last.b, &f); err != nil || len(f.Raw) > 1<<12 {
+		return nil
+	}
+	var m codec.Message
+	f.Message(&m)
+	args := m.Args
+	for k := range args {
+		changed := slices.Clone(args)
+		changed[k] = nil
+		for _, with := range [][][]byte{args[:k], changed} {
+			m.Args = with
+			if b, err := loose().Append(nil, last.from, &m); err == nil && !bytes.Equal(b, last.b) {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}

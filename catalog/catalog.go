@@ -1,0 +1,106 @@
+// Package catalog lists the protocols that jobwire supports, with everything that belongs to each of
+// them: the contract, the reference server, client and worker, faulty ones, and what checks, fuzzes and
+// measures servers of the protocol. Packages that serve every protocol name none; [Add] registers the
+// parts of an entry with them.
+package catalog
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/audit"
+	"jobwire/codec"
+	"jobwire/corpus"
+	"jobwire/fuzz/faults"
+	"jobwire/fuzz/model"
+	"jobwire/internal/mutant"
+	"jobwire/judge"
+	"jobwire/loadgen"
+	"jobwire/refserver"
+	"jobwire/refserver/inject"
+)
+
+// Entry is a protocol with everything that belongs to it. Only Protocol and Server are required.
+type Entry struct {
+	Protocol *codec.Protocol
+
+	// Server declares the flags that only the reference server of this protocol has. The function that
+	// it returns makes the server's state machine, after the flags have been parsed.
+	Server  func(Flags) func() refserver.Machine
+	Lenient []codec.RuleID // rules that the reference server does not enforce, unless it is strict
+
+	Checker func(*judge.Judge) judge.Checker // of the rules that no single message shows
+	Stress  audit.Scenario                   // what clients and workers are asked to do under fault profiles
+
+	Programs    map[string]mutant.Program // the reference client and worker, by role
+	Mutants     func() []mutant.Mutant    // faulty servers and programs, which must fail test cases
+	PeerMutants func() []mutant.Mutant    // faulty clients and workers, which must fail in a stress test
+
+	Model *model.Adapter   // with which the fuzzer compares the behavior of servers; nil: it checks only their messages
+	Load  *loadgen.Adapter // what is special about the load of servers; nil: everything is derived from the message types
+
+	Faults []faults.Fault // that the fuzzer must find, in the reference server
+
+	// Files holds test vectors, and test cases in the folder cases. It is nil if they are in
+	// corpus/NAME and conform/cases/NAME.
+	Files fs.FS
+}
+
+// New makes the state machine of the reference server, with the defaults of its flags.
+func (e *Entry) New() refserver.Machine {
+	return e.Server(flag.NewFlagSet(e.Protocol.Name, flag.ContinueOnError))()
+}
+
+// Flags declares command-line flags. The FlagSet of package flag or pflag is one.
+type Flags interface {
+	Bool(name string, value bool, usage string) *bool
+	Uint(name string, value uint, usage string) *uint
+	Duration(name string, value time.Duration, usage string) *time.Duration
+}
+
+var entries []*Entry
+
+// Add adds a protocol and registers its parts. It is called before a part is used.
+func Add(e Entry) {
+	codec.RegisterProtocol(e.Protocol)
+	if e.Checker != nil {
+		judge.Register(e.Protocol, e.Checker)
+	}
+	audit.Register(e.Protocol, e.Stress)
+	if e.Load == nil {
+		e.Load = &loadgen.Adapter{Protocol: e.Protocol}
+	}
+	loadgen.Register(e.Load)
+	if e.Files != nil {
+		corpus.Register(e.Protocol.Name, e.Files)
+	}
+	if e.Model != nil {
+		model.Register(e.Protocol, e.Model)
+	}
+	faults.Register(&inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}, e.Faults)
+	entries = append(entries, &e)
+}
+
+// All returns the entries in the order in which they were added.
+func All() []*Entry { return entries }
+
+// Names returns the names of all protocols.
+func Names() []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Protocol.Name)
+	}
+	return names
+}
+
+// Named returns the entry of the protocol with the name.
+func Named(name string) (*Entry, error) {
+	if i := slices.Index(Names(), name); i >= 0 {
+		return entries[i], nil
+	}
+	return nil, fmt.Errorf("unknown protocol %q: expected %s", name, strings.Join(Names(), ", "))
+}

@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"jobwire/audit"
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/faults"
+	"jobwire/fuzz/model"
+	"jobwire/internal/mutant"
+	"jobwire/judge"
+	"jobwire/loadgen"
+	dangapeer "jobwire/refpeer/danga"
+	dangapeermutants "jobwire/refpeer/danga/mutants"
+	gearmanpeer "jobwire/refpeer/gearman"
+	gearmanpeermutants "jobwire/refpeer/gearman/mutants"
+	monkeypeer "jobwire/refpeer/gearmonkey"
+	monkeypeermutants "jobwire/refpeer/gearmonkey/mutants"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+	beanstalkmutants "jobwire/refserver/beanstalk/mutants"
+	dangaserver "jobwire/refserver/danga"
+	dangamutants "jobwire/refserver/danga/mutants"
+	gearmanserver "jobwire/refserver/gearman"
+	gearmanmutants "jobwire/refserver/gearman/mutants"
+	monkeyserver "jobwire/refserver/gearmonkey"
+	monkeymutants "jobwire/refserver/gearmonkey/mutants"
+)
+
+// A reader of unknown bytes tries the protocols in this order.
+func init() {
+	Add(Entry{
+		Protocol: gearman.Protocol,
+		Checker:  judge.Gearman,
+		Stress:   audit.Gearman,
+		Model:    model.Gearman,
+		Load:     loadgen.Gearman,
+		Faults:   faults.Gearman,
+		Server: func(f Flags) func() refserver.Machine {
+			retries := f.Uint("retries", 0, "fail a job after `N` workers have disconnected while running it (0: never)")
+			return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
+		},
+		Lenient:     []codec.RuleID{gearman.RuleAdminSpacing},
+		Programs:    map[string]mutant.Program{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive},
+		Mutants:     gearmanmutants.All,
+		PeerMutants: gearmanpeermutants.All,
+	})
+	Add(Entry{
+		Protocol: gearmonkey.Protocol,
+		Checker:  judge.GearMonkey,
+		Stress:   audit.GearMonkey,
+		Model:    model.GearMonkey,
+		Load:     loadgen.GearMonkey,
+		Faults:   faults.GearMonkey,
+		Server: func(Flags) func() refserver.Machine {
+			return func() refserver.Machine { return monkeyserver.New(monkeyserver.Options{}) }
+		},
+		Programs: map[string]mutant.Program{"Client": monkeypeer.Drive, "Worker": monkeypeer.Drive},
+		Mutants:  func() []mutant.Mutant { return append(monkeymutants.All(), monkeypeermutants.All()...) },
+	})
+	Add(Entry{
+		Protocol: beanstalk.Protocol,
+		Checker:  judge.Beanstalk,
+		Stress:   audit.Beanstalk,
+		Model:    model.Beanstalk,
+		Load:     loadgen.Beanstalk,
+		Faults:   faults.Beanstalk,
+		Server: func(f Flags) func() refserver.Machine {
+			draining := f.Bool("draining", false, "accept no new jobs, like beanstalkd after SIGUSR1")
+			return func() refserver.Machine {
+				return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
+			}
+		},
+		Mutants: beanstalkmutants.All,
+	})
+	Add(Entry{
+		Protocol: danga.Protocol,
+		Checker:  judge.Danga,
+		Stress:   audit.Danga,
+		Model:    model.Danga,
+		Load:     loadgen.Danga,
+		Faults:   faults.Danga,
+		Server: func(f Flags) func() refserver.Machine {
+			keep := f.Duration("keep-results", dangaserver.DefaultKeepTime, "`DURATION` for which the server keeps the result of a job that has a handle")
+			return func() refserver.Machine { return dangaserver.New(dangaserver.Options{KeepTime: *keep}) }
+		},
+		Programs:    map[string]mutant.Program{"Application": dangapeer.Drive, "Worker": dangapeer.Drive},
+		Mutants:     dangamutants.All,
+		PeerMutants: dangapeermutants.All,
+	})
+}

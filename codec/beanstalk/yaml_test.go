@@ -1,0 +1,150 @@
+package beanstalk
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+)
+
+var (
+	dictionary = Protocol.TypeNamed("stats-reply")
+	list       = Protocol.TypeNamed("list-reply")
+)
+
+func TestYAMLAccepts(t *testing.T) {
+	for body, want := range map[string]*codec.Type{
+		"---\na: 1\n":             dictionary,
+		"a: 1":                    dictionary,
+		"---\r\na: 1\r\nb: 2\r\n": dictionary,
+		"--- # statistics\n\n  # more\na: b # c\n":         dictionary,
+		"---\n  a: 1\n  b: 2\n...\n# end\n":                dictionary,
+		"\"a\": \"1\"\n'b': 'it''s'\nc: \"\\u00e9\\\"\"\n": dictionary,
+		"a:\nb: \nc: # nothing\nd:\t1\n":                   dictionary,
+		"a: http://b:80/#c\n":                              dictionary,
+		"1: a\n\"1\": b\nA: c\na: d\n":                     dictionary, // a number and a string
+		"a: -1\nb: -c\n":                                   dictionary,
+		"os: #1 SMP\nversion: \"1.12\"\n":                  dictionary,
+		"hostname: größe\n":                                dictionary,
+		"--- {a: 1, \"b\":2, c, 'd': }\n":                  dictionary,
+		"{\n  a: 1,\n  b: 2, # more\n}\n":                  dictionary,
+		"{}":                                               dictionary,
+		"- a\n- \"b\"\n- 'c'\n-\n":                         list,
+		"---\n- a:b\n":                                     list,
+		"[a, \"b\", 'c']":                                  list,
+		"--- [\n a,\n b,\n]\n...\n":                        list,
+		"[]":                                               list,
+	} {
+		r := yamlReader{b: []byte(body), row: want}
+		if bad := r.document(); bad != nil {
+			t.Errorf("%s %q: byte %d: %s", want.Name, body, bad.at, bad.detail)
+		}
+	}
+}
+
+func TestYAMLRefuses(t *testing.T) {
+	tests := []struct {
+		row    *codec.Type
+		body   string
+		at     int
+		detail string
+	}{
+		{dictionary, "", 0, "expected a YAML dictionary, got an empty document"},
+		{list, "# none\n", 0, "expected a YAML list, got an empty document"},
+		{dictionary, "---\n- a\n", 0, "expected a YAML dictionary, got a list"},
+		{dictionary, "[a]", 0, "expected a YAML dictionary, got a list"},
+		{list, "{a: b}", 0, "expected a YAML list, got a dictionary"},
+		{list, "a: b\n", 0, "expected a YAML list, got an entry without a dash"},
+		{dictionary, "a\n", 0, "expected a YAML dictionary, got an entry without a colon"},
+		{dictionary, "a: b\nc\n", 5, "expected a key, a colon and a value, got no colon after the key"},
+		{dictionary, "a: b\n- c\n", 5, "expected a key, got a list item"},
+		{dictionary, "a: [b]\n", 3, "expected a scalar, got a list"},
+		{dictionary, "a: {b: c}\n", 3, "expected a scalar, got a dictionary"},
+		{dictionary, "a: b: c\n", 3, "expected a scalar, got a dictionary"},
+		{dictionary, "a: &x b\n", 3, "expected a scalar, got an anchor"},
+		{dictionary, "a: *x\n", 3, "expected a scalar, got an alias"},
+		{dictionary, "a: !!str b\n", 3, "expected a scalar, got a tag"},
+		{dictionary, "a: |\n  b\n", 3, "expected a scalar, got a block scalar"},
+		{dictionary, "a: - b\n", 3, "expected a scalar, got a list item"},
+		{dictionary, "? a\n: b\n", 0, `expected a key, got "?"`},
+		{dictionary, "a:\n  b: c\n", 5, "expected an entry after 0 spaces, got one after 2"},
+		{dictionary, "\ta: b\n", 0, "expected spaces before the entry, got a tab"},
+		{dictionary, "a: \"b\n", 3, "expected a closing quote in the same line, got none"},
+		{dictionary, "a: 'b''\n", 3, "expected a closing quote in the same line, got none"},
+		{dictionary, `a: "\q"`, 4, `expected an escape sequence after the backslash, got "q"`},
+		{dictionary, `a: "\x4"`, 7, `expected a hexadecimal digit, got "\""`},
+		{dictionary, "a: \"b\" c\n", 7, `expected the end of the line after the scalar, got "c"`},
+		{dictionary, "--- a: b\n", 4, `expected the end of the line after ---, got "a"`},
+		{dictionary, "a: b\n---\nc: d\n", 5, "expected one YAML document, got a second one"},
+		{dictionary, "a: b\n...\nc: d\n", 9, `expected the end of the YAML document, got "c"`},
+		{list, "- - a\n", 2, "expected a scalar, got a list item"},
+		{list, "- a: b\n", 2, "expected a scalar, got a dictionary"},
+		{list, "[a, [b]]", 4, "expected a scalar, got a list"},
+		{list, "[a: b]", 1, "expected a scalar, got a dictionary"},
+		{list, "[a, b", 5, `expected a comma or ']', got the end of the body`},
+		{list, "[a,", 3, `expected ']', got the end of the body`},
+		{list, "[a]]", 3, `expected the end of the line after ']', got "]"`},
+		{list, "[,]", 1, `expected a scalar, got ","`},
+		{list, "- a\x00\n", 3, "expected text, got the control character 0x00"},
+		{dictionary, "a: 1\nb: 2\na: 3\n", 10, `expected each key once, got "a" again`},
+		{dictionary, "a: 1\n\"a\": 2\n'\u0061': 3\n", 5, `expected each key once, got "a" again`},
+		{dictionary, "\"\\x61\": 1\nb: 2\nb: 3\na: 4\n", 15, `expected each key once, got "b" again`},
+		{dictionary, "1: a\n\"1\": b\n'1': c\n", 12, `expected each key once, got "1" again`},
+		{dictionary, "{a: 1, 'a': 2}", 7, `expected each key once, got "a" again`},
+		{list, "- \xff\n", 2, "expected text in UTF-8, got the byte 0xff"},
+	}
+	for _, tt := range tests {
+		r := yamlReader{b: []byte(tt.body), row: tt.row}
+		if bad := r.document(); bad == nil || bad.at != tt.at || bad.detail != tt.detail {
+			t.Errorf("%s %q: %+v; want byte %d: %q", tt.row.Name, tt.body, bad, tt.at, tt.detail)
+		}
+	}
+}
+
+// TestYAMLIsLinear bounds the bytes that are looked at, for bodies that make other
+// readers recurse or read them again and again.
+func TestYAMLIsLinear(t *testing.T) {
+	pieces := []string{"[", "{", "- ", "? ", "&a *a ", "&a ", "*a ", "!!a ", " ", "\t", "\"", "'", "''", "\"\\", "a", "a: ", "a:", ":", ": ", ",", "#", " #", "\n", "\r\n", "\r",
+		"- a\n", "a: b\n", "a: 'b' # c\n", "- \"a\\x41\"\n", "[a],", "a,", "{a: b}, ", "---\n", "...\n", "|\n ", "\x00", "\xff", "ä"}
+	for _, lead := range []string{"", "- ", "a: ", "[", "{a: '", "- \"", "---\na: b\n"} {
+		for _, p := range pieces {
+			for _, size := range []int{64 << 10, 256 << 10} {
+				body := []byte(lead + strings.Repeat(p, size/len(p)))
+				for _, row := range []*codec.Type{dictionary, list} {
+					r := yamlReader{b: body, row: row}
+					r.document()
+					if most := 16 * len(body); r.reads > most {
+						t.Errorf("%s: %q, then %q up to %d bytes: looked at %d bytes, want at most %d", row.Name, lead, p, size, r.reads, most)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Indentation that grows line by line is the other way to nest.
+func TestYAMLRefusesDeepIndentation(t *testing.T) {
+	var body strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&body, "%*sa:\n", i, "")
+	}
+	r := yamlReader{b: []byte(body.String()), row: dictionary}
+	if bad := r.document(); bad == nil || bad.at != 4 || bad.detail != "expected an entry after 0 spaces, got one after 1" {
+		t.Errorf("%+v", bad)
+	}
+}
+
+// TestHostileYAMLIsRefused sends a session what its peers may be made to send.
+func TestHostileYAMLIsRefused(t *testing.T) {
+	for _, piece := range []string{"[", "{", "- ", "? ", "&a *a ", " ", "\"", "'"} {
+		for _, request := range []string{"stats", "stats-job 1", "stats-tube t", "list-tubes", "list-tubes-watched"} {
+			body := strings.Repeat(piece, (60<<10)/len(piece))
+			s := Protocol.NewSession(codec.Options{})
+			read(t, s, codec.Peer, request+"\r\n")
+			if got := read(t, s, codec.Server, fmt.Sprintf("OK %d\r\n%s\r\n", len(body), body)); len(got) != 1 || got[0] != string(RuleReplyYAML) {
+				t.Errorf("%s: %q... read as %.80q", request, piece, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Field is one argument, or one row of framing, of a message.
+type Field struct {
+	Name  string // the label in annotated listings: "Job handle"
+	Kind  Kind
+	Means Meaning
+	Unit  time.Duration // of a Delay, TimeLimit or Timeout
+	Width int           // bytes of a binary integer, or of a Text that has always as many
+	Lo    uint64        // smallest legal Number, or Uint if Hi is set
+	Hi    uint64        // largest legal Number or Uint; 0 is no bound but 64 bits, or Width
+	Max   int           // longest legal value in bytes; 0 is no limit of its own
+	Lead  string        // bytes that must stand before the value
+	Term  string        // ends the field instead of the row's Sep
+
+	Chars    string   // the bytes that a Text may hold; "" is any
+	NotFirst string   // those of them that it may not begin with
+	Values   []string // all that a Text may be; nil is anything
+	Examples []string // values that peers commonly send
+	Only     bool     // other values than the Examples may be illegal, though the rest of the declaration allows them
+
+	Canonical bool // a number without leading zeros
+
+	Optional bool // may be left out, with all that follow
+	Assigned bool // chosen by the server: a transcript binds it instead of comparing
+	Scalar   bool // a YAML scalar: quotes around it are not part of the value
+
+	Rule     RuleID // broken by a value that is not of Kind, range or Chars
+	MaxRule  RuleID // broken by a value longer than Max
+	NonEmpty RuleID // if set, broken by an empty value
+
+	// Set by Rows:
+	plain   bool // separators of one byte end it, and it has no Lead
+	least   int  // see sure
+	lengths uint
+	chars   [4]uint64 // the set of Chars
+}
+
+// Derived reports whether the field is framing, which the codec computes,
+// rather than an argument that a message carries.
+func (f *Field) Derived() bool { return f.Kind >= Literal }
+
+func (f *Field) prepare(sep string) {
+	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Lead == "" && f.Term == "" && f.Width == 0
+	if f.lengths = 0; f.Kind <= Text && f.Width == 0 && f.Chars == "" && f.Values == nil {
+		if f.lengths = math.MaxInt; f.Max > 0 {
+			f.lengths = uint(f.Max) + 1
+		}
+		if f.least = 0; f.NonEmpty != "" {
+			f.least = 1
+			f.lengths--
+		}
+	}
+	for i := range f.Chars {
+		f.chars[f.Chars[i]>>6] |= 1 << (f.Chars[i] & 63)
+	}
+}
+
+// sure reports whether every value of that length is legal.
+func (f *Field) sure(n int) bool { return uint(n-f.least) < f.lengths }
+
+// decimal reports whether the value is a legal Number. It is quicker than Check, and may
+// be false for a legal one.
+func (f *Field) decimal(v []byte) bool {
+	if f.Kind != Number || f.Canonical || f.Max > 0 {
+		return false
+	}
+	n, bad := ParseNumber(v)
+	return bad < 0 && n >= f.Lo && (f.Hi == 0 || n <= f.Hi)
+}
+
+// Check returns the first rule that the value breaks, unless it is waived. at is the offset
+// of the value in its message.
+func (f *Field) Check(v []byte, at int, o *Options) *Error {
+	rule, bad, why := f.fault(v, o)
+	if why == nil {
+		return nil
+	}
+	return &Error{Rule: rule, Offset: at + bad, Field: f.Name, Detail: why(f, v[bad:], v)}
+}
+
+// Legal reports whether Check would return nil.
+func (f *Field) Legal(v []byte, o *Options) bool {
+	if f.sure(len(v)) {
+		return true
+	}
+	_, _, why := f.fault(v, o)
+	return why == nil
+}
+
+// reason words what is wrong with a value, from the first wrong byte on.
+type reason func(f *Field, from, v []byte) string
+
+func tooLong(f *Field, _, v []byte) string {
+	return fmt.Sprintf("expected at most %d bytes, got %d", f.Max, len(v))
+}
+
+func empty(*Field, []byte, []byte) string {
+	return "expected a value that is not empty, got an empty value"
+}
+
+func wrongWidth(f *Field, _, v []byte) string {
+	return fmt.Sprintf("expected %d bytes, got %d", f.Width, len(v))
+}
+
+func unlisted(f *Field, _, v []byte) string {
+	return fmt.Sprintf("expected one of %s, got %s", strings.Join(f.Values, ", "), quote(v))
+}
+
+func wrongChar(_ *Field, from, _ []byte) string {
+	return fmt.Sprintf("expected only allowed characters, got %q", from[:1])
+}
+
+func wrongFirst(_ *Field, from, _ []byte) string {
+	return fmt.Sprintf("expected a first character that is allowed at the beginning, got %q", from[:1])
+}
+
+func leadingZero(*Field, []byte, []byte) string {
+	return "expected a number without leading zeros, got a number with leading zeros"
+}
+
+func notNumber(f *Field, _, v []byte) string {
+	switch {
+	case f.Kind == Signed:
+		return "expected a decimal number, got " + quote(v)
+	case len(v) == 0:
+		return "expected a decimal number, got an empty value"
+	}
+	return "expected a decimal number of at most 64 bits, got " + quote(v)
+}
+
+func outOfRange(f *Field, _, v []byte) string {
+	n := string(v)
+	if f.Kind == Uint {
+		n = strconv.FormatUint(bigEndian(v), 10)
+	}
+	if f.Hi > 0 {
+		return fmt.Sprintf("expected a number from %d to %d, got %s", f.Lo, f.Hi, n)
+	}
+	return fmt.Sprintf("expected a number of at least %d, got %s", f.Lo, n)
+}
+
+// fault finds the first rule that a value breaks, the offset of the first byte that does,
+// and how; the reason is nil if the value is legal.
+func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
+	if f.Max > 0 && len(v) > f.Max && !o.Waived(f.MaxRule) {
+		return f.MaxRule, f.Max, tooLong
+	}
+	if len(v) == 0 && f.NonEmpty != "" && !o.Waived(f.NonEmpty) {
+		return f.NonEmpty, 0, empty
+	}
+	switch f.Kind {
+	case Text:
+		at, why = f.text(v)
+	case Uint:
+		if len(v) != f.Width { // no other can be written
+			return f.Rule, 0, wrongWidth
+		}
+		if n := bigEndian(v); f.Hi > 0 && (n < f.Lo || n > f.Hi) {
+			why = outOfRange
+		}
+	case Length:
+		// Nothing behind a length can be read without it, so there is no waiver.
+		if f.Width == 0 {
+			at, why = f.number(v)
+		}
+		return f.Rule, at, why
+	case Number, Signed:
+		at, why = f.number(v)
+	}
+	if why != nil && o.Waived(f.Rule) {
+		why = nil
+	}
+	return f.Rule, at, why
+}
+
+func (f *Field) text(v []byte) (at int, why reason) {
+	switch {
+	case f.Width > 0 && len(v) != f.Width:
+		return 0, wrongWidth
+	case f.Values != nil && !slices.ContainsFunc(f.Values, func(s string) bool { return s == string(v) }):
+		return 0, unlisted
+	case f.Chars == "":
+		return 0, nil
+	}
+	for i, c := range v {
+		if f.chars[c>>6]&(1<<(c&63)) == 0 {
+			return i, wrongChar
+		}
+	}
+	if len(v) > 0 && strings.IndexByte(f.NotFirst, v[0]) >= 0 {
+		return 0, wrongFirst
+	}
+	return 0, nil
+}
+
+// number judges decimal text.
+func (f *Field) number(v []byte) (at int, why reason) {
+	digits, most := v, uint64(math.MaxUint64)
+	if f.Kind == Signed {
+		most = math.MaxInt64
+		if digits = bytes.TrimPrefix(v, []byte("-")); len(digits) < len(v) {
+			most++
+		}
+	}
+	n, bad := ParseNumber(digits)
+	sign := len(v) - len(digits)
+	switch {
+	case bad >= 0:
+		return sign + bad, notNumber
+	case n > most:
+		return sign, notNumber
+	case f.Kind != Signed && (n < f.Lo || f.Hi > 0 && n > f.Hi):
+		return 0, outOfRange
+	case f.Canonical && digits[0] == '0' && len(v) > 1:
+		return 0, leadingZero
+	}
+	return 0, nil
+}
+
+// Sample returns the word if the field may hold it, and else another legal value, such as
+// its smallest number.
+func (f *Field) Sample(word string) []byte {
+	switch {
+	case f == nil:
+		return []byte(word)
+	case len(f.Values) > 0:
+		return []byte(f.Values[0])
+	case f.Kind == Number:
+		return strconv.AppendUint(nil, f.Lo, 10)
+	case f.Kind == Signed:
+		return []byte("0")
+	case f.Kind == Uint:
+		return binary.BigEndian.AppendUint64(nil, f.Lo)[8-f.Width:]
+	case f.Legal([]byte(word), &Options{}):
+		return []byte(word)
+	}
+	legal := strings.Trim(f.Chars, f.NotFirst) + "x"
+	return bytes.Repeat([]byte(legal[:1]), max(1, f.Width))
+}
+
+// Sample returns a legal message: all arguments, the repeated ones twice.
+func (t *Type) Sample() *Message {
+	m := &Message{Type: t}
+	_, once, group := t.Arity()
+	for i := range once + 2*group {
+		fd := t.FieldAt(i)
+		word := "x-" + strings.ReplaceAll(fd.Name, " ", "_")
+		if i >= once+group {
+			word += "-2"
+		}
+		m.Args = append(m.Args, fd.Sample(word))
+	}
+	return m
+}
+
+// bigEndian reads a binary number of at most 8 bytes.
+func bigEndian(v []byte) (n uint64) {
+	for _, c := range v {
+		n = n<<8 | uint64(c)
+	}
+	return n
+}
+
+// ParseNumber reads unsigned decimal text. bad is the offset of the first byte
+// that keeps v from being a number of 64 bits, or -1; an empty v is bad at 0.
+func ParseNumber(v []byte) (n uint64, bad int) {
+	if len(v) == 0 {
+		return 0, 0
+	}
+	for i, c := range v {
+		d := uint64(c - '0')
+		if d > 9 || i >= 19 && n > (math.MaxUint64-d)/10 { // 19 digits always fit
+			return 0, i
+		}
+		n = n*10 + d
+	}
+	return n, -1
+}
+
+// quote shows a value in an error, shortened.
+func quote(v []byte) string {
+	if len(v) > 40 {
+		return fmt.Sprintf("%q...", v[:40])
+	}
+	return fmt.Sprintf("%q", v)
+}

@@ -1,0 +1,39 @@
+package gearman
+
+import (
+	"encoding/binary"
+
+	"jobwire/codec"
+)
+
+var recognition = codec.Recognition{
+	Begins:    begins,
+	Next:      func(from codec.Side, b, _ []byte) int { return codec.NextMagic(b, magics[from]) },
+	Magic:     true,
+	Pairing:   []codec.RuleID{RuleAdminAsked, RuleAdminReply, RuleAdminPending, RuleAdminCommand},
+	Dependent: []codec.RuleID{RuleAdminArgs},
+}
+
+var magics = [2]string{codec.Peer: "\x00REQ", codec.Server: "\x00RES"}
+
+// begins looks for the header of a packet, or for an administrative command. Replies to commands look like
+// those of other protocols. A new connection may use unknown packet types, up to a number.
+func begins(from codec.Side, b, _ []byte, resumed bool) codec.Match {
+	if b[0] != 0 {
+		if from == codec.Server && !resumed {
+			return codec.NoMatch
+		}
+		return codec.BeginsLine(types, from, b, "\n")
+	}
+	if n := min(len(b), 4); string(b[:n]) != magics[from][:n] {
+		return codec.NoMatch
+	}
+	if len(b) < headerSize {
+		return codec.MayMatch
+	}
+	code, size := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+	if code > 1000 || size > 1<<30 || resumed && (code > maxCode || byCode[code] == nil || !byCode[code].Sends(from)) {
+		return codec.NoMatch
+	}
+	return codec.Matches
+}

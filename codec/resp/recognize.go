@@ -1,0 +1,56 @@
+package resp
+
+import (
+	"bytes"
+
+	"jobwire/codec"
+)
+
+// Recognition finds requests, which are arrays of bulk strings, and replies. In the middle of a packet a reply could be a
+// part of another, or of data.
+var Recognition = codec.Recognition{
+	Begins: begins,
+	Next: func(from codec.Side, b, _ []byte) int {
+		if from == codec.Server {
+			return -1
+		}
+		return codec.NextLine(b)
+	},
+	Pairing:  []codec.RuleID{RuleReplyAsked, RulePending},
+	Unpaired: []codec.RuleID{RuleReplyAsked},
+}
+
+func begins(from codec.Side, b, _ []byte, _ bool) codec.Match {
+	line, rest, whole := bytes.Cut(b[:min(len(b), codec.DefaultMaxLine)], []byte(crlf))
+	if bytes.IndexByte([]byte("*$+-:_,#(!=%~|>"), b[0]) < 0 || !codec.IsPrintable(line) || !whole && len(line) > 64 {
+		return codec.NoMatch
+	}
+	if !whole {
+		return codec.MayMatch
+	}
+	n, bad := codec.ParseNumber(bytes.TrimPrefix(line[1:], []byte("-")))
+	isCount := bad < 0 && n <= MaxCount
+	switch b[0] {
+	case '*':
+		switch {
+		case !isCount:
+			return codec.NoMatch
+		case len(rest) == 0:
+			return codec.MayMatch
+		case rest[0] == '$':
+			return codec.Matches
+		}
+	case '$', ':':
+		if !isCount {
+			return codec.NoMatch
+		}
+	case '+', '-':
+		if len(line) < 2 || line[1] < 'A' || line[1] > 'Z' {
+			return codec.NoMatch
+		}
+	}
+	if from == codec.Peer {
+		return codec.NoMatch
+	}
+	return codec.Matches
+}

@@ -1,0 +1,144 @@
+package conform_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	"jobwire/internal/target"
+)
+
+// echoes is a suite of n cases.
+func echoes(t *testing.T, n int) *conform.Suite {
+	t.Helper()
+	src := head
+	for i := range n {
+		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
+	}
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// reports writes a report in all forms but HTML.
+func reports(t *testing.T, r *conform.Report) map[string]string {
+	t.Helper()
+	var text, json, junit, tap bytes.Buffer
+	out := &conform.Text{W: &text}
+	for _, res := range r.Results {
+		out.Case(res)
+	}
+	out.Summary(r)
+	all := []*conform.Report{r}
+	for _, err := range []error{conform.WriteJSON(&json, all), conform.WriteJUnit(&junit, all), conform.WriteTAP(&tap, all)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]string{"text": text.String(), "json": json.String(), "junit": junit.String(), "tap": tap.String()}
+}
+
+// TestUnreachableTargetIsReportedOnce demands one message, however many cases there are.
+func TestUnreachableTargetIsReportedOnce(t *testing.T) {
+	refused := func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }
+	broken := func(context.Context) (target.Target, error) {
+		return nil, &target.Error{Target: "server", Reason: "the program exited", Output: "no such file"}
+	}
+	for name, r := range map[string]*conform.Runner{
+		"address": {Start: refused, Parallel: 8},
+		"program": {Start: broken, Parallel: 8},
+		"fresh":   {Start: broken, Parallel: 8, Fresh: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := echoes(t, 40)
+			report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: r.Run(t.Context(), s, nil)}
+			if n, left := report.Count(conform.Unreachable), report.Count(conform.NotRun); n != 1 || left != len(s.Cases)-1 {
+				t.Errorf("%d cases unreachable, %d not run", n, left)
+			}
+			if why := report.Unreachable(); !strings.HasPrefix(why, "cannot test ") {
+				t.Errorf("the report says %q", why)
+			}
+			if text := reports(t, report)["text"]; text != "" {
+				t.Errorf("the text is not empty:\n%s", text)
+			}
+		})
+	}
+}
+
+// TestTargetThatDisappears demands one message of a run whose target, at a fixed address, is gone
+// after some cases.
+func TestTargetThatDisappears(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served atomic.Int32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for served.Load() < 10 {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b := make([]byte, 4096)
+			n, _ := c.Read(b)
+			copy(b, "\x00RES\x00\x00\x00\x11")
+			c.Write(b[:n])
+			c.Close()
+			served.Add(1)
+		}
+		ln.Close()
+	}()
+	r := conform.Runner{Start: func(context.Context) (target.Target, error) { return target.Address(ln.Addr().String()) }, Timeout: time.Second}
+	s := echoes(t, 60)
+	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: r.Run(t.Context(), s, nil)}
+	<-done
+	// The system may complete one more connection before the listener is closed.
+	if got := report.Unreachable(); !regexp.MustCompile(`^the target could no longer be reached after 1[01] of 60 cases: `).MatchString(got) {
+		t.Errorf("the report says %q, want 10 or 11 of 60 cases", got)
+	}
+	for form, text := range reports(t, report) {
+		if n := strings.Count(text, "cannot connect"); n < 1 || n > 2 {
+			t.Errorf("%s: %d messages about the connection:\n%s", form, n, text)
+		}
+	}
+}
+
+// TestInterruptedRun demands that every report of a run that the user has ended says so.
+func TestInterruptedRun(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	s := echoes(t, 30)
+	n := 0
+	r := conform.Runner{Start: embedded}
+	results := r.Run(ctx, s, func(conform.Result) {
+		if n++; n == 5 {
+			interrupt()
+		}
+	})
+	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: results, Interrupted: true}
+	if report.Count(conform.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {
+		t.Errorf("%d cases ran, %d were skipped", report.Ran(), report.Count(conform.Skipped))
+	}
+	want := fmt.Sprintf("the run was interrupted after %d of 30 cases", report.Ran())
+	all := reports(t, report)
+	all["html"] = htmlOf(t, s, []*conform.Report{report})
+	all["json"] = strings.Replace(all["json"], `"interrupted": true`, want, 1)
+	for form, text := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in:\n%s", form, want, text)
+		}
+	}
+}

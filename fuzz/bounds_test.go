@@ -1,0 +1,203 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/faults"
+	"jobwire/internal/target"
+)
+
+// A server at a fixed address is never started again, and names never run out there.
+func TestGoesOnAtAFixedAddress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	for _, p := range []*codec.Protocol{danga.Protocol, gearmonkey.Protocol} {
+		t.Run(p.Name, func(t *testing.T) {
+			srv, err := serve(faults.Faultless(p.Name))(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Stop()
+			const count = 5000
+			stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Duration: 2 * time.Minute, Fixed: true,
+				Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }})
+			if err != nil || stats.Executions < count || stats.Findings > 0 {
+				t.Errorf("expected %d executions without a finding, got %d and %d findings in %v, %v", count, stats.Executions, stats.Findings, stats.Elapsed, err)
+			}
+		})
+	}
+}
+
+func TestPrefixesDiffer(t *testing.T) {
+	seen := map[string]uint64{}
+	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {
+		for n := from; n < from+4; n++ {
+			p := prefixOf('A', n)
+			if len(p) != len(placeholder) || strings.Contains(p, placeholder) {
+				t.Errorf("prefix %d is %q", n, p)
+			}
+			if m, again := seen[p]; again && m != n {
+				t.Errorf("prefixes %d and %d are both %q", m, n, p)
+			}
+			seen[p] = n
+		}
+	}
+}
+
+// A run ends when its time is up also if there is much to examine, and every examination takes long:
+// this server answers nothing. What was not examined is counted, and handed on.
+func TestEndsInTime(t *testing.T) {
+	mute := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
+			var all sync.WaitGroup
+			defer all.Wait()
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return nil
+				}
+				all.Go(func() {
+					stop := context.AfterFunc(ctx, func() { c.Close() })
+					defer stop()
+					defer c.Close()
+					io.Copy(io.Discard, c)
+				})
+			}
+		})
+	}
+	const duration, much = 5 * time.Second, 12 * time.Second
+	candidates := 0
+	start := time.Now()
+	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: mute, Reference: serve(faults.Faultless("gearman")), Seed: 1,
+		Duration: duration, Patience: 5 * time.Second, Candidate: func(fd *Finding) {
+			candidates++
+			if len(fd.Text) == 0 || fd.Reproduced {
+				t.Errorf("candidate %+v", fd)
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > much {
+		t.Errorf("expected a run of %v, got %v", duration, took)
+	}
+	if stats.Unexamined == 0 || candidates != stats.Unexamined || stats.Findings > 0 {
+		t.Errorf("%d candidates were not examined, and %d were handed on; %d findings", stats.Unexamined, candidates, stats.Findings)
+	}
+}
+
+// A server that ends once and never again is a finding nevertheless.
+func TestSavesTheEndThatDoesNotShowAgain(t *testing.T) {
+	ended := errors.New("out of luck")
+	var accepted atomic.Int64 // by all servers: one of them ends, with the connection of this number
+	const last = 400
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "unlucky", func(ctx context.Context, ln net.Listener) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			faults.Faultless("gearman").Serve(ctx, &counting{Listener: ln, accepted: func() {
+				if accepted.Add(1) == last {
+					cancel(ended)
+				}
+			}})
+			return context.Cause(ctx)
+		})
+	}
+	var found []*Finding
+	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Duration: 2 * time.Minute, Count: 1500,
+		Seeds: []*Input{FromScript(script(t, gearman.Protocol, work))}, Found: func(fd *Finding) { found = append(found, fd) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Findings != 1 || len(found) != 1 {
+		t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
+	}
+	if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != Exit || fd.Inputs == 0 || len(fd.Text) == 0 || fd.Fault.Severity() != "critical" {
+		t.Errorf("got %+v of %v", fd, fd.Fault)
+	}
+}
+
+// counting is a listener that reports each connection.
+type counting struct {
+	net.Listener
+	accepted func()
+}
+
+func (l *counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted()
+	}
+	return c, err
+}
+
+func TestEnding(t *testing.T) {
+	for _, tt := range []struct{ exit, output, signal, text string }{
+		{"exit status 3", "", "", "exit status 3"},
+		{"signal: segmentation fault (core dumped)", "", "segmentation fault", "killed by a signal: segmentation fault"},
+		{"signal: killed", "", "killed", "killed by a signal: killed"},
+		{"exit status 139", "", "segmentation fault", "killed by signal 11 (segmentation fault)"},
+		{"exit status 134", "", "aborted", "killed by signal 6 (aborted)"},
+		{"exit status 255", "", "", "exit status 255"},
+		{"exit status 1", "x\nSegmentation fault (core dumped)\n", "segmentation fault", "its output reports: segmentation fault"},
+		{"exit status 2", "panic: runtime error: x\n[signal SIGSEGV: segmentation violation code=0x1]", "segmentation fault", "segmentation fault"},
+		{"exit status 2", "log\npanic: index out of range\n", "", "its output reports: panic: index out of range"},
+		{"exit status 1", "?0 0x55d09e090176 in x(+0x1e176) [0x55]", "", "stack trace"},
+	} {
+		signal, text := ending(tt.exit, tt.output)
+		if signal != tt.signal || !strings.Contains(text, tt.text) {
+			t.Errorf("%s, %q: got %q, %q; expected %q, %q", tt.exit, tt.output, signal, text, tt.signal, tt.text)
+		}
+	}
+}
+
+func TestBySeverity(t *testing.T) {
+	all := []*Finding{
+		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
+		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},
+	}
+	BySeverity(all)
+	order := ""
+	for _, fd := range all {
+		order += fd.Name
+	}
+	if order != "dcbea" {
+		t.Errorf("got %s", order)
+	}
+}
+
+// Lists of what earlier inputs left are asked for the less often the more there is, and only
+// where the server cannot be started again.
+func TestAsksLessOftenForLongLists(t *testing.T) {
+	list := FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
+	for _, tt := range []struct {
+		fixed bool
+		names uint64
+		rare  bool
+	}{{true, manyNames, false}, {true, 1000 * manyNames, true}, {false, 1000 * manyNames, false}} {
+		w := &worker{instance: &instance{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, begun: 7}, x: &executor{d: traitsOf(gearman.Protocol)}, r: randOf(1)}
+		w.names.Store(7 + tt.names)
+		skipped := 0
+		for range 100 {
+			if w.overlong(list) {
+				skipped++
+			}
+		}
+		if tt.rare && skipped < 90 || !tt.rare && skipped > 0 {
+			t.Errorf("%+v: %d of 100 skipped", tt, skipped)
+		}
+	}
+}

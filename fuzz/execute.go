@@ -1,0 +1,237 @@
+package fuzz
+
+import (
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/model"
+)
+
+// executor runs inputs on one server, one after the other.
+type executor struct {
+	d        *traits
+	p        *codec.Protocol
+	to       endpoint
+	known    *Known
+	patience time.Duration // timeout of a barrier
+	thorough bool          // check the server after every input
+	stop     func() bool   // whether pauses are to end early; nil: never
+	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
+
+	loose  codec.Session // encodes messages with all rules waived
+	prefix string
+
+	conns  []*conn
+	record Record
+	model  model.Model
+	chosen map[int][]byte // by the ID of a step: what the server chose in the reply
+	nonce  uint64
+	step   int // index of the current step
+	stepID int
+	last   uint64 // hash of the last coverage
+	common bool   // other inputs or unknown effects may influence the server: the model is not asked
+	proved bool   // all effects of the last step have arrived
+	quiet  bool   // so it seems without barriers on all connections
+	exact  bool   // a barrier on every connection after every step
+	saying bool   // a barrier is being sent
+	quit   bool   // the rest of the input is not executed
+	lost   bool   // a connection was closed or could not be opened: the server may have crashed
+	told   time.Time
+
+	unnoticed int // connections that the server may keep
+
+	canary    *conn
+	frame     codec.Frame
+	msg       codec.Message
+	out, out2 []byte
+}
+
+func newExecutor(p *codec.Protocol, to endpoint, known *Known, patience time.Duration) *executor {
+	d := traitsOf(p)
+	x := &executor{d: d, p: p, to: to, known: known, patience: patience}
+	x.loose = p.NewSession(codec.Options{WaiveAll: true})
+	x.chosen = map[int][]byte{}
+	return x
+}
+
+// newModel returns the model of the server, or nil if the protocol has none.
+func (x *executor) newModel() model.Model {
+	quirks := []model.Quirk{model.Watched}
+	for _, q := range x.known.Quirks {
+		quirks = append(quirks, model.Quirk(q))
+	}
+	if x.prefix != "" {
+		quirks = append(quirks, model.Shared)
+	}
+	return model.New(x.p, quirks...)
+}
+
+// execute runs an input. The record is valid until the next call. On a shared server, prefix is the beginning of the names
+// of the input.
+func (x *executor) execute(c *Input, prefix string) *Record {
+	x.prefix = prefix
+	x.record.reset()
+	clear(x.chosen)
+	x.step, x.stepID, x.last, x.lost, x.common, x.quit = -1, 0, 0, false, false, false
+	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
+	x.exact = x.thorough || x.nonce%8 == 0
+	x.proved, x.quiet = false, false
+	x.model = nil
+	if !c.Burst {
+		x.model = x.newModel()
+	}
+	for _, k := range x.conns {
+		k.ended = false
+		if k.said = k.said[:0]; cap(k.said) > maxIdle {
+			k.said = nil
+		}
+	}
+	for len(x.conns) < c.conns() {
+		x.conns = append(x.conns, &conn{})
+	}
+	x.told = time.Now()
+	for i := range c.Steps {
+		x.step, x.stepID, x.proved, x.quiet = i, c.Steps[i].ID, false, false
+		x.tick()
+		if x.do(c, &c.Steps[i]); x.isOver() {
+			x.quit = true
+		}
+		if x.record.Fault != nil || x.quit {
+			break
+		}
+	}
+	switch {
+	case x.record.Fault != nil, x.quit:
+	case c.Burst:
+		x.finishBurst()
+	case !x.exact && !x.proved && (!x.quiet || x.nonce%4 == 1):
+		x.exact = true
+		x.settleAll(nil, false)
+	}
+	x.leave()
+	return &x.record
+}
+
+// tick tells the model the time.
+func (x *executor) tick() {
+	if x.model != nil {
+		now := time.Now()
+		x.model.Elapsed(now.Sub(x.told))
+		x.told = now
+	}
+}
+
+// isOver reports whether the run has ended.
+func (x *executor) isOver() bool { return x.over != nil && x.over() }
+
+func (x *executor) fault(f Fault) {
+	if x.record.Fault == nil && !x.isOver() {
+		if f.Step == 0 {
+			f.Step = x.step
+		}
+		x.record.Fault = &f
+	}
+}
+
+// do executes one step.
+func (x *executor) do(c *Input, s *Step) {
+	k := x.conns[s.Conn]
+	if s.Verb == transcript.Nothing {
+		x.sleep(s.For)
+		x.tick()
+		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
+		if !c.Burst {
+			x.settle(nil)
+		}
+		return
+	}
+	if !k.open {
+		if k.ended || slices.Contains(leaves, s.Verb) {
+			return
+		}
+		if !x.connect(k, s.Conn) {
+			return
+		}
+		if len(k.out) > 0 && (s.Verb != transcript.Send || mayWait(s.Type)) {
+			x.settleOne(k)
+		}
+	}
+	switch s.Verb {
+	case transcript.Send, transcript.Raw:
+		if k.ended {
+			return
+		}
+		x.ahead(c, k, x.step)
+		b := x.encode(s)
+		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.said, b) {
+			return
+		}
+		if len(k.out) > 0 && !c.Burst && (len(b) == 0 || x.barred(k, b)) {
+			x.settle(k) // only the preamble is sent
+			return
+		}
+		x.say(c, k, b)
+	case transcript.Opens:
+		if !c.Burst {
+			x.settle(k)
+		}
+	case transcript.HalfCloses:
+		if k.ended {
+			return
+		}
+		if x.flush(k); !k.open {
+			return
+		}
+		k.ended = true
+		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
+		x.ours(k)
+		k.s.halfClose()
+		if !c.Burst {
+			x.noticed(k)
+			x.settle(nil)
+		}
+	default:
+		if x.flush(k); !k.open {
+			return
+		}
+		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
+		x.ours(k)
+		if !c.Burst && s.Verb == transcript.Closes {
+			// The server sees a half-close, and its reaction is visible.
+			k.ended = true
+			k.s.halfClose()
+			x.noticed(k)
+		} else {
+			x.common = true // the server notices it at an unknown time
+		}
+		if k.open {
+			x.end(k, s.Verb == transcript.Resets)
+		}
+		k.ended = false
+		if !c.Burst {
+			x.settle(nil)
+		}
+	}
+}
+
+// sleep waits, and reads what the server sends meanwhile, because the model must know when it was sent.
+func (x *executor) sleep(d time.Duration) {
+	const piece = 20 * time.Millisecond
+	for end := time.Now().Add(d); x.record.Fault == nil; {
+		left := time.Until(end)
+		if left <= 0 || x.stop != nil && x.stop() || x.isOver() {
+			return
+		}
+		time.Sleep(min(piece, left))
+		if x.tick(); x.model == nil {
+			continue
+		}
+		for _, k := range x.conns {
+			if k.open {
+				x.drain(k)
+			}
+		}
+	}
+}

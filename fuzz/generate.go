@@ -1,0 +1,241 @@
+package fuzz
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/gen"
+)
+
+// generator generates and mutates inputs.
+type generator struct {
+	p     *codec.Protocol
+	d     *traits
+	r     *rand.Rand
+	known *Known
+	sess  codec.Session
+	frame codec.Frame
+	slow  bool                 // inputs may contain pauses
+	gives map[*codec.Type]bool // types whose replies contain a value that the server chose
+
+	takers    []*codec.Type // types with a value that the server chooses
+	templates [][]slot
+	drains    [][]slot
+	turns     map[*codec.Field]int // the last of the limits that a field had
+}
+
+func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
+	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, turns: map[*codec.Field]int{}}
+	sendable := func(t *codec.Type) bool { return !b.d.isUnsafe(nil, []byte(t.Word)) }
+	b.templates = readTemplates(p, templates, sendable)
+	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // what needs no ID of a job, and no long wait
+		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) && (t.Blocks != codec.Always || t.Has(codec.Timeout))
+	})
+	for _, t := range p.Types {
+		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
+			b.takers = append(b.takers, t)
+		}
+	}
+	return b
+}
+
+// Most inputs are short: many short ones find more than a few long ones.
+const (
+	fewSteps = 9
+	maxSteps = 24
+)
+
+// mutate returns a mutation of an input. pick selects other inputs to splice it with.
+func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
+	c := parent.clone()
+	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
+	for range 1 + b.r.IntN(4)*b.r.IntN(2) {
+		mutations[b.r.IntN(len(mutations))](b, c, pick)
+	}
+	most := maxSteps
+	if b.r.IntN(8) > 0 {
+		most = max(fewSteps, len(parent.Steps)+1)
+	}
+	if len(c.Steps) > most {
+		at := b.r.IntN(len(c.Steps) - most + 1)
+		c.Steps = c.Steps[at : at+most]
+	}
+	if len(c.Steps) == 0 {
+		return b.generate()
+	}
+	c.Burst = b.r.IntN(4) == 0
+	b.restrict(c)
+	return c
+}
+
+// generate returns a new input: mostly of a template, mutated or not, otherwise random messages of some
+// peers, each in a role, that use the same names.
+func (b *generator) generate() *Input {
+	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
+	if len(b.templates) > 0 && b.r.IntN(4) > 0 {
+		return b.fromTemplate()
+	}
+	c := &Input{Burst: b.r.IntN(3) == 0}
+	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
+	for i := range roles {
+		roles[i] = 1 << b.r.IntN(len(b.p.Roles))
+	}
+	for range 1 + b.r.IntN(fewSteps) {
+		conn := b.r.IntN(len(roles))
+		b.insert(c, len(c.Steps), conn, roles[conn])
+	}
+	b.restrict(c)
+	return c
+}
+
+func (b *generator) fromTemplate() *Input {
+	c := &Input{}
+	b.fill(c, b.templates[b.r.IntN(len(b.templates))])
+	for range b.r.IntN(3) {
+		if len(c.Steps) > 0 {
+			mutations[b.r.IntN(len(mutations))](b, c, func() *Input { return nil })
+		}
+	}
+	if b.r.IntN(3) > 0 {
+		b.drain(c, nil)
+	}
+	c.Burst = b.r.IntN(6) == 0
+	b.restrict(c)
+	return c
+}
+
+// restrict removes what is not to be sent.
+func (b *generator) restrict(c *Input) {
+	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool {
+		return s.Conn >= maxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !b.slow
+	})
+}
+
+// insert inserts a message that a peer in the role may send.
+func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
+	o := gen.Options{Tame: b.r.IntN(4) > 0}
+	if b.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return b.gives[s.Type] }) {
+		o.Rows = b.takers // of what the server has given
+	}
+	m := gen.Message(b.r, b.p, codec.Peer, role, o)
+	if m.Type == nil {
+		return
+	}
+	s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: m.Type, CRLF: m.CRLF}
+	for i, v := range m.Args {
+		s.Args = append(s.Args, Arg{Value: placed(m.Type.FieldAt(i), v)})
+		if assignedField(m.Type, i) != nil && at > 0 && b.r.IntN(8) > 0 {
+			s.Args[i].Of = b.source(c, at)
+		}
+	}
+	if len(s.Args) > 0 && b.r.IntN(4) == 0 {
+		b.stretch(&s, b.r.IntN(len(s.Args)))
+	}
+	c.Steps = slices.Insert(c.Steps, at, s)
+}
+
+// resize gives an argument a length at which buffers end.
+func (b *generator) resize(s *Step, i int) {
+	f := s.Type.FieldAt(i)
+	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
+		return
+	}
+	n := lengths[b.r.IntN(len(lengths))]
+	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
+		// In turn, so that each comes about as soon as the others.
+		if _, begun := b.turns[f]; !begun {
+			b.turns[f] = b.r.IntN(len(limits))
+		}
+		b.turns[f] = (b.turns[f] + 1) % len(limits)
+		n = limits[b.turns[f]]
+	}
+	if f.Max > 0 && b.r.IntN(3) == 0 {
+		n = f.Max + max(0, b.r.IntN(5)-3)
+	}
+	v := s.Args[i].Value
+	if len(v) == 0 || b.r.IntN(2) == 0 {
+		v = []byte("xyz%\x00\r\n"[b.r.IntN(7):])[:1]
+	}
+	if f.Kind == codec.Text {
+		v, n = []byte("x"), min(n, 8193)
+	}
+	v = bytes.Repeat(v, n/len(v)+1)[:n]
+	if isName(f) && n > len(placeholder) {
+		copy(v, placeholder)
+	}
+	s.Args[i] = Arg{Value: v}
+}
+
+// stretch sets an argument to a boundary value: a length at which buffers end, or a number at which
+// arithmetic overflows.
+func (b *generator) stretch(s *Step, i int) {
+	f := s.Type.FieldAt(i)
+	if f == nil || len(f.Values) > 0 || f.Assigned && s.Args[i].Of > 0 && b.r.IntN(4) > 0 {
+		return
+	}
+	if f.Kind == codec.Number || f.Kind == codec.Signed || f.Kind == codec.Uint {
+		s.Args[i] = Arg{Value: b.boundary(f)}
+		return
+	}
+	b.resize(s, i)
+}
+
+// boundary returns a number at a bound of the field, or of an integer type.
+func (b *generator) boundary(f *codec.Field) []byte {
+	n := uint64(1)<<widths[b.r.IntN(len(widths))] + uint64(b.r.IntN(3)) - 1
+	switch b.r.IntN(6) {
+	case 0:
+		n = uint64(b.r.IntN(3)) - 1
+	case 1:
+		n = f.Lo
+	case 2:
+		n = f.Hi - uint64(b.r.IntN(2))
+	}
+	if f.Kind == codec.Uint {
+		v := make([]byte, f.Width)
+		for i := range v {
+			v[f.Width-1-i] = byte(n >> (8 * i))
+		}
+		return v
+	}
+	if f.Hi > 0 && n > f.Hi+1 {
+		n = f.Hi
+	}
+	if f.Kind == codec.Signed {
+		return strconv.AppendInt(nil, int64(n), 10)
+	}
+	return strconv.AppendUint(nil, n, 10)
+}
+
+// widths of integers, in bits.
+var widths = []int{7, 8, 15, 16, 31, 32, 63}
+
+// source chooses a step before at whose reply may contain a value that the server chose.
+func (b *generator) source(c *Input, at int) int {
+	for n := range 12 {
+		k := b.r.IntN(at)
+		if s := &c.Steps[k]; s.Type != nil && (n > 8 || b.gives[s.Type]) {
+			return s.ID
+		}
+	}
+	return 0
+}
+
+// learn notes which messages have replies with a value that the server chose.
+func (b *generator) learn(c *Input, r *Record) {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil || b.gives[c.Steps[e.Step].Type] {
+			continue
+		}
+		for k := range e.Args {
+			if assignedField(e.Type, k) != nil {
+				b.gives[c.Steps[e.Step].Type] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+)
+
+// sends reports whether a step is a message of a type whose name begins so.
+func sends(s *Step, prefix string) bool {
+	return s.Type != nil && s.Verb == transcript.Send && strings.HasPrefix(s.Type.Name, prefix)
+}
+
+// value returns the argument of that label, or nil.
+func value(s *Step, label string) []byte {
+	for i := range s.Args {
+		if f := s.Type.FieldAt(i); f != nil && f.Name == label && s.Args[i].Of == 0 {
+			return s.Args[i].Value
+		}
+	}
+	return nil
+}
+
+// inTurn reports whether steps that meet the conditions follow each other, others in between.
+func inTurn(c *Input, conds ...func(s *Step) bool) bool {
+	for i := range c.Steps {
+		if len(conds) > 0 && conds[0](&c.Steps[i]) {
+			conds = conds[1:]
+		}
+	}
+	return len(conds) == 0
+}
+
+// Whatever servers were found to break of, inputs made of nothing come by.
+func TestBreedsWhatBreaksServers(t *testing.T) {
+	any := func(cond func(s *Step) bool) func(c *Input) bool {
+		return func(c *Input) bool { return inTurn(c, cond) }
+	}
+	unique := func(n int) func(c *Input) bool {
+		return any(func(s *Step) bool { return sends(s, "SUBMIT") && len(value(s, "Unique ID")) == n })
+	}
+	for _, tt := range []struct {
+		p    *codec.Protocol
+		what string
+		is   func(c *Input) bool
+	}{
+		{gearman.Protocol, "a unique ID of 63 bytes", unique(63)},
+		{gearman.Protocol, "a unique ID of 64 bytes", unique(64)},
+		{gearman.Protocol, "a unique ID of 65 bytes", unique(65)},
+		{gearman.Protocol, "a unique ID of 8000 bytes", unique(8000)},
+		{gearman.Protocol, "progress beyond 32 bits", any(func(s *Step) bool {
+			return sends(s, "WORK_STATUS") && s.Args[0].Of > 0 && len(value(s, "Numerator")) >= 10 && value(s, "Numerator")[0] >= '4'
+		})},
+		{gearman.Protocol, "a blank at the end of a line", any(func(s *Step) bool {
+			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("status ")) && bytes.HasSuffix(s.Bytes, []byte(" \n"))
+		})},
+		{gearman.Protocol, "a client who leaves behind a join, before the result", func(c *Input) bool {
+			of := map[string]int{}
+			return inTurn(c, func(s *Step) bool {
+				if sends(s, "SUBMIT_JOB") && len(value(s, "Unique ID")) > 0 {
+					of[string(value(s, "Function"))+"\x00"+string(value(s, "Unique ID"))]++
+				}
+				for _, n := range of {
+					if n > 1 {
+						return true
+					}
+				}
+				return false
+			}, func(s *Step) bool { return slices.Contains(leaves, s.Verb) }, func(s *Step) bool { return sends(s, "WORK_COMPLETE") && s.Args[0].Of > 0 })
+		}},
+		{gearman.Protocol, "a grab with a time limit, behind which time passes", func(c *Input) bool {
+			return inTurn(c, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
+				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
+		}},
+		{beanstalk.Protocol, "a blank at the end of a command", any(func(s *Step) bool {
+			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("stats ")) && bytes.HasSuffix(s.Bytes, []byte(" \r\n"))
+		})},
+		{beanstalk.Protocol, "the lowest priority", any(func(s *Step) bool { return sends(s, "put") && string(value(s, "Priority")) == "4294967295" })},
+		{beanstalk.Protocol, "a worker who leaves while it waits", func(c *Input) bool {
+			return inTurn(c, func(s *Step) bool { return sends(s, "reserve") }, func(s *Step) bool { return slices.Contains(leaves, s.Verb) }, func(s *Step) bool { return sends(s, "put") })
+		}},
+	} {
+		b := newGenerator(tt.p, randOf(3), &Known{})
+		b.slow = true
+		made := 0
+		for n := 0; n < 100_000 && made == 0; n++ {
+			c := b.generate()
+			if len(c.Steps) > 0 && n%2 == 0 {
+				c = b.mutate(c, func() *Input { return nil })
+			}
+			if tt.is(c) {
+				made = n + 1
+			}
+		}
+		if made == 0 {
+			t.Errorf("%s: never made: %s", tt.p.Name, tt.what)
+		}
+		t.Logf("%s: %s: first in input %d", tt.p.Name, tt.what, made)
+	}
+}
+
+// A hang that several inputs lead to is told once, another one too; connections closed for no
+// reason are told apart by the message and its size.
+func TestCausesAreToldApart(t *testing.T) {
+	input := func(src string) *Input { return FromScript(script(t, gearman.Protocol, src)) }
+	first := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
+	longer := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: WORK_FAIL h\n")
+	other := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: PRE_SLEEP\n")
+	hang := func(c *Input) string {
+		return key(gearman.Protocol, c, &Fault{Oracle: HangAll, Law: "nobody is answered", Step: len(c.Steps) - 1})
+	}
+	if hang(first) != hang(longer) {
+		t.Errorf("one hang is told twice: %q, %q", hang(first), hang(longer))
+	}
+	if hang(first) == hang(other) {
+		t.Errorf("two hangs are one: %q", hang(first))
+	}
+	long := input("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
+	closed := func(c *Input) string {
+		return bucket(gearman.Protocol, c, &Fault{Oracle: Law, Law: closedLaw, Step: len(c.Steps) - 1})
+	}
+	if closed(first) == closed(other) || closed(other) == closed(long) || closed(input("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
+		t.Error("connections closed for different reasons are told as one")
+	}
+	if closed(input("Worker -> Job Server: CAN_DO b\n")) != closed(input("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
+		t.Error("connections closed for the same reason are told apart")
+	}
+}

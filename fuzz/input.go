@@ -1,0 +1,325 @@
+package fuzz
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// Input is what several peers do to a server. Connections are numbered from 0; their first step opens them.
+type Input struct {
+	Steps []Step
+
+	// Burst inputs are sent without waiting for replies. Models cannot follow them.
+	Burst bool
+
+	// Ahead inputs pipeline messages that need no value from the server.
+	Ahead bool
+}
+
+// Step is one message or action of a peer.
+type Step struct {
+	ID   int             `json:"id"` // to which other steps refer; unique in an input; 0: none
+	Conn int             `json:"conn"`
+	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets; Nothing waits
+
+	Type  *codec.Type   `json:"-"`               // of a Send
+	Args  []Arg         `json:"args,omitempty"`  // of a Send
+	CRLF  bool          `json:"crlf,omitempty"`  // of a Send
+	Bytes []byte        `json:"bytes,omitempty"` // of a Raw
+	For   time.Duration `json:"for,omitempty"`
+}
+
+// Arg is an argument: a value, or what the server chose in the reply to another step, such as the handle of the job that
+// the step submitted. Value is used instead if the server chose nothing.
+type Arg struct {
+	Value []byte `json:"v"`
+	Of    int    `json:"of,omitempty"` // ID of a step; 0: none
+}
+
+// maxConns is how many connections an input may have.
+const maxConns = 6
+
+// clone returns a copy whose steps may be changed; the bytes are shared.
+func (c *Input) clone() *Input {
+	d := &Input{Steps: slices.Clone(c.Steps), Burst: c.Burst, Ahead: c.Ahead}
+	for i := range d.Steps {
+		d.Steps[i].Args = slices.Clone(d.Steps[i].Args)
+	}
+	return d
+}
+
+// conns returns how many connections there are.
+func (c *Input) conns() int {
+	n := 0
+	for i := range c.Steps {
+		n = max(n, c.Steps[i].Conn+1)
+	}
+	return n
+}
+
+// nextID returns an ID that no step has.
+func (c *Input) nextID() int {
+	id := 0
+	for i := range c.Steps {
+		id = max(id, c.Steps[i].ID)
+	}
+	return id + 1
+}
+
+// waits returns the sum of the pauses.
+func (c *Input) waits() (d time.Duration) {
+	for i := range c.Steps {
+		if c.Steps[i].Verb == transcript.Nothing {
+			d += c.Steps[i].For
+		}
+	}
+	return d
+}
+
+// splice inserts the steps of another input with new IDs, on the connections that place returns.
+func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
+	base := c.nextID()
+	more := (&Input{Steps: steps}).clone().Steps
+	for i := range more {
+		s := &more[i]
+		s.ID += base
+		s.Conn = place(s.Conn)
+		for k := range s.Args {
+			if s.Args[k].Of > 0 {
+				s.Args[k].Of += base
+			}
+		}
+	}
+	c.Steps = slices.Insert(c.Steps, at, more...)
+}
+
+// join returns the inputs one after the other as one, each on connections and with names of its own.
+func (d *traits) join(inputs []*Input) *Input {
+	all := &Input{}
+	base := 0
+	for i, c := range inputs {
+		c = d.apart(c, nth(i))
+		all.Burst = all.Burst || c.Burst
+		all.Ahead = all.Ahead || c.Ahead
+		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
+		n := all.conns()
+		for conn := base; conn < n; conn++ {
+			if !c.ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
+				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes}) // the executor waits until the server has noticed it
+			}
+		}
+		base = n
+	}
+	return all
+}
+
+// pipelined returns the input with pipelined messages, or nil if no message can be pipelined.
+func (c *Input) pipelined() *Input {
+	for i := 1; i < len(c.Steps) && !c.Burst && !c.Ahead; i++ {
+		if c.follows(i) {
+			d := c.clone()
+			d.Ahead = true
+			return d
+		}
+	}
+	return nil
+}
+
+// follows reports whether a step sends a message on the connection of the step before it.
+func (c *Input) follows(i int) bool {
+	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send && c.Steps[i].Conn == c.Steps[i-1].Conn
+}
+
+// ends reports whether the first n steps end a connection, or its direction, in one of the ways.
+func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
+	return slices.ContainsFunc(c.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
+}
+
+// equal reports whether two inputs are the same.
+func (c *Input) equal(d *Input) bool {
+	return c.Burst == d.Burst && c.Ahead == d.Ahead && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
+		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF && a.For == b.For &&
+			bytes.Equal(a.Bytes, b.Bytes) && slices.EqualFunc(a.Args, b.Args, func(x, y Arg) bool {
+			return x.Of == y.Of && bytes.Equal(x.Value, y.Value)
+		})
+	})
+}
+
+// bytes returns the approximate size in memory.
+func (c *Input) bytes() int {
+	n := 128 * len(c.Steps)
+	for i := range c.Steps {
+		n += len(c.Steps[i].Bytes)
+		for _, a := range c.Steps[i].Args {
+			n += 32 + len(a.Value)
+		}
+	}
+	return n
+}
+
+// size is what the minimizer minimizes: first the steps, then the bytes.
+func (c *Input) size() int {
+	n := 0
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		n += 1000 + len(s.Bytes) + int(s.For/time.Millisecond)
+		for _, a := range s.Args {
+			n += len(a.Value)
+		}
+	}
+	return n
+}
+
+// String returns the input in one line, for logs, with long values cut short. "of N" follows a value that the server
+// chose in the reply to step N.
+func (c *Input) String() string {
+	var b strings.Builder
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		what := s.Verb.String()
+		if s.Type != nil {
+			what = s.Type.Name
+		}
+		fmt.Fprintf(&b, "%d: client %d: %s", s.ID, s.Conn, what)
+		for _, a := range s.Args {
+			if fmt.Fprintf(&b, " %.32q", a.Value); a.Of > 0 {
+				fmt.Fprintf(&b, " of %d", a.Of)
+			}
+		}
+		if len(s.Bytes) > 0 {
+			fmt.Fprintf(&b, " %.32q", s.Bytes)
+		}
+		if s.For > 0 {
+			fmt.Fprintf(&b, " %v", s.For)
+		}
+		b.WriteString("; ")
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// assignedField returns the field of the i-th argument if the server chooses its value, or nil.
+func assignedField(t *codec.Type, i int) *codec.Field {
+	if f := t.FieldAt(i); f != nil && f.Assigned {
+		return f
+	}
+	return nil
+}
+
+// words maps the names of a script to words that inputs share.
+type words struct {
+	of     map[string][]byte
+	queues int // how many are names of queues
+}
+
+func (w *words) word(name string, f *codec.Field) []byte {
+	v, ok := w.of[name]
+	switch {
+	case ok:
+		return v
+	case isName(f):
+		v = []byte(placeholder + names[w.queues%len(names)])
+		w.queues++
+	case f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed):
+		v = []byte("1")
+	default:
+		v = []byte(name)
+	}
+	w.of[name] = v
+	return v
+}
+
+// FromScript makes an input of what the peers do in a transcript. It returns nil if they do nothing.
+func FromScript(s *transcript.Script) *Input {
+	c := &Input{}
+	conns := map[string]int{}
+	lastOf := map[string]int{} // the last step of each actor
+	chosen := map[string]int{} // by name or value: the step whose reply contains it
+	words := &words{of: map[string][]byte{}}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		if st.From == codec.Server {
+			noteChosen(st, lastOf[st.Peer.Name], chosen)
+			for k := range st.Choices {
+				if ch := &st.Choices[k]; ch.Verb == transcript.Nothing && ch.For >= time.Second && len(st.Choices) == 1 {
+					if conn, ok := conns[st.Peer.Name]; ok {
+						c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conn, Verb: transcript.Nothing, For: ch.For})
+					}
+				}
+			}
+			continue
+		}
+		if _, ok := conns[st.Peer.Name]; !ok {
+			if len(conns) == maxConns {
+				continue
+			}
+			conns[st.Peer.Name] = len(conns)
+		}
+		if st.After >= time.Millisecond {
+			c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing, For: st.After})
+		}
+		ch := &st.Choices[0]
+		step := Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF, Bytes: ch.Bytes}
+		if ch.Verb == transcript.Send {
+			step.Bytes = nil
+			for k := range ch.Args {
+				step.Args = append(step.Args, fromArg(&ch.Args[k], ch.Type.FieldAt(k), chosen, words))
+			}
+		}
+		lastOf[st.Peer.Name] = step.ID
+		c.Steps = append(c.Steps, step)
+	}
+	if len(c.Steps) == 0 {
+		return nil
+	}
+	return c
+}
+
+// noteChosen notes the values that an expectation binds.
+func noteChosen(st *transcript.Step, after int, chosen map[string]int) {
+	for i := range st.Choices {
+		ch := &st.Choices[i]
+		for k := range ch.Args {
+			if key := argKey(&ch.Args[k]); key != "" && assignedField(ch.Type, k) != nil {
+				if _, ok := chosen[key]; !ok && after > 0 {
+					chosen[key] = after
+				}
+			}
+		}
+	}
+}
+
+func argKey(a *transcript.Arg) string {
+	switch a.Kind {
+	case transcript.Name:
+		return "$" + a.Name
+	case transcript.Literal:
+		return string(a.Value)
+	}
+	return ""
+}
+
+func fromArg(a *transcript.Arg, f *codec.Field, chosen map[string]int, words *words) Arg {
+	if key := argKey(a); key != "" {
+		if of := chosen[key]; of > 0 && f != nil && f.Assigned {
+			return Arg{Value: []byte("1"), Of: of}
+		}
+	}
+	switch a.Kind {
+	case transcript.Literal:
+		return Arg{Value: a.Value}
+	case transcript.Name:
+		return Arg{Value: words.word(a.Name, f)}
+	case transcript.Now:
+		if f != nil && f.Width > 0 {
+			return Arg{Value: make([]byte, f.Width)}
+		}
+		return Arg{Value: []byte("1")}
+	}
+	return Arg{Value: []byte("x")}
+}

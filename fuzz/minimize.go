@@ -1,0 +1,378 @@
+package fuzz
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// minimizer makes an input smaller while a fault holds: by connections, steps, arguments and bytes.
+type minimizer struct {
+	best  *Input
+	holds func(*Input) bool
+	start time.Time
+	tries int
+
+	budget time.Duration
+	proto  *codec.Protocol
+	stop   func() bool // whether to end early; nil: never
+}
+
+// Limits in addition to the budget: on a busy machine, the minimizer may take longer to try at least this often.
+const (
+	someTries = 100
+	someTimes = 4
+)
+
+func (m *minimizer) late() bool {
+	if m.stop != nil && m.stop() {
+		return true
+	}
+	over := time.Since(m.start)
+	return over > m.budget && (m.tries >= someTries || over > someTimes*m.budget)
+}
+
+// try makes c the best input if it is different and the fault holds.
+func (m *minimizer) try(c *Input) bool {
+	if m.late() || len(c.Steps) == 0 || c.equal(m.best) {
+		return false
+	}
+	if m.tries++; !m.holds(c) {
+		return false
+	}
+	m.best = c
+	return true
+}
+
+// change tries a changed copy of the best input. It reports whether the copy is the best one now.
+func (m *minimizer) change(change func(c *Input)) bool {
+	c := m.best.clone()
+	change(c)
+	return m.try(c)
+}
+
+// minimize returns the smallest input that it finds in its time.
+func (m *minimizer) minimize() *Input {
+	m.start = time.Now()
+	m.oneByOne()
+	m.order(1) // other orders take too long while there are many steps
+	for before := -1; before != m.best.size() && !m.late(); {
+		before = m.best.size()
+		m.truncate()
+		m.connections()
+		m.steps()
+		m.merge()
+		m.glue()
+		m.rename()
+		m.types()
+		m.waits()
+		m.values()
+		m.raws()
+		m.order(12)
+		if before == m.best.size() {
+			m.pairs(12)
+		}
+	}
+	return m.best
+}
+
+// oneByOne sends messages without pipelining.
+func (m *minimizer) oneByOne() {
+	m.change(func(c *Input) { c.Ahead = false })
+}
+
+// order sends the messages of a burst one after the other, for inputs of at most so many steps in all orders of two steps.
+func (m *minimizer) order(most int) {
+	if !m.best.Burst {
+		return
+	}
+	c := m.best.clone()
+	c.Burst = false
+	if m.try(c) || len(c.Steps) > most {
+		return
+	}
+	for i := range c.Steps {
+		for k := i + 1; k < len(c.Steps) && m.best.Burst; k++ {
+			m.change(func(d *Input) {
+				d.Burst = false
+				d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
+			})
+		}
+	}
+}
+
+// truncate removes steps at the end.
+func (m *minimizer) truncate() {
+	for n := len(m.best.Steps) / 2; n > 0; n /= 2 {
+		for len(m.best.Steps) > n {
+			if !m.change(func(c *Input) { c.Steps = c.Steps[:len(c.Steps)-n] }) {
+				break
+			}
+		}
+	}
+}
+
+// connections removes connections.
+func (m *minimizer) connections() {
+	for conn := m.best.conns() - 1; conn >= 0; conn-- {
+		c := m.best.clone()
+		c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool { return s.Conn == conn })
+		for i := range c.Steps {
+			if c.Steps[i].Conn > conn {
+				c.Steps[i].Conn--
+			}
+		}
+		if len(c.Steps) < len(m.best.Steps) {
+			m.try(c)
+		} else {
+			m.best = c // the connection had no steps
+		}
+	}
+}
+
+// steps removes steps, many at a time at first.
+func (m *minimizer) steps() {
+	for n := max(1, len(m.best.Steps)/2); n > 0; n /= 2 {
+		for at := len(m.best.Steps) - n; at >= 0; at -= n {
+			m.change(func(c *Input) { c.Steps = slices.Delete(c.Steps, at, min(at+n, len(c.Steps))) })
+			at = min(at, len(m.best.Steps))
+		}
+	}
+}
+
+// pairs removes pairs of steps, for inputs of at most so many steps.
+func (m *minimizer) pairs(most int) {
+	if len(m.best.Steps) > most {
+		return
+	}
+	for a := len(m.best.Steps) - 2; a >= 0; a-- {
+		for b := len(m.best.Steps) - 1; b > a; b-- {
+			if m.change(func(c *Input) { c.Steps = slices.Delete(slices.Delete(c.Steps, b, b+1), a, a+1) }) {
+				break
+			}
+		}
+	}
+}
+
+// merge moves the steps of one connection to another.
+func (m *minimizer) merge() {
+	for conn := m.best.conns() - 1; conn > 0; conn-- {
+		m.change(func(c *Input) {
+			for i := range c.Steps {
+				if c.Steps[i].Conn >= conn {
+					c.Steps[i].Conn--
+				}
+			}
+		})
+	}
+}
+
+// glue joins raw bytes that follow each other on a connection.
+func (m *minimizer) glue() {
+	for i := 0; i+1 < len(m.best.Steps); i++ {
+		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
+		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
+			m.change(func(c *Input) {
+				c.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
+				c.Steps = slices.Delete(c.Steps, i+1, i+2)
+			})
+		}
+	}
+}
+
+// rename removes the placeholder from names, and shortens other values that occur several times.
+func (m *minimizer) rename() {
+	m.replace(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte(placeholder), nil) })
+	uses := map[string]int{}
+	for i := range m.best.Steps {
+		for _, a := range m.best.Steps[i].Args {
+			uses[string(a.Value)]++
+		}
+	}
+	short := byte('a')
+	for _, long := range slices.Sorted(maps.Keys(uses)) {
+		if len(long) < 2 || uses[long] < 2 {
+			continue
+		}
+		for uses[string(short)] > 0 && short < 'z' {
+			short++
+		}
+		name := []byte{short}
+		if m.replace(func(v []byte) []byte {
+			if string(v) == long {
+				return name
+			}
+			return v
+		}) {
+			uses[string(short)] = uses[long]
+		}
+	}
+}
+
+// replace replaces all values.
+func (m *minimizer) replace(with func(v []byte) []byte) bool {
+	return m.change(func(c *Input) {
+		for i := range c.Steps {
+			for k := range c.Steps[i].Args {
+				a := &c.Steps[i].Args[k]
+				a.Value = with(a.Value)
+			}
+		}
+	})
+}
+
+// types replaces a message by a simpler one, according to the names of their types.
+func (m *minimizer) types() {
+	for i := range m.best.Steps {
+		s := &m.best.Steps[i]
+		if s.Type == nil {
+			continue
+		}
+		for _, t := range m.proto.Types {
+			if t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
+				continue
+			}
+			if m.change(func(c *Input) {
+				c.Steps[i].Type, c.Steps[i].Args = t, nil
+				for k := range t.NumArgs() {
+					c.Steps[i].Args = append(c.Steps[i].Args, s.labelled(t.FieldAt(k).Name))
+				}
+			}) {
+				break
+			}
+		}
+	}
+}
+
+// labelled returns the argument of the field with the name.
+func (s *Step) labelled(label string) Arg {
+	for i := range s.Args {
+		if f := s.Type.FieldAt(i); f != nil && f.Name == label {
+			return s.Args[i]
+		}
+	}
+	return Arg{}
+}
+
+func (m *minimizer) waits() {
+	for i := range m.best.Steps {
+		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
+			if !m.change(func(c *Input) { c.Steps[i].For /= 2 }) {
+				break
+			}
+		}
+	}
+}
+
+// values makes arguments shorter and simpler.
+func (m *minimizer) values() {
+	for i := range m.best.Steps {
+		for k := range m.best.Steps[i].Args {
+			if m.late() {
+				return
+			}
+			m.value(i, k)
+		}
+		if m.best.Steps[i].CRLF {
+			m.change(func(c *Input) { c.Steps[i].CRLF = false })
+		}
+	}
+}
+
+func (m *minimizer) value(i, k int) {
+	with := func(v []byte) bool { return m.change(func(c *Input) { c.Steps[i].Args[k] = Arg{Value: v} }) }
+	a := m.best.Steps[i].Args[k]
+	if a.Of > 0 {
+		if !with([]byte("1")) {
+			m.source(i, k)
+			return
+		}
+		a = m.best.Steps[i].Args[k]
+	}
+	f := m.best.Steps[i].Type.FieldAt(k)
+	if f != nil && f.Width > 0 {
+		if zero := make([]byte, len(a.Value)); !bytes.Equal(zero, a.Value) {
+			with(zero)
+		}
+		return
+	}
+	if f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed) {
+		if v := string(a.Value); v != "0" && !with([]byte("0")) && v != "1" {
+			with([]byte("1"))
+		}
+		return
+	}
+	if len(a.Value) == 0 || with(nil) {
+		return
+	}
+	if len(a.Value) > 1 && (with([]byte("a")) || with([]byte("x"))) {
+		return
+	}
+	for n := len(a.Value) / 2; n > 0 && !m.late(); n /= 2 {
+		for len(m.best.Steps[i].Args[k].Value) > n {
+			v := m.best.Steps[i].Args[k].Value
+			if !with(v[:len(v)-n:len(v)-n]) && !with(v[n:]) {
+				break
+			}
+		}
+	}
+	v := m.best.Steps[i].Args[k].Value
+	if plain := bytes.Repeat([]byte("x"), len(v)); len(v) > 1 && !bytes.Equal(plain, v) {
+		with(plain)
+	}
+}
+
+// source takes a value that the server chose from the first step that will do, so that other steps can be removed.
+func (m *minimizer) source(i, k int) {
+	for at := range i {
+		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
+			return
+		} else if s.Verb == transcript.Send {
+			if m.change(func(c *Input) { c.Steps[i].Args[k].Of = s.ID }) {
+				return
+			}
+		}
+	}
+}
+
+// raws makes raw bytes fewer, and replaces them by messages where possible.
+func (m *minimizer) raws() {
+	for i := range m.best.Steps {
+		if m.best.Steps[i].Verb != transcript.Raw {
+			continue
+		}
+		if m.asMessage(i) {
+			continue
+		}
+		for n := len(m.best.Steps[i].Bytes) / 2; n > 0 && !m.late(); n /= 2 {
+			for at := len(m.best.Steps[i].Bytes) - n; at >= 0; at -= n {
+				if b := m.best.Steps[i].Bytes; at+n <= len(b) && n < len(b) {
+					m.change(func(c *Input) { c.Steps[i].Bytes = slices.Delete(slices.Clone(b), at, at+n) })
+				}
+			}
+		}
+		m.asMessage(i)
+	}
+}
+
+// asMessage replaces raw bytes by the message that they are if rules are waived.
+func (m *minimizer) asMessage(i int) bool {
+	s := &m.best.Steps[i]
+	var f codec.Frame
+	var msg codec.Message
+	n, err := m.proto.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, s.Bytes, &f)
+	if err != nil || n != len(s.Bytes) || f.Type == nil || f.Type.Does == codec.Shutdown {
+		return false
+	}
+	f.Message(&msg)
+	step := Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Send, Type: msg.Type, CRLF: msg.CRLF}
+	for _, a := range msg.Args {
+		step.Args = append(step.Args, Arg{Value: slices.Clone(a)})
+	}
+	return m.change(func(c *Input) { c.Steps[i] = step })
+}

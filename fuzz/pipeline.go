@@ -1,0 +1,111 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// Limits of what is sent ahead, so that no server blocks on replies that are not read.
+const (
+	maxAhead   = 8 // messages
+	aheadBytes = 8 << 10
+)
+
+// ahead sends the messages of the steps from i on at once, each with its barrier, if connection k is the only one. The
+// steps are then executed one by one, each after the replies to those before it, so that session and model see no
+// difference. This saves most of the time that an input takes.
+func (x *executor) ahead(c *Input, k *conn, i int) {
+	if !c.Ahead && (x.exact || x.thorough) || c.Burst || x.model == nil || len(k.early) > 0 || !x.ready(k) {
+		return
+	}
+	for _, o := range x.conns {
+		if o != k && o.open {
+			return
+		}
+	}
+	n, nonce := 0, x.nonce
+	k.led = len(x.record.Events)
+	k.early = append(k.early, k.out...) // the preamble
+	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
+	for ; i < len(c.Steps) && n < maxAhead && len(k.early) < aheadBytes; i++ {
+		s := &c.Steps[i]
+		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) || n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.settles(s, n == 0) {
+			break
+		}
+		b := x.encode(s)
+		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, b) {
+			break
+		}
+		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks(&x.frame) {
+			break
+		}
+		nonce++
+		k.early = append(k.early, b...)
+		k.early = x.appendBarrier(k.early, nonceOf(nonce))
+		n++
+	}
+	if n < 2 {
+		k.early = k.early[:0]
+		return
+	}
+	if err := k.s.write(k.early); err != nil {
+		x.giveUp(k)
+	}
+}
+
+// settles reports whether the values of a step are known before the steps ahead of it have been answered.
+func (x *executor) settles(s *Step, first bool) bool {
+	for i := range s.Args {
+		if of := s.Args[i].Of; of > 0 && x.chosen[of] == nil && !first {
+			return false
+		}
+	}
+	return true
+}
+
+// arrived removes what is to be sent from what was sent ahead. It reports whether it was sent.
+func (x *executor) arrived(k *conn) bool {
+	if len(k.early) == 0 {
+		return false
+	}
+	if !bytes.HasPrefix(k.early, k.out) {
+		x.giveUp(k) // the input has taken another course
+		return true
+	}
+	k.early = k.early[:copy(k.early, k.early[len(k.out):])]
+	k.out = k.out[:0]
+	return true
+}
+
+// noteAhead records what was sent ahead for steps that were not executed.
+func (x *executor) noteAhead() {
+	for _, k := range x.conns {
+		if len(k.early) > 0 {
+			x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(k.early), Step: x.step, Ahead: true})
+			k.early = k.early[:0]
+		}
+	}
+}
+
+// giveUp ends an input after an unexpected reply to what was sent ahead.
+func (x *executor) giveUp(k *conn) {
+	k.early, k.out = k.early[:0], k.out[:0]
+	k.s.close(true)
+	k.open, x.quit, x.common = false, true, true
+}
+
+func nonceOf(n uint64) []byte { return strconv.AppendUint([]byte("nonce"), n, 36) }
+
+// appendBarrier appends the bytes of a barrier.
+func (x *executor) appendBarrier(to, nonce []byte) []byte {
+	m := x.d.barrierMessage(nonce)
+	b, err := x.loose.Append(to, codec.Peer, &m)
+	if err != nil {
+		panic(err) // the contract is wrong
+	}
+	return b
+}

@@ -1,0 +1,88 @@
+package fuzz
+
+import (
+	"bytes"
+	"time"
+
+	"jobwire/codec/transcript"
+)
+
+// apart returns an input with a prefix and the preamble written out, so that several can run on one server.
+func (d *traits) apart(c *Input, prefix string) *Input {
+	out := &Input{Burst: c.Burst, Ahead: c.Ahead}
+	id := c.nextID()
+	open := make([]bool, c.conns())
+	for _, s := range c.clone().Steps {
+		if !open[s.Conn] {
+			open[s.Conn] = true
+			for _, first := range (&Input{Steps: d.preamble}).clone().Steps {
+				first.ID, first.Conn = id, s.Conn
+				id++
+				d.place(&first, prefix)
+				out.Steps = append(out.Steps, first)
+			}
+		}
+		if d.place(&s, prefix) {
+			out.Steps = append(out.Steps, s)
+		}
+	}
+	return out
+}
+
+// alone returns the forms in which an input of a shared server may be repeated on a server of its own: as it is, and
+// with the preamble of its connections.
+func (d *traits) alone(c *Input) []*Input {
+	if len(d.preamble) == 0 {
+		return []*Input{c}
+	}
+	return []*Input{c, d.apart(c, placeholder)}
+}
+
+// place replaces the placeholder with a prefix. It reports whether the step can be sent: a number that the server has
+// not sent to this peer may name a job of another input.
+func (d *traits) place(s *Step, prefix string) bool {
+	own := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(placeholder), []byte(prefix)) }
+	s.Bytes = own(s.Bytes)
+	for i := range s.Args {
+		a := &s.Args[i]
+		if a.Of == 0 && d.hasNumbers && assignedField(s.Type, i) != nil {
+			return false
+		}
+		a.Value = own(d.own(s.Type.FieldAt(i), a.Value, prefix))
+	}
+	return s.Verb != transcript.Raw || !d.namesNumbers(nil, s.Bytes)
+}
+
+// prefix returns an unused prefix, or one of whose names nothing is left. The latest of those are reused last, so that the
+// server has noticed that their connections were closed.
+func (w *worker) prefix() string {
+	if len(w.spare) > 16 {
+		p := w.spare[0]
+		w.spare = w.spare[1:]
+		return p
+	}
+	return prefixOf('A', uint64(w.instance.id)*prefixes+w.names.Add(1))
+}
+
+// exhausted reports whether the server has seen so many names that it is to be restarted.
+func (w *instance) exhausted() bool { return !w.f.cfg.Fixed && w.names.Load() > manyNames }
+
+// prefixes is how many prefixes have the same first letter.
+const prefixes = 30 * 30 * 30 * 30 * 30
+
+// prefixOf returns the nth prefix of 26*prefixes, as long as the placeholder. Its digits spell no command, because all
+// commands have a vowel or a y.
+func prefixOf(letter byte, n uint64) string {
+	const digits = "0123456789bcdfghjklmnpqrstvwxz"
+	b := []byte(placeholder)
+	for i := len(b) - 2; i > 0; i-- {
+		b[i] = digits[n%uint64(len(digits))]
+		n /= uint64(len(digits))
+	}
+	b[0], b[len(b)-1] = letter+byte(n%26), '.'
+	return string(b)
+}
+
+// unusedNames returns where names begin on a server that cannot be restarted, and that may have those of earlier runs. It
+// grows faster than names are used.
+func unusedNames() uint64 { return uint64(time.Now().UnixMicro() / 100) }

@@ -1,0 +1,262 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/model"
+)
+
+// answered removes the request that a reply answers.
+func (x *executor) answered(k *conn, f *codec.Frame) {
+	switch {
+	case x.d.inOrder:
+		if len(k.queue) > 0 && (f == nil || f.Type == nil || f.Type.Does != codec.Published) {
+			if k.queue[0] {
+				k.busy--
+			}
+			k.queue = k.queue[:copy(k.queue, k.queue[1:])]
+		}
+	case k.busy > 0 && f != nil && x.d.unblocks(f):
+		k.busy--
+	}
+}
+
+// room returns free space for the next bytes.
+func (k *conn) room() []byte {
+	if cap(k.in)-len(k.in) < 4<<10 {
+		in := make([]byte, len(k.in), 2*cap(k.in)+(16<<10))
+		copy(in, k.in)
+		k.in = in
+	}
+	return k.in[len(k.in):cap(k.in)]
+}
+
+// receive reads once and reports whether it read anything.
+func (x *executor) receive(k *conn, wait bool) bool {
+	n, err := x.read(k, wait)
+	k.in = k.in[:len(k.in)+n]
+	if n > 0 {
+		x.digest(k)
+		if len(k.in) > maxIn {
+			x.fault(Fault{Oracle: Framing, Law: "endless reply", Text: "expected a reply of at most 64 MiB, got more than 64 MiB and no end of the reply", Conn: k.id})
+		}
+		return true
+	}
+	switch {
+	case err == errTimeout && !wait:
+	case err == errTimeout:
+		x.silent(k)
+	default:
+		x.gone(k)
+		if err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+			x.lost = true
+		}
+	}
+	return false
+}
+
+// read reads from a connection, and waits for bytes if wait is set.
+func (x *executor) read(k *conn, wait bool) (int, error) {
+	if !wait {
+		return k.s.peek(k.room())
+	}
+	n, err := x.wait(k, min(checkOthersAfter, k.within))
+	if err != errTimeout || k.within <= checkOthersAfter {
+		return n, err
+	}
+	if x.lookRound(k); x.record.Fault != nil {
+		return 0, err
+	}
+	n, err = x.wait(k, k.within-checkOthersAfter)
+	if err == errTimeout && x.isLate(k) {
+		n, err = x.wait(k, k.within)
+	}
+	return n, err
+}
+
+// wait waits for bytes until the timeout or the end of the run, and reads them.
+func (x *executor) wait(k *conn, within time.Duration) (int, error) {
+	const piece = 100 * time.Millisecond
+	for ; within > 0 && !x.isOver(); within -= piece {
+		if n, err := k.s.read(k.room(), min(within, piece)); err != errTimeout {
+			return n, err
+		}
+	}
+	return 0, errTimeout
+}
+
+// lookRound reads the other connections of the input.
+func (x *executor) lookRound(k *conn) {
+	if k == x.canary {
+		return // the canary takes no part in the input
+	}
+	for _, o := range x.conns {
+		if o != k && o.open {
+			x.drain(o)
+		}
+	}
+}
+
+// isLate reports whether to wait for a late reply until the timeout. If the server replies to a ping meanwhile, the
+// reply counts as missing; the replayer has all patience.
+func (x *executor) isLate(k *conn) bool {
+	if x.thorough || k == x.canary || k.soft || x.patience <= firstWait || x.ping() {
+		return false
+	}
+	k.within = x.patience - firstWait
+	return true
+}
+
+// silent reports a connection without a reply to a barrier.
+func (x *executor) silent(k *conn) {
+	k.desynced = true
+	if x.isOver() {
+		x.quit = true
+		return
+	}
+	x.feature(4, boolHash(k.soft), 0)
+	if k.soft {
+		return
+	}
+	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.provoked(k), Conn: k.id,
+		Text: fmt.Sprintf("the server did not reply to %s within %v", x.d.barrier.Name, x.patience)})
+}
+
+// provoked returns the rule that the last illegal message on the connection broke.
+func (x *executor) provoked(k *conn) codec.RuleID {
+	for i := len(x.record.Events) - 1; i >= 0; i-- {
+		if e := &x.record.Events[i]; e.Conn == k.id && e.From == codec.Peer && e.Err != nil {
+			return e.Err.Rule
+		}
+	}
+	return ""
+}
+
+// gone notes that the server has closed a connection.
+func (x *executor) gone(k *conn) {
+	k.s.close(true)
+	k.open = false
+	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
+	x.feature(5, uint64(len(k.ours)), boolHash(k.tainted))
+	x.lost = true
+	if len(k.in) > 0 && !k.desynced && !k.tainted {
+		x.fault(Fault{Oracle: Framing, Law: "cut off", Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message", len(k.in)), Conn: k.id})
+	}
+	if x.model != nil {
+		x.complain(x.model.Gone(k.id))
+	}
+}
+
+// digest decodes the received bytes.
+func (x *executor) digest(k *conn) {
+	at := 0
+	for at < len(k.in) && x.record.Fault == nil {
+		rest := k.in[at:]
+		n, found, e := len(rest), codec.Skipped, (*codec.Error)(nil)
+		if !k.desynced {
+			if n, found, e = k.streams[codec.Server].Read(rest, &x.frame); found == codec.Nothing {
+				break
+			}
+		}
+		if at += n; found == codec.Whole {
+			if x.heard(k); k.waiting == 0 && len(k.early) > 0 {
+				break // the rest is for the next step
+			}
+			continue
+		}
+		x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Raw, Raw: x.record.keep(rest[:n]), Step: x.step, Err: e})
+		if found == codec.Skipped {
+			continue
+		}
+		if k.streams[codec.Server].Lost() {
+			k.desynced, x.common = true, true // missing messages can no longer be seen
+		}
+		x.answered(k, nil)
+		x.feature(6, errHash(e), 0)
+		if x.prefix != "" && x.d.openLists && !x.d.isBinary(rest) {
+			x.common = true // a list with names of other inputs
+			continue
+		}
+		if !slices.Contains(x.p.Caps, e.Rule) && (!k.soft && len(k.ours) == 0 || x.d.isBinary(rest)) {
+			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
+		}
+	}
+	k.in = k.in[:copy(k.in, k.in[at:])]
+}
+
+// heard handles a message from the server.
+func (x *executor) heard(k *conn) {
+	f := &x.frame
+	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
+	f.Message(&x.msg)
+	x.answered(k, f)
+	if k.waiting > 0 && x.d.answersBarrier(f, k.nonces[0]) && (x.d.nonced || k.earlier == 0) {
+		e.Barrier = true
+		k.waiting--
+		k.nonces = k.nonces[:copy(k.nonces, k.nonces[1:])]
+	} else {
+		if k.earlier > 0 && f.Type == x.d.reply {
+			k.earlier--
+		}
+		for i, a := range x.msg.Args {
+			e.Args = append(e.Args, x.record.keep(a))
+			if fd := assignedField(f.Type, i); fd != nil && (x.chosen[x.stepID] == nil) {
+				x.chosen[x.stepID] = e.Args[i]
+			}
+		}
+	}
+	x.record.add(e)
+	if !e.Barrier {
+		state := uint64(0)
+		if x.model != nil {
+			state = x.model.State()
+		}
+		x.feature(7, typeHash(f.Type), state)
+	}
+	if model.Excused(x.p, f.Raw) {
+		x.common = true
+	}
+	if x.model != nil {
+		x.tick()
+		x.complain(x.model.Received(k.id, f))
+	}
+	if x.record.Fault == nil && !e.Barrier && !x.common {
+		x.disclosed(k, f)
+	}
+}
+
+// disclosed checks that values which must come from peers do.
+func (x *executor) disclosed(k *conn, f *codec.Frame) {
+	if len(f.Type.Repeat) > 0 {
+		return
+	}
+	for i := range f.Spans {
+		fd := f.Spans[i].Field
+		if !x.d.isFromPeers(fd, f.Value(i)) {
+			continue
+		}
+		if v := f.Value(i); len(v) >= 4 && !x.anySaid(v) {
+			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Name + " " + fd.Name, Conn: k.id,
+				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)})
+			return
+		}
+	}
+}
+
+// anySaid reports whether a peer has sent these bytes.
+func (x *executor) anySaid(v []byte) bool {
+	for _, k := range x.conns {
+		if bytes.Contains(k.said, v) {
+			return true
+		}
+	}
+	return false
+}

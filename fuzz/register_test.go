@@ -1,0 +1,3 @@
+package fuzz
+
+import _ "jobwire/catalog" // registers the protocols

@@ -1,0 +1,207 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// encode returns the bytes of a step, or nil if it cannot be encoded or must not be sent.
+func (x *executor) encode(s *Step) []byte {
+	if s.Verb == transcript.Raw {
+		if x.prefix == "" {
+			return s.Bytes
+		}
+		return bytes.ReplaceAll(s.Bytes, []byte(placeholder), []byte(x.prefix))
+	}
+	x.msg.Type, x.msg.CRLF, x.msg.Args = s.Type, s.CRLF, x.msg.Args[:0]
+	for i := range s.Args {
+		a := &s.Args[i]
+		v := a.Value
+		got, known := x.chosen[a.Of]
+		if known && a.Of > 0 {
+			v = got
+		} else if x.prefix != "" && x.d.hasNumbers && assignedField(s.Type, i) != nil {
+			return nil // it may name a job of another input
+		}
+		x.msg.Args = append(x.msg.Args, x.d.own(s.Type.FieldAt(i), v, x.prefix))
+	}
+	b, err := x.loose.Append(x.out[:0], codec.Peer, &x.msg)
+	if err != nil {
+		return nil // it cannot be encoded even with all rules waived
+	}
+	x.out = b
+	if x.prefix != "" {
+		return bytes.ReplaceAll(b, []byte(placeholder), []byte(x.prefix))
+	}
+	return b
+}
+
+// say sends bytes: message by message with a barrier after each, or all at once in a burst.
+func (x *executor) say(c *Input, k *conn, b []byte) {
+	if len(b) == 0 || x.barred(k, b) {
+		return
+	}
+	if x.d.inOrder && k.busy > 0 {
+		x.common = true // servers differ in when they read further requests while a request waits
+	}
+	if k.streams[codec.Peer].Lost() || k.desynced {
+		if k.muttered++; k.muttered > 2 {
+			return // the effects are unknown
+		}
+	}
+	if c.Burst {
+		x.put(k, b)
+		return
+	}
+	for len(b) > 0 && k.open && !k.ended && x.record.Fault == nil {
+		n := len(b)
+		if !x.d.inOrder || k.busy == 0 {
+			n = x.first(k, b)
+		}
+		x.put(k, b[:n])
+		b = b[n:]
+		x.settle(k)
+	}
+}
+
+// barred reports whether bytes are not to be sent after those that were sent before.
+func (x *executor) barred(k *conn, b []byte) bool {
+	return x.d.isUnsafe(k.said, b) || x.known.Never != nil && x.known.Never.Match(after(k.said, b))
+}
+
+// first returns the length of the part of b that completes the first message.
+func (x *executor) first(k *conn, b []byte) int {
+	if n := k.streams[codec.Peer].Skip(); n > 0 {
+		return min(n, len(b))
+	}
+	if k.streams[codec.Peer].Lost() || len(k.early) > 0 {
+		return len(b)
+	}
+	all := append(k.ours, b...)
+	// A session must not decode a request twice, so a new one determines the end of the message.
+	n, err := x.p.NewSession(codec.Options{Waive: x.known.Waive}).Decode(codec.Peer, all, &x.frame)
+	if err == codec.ErrShort || n <= len(k.ours) || n >= len(all) {
+		return len(b)
+	}
+	return n - len(k.ours)
+}
+
+// flush writes the pending bytes. Writes are expensive, so bytes that belong together are written together.
+func (x *executor) flush(k *conn) {
+	if len(k.out) == 0 || !k.open || x.arrived(k) {
+		return
+	}
+	err := k.s.write(k.out)
+	k.out = k.out[:0]
+	switch {
+	case err == nil:
+	case err == errTimeout:
+		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection", Conn: k.id})
+		k.s.close(true)
+		k.open = false
+	default:
+		x.drain(k)
+		if k.open {
+			x.gone(k)
+		}
+	}
+}
+
+// put adds bytes to those that are to be sent, and tells session and model about the messages in them.
+func (x *executor) put(k *conn, b []byte) {
+	k.said = append(k.said, b...)
+	k.out = append(k.out, b...)
+	k.ours = append(k.ours, b...)
+	at := 0
+	for at < len(k.ours) {
+		rest := k.ours[at:]
+		n, found, e := k.streams[codec.Peer].Read(rest, &x.frame)
+		if found == codec.Nothing {
+			x.said(k, rest, nil, nil)
+			k.told = len(rest)
+			break
+		}
+		at += n
+		switch found {
+		case codec.Skipped:
+			x.said(k, rest[:n], nil, nil)
+			continue
+		case codec.Whole:
+			x.feature(2, typeHash(x.frame.Type), 0)
+			if x.known.exceeded(&x.frame) {
+				x.abandon(k)
+				return
+			}
+			x.said(k, rest[:n], x.frame.Type, nil)
+			x.common = x.common || x.d.namesOthers(&x.frame, x.prefix)
+			if x.model != nil {
+				x.model.Sent(k.id, &x.frame)
+			}
+			x.noteBusy(k)
+			continue
+		}
+		x.feature(2, typeHash(x.frame.Type), errHash(e))
+		if slices.Contains(x.known.Avoid, e.Rule) {
+			x.abandon(k)
+			return
+		}
+		k.tainted = true
+		if x.model != nil {
+			x.model.Garbled(k.id)
+		}
+		x.said(k, rest[:n], nil, e)
+		if !x.d.isBinary(rest) {
+			k.expect(x.d.inOrder, true)
+			k.soft = true
+			k.within = min(x.patience, 50*time.Millisecond)
+		}
+	}
+	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
+}
+
+// abandon closes a connection instead of sending what is known to lead to a failure.
+func (x *executor) abandon(k *conn) {
+	k.out = k.out[:0]
+	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
+	x.ours(k)
+	x.end(k, true)
+	x.common = true
+}
+
+// said records what was sent, without the part that was recorded before.
+func (x *executor) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
+	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.told, len(b)):]), Step: x.step, Err: err}
+	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.led
+	if t != nil && k.told == 0 {
+		e.Verb, e.Type = transcript.Send, t
+	}
+	k.told = 0
+	if len(e.Raw) > 0 {
+		x.record.add(e)
+	}
+}
+
+// noteBusy notes a request whose reply may come late.
+func (x *executor) noteBusy(k *conn) {
+	t := x.frame.Type
+	if !x.d.nonced && t != nil && !x.saying && slices.Contains(t.Answers, x.d.reply) {
+		k.earlier++
+	}
+	if blocks := t != nil && !x.saying && x.d.blocks(&x.frame); blocks || x.d.inOrder {
+		k.expect(x.d.inOrder, blocks)
+	}
+}
+
+// expect notes a request, and whether its reply may come late.
+func (k *conn) expect(inOrder, blocks bool) {
+	if blocks {
+		k.busy++
+	}
+	if inOrder {
+		k.queue = append(k.queue, blocks)
+	}
+}

@@ -1,0 +1,158 @@
+package fuzz
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/gen"
+)
+
+// templates are sequences of messages that belong together, which random messages seldom do, for all protocols. A slot
+// is the number of a connection and the effects of the message, one of which is chosen. After a period stands what the
+// message must name. "report" is any report of a worker; "leaves" and "waits" are actions of the peer. The reply to a
+// message with "=" names a job, to which later messages refer. A slot with "?" may be left out. A slot whose effects
+// the protocol lacks is left out, or the whole template if the slot has "!".
+var templates = []string{
+	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 report|delete; 0 query.job|wait?; 1 report?; 1 leaves?",
+	"0 =submit; 2 =submit; 0 leaves?; 1 register; 1 =ask; 2 leaves?; 1 !report; 3 query.job?",
+	"1 register; 1 !sleep; 1 unregister|register|sleep|leaves?; 0 =submit; 2 =submit?; 1 =ask?; 0 leaves?; 1 report?",
+	"0 =submit; 1 register.limit; 1 =ask; 1 waits; 1 report|delete|touch; 1 leaves?; 0 query.job?",
+	"0 =submit?; 2 !configure.queue; 0 =submit; 0 =submit?; 2 query|cancel|configure.queue",
+	"1 configure?; 1 register; 2 query?; 1 unregister|configure|register; 2 query",
+	"0 !configure.option; 0 =submit; 1 register; 1 =ask; 1 exception|warning|data|status; 1 report",
+	"0 use?; 0 =submit; 0 =submit?; 1 register?; 1 unregister?; 1 =ask; 1 !release|delete|bury|touch|kick|query.job; 1 leaves?; 2 query?; 1 =ask?",
+	"0 =submit; 1 =ask; 1 !bury|release; 2 kick|query|delete; 1 =ask; 2 query?",
+	"1 register; 1 register|unregister; 1 unregister?; 0 use?; 0 =submit; 1 =ask; 2 query?",
+	"0 use?; 0 =submit; 0 !pause; 1 register?; 1 =ask; 1 waits?; 2 query|kick",
+	"1 =ask|wait; 1 leaves?; 0 =submit|store; 2 =ask|query; 2 report|delete|touch|release|bury; 0 leave?",
+	"0 =submit; 1 register; 2 register; 1 =ask; 1 leaves|leave; 2 =ask; 2 report|delete; 0 wait|query.job",
+	"0 configure.queue?; 0 !store; 0 store; 0 =submit; 1 =ask; 1 query.job; 1 report|store; 1 store?; 2 query.job",
+	"0 =submit; 0 =submit?; 1 =ask; 2 query.queue; 1 !store; 0 wait; 0 delete?; 2 query.queue",
+	"2 configure.queue; 0 !notify; 2 configure.queue?; 1 notify?",
+}
+
+// drains are templates of requests for what is queued under one name.
+var drains = []string{
+	"0 register; 0 !ask; 0 ask?",
+	"0 register; 0 !sleep",
+	"0 !use; 0 query",
+	"0 !query.queue; 0 query.queue?; 0 query.queue?",
+}
+
+var workerReports = []codec.Effect{codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception}
+
+var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName, "limit": codec.TimeLimit}
+
+// slot is one message or action of a template.
+type slot struct {
+	conn     int
+	types    []*codec.Type     // to choose from, and
+	verbs    []transcript.Verb // these
+	gives    bool              // the reply names a job
+	optional bool
+}
+
+var leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
+
+// readTemplates returns those that a protocol has messages for. Messages that keep rejects are not used.
+func readTemplates(p *codec.Protocol, texts []string, keep func(*codec.Type) bool) (all [][]slot) {
+	for _, text := range texts {
+		if slots := readTemplate(p, text, keep); slots != nil {
+			all = append(all, slots)
+		}
+	}
+	return all
+}
+
+func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (slots []slot) {
+	for part := range strings.SplitSeq(text, "; ") {
+		conn, what, _ := strings.Cut(part, " ")
+		var s slot
+		s.conn, _ = strconv.Atoi(conn)
+		what, needed := strings.CutPrefix(what, "!")
+		what, s.gives = strings.CutPrefix(what, "=")
+		what, s.optional = strings.CutSuffix(what, "?")
+		for i, word := range strings.Split(what, "|") {
+			switch word {
+			case "leaves":
+				s.verbs = append(s.verbs, leaves...)
+			case "waits":
+				s.verbs = append(s.verbs, transcript.Nothing)
+			}
+			word, names, _ := strings.Cut(word, ".")
+			for _, t := range p.Types {
+				does := t.Does.String() == word || word == "report" && slices.Contains(workerReports, t.Does)
+				if does && t.Req != 0 && (names == "" || t.Has(meanings[names])) && keep(t) {
+					s.types = append(s.types, t)
+				}
+			}
+			if i == 0 && needed && len(s.types) == 0 {
+				return nil
+			}
+		}
+		if len(s.types)+len(s.verbs) > 0 {
+			slots = append(slots, s)
+		}
+	}
+	return slots
+}
+
+// fill makes an input of a template. Names and keys are mostly the same throughout.
+func (b *generator) fill(c *Input, slots []slot) {
+	same := map[string][]byte{}
+	var givers []int
+	tame := b.r.IntN(3) > 0
+	for _, sl := range slots {
+		if sl.optional && b.r.IntN(2) == 0 {
+			continue
+		}
+		s := Step{ID: c.nextID(), Conn: sl.conn}
+		n := b.r.IntN(len(sl.types) + len(sl.verbs))
+		if n >= len(sl.types) {
+			if s.Verb = sl.verbs[n-len(sl.types)]; s.Verb == transcript.Nothing {
+				s.For = pauses[b.r.IntN(len(pauses))]
+			}
+			c.Steps = append(c.Steps, s)
+			continue
+		}
+		s.Verb, s.Type = transcript.Send, sl.types[n]
+		m := gen.Of(b.r, s.Type, gen.Options{Tame: tame})
+		s.CRLF = m.CRLF
+		for i, v := range m.Args {
+			f := s.Type.FieldAt(i)
+			a := Arg{Value: placed(f, v)}
+			switch {
+			case f.Assigned && len(givers) > 0 && b.r.IntN(12) > 0:
+				a.Of = givers[len(givers)-1]
+				if b.r.IntN(4) == 0 {
+					a.Of = givers[b.r.IntN(len(givers))]
+				}
+			case isName(f) || isKey(f):
+				if known, ok := same[f.Name]; ok && b.r.IntN(6) > 0 {
+					a.Value = known
+					s.Args = append(s.Args, a)
+					continue
+				}
+			}
+			often := 6
+			if isKey(f) {
+				often = 3
+			}
+			if s.Args = append(s.Args, a); b.r.IntN(often) == 0 {
+				b.stretch(&s, i)
+			}
+			same[f.Name] = s.Args[i].Value
+		}
+		if sl.gives {
+			givers = append(givers, s.ID)
+		}
+		c.Steps = append(c.Steps, s)
+	}
+}
+
+// pauses are how long peers wait, most often longer than a timeout of a second.
+var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}

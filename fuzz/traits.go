@@ -1,0 +1,228 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// traits are what the fuzzer derives from the contract of a protocol.
+type traits struct {
+	protocol *codec.Protocol
+	barrier  *codec.Type // the request of Protocol.Barrier; nil if there is none
+	reply    *codec.Type // to it
+	nonced   bool        // the reply contains the nonce of the request
+
+	preamble   []Step   // what a connection sends first on a shared server
+	unsafe     []string // words, in small letters, that no bytes may contain
+	numbered   []string // beginnings of commands, in small letters, that name jobs by numbers, which all users of the server share
+	hasNumbers bool     // the server numbers jobs
+	openLists  bool     // names may break the text lists that contain them
+	computes   bool     // peers can have the server compute values
+	inOrder    bool     // every request has one reply, in the order of the requests
+	attached   bool     // some requests block until their job has ended
+	reuse      bool     // a name is as good as new if nothing is queued or running under it
+}
+
+var allTraits sync.Map // by protocol
+
+func traitsOf(p *codec.Protocol) *traits {
+	if d, ok := allTraits.Load(p); ok {
+		return d.(*traits)
+	}
+	d := &traits{protocol: p, unsafe: p.Unsafe, inOrder: true, reuse: true}
+	if b := p.Barrier; b.Request != nil {
+		d.barrier, d.reply = codec.Named(p.Types, b.Request[0]), codec.Named(p.Types, b.Reply[0])
+		d.nonced = slices.ContainsFunc(b.Reply, func(s string) bool { return strings.Contains(s, codec.Nonce) })
+	}
+	for _, t := range p.Types {
+		i := t.At(codec.JobID)
+		switch {
+		case t.Does == codec.Shutdown && t.Word != "":
+			d.unsafe = append(slices.Clip(d.unsafe), strings.ToLower(t.Word))
+		case t.Req != 0 && i >= 0 && t.FieldAt(i).Assigned && t.FieldAt(i).Kind == codec.Number:
+			d.hasNumbers = true
+			d.numbered = append(d.numbered, strings.ToLower(t.Word+t.Sep))
+		case t.Res != 0 && slices.ContainsFunc(t.Repeat, func(f codec.Field) bool { return isName(&f) && f.Kind == codec.Text && f.Chars == "" }):
+			d.openLists = true
+		}
+		d.inOrder = d.inOrder && (t.Req == 0 || len(t.Answers) == 0 || t.Ordered)
+		d.computes = d.computes || t.AnyCommand
+		d.attached = d.attached || t.Blocks == codec.Attached
+		d.reuse = d.reuse && t.Does != codec.Wait && !p.Unowned
+	}
+	if p.DefaultQueue != "" {
+		d.addPreamble(codec.Use, names[0])
+		d.addPreamble(codec.Register, names[0])
+		d.addPreamble(codec.Unregister, p.DefaultQueue)
+	}
+	allTraits.Store(p, d)
+	return d
+}
+
+// addPreamble adds a message that does so with a name alone, if there is one.
+func (d *traits) addPreamble(does codec.Effect, name string) {
+	for _, t := range d.protocol.Types {
+		if t.Does == does && t.NumArgs() == 1 && t.At(codec.Queue) == 0 {
+			d.preamble = append(d.preamble, Step{Type: t, Args: []Arg{{Value: []byte(name)}}})
+			return
+		}
+	}
+}
+
+// barrierMessage returns the barrier with a nonce.
+func (d *traits) barrierMessage(nonce []byte) codec.Message {
+	m := codec.Message{Type: d.barrier}
+	for _, a := range d.protocol.Barrier.Request[1:] {
+		m.Args = append(m.Args, []byte(strings.ReplaceAll(a, codec.Nonce, string(nonce))))
+	}
+	return m
+}
+
+// answersBarrier reports whether a message is the reply to the barrier with the nonce.
+func (d *traits) answersBarrier(f *codec.Frame, nonce []byte) bool {
+	if d.nonced {
+		return bytes.Contains(f.Raw, nonce)
+	}
+	for i, v := range d.protocol.Barrier.Reply[1:] {
+		if string(f.Arg(i)) != v {
+			return false
+		}
+	}
+	return f.Type == d.reply
+}
+
+// isName reports whether the values of a field are names of queues. While several inputs run on one server, the
+// names of each have a prefix of their own.
+func isName(f *codec.Field) bool { return f != nil && f.Means == codec.Queue }
+
+// isKey reports whether other values of a field tell things apart to which several peers refer.
+func isKey(f *codec.Field) bool {
+	return f != nil && (f.Means == codec.UniqueID || f.Means == codec.JobID && !f.Assigned || f.Means == codec.PriorityOf && f.Values != nil)
+}
+
+// names are those that peers have in common.
+var names = []string{"a", "b", "c"}
+
+// placeholder is the beginning of names in inputs. Where an input shares the server, its prefix, of the same length,
+// replaces the placeholder in bytes of any kind.
+const placeholder = "ZZZZZZZ"
+
+// placed returns a name as inputs have it.
+func placed(f *codec.Field, v []byte) []byte {
+	if isName(f) && slices.Contains(names, string(v)) {
+		return append([]byte(placeholder), v...)
+	}
+	return v
+}
+
+// own returns a name as it is sent under a prefix.
+func (d *traits) own(f *codec.Field, v []byte, prefix string) []byte {
+	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 || len(v) > 0 && string(v) == d.protocol.DefaultQueue {
+		return v
+	}
+	return append([]byte(prefix), v...)
+}
+
+// namesOthers reports whether a message of ours has names that other inputs may have too. To unregister from the
+// default queue concerns only the connection.
+func (d *traits) namesOthers(f *codec.Frame, prefix string) bool {
+	if prefix == "" || f.Type == nil {
+		return false
+	}
+	for i := range f.Spans {
+		v := f.Value(i)
+		if isName(f.Spans[i].Field) && !bytes.HasPrefix(v, []byte(prefix)) && (f.Type.Does != codec.Unregister || string(v) != d.protocol.DefaultQueue) {
+			return true
+		}
+	}
+	return false
+}
+
+// after returns bytes with the end of those that were sent before them.
+func after(sent, b []byte) []byte {
+	const longest = 32 // of the words that count
+	return slices.Concat(sent[max(0, len(sent)-longest):], b)
+}
+
+// namesNumbers reports whether bytes, after others, name jobs by numbers.
+func (d *traits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbered, sent, b) }
+
+// isUnsafe reports whether bytes are not to be sent after others.
+func (d *traits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
+
+func containsWord(words []string, sent, b []byte) bool {
+	if len(words) == 0 {
+		return false
+	}
+	low := bytes.ToLower(after(sent, b))
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(low, []byte(w)) })
+}
+
+// isBinary reports whether bytes begin a message whose end is known, whatever is illegal.
+func (d *traits) isBinary(b []byte) bool { return d.protocol.Binary != nil && d.protocol.Binary(b) }
+
+// changesQueue reports whether messages of a type have effects on a queue that outlast its jobs.
+func changesQueue(t *codec.Type) bool {
+	switch t.Does {
+	case codec.Pause:
+		return true
+	case codec.Configure:
+		return t.Has(codec.Queue)
+	case codec.Submit:
+		return t.Has(codec.StartTime) || t.Has(codec.Schedule)
+	}
+	return false
+}
+
+// changesQueues reports whether an input may have effects on a queue that outlast its jobs.
+func changesQueues(c *Input) bool {
+	if c.Burst {
+		return true
+	}
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Verb == transcript.Raw || s.Type != nil && changesQueue(s.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// listsAll reports whether a type asks for a list of what all users of the server have.
+func listsAll(t *codec.Type) bool {
+	return t.Does == codec.Query && !t.Has(codec.Queue) && !t.Has(codec.JobID) && slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return len(a.Repeat) > 0 })
+}
+
+// mayWait reports whether the reply to messages of a type may come late.
+func mayWait(t *codec.Type) bool { return t.Blocks == codec.Always || t.Blocks == codec.UnlessZero }
+
+// blocks reports whether the reply to a request, or to a barrier after it, may come late. The replies on a connection
+// that has subscribed to pushes have another form.
+func (d *traits) blocks(f *codec.Frame) bool {
+	if t := d.protocol.Behavior(f); t != f.Type {
+		return t.Blocks != codec.Never || t.Does == codec.Configure
+	}
+	return f.Blocks() || slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
+}
+
+// unblocks reports whether a message ends the wait of a request, in a protocol without an order of replies.
+func (d *traits) unblocks(f *codec.Frame) bool {
+	switch f.Type.Does {
+	case codec.Complete, codec.Fail, codec.Exception:
+		return d.attached
+	}
+	return f.Type.Ordered
+}
+
+// isFromPeers reports whether a value that the server sends must be one that a peer has sent.
+func (d *traits) isFromPeers(f *codec.Field, v []byte) bool {
+	switch f.Means {
+	case codec.Queue, codec.UniqueID, codec.Payload, codec.OptionName:
+		return !d.computes && string(v) != d.protocol.DefaultQueue
+	}
+	return false
+}

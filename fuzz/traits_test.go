@@ -1,0 +1,94 @@
+package fuzz
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/faults"
+)
+
+// Output that must not be sent are not sent in parts either.
+func TestWordsInParts(t *testing.T) {
+	d := traitsOf(gearman.Protocol)
+	if !d.isUnsafe([]byte("status\nshut"), []byte("down\n")) || d.isUnsafe([]byte("shut\n"), []byte("status\n")) {
+		t.Error("expected only shutdown to be unsafe")
+	}
+	d = traitsOf(beanstalk.Protocol)
+	if !d.namesNumbers([]byte("reserve-jo"), []byte("b 42\r\n")) || !d.namesNumbers(nil, []byte("stats-job 1\r\n")) || d.namesNumbers([]byte("stats\r\n"), []byte("use a\r\n")) {
+		t.Error("expected reserve-job and stats-job to name a job, and use to name none")
+	}
+}
+
+// The contract has what the fuzzer must know about each protocol.
+func TestTraits(t *testing.T) {
+	for _, tt := range []struct {
+		p                                                                 *codec.Protocol
+		preamble, changes, lists, waits, numbered                         string
+		unsafe, hasNumbers, openLists, computes, inOrder, attached, reuse bool
+	}{
+		{p: gearman.Protocol, changes: "SUBMIT_JOB_SCHED SUBMIT_JOB_EPOCH maxqueue create-function drop-function",
+			lists: "workers status prioritystatus show-jobs show-unique-jobs", unsafe: true, openLists: true, reuse: true},
+		{p: beanstalk.Protocol, preamble: "use a watch a ignore default", changes: "pause-tube", lists: "stats list-tubes list-tubes-watched",
+			waits:    "reserve reserve-with-timeout",
+			numbered: "reserve-job ,delete ,release ,bury ,touch ,peek ,kick-job ,stats-job ", hasNumbers: true, inOrder: true, reuse: true},
+		{p: danga.Protocol, attached: true},
+		{p: gearmonkey.Protocol, changes: "ZADD_SCHEDULED SUBSCRIBE_CHANNEL UNSUBSCRIBE_CHANNEL SET_COUNT SET_UID", waits: "BRPOP_LOCK BRPOP_QUEUES",
+			unsafe: true, computes: true, inOrder: true},
+	} {
+		d := traitsOf(tt.p)
+		list := func(is func(*codec.Type) bool) string {
+			var names []string
+			for _, typ := range tt.p.Types {
+				if is(typ) {
+					names = append(names, typ.Name)
+				}
+			}
+			return strings.Join(names, " ")
+		}
+		var preamble []string
+		for _, s := range d.preamble {
+			preamble = append(preamble, s.Type.Name, string(s.Args[0].Value))
+		}
+		for what, pair := range map[string][2]string{
+			"preamble": {strings.Join(preamble, " "), tt.preamble}, "changes a queue": {list(changesQueue), tt.changes}, "lists all": {list(listsAll), tt.lists},
+			"may wait": {list(mayWait), tt.waits}, "numbered": {strings.Join(d.numbered, ","), tt.numbered},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s, %s: expected %q, got %q", tt.p.Name, what, pair[1], pair[0])
+			}
+		}
+		got := [...]bool{len(d.unsafe) > 0, d.hasNumbers, d.openLists, d.computes, d.inOrder, d.attached, d.reuse}
+		if want := [...]bool{tt.unsafe, tt.hasNumbers, tt.openLists, tt.computes, tt.inOrder, tt.attached, tt.reuse}; got != want {
+			t.Errorf("%s: expected %v, got %v", tt.p.Name, want, got)
+		}
+		for _, id := range tt.p.Caps {
+			if tt.p.Rule(id) == nil {
+				t.Errorf("%s has no rule %s", tt.p.Name, id)
+			}
+		}
+		if n := len(readTemplates(tt.p, templates, func(*codec.Type) bool { return true })); n < len(templates)/2 {
+			t.Errorf("%s: expected at least half of the %d templates, got %d", tt.p.Name, len(templates), n)
+		}
+	}
+}
+
+// A protocol needs no model to be fuzzed, but a barrier.
+func TestProtocolWithoutModel(t *testing.T) {
+	p := *beanstalk.Protocol
+	p.Name = "unmodeled"
+	cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Count: 300, Duration: time.Minute}
+	stats, err := Run(t.Context(), cfg)
+	if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
+		t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
+	}
+	p.Barrier = codec.Barrier{}
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
+		t.Errorf("expected an error about the barrier, got %v", err)
+	}
+}

@@ -1,0 +1,342 @@
+package fuzz
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/watch"
+	"jobwire/play"
+)
+
+// transcriptWriter writes a finding as a transcript.
+type transcriptWriter struct {
+	p        *codec.Protocol
+	d        *traits
+	fd       *Finding
+	right    *Record // of a correct server, or nil
+	short    bool    // no barrier where the correct reply is expected
+	exact    bool    // with all of its values
+	past     bool    // skip irrelevant messages where the fault appears
+	thorough bool    // a barrier after each step
+	full     bool    // all messages of the server
+	leaves   bool    // all peers disconnect before the last barrier
+	met      bool    // another client has used the server before
+	script   *transcript.Script
+	roles    []codec.Role
+	names    map[int]string // by the ID of a step: the name of the value that the server chose
+	bound    map[int]bool
+	called   map[string]string // by field and value
+	held     []transcript.Step // replies to pipelined messages
+	shown    bool              // the correct reply is written where the fault appears
+	after    time.Duration
+}
+
+func (w *transcriptWriter) write() *transcript.Script {
+	fd := w.fd
+	w.script = &transcript.Script{Protocol: w.p, File: fd.Name + ".wire"}
+	w.names, w.bound, w.called = map[int]string{}, map[int]bool{}, map[string]string{}
+	w.assignRoles()
+	for i := range fd.Input.Steps {
+		for _, a := range fd.Input.Steps[i].Args {
+			if a.Of > 0 && w.chose(a.Of) != nil {
+				w.names[a.Of] = fmt.Sprintf("v%d", a.Of)
+			}
+		}
+	}
+	witness := transcript.Actor{Name: w.p.RoleNames(1) + " 9", Role: 1}
+	v := fd.Fault
+	if v.Oracle == Disturbed || w.met {
+		w.ask(witness, true)
+	}
+	for i := range fd.Input.Steps {
+		w.step(i)
+	}
+	switch v.Oracle {
+	case HangConn, Framing, Disclosure, Law:
+		switch {
+		case v.Conn < 0 || v.Conn >= len(w.roles) || w.left(v.Conn):
+		case w.short && w.shown:
+		case w.waits(v):
+			w.add(w.actor(v.Conn), codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
+		default:
+			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing || w.past)
+		}
+	default:
+		for conn := range w.roles {
+			if w.leaves && !w.left(conn) {
+				w.add(w.actor(conn), codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
+			}
+		}
+		if watched[v.Oracle] == "" {
+			w.after = max(w.after, toNotice) // a crash takes a while
+		}
+		w.ask(witness, true)
+	}
+	w.release()
+	w.meta()
+	out := text(w.script)
+	if _, err := transcript.Parse(w.p, fd.Name, out); err != nil {
+		w.script.Meta = nil
+		return nil
+	}
+	return w.script
+}
+
+// waits reports whether a correct server sends nothing where the fault appears, because a request waits there.
+func (w *transcriptWriter) waits(v *Fault) bool {
+	if v.Oracle != Law || w.right == nil {
+		return false
+	}
+	return !slices.ContainsFunc(w.right.Events, func(e Event) bool { return e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step })
+}
+
+// watched is what conform has to watch to see the fault, by oracle.
+var watched = map[string]string{Processor: watch.Processor, Memory: watch.Memory, Descriptors: watch.Descriptors}
+
+// meta makes the transcript a test case for conform.
+func (w *transcriptWriter) meta() {
+	rule := w.p.Rule(w.fd.Fault.Rule)
+	if rule == nil && w.fd.Record != nil {
+		for i := range w.fd.Record.Events {
+			if e := &w.fd.Record.Events[i]; e.From == codec.Peer && e.Err != nil {
+				rule = w.p.Rule(e.Err.Rule)
+			}
+		}
+	}
+	if rule == nil {
+		rule = &w.p.Rules[0]
+	}
+	about := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, w.fd.Fault.Text)), " ")
+	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]}, {"segments", w.segments()}} {
+		if m[1] != "" {
+			w.script.Meta = append(w.script.Meta, transcript.Meta{Key: m[0], Value: m[1]})
+		}
+	}
+}
+
+// segments returns how the messages have to be sent, or "" if that does not matter.
+func (w *transcriptWriter) segments() string {
+	if w.fd.Input.Ahead {
+		return play.Coalesced.String()
+	}
+	return ""
+}
+
+// assignRoles gives each connection the role that may send most of its messages.
+func (w *transcriptWriter) assignRoles() {
+	w.roles = make([]codec.Role, w.fd.Input.conns())
+	for conn := range w.roles {
+		best := -1
+		for i := range w.p.Roles {
+			n := 0
+			for k := range w.fd.Input.Steps {
+				if s := &w.fd.Input.Steps[k]; s.Conn == conn && s.Type != nil && s.Type.Req&(1<<i) != 0 {
+					n++
+				}
+			}
+			if n > best {
+				best = n
+				w.roles[conn] = 1 << i
+			}
+		}
+	}
+}
+
+func (w *transcriptWriter) actor(conn int) transcript.Actor {
+	name := w.p.RoleNames(w.roles[conn])
+	n := 1
+	for k := range conn {
+		if w.roles[k] == w.roles[conn] {
+			n++
+		}
+	}
+	if n > 1 {
+		name += fmt.Sprintf(" %d", n)
+	}
+	return transcript.Actor{Name: name, Role: w.roles[conn]}
+}
+
+// left reports whether the input closes a connection, so that no barrier can be sent on it.
+func (w *transcriptWriter) left(conn int) bool {
+	return w.fd.Input.ends(conn, len(w.fd.Input.Steps), leaves...)
+}
+
+// chose returns the first message after a step that contains a value that the server chose.
+func (w *transcriptWriter) chose(id int) *Event {
+	r := w.right
+	if r == nil {
+		r = w.fd.Record
+	}
+	if r == nil {
+		return nil
+	}
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.From != codec.Server || e.Barrier || e.Step < 0 || e.Step >= len(w.fd.Input.Steps) || w.fd.Input.Steps[e.Step].ID != id {
+			continue
+		}
+		for k := range e.Args {
+			if assignedField(e.Type, k) != nil {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript.Choice, past bool) {
+	st := transcript.Step{Peer: a, From: from, Choices: []transcript.Choice{c}}
+	if from == codec.Peer {
+		st.After, w.after = w.after, 0
+	} else if past {
+		st.Past = w.p.Sent(codec.Server, a.Role)
+	}
+	if from == codec.Server && w.fd.Input.Ahead {
+		w.held = append(w.held, st)
+		return
+	}
+	w.script.Steps = append(w.script.Steps, st)
+}
+
+// release writes the replies to messages that were sent together.
+func (w *transcriptWriter) release() {
+	w.script.Steps = append(w.script.Steps, w.held...)
+	w.held = nil
+}
+
+// waitsFor reports whether a step needs a value from a reply that is not written yet.
+func (w *transcriptWriter) waitsFor(s *Step) bool {
+	for i := range w.held {
+		for _, a := range w.held[i].Choices[0].Args {
+			for k := range s.Args {
+				if a.Kind == transcript.Name && w.nameOf(s, k) == a.Name {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ask writes a barrier and its reply. If the transcript is exact, the reply has the values that a correct server sent.
+func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
+	w.release()
+	nonce := []byte("there")
+	m := w.d.barrierMessage(nonce)
+	c := transcript.Choice{Type: m.Type, Unchecked: m.Type.Req&a.Role == 0}
+	for _, v := range m.Args {
+		c.Args = append(c.Args, transcript.Arg{Value: v})
+	}
+	w.add(a, codec.Peer, c, false)
+	t := w.d.reply
+	r := transcript.Choice{Type: t, Unchecked: t.Res&a.Role == 0}
+	right := w.answered(a)
+	for i := range t.NumArgs() {
+		arg := transcript.Arg{Kind: transcript.Any}
+		if w.d.nonced {
+			arg = transcript.Arg{Value: nonce}
+		} else if w.exact && i < len(right) {
+			arg = transcript.Arg{Value: right[i]}
+		}
+		r.Args = append(r.Args, arg)
+	}
+	w.add(a, codec.Server, r, past)
+}
+
+// answered returns the arguments of the last reply of a correct server to a barrier of the actor, or nil.
+func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
+	if w.right == nil {
+		return nil
+	}
+	var raw []byte
+	for i := range w.right.Events {
+		if e := &w.right.Events[i]; e.Barrier && e.From == codec.Server && e.Conn < len(w.roles) && w.actor(e.Conn) == a {
+			raw = e.Raw
+		}
+	}
+	sess := w.p.NewSession(codec.Options{})
+	m := w.d.barrierMessage(nil)
+	var f codec.Frame
+	_, err := sess.Append(nil, codec.Peer, &m) // the type of a reply depends on the request
+	if err == nil {
+		_, err = sess.Decode(codec.Server, raw, &f)
+	}
+	if err != nil {
+		return nil
+	}
+	f.Message(&m)
+	return m.Args
+}
+
+// step writes a step and the replies to it that matter.
+func (w *transcriptWriter) step(i int) {
+	s := &w.fd.Input.Steps[i]
+	if s.Verb == transcript.Nothing {
+		w.after += s.For
+		return
+	}
+	a := w.actor(s.Conn)
+	c := transcript.Choice{Verb: s.Verb, Bytes: s.Bytes}
+	if s.Verb == transcript.Send {
+		c = w.message(s)
+	}
+	if s.Verb == transcript.Opens && w.acted(a) {
+		return
+	}
+	if slices.Contains(leaves, s.Verb) && !w.acted(a) {
+		return
+	}
+	if !w.fd.Input.follows(i) || w.waitsFor(s) {
+		w.release()
+	}
+	w.add(a, codec.Peer, c, false)
+	if slices.Contains(leaves, s.Verb) {
+		w.after = toNotice
+	}
+	w.replies(i)
+}
+
+// toNotice is how long a server may take to notice a disconnect.
+const toNotice = 100 * time.Millisecond
+
+func (w *transcriptWriter) acted(a transcript.Actor) bool {
+	return slices.ContainsFunc(w.script.Steps, func(s transcript.Step) bool { return s.Peer == a })
+}
+
+// nameOf returns the name of a value that the server chose, or "".
+func (w *transcriptWriter) nameOf(s *Step, i int) string {
+	arg := &s.Args[i]
+	if w.bound[arg.Of] {
+		return w.names[arg.Of]
+	}
+	if f := assignedField(s.Type, i); f != nil {
+		return w.called[f.Name+string(arg.Value)] // the input guessed it
+	}
+	return ""
+}
+
+func (w *transcriptWriter) message(s *Step) transcript.Choice {
+	c := transcript.Choice{Type: s.Type, CRLF: s.CRLF}
+	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
+	for i, arg := range s.Args {
+		if name := w.nameOf(s, i); name != "" {
+			c.Args = append(c.Args, transcript.Arg{Kind: transcript.Name, Name: name})
+			m.Args = append(m.Args, []byte("1"))
+			continue
+		}
+		c.Args = append(c.Args, transcript.Arg{Value: arg.Value})
+		m.Args = append(m.Args, arg.Value)
+	}
+	_, err := w.p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
+	c.Unchecked = err != nil || s.Type.Req&w.roles[s.Conn] == 0
+	return c
+}

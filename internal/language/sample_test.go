@@ -1,0 +1,127 @@
+package language
+
+import (
+	"flag"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	sample = flag.Int("sample", 0, "with -v, print this many random sentences for a reader to restate")
+	seed   = flag.Uint64("seed", 1, "random seed of -sample")
+)
+
+// TestSample prints sentences drawn at random from README.md, the other pages, help
+// and messages, equally many of each. Give them to a reader who has not seen the
+// project; each sentence that the reader cannot restate correctly is reworded.
+func TestSample(t *testing.T) {
+	if *sample == 0 {
+		t.Skip("prints sentences with -sample")
+	}
+	groups := []string{"README.md", "pages", "help", "messages"}
+	sentences := map[string][]passage{}
+	for _, p := range paragraphs(passages(t)[kindUser]) {
+		group := "messages"
+		switch {
+		case p.file == "README.md":
+			group = "README.md"
+		case strings.HasSuffix(p.file, ".md"):
+			group = "pages"
+		case !strings.HasSuffix(p.file, ".go") && !strings.HasSuffix(p.file, "/rules.txt"), strings.Contains(p.file, "/mutants/"), strings.Contains(p.file, "/internal/"):
+			continue // descriptions of faulty servers and tools are for contributors
+		case strings.HasPrefix(p.file, "cmd/"):
+			group = "help"
+		}
+		for _, s := range split(p.text) {
+			sentences[group] = append(sentences[group], passage{p.file, p.line, inContext(s, p.text)})
+		}
+	}
+	r := rand.New(rand.NewPCG(*seed, 0))
+	for i := range *sample {
+		of := sentences[groups[i%len(groups)]]
+		if len(of) == 0 {
+			t.Fatalf("%s: no sentence found", groups[i%len(groups)])
+		}
+		n := r.IntN(len(of))
+		t.Logf("%s:%d: %s", of[n].file, of[n].line, of[n].text)
+		sentences[groups[i%len(groups)]] = slices.Delete(of, n, n+1)
+	}
+}
+
+// paragraphs joins the lines of pages: those of a paragraph, or of an item of a list.
+// Code and the rows of tables' heads are left out.
+func paragraphs(lines []passage) []passage {
+	var all []passage
+	code, open := false, false
+	for _, p := range lines {
+		if !strings.HasSuffix(p.file, ".md") {
+			all = append(all, p)
+			continue
+		}
+		switch {
+		case strings.HasPrefix(p.text, "```"):
+			code, open = !code, false
+		case code || strings.HasPrefix(p.text, "    ") || strings.TrimSpace(p.text) == "" || strings.HasPrefix(p.text, "| ---"):
+			open = false
+		case open && all[len(all)-1].file == p.file && !blockStart.MatchString(p.text):
+			all[len(all)-1].text += " " + p.text
+		default:
+			all, open = append(all, p), true
+		}
+	}
+	return all
+}
+
+var (
+	blockStart  = regexp.MustCompile(`^(\s*[-*|#>]|\s*[0-9]+\. )`)
+	sentenceEnd = regexp.MustCompile(`[.!?][)"]?(\s+|$)|\n\s*\n| \| `)
+	word        = regexp.MustCompile(`^[("'` + "`" + `]?[A-Za-z][a-z'-]*[)"'` + "`" + `,]?$`)
+)
+
+// split returns the sentences of a text that have at least five words, most of them
+// plain ones.
+func split(text string) []string {
+	var all []string
+	for _, s := range sentenceEnd.Split(text, -1) {
+		fields := strings.Fields(strings.Trim(s, "|*-# "))
+		plain := 0
+		for _, f := range fields {
+			if word.MatchString(f) {
+				plain++
+			}
+		}
+		if plain >= 5 && 3*plain > 2*len(fields) && fields[0] != "jobwire" {
+			all = append(all, strings.Join(fields, " "))
+		}
+	}
+	return all
+}
+
+// inContext returns a sentence between >> and <<, with what comes before and after it in
+// the text that a reader sees.
+func inContext(sentence, text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	i := strings.Index(text, sentence)
+	if i < 0 {
+		return ">> " + sentence + " <<"
+	}
+	before, after := text[:i], text[i+len(sentence):]
+	if len(before) > 200 {
+		before = "..." + before[len(before)-200:]
+	}
+	if len(after) > 100 {
+		after = after[:100] + "..."
+	}
+	return strings.ToValidUTF8(before+">> "+sentence+" <<"+after, "")
+}
+
+func TestSplit(t *testing.T) {
+	got := split("The server closes the connection at once. Yes.\n\n| a | The client sends one more request |\n\n00 52 45 51 52 53")
+	want := []string{"The server closes the connection at once", "The client sends one more request"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}

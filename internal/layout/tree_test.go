@@ -1,0 +1,256 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// root is the directory of the module, relative to this package.
+const root = "../.."
+
+// built matches files that builds and profiles write.
+var built = regexp.MustCompile(`\.(test|prof|out)$`)
+
+// tree calls visit for every file of the repository, with its slashed path. What
+// git keeps for itself and what .gitignore names are not of it.
+func tree(t *testing.T, visit func(name string, data []byte)) {
+	t.Helper()
+	module := os.DirFS(root)
+	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (name == ".git" || name == "bin" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() || built.MatchString(name) {
+			return nil
+		}
+		data, err := fs.ReadFile(module, name)
+		if err == nil {
+			visit(name, data)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// source is a Go file of this module.
+type source struct {
+	name string // path from the module's folder
+	pkg  string // its folder
+	test bool
+	fset *token.FileSet
+	file *ast.File
+}
+
+func parse(name string, data []byte) (source, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, data, parser.SkipObjectResolution)
+	return source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), fset, f}, err
+}
+
+// sources parses the Go files of this module: not those of the tools and the example beside
+// it, which are modules of their own, nor the test data of its packages.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	tree(t, func(name string, data []byte) {
+		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "tools/") || strings.HasPrefix(name, "examples/go-beanstalk/") || strings.Contains(name, "testdata/") {
+			return
+		}
+		s, err := parse(name, data)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		all = append(all, s)
+	})
+	if len(all) < 10 {
+		t.Fatalf("only %d Go files found: this is not the module's folder", len(all))
+	}
+	return all
+}
+
+func (s *source) imports() []string {
+	var paths []string
+	for _, i := range s.file.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// calls lists the uses of package functions, as "time.Sleep", that match names,
+// each with its position. What skip says yes to is not looked into.
+func (s *source) calls(names *regexp.Regexp, skip func(ast.Node) bool) []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if skip != nil && skip(n) {
+			return false
+		}
+		if e, ok := n.(ast.Expr); ok {
+			if name := qualified(e); names.MatchString(name) {
+				found = append(found, fmt.Sprintf("%s: %s", s.fset.Position(n.Pos()), name))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// qualified writes package.name, or the name of a function of the same package;
+// for every other expression it is "".
+func qualified(e ast.Expr) string {
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	if sel, ok := e.(*ast.SelectorExpr); ok {
+		if pkg, ok := sel.X.(*ast.Ident); ok {
+			return pkg.Name + "." + sel.Sel.Name
+		}
+	}
+	return ""
+}
+
+// Tests wait for what they wait for. In a synctest bubble time stands still but
+// for sleeps, so there they are the means; a helper that makes one is called
+// bubble. A loop that polls may pause between its looks.
+func sleeps(s *source) []string {
+	if !s.test {
+		return nil
+	}
+	pauses := map[ast.Node]bool{}
+	return s.calls(regexp.MustCompile(`^time\.Sleep$`), func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			name := qualified(n.Fun)
+			return name == "synctest.Test" || name == "bubble"
+		case *ast.ForStmt:
+			pauses[n.Post] = n.Post != nil && n.Cond != nil
+		case ast.Stmt:
+			return pauses[n]
+		}
+		return false
+	})
+}
+
+// Libraries neither print nor exit: that is for commands, for programs that measure,
+// for those that tests start, and for servers that die on purpose.
+func noises(s *source) []string {
+	if s.test || strings.HasPrefix(s.name, "cmd/") || strings.HasPrefix(s.name, "fuzz/faults/") || s.file.Name.Name == "main" {
+		return nil
+	}
+	return s.calls(regexp.MustCompile(`^(fmt\.Print(f|ln)?|os\.(Exit|Stdout|Stderr)|log\.(Print|Fatal|Panic)(f|ln)?)$`), nil)
+}
+
+func TestNoSleepsInTests(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, at := range sleeps(&s) {
+			t.Errorf("%s: tests do not sleep; wait for the event, or use testing/synctest", at)
+		}
+	}
+}
+
+func TestLibrariesStayQuiet(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, at := range noises(&s) {
+			t.Errorf("%s: libraries neither print nor exit", at)
+		}
+	}
+}
+
+func TestSourcesAreRejected(t *testing.T) {
+	tests := []struct {
+		name, body    string
+		sleep, noises int
+	}{
+		{"a/a_test.go", "func f() { time.Sleep(1) }", 1, 0},
+		{"a/a_test.go", "func f() { wait := time.Sleep; wait(1) }", 1, 0},
+		{"a/a_test.go", "func f(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }", 0, 0},
+		{"a/a_test.go", "func f(t *T) { synctest.Test(t, g); time.Sleep(1) }", 1, 0},
+		{"a/a_test.go", "func f(t *T) { bubble(t, func() { time.Sleep(1) }) }", 0, 0},
+		{"a/a_test.go", "func f() { for !ok() { time.Sleep(1) } }", 1, 0},
+		{"a/a_test.go", "func f() { for ; !ok(); time.Sleep(1) {} }", 0, 0},
+		{"a/a_test.go", "func f() { for ; ; time.Sleep(1) {} }", 1, 0},
+		{"a/a.go", "func f() { time.Sleep(1) }", 0, 0},
+		{"a/a.go", `func f() { fmt.Println(); os.Exit(1); log.Fatalf("") }`, 0, 3},
+		{"a/a.go", "func f() { fmt.Fprintln(os.Stderr) }", 0, 1},
+		{"a/a.go", "func f(w io.Writer) { fmt.Fprintln(w) }", 0, 0},
+		{"a/a_test.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0},
+		{"cmd/a/a.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0},
+	}
+	for _, tt := range tests {
+		s, err := parse(tt.name, []byte("package a\n"+tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := sleeps(&s), noises(&s); len(a) != tt.sleep || len(b) != tt.noises {
+			t.Errorf("%s: %s: sleeps %v, noises %v; want %d and %d", tt.name, tt.body, a, b, tt.sleep, tt.noises)
+		}
+	}
+}
+
+// maxFile is the size of the largest file that the repository takes, in bytes.
+const maxFile = 1 << 20
+
+// machinePath finds absolute paths into somebody's own folders.
+var machinePath = regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_.*-])/(work|root|home|Users)/[A-Za-z0-9_.-]`)
+
+// checkFile returns what is wrong with a file, or "".
+func checkFile(name string, data []byte) string {
+	if len(data) > maxFile {
+		return fmt.Sprintf("%s: %d bytes; the largest file taken has %d", name, len(data), maxFile)
+	}
+	if bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 {
+		return "" // not text
+	}
+	if at := machinePath.FindIndex(data); at != nil {
+		line := 1 + bytes.Count(data[:at[1]], []byte("\n"))
+		return fmt.Sprintf("%s:%d: a path of one machine: %q", name, line, data[at[0]:at[1]])
+	}
+	return ""
+}
+
+func TestNoMachinePaths(t *testing.T) {
+	tree(t, func(name string, data []byte) {
+		if wrong := checkFile(name, data); wrong != "" {
+			t.Error(wrong)
+		}
+	})
+}
+
+func TestFilesAreRejected(t *testing.T) {
+	dir := "/" + "root/" // split, as this file is checked too
+	tests := []struct {
+		data, wrong string
+	}{
+		{"one\nlog in " + dir + "x\n", "f:2: a path of one machine"},
+		{dir + "x", "f:1:"},
+		{"(" + dir + "x)", "f:1:"},
+		{"see https://example.com" + dir + "x", ""},
+		{"testdata" + dir + "x", ""},
+		{"/usr/sbin/gearmand", ""},
+		{"\x00" + dir + "x", ""},
+		{strings.Repeat("x", maxFile), ""},
+		{strings.Repeat("x", maxFile+1), "1048577 bytes"},
+	}
+	for _, tt := range tests {
+		got := checkFile("f", []byte(tt.data))
+		if (tt.wrong == "") != (got == "") || !strings.Contains(got, tt.wrong) {
+			t.Errorf("%.40q: got %q, want %q", tt.data, got, tt.wrong)
+		}
+	}
+}

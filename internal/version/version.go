@@ -1,0 +1,60 @@
+// Package version identifies the build of jobwire: in the output of --version and
+// in every saved result.
+package version
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+)
+
+// Number is the version of the source. Builds of a release have this number; builds
+// of a commit between releases add the commit.
+const Number = "0.9.0-dev"
+
+// commit is set by "make build" (-ldflags -X), since Go records the commit only
+// where it may run git in the checkout.
+var commit string
+
+// Info identifies a build.
+type Info struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`   // Git revision, 12 hexadecimal digits; empty if the build does not know it
+	Modified bool   `json:"modified,omitempty"` // the source had changes that were not committed
+	Go       string `json:"go"`                 // version of the Go toolchain, as in "go1.26"
+	Platform string `json:"platform"`           // operating system and architecture, as in "linux/amd64"
+}
+
+// Get returns the identity of the running program. The commit comes from "make build",
+// or else from what "go build" records in a Git checkout.
+var Get = sync.OnceValue(func() Info {
+	info := Info{Version: Number, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info.Commit, info.Modified = strings.CutSuffix(commit, "-modified")
+	build, ok := debug.ReadBuildInfo()
+	if !ok || commit != "" {
+		return info
+	}
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			info.Commit = s.Value[:min(len(s.Value), 12)]
+		case "vcs.modified":
+			info.Modified = s.Value == "true"
+		}
+	}
+	return info
+})
+
+// String returns one line, as in "0.9.0 (commit 0123456789ab, go1.26, linux/amd64)".
+func (i Info) String() string {
+	commit := i.Commit
+	switch {
+	case commit == "":
+		commit = "unknown"
+	case i.Modified:
+		commit += ", modified"
+	}
+	return fmt.Sprintf("%s (commit %s, %s, %s)", i.Version, commit, i.Go, i.Platform)
+}

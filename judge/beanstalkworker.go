@@ -1,0 +1,179 @@
+package judge
+
+import (
+	"math"
+	"time"
+
+	"jobwire/codec"
+)
+
+// body checks a body that the server sends.
+func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
+	sum := c.b.Sum(f.Get(codec.Payload))
+	switch {
+	case (job.put || job.seen) && !c.Check("beanstalk.body.verbatim", job.body == sum, "Body", "expected the body that the client put, got another body"):
+	case job.deletedBefore(a):
+		c.Check("beanstalk.delete.gone", false, "Job ID", "the server returned a job that was deleted before this request")
+	}
+	job.body, job.seen = sum, true
+}
+
+func (j *beanstalkJob) deletedBefore(a *command) bool { return j.deleted != 0 && j.deleted < a.at }
+
+// left returns how long a reservation surely lasts from now on.
+func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration {
+	if job == nil || !job.put {
+		return math.MinInt64
+	}
+	return time.Duration(r.since-b.at) + job.ttr
+}
+
+// keeps is true of a connection that has a job, and has not asked to give it back.
+func keeps(id string) func(Conversation) bool {
+	return func(p Conversation) bool { r := p.(*beanstalkConn).reservations[id]; return r != nil && !r.given }
+}
+
+// reply checks the reply to a request for a job.
+func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
+	timedOut, waited := f.Type.Name == "TIMED_OUT", time.Duration(c.b.at-a.at) // beanstalk.reserve.timeout-expires
+	switch {
+	case timedOut && c.PeerClosed():
+	case a.typ.Blocks == codec.Always:
+		c.Check("beanstalk.reserve.blocks", !timedOut, "", "the server replied TIMED_OUT to a reserve without a timeout")
+	case a.n < 0:
+		c.Check("beanstalk.reserve.timeout-negative", !timedOut, "", "the server replied TIMED_OUT to a reserve with a negative timeout, which means no timeout")
+	case timedOut:
+		c.Check("beanstalk.reserve.timeout-expires", waited >= time.Duration(min(a.n, 1<<32))*time.Second, "", "the server replied TIMED_OUT after %v, before the timeout of %d seconds", waited, a.n)
+	}
+	if f.Type.Does == codec.Assign {
+		c.reserves(a, f)
+	} else if !timedOut { // DEADLINE_SOON
+		least := time.Duration(math.MaxInt64)
+		for id, r := range c.reservations {
+			least = min(least, c.b.left(c.b.jobs[id], r))
+		}
+		if c.Check("beanstalk.deadline-soon.own-jobs", len(c.reservations) > 0, "", "the server replied DEADLINE_SOON, but the connection has no reserved job") && least > math.MinInt64 {
+			c.Check("beanstalk.deadline-soon.not-earlier", least <= time.Second, "", "the server replied DEADLINE_SOON, but every job that the connection has reserved has at least %v of its time to run left", least)
+		}
+	}
+}
+
+func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
+	b := c.b
+	id := b.Name(f.Get(codec.JobID))
+	job := b.job(id)
+	c.body(job, a, f)
+	switch {
+	case a.typ.Has(codec.JobID):
+		c.Check("beanstalk.reserve-job.reserved", id == a.arg, "Job ID", "expected job %s, which the request names", a.arg)
+	case !job.put:
+	case len(c.ignored) > 0 && !c.Check("beanstalk.ignore.no-more-jobs", !c.ignored[job.tube], "Job ID", "the server reserved a job from tube %q, which the connection has removed from its watch list with ignore", job.tube):
+	case b.several || !c.watched[job.tube]:
+		c.Check("beanstalk.tube.separate", c.watched[job.tube], "Job ID", "the server reserved a job from tube %q, which the connection does not watch", job.tube)
+	}
+	old := job.holder
+	if old != nil {
+		switch r := old.reservations[id]; {
+		case r == nil || b.left(job, r) <= 0:
+		case old == c && !r.given:
+			c.Check("beanstalk.job.exclusive", false, "Job ID", "the server reserved a job for this connection that this connection has already reserved")
+		case old != c && !c.PeerClosed():
+			c.Defer("beanstalk.job.exclusive", "Job ID", keeps(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
+		}
+		if old != c && c.PeerClosed() {
+			return // it is seen late: the worker had disconnected before another one received the job
+		}
+	} else if b.reserved {
+		c.Pass("beanstalk.job.exclusive")
+	}
+	b.reserved = true
+	job.holder = c
+	c.reservations[id] = &reservation{since: max(a.at, job.at), seen: b.at}
+}
+
+// Commands about a job.
+
+// reservedRules are the rules of commands that need a reservation: if there is none, and if there is.
+var reservedRules = map[codec.Effect][2]codec.RuleID{
+	codec.Delete:  {"", "beanstalk.delete.reserved"},
+	codec.Release: {"beanstalk.release.not-found", "beanstalk.release.released"},
+	codec.Bury:    {"beanstalk.bury.not-found", "beanstalk.bury.buried"},
+	codec.Touch:   {"beanstalk.touch.not-found", "beanstalk.touch.touched"},
+}
+
+// othersJob reports whether another connection surely has reserved a job.
+func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
+	if job == nil || job.holder == nil || job.holder == c {
+		return false
+	}
+	r := job.holder.reservations[a.arg]
+	return r != nil && r.seen < a.at && c.b.left(job, r) > 0
+}
+
+func (c *beanstalkConn) deletes(a *command) {
+	job := c.b.job(a.arg)
+	if old := job.holder; c.othersJob(job, a) {
+		c.Defer("beanstalk.delete.others-job", "", keeps(a.arg), []*Conn{old.Conn}, "expected the reply NOT_FOUND, because connection %d has reserved job %s", old.ID, a.arg)
+	}
+	if job.deletedBefore(a) {
+		c.Check("beanstalk.delete.not-found", false, "", "the server replied DELETED, but job %s was already deleted", a.arg)
+	}
+	if c.reservations[a.arg] != nil {
+		c.Pass("beanstalk.delete.reserved")
+	}
+	job.deleted = c.b.at
+	c.release(a.arg)
+}
+
+// release notes that a connection does not have a job any more.
+func (c *beanstalkConn) release(id string) {
+	delete(c.reservations, id)
+	if job := c.b.jobs[id]; job != nil && job.holder == c {
+		job.holder = nil
+	}
+}
+
+func (c *beanstalkConn) gives(a *command) {
+	r, rules := c.reservations[a.arg], reservedRules[a.typ.Does]
+	if r == nil {
+		c.Check(rules[0], false, "", "expected the reply NOT_FOUND, because this connection has not reserved job %s", a.arg)
+		return
+	}
+	if c.Pass(rules[1]); a.typ.Does == codec.Touch {
+		r.since, r.seen = max(r.since, a.at), c.b.at
+		return
+	}
+	c.release(a.arg)
+}
+
+func (c *beanstalkConn) notFound(a *command) {
+	rules, r, job := reservedRules[a.typ.Does], c.reservations[a.arg], c.b.jobs[a.arg]
+	switch {
+	case r != nil && rules[1] != "":
+		if c.b.left(job, r) > 0 {
+			c.Check(rules[1], false, "", "the server replied NOT_FOUND, but this connection has reserved job %s", a.arg)
+		}
+		delete(c.reservations, a.arg)
+	case rules[0] != "":
+		c.Pass(rules[0])
+	case a.typ.Does == codec.Delete && c.othersJob(job, a):
+		c.Pass("beanstalk.delete.others-job")
+	case job == nil || !job.deletedBefore(a):
+	case a.typ.Does == codec.Delete:
+		c.Pass("beanstalk.delete.not-found")
+	default:
+		c.Pass("beanstalk.delete.gone")
+	}
+}
+
+// found checks a job that the server shows.
+func (c *beanstalkConn) found(a *command, f *codec.Frame) {
+	id := c.b.Name(f.Get(codec.JobID))
+	job := c.b.job(id)
+	c.body(job, a, f)
+	if a.typ.Has(codec.JobID) {
+		c.Check("beanstalk.peek.by-id", id == a.arg, "Job ID", "expected job %s, which the request names", a.arg)
+	} else if job.put {
+		c.Check("beanstalk.peek.used-tube", job.tube == c.used, "Job ID", "expected a job of tube %[2]q, which the connection selected with use, got a job of tube %[1]q", job.tube, c.used)
+	}
+}

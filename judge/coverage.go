@@ -1,0 +1,164 @@
+package judge
+
+import (
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Coverage is how often a rule applied to messages of one side.
+type Coverage struct {
+	Rule             *codec.Rule
+	Side             codec.Side
+	Roles            codec.Role // that the rule is about
+	Passed, Violated int
+	ByRole           [8]int // how often it applied to a message that the role may have sent, or received from the server
+}
+
+// Applied returns how often the rule applied.
+func (c *Coverage) Applied() int { return c.Passed + c.Violated }
+
+func (c *Coverage) add(roles codec.Role, passed, violated int) {
+	c.Roles |= roles
+	c.Passed += passed
+	c.Violated += violated
+	for i := range c.ByRole {
+		if roles&(1<<i) != 0 {
+			c.ByRole[i] += passed + violated
+		}
+	}
+}
+
+// subject is a rule and a side that it binds.
+type subject struct {
+	rule codec.RuleID
+	side codec.Side
+}
+
+// coverage counts how often rules applied.
+type coverage struct {
+	rules map[subject]*Coverage // those of checkers, and violations of the form
+	forms [2][]form             // by side and type
+}
+
+// form counts the messages of a type, and what was in them.
+type form struct {
+	seen   int
+	fields []*codec.Field
+	given  []int // by field: how often it was there
+	filled []int // and was not empty
+}
+
+func newCoverage(p *codec.Protocol) coverage {
+	c := coverage{rules: map[subject]*Coverage{}}
+	for side := range c.forms {
+		c.forms[side] = make([]form, len(p.Types))
+		for _, t := range p.Types {
+			n := &c.forms[side][t.Index]
+			for _, list := range [...][]codec.Field{t.Fields, t.Repeat} {
+				for i := range list {
+					n.fields = append(n.fields, &list[i])
+				}
+			}
+			n.given, n.filled = make([]int, len(n.fields)), make([]int, len(n.fields))
+		}
+	}
+	return c
+}
+
+// Declare states that a checker checks rules that bind a side, given by their IDs without the name of the protocol, and the
+// roles of peers that they bind. Rules then includes them even if they never applied.
+func (j *Judge) Declare(side codec.Side, roles codec.Role, rules string) {
+	for id := range strings.FieldsSeq(rules) {
+		j.rule(subject{codec.RuleID(j.protocol.Name + "." + id), side}).Roles |= roles
+	}
+}
+
+func (c *coverage) rule(s subject) *Coverage {
+	n := c.rules[s]
+	if n == nil {
+		n = &Coverage{Side: s.side}
+		c.rules[s] = n
+	}
+	return n
+}
+
+func (c *coverage) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
+	n := c.rule(subject{rule, side})
+	if ok {
+		n.add(roles, 1, 0)
+	} else {
+		n.add(roles, 0, 1)
+	}
+}
+
+// countForm counts the rules of a message's form. In one that violates such a rule, those of the fields before apply, too.
+func (j *Judge) countForm(f *codec.Frame, err *codec.Error) {
+	spans := f.Spans
+	if err != nil {
+		if n := j.rule(subject{err.Rule, f.From}); f.Type == nil { // the sender may have any role
+			n.add(0, 0, 1)
+			for i := range n.ByRole {
+				n.ByRole[i]++
+			}
+		} else {
+			n.add(j.roles, 0, 1)
+		}
+		spans = spans[:max(0, len(spans)-1)]
+	}
+	if f.Type == nil || f.Head > len(spans) {
+		return
+	}
+	n := &j.forms[f.From][f.Type.Index]
+	if err == nil {
+		n.seen++
+	}
+	for i := f.Head; i < len(spans); i++ {
+		for k, fd := range n.fields {
+			if fd == spans[i].Field {
+				n.given[k]++
+				if spans[i].End > spans[i].Off {
+					n.filled[k]++
+				}
+				break
+			}
+		}
+	}
+}
+
+// Rules returns how often each rule that can be checked applied to each side that it binds: in the order of the protocol's
+// rules, those that bind the peers first.
+func (j *Judge) Rules() []Coverage {
+	all := coverage{rules: map[subject]*Coverage{}}
+	for s, n := range j.rules {
+		c := *n
+		all.rules[s] = &c
+	}
+	for side := range codec.Server + 1 {
+		for _, t := range j.protocol.Types {
+			if !t.Sends(side) {
+				continue
+			}
+			n, roles := &j.forms[side][t.Index], t.Roles(side)
+			for k, fd := range n.fields {
+				all.rule(subject{fd.Rule, side}).add(roles, n.filled[k], 0)
+				all.rule(subject{fd.MaxRule, side}).add(roles, n.filled[k], 0)
+				all.rule(subject{fd.NonEmpty, side}).add(roles, n.given[k], 0)
+			}
+			for _, rule := range t.FormRules(side) {
+				all.rule(subject{rule, side}).add(roles, n.seen, 0)
+			}
+		}
+	}
+	var out []Coverage
+	for side := range codec.Server + 1 {
+		for i := range j.protocol.Rules {
+			r := &j.protocol.Rules[i]
+			if n := all.rules[subject{r.ID, side}]; n != nil {
+				n.Rule = r
+				out = append(out, *n)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package loadgen_test
+
+import (
+	"slices"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/loadgen"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+	dangaserver "jobwire/refserver/danga"
+	gearmanserver "jobwire/refserver/gearman"
+)
+
+// without returns a protocol with another name and without message types that behave in some way.
+func without(p *codec.Protocol, name string, drop func(*codec.Type) bool) *codec.Protocol {
+	other := *p
+	other.Name = name
+	other.Types = slices.DeleteFunc(slices.Clone(p.Types), drop)
+	return &other
+}
+
+// A protocol needs nothing but its message types. The load adapts to those that it has.
+func TestLoadDerivedFromMessageTypes(t *testing.T) {
+	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
+	for _, tt := range []struct {
+		of, protocol *codec.Protocol
+		machine      func() refserver.Machine
+		scenarios    []string
+		oneGrab      bool
+	}{
+		{gearman.Protocol, without(gearman.Protocol, "all", func(t *codec.Type) bool { return false }), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "echo", "status"}, false},
+		{gearman.Protocol, without(gearman.Protocol, "plain", func(t *codec.Type) bool {
+			return t.Priority != codec.Normal || t.Does == codec.Echo || t.Does == codec.Query || t.Does == codec.Status || t.Does == codec.Data
+		}), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, []string{"cycle", "background", "drain", "chaos"}, false},
+		{beanstalk.Protocol, without(beanstalk.Protocol, "waiting", func(t *codec.Type) bool { return t.Blocks == codec.UnlessZero }), newBeanstalk,
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "status"}, true},
+		{beanstalk.Protocol, without(beanstalk.Protocol, "polling", func(t *codec.Type) bool { return t.Blocks == codec.Always }), newBeanstalk,
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "status"}, false},
+		{danga.Protocol, without(danga.Protocol, "one", func(t *codec.Type) bool { return t.Does == codec.Query }), func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
+			[]string{"cycle", "background", "drain", "updates", "chaos"}, true},
+	} {
+		a := &loadgen.Adapter{Protocol: tt.protocol}
+		loadgen.Register(a)
+		var names []string
+		for _, sc := range loadgen.Scenarios(tt.protocol) {
+			names = append(names, sc.Name)
+		}
+		if !slices.Equal(names, tt.scenarios) || a.OneGrab != tt.oneGrab {
+			t.Errorf("%s: scenarios %q, one job at a time: %v; expected %q, %v", tt.protocol.Name, names, a.OneGrab, tt.scenarios, tt.oneGrab)
+		}
+		for _, name := range names {
+			t.Run(tt.protocol.Name+"/"+name, func(t *testing.T) {
+				res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: name, Dial: serving(t, tt.of, tt.machine()), Count: 300, Functions: 2})
+				if err != nil || !res.Account.Sound() || res.Jobs != 300 {
+					t.Errorf("%d jobs, %v, %+v", res.Jobs, err, res.Account)
+				}
+			})
+		}
+	}
+}
+
+// Message types that lack a step of a job make no load.
+func TestLoadNeedsAllSteps(t *testing.T) {
+	for name, drop := range map[string]codec.Effect{"no submit": codec.Submit, "no ask": codec.Ask, "no end": codec.Complete} {
+		p := without(gearman.Protocol, name, func(t *codec.Type) bool {
+			return t.Does == drop || t.Does == codec.Echo || t.Does == codec.Query
+		})
+		loadgen.Register(&loadgen.Adapter{Protocol: p})
+		_, err := loadgen.Config{Protocol: p}.Complete()
+		if got := loadgen.Scenarios(p); len(got) > 0 || err == nil || err.Error() != "bench does not support Gearman" {
+			t.Errorf("%s: %v, scenarios %v", name, err, got)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package loadgen
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+)
+
+// client submits jobs, by the message types of any protocol.
+type client struct {
+	*Conn
+	queues  [][]byte
+	rows    *rows
+	submits [priorities]*message
+	using   int   // the queue that was named last
+	pending queue // submissions that the server has not answered
+
+	perUnique int
+	unique    []byte
+	sharing   map[string][]*Job // submissions by the ID of the job that they became, where several become one
+}
+
+func newClient(c *Conn, s *Scenario) *client {
+	l := &client{Conn: c, queues: c.Queues(), rows: c.run.adapter.rows, using: -1, perUnique: s.PerUnique}
+	if s.PerUnique > 1 {
+		l.sharing = map[string][]*Job{}
+	}
+	for i := range l.submits {
+		l.submits[i] = newMessage(l.rows.submit(i, s.Background), i, s.Background)
+	}
+	return l
+}
+
+func (l *client) Submit(j *Job, payload []byte) {
+	m := l.submits[j.Priority]
+	if l.using != int(j.Queue) && l.rows.use != nil && m.queue == len(m.Args) {
+		l.using = int(j.Queue)
+		l.Send(l.rows.use, l.queues[j.Queue])
+	}
+	if l.perUnique > 0 {
+		l.unique = append(append(l.unique[:0], l.run.cfg.Prefix...), '-')
+		l.unique = append(strconv.AppendInt(l.unique, int64(l.place), 10), '-')
+		l.unique = strconv.AppendInt(l.unique, int64(j.seq)/int64(l.perUnique), 10)
+	}
+	l.pending.push(j)
+	m.args[m.queue], m.args[m.unique], m.args[m.payload] = l.queues[j.Queue], l.unique, payload
+	l.send(&m.Message)
+}
+
+func (l *client) Handle(f *codec.Frame) {
+	switch f.Type.Does {
+	case codec.Accept:
+		l.accepted(f)
+	case codec.Complete:
+		l.completed(f)
+	case codec.Data:
+		l.Result(f, f.Get(codec.Payload))
+	case codec.Status:
+	case codec.Refuse, codec.Bury:
+		l.Refused(l.pending.pop(), f)
+	case codec.Answer:
+		if l.rows.use != nil && slices.Contains(l.rows.use.Answers, f.Type) {
+			return
+		}
+		fallthrough
+	default:
+		l.unexpected(f)
+	}
+}
+
+func (l *client) accepted(f *codec.Frame) {
+	j := l.pending.pop()
+	if j == nil {
+		l.note(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
+		return
+	}
+	if l.sharing != nil {
+		id := string(f.Get(codec.JobID))
+		l.sharing[id] = append(l.sharing[id], j)
+	}
+	l.Accepted(j)
+}
+
+func (l *client) completed(f *codec.Frame) {
+	if l.sharing != nil {
+		l.shared(f)
+	} else if j := l.Result(f, f.Get(codec.Payload)); j != nil {
+		l.Ended(j)
+	}
+}
+
+// shared ends one of the submissions that became the job of this result. Its payload is that
+// of the first.
+func (l *client) shared(f *codec.Frame) {
+	id := string(f.Get(codec.JobID))
+	if _, whole := numberOf(f.Get(codec.Payload)); !whole {
+		l.note(&l.run.ledger.Corrupted, f, "the result is not the payload that was sent")
+	}
+	jobs := l.sharing[id]
+	if len(jobs) == 0 {
+		l.note(&l.run.ledger.AnsweredTwice, f, "all submissions of this job had already received their result")
+		return
+	}
+	if l.sharing[id] = jobs[1:]; len(jobs) == 1 {
+		delete(l.sharing, id)
+	}
+	l.finish(jobs[0])
+}
+
+// requester is a client that sends requests that the server answers itself, in their order.
+type requester struct {
+	*Conn
+	*message
+	echoes  bool // the last argument of the reply is the payload
+	pending queue
+	reply   codec.Message
+}
+
+func newRequester(c *Conn, s *Scenario) *requester {
+	return &requester{Conn: c, message: c.run.adapter.rows.request(s.Request), echoes: s.Request == codec.Echo}
+}
+
+func (r *requester) Submit(j *Job, payload []byte) {
+	r.pending.push(j)
+	r.args[r.message.payload] = payload
+	r.send(&r.Message)
+}
+
+func (r *requester) Handle(f *codec.Frame) {
+	j := r.pending.pop()
+	if j == nil {
+		r.note(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
+		return
+	}
+	if r.echoes {
+		f.Message(&r.reply)
+		number, whole := uint64(0), false
+		if n := len(r.reply.Args); n > 0 {
+			number, whole = numberOf(r.reply.Args[n-1])
+		}
+		if !whole || number != j.number.Load() {
+			r.note(&r.run.ledger.Corrupted, f, "the data of the reply differs from the data that was sent")
+		}
+	}
+	j.created = r.now
+	r.finish(j)
+}
+
+// unexpected ends the connection because of a message that the server should not have sent.
+func (c *Conn) unexpected(f *codec.Frame) { c.end(fmt.Errorf("unexpected message %s", f.Type.Name)) }

@@ -1,0 +1,106 @@
+package loadgen
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// killWorkers kills workers at random, if the scenario does, until the function that it
+// returns is called. Another takes the place of each.
+func (r *run) killWorkers(ctx context.Context) (stop func()) {
+	if !r.scenario.Kills || r.cfg.Kill <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		rnd := rand.New(rand.NewPCG(r.cfg.Seed, 2))
+		for {
+			select {
+			case <-time.After(time.Duration(rnd.ExpFloat64() / r.cfg.Kill * float64(time.Second))):
+			case <-ctx.Done():
+				return
+			}
+			r.kill(ctx, rnd.IntN(r.cfg.Workers))
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// kill ends the i-th worker's connection without a word, whatever it was doing.
+func (r *run) kill(ctx context.Context, i int) {
+	r.mu.Lock()
+	c := r.workers[i]
+	r.killed[c.id] = true
+	r.mu.Unlock()
+	c.hangUp()
+	<-c.ended
+	r.assumeEnds(c)
+	r.mu.Lock()
+	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c }) // else a long run keeps all their buffers
+	r.mu.Unlock()
+	if err := r.addWorker(ctx, i); err != nil {
+		if ctx.Err() == nil {
+			r.fail(err)
+		}
+		return
+	}
+	r.mu.Lock()
+	c = r.workers[i]
+	r.mu.Unlock()
+	r.serve([]*Conn{c})
+}
+
+// confirmer is a worker that waits for the server to confirm the end of jobs.
+type confirmer interface {
+	unconfirmed() []*Job
+}
+
+// confirmTime is how long a server may take to assign a job again after its worker has disconnected.
+const confirmTime = 500 * time.Millisecond
+
+// assumeEnds decides about the jobs whose end a killed worker had sent, but which the server had not
+// confirmed: those that the server does not assign again have ended.
+func (r *run) assumeEnds(worker *Conn) {
+	w, ok := worker.peer.(confirmer)
+	if !ok {
+		return
+	}
+	type pendingEnd struct {
+		job    *Job
+		number uint64
+		taken  int64
+	}
+	var open []pendingEnd
+	for _, j := range w.unconfirmed() {
+		open = append(open, pendingEnd{j, j.number.Load(), j.taken.Load()})
+	}
+	time.AfterFunc(confirmTime, func() {
+		for _, e := range open {
+			if e.job.number.Load() != e.number || e.job.taken.Load() != e.taken {
+				continue
+			}
+			r.mu.Lock()
+			r.assumedEnded[e.number] = true
+			r.mu.Unlock()
+			worker.mu.Lock()
+			worker.EndSeen(e.job)
+			owners := worker.takeOwners()
+			worker.mu.Unlock()
+			passEnds(owners, r.clock())
+		}
+	})
+}
+
+// wasAssumedEnded reports whether a job was assumed to have ended because its worker was killed.
+func (r *run) wasAssumedEnded(number uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.assumedEnded[number]
+}

@@ -1,0 +1,23 @@
+package loadgen
+
+import (
+	"context"
+	"time"
+)
+
+// coarseTimer is an preciseTimer made of Go's timers.
+type coarseTimer struct{ t *time.Timer }
+
+func newCoarseTimer() coarseTimer { return coarseTimer{time.NewTimer(time.Hour)} }
+
+func (c coarseTimer) wait(ctx context.Context, d time.Duration) bool {
+	c.t.Reset(d)
+	select {
+	case <-c.t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c coarseTimer) close() { c.t.Stop() }

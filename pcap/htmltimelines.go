@@ -1,0 +1,148 @@
+package pcap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// timelines chooses the jobs that are drawn: those that went as few do, and some of the
+// others. Where a job is short beside the capture, all begin at the left.
+func (d *pageData) timelines(all []*Timeline, more int, from, to int64) {
+	if len(all) == 0 {
+		return
+	}
+	chosen, left := sample(all)
+	d.TimelinesLeft = left + more
+	lengths := make([]int64, len(chosen))
+	for i, l := range chosen {
+		lengths[i] = l.length()
+	}
+	slices.Sort(lengths)
+	span := max(1, lengths[len(lengths)-1])
+	if d.Relative = span*4 < to-from; !d.Relative {
+		span = max(1, to-from)
+	} else if usual := max(1, lengths[len(lengths)*9/10]); span > 3*usual { // few are much longer
+		span, d.Cut = 2*usual, true
+	}
+	d.Ticks = ticks(span)
+	for _, l := range chosen {
+		start := from
+		if d.Relative {
+			start = l.Stages[0].At
+		}
+		row := l.drawn(start, span, from, to)
+		row.Cut = d.Relative && l.length() > span
+		d.Timelines = append(d.Timelines, row)
+	}
+}
+
+// sample chooses jobs in their order.
+func sample(all []*Timeline) (chosen []*Timeline, left int) {
+	all = slices.DeleteFunc(all, func(l *Timeline) bool { return len(l.Stages) == 0 })
+	if len(all) <= pageJobs {
+		return all, 0
+	}
+	unusual := 0
+	for _, l := range all {
+		if l.unusual() && unusual < pageUnusual {
+			unusual++
+		}
+	}
+	step := max(1, (len(all)+pageJobs-unusual-1)/(pageJobs-unusual))
+	for i, l := range all {
+		switch {
+		case len(chosen) == pageJobs:
+		case l.unusual() && unusual > 0:
+			unusual--
+			chosen = append(chosen, l)
+		case i%step == 0:
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen, len(all) - len(chosen)
+}
+
+// stageBars says which bar begins with a stage; "" ends one.
+var stageBars = map[string]string{
+	"submitted": "wait", "created": "wait", "queued again": "wait", "coalesced": "", "assigned": "run", "assigned again": "run", "released": "wait",
+	"buried": "buried", "kicked": "wait", "result delivered": "end", "refused": "end", "deleted": "end",
+}
+
+// barOf returns which bar begins with a stage. What is no other thing ends the run.
+func barOf(what string) string {
+	name, _, _ := strings.Cut(what, ":")
+	if class, ok := stageBars[name]; ok {
+		return class
+	}
+	return "return"
+}
+
+// unusual reports whether a job went as few do.
+func (l *Timeline) unusual() bool {
+	return l.Uncertain || l.open() || slices.ContainsFunc(l.Stages, func(s Stage) bool {
+		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" || s.What == "refused" || s.What == "failed"
+	})
+}
+
+// open reports whether a job has not ended.
+func (l *Timeline) open() bool {
+	switch barOf(l.Stages[len(l.Stages)-1].What) {
+	case "wait", "run", "buried":
+		return true
+	}
+	return false
+}
+
+func (l *Timeline) length() int64 { return l.Stages[len(l.Stages)-1].At - l.Stages[0].At }
+
+// drawn makes a row of a timeline, of an axis that begins at start and is span long. from is the
+// beginning of the capture, to its end: a job that has not ended is drawn up to it.
+func (l *Timeline) drawn(start, span, from, to int64) pageTimeline {
+	row := pageTimeline{Handle: l.Handle, Function: l.Function, Unusual: l.unusual(), Cells: []string{shortly(time.Duration(l.Stages[0].At - from)), "", "", ""}}
+	var words []string
+	var sums [3]time.Duration
+	class, since := "", int64(0)
+	draw := func(until int64) {
+		if class == "" || class == "end" {
+			return
+		}
+		took := time.Duration(until - since)
+		for i, c := range []string{"wait", "run", "return"} {
+			if c == class {
+				sums[i] += took
+				row.Cells[i+1] = shortly(sums[i])
+			}
+		}
+		row.Bars = append(row.Bars, pageBar{class, percent(since-start, span), percent(until-since, span), class + " " + shortly(took)})
+	}
+	for i, s := range l.Stages {
+		text := s.What
+		if i > 0 {
+			text += " +" + shortly(time.Duration(s.At-l.Stages[0].At))
+		}
+		words = append(words, fmt.Sprintf("%s (connection %d)", text, s.Conn))
+		next := barOf(s.What)
+		if next == "" || next == class && next == "wait" {
+			continue
+		}
+		draw(s.At)
+		if strings.HasPrefix(s.What, "assigned again") {
+			row.Bars = append(row.Bars, pageBar{"again", percent(s.At-start, span), "", s.What})
+		}
+		class, since = next, s.At
+	}
+	if l.open() {
+		draw(min(to, start+span))
+		words = append(words, "not ended in the capture")
+	}
+	if l.More > 0 {
+		words = append(words, fmt.Sprintf("and %d more", l.More))
+	}
+	if l.Uncertain {
+		words = append(words, "uncertain, because bytes are missing in the capture")
+	}
+	row.Words = strings.Join(words, ", ")
+	return row
+}

@@ -1,0 +1,321 @@
+package pcap
+
+import (
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"jobwire/codec"
+)
+
+// effects are what messages do to jobs, by the side that sends them. Each returns the job, if that is known. Messages with other
+// effects only mention a job.
+var effects = [2][codec.Published + 1]func(*Jobs, *event) *job{
+	codec.Peer: {
+		codec.Submit: (*Jobs).submit, codec.Wait: (*Jobs).wait, codec.Release: (*Jobs).release, codec.Bury: (*Jobs).bury, codec.Kick: (*Jobs).kick,
+		codec.Touch: (*Jobs).touch, codec.Delete: (*Jobs).remove, codec.Data: (*Jobs).known, codec.Warning: (*Jobs).known, codec.Status: (*Jobs).known,
+		codec.Complete: (*Jobs).complete, codec.Fail: (*Jobs).complete, codec.Exception: (*Jobs).complete,
+		codec.Register: (*Jobs).register, codec.Unregister: (*Jobs).unregister, codec.Use: (*Jobs).use, codec.Leave: (*Jobs).leave,
+	},
+	codec.Server: {
+		codec.Accept: (*Jobs).accept, codec.Refuse: (*Jobs).refuse, codec.Assign: (*Jobs).assign, codec.Bury: (*Jobs).bury,
+		codec.Complete: (*Jobs).deliver, codec.Fail: (*Jobs).deliver, codec.Exception: (*Jobs).deliver,
+	},
+}
+
+// known returns the job that a message names, or else the one that its worker has.
+func (j *Jobs) known(e *event) *job {
+	w := e.conn.current
+	if e.id != "" {
+		w = j.jobs[e.key()]
+	}
+	if w != nil {
+		w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	}
+	return w
+}
+
+// begin makes a job.
+func (j *Jobs) begin(e *event, stats *JobStats) *job {
+	w := &job{key: e.key(), queue: e.queue, stats: stats, uncertain: e.it.Conn.Uncertain}
+	w.timeline = j.timelines.begin(w)
+	return w
+}
+
+// submit begins a job, unless it has its ID and is in a queue again.
+func (j *Jobs) submit(e *event) *job {
+	if e.queue == "" {
+		e.queue = e.conn.queue
+	}
+	var w *job
+	if e.id != "" {
+		w = j.known(e)
+	}
+	f := e.it.Frame
+	switch {
+	case w == nil:
+		w = j.begin(e, j.of(e.queue))
+		w.submit(e)
+		w.background, w.limit = !f.Attached(), f.Duration(codec.TimeLimit)
+		if e.Does.Has(codec.TimeLimit) {
+			w.limit = max(w.limit, time.Second)
+		}
+		if e.id != "" {
+			j.remember(w)
+		}
+		if e.conn.unnamed && j.waiting < maxJobs {
+			w.content = j.content(e)
+			j.unassigned[w.content] = append(j.unassigned[w.content], w)
+			j.waiting++
+		}
+	case w.submitted == 0: // assigned before it was seen in the queue
+		w.submit(e)
+		if w.assigned != 0 {
+			w.stats.Wait.add(w.assigned - w.ready)
+		}
+	default:
+		w.requeued = "the job was queued again"
+		w.note(e, "queued again")
+	}
+	return w
+}
+
+func (w *job) submit(e *event) {
+	w.stats.Submitted++
+	w.submitted = e.it.At
+	start := int64(min(e.it.Frame.Number(codec.StartTime), 1<<32)) * int64(time.Second)
+	w.ready = max(e.it.At+int64(e.delay), start)
+	w.note(e, "submitted")
+}
+
+// accept gives a job its ID.
+func (j *Jobs) accept(e *event) *job {
+	w := e.submitted()
+	if w == nil {
+		return j.known(e)
+	}
+	w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	if e.id == "" {
+		j.nameless++
+		e.id = fmt.Sprintf("%s#%d", w.queue, j.nameless)
+	}
+	w.key = e.key()
+	if !w.background {
+		w.waited(e.conn)
+		if e.conn.unnamed {
+			e.conn.attached = append(e.conn.attached, w)
+		}
+	}
+	old := j.jobs[w.key]
+	switch {
+	case old != nil && old.submitted == 0: // assigned before its ID was known
+		j.merge(old, w)
+		w = old
+	case old != nil && old.ends == 0: // a job of the same unique ID was there
+		w.stats.Coalesced++
+		old.background = old.background && w.background
+		old.waiters = append(old.waiters, w.waiters...)
+		old.held = append(old.held, w.held...)
+		w.timeline.drop()
+		old.note(e, "coalesced")
+		w = old
+	default:
+		j.remember(w)
+		w.timeline.name(w)
+		w.note(e, "created")
+	}
+	return w
+}
+
+// submitted returns the job of the submission that a reply answers, if it had no ID.
+func (e *event) submitted() *job {
+	if r := &e.request; r.does != nil && r.does.Does == codec.Submit && r.id == "" {
+		return r.job
+	}
+	return nil
+}
+
+// merge joins a job that was seen at a worker with its submission.
+func (j *Jobs) merge(old, w *job) {
+	old.submitted, old.ready, old.background, old.waiters, old.held = w.submitted, w.ready, w.background, w.waiters, w.held
+	if old.limit == 0 {
+		old.limit = w.limit
+	}
+	old.queue = w.queue
+	j.settle(old)
+	old.stats.Wait.add(old.first - old.ready)
+	w.timeline.drop()
+	old.timeline.name(old)
+}
+
+// settle adds the counts of a job whose queue was not known to those of its queue.
+func (j *Jobs) settle(w *job) {
+	if w.alone {
+		all := j.of(w.queue)
+		all.add(w.stats)
+		w.stats, w.alone = all, false
+	}
+}
+
+func (j *Jobs) refuse(e *event) *job {
+	w := e.submitted()
+	if w != nil {
+		w.stats.Refused++
+		w.uncertain = w.uncertain || e.conn.worker // it may be about something else
+		w.note(e, "refused")
+	}
+	return w
+}
+
+// assign gives a job to a worker.
+func (j *Jobs) assign(e *event) *job {
+	c := e.conn
+	w := j.known(e)
+	if c.unnamed {
+		w = j.likeliest(e)
+		if w == nil && c.closed { // captured late: another worker has it already
+			j.of(e.queue).redelivered(workerLeft)
+			return nil
+		}
+	}
+	if w == nil {
+		w = j.begin(e, &JobStats{})
+		w.alone = true
+		if c.unnamed {
+			j.nameless++
+			w.key.id = fmt.Sprintf("%s#%d", w.queue, j.nameless)
+		}
+		j.remember(w)
+		w.timeline.name(w)
+	}
+	w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	// What a server sends to a worker that has left may be captured long after it was sent: another has
+	// the job since then, or has even ended it.
+	if w.assigns++; w.assigns > 1 && c.closed && (!w.worker.closed || w.ends > 0) {
+		w.stats.redelivered(workerLeft)
+		w.note(e, "assigned before the capture")
+		return w
+	}
+	if w.assigns == 1 {
+		w.first = e.it.At
+		w.stats.Assigned++
+		if w.submitted != 0 {
+			w.stats.Wait.add(e.it.At - w.ready)
+		}
+		w.note(e, "assigned")
+	} else {
+		why := j.again(w, e)
+		w.stats.redelivered(why)
+		if w.ends > 0 && why != endedBefore {
+			w.reopen()
+		}
+		if why == noReason || w.ends > 0 {
+			j.anomaly(w, "assigned again to connection %d: %s", c.id, why)
+		}
+		w.note(e, "assigned again: "+why)
+	}
+	w.assigned, w.worker, w.requeued, w.buried = e.it.At, c, "", false
+	if limit := c.limits[w.queue]; limit > 0 {
+		w.limit = limit
+	}
+	if c.unnamed {
+		if c.current = w; c.closed {
+			j.requeue(c, workerLeft)
+		}
+	}
+	return w
+}
+
+// Reasons for which a job is assigned again.
+const (
+	noReason    = "unknown reason"
+	workerLeft  = "the worker's connection ended"
+	gaveUp      = "the worker had removed the function from its list"
+	endedBefore = "the job had already ended"
+)
+
+// again returns why a job is assigned once more.
+func (j *Jobs) again(w *job, e *event) string {
+	switch {
+	case w.worker != nil && w.worker.unregistered > w.assigned: // the server may ignore what it reports then
+		return gaveUp
+	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // its end may not have been read
+		return workerLeft
+	case w.ends > 0:
+		return endedBefore
+	case w.requeued != "":
+		return w.requeued
+	case w.buried:
+		return "the job was kicked"
+	case w.worker == nil:
+		return noReason
+	case w.worker.closed:
+		return workerLeft
+	case w.limit > 0 && e.it.At-max(w.assigned, w.touched) >= int64(w.limit-w.limit/50):
+		return "the time limit of the job had passed"
+	}
+	return noReason
+}
+
+// content sums up what a job is.
+func (j *Jobs) content(e *event) content {
+	var h maphash.Hash
+	h.SetSeed(j.seed)
+	h.WriteString(e.queue)
+	h.WriteByte(0)
+	h.Write(e.Payload)
+	return content{e.it.Conn.Server, h.Sum64()}
+}
+
+// likeliest returns the first of the jobs of the same content that no worker has.
+func (j *Jobs) likeliest(e *event) *job {
+	same := j.content(e)
+	all := j.unassigned[same]
+	if len(all) == 0 {
+		return nil
+	}
+	j.waiting--
+	w := all[0]
+	w.uncertain = w.uncertain || len(all) > 1 // any of them
+	if len(all) == 1 {
+		delete(j.unassigned, same)
+	} else {
+		j.unassigned[same] = all[1:]
+	}
+	return w
+}
+
+// touch begins the time limit of a worker's job anew.
+func (j *Jobs) touch(e *event) *job {
+	w := j.known(e)
+	if w != nil && w.worker == e.conn {
+		w.touched = e.it.At
+	}
+	return w
+}
+
+// register notes how long a worker may have the jobs of a queue.
+func (j *Jobs) register(e *event) *job {
+	c := e.conn
+	if !e.Does.Has(codec.TimeLimit) {
+		return nil
+	}
+	if c.worker = true; c.limits == nil {
+		c.limits = map[string]time.Duration{}
+	}
+	if len(c.limits) < maxQueues {
+		c.limits[e.queue] = e.it.Frame.Duration(codec.TimeLimit)
+	}
+	return nil
+}
+
+// unregister notes that a worker gives up a queue: some servers take its jobs away.
+func (j *Jobs) unregister(e *event) *job {
+	e.conn.worker, e.conn.unregistered = true, e.it.At
+	return nil
+}
+
+func (j *Jobs) use(e *event) *job {
+	e.conn.queue = e.queue
+	return nil
+}

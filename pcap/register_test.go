@@ -1,0 +1,3 @@
+package pcap_test
+
+import _ "jobwire/catalog"
