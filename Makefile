@@ -14,7 +14,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint peers bench captures fuzz clean
+.PHONY: help build run test race programs lint peers bench captures fuzz clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,10 +32,18 @@ run: ## test the built-in Gearman server, then play an example transcript
 test: ## run the tests (skips tests whose third-party program is missing)
 	$(GO) test ./...
 
+# The tests of these packages run jobwire hundreds of times as its users do, with the users'
+# time limits. The race detector makes programs up to ten times slower, so these tests run
+# without it; the packages that the commands are made of are tested with it.
+PROGRAMS = jobwire/cmd/jobwire jobwire/examples
+
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
-# exits, and the tests run hundreds of programs.
+# exits.
 race: ## run the tests with the race detector (needs a C compiler)
-	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m ./...
+	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
+
+programs: ## run the tests of the commands and with real clients and workers
+	$(GO) test -p 1 -timeout 30m $(PROGRAMS)
 
 lint: ## run gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi

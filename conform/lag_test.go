@@ -2,9 +2,11 @@ package conform
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -101,5 +103,63 @@ func TestLagIsBounded(t *testing.T) {
 		if lag := m.since(at(from)); lag != maxLag+want*time.Millisecond {
 			t.Errorf("since %d: %v late, expected %v more than %v", from, lag, want*time.Millisecond, maxLag)
 		}
+	}
+}
+
+// TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that is
+// mute until all of them have failed, and against one that is always mute.
+func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
+	const n, parallel = 8, 4
+	files := fstest.MapFS{}
+	for i := range n {
+		name := fmt.Sprintf("case-%d", i)
+		files[name+".wire"] = &fstest.MapFile{Data: []byte("@section s\n@case " + name + "\n@about An echo.\n@rules gearman.echo.same-data\n" +
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n")}
+	}
+	s, err := LoadFS(gearman.Protocol, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name     string
+		mute     int32 // requests that are not answered
+		verdict  Verdict
+		requests int32
+	}{
+		{"busy at first", n, Passed, n + n},
+		{"always mute", 1000, Failed, n + parallel},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var requests atomic.Int32
+			start := func(ctx context.Context) (target.Target, error) {
+				return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
+					defer context.AfterFunc(ctx, func() { ln.Close() })()
+					for {
+						c, err := ln.Accept()
+						if err != nil {
+							return nil
+						}
+						go func() {
+							defer c.Close()
+							request := make([]byte, len("\x00REQttttllllx"))
+							if _, err := io.ReadFull(c, request); err == nil && requests.Add(1) > test.mute {
+								io.WriteString(c, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x")
+							}
+							io.Copy(io.Discard, c)
+						}()
+					}
+				})
+			}
+			r := &Runner{Start: start, Timeout: 200 * time.Millisecond, Parallel: parallel}
+			for _, res := range r.Run(t.Context(), s, nil) {
+				if res.Verdict != test.verdict {
+					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)
+				}
+			}
+			if got := requests.Load(); got != test.requests {
+				t.Errorf("%d requests, want %d", got, test.requests)
+			}
+		})
 	}
 }

@@ -73,6 +73,7 @@ type Runner struct {
 	Bare     bool     // results come without their performance, which holds all that was said
 
 	autopsy bool // look at the target behind every performance, also one that passed
+	once    bool // time limits that are missed beside other cases are not checked again
 }
 
 // Run performs all cases of a suite and returns their results in the suite's
@@ -81,6 +82,10 @@ type Runner struct {
 // restarted when it has died, and the cases that were under way, or had just ended, are
 // judged again, one at a time, to learn which of them it died of. A case that had
 // passed before that is then told of a second time.
+//
+// A case that misses a time limit while others run beside it is performed again alone,
+// at the end, and that result counts: a busy machine looks like a silent server. This ends
+// when as many cases as run at a time have failed again one after another.
 //
 // When ctx is done, or when the shared target cannot be reached, the run stops: one case is
 // Unreachable in the second case, and all that have no verdict yet are NotRun.
@@ -112,7 +117,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 					ran.Store(true)
 				}
 				attempts[i] = a
-				if !a.dubious() {
+				if !a.dubious() && !r.checksAgain(&a) {
 					board.end(i, r.Profile.apply(a.Result))
 				}
 			}
@@ -126,7 +131,28 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	for i, res := range r.inquire(ctx, attempts, shared, lag) {
 		board.end(i, r.Profile.apply(res))
 	}
+	confirmed := 0 // in a row
+	for i := range attempts {
+		a := &attempts[i]
+		if !r.checksAgain(a) || board.ended[i] {
+			continue
+		}
+		res := a.Result
+		if confirmed < r.Parallel && ctx.Err() == nil {
+			again := r.judge(ctx, a.Case, shared, lag)
+			if confirmed++; !again.late {
+				res, confirmed = again.Result, 0
+			}
+		}
+		board.end(i, r.Profile.apply(res))
+	}
 	return board.results
+}
+
+// checksAgain reports whether a case missed a time limit that other cases may have been the
+// reason for.
+func (r *Runner) checksAgain(a *attempt) bool {
+	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
 // scoreboard takes results as they come and tells of them in order.
@@ -173,6 +199,7 @@ type attempt struct {
 	Result
 	life     int  // of the shared target; -1 if it had a target of its own
 	shared   bool // it used the shared target
+	late     bool // it missed a time limit
 	from, to time.Time
 }
 
@@ -236,7 +263,8 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
 	life := -1
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
-		return attempt{Result: Result{Verdict: v, Note: note, Play: p}, life: life, shared: !c.Alone && !r.Fresh}
+		late := p != nil && p.Failure != nil && p.Failure.Waited > 0 && (v == Failed || v == Inconclusive)
+		return attempt{Result: Result{Verdict: v, Note: note, Play: p}, life: life, shared: !c.Alone && !r.Fresh, late: late}
 	}
 	if ctx.Err() != nil {
 		return attempt{Result: Result{}.notRun(ctx), life: -1}

@@ -95,7 +95,7 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 // seen by another.
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
-	r.Start, r.Programs, r.Fresh, r.Bare = t.with.Start, t.with.Programs, true, true
+	r.Start, r.Programs, r.Fresh, r.Bare, r.once = t.with.Start, t.with.Programs, true, true, true
 	part := &Suite{Protocol: s.Protocol}
 	for _, c := range s.Cases {
 		if t.concerns(c) {
