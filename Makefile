@@ -43,7 +43,7 @@ race: ## run the tests with the race detector (needs a C compiler)
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
 programs: ## run the tests of the commands and with real clients and workers
-	$(GO) test -p 1 -timeout 30m $(PROGRAMS)
+	$(GO) test -timeout 30m $(PROGRAMS)
 
 lint: ## run gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
