@@ -115,22 +115,29 @@ type (
 // suite beside the targets, with their cases, transcripts and the conversations of
 // what did not pass. The same reports make the same page.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
-	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: looks, Cases: len(s.Cases)}
-	results := make([]map[string]Result, len(reports)) // by the case's ID
+	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: looks, Cases: len(s.Names())}
+	results := make([]map[string]Result, len(reports)) // by the case's name
 	for i, r := range reports {
 		results[i] = map[string]Result{}
-		t := targetView{Report: r, Stopped: printable(r.Stopped()), Excused: r.Count(Known) + r.Count(Flaky), Tallies: tallies(r.Results)}
-		for _, res := range r.Results {
-			results[i][res.Case.ID] = res
-			if res.Verdict.FallsShort() {
+		cases := fold(r.Results)
+		t := targetView{Report: r, Stopped: printable(r.Stopped()), Tallies: tallies(cases)}
+		for _, res := range cases {
+			results[i][res.Case.Family] = res
+			switch {
+			case res.Verdict.FallsShort():
 				t.Short++
+			case res.Verdict == Known || res.Verdict == Flaky:
+				t.Excused++
 			}
 		}
 		p.Targets = append(p.Targets, t)
 	}
 	rules := map[codec.RuleID]*ruleView{}
-	for _, c := range s.Cases {
-		view, err := newCaseView(c, reports, results)
+	for i, c := range s.Cases {
+		if i > 0 && c.Family == s.Cases[i-1].Family {
+			continue
+		}
+		view, err := newCaseView(shownInstance(c, results), reports, results)
 		if err != nil {
 			return err
 		}
@@ -151,7 +158,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 		for i, r := range reports {
 			var of []Result
 			for _, c := range v.Cases {
-				if res, ok := results[i][c.ID]; ok {
+				if res, ok := results[i][c.Family]; ok {
 					of = append(of, res)
 				}
 			}
@@ -208,11 +215,21 @@ func newCell(target string, results ...Result) cell {
 	return c
 }
 
+// shownInstance returns the instance of a case that the page shows: the first that a target did not pass.
+func shownInstance(c *Case, results []map[string]Result) *Case {
+	for _, of := range results {
+		if res, ok := of[c.Family]; ok && res.Verdict != Passed {
+			return res.Case
+		}
+	}
+	return c
+}
+
 func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseView, error) {
 	view := caseView{Case: c}
 	var verdicts []string
 	for i, r := range reports {
-		res, ok := results[i][c.ID]
+		res, ok := results[i][c.Family]
 		if !ok {
 			view.Cells = append(view.Cells, newCell(r.Target))
 			continue
@@ -242,7 +259,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
+			if res.Case == c && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
 				view.Source[first].Fell = append(view.Source[first].Fell, res.Target)
 			}
 		}

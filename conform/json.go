@@ -22,6 +22,7 @@ type reportJSON struct {
 
 type caseJSON struct {
 	ID       string         `json:"id"`
+	Case     string         `json:"case"` // the name without the values of an instance
 	Section  string         `json:"section"`
 	About    string         `json:"about"`
 	Rules    []codec.RuleID `json:"rules"`
@@ -68,7 +69,7 @@ func (r *Report) json() reportJSON {
 	for _, res := range r.Results {
 		c := res.Case
 		j := caseJSON{
-			ID: c.ID, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
+			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
 			Verdict: res.Verdict, Seconds: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
 		}

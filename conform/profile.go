@@ -162,7 +162,7 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 }
 
 func (e Exception) matches(c *Case) bool {
-	ok, _ := path.Match(e.Cases, c.ID)
+	ok, _ := c.matches(e.Cases)
 	return ok
 }
 
@@ -191,15 +191,32 @@ func (p *Profile) apply(r Result) Result {
 		}
 	}
 	for _, e := range p.Known {
-		switch {
-		case !e.matches(r.Case):
-		case r.Verdict.FallsShort():
+		if e.matches(r.Case) && r.Verdict.FallsShort() {
 			r.Verdict, r.Note = Known, e.Why+": "+r.Note
-			return r
-		default:
-			r.Verdict, r.Note = Unexpected, "the case passed, but the profile lists it as failing: "+e.Why
 			return r
 		}
 	}
 	return r
+}
+
+// unexpected changes the verdicts of the cases that the profile lists as failing and that passed: of a case with
+// parameters, if all its instances did. It calls changed with the index of each.
+func (p *Profile) unexpected(results []Result, changed func(i int)) {
+	if p == nil {
+		return
+	}
+	for i := 0; i < len(results); {
+		from, passed := i, true
+		for ; i < len(results) && results[i].Case.Family == results[from].Case.Family; i++ {
+			passed = passed && slices.Contains([]Verdict{Passed, Lax}, results[i].Verdict)
+		}
+		k := slices.IndexFunc(p.Known, func(e Exception) bool { return e.matches(results[from].Case) })
+		if !passed || k < 0 || slices.ContainsFunc(p.Flaky, func(e Exception) bool { return e.matches(results[from].Case) }) {
+			continue
+		}
+		for n := from; n < i; n++ {
+			results[n].Verdict, results[n].Note = Unexpected, "the case passed, but the profile lists it as failing: "+p.Known[k].Why
+			changed(n)
+		}
+	}
 }

@@ -83,7 +83,8 @@ type Text struct {
 	Color   bool
 	Verbose bool // name the cases that passed too
 	section string
-	note    string // of the case before
+	note    string   // of the case before
+	held    []Result // of the case whose instances are coming
 }
 
 var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
@@ -98,9 +99,26 @@ func (t *Text) paint(v Verdict, s string) string {
 // indent is what stands before the lines about a case.
 const indent = "      "
 
-// Case writes one result; a failed one with its conversation. It writes nothing about a case
-// that did not run: the summary counts those.
+// Case takes one result. It writes a case when the results of all its instances are there; a failed one with its
+// conversation. It writes nothing about a case that did not run: the summary counts those.
 func (t *Text) Case(r Result) {
+	if len(t.held) > 0 && t.held[0].Case.Family != r.Case.Family {
+		t.flush()
+	}
+	if t.held = append(t.held, r); len(r.Case.Params) == 0 {
+		t.flush()
+	}
+}
+
+// flush writes the case whose results are there.
+func (t *Text) flush() {
+	if len(t.held) > 0 {
+		t.write(foldOne(t.held))
+		t.held = nil
+	}
+}
+
+func (t *Text) write(r Result) {
 	switch r.Verdict {
 	case Passed, Skipped:
 		if !t.Verbose {
@@ -114,7 +132,11 @@ func (t *Text) Case(r Result) {
 		t.section = c.Section
 		fmt.Fprintf(t.W, "\n%s\n", c.Section)
 	}
-	fmt.Fprintf(t.W, "  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-16s", r.Verdict)), c.ID)
+	name := c.ID
+	if r.Instances > 0 && r.Verdict == Passed {
+		name = fmt.Sprintf("%s (%d instances)", c.Family, r.Instances)
+	}
+	fmt.Fprintf(t.W, "  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-16s", r.Verdict)), name)
 	if r.Verdict == Passed {
 		return
 	}
@@ -145,6 +167,9 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	}
 	fmt.Fprintln(w)
 	writeWrapped(w, fmt.Sprintf("Result: %s", r.Note), o.Indent)
+	if r.Values != "" {
+		writeWrapped(w, fmt.Sprintf("Instances: %s", r.Values), o.Indent)
+	}
 	fmt.Fprintln(w)
 	if r.Play != nil {
 		play.WriteReport(w, c.Script, r.Play, o)
@@ -166,6 +191,7 @@ func writeWrapped(w io.Writer, s, indent string) {
 // Summary writes the closing lines, or nothing if no case ran because the target could not be
 // reached.
 func (t *Text) Summary(r *Report) {
+	t.flush()
 	if r.Ran() == 0 && r.Unreachable() != "" {
 		return
 	}

@@ -52,6 +52,10 @@ type Result struct {
 	Segments play.Segmentation // how the stream was cut in the performance that decided
 	Play     *play.Result      // that performance; nil if it passed, or there was none
 	Command  string            // the command line that runs this case alone; "" if the Runner has none
+
+	// Of a result that stands for all instances of a case:
+	Instances int    // how many there are; 0 of a single result
+	Values    string // which values have which verdict
 }
 
 // Runner performs suites against one target.
@@ -146,6 +150,11 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		}
 		board.end(i, r.Profile.apply(res))
 	}
+	r.Profile.unexpected(board.results, func(i int) {
+		if done != nil {
+			done(board.results[i])
+		}
+	})
 	return board.results
 }
 

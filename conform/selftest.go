@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"jobwire/internal/mutant"
@@ -60,27 +61,30 @@ type SelfTestReport struct {
 	Took    time.Duration
 }
 
-// KilledBy returns the names of the mutants that fail each case, by the case's ID.
+// KilledBy returns the names of the mutants that fail each case, by the case's name.
 func (r *SelfTestReport) KilledBy() map[string][]string {
 	by := map[string][]string{}
 	for _, m := range r.Mutants {
 		for _, id := range m.Kills {
-			by[id] = append(by[id], m.Mutant.Name)
+			name, _, _ := strings.Cut(id, "[")
+			if n := len(by[name]); n == 0 || by[name][n-1] != m.Mutant.Name {
+				by[name] = append(by[name], m.Mutant.Name)
+			}
 		}
 	}
 	return by
 }
 
-// Unproved returns the IDs of the cases that no mutant fails, in the suite's order.
+// Unproved returns the names of the cases that no mutant fails, in the suite's order.
 func (r *SelfTestReport) Unproved() []string {
 	by := r.KilledBy()
-	var ids []string
-	for _, c := range r.Suite.Cases {
-		if len(by[c.ID]) == 0 {
-			ids = append(ids, c.ID)
+	var names []string
+	for _, name := range r.Suite.Names() {
+		if len(by[name]) == 0 {
+			names = append(names, name)
 		}
 	}
-	return ids
+	return names
 }
 
 // Exact returns how many mutants failed the cases named for them, and no others.

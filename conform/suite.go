@@ -22,7 +22,9 @@ var cases embed.FS
 
 // Case is one test of a server.
 type Case struct {
-	ID      string
+	ID      string // unique: the family, and the values of an instance in brackets
+	Family  string // the name of the case, which all its instances share
+	Params  []transcript.Param
 	About   string
 	Section string
 	Level   codec.Level // of its first rule
@@ -105,7 +107,8 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		if m.Value == "" || strings.ContainsAny(m.Value, " \t*?[") {
 			return fmt.Errorf("invalid case name %q: expected one word without the characters * ? [", m.Value)
 		}
-		c.ID = p.Name + "." + m.Value
+		c.Family = p.Name + "." + m.Value
+		c.ID = c.Family + instanceLabel(c.Params)
 		return nil
 	},
 	"about":   func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.About = m.Value; return nil },
@@ -170,7 +173,7 @@ func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 
 // NewCase makes a case of a script, by its keys.
 func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
-	c := &Case{Script: sc}
+	c := &Case{Script: sc, Params: sc.Params}
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
 		if set == nil {
@@ -208,7 +211,7 @@ func (s *Suite) Capabilities() []string {
 	return slices.Compact(all)
 }
 
-// Select returns the suite with the cases whose ID, or one of whose rules, matches one of
+// Select returns the suite with the cases whose name, or one of whose rules, matches one of
 // the patterns run (all, if there are none) and none of skip. A pattern is a
 // path.Match glob; after "case:" it is compared with IDs of cases alone. One that matches nothing is an error: a misspelt selector must
 // not pass for an empty success.
@@ -217,7 +220,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	matches := func(c *Case, patterns []string) (any bool, err error) {
 		for _, p := range patterns {
 			glob, caseOnly := strings.CutPrefix(p, "case:")
-			ok, err := path.Match(glob, c.ID)
+			ok, err := c.matches(glob)
 			if err != nil {
 				return false, fmt.Errorf("pattern %q: %v", p, err)
 			}
@@ -253,9 +256,20 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	return out, nil
 }
 
+// matches reports whether a glob matches the name of the case, or is the ID of the instance.
+func (c *Case) matches(glob string) (bool, error) {
+	if glob == c.ID {
+		return true, nil
+	}
+	return path.Match(glob, c.Family)
+}
+
 // selector returns the pattern that selects this case alone: some cases have the name of a rule.
 func (c *Case) selector() string {
-	if c.Script.Protocol.Rule(codec.RuleID(c.ID)) != nil {
+	switch {
+	case len(c.Params) > 0:
+		return "'" + c.ID + "'"
+	case c.Script.Protocol.Rule(codec.RuleID(c.ID)) != nil:
 		return "case:" + c.ID
 	}
 	return c.ID

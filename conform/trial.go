@@ -11,7 +11,7 @@ import (
 type trial struct {
 	*MutantResult
 	with   Sound
-	due    map[string]bool // IDs of the cases that it must fail
+	suite  *Suite // the instances to run
 	mu     sync.Mutex
 	passes int // of the suite's parts, that are still to be judged
 	so     map[*Case]Result
@@ -22,13 +22,13 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	var trials, doubted []*trial
 	for i := range mutants {
 		m := &mutants[i]
-		if due := s.named(m.Kills); len(due) > 0 {
-			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), due: due, passes: 2, so: map[*Case]Result{}})
+		if slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
+			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), suite: s.forMutant(m), passes: 2, so: map[*Case]Result{}})
 		}
 	}
 	var mu sync.Mutex
 	end := func(t *trial) {
-		t.conclude(s)
+		t.conclude()
 		if done != nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -39,7 +39,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 		each(trials, parallel, func(t *trial) {
 			t.judge(ctx, part, r)
 			switch last := t.passed(); {
-			case last && len(t.doubtful(s)) == 0:
+			case last && len(t.doubtful()) == 0:
 				end(t)
 			case last:
 				mu.Lock()
@@ -60,7 +60,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	// be its fault is judged again, now that there is less to do.
 	each(doubted, 4, func(t *trial) {
 		for range 2 {
-			if cases := t.doubtful(s); len(cases) > 0 {
+			if cases := t.doubtful(); len(cases) > 0 {
 				t.judge(ctx, &Suite{Protocol: s.Protocol, Cases: cases}, Runner{Parallel: 2, Timeout: patience * o.Timeout})
 			}
 		}
@@ -98,7 +98,7 @@ func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	r.Start, r.Programs, r.Fresh, r.Bare, r.once = t.with.Start, t.with.Programs, true, true, true
 	part := &Suite{Protocol: s.Protocol}
 	for _, c := range s.Cases {
-		if t.concerns(c) {
+		if t.concerns(c) && slices.Contains(t.suite.Cases, c) {
 			part.Cases = append(part.Cases, c)
 		}
 	}
@@ -123,32 +123,47 @@ func (t *trial) passed() bool {
 }
 
 // doubtful returns the cases whose results are not what they should be.
-func (t *trial) doubtful(s *Suite) []*Case {
+func (t *trial) doubtful() []*Case {
+	survives := t.survives()
 	var cases []*Case
-	for _, c := range s.Cases {
+	for _, c := range t.suite.Cases {
 		r := t.so[c]
 		if !t.concerns(c) {
 			continue
 		}
-		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) || kills(r) != t.due[c.ID] {
+		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) || kills(r) && !named(t.Mutant, c) || survives(c) {
 			cases = append(cases, c)
 		}
 	}
 	return cases
 }
 
-// conclude draws up what the mutant killed.
-func (t *trial) conclude(s *Suite) {
-	for _, c := range s.Cases {
-		r := t.so[c]
-		killed, due := kills(r), t.due[c.ID]
-		if killed {
-			t.Kills = append(t.Kills, c.ID)
+// survives returns what reports whether the mutant passed a case that it should fail: an instance that is named, or all
+// instances of a case that is named.
+func (t *trial) survives() func(*Case) bool {
+	failed := map[string]bool{}
+	for c, r := range t.so {
+		if kills(r) {
+			failed[c.Family], failed[c.ID] = true, true
 		}
-		switch {
-		case killed && !due:
-			t.Unexpected = append(t.Unexpected, r)
-		case due && !killed:
+	}
+	return func(c *Case) bool {
+		return slices.Contains(t.Mutant.Kills, c.Family) && !failed[c.Family] || slices.Contains(t.Mutant.Kills, c.ID) && !failed[c.ID]
+	}
+}
+
+// conclude draws up what the mutant killed.
+func (t *trial) conclude() {
+	survives := t.survives()
+	for _, c := range t.suite.Cases {
+		r := t.so[c]
+		if kills(r) {
+			t.Kills = append(t.Kills, c.ID)
+			if !named(t.Mutant, c) {
+				t.Unexpected = append(t.Unexpected, r)
+			}
+		}
+		if survives(c) {
 			t.Survivors = append(t.Survivors, c.ID)
 		}
 	}
@@ -156,17 +171,6 @@ func (t *trial) conclude(s *Suite) {
 
 // kills reports whether a result proves that the case notices the fault.
 func kills(r Result) bool { return slices.Contains([]Verdict{Failed, Unsteady, Died}, r.Verdict) }
-
-// named returns those of the IDs that the suite has.
-func (s *Suite) named(ids []string) map[string]bool {
-	in := map[string]bool{}
-	for _, c := range s.Cases {
-		if slices.Contains(ids, c.ID) {
-			in[c.ID] = true
-		}
-	}
-	return in
-}
 
 // heavyCase is how many bytes of arguments make a case a heavy one.
 const heavyCase = 4 << 20

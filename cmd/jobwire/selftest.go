@@ -78,8 +78,8 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	by := r.KilledBy()
 	if verbose {
 		fmt.Fprintln(w)
-		for _, c := range r.Suite.Cases {
-			fmt.Fprintf(w, "%-40s %s\n", c.ID, strings.Join(by[c.ID], " "))
+		for _, name := range r.Suite.Names() {
+			fmt.Fprintf(w, "%-40s %s\n", name, strings.Join(by[name], " "))
 		}
 	}
 	unproved := r.Unproved()
@@ -87,7 +87,7 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
 	}
 	_, err := fmt.Fprintf(w, "\n%d servers, clients and workers with one injected fault each: for %d of them exactly the expected cases fail.\n%d of %d cases fail with at least one injected fault. Took %.1f s.\n",
-		len(r.Mutants), r.Exact(), len(r.Suite.Cases)-len(unproved), len(r.Suite.Cases), r.Took.Seconds())
+		len(r.Mutants), r.Exact(), len(r.Suite.Names())-len(unproved), len(r.Suite.Names()), r.Took.Seconds())
 	return err
 }
 
@@ -116,12 +116,12 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 			append([]string{}, m.Kills...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
 	}
 	by := r.KilledBy()
-	for _, c := range r.Suite.Cases {
-		out.Cases = append(out.Cases, proof{c.ID, append([]string{}, by[c.ID]...)})
+	for _, name := range r.Suite.Names() {
+		out.Cases = append(out.Cases, proof{name, append([]string{}, by[name]...)})
 	}
 	out.Summary = map[string]int{
 		"mutants": len(r.Mutants), "exact": r.Exact(),
-		"cases": len(r.Suite.Cases), "killed": len(r.Suite.Cases) - len(r.Unproved()),
+		"cases": len(out.Cases), "killed": len(out.Cases) - len(r.Unproved()),
 	}
 	return writeJSON(w, out)
 }

@@ -64,7 +64,7 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 	if len(rows) == 0 {
 		return 0, head.errorf("expected a colon, a space and a step after the direction, or lines of bytes below it")
 	}
-	st.Source = strings.TrimSpace(strings.Join(r.lines[i:next], "\n"))
+	st.Source = strings.TrimSpace(r.lines[i:next].text())
 	var all []byte
 	for _, w := range rows {
 		all = append(all, w.b...)
@@ -85,7 +85,7 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 		st.Choices = []Choice{*c}
 	}
 	for ; next < len(r.lines); next++ {
-		s, col := trim(r.lines[next])
+		s, col := trim(r.lines[next].text)
 		if !isOr(s) {
 			break
 		}
@@ -101,7 +101,7 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 	var rows []row
 	off := 0
 	for ; i < len(r.lines); i++ {
-		s, col := trim(r.lines[i])
+		s, col := trim(r.lines[i].text)
 		pos := r.at(i, col)
 		if s != "" && s[0] == '"' {
 			w, err := r.textRow(pos, s)

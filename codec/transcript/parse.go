@@ -11,20 +11,31 @@ import (
 // lines. The @-lines before the first @case describe the whole file; every
 // script gets its own copy of them ahead of its own.
 //
+// A case with parameters (@for) makes a script for each combination of their values that is tested.
+//
 // A step is judged as far as it can be without knowing which end will be
 // performed: words, actors, roles, argument counts and the values written out.
 // The first fault is returned, as an [*Error].
 func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	r := &parser{proto: p, pos: at{file: file}, lines: splitLines(src), room: maxText}
-	for _, s := range r.lines {
-		r.strict = r.strict || rulesOutProse(s)
+	for _, l := range r.lines {
+		r.strict = r.strict || rulesOutProse(l.text)
 	}
-	for i := 0; i < len(r.lines); {
-		next, err := r.line(i)
+	for _, s := range sections(r.lines) {
+		instances, err := r.instances(s)
 		if err != nil {
 			return nil, err
 		}
-		i = next
+		for k, inst := range instances {
+			r.lines, r.params, r.again = inst.lines, inst.params, k > 0
+			for i := 0; i < len(r.lines); {
+				next, err := r.line(i)
+				if err != nil {
+					return nil, err
+				}
+				i = next
+			}
+		}
 	}
 	if err := r.finish(); err != nil {
 		return nil, err
@@ -36,7 +47,9 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 type parser struct {
 	proto  *codec.Protocol
 	pos    at // file only
-	lines  []string
+	lines  section
+	params []Param
+	again  bool // this is not the first instance of the case
 	strict bool // prose is refused
 	room   int  // what is left of maxText
 
@@ -48,10 +61,10 @@ type parser struct {
 	encoded []byte // by encode
 }
 
-func splitLines(src []byte) []string {
-	var lines []string
+func splitLines(src []byte) section {
+	var lines section
 	for l := range bytes.Lines(src) {
-		lines = append(lines, strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r"))
+		lines = append(lines, sourceLine{len(lines) + 1, strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r")})
 	}
 	return lines
 }
@@ -76,7 +89,7 @@ func rulesOutProse(line string) bool {
 
 // line reads what begins at the i-th line and returns the line behind it.
 func (r *parser) line(i int) (int, error) {
-	s, col := trim(r.lines[i])
+	s, col := trim(r.lines[i].text)
 	pos := r.at(i, col)
 	switch {
 	case s == "" || s[0] == '#':
@@ -102,13 +115,13 @@ func (r *parser) line(i int) (int, error) {
 }
 
 func (r *parser) at(i, col int) at {
-	return at{file: r.pos.file, line: i + 1, col: col}
+	return at{file: r.pos.file, line: r.lines[i].number, col: col}
 }
 
 // begin returns the script being read, started if there is none.
 func (r *parser) begin(line int) *Script {
 	if r.script == nil {
-		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.wide...)}
+		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.wide...), Params: r.params}
 		r.wires = map[string]*wire{}
 	}
 	return r.script
@@ -118,7 +131,7 @@ func (r *parser) begin(line int) *Script {
 func (r *parser) finish() error {
 	s := r.begin(1)
 	if len(s.Steps) == 0 {
-		return r.at(s.Line-1, 1).errorf("expected at least one message or action in the transcript, got none")
+		return at{r.pos.file, s.Line, 1}.errorf("expected at least one message or action in the transcript, got none")
 	}
 	r.scripts = append(r.scripts, s)
 	r.script = nil
@@ -156,7 +169,7 @@ func (r *parser) nextCase(pos at, name string) error {
 		return pos.errorf("expected a name after @case, got none")
 	}
 	for _, s := range append(r.scripts, r.script) {
-		if s != nil && s.Value("case") == name {
+		if s != nil && s.Value("case") == name && !r.again {
 			return pos.errorf("expected a different name for each @case, got %s twice", name)
 		}
 	}

@@ -14,6 +14,7 @@ type Script struct {
 	File     string
 	Line     int // of its first line
 	Meta     []Meta
+	Params   []Param // of an instance of a case
 	Steps    []Step
 }
 

@@ -34,9 +34,12 @@ var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 // fault.
 func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check func(i int) error) {
 	t.Helper()
-	left, role := map[string]bool{}, map[string]string{}
+	left, role, family := map[string]bool{}, map[string]string{}, map[string]string{}
 	for _, c := range s.Cases {
-		left[c.ID], role[c.ID] = true, c.Program
+		left[c.Family] = true
+		for _, name := range []string{c.ID, c.Family} {
+			role[name], family[name] = c.Program, c.Family
+		}
 	}
 	names, abouts := map[string]bool{}, map[string]string{}
 	for i, m := range all {
@@ -65,7 +68,7 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 			if slices.Contains(m.Kills[:k], id) {
 				t.Errorf("%s names %s twice", m.Name, id)
 			}
-			delete(left, id)
+			delete(left, family[id])
 		}
 	}
 	for id := range left {

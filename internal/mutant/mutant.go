@@ -18,7 +18,7 @@ type Program = func(ctx context.Context, addr string, tasks io.Reader, answers i
 type Mutant struct {
 	Name  string   // describes the fault: "noop-not-sent"
 	About string   // a sentence
-	Kills []string // IDs of the conformance cases that it must fail; it must pass all others
+	Kills []string // the conformance cases that it must fail, by name or, for one instance, by ID; it must pass all others
 
 	Start func(context.Context) (target.Target, error) // of a server
 

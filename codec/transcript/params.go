@@ -1,0 +1,523 @@
+package transcript
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Param is the value that a parameter of a case (@for) has in one instance of the case.
+type Param struct {
+	Name  string
+	Label string // the value in the name of the instance: a number, or a word that stands for the bytes
+	value string // as it is written in a step
+}
+
+// maxInstances limits the instances of one case.
+const maxInstances = 1000
+
+// sourceLine is a line of a source.
+type sourceLine struct {
+	number int // from 1
+	text   string
+}
+
+// section is the lines of one script: those before the first @case, or one @case with what follows it.
+type section []sourceLine
+
+func (s section) text() string {
+	var all []string
+	for _, l := range s {
+		all = append(all, l.text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// sections divides the lines of a source.
+func sections(lines []sourceLine) []section {
+	var all []section
+	from := 0
+	for i, l := range lines {
+		if key, _, ok := metaLine(l.text); ok && key == "case" && i > 0 {
+			all = append(all, lines[from:i])
+			from = i
+		}
+	}
+	return append(all, lines[from:])
+}
+
+// metaLine splits an @-line into its key and its value.
+func metaLine(text string) (key, value string, ok bool) {
+	s, _ := trim(text)
+	if s == "" || s[0] != '@' {
+		return "", "", false
+	}
+	key, value, _ = strings.Cut(strings.ReplaceAll(s[1:], "\t", " "), " ")
+	return key, strings.TrimSpace(value), true
+}
+
+// instance is a section with values for its parameters.
+type instance struct {
+	params []Param
+	lines  section
+}
+
+// instances returns the section once for each combination of values of its parameters: all combinations of one or two
+// parameters, and of more as many as contain each pair of values.
+func (r *parser) instances(s section) ([]instance, *Error) {
+	var domains [][]Param
+	var rest section
+	for _, l := range s {
+		key, value, ok := metaLine(l.text)
+		if !ok || key != "for" {
+			rest = append(rest, l)
+			continue
+		}
+		domain, err := r.domain(at{r.pos.file, l.number, 1}, value)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range domains {
+			if other[0].Name == domain[0].Name {
+				return nil, at{r.pos.file, l.number, 1}.errorf("expected a different name for each @for, got %s twice", domain[0].Name)
+			}
+		}
+		domains = append(domains, domain)
+	}
+	var all []instance
+	for _, params := range combinations(domains) {
+		lines, err := r.expand(rest, params, len(domains) > 0)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, instance{params, lines})
+	}
+	if len(all) > maxInstances {
+		return nil, at{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d", maxInstances, len(all))
+	}
+	return all, nil
+}
+
+var (
+	reference = regexp.MustCompile(`\{([a-z][a-z0-9]*)([+-][0-9]+)?\}`)
+	eachLine  = regexp.MustCompile(`^(\s*)each ([a-z][a-z0-9]*) in (\S+)\.\.(\S+):\s*$`)
+)
+
+// expand replaces the references to parameters, and repeats the lines below "each". strict makes a reference to an
+// unknown parameter an error.
+func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
+	var out section
+	for i := 0; i < len(lines); i++ {
+		l := lines[i]
+		text, err := r.substitute(l, params, strict)
+		if err != nil {
+			return nil, err
+		}
+		m := eachLine.FindStringSubmatch(text)
+		if m == nil {
+			out = append(out, sourceLine{l.number, text})
+			continue
+		}
+		pos := at{r.pos.file, l.number, 1}
+		from, err := r.number(pos, m[3])
+		if err != nil {
+			return nil, err
+		}
+		to, err := r.number(pos, m[4])
+		if err != nil {
+			return nil, err
+		}
+		body := i + 1
+		for body < len(lines) && (strings.TrimSpace(lines[body].text) == "" || indent(lines[body].text) > len(m[1])) {
+			body++
+		}
+		if body == i+1 {
+			return nil, pos.errorf("expected indented lines after %q, got none", strings.TrimSpace(text))
+		}
+		if new(big.Int).Sub(to, from).Cmp(big.NewInt(maxInstances)) > 0 {
+			return nil, pos.errorf("expected at most %d repetitions", maxInstances)
+		}
+		for k := from.Int64(); k <= to.Int64(); k++ {
+			once, err := r.expand(lines[i+1:body], append(slices.Clip(params), numbered(m[2], big.NewInt(k))), true)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, once...)
+		}
+		i = body - 1
+	}
+	return out, nil
+}
+
+func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// substitute replaces the references to parameters in a line.
+func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, *Error) {
+	if len(params) == 0 {
+		return l.text, nil
+	}
+	var bad *Error
+	text := reference.ReplaceAllStringFunc(l.text, func(ref string) string {
+		m := reference.FindStringSubmatch(ref)
+		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == m[1] })
+		if i < 0 {
+			if strict && bad == nil {
+				bad = at{r.pos.file, l.number, 1}.errorf("expected the name of a parameter, got %s", ref)
+			}
+			return ref
+		}
+		if m[2] == "" {
+			return params[i].value
+		}
+		n, ok := new(big.Int).SetString(params[i].value, 10)
+		if !ok {
+			bad = at{r.pos.file, l.number, 1}.errorf("expected a parameter that is a number, got %s", ref)
+			return ref
+		}
+		k, _ := new(big.Int).SetString(m[2], 10)
+		return n.Add(n, k).String()
+	})
+	return text, bad
+}
+
+// combinations returns the combinations of values to test.
+func combinations(domains [][]Param) [][]Param {
+	if len(domains) > 2 {
+		return pairwise(domains)
+	}
+	all := [][]Param{nil}
+	for _, d := range domains {
+		var more [][]Param
+		for _, c := range all {
+			for _, p := range d {
+				more = append(more, append(slices.Clip(c), p))
+			}
+		}
+		all = more
+	}
+	return all
+}
+
+// pairwise returns combinations that contain each pair of values of two parameters. It builds one combination after
+// another, from values that add the most pairs.
+func pairwise(domains [][]Param) [][]Param {
+	type pair struct{ a, x, b, y int } // value x of parameter a with value y of parameter b
+	open := map[pair]bool{}
+	var order []pair
+	for a := range domains {
+		for b := a + 1; b < len(domains); b++ {
+			for x := range domains[a] {
+				for y := range domains[b] {
+					open[pair{a, x, b, y}] = true
+					order = append(order, pair{a, x, b, y})
+				}
+			}
+		}
+	}
+	var all [][]Param
+	for _, first := range order {
+		if !open[first] {
+			continue
+		}
+		chosen := make([]int, len(domains))
+		for d := range chosen {
+			chosen[d] = -1
+		}
+		chosen[first.a], chosen[first.b] = first.x, first.y
+		gain := func(d, v int) (n int) {
+			for e, w := range chosen {
+				if w >= 0 && e != d && open[pair{min(d, e), pick(d < e, v, w), max(d, e), pick(d < e, w, v)}] {
+					n++
+				}
+			}
+			return n
+		}
+		for d := range chosen {
+			if chosen[d] >= 0 {
+				continue
+			}
+			best := 0
+			for v := range domains[d] {
+				if gain(d, v) > gain(d, best) {
+					best = v
+				}
+			}
+			chosen[d] = best
+		}
+		params := make([]Param, len(domains))
+		for a, x := range chosen {
+			params[a] = domains[a][x]
+			for b := a + 1; b < len(chosen); b++ {
+				delete(open, pair{a, x, b, chosen[b]})
+			}
+		}
+		all = append(all, params)
+	}
+	return all
+}
+
+func pick(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return b
+}
+
+// domain reads what follows @for: a name, "in" and the values.
+func (r *parser) domain(pos at, s string) ([]Param, *Error) {
+	name, values, ok := strings.Cut(s, " in ")
+	if name = strings.TrimSpace(name); !ok || !reference.MatchString("{"+name+"}") {
+		return nil, pos.errorf("expected a name in small letters and digits, \"in\" and values after @for, as in @for n in 1 2 3")
+	}
+	var all []Param
+	for _, item := range items(values) {
+		some, err := r.values(pos, name, item)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range some {
+			if !slices.ContainsFunc(all, func(q Param) bool { return q.Label == p.Label }) {
+				all = append(all, p)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, pos.errorf("expected at least one value for %s, got none", name)
+	}
+	return all, nil
+}
+
+// items splits values at spaces outside quoted text and parentheses.
+func items(s string) []string {
+	var all []string
+	from, depth := -1, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isBlank(c) && depth == 0:
+			if from >= 0 {
+				all = append(all, s[from:i])
+			}
+			from = -1
+			continue
+		case c == '"':
+			if n := quotedEnd(s[i:]); n > 0 {
+				if from < 0 {
+					from = i
+				}
+				i += n - 1
+				continue
+			}
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		}
+		if from < 0 {
+			from = i
+		}
+	}
+	if from >= 0 {
+		all = append(all, s[from:])
+	}
+	return all
+}
+
+var (
+	call     = regexp.MustCompile(`^([a-z]+)(?:\((.*)\))?$`)
+	labelled = regexp.MustCompile(`^([A-Za-z0-9.+-]+)=(.*)$`)
+	plain    = regexp.MustCompile(`^[A-Za-z0-9.+_-]+$`)
+)
+
+// values returns the values that an item stands for.
+func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
+	if m := labelled.FindStringSubmatch(item); m != nil {
+		return []Param{{name, m[1], m[2]}}, nil
+	}
+	if a, b, ok := strings.Cut(item, ".."); ok {
+		return r.ranged(pos, name, a, b, through)
+	}
+	m := call.FindStringSubmatch(item)
+	if m == nil || m[2] == "" && m[1] != "bodies" {
+		if !plain.MatchString(item) {
+			if n, err := r.number(pos, item); err == nil {
+				return []Param{numbered(name, n)}, nil
+			}
+			return nil, pos.errorf("expected a word, a number or a label before quoted text, as in empty=\"\", got %s", item)
+		}
+		return []Param{{name, item, item}}, nil
+	}
+	a, b, _ := strings.Cut(m[2], ",")
+	switch m[1] {
+	case "bounds":
+		return r.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
+			return []*big.Int{from, plus(from, 1), plus(to, -1), to}
+		})
+	case "powers":
+		return r.ranged(pos, name, a, b, powers)
+	case "unused":
+		return r.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
+			return slices.DeleteFunc(through(from, to), func(n *big.Int) bool {
+				return slices.ContainsFunc(r.proto.Types, func(t *codec.Type) bool { return n.Cmp(big.NewInt(int64(t.Code))) == 0 })
+			})
+		})
+	case "bodies":
+		return bodies(name), nil
+	case "chars", "illegal", "notfirst":
+		f, err := r.fieldNamed(pos, m[2])
+		if err != nil {
+			return nil, err
+		}
+		return characters(name, f, m[1]), nil
+	case "max":
+		n, err := r.number(pos, item)
+		if err != nil {
+			return nil, err
+		}
+		return []Param{numbered(name, n)}, nil
+	}
+	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), unused(A,B) or bodies", item)
+}
+
+// ranged returns the numbers between two bounds that choose selects, in order.
+func (r *parser) ranged(pos at, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
+	from, err := r.number(pos, a)
+	if err != nil {
+		return nil, err
+	}
+	to, err := r.number(pos, b)
+	if err != nil {
+		return nil, err
+	}
+	numbers := choose(from, to)
+	slices.SortFunc(numbers, (*big.Int).Cmp)
+	var all []Param
+	for _, n := range numbers {
+		if n.Cmp(from) >= 0 && n.Cmp(to) <= 0 {
+			all = append(all, numbered(name, n))
+		}
+	}
+	return all, nil
+}
+
+func plus(n *big.Int, k int64) *big.Int { return new(big.Int).Add(n, big.NewInt(k)) }
+
+func numbered(name string, n *big.Int) Param { return Param{name, n.String(), n.String()} }
+
+// through returns all numbers between two bounds, as far as a case may have so many instances.
+func through(from, to *big.Int) []*big.Int {
+	var all []*big.Int
+	for n := from; n.Cmp(to) <= 0 && len(all) <= maxInstances; n = plus(n, 1) {
+		all = append(all, n)
+	}
+	return all
+}
+
+// powers returns both bounds, the powers of two between them and the neighbors of those.
+func powers(from, to *big.Int) []*big.Int {
+	all := []*big.Int{from, to}
+	for p := big.NewInt(1); p.Cmp(plus(to, 1)) <= 0; p = new(big.Int).Lsh(p, 1) {
+		all = append(all, plus(p, -1), p, plus(p, 1))
+	}
+	return all
+}
+
+var operand = regexp.MustCompile(`^(?:([0-9]+)|max\(([^)]*)\))([+-][0-9]+)?$`)
+
+// number reads a number, or the largest value or length of a field as max(TYPE.FIELD), with what is added to it.
+func (r *parser) number(pos at, s string) (*big.Int, *Error) {
+	m := operand.FindStringSubmatch(strings.TrimSpace(s))
+	if m == nil {
+		return nil, pos.errorf("expected a number or max(TYPE.FIELD), got %q", s)
+	}
+	n := new(big.Int)
+	if m[1] != "" {
+		n.SetString(m[1], 10)
+	} else {
+		f, err := r.fieldNamed(pos, m[2])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case f.Kind <= codec.Text && f.Max > 0:
+			n.SetInt64(int64(f.Max))
+		case f.Kind <= codec.Text:
+			return nil, pos.errorf("%s has no limit", m[2])
+		case f.Hi > 0:
+			n.SetUint64(f.Hi)
+		case f.Width > 0:
+			n.Sub(new(big.Int).Lsh(big.NewInt(1), uint(8*f.Width)), big.NewInt(1))
+		default:
+			n.SetUint64(1<<64 - 1)
+		}
+	}
+	if m[3] != "" {
+		k, _ := new(big.Int).SetString(m[3], 10)
+		n.Add(n, k)
+	}
+	return n, nil
+}
+
+// fieldNamed returns the field that TYPE.FIELD names. The name of the field is
+// written as in [codec.Type.Signature].
+func (r *parser) fieldNamed(pos at, s string) (*codec.Field, *Error) {
+	name, field, _ := strings.Cut(s, ".")
+	t := r.proto.TypeNamed(name)
+	if t == nil {
+		return nil, pos.errorf("expected a message type, got %q%s", name, nearest(name, typeNames(r.proto)))
+	}
+	var known []string
+	for i := 0; ; i++ {
+		f := t.FieldAt(i)
+		if f == nil || i > 64 {
+			return nil, pos.errorf("%s has no field %q%s", name, field, nearest(field, known))
+		}
+		is := strings.ReplaceAll(strings.ToLower(f.Name), " ", "-")
+		if is == field {
+			return f, nil
+		}
+		known = append(known, is)
+	}
+}
+
+// characters returns the bytes that a text may hold, may not hold, or may hold but not begin with.
+func characters(name string, f *codec.Field, which string) []Param {
+	var all []Param
+	for c := range 256 {
+		b := string([]byte{byte(c)})
+		legal, begins := strings.Contains(f.Chars, b), !strings.Contains(f.NotFirst, b)
+		if which == "chars" && legal && begins || which == "illegal" && !legal || which == "notfirst" && legal && !begins {
+			all = append(all, Param{name, fmt.Sprintf("x%02x", c), Quote(b)})
+		}
+	}
+	return all
+}
+
+// bodies returns bodies of jobs that a server must not look into.
+func bodies(name string) []Param {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	var all []Param
+	for _, b := range []struct{ label, value string }{
+		{"empty", ""},
+		{"space", " "},
+		{"nul", "\x00"},
+		{"nuls", "a\x00b\x00"},
+		{"lf", "\n"},
+		{"crlf", "\r\n"},
+		{"crlf-inside", "a\r\nb"},
+		{"dot", ".\r\n"},
+		{"every-byte", string(every)},
+		{"high-bytes", "\xff\xfe\x80"},
+		{"multibyte", "\u00e9\u20ac\U0001f600"},
+		{"cut-multibyte", "\xe2\x82"},
+	} {
+		all = append(all, Param{name, b.label, Quote(b.value)})
+	}
+	return all
+}

@@ -1,0 +1,142 @@
+package conform
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"jobwire/codec/transcript"
+)
+
+// instanceLabel returns what follows the name of a case in the ID of an instance: "[n=64,body=nul]", or "".
+func instanceLabel(params []transcript.Param) string {
+	if len(params) == 0 {
+		return ""
+	}
+	var all []string
+	for _, p := range params {
+		all = append(all, p.Name+"="+p.Label)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// Names returns the names of the cases, without those of instances.
+func (s *Suite) Names() []string {
+	var all []string
+	for _, c := range s.Cases {
+		if n := len(all); n == 0 || all[n-1] != c.Family {
+			all = append(all, c.Family)
+		}
+	}
+	return all
+}
+
+// otherInstances is how many instances of cases that a mutant should pass are run with it.
+const otherInstances = 12
+
+// forMutant returns the suite with the instances to run with a mutant: all of the cases that it should fail, the first
+// of each other case, and some more, which differ between mutants.
+func (s *Suite) forMutant(m *Mutant) *Suite {
+	out := &Suite{Protocol: s.Protocol}
+	var others []*Case
+	first := map[string]bool{}
+	for _, c := range s.Cases {
+		if c.Program == m.Role && !named(m, c) && first[c.Family] {
+			others = append(others, c)
+		}
+		first[c.Family] = true
+	}
+	h := fnv.New32a()
+	h.Write([]byte(m.Name))
+	chosen := map[*Case]bool{}
+	for k := range min(otherInstances, len(others)) {
+		chosen[others[(int(h.Sum32()%uint32(len(others)))+k*len(others)/otherInstances)%len(others)]] = true
+	}
+	clear(first)
+	for _, c := range s.Cases {
+		if named(m, c) || !first[c.Family] || chosen[c] {
+			out.Cases = append(out.Cases, c)
+		}
+		first[c.Family] = true
+	}
+	return out
+}
+
+// named reports whether the mutant should fail the case, or the instance.
+func named(m *Mutant, c *Case) bool {
+	return slices.Contains(m.Kills, c.Family) || slices.Contains(m.Kills, c.ID)
+}
+
+// fold returns one result for all instances of each case: that of the first instance with the worst verdict, with
+// the values of the instances by verdict.
+func fold(results []Result) []Result {
+	var all []Result
+	for i := 0; i < len(results); {
+		n := 1
+		for i+n < len(results) && results[i+n].Case.Family == results[i].Case.Family {
+			n++
+		}
+		all = append(all, foldOne(results[i:i+n]))
+		i += n
+	}
+	return all
+}
+
+func foldOne(instances []Result) Result {
+	worst := instances[0]
+	for _, r := range instances {
+		if rank(r.Verdict) > rank(worst.Verdict) {
+			worst = r
+		}
+	}
+	if len(instances) == 1 {
+		return worst
+	}
+	worst.Instances = len(instances)
+	worst.Took = 0
+	var parts []string
+	for _, l := range slices.Backward(looks) {
+		if values := valuesWith(instances, l.Verdict); values != "" {
+			parts = append(parts, fmt.Sprintf("%s with %s", l.Verdict, values))
+		}
+	}
+	for _, r := range instances {
+		worst.Took += r.Took
+	}
+	worst.Values = strings.Join(parts, "; ")
+	return worst
+}
+
+// maxRuns limits the values that reports list.
+const maxRuns = 8
+
+// valuesWith lists the values of the instances that have a verdict. Instances that follow each other are shown as
+// "A to B".
+func valuesWith(instances []Result, v Verdict) string {
+	var runs []string
+	for i := 0; i < len(instances); i++ {
+		if instances[i].Verdict != v {
+			continue
+		}
+		last := i
+		for last+1 < len(instances) && instances[last+1].Verdict == v {
+			last++
+		}
+		run := values(instances[i].Case)
+		if last > i {
+			run += " to " + values(instances[last].Case)
+		}
+		runs = append(runs, run)
+		i = last
+	}
+	if n := len(runs) - maxRuns; n > 0 {
+		runs = append(runs[:maxRuns], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(runs, ", ")
+}
+
+// values names the values of an instance, as "n=64,body=nul".
+func values(c *Case) string {
+	return strings.Trim(instanceLabel(c.Params), "[]")
+}
