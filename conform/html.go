@@ -247,8 +247,15 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		view.Results = append(view.Results, shown)
 	}
 	view.Verdicts = strings.Join(verdicts, ",")
-	for i := range c.Script.Steps {
-		step := &c.Script.Steps[i]
+	script := c.Script
+	for _, res := range view.Results {
+		if res.Case == c && res.Play != nil {
+			script = res.performed()
+			break
+		}
+	}
+	for i := range script.Steps {
+		step := &script.Steps[i]
 		text, err := transcript.AppendStep(nil, c.Script.Protocol, step)
 		if err != nil {
 			return view, err
@@ -259,7 +266,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Case == c && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
+			if res.performed() == script && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
 				view.Source[first].Fell = append(view.Source[first].Fell, res.Target)
 			}
 		}

@@ -38,7 +38,7 @@ const otherInstances = 12
 // forMutant returns the suite with the instances to run with a mutant: all of the cases that it should fail, the first
 // of each other case, and some more, which differ between mutants.
 func (s *Suite) forMutant(m *Mutant) *Suite {
-	out := &Suite{Protocol: s.Protocol}
+	out := s.with()
 	var others []*Case
 	first := map[string]bool{}
 	for _, c := range s.Cases {
@@ -139,4 +139,15 @@ func valuesWith(instances []Result, v Verdict) string {
 // values names the values of an instance, as "n=64,body=nul".
 func values(c *Case) string {
 	return strings.Trim(instanceLabel(c.Params), "[]")
+}
+
+// First returns the suite with the first instance of each case.
+func (s *Suite) First() *Suite {
+	out := s.with()
+	for i, c := range s.Cases {
+		if i == 0 || s.Cases[i-1].Family != c.Family {
+			out.Cases = append(out.Cases, c)
+		}
+	}
+	return out
 }

@@ -136,6 +136,6 @@ func conversation(r Result, o play.ReportOptions) string {
 		return ""
 	}
 	var b strings.Builder
-	play.WriteReport(&b, r.Case.Script, r.Play, o) // a builder takes everything
+	play.WriteReport(&b, r.performed(), r.Play, o) // a builder takes everything
 	return printable(b.String())
 }

@@ -180,7 +180,7 @@ func shortened(s string) string {
 // performProgram performs a case whose actor is a program, between it and the server. note
 // tells what the performance cannot: what became of the tasks. A program that is not able to do
 // them is not judged.
-func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
+func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return &play.Result{}, err.Error(), true
@@ -209,7 +209,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, dial play.Dialer, 
 		}
 		io.Copy(io.Discard, answerR)
 	})
-	p = play.Through(ctx, c.Script, dial, c.Program, ln, o)
+	p = play.Through(ctx, script, dial, c.Program, ln, o)
 	if p.Failure == nil {
 		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout) + endTime)
 		select {

@@ -172,7 +172,7 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	}
 	fmt.Fprintln(w)
 	if r.Play != nil {
-		play.WriteReport(w, c.Script, r.Play, o)
+		play.WriteReport(w, r.performed(), r.Play, o)
 	}
 	if r.Command != "" {
 		fmt.Fprintf(w, "\n%sTo run only this case:\n%s  %s\n", o.Indent, o.Indent, r.Command)

@@ -53,9 +53,21 @@ type Result struct {
 	Play     *play.Result      // that performance; nil if it passed, or there was none
 	Command  string            // the command line that runs this case alone; "" if the Runner has none
 
+	script  *transcript.Script // what was performed
+	unready bool               // a setup did not come about
+
 	// Of a result that stands for all instances of a case:
 	Instances int    // how many there are; 0 of a single result
 	Values    string // which values have which verdict
+}
+
+// performed returns the transcript that was performed: that of the case, with the ways to its setups that work on the
+// target.
+func (r *Result) performed() *transcript.Script {
+	if r.script != nil {
+		return r.script
+	}
+	return r.Case.Script
 }
 
 // Runner performs suites against one target.
@@ -76,8 +88,9 @@ type Runner struct {
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
 	Bare     bool     // results come without their performance, which holds all that was said
 
-	autopsy bool // look at the target behind every performance, also one that passed
-	once    bool // time limits that are missed beside other cases are not checked again
+	ways    *setupWays // of the target, while it is tested
+	autopsy bool       // look at the target behind every performance, also one that passed
+	once    bool       // time limits that are missed beside other cases are not checked again
 }
 
 // Run performs all cases of a suite and returns their results in the suite's
@@ -108,6 +121,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	)
 	defer shared.stop()
 	defer lag.stop()
+	r.ways = newSetupWays(s.Setups)
 	for range max(1, r.Parallel) {
 		wg.Go(func() {
 			for i := range next {
@@ -250,7 +264,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		var once attempt
 		for try := 0; ; try++ {
 			once = r.perform(ctx, c, shared, how, lag)
-			if once.Verdict != Inconclusive || try == retries {
+			if once.Verdict != Inconclusive || once.unready || try == retries {
 				break
 			}
 		}
@@ -271,9 +285,10 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 // perform performs a case once.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
 	life := -1
+	script := c.Script
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
 		late := p != nil && p.Failure != nil && p.Failure.Waited > 0 && (v == Failed || v == Inconclusive)
-		return attempt{Result: Result{Verdict: v, Note: note, Play: p}, life: life, shared: !c.Alone && !r.Fresh, late: late}
+		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, life: life, shared: !c.Alone && !r.Fresh, late: late}
 	}
 	if ctx.Err() != nil {
 		return attempt{Result: Result{}.notRun(ctx), life: -1}
@@ -301,15 +316,34 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		defer cancel()
 		return target.Dial(ctx, t)
 	}
+	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
+	ready, why, err := r.ways.script(ctx, c, func(probe *transcript.Script) (string, bool) {
+		begun := time.Now()
+		f := play.Peers(ctx, probe, dial, options).Failure
+		if f == nil {
+			return "", true
+		}
+		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(t) == nil
+		return f.Error(), reached && lag.since(begun) <= max(maxLag, f.Waited/shareOfWait)
+	})
+	switch {
+	case err != nil:
+		return verdict(Inconclusive, err.Error(), nil)
+	case why != "":
+		a := verdict(Inconclusive, why, nil)
+		a.unready = true
+		return a
+	}
+	script = ready
 	from := time.Now()
-	options := play.Options{Timeout: r.Timeout, Segments: how, Codec: codec.Options{Waive: r.Waive}}
+	options.Segments = how
 	var p *play.Result
 	var note string
 	if c.Program == "" {
-		p = play.Peers(ctx, c.Script, dial, options)
+		p = play.Peers(ctx, script, dial, options)
 	} else {
 		var able bool
-		if p, note, able = r.performProgram(ctx, c, dial, options); !able {
+		if p, note, able = r.performProgram(ctx, c, script, dial, options); !able {
 			return verdict(Skipped, note, p)
 		}
 	}
@@ -341,6 +375,11 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		return verdict(Unreachable, f.Err.Error(), p)
 	case f.Waited > 0 && lag.since(from) > max(maxLag, f.Waited/shareOfWait):
 		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), f.Waited, note), p)
+	}
+	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(script.Steps[:f.Index], func(st transcript.Step) bool { return st.Setup == "" }) {
+		a := verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, note), p)
+		a.unready = true
+		return a
 	}
 	return verdict(Failed, note, p)
 }

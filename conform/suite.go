@@ -42,6 +42,12 @@ type Case struct {
 type Suite struct {
 	Protocol *codec.Protocol
 	Cases    []*Case
+	Setups   *transcript.Setups // that the cases use; nil if there are none
+}
+
+// with returns a suite of other cases, which use the same setups.
+func (s *Suite) with(cases ...*Case) *Suite {
+	return &Suite{Protocol: s.Protocol, Setups: s.Setups, Cases: cases}
 }
 
 // Load reads the suite that comes with jobwire. A protocol without a folder in cases has its suite in the
@@ -62,7 +68,11 @@ func Load(p *codec.Protocol) (*Suite, error) {
 	return &Suite{Protocol: p}, nil
 }
 
-// LoadFS reads every .wire file in fsys as cases. Unknown keys, unknown rules and IDs that
+// setupFile is the name of the file with the setups of a suite.
+const setupFile = "setup.wire"
+
+// LoadFS reads every .wire file in fsys as cases, except setup.wire, which defines the setups that they use
+// ([transcript.Setups]). Unknown keys, unknown rules and IDs that
 // stand twice are errors with file, line and column ([*transcript.Error]).
 func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 	files, err := fs.Glob(fsys, "*.wire")
@@ -73,13 +83,21 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 		return nil, fmt.Errorf("found no .wire files with test cases of %s", p.Title)
 	}
 	s := &Suite{Protocol: p}
+	if src, err := fs.ReadFile(fsys, setupFile); err == nil {
+		if s.Setups, err = transcript.ParseSetups(p, setupFile, src); err != nil {
+			return nil, err
+		}
+	}
 	seen := map[string]*Case{}
 	for _, name := range files {
+		if name == setupFile {
+			continue
+		}
 		src, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return nil, err
 		}
-		scripts, err := transcript.Parse(p, name, src)
+		scripts, err := s.Setups.Parse(p, name, src)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +252,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 		}
 		return any, nil
 	}
-	out := &Suite{Protocol: s.Protocol}
+	out := s.with()
 	for _, c := range s.Cases {
 		in, err := matches(c, run)
 		if err != nil {
@@ -278,7 +296,7 @@ func (c *Case) selector() string {
 // About returns the suite with the cases about programs of the given roles, where "" stands
 // for the server. An empty success is none: a role without cases is an error.
 func (s *Suite) About(roles ...string) (*Suite, error) {
-	out := &Suite{Protocol: s.Protocol}
+	out := s.with()
 	seen := map[string]bool{}
 	for _, c := range s.Cases {
 		if slices.Contains(roles, c.Program) {
@@ -301,7 +319,7 @@ func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 		return s, nil
 	}
 	known := []codec.Level{codec.Must, codec.Should, codec.May, codec.DeFacto, codec.Extension}
-	out := &Suite{Protocol: s.Protocol}
+	out := s.with()
 	for _, l := range levels {
 		if !slices.Contains(known, codec.Level(l)) {
 			return nil, fmt.Errorf("unknown level %q: expected %v", l, known)

@@ -61,7 +61,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	each(doubted, 4, func(t *trial) {
 		for range 2 {
 			if cases := t.doubtful(); len(cases) > 0 {
-				t.judge(ctx, &Suite{Protocol: s.Protocol, Cases: cases}, Runner{Parallel: 2, Timeout: patience * o.Timeout})
+				t.judge(ctx, s.with(cases...), Runner{Parallel: 2, Timeout: patience * o.Timeout})
 			}
 		}
 		end(t)
@@ -96,7 +96,7 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
 	r.Start, r.Programs, r.Fresh, r.Bare, r.once = t.with.Start, t.with.Programs, true, true, true
-	part := &Suite{Protocol: s.Protocol}
+	part := s.with()
 	for _, c := range s.Cases {
 		if t.concerns(c) && slices.Contains(t.suite.Cases, c) {
 			part.Cases = append(part.Cases, c)
@@ -131,7 +131,7 @@ func (t *trial) doubtful() []*Case {
 		if !t.concerns(c) {
 			continue
 		}
-		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) || kills(r) && !named(t.Mutant, c) || survives(c) {
+		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) && !r.unready || kills(r) && !named(t.Mutant, c) || survives(c) {
 			cases = append(cases, c)
 		}
 	}
@@ -177,7 +177,7 @@ const heavyCase = 4 << 20
 
 // byWeight parts the cases that move much data from the others.
 func (s *Suite) byWeight() (light, heavy *Suite) {
-	light, heavy = &Suite{Protocol: s.Protocol}, &Suite{Protocol: s.Protocol}
+	light, heavy = s.with(), s.with()
 	for _, c := range s.Cases {
 		size := 0
 		for _, st := range c.Script.Steps {

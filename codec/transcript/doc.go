@@ -99,6 +99,35 @@
 // rewritten. Sent before anything was bound to it, it stands for itself.
 // Different names, or literals, for such values stand for different values.
 //
+// # Parameters
+//
+// A case may range over values. "@for NAME in VALUES", below @case, declares a parameter; {NAME} in any line of the
+// case stands for its value, and {NAME+1} and {NAME-1} for a number near it. [Parse] makes a script for each combination
+// of the values of one or two parameters, and from three parameters on for as many combinations as contain each
+// pair of values. VALUES are any of
+//
+//	1 64 word             numbers and words
+//	empty="" x="x"*100    a label for the name of the instance, and the value as it stands in a step
+//	1..9                  all numbers
+//	bounds(1,200)         both bounds, and the numbers next to them: 1 2 199 200
+//	powers(1,200)         both bounds, the powers of two between them, and the numbers next to those
+//	max(TYPE.FIELD)       the largest value, or length in bytes, that the contract allows for the field; also as a bound
+//	                      and with +1 or -1. FIELD is written as in the signature: put.priority
+//	unused(0,255)         the numbers that no message type has
+//	chars(TYPE.FIELD)     each byte that a value of the field may begin with, labelled x2d
+//	illegal(TYPE.FIELD)   each byte that it may not hold
+//	notfirst(TYPE.FIELD)  each byte that it may hold, but not begin with
+//	bodies                bodies of jobs: empty, binary, multibyte, line ends and more
+//
+// "each NAME in 1..N:" repeats the lines below it that are indented more, with {NAME} set to each number:
+//
+//	each i in 1..{workers}:
+//	  Worker {i} -> Job Server: CAN_DO $fn
+//
+// # Setups
+//
+// "A -> B: setup NAME arg..." stands for the steps of a setup, which a file of setups defines ([Setups]).
+//
 // # Around the steps
 //
 // "#" begins a comment. "@key value" lines before the first step describe the

@@ -24,6 +24,7 @@ const maxInstances = 1000
 type sourceLine struct {
 	number int // from 1
 	text   string
+	setup  string // the setup that it is part of
 }
 
 // section is the lines of one script: those before the first @case, or one @case with what follows it.
@@ -119,7 +120,7 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		}
 		m := eachLine.FindStringSubmatch(text)
 		if m == nil {
-			out = append(out, sourceLine{l.number, text})
+			out = append(out, sourceLine{number: l.number, text: text})
 			continue
 		}
 		pos := at{r.pos.file, l.number, 1}

@@ -17,7 +17,10 @@ import (
 // performed: words, actors, roles, argument counts and the values written out.
 // The first fault is returned, as an [*Error].
 func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
-	r := &parser{proto: p, pos: at{file: file}, lines: splitLines(src), room: maxText}
+	return (*Setups)(nil).Parse(p, file, src)
+}
+
+func (r *parser) parse() ([]*Script, error) {
 	for _, l := range r.lines {
 		r.strict = r.strict || rulesOutProse(l.text)
 	}
@@ -27,13 +30,9 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 			return nil, err
 		}
 		for k, inst := range instances {
-			r.lines, r.params, r.again = inst.lines, inst.params, k > 0
-			for i := 0; i < len(r.lines); {
-				next, err := r.line(i)
-				if err != nil {
-					return nil, err
-				}
-				i = next
+			r.params, r.again = inst.params, k > 0
+			if err := r.read(inst.lines); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -43,6 +42,39 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	return r.scripts, nil
 }
 
+// read reads the lines of one script, or those before the first.
+func (r *parser) read(lines section) error {
+	r.used = nil
+	expanded, err := r.withSetups(lines, 0)
+	if err != nil {
+		return err
+	}
+	r.lines = expanded
+	for i := 0; i < len(r.lines); {
+		next, err := r.line(i)
+		if err != nil {
+			return err
+		}
+		i = next
+	}
+	if r.script != nil && len(r.used) > 0 {
+		r.script.Setups = r.used
+		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, wide: r.wide}
+		r.script.again = func(choice Ways) (*Script, error) {
+			other := again
+			other.ways, other.room = choice, maxText
+			if err := other.read(lines); err != nil {
+				return nil, err
+			}
+			if err := other.finish(); err != nil {
+				return nil, err
+			}
+			return other.scripts[0], nil
+		}
+	}
+	return nil
+}
+
 // parser is the reading of one source.
 type parser struct {
 	proto  *codec.Protocol
@@ -50,8 +82,11 @@ type parser struct {
 	lines  section
 	params []Param
 	again  bool // this is not the first instance of the case
-	strict bool // prose is refused
-	room   int  // what is left of maxText
+	setups *Setups
+	ways   Ways
+	used   []string // the setups of the script being read
+	strict bool     // prose is refused
+	room   int      // what is left of maxText
 
 	scripts []*Script
 	wide    []Meta  // of the whole file, once the first @case has come
@@ -64,7 +99,7 @@ type parser struct {
 func splitLines(src []byte) section {
 	var lines section
 	for l := range bytes.Lines(src) {
-		lines = append(lines, sourceLine{len(lines) + 1, strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r")})
+		lines = append(lines, sourceLine{number: len(lines) + 1, text: strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r")})
 	}
 	return lines
 }
@@ -220,7 +255,7 @@ func (r *parser) step(i int, pos at, s string) (int, error) {
 	if c.Verb == Opens && script.acted(st.Peer) {
 		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name", st.Peer.Name)
 	}
-	st.Choices = []Choice{*c}
+	st.Choices, st.Setup = []Choice{*c}, r.lines[i].setup
 	r.advance(&st)
 	script.Steps = append(script.Steps, st)
 	return i + 1, nil

@@ -14,8 +14,11 @@ type Script struct {
 	File     string
 	Line     int // of its first line
 	Meta     []Meta
-	Params   []Param // of an instance of a case
+	Params   []Param  // of an instance of a case
+	Setups   []string // the names of the setups that it uses
 	Steps    []Step
+
+	again func(Ways) (*Script, error) // reads it again with other ways to its setups
 }
 
 // Meta is an "@key value" line.
@@ -46,6 +49,7 @@ type Actor struct {
 type Step struct {
 	Line   int        // of its first line
 	Source string     // as it was written, without "or" lines; for reports
+	Setup  string     // the setup that it is part of; "" if none
 	Peer   Actor      // whose connection
 	From   codec.Side // which end of it acts
 

@@ -1,0 +1,234 @@
+package transcript
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Setups are the named setups of a protocol: steps that bring a server and its peers to a state that cases need. A setup
+// has one or more ways to that state, since a server may lack a message. A case uses a setup by a line such as
+//
+//	Worker 2 -> Job Server: setup assign $job $function
+//
+// The file that defines setups has a section for each:
+//
+//	@setup assign job function
+//	@about The worker has a job.
+//	@probe
+//	Client -> Job Server: setup submit $job $f x
+//	Worker -> Job Server: CAN_DO $f
+//	Worker -> Job Server: setup assign $job $f
+//	@way GRAB_JOB
+//	{peer} -> Job Server: GRAB_JOB
+//	Job Server -> {peer}: JOB_ASSIGN {job} {function} *
+//	@way GRAB_JOB_UNIQ
+//	{peer} -> Job Server: GRAB_JOB_UNIQ
+//	Job Server -> {peer}: JOB_ASSIGN_UNIQ {job} {function} * *
+//
+// Behind @setup stand its name and its parameters; the last may end in "...", and stands for the rest of the line. {peer}
+// is the actor of the line that uses the setup. The probe is a transcript that passes on a server on which a way works.
+type Setups struct {
+	proto *codec.Protocol
+	file  string
+	all   []*Setup
+}
+
+// Setup is one named setup.
+type Setup struct {
+	Name  string
+	About string   // a sentence: the state that it brings about
+	Ways  []string // names of the ways, the preferred first
+
+	params []string
+	rest   bool // the last parameter is the rest of the line
+	probe  section
+	ways   []section
+}
+
+// Ways is which way a script uses of each setup, by the name of the setup: 0 is the first.
+type Ways map[string]int
+
+// All returns the setups in the order of the file.
+func (s *Setups) All() []*Setup {
+	if s == nil {
+		return nil
+	}
+	return s.all
+}
+
+// Named returns the setup of that name, or nil.
+func (s *Setups) Named(name string) *Setup {
+	for _, one := range s.All() {
+		if one.Name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+// ParseSetups reads a file of setups, and checks each way of each setup by its probe.
+func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
+	s := &Setups{proto: p, file: file}
+	var to *section // what the next lines belong to
+	for _, l := range splitLines(src) {
+		pos := at{file, l.number, 1}
+		text, _ := trim(l.text)
+		key, value, ok := metaLine(l.text)
+		switch {
+		case text == "" || text[0] == '#':
+			continue
+		case ok && key == "setup":
+			words := strings.Fields(value)
+			if len(words) == 0 || s.Named(words[0]) != nil {
+				return nil, pos.errorf("expected a name of its own after @setup, got %q", value)
+			}
+			one := &Setup{Name: words[0], params: words[1:]}
+			if n := len(one.params) - 1; n >= 0 {
+				one.params[n], one.rest = strings.CutSuffix(one.params[n], "...")
+			}
+			s.all = append(s.all, one)
+			to = nil
+			continue
+		case len(s.all) == 0:
+			return nil, pos.errorf("expected @setup NAME before %q", text)
+		}
+		last := s.all[len(s.all)-1]
+		switch {
+		case ok && key == "about":
+			last.About = value
+		case ok && key == "probe":
+			to = &last.probe
+		case ok && key == "way" && value != "":
+			last.Ways, last.ways = append(last.Ways, value), append(last.ways, nil)
+			to = &last.ways[len(last.ways)-1]
+		case ok || to == nil:
+			return nil, pos.errorf("expected @setup, @about, @probe or @way, got %q", text)
+		default:
+			*to = append(*to, l)
+		}
+	}
+	for _, one := range s.all {
+		if len(one.ways) == 0 || len(one.probe) == 0 || one.About == "" {
+			return nil, at{file, 1, 1}.errorf("the setup %s needs @about, @probe and at least one @way", one.Name)
+		}
+		for way := range one.ways {
+			if _, err := s.Probe(one.Name, Ways{one.Name: way}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// Probe returns the transcript that shows whether the chosen way of a setup works.
+func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: at{file: s.file}, strict: true, room: maxText}
+	if err := r.read(s.Named(name).probe); err != nil {
+		return nil, err
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r.scripts[0], nil
+}
+
+// Parse reads a source of transcripts, as the function [Parse], whose steps may use the setups.
+func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
+	return (&parser{proto: p, setups: s, pos: at{file: file}, lines: splitLines(src), room: maxText}).parse()
+}
+
+// With returns the script with other ways to its setups. The steps of the script itself stay as they are.
+func (s *Script) With(choice Ways) (*Script, error) {
+	if s.again == nil {
+		return s, nil
+	}
+	return s.again(choice)
+}
+
+var setupLine = regexp.MustCompile(`^\s*(.+?)\s*->\s*(.+?):\s+setup\s+(\S+)\s*(.*)$`)
+
+// maxSetupDepth limits setups that use setups.
+const maxSetupDepth = 8
+
+// withSetups replaces the lines that use a setup by the lines of its chosen way.
+func (r *parser) withSetups(lines section, depth int) (section, *Error) {
+	if r.setups == nil {
+		return lines, nil
+	}
+	var out section
+	for _, l := range lines {
+		m := setupLine.FindStringSubmatch(l.text)
+		if m == nil {
+			out = append(out, l)
+			continue
+		}
+		pos := at{r.pos.file, l.number, 1}
+		one := r.setups.Named(m[3])
+		switch {
+		case one == nil:
+			var names []string
+			for _, known := range r.setups.all {
+				names = append(names, known.Name)
+			}
+			return nil, pos.errorf("expected the name of a setup, got %q%s", m[3], nearest(m[3], names))
+		case m[2] != r.proto.ServerName:
+			return nil, pos.errorf("expected a line from a client or worker to the %s", r.proto.ServerName)
+		case depth == maxSetupDepth:
+			return nil, pos.errorf("setup %s uses itself", one.Name)
+		}
+		params, err := one.arguments(pos, m[1], m[4])
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(r.used, one.Name) {
+			r.used = append(r.used, one.Name)
+		}
+		way := r.ways[one.Name]
+		if way < 0 || way >= len(one.ways) {
+			way = 0
+		}
+		var body section
+		for _, b := range one.ways[way] {
+			text, err := r.substitute(b, params, false)
+			if err != nil {
+				return nil, err
+			}
+			outer := l.setup
+			if outer == "" {
+				outer = one.Name
+			}
+			body = append(body, sourceLine{number: l.number, text: text, setup: outer})
+		}
+		if body, err = r.withSetups(body, depth+1); err != nil {
+			return nil, err
+		}
+		out = append(out, body...)
+	}
+	return out, nil
+}
+
+// arguments returns the values of a setup's parameters in a line that uses it.
+func (one *Setup) arguments(pos at, peer, text string) ([]Param, *Error) {
+	params := []Param{{Name: "peer", value: peer}}
+	args := items(text)
+	if k := slices.IndexFunc(args, func(s string) bool { return s[0] == '#' }); k >= 0 {
+		args = args[:k]
+	}
+	for i, name := range one.params {
+		switch {
+		case one.rest && i == len(one.params)-1:
+			params = append(params, Param{Name: name, value: strings.Join(args[min(i, len(args)):], " ")})
+			return params, nil
+		case i >= len(args):
+			return nil, pos.errorf("setup %s: expected %s, got %d arguments", one.Name, strings.Join(one.params, " "), len(args))
+		}
+		params = append(params, Param{Name: name, value: args[i]})
+	}
+	if len(args) > len(one.params) {
+		return nil, pos.errorf("setup %s: expected %s, got %d arguments", one.Name, strings.Join(one.params, " "), len(args))
+	}
+	return params, nil
+}

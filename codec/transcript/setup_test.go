@@ -1,0 +1,106 @@
+package transcript_test
+
+import (
+	"strings"
+	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+)
+
+const setups = `
+@setup barrier modifiers...
+@about The server has handled all earlier requests of the connection.
+@probe
+Client -> Job Server: setup barrier
+@way echo
+{peer} -> Job Server: ECHO_REQ sync
+Job Server -> {peer}: ECHO_RES sync {modifiers}
+@way status
+{peer} -> Job Server: GET_STATUS none
+Job Server -> {peer}: STATUS_RES none 0 0 0 0 {modifiers}
+
+@setup submit job function data
+@about The server has a job.
+@probe
+Client -> Job Server: setup submit $job $fn "a b"
+@way SUBMIT_JOB
+{peer} -> Job Server: SUBMIT_JOB {function} "" {data}
+Job Server -> {peer}: JOB_CREATED {job}
+{peer} -> Job Server: setup barrier
+`
+
+func steps(s *transcript.Script) string {
+	var b strings.Builder
+	for i := range s.Steps {
+		b.WriteString(s.Steps[i].Setup + "|" + s.Steps[i].Source + "\n")
+	}
+	return b.String()
+}
+
+func TestSetups(t *testing.T) {
+	all, err := transcript.ParseSetups(gearman.Protocol, "setup.wire", []byte(setups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := "@about All.\n@case c\n@for n in 1 2\nClient 2 -> Job Server: setup submit $j $fn \"x\"*{n} # comment\nClient 2 -> Job Server: GET_STATUS $j\nClient 2 -> Job Server: setup barrier past WORK_DATA within 3s\n"
+	scripts, err := all.Parse(gearman.Protocol, "x.wire", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scripts) != 2 {
+		t.Fatalf("%d scripts", len(scripts))
+	}
+	s := scripts[1]
+	want := `submit|Client 2 -> Job Server: SUBMIT_JOB $fn "" "x"*2
+submit|Job Server -> Client 2: JOB_CREATED $j
+submit|Client 2 -> Job Server: ECHO_REQ sync
+submit|Job Server -> Client 2: ECHO_RES sync
+|Client 2 -> Job Server: GET_STATUS $j
+barrier|Client 2 -> Job Server: ECHO_REQ sync
+barrier|Job Server -> Client 2: ECHO_RES sync past WORK_DATA within 3s
+`
+	if got := steps(s); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := strings.Join(s.Setups, " "); got != "submit barrier" {
+		t.Errorf("setups %q", got)
+	}
+	other, err := s.With(transcript.Ways{"barrier": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := steps(other); strings.Contains(got, "ECHO") || strings.Count(got, "STATUS_RES") != 2 || !strings.Contains(got, `"x"*2`) {
+		t.Errorf("with the second way\n%s", got)
+	}
+	if other.Value("about") != "All." || other.Params[0].Label != "2" || other.Steps[0].Line != s.Steps[0].Line {
+		t.Errorf("the other script has other metadata: %+v", other)
+	}
+	probe, err := all.Probe("submit", transcript.Ways{"barrier": 1})
+	if err != nil || !strings.Contains(steps(probe), `"a b"`) || !strings.Contains(steps(probe), "STATUS_RES") {
+		t.Errorf("probe: %v\n%s", err, steps(probe))
+	}
+}
+
+func TestSetupErrors(t *testing.T) {
+	tests := []struct{ setups, line, want string }{
+		{setups, "Client -> Job Server: setup submitt $j f x", "did you mean submit?"},
+		{setups, "Client -> Job Server: setup submit $j f", "expected job function data, got 2 arguments"},
+		{setups, "Client -> Job Server: setup submit $j f x y", "got 4 arguments"},
+		{setups, "Job Server -> Client: setup barrier", "expected a line from a client or worker"},
+		{setups, "Client -> Job Server: setup barrier past NOPE", "expected a message type"},
+		{"@way x\n", "", "expected @setup NAME"},
+		{"@setup a\n@about A.\n@way x\nClient -> Job Server: WORK_FAIL x\n", "", "needs @about, @probe"},
+		{"@setup a\n@about A.\n@probe\nClient -> Job Server: setup a\n@way x\nClient -> Job Server: setup a\n", "", "uses itself"},
+		{strings.Replace(setups, "JOB_CREATED {job}", "JOB_CREATE {job}", 1), "", "did you mean JOB_CREATED?"},
+	}
+	for _, test := range tests {
+		all, err := transcript.ParseSetups(gearman.Protocol, "setup.wire", []byte(test.setups))
+		if err == nil {
+			_, err = all.Parse(gearman.Protocol, "x.wire", []byte("@case c\n"+test.line+"\n"))
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.line, err, test.want)
+		}
+	}
+}

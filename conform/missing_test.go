@@ -1,0 +1,144 @@
+package conform_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/conform"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver/inject"
+)
+
+var (
+	everyType = flag.Bool("every-type", false, "test a server without each message type, and not only without some")
+	writeDocs = flag.Bool("write-docs", false, "write docs/missing-messages.md (with -every-type)")
+)
+
+// missingPage is the page that lists what TestMissingMessages found.
+const missingPage = "../docs/missing-messages.md"
+
+// missing is what became of the cases on a server without a message type.
+type missing struct {
+	protocol, typ, how string
+	failed             int // cases with the type in their own steps
+	unfair             []string
+	inconclusive       int
+	passed             int
+}
+
+// TestMissingMessages tests reference servers that ignore a request, and servers that close the connection on it. Only
+// cases with the request in their own steps may fail. The others pass, with another way to their setup, or are
+// inconclusive.
+func TestMissingMessages(t *testing.T) {
+	var all []missing
+	for _, e := range catalog.All() {
+		suite, err := conform.Load(e.Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suite, err = suite.About(""); err != nil {
+			t.Fatal(err)
+		}
+		suite = suite.First()
+		var types []*codec.Type
+		for _, typ := range e.Protocol.Types {
+			if typ.Sends(codec.Peer) && !typ.AnyCommand {
+				types = append(types, typ)
+			}
+		}
+		for i, typ := range types {
+			if !*everyType && i%12 != 2 {
+				continue
+			}
+			for _, how := range []string{"ignores", "closes"} {
+				t.Run(e.Protocol.Name+"/"+how+"/"+typ.Name, func(t *testing.T) {
+					m := without(t, e, suite, typ, how)
+					t.Logf("%d cases failed, %d are inconclusive, %d passed", m.failed, m.inconclusive, m.passed)
+					for _, id := range m.unfair {
+						t.Errorf("%s", id)
+					}
+					all = append(all, m)
+				})
+			}
+		}
+	}
+	if *writeDocs {
+		writeMissing(t, all)
+	}
+}
+
+// without runs the suite against a reference server without a message type.
+func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type, how string) missing {
+	edit := inject.Ignore
+	if how == "closes" {
+		edit = inject.Hangup
+	}
+	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+			return faulty.Serve(ctx, ln, &inject.Row{Edit: edit(typ.Name, nil)})
+		})
+	}
+	r := conform.Runner{Start: start, Timeout: 500 * time.Millisecond, Parallel: 16, Segments: []play.Segmentation{play.Plain}}
+	m := missing{protocol: e.Protocol.Title, typ: typ.Name, how: how}
+	for _, res := range r.Run(t.Context(), suite, nil) {
+		switch {
+		case res.Verdict == conform.Inconclusive:
+			m.inconclusive++
+		case !res.Verdict.FallsShort():
+			m.passed++
+		case names(res.Case, typ):
+			m.failed++
+		default:
+			m.unfair = append(m.unfair, fmt.Sprintf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note))
+		}
+	}
+	return m
+}
+
+// names reports whether a step of the case itself has the type.
+func names(c *conform.Case, typ *codec.Type) bool {
+	for i := range c.Script.Steps {
+		st := &c.Script.Steps[i]
+		if st.Setup == "" && st.From == codec.Peer && (st.Choices[0].Type == typ || slices.Contains(st.Past, typ)) {
+			return true
+		}
+	}
+	return false
+}
+
+func writeMissing(t *testing.T, all []missing) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Servers without a message\n\n" +
+		"A server that lacks one message is still tested on everything else. The table shows what `jobwire conform` reports about\n" +
+		"reference servers that ignore one request, and about reference servers that close the connection on it: the number of cases\n" +
+		"that fail, which all have the request in their own steps; the number of cases that are inconclusive, because no other way to\n" +
+		"their setup exists; and the number of cases that pass. Of a case with parameters the first instance is counted.\n\n" +
+		"`go test ./conform -run TestMissingMessages -args -every-type -write-docs` writes this page.\n")
+	protocol := ""
+	for _, m := range all {
+		if m.protocol != protocol {
+			protocol = m.protocol
+			fmt.Fprintf(&b, "\n## %s\n\n| request | the server | failed | inconclusive | passed |\n| --- | --- | --- | --- | --- |\n", protocol)
+		}
+		how := "ignores it"
+		if m.how == "closes" {
+			how = "closes the connection"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d |\n", m.typ, how, m.failed+len(m.unfair), m.inconclusive, m.passed)
+	}
+	if err := os.WriteFile(missingPage, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

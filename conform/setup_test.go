@@ -1,0 +1,108 @@
+package conform
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver"
+	server "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
+)
+
+// setupSuite has a setup with two ways, one with one way, and cases that use them.
+var setupSuite = fstest.MapFS{
+	"setup.wire": {Data: []byte(`
+@setup barrier
+@about The server has handled all earlier requests of the connection.
+@probe
+Client -> Job Server: setup barrier
+@way echo
+{peer} -> Job Server: ECHO_REQ sync
+Job Server -> {peer}: ECHO_RES sync
+@way status
+{peer} -> Job Server: GET_STATUS none
+Job Server -> {peer}: STATUS_RES none 0 0 0 0
+
+@setup submit job function data
+@about The server has a job.
+@probe
+Client -> Job Server: setup submit $job $fn x
+@way SUBMIT_JOB
+{peer} -> Job Server: SUBMIT_JOB {function} "" {data}
+Job Server -> {peer}: JOB_CREATED {job}
+`)},
+	"a.wire": {Data: []byte(`
+@section s
+@rules gearman.echo.same-data
+@case echo
+@about An echo.
+Client -> Job Server: ECHO_REQ x
+Job Server -> Client: ECHO_RES x
+@case status
+@about A job that waits is known and not running.
+@for n in 1 2 3
+Client -> Job Server: setup submit $job $fn "x"*{n}
+Client -> Job Server: GET_STATUS $job
+Job Server -> Client: STATUS_RES $job 1 0 0 0
+Client -> Job Server: setup barrier
+@case option
+@about The option for exceptions is confirmed.
+Client -> Job Server: OPTION_REQ exceptions
+Job Server -> Client: OPTION_RES exceptions
+Client -> Job Server: setup barrier
+`)},
+}
+
+// TestSetupsThatDoNotWork tests servers that ignore one message: only the case about that message fails. A case
+// whose setup has another way passes, and one whose setup has none is inconclusive.
+func TestSetupsThatDoNotWork(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		edit inject.Edit
+		want string // verdicts of echo, status 1 to 3, option
+	}{
+		{"no fault", nil, "passed passed passed passed passed"},
+		{"ECHO_REQ is ignored", inject.Ignore("ECHO_REQ", nil), "failed passed passed passed passed"},
+		{"ECHO_REQ ends the connection", inject.Hangup("ECHO_REQ", nil), "failed passed passed passed passed"},
+		{"SUBMIT_JOB is ignored", inject.Ignore("SUBMIT_JOB", nil), "passed inconclusive inconclusive inconclusive passed"},
+		{"GET_STATUS is ignored", inject.Ignore("GET_STATUS", nil), "passed failed failed failed passed"},
+		{"OPTION_REQ is ignored", inject.Ignore("OPTION_REQ", nil), "passed passed passed passed failed"},
+		// After the option, the server answers nothing: the setup works, but not after what the case did.
+		{"OPTION_REQ ends reading", inject.StopReading("OPTION_REQ", nil), "passed passed passed passed failed"},
+		{"the server is mute", inject.Drop("ECHO_RES STATUS_RES", nil), "failed inconclusive inconclusive inconclusive inconclusive"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+			start := func(ctx context.Context) (target.Target, error) {
+				return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+					return faulty.Serve(ctx, ln, &inject.Row{Edit: test.edit})
+				})
+			}
+			r := &Runner{Start: start, Timeout: 300 * time.Millisecond, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}
+			var got []string
+			results := r.Run(t.Context(), s, nil)
+			for _, res := range results {
+				got = append(got, string(res.Verdict))
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("%s, want %s", strings.Join(got, " "), test.want)
+				for _, res := range results {
+					t.Logf("%s: %s", res.Case.ID, res.Note)
+				}
+			}
+		})
+	}
+}
