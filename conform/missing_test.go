@@ -27,7 +27,7 @@ var (
 // missingPage is the page that lists what TestMissingMessages found.
 const missingPage = "../docs/missing-messages.md"
 
-// missing is what became of the cases on a server without a message type.
+// missing is the result of the cases on a server without a message type.
 type missing struct {
 	protocol, typ, how string
 	failed             int // cases with the type in their own steps

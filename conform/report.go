@@ -84,7 +84,7 @@ type Text struct {
 	Verbose bool // name the cases that passed too
 	section string
 	note    string   // of the case before
-	held    []Result // of the case whose instances are coming
+	pending    []Result // of the case whose instances are coming
 }
 
 var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
@@ -102,19 +102,19 @@ const indent = "      "
 // Case takes one result. It writes a case when the results of all its instances are there; a failed one with its
 // conversation. It writes nothing about a case that did not run: the summary counts those.
 func (t *Text) Case(r Result) {
-	if len(t.held) > 0 && t.held[0].Case.Family != r.Case.Family {
+	if len(t.pending) > 0 && t.pending[0].Case.Family != r.Case.Family {
 		t.flush()
 	}
-	if t.held = append(t.held, r); len(r.Case.Params) == 0 {
+	if t.pending = append(t.pending, r); len(r.Case.Params) == 0 {
 		t.flush()
 	}
 }
 
 // flush writes the case whose results are there.
 func (t *Text) flush() {
-	if len(t.held) > 0 {
-		t.write(foldOne(t.held))
-		t.held = nil
+	if len(t.pending) > 0 {
+		t.write(foldOne(t.pending))
+		t.pending = nil
 	}
 }
 

@@ -114,9 +114,9 @@
 //	max(TYPE.FIELD)       the largest value, or length in bytes, that the contract allows for the field; also as a bound
 //	                      and with +1 or -1. FIELD is written as in the signature: put.priority
 //	unused(0,255)         the numbers that no message type has
-//	chars(TYPE.FIELD)     each byte that a value of the field may begin with, labelled x2d
-//	illegal(TYPE.FIELD)   each byte that it may not hold
-//	notfirst(TYPE.FIELD)  each byte that it may hold, but not begin with
+//	chars(TYPE.FIELD)     each byte that a value of the field may begin with, named as x2d
+//	illegal(TYPE.FIELD)   each byte that is not allowed in it
+//	notfirst(TYPE.FIELD)  each byte that is allowed in it, but not at its beginning
 //	bodies                bodies of jobs: empty, binary, multibyte, line ends and more
 //
 // "each NAME in 1..N:" repeats the lines below it that are indented more, with {NAME} set to each number:

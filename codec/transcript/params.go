@@ -329,13 +329,13 @@ func items(s string) []string {
 
 var (
 	call     = regexp.MustCompile(`^([a-z]+)(?:\((.*)\))?$`)
-	labelled = regexp.MustCompile(`^([A-Za-z0-9.+-]+)=(.*)$`)
+	namedValue = regexp.MustCompile(`^([A-Za-z0-9.+-]+)=(.*)$`)
 	plain    = regexp.MustCompile(`^[A-Za-z0-9.+_-]+$`)
 )
 
 // values returns the values that an item stands for.
 func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
-	if m := labelled.FindStringSubmatch(item); m != nil {
+	if m := namedValue.FindStringSubmatch(item); m != nil {
 		return []Param{{name, m[1], m[2]}}, nil
 	}
 	if a, b, ok := strings.Cut(item, ".."); ok {
@@ -484,7 +484,7 @@ func (r *parser) fieldNamed(pos at, s string) (*codec.Field, *Error) {
 	}
 }
 
-// characters returns the bytes that a text may hold, may not hold, or may hold but not begin with.
+// characters returns the bytes that may begin a text, that are not allowed in it, or that are allowed except at its beginning.
 func characters(name string, f *codec.Field, which string) []Param {
 	var all []Param
 	for c := range 256 {

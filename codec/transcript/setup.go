@@ -28,7 +28,7 @@ import (
 //	{peer} -> Job Server: GRAB_JOB_UNIQ
 //	Job Server -> {peer}: JOB_ASSIGN_UNIQ {job} {function} * *
 //
-// Behind @setup stand its name and its parameters; the last may end in "...", and stands for the rest of the line. {peer}
+// The line @setup has its name and its parameters; the last may end in "...", and stands for the rest of the line. {peer}
 // is the actor of the line that uses the setup. The probe is a transcript that passes on a server on which a way works.
 type Setups struct {
 	proto *codec.Protocol
