@@ -41,6 +41,7 @@ var looks = []look{
 	{Unexpected, "!", "bad", "The case passed, but the profile of the target lists it as failing."},
 	{Unsteady, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
 	{Failed, "✗", "bad", "The target did not reply as the specification asks."},
+	{Hung, "∞", "bad", "After the case, the target answered no request on a new connection."},
 	{Died, "†", "bad", "The process of the target ended during the case."},
 }
 

@@ -103,7 +103,7 @@ func (s *junitSuite) add(class string, res Result) {
 	}
 	s.Tests++
 	switch v := res.Verdict; {
-	case v == Died || v == Unreachable:
+	case v == Died || v == Hung || v == Unreachable:
 		s.Errors++
 		c.Error = detail
 	case v.FallsShort():

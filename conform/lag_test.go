@@ -143,7 +143,8 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 						go func() {
 							defer c.Close()
 							request := make([]byte, len("\x00REQttttllllx"))
-							if _, err := io.ReadFull(c, request); err == nil && requests.Add(1) > test.mute {
+							_, err := io.ReadFull(c, request)
+							if ofCase := string(request) == "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x"; err == nil && ofCase && requests.Add(1) > test.mute {
 								io.WriteString(c, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x")
 							}
 							io.Copy(io.Discard, c)

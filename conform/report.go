@@ -84,7 +84,7 @@ type Text struct {
 	Verbose bool // name the cases that passed too
 	section string
 	note    string   // of the case before
-	pending    []Result // of the case whose instances are coming
+	pending []Result // of the case whose instances are coming
 }
 
 var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
@@ -153,7 +153,7 @@ func (t *Text) write(r Result) {
 
 // explained reports whether reports show the rules and the conversation of a result.
 func (r *Result) explained() bool {
-	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Unsteady, Inconclusive}, r.Verdict)
+	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Hung, Unsteady, Inconclusive}, r.Verdict)
 }
 
 // writeExplanation writes what a case checks, its rules, what was wrong, the conversation and the

@@ -174,15 +174,15 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (junitCounts{26, 3, 2, 5}); got.junitCounts != want {
+	if want := (junitCounts{28, 3, 3, 5}); got.junitCounts != want {
 		t.Errorf("counts of all %+v, want %+v", got.junitCounts, want)
 	}
-	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 13}) || got.Suites[1].junitCounts != (junitCounts{13, 3, 2, 5}) {
+	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 14}) || got.Suites[1].junitCounts != (junitCounts{14, 3, 3, 5}) {
 		t.Fatalf("counts of the suites: %+v", got.Suites)
 	}
 	kinds := map[conform.Verdict]string{
 		conform.Failed: "failure", conform.Unsteady: "failure", conform.Unexpected: "failure",
-		conform.Died: "error", conform.Unreachable: "error",
+		conform.Died: "error", conform.Hung: "error", conform.Unreachable: "error",
 		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.NotRun: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
 	}
 	names := map[string]bool{}
@@ -237,7 +237,7 @@ func TestTAP(t *testing.T) {
 	golden(t, "report.tap", out.Bytes())
 
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if lines[0] != "TAP version 13" || lines[1] != "1..26" {
+	if lines[0] != "TAP version 13" || lines[1] != "1..28" {
 		t.Fatalf("it begins %q", lines[:2])
 	}
 	var (
@@ -263,8 +263,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("number %s, want %d", m[2], n)
 		}
 		v := conform.Passed
-		if n > 14 {
-			v = conform.Verdicts[n-15]
+		if n > 15 {
+			v = conform.Verdicts[n-16]
 		}
 		due, ok := want[v]
 		if !ok {
@@ -277,8 +277,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("the description reads %q", about)
 		}
 	}
-	if n != 26 {
-		t.Errorf("%d tests, want 26", n)
+	if n != 28 {
+		t.Errorf("%d tests, want 28", n)
 	}
 	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\ufffd' }); i >= 0 {
 		t.Errorf("byte %d is no text: %q", i, out.Bytes()[max(0, i-20):i+1])

@@ -26,6 +26,7 @@ const (
 	Failed       Verdict = "failed"           // the target did something else
 	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is cut into writes
 	Died         Verdict = "crashed"          // the target ended during the case
+	Hung         Verdict = "hung"             // after the case the target answered nothing on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
 	Inconclusive Verdict = "inconclusive"     // this machine was too slow for the time limits of the case
 	Skipped      Verdict = "skipped"          // the case does not apply to the target
@@ -36,11 +37,11 @@ const (
 )
 
 // Verdicts are all verdicts, in the order in which summaries name them.
-var Verdicts = []Verdict{Passed, Lax, Known, Flaky, Failed, Unsteady, Died, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
+var Verdicts = []Verdict{Passed, Lax, Known, Flaky, Failed, Unsteady, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
 // FallsShort reports whether the verdict breaks a run.
 func (v Verdict) FallsShort() bool {
-	return slices.Contains([]Verdict{Failed, Unsteady, Died, Unexpected, Unreachable}, v)
+	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung, Unexpected, Unreachable}, v)
 }
 
 // Result is a case's outcome.
@@ -88,9 +89,10 @@ type Runner struct {
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
 	Bare     bool     // results come without their performance, which holds all that was said
 
-	ways    *setupWays // of the target, while it is tested
-	autopsy bool       // look at the target behind every performance, also one that passed
-	once    bool       // time limits that are missed beside other cases are not checked again
+	ways    *setupWays         // of the target, while it is tested
+	barrier *transcript.Script // that the target passed before the first case; nil if it did not
+	autopsy bool               // check the target after every performance, also one that passed
+	once    bool               // time limits that are missed beside other cases are not checked again
 }
 
 // Run performs all cases of a suite and returns their results in the suite's
@@ -122,12 +124,22 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	defer shared.stop()
 	defer lag.stop()
 	r.ways = newSetupWays(s.Setups)
+	if note := r.otherProtocol(ctx, s, shared); note != "" {
+		for i, c := range s.Cases {
+			res := Result{Case: c}.notRun(ctx)
+			if res.Note = note; i == 0 {
+				res.Verdict = Unreachable
+			}
+			board.end(i, res)
+		}
+		return board.results
+	}
 	for range max(1, r.Parallel) {
 		wg.Go(func() {
 			for i := range next {
 				a := r.judge(ctx, s.Cases[i], shared, lag)
 				switch {
-				case a.Verdict == Unreachable && (a.shared || !ran.Load()):
+				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.life < 0:
 					if halt(errLost); !halted.CompareAndSwap(false, true) {
 						a.Result = a.notRun(ctx)
 					}
@@ -178,6 +190,31 @@ func (r *Runner) checksAgain(a *attempt) bool {
 	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
+// otherProtocol notes whether the shared target answers a barrier request, and returns a sentence if the shared target is a server of another protocol, or "".
+func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *shared) string {
+	if r.Fresh || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.Alone && c.Program == "" }) {
+		return ""
+	}
+	t, _, err := shared.get()
+	if err != nil {
+		return ""
+	}
+	script, other := identify(ctx, s.Protocol, dialer(t, r.Timeout))
+	if r.barrier = script; other == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s as a server of %s: it answers as a server of %s", t, s.Protocol.Title, other.Title)
+}
+
+// dialer returns what connects to a target.
+func dialer(t target.Target, timeout time.Duration) play.Dialer {
+	return func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, play.DefaultTimeout))
+		defer cancel()
+		return target.Dial(ctx, t)
+	}
+}
+
 // scoreboard takes results as they come and tells of them in order.
 type scoreboard struct {
 	mu      sync.Mutex
@@ -226,9 +263,9 @@ type attempt struct {
 	from, to time.Time
 }
 
-// dubious reports whether the shared target died during the attempt, which other cases
+// dubious reports whether the shared target crashed or hung during the attempt, which other cases
 // may have been the cause of.
-func (a *attempt) dubious() bool { return a.Verdict == Died && a.life >= 0 }
+func (a *attempt) dubious() bool { return (a.Verdict == Died || a.Verdict == Hung) && a.life >= 0 }
 
 // judge performs a case in every way that is asked for.
 func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMeter) (a attempt) {
@@ -269,11 +306,14 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 			}
 		}
 		once.Segments = how
-		was := a.Verdict
-		if a = once; i > 0 && once.Verdict != was && slices.Contains([]Verdict{Failed, Lax, Passed}, once.Verdict) {
-			a.Verdict = Unsteady
-			a.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, %s with %s writes: %s", was, ways[0], once.Verdict, how, once.Note)
+		switch {
+		case a.Verdict == Lax && once.Verdict == Passed:
+			continue // a non-strict reply may be a matter of time
+		case i > 0 && once.Verdict == Failed:
+			once.Verdict = Unsteady
+			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
+		a = once
 		// What falls short as it is needs no more proof.
 		if a.Verdict != Passed && a.Verdict != Lax {
 			break
@@ -311,11 +351,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	case err != nil:
 		return verdict(Unreachable, err.Error(), nil)
 	}
-	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, play.DefaultTimeout))
-		defer cancel()
-		return target.Dial(ctx, t)
-	}
+	dial := dialer(t, r.Timeout)
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
 	ready, why, err := r.ways.script(ctx, c, func(probe *transcript.Script) (string, bool) {
 		begun := time.Now()
@@ -363,6 +399,12 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		case life >= 0 && shared.life() != life:
 			return verdict(Died, "the target crashed and was restarted", p)
 		}
+	}
+	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.autopsy) && play.Peers(ctx, r.barrier, dial, play.Options{Timeout: r.Timeout}).Failure != nil && ctx.Err() == nil {
+		if life >= 0 && !shared.restart(life) {
+			life = -1
+		}
+		return verdict(Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s", cmp.Or(r.Timeout, play.DefaultTimeout), cmp.Or(note, "the case itself passed")), p)
 	}
 	switch {
 	case f == nil && note != "":

@@ -87,7 +87,7 @@ func TestTargetThatDisappears(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for served.Load() < 10 {
+		for served.Load() < 11 { // one connection identifies the protocol
 			c, err := ln.Accept()
 			if err != nil {
 				return

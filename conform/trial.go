@@ -170,7 +170,7 @@ func (t *trial) conclude() {
 }
 
 // kills reports whether a result proves that the case notices the fault.
-func kills(r Result) bool { return slices.Contains([]Verdict{Failed, Unsteady, Died}, r.Verdict) }
+func kills(r Result) bool { return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung}, r.Verdict) }
 
 // heavyCase is how many bytes of arguments make a case a heavy one.
 const heavyCase = 4 << 20

@@ -1,0 +1,70 @@
+package conform
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	server "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
+)
+
+// TestHungServer tests a server that answers nothing to anybody once a client has sent OPTION_REQ. Only the case that
+// sends it is "hung", if the server can be restarted; with the address of a server, the run ends.
+func TestHungServer(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for _, name := range []string{"a", "b", "c", "d"} {
+		src += "@case " + name + "\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+		if name == "b" {
+			src += "@case hangs\n@about The option for exceptions is confirmed.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n"
+		}
+	}
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(ctx context.Context) (target.Target, error) {
+		faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+			edit := func(s *inject.Server) {
+				inject.Out("*", func(*inject.Message) bool { return s.Notes["hung"] }, (*inject.Message).Drop)(s)
+				inject.On("OPTION_REQ", nil, func(m *inject.Message) { s.Notes["hung"] = true })(s)
+			}
+			return faulty.Serve(ctx, ln, &inject.Row{Edit: edit})
+		})
+	}
+	verdicts := func(r *Runner) (string, []Result) {
+		var all []string
+		results := r.Run(t.Context(), s, nil)
+		for _, res := range results {
+			all = append(all, string(res.Verdict))
+		}
+		return strings.Join(all, ", "), results
+	}
+	for _, parallel := range []int{1, 5} {
+		got, results := verdicts(&Runner{Start: serve, Timeout: 300 * time.Millisecond, Parallel: parallel})
+		if want := "passed, passed, hung, passed, passed"; got != want {
+			t.Errorf("%d at a time: %s, want %s", parallel, got, want)
+		}
+		if !strings.Contains(results[2].Note, "answered no request on a new connection within 300ms") {
+			t.Errorf("note: %s", results[2].Note)
+		}
+	}
+	srv, err := serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	address := func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }
+	got, results := verdicts(&Runner{Start: address, Timeout: 300 * time.Millisecond})
+	if want := "passed, passed, hung, not run, not run"; got != want {
+		t.Errorf("by address: %s, want %s", got, want)
+	}
+	_ = results
+}
