@@ -32,7 +32,7 @@ func (w *setupWays) script(ctx context.Context, c *Case, try func(*transcript.Sc
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range c.Script.Setups {
-		if err := w.find(ctx, name, try); err != nil {
+		if err := w.find(ctx, name, true, try); err != nil {
 			return nil, "", err
 		}
 		if why := w.failed[name]; why != "" {
@@ -43,8 +43,9 @@ func (w *setupWays) script(ctx context.Context, c *Case, try func(*transcript.Sc
 	return sc, "", err
 }
 
-// find tries the ways to a setup until one works.
-func (w *setupWays) find(ctx context.Context, name string, try func(*transcript.Script) (string, bool)) error {
+// find tries the ways to a setup until one works. If its probe uses other setups, it finds ways to those too; that none
+// works is final only of the outermost, since the fault may be in the setup that uses it.
+func (w *setupWays) find(ctx context.Context, name string, outermost bool, try func(*transcript.Script) (string, bool)) error {
 	if w.known[name] {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (w *setupWays) find(ctx context.Context, name string, try func(*transcript.
 				return err
 			}
 			for _, needs := range probe.Setups {
-				if err := w.find(ctx, needs, try); err != nil {
+				if err := w.find(ctx, needs, false, try); err != nil {
 					return err
 				}
 			}
@@ -76,7 +77,7 @@ func (w *setupWays) find(ctx context.Context, name string, try func(*transcript.
 			}
 		}
 	}
-	if delete(w.chosen, name); certain {
+	if delete(w.chosen, name); certain && outermost {
 		w.failed[name] = first
 	} else {
 		w.known[name] = false // to be tried again
