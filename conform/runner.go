@@ -89,7 +89,7 @@ type Runner struct {
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
 	Bare     bool     // results come without their performance, which holds all that was said
 
-	ways    *setupWays         // of the target, while it is tested
+	ways    *setupWays         // that work on the target; found out if nil
 	barrier *transcript.Script // that the target passed before the first case; nil if it did not
 	autopsy bool               // check the target after every performance, also one that passed
 	once    bool               // time limits that are missed beside other cases are not checked again
@@ -123,7 +123,9 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	)
 	defer shared.stop()
 	defer lag.stop()
-	r.ways = newSetupWays(s.Setups)
+	if r.ways == nil {
+		r.ways = newSetupWays(s.Setups)
+	}
 	if note := r.otherProtocol(ctx, s, shared); note != "" {
 		for i, c := range s.Cases {
 			res := Result{Case: c}.notRun(ctx)
@@ -354,12 +356,20 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	dial := dialer(t, r.Timeout)
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
 	ready, why, err := r.ways.script(ctx, c, func(probe *transcript.Script) (string, bool) {
-		begun := time.Now()
-		f := play.Peers(ctx, probe, dial, options).Failure
+		begun, server := time.Now(), t
+		if c.Alone || r.Fresh { // the server of the case is to be new
+			if server, err = r.Start(ctx); err != nil {
+				return err.Error(), false
+			}
+			defer server.Stop()
+		}
+		patient := options // a way that works must not be passed over on a busy machine
+		patient.Timeout = max(r.Timeout, play.DefaultTimeout)
+		f := play.Peers(ctx, probe, dialer(server, r.Timeout), patient).Failure
 		if f == nil {
 			return "", true
 		}
-		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(t) == nil
+		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(server) == nil
 		return f.Error(), reached && lag.since(begun) <= max(maxLag, f.Waited/shareOfWait)
 	})
 	switch {

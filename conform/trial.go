@@ -12,6 +12,7 @@ type trial struct {
 	*MutantResult
 	with   Sound
 	suite  *Suite // the instances to run
+	ways   *setupWays
 	mu     sync.Mutex
 	passes int // of the suite's parts, that are still to be judged
 	so     map[*Case]Result
@@ -23,7 +24,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	for i := range mutants {
 		m := &mutants[i]
 		if slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
-			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), suite: s.forMutant(m), passes: 2, so: map[*Case]Result{}})
+			trials = append(trials, &trial{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), suite: s.forMutant(m), ways: newSetupWays(s.Setups), passes: 2, so: map[*Case]Result{}})
 		}
 	}
 	var mu sync.Mutex
@@ -95,7 +96,7 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 // seen by another.
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
-	r.Start, r.Programs, r.Fresh, r.Bare, r.once = t.with.Start, t.with.Programs, true, true, true
+	r.Start, r.Programs, r.Fresh, r.Bare, r.once, r.ways = t.with.Start, t.with.Programs, true, true, true, t.ways
 	part := s.with()
 	for _, c := range s.Cases {
 		if t.concerns(c) && slices.Contains(t.suite.Cases, c) {

@@ -126,7 +126,8 @@
 //
 // # Setups
 //
-// "A -> B: setup NAME arg..." stands for the steps of a setup, which a file of setups defines ([Setups]).
+// "A -> B: setup NAME arg..." stands for the steps of a setup, which a file of setups defines ([Setups]). With
+// "check" in the place of "setup" they are part of what the case tests.
 //
 // # Around the steps
 //

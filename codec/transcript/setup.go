@@ -13,6 +13,9 @@ import (
 //
 //	Worker 2 -> Job Server: setup assign $job $function
 //
+// With "check" in the place of "setup" the line stands for the same steps, but they are part of what the case tests: they
+// fail like steps that are written out.
+//
 // The file that defines setups has a section for each:
 //
 //	@setup assign job function
@@ -148,7 +151,7 @@ func (s *Script) With(choice Ways) (*Script, error) {
 	return s.again(choice)
 }
 
-var setupLine = regexp.MustCompile(`^\s*(.+?)\s*->\s*(.+?):\s+setup\s+(\S+)\s*(.*)$`)
+var setupLine = regexp.MustCompile(`^\s*(.+?)\s*->\s*(.+?):\s+(setup|check)\s+(\S+)\s*(.*)$`)
 
 // maxSetupDepth limits setups that use setups.
 const maxSetupDepth = 8
@@ -166,20 +169,20 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			continue
 		}
 		pos := at{r.pos.file, l.number, 1}
-		one := r.setups.Named(m[3])
+		one := r.setups.Named(m[4])
 		switch {
 		case one == nil:
 			var names []string
 			for _, known := range r.setups.all {
 				names = append(names, known.Name)
 			}
-			return nil, pos.errorf("expected the name of a setup, got %q%s", m[3], nearest(m[3], names))
+			return nil, pos.errorf("expected the name of a setup, got %q%s", m[4], nearest(m[4], names))
 		case m[2] != r.proto.ServerName:
 			return nil, pos.errorf("expected a line from a client or worker to the %s", r.proto.ServerName)
 		case depth == maxSetupDepth:
 			return nil, pos.errorf("setup %s uses itself", one.Name)
 		}
-		params, err := one.arguments(pos, m[1], m[4])
+		params, err := one.arguments(pos, m[1], m[5])
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +200,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 				return nil, err
 			}
 			outer := l.setup
-			if outer == "" {
+			if outer == "" && m[3] == "setup" {
 				outer = one.Name
 			}
 			body = append(body, sourceLine{number: l.number, text: text, setup: outer})

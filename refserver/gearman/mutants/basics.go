@@ -5,7 +5,7 @@ import "jobwire/refserver/inject"
 // basics are faults of section "Client/Worker": echoes and errors.
 var basics = []row{
 	{Name: "first-echo-reversed", About: "The server reverses the bytes of its first ECHO_RES if the data has four bytes.",
-		Kills: "packet.in-pieces packet.cut-off echo.client admin.with-packet-in-a-segment shutdown.now",
+		Kills: "packet.in-pieces packet.cut-off echo.client admin.with-packet-in-a-segment",
 		Edit:  inject.Out("ECHO_RES", func(m *message) bool { return m.Heard == 1 }, reverse)},
 	{Name: "idle-worker-echo-reversed", About: "The server reverses the bytes of an ECHO_RES to a worker without a job if the data has four bytes.",
 		Kills: "echo.worker echo.asleep", Edit: inject.Out("ECHO_RES", func(m *message) bool {

@@ -5,7 +5,7 @@ import "jobwire/refserver/inject"
 // grabbing are faults of section "Worker Responses".
 var grabbing = []row{
 	{Name: "no-job-before-the-first", About: "The server does not reply to GRAB_JOB before the first job was submitted.",
-		Kills: "grab.no-job grab.no-job-unique example.walkthrough field.wake-late beyond.grab-all-none",
+		Kills: "grab.no-job grab.no-job-unique example.walkthrough beyond.grab-all-none",
 		Edit:  inject.Drop("NO_JOB", func(m *message) bool { return len(m.Jobs) == 0 })},
 	{Name: "no-job-unsaid-to-uniq", About: "The server does not reply to GRAB_JOB_UNIQ if there is no job.",
 		Kills: "grab.no-job-unique", Edit: inject.Drop("NO_JOB", inject.CauseIs("GRAB_JOB_UNIQ"))},
@@ -22,7 +22,7 @@ var grabbing = []row{
 	{Name: "empty-unique-made-up", About: "The server sends the handle as the unique ID of a job that has none.",
 		Kills: "grab.assign-unique-empty", Edit: inject.Out("JOB_ASSIGN_UNIQ", inject.ArgIs(2, ""), func(m *message) { m.Args[2] = m.Args[0] })},
 	{Name: "running-job-assigned", About: "The server assigns a job that another worker is running if no job is queued.",
-		Kills: "grab.once grab.race grab.woken-together field.retry-wakes", Edit: assignsInstead(func(p *peer, j *job) bool { return j.Running() && j.Worker != p })},
+		Kills: "grab.once grab.race grab.woken-together", Edit: assignsInstead(func(p *peer, j *job) bool { return j.Running() && j.Worker != p })},
 	{Name: "equal-jobs-confused", About: "The server assigns one of two jobs with the same function and workload twice.",
 		Kills: "grab.race", Edit: inject.Out("JOB_ASSIGN", nil, func(m *message) {
 			if twin := m.Find(func(j *job) bool {
