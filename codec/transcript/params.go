@@ -328,9 +328,9 @@ func items(s string) []string {
 }
 
 var (
-	call     = regexp.MustCompile(`^([a-z]+)(?:\((.*)\))?$`)
+	call       = regexp.MustCompile(`^([a-z]+)(?:\((.*)\))?$`)
 	namedValue = regexp.MustCompile(`^([A-Za-z0-9.+-]+)=(.*)$`)
-	plain    = regexp.MustCompile(`^[A-Za-z0-9.+_-]+$`)
+	plain      = regexp.MustCompile(`^[A-Za-z0-9.+_-]+$`)
 )
 
 // values returns the values that an item stands for.
