@@ -14,7 +14,7 @@ var abilities = []row{
 		Kills: "connect.capabilities", Edit: assignsInstead(func(m *message) bool {
 			return m.Peer.Job == nil && len(m.Peer.Done) == 1 && m.Peer.Count["worker_connect"] == 1
 		},
-			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) })},
+			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) && j.Creator == p.Done[0].Creator })},
 	{Name: "one-name-of-three", About: "The server uses only the first of three names in worker_connect.",
 		Kills: "connect.several task.one-worker", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
 	{Name: "thirty-two-names", About: "The server uses only the first 32 names in worker_connect.",
