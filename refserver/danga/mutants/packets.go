@@ -28,7 +28,7 @@ var packets = []row{
 			return m
 		})},
 	{Name: "one-magic", About: "The server uses the magic of the first connection for all connections.",
-		Kills: "magic.each-its-own", Edit: func(s *inject.Server) {
+		Kills: "magic.zeros magic.any-bytes magic.each-its-own", Edit: func(s *inject.Server) {
 			var first []byte
 			magic(func(m []byte) []byte {
 				if first == nil {
