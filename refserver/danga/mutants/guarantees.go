@@ -89,7 +89,7 @@ func packet(p []byte) int {
 // duplicates are faults of which jobs are one.
 var duplicates = []row{
 	{Name: "own-duplicate-runs", About: "The server runs an application's duplicate of its own job.",
-		Kills: "dup.killed task.keys", Edit: unkeyed(func(m *message) bool {
+		Kills: "dup.killed task.keys dup.key-length dup.key-of-one-byte", Edit: unkeyed(func(m *message) bool {
 			return m.Job.Creator == m.Peer && m.Job.Queued() && m.Job.Lost == 0 && m.Args[3] == throw
 		})},
 	{Name: "others-duplicate-runs", About: "The server runs a type 2 duplicate of a job that another application created.",
@@ -112,7 +112,7 @@ var duplicates = []row{
 	{Name: "keys-in-any-case", About: "The server ignores letter case when it compares keys.",
 		Kills: "dup.whole-key", Edit: inject.Change("job_create_req", 1, nil, strings.ToLower)},
 	{Name: "duplicate-has-its-own-handle", About: "The server returns a new handle for a type 1 duplicate.",
-		Kills: "dup.same-handle retry.still-one", Edit: inject.Rewrite("job_create_res", 0, func(m *message) bool { return m.Job.Dups > 0 && m.Job.Type == async },
+		Kills: "dup.same-handle retry.still-one dup.many", Edit: inject.Rewrite("job_create_res", 0, func(m *message) bool { return m.Job.Dups > 0 && m.Job.Type == async },
 			func(v string) string { return v + "'" })},
 	{Name: "thrown-away-has-no-handle", About: "The server returns no handle for a type 1 duplicate of a type 2 job.",
 		Kills: "dup.handle-of-thrown-away",
@@ -124,11 +124,11 @@ var duplicates = []row{
 	{Name: "last-args-win", About: "The args of a duplicate replace those of the original job.",
 		Kills: "dup.first-args", Edit: inject.Out("job_assign_res", func(m *message) bool { return m.Peer.Job != nil }, func(m *message) { m.Args[1] = m.Peer.Job.LastData })},
 	{Name: "first-waiter-only-progress", About: "The server sends progress only to the first of several waiting applications.",
-		Kills: "dup.both-wait dup.waits-from-the-middle", Edit: inject.Drop("job_status_res", func(m *message) bool {
+		Kills: "dup.both-wait dup.waits-from-the-middle dup.all-wait", Edit: inject.Drop("job_status_res", func(m *message) bool {
 			return m.Cause == "job_status_announce" && slices.Index(m.Job.Clients, m.Peer) > 0
 		})},
 	{Name: "first-waiter-only-result", About: "The server sends the result only to the first of several waiting applications.",
-		Kills: "dup.both-wait dup.waits-from-the-middle", Edit: inject.Drop("job_complete_res", func(m *message) bool {
+		Kills: "dup.both-wait dup.waits-from-the-middle dup.all-wait leave.joined", Edit: inject.Drop("job_complete_res", func(m *message) bool {
 			return m.Cause == "job_complete_announce" && slices.Index(m.Job.Clients, m.Peer) > 0
 		})},
 	{Name: "async-has-no-waiters", About: "The server does not send a result to a type 0 duplicate of a type 1 job.",
@@ -149,7 +149,7 @@ var duplicates = []row{
 	{Name: "waiters-leave-together", About: "When one waiting application disconnects, the server sends nothing more to the first one.",
 		Kills: "dup.second-leaves", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p == j.Creator })},
 	{Name: "creator-takes-job-along", About: "When the application that created a job disconnects, the server sends nothing more to the others that wait.",
-		Kills: "dup.first-leaves", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p != j.Creator })},
+		Kills: "dup.first-leaves leave.joined", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p != j.Creator })},
 }
 
 // unkeyed makes the server run a duplicate.
@@ -194,7 +194,7 @@ func ofWaiting(m *message) bool { return answer(m) && m.Job != nil && m.Job.Type
 // retries are faults in jobs whose worker disconnects.
 var retries = []row{
 	{Name: "sync-lost-with-worker", About: "The server drops a type 0 job without progress when its worker disconnects.",
-		Kills: "retry.worker-closes retry.worker-breaks-off retry.twice retry.returns args.missing-code violation.job-tried-again",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.twice retry.returns args.missing-code violation.job-tried-again retry.types",
 		Edit:  inject.Ignore(inject.Closed, inject.OfJob(func(j *job) bool { return j.Type == sync && j.Reports == 0 && j.Lost == 0 }))},
 	{Name: "reset-noticed-late", About: "The server notices a connection reset one second late.",
 		Kills: "retry.worker-breaks-off", Edit: inject.Wrap(func(c net.Conn) net.Conn {
@@ -207,7 +207,7 @@ var retries = []row{
 			})
 		})},
 	{Name: "retry-loses-args", About: "The server assigns a type 0 job without progress again with empty args after its worker disconnected.",
-		Kills: "retry.worker-closes retry.worker-breaks-off retry.worker-half-closes retry.twice retry.returns args.missing-code violation.job-tried-again retry.goodbye",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.worker-half-closes retry.twice retry.returns args.missing-code violation.job-tried-again retry.goodbye retry.types",
 		Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool {
 			j := m.Peer.Job
 			return j != nil && j.Lost > 0 && j.Type == sync && j.Reports == 0

@@ -16,11 +16,11 @@ var abilities = []row{
 		},
 			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) && j.Creator == p.Done[0].Creator })},
 	{Name: "one-name-of-three", About: "The server uses only the first of three names in worker_connect.",
-		Kills: "connect.several task.one-worker", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
+		Kills: "connect.several task.one-worker connect.long-name", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
 	{Name: "thirty-two-names", About: "The server uses only the first 32 names in worker_connect.",
 		Kills: "connect.many", Edit: inject.On("worker_connect", nil, func(m *message) { m.Args = m.Args[:min(32, len(m.Args))] })},
 	{Name: "names-in-any-case", About: "The server ignores letter case when it compares names.",
-		Kills: "connect.whole-name", Edit: inject.On("worker_connect", nil, func(m *message) {
+		Kills: "connect.whole-name connect.long-name", Edit: inject.On("worker_connect", nil, func(m *message) {
 			for i, name := range m.Args {
 				m.Args[i] = strings.ToLower(name)
 			}
@@ -173,13 +173,13 @@ var creating = []row{
 	{Name: "handle-used-again", About: "The server reuses the handle of a finished job.",
 		Kills: "dup.finished-anew create.handles-distinct task.one-worker", Edit: otherHandle(func(m *message, o *job) bool { return o.Ended != "" && o.ID != m.Args[0] })},
 	{Name: "unknown-job-type-thrown-away", About: "The server replies to a job of an unknown type as to a type 2 job.",
-		Kills: "create.type-3 create.type-255", Edit: inject.Answer(inject.Illegal, inject.Broken("danga.create.type-known", "job_create_req"), "job_create_res")},
+		Kills: "create.type-unknown", Edit: inject.Answer(inject.Illegal, inject.Broken("danga.create.type-known", "job_create_req"), "job_create_res")},
 	{Name: "job-with-flags-unanswered", About: "The server does not reply to a type 2 job with an odd flags value.",
-		Kills: "create.flags", Edit: inject.Ignore("job_create_req", func(m *message) bool { return m.Args[2][0]&1 != 0 })},
+		Kills: "create.flags create.flags-do-nothing", Edit: inject.Ignore("job_create_req", func(m *message) bool { return m.Args[2][0]&1 != 0 })},
 	{Name: "flag-forces-job", About: "The server runs a duplicate if the second bit of its flags is set.",
 		Kills: "create.flags-do-nothing", Edit: inject.Change("job_create_req", 1, inject.ArgIs(2, "\x02"), inject.To(""))},
 	{Name: "no-args-is-a-nul", About: "The server assigns a job without args with a NUL as args.",
-		Kills: "create.args-none task.keys task.one-worker", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
+		Kills: "create.args-none task.keys task.one-worker create.args", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
 	{Name: "args-trimmed", About: "The server removes NUL bytes from the end of args.",
 		Kills: "retry.all-the-args length.data-like-packets create.args-binary",
 		Edit:  inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
