@@ -115,7 +115,7 @@ var finishing = []row{
 		Kills: "complete.elapsed-long complete.elapsed",
 		Edit:  inject.Rewrite("job_complete_res", 0, nil, func(v string) string { return string([]byte{v[3], v[2], v[1], v[0]}) })},
 	{Name: "result-trimmed", About: "The server removes NUL bytes from the end of a result.",
-		Kills: "length.data-like-packets complete.result-binary",
+		Kills: "length.data-like-packets complete.result-binary complete.result-streamed complete.result-asked",
 		Edit:  inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
 	{Name: "empty-result-is-a-nul", About: "The reply to job_complete_req has a NUL as data if the result is empty.",
 		Kills: "complete.result-empty complete.code-asked complete.result-asked", Edit: inject.Rewrite("job_complete_res", 2, func(m *message) bool {

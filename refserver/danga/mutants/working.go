@@ -186,7 +186,7 @@ var creating = []row{
 	{Name: "args-of-16-bits", About: "The server truncates args at 65535 bytes.",
 		Kills: "create.args-large", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
 	{Name: "jobs-leave-with-workers", About: "The server drops a queued type 0 job when a worker disconnects that could not do it.",
-		Kills: "job.waits", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
+		Kills: "job.waits retry.idle-worker-leaves", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
 			for _, j := range m.Jobs {
 				if j.Queued() && j.Type == sync && !m.Announced(j.Queue) {
 					consume(m.Peer, j.Queue)
