@@ -69,7 +69,7 @@ var applications = []row{
 	{Name: "async-dropped", About: "The server drops a queued type 1 job when its application disconnects.",
 		Kills: "async.detached violation.job-goes-on leave.queued", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, async) })},
 	{Name: "thrown-away-dropped", About: "The server drops a queued type 2 job when its application disconnects.",
-		Kills: "throwaway.detached", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, throw) })},
+		Kills: "throwaway.detached leave.queued", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, throw) })},
 	{Name: "result-of-orphan-dropped", About: "The server drops the result of a type 1 job if its application has disconnected.",
 		Kills: "async.detached-while-running leave.running", Edit: incomplete(func(m *message) bool { return m.Job.Orphan })},
 	{Name: "progress-for-creator-only", About: "The server sends the progress of a job only to the application that created it.",

@@ -20,7 +20,7 @@ var packets = []row{
 			return m
 		})},
 	{Name: "magic-of-seven-bits", About: "The server clears the high bit of each byte of the magic in its replies.",
-		Kills: "magic.any-bytes magic.each-its-own", Edit: magic(func(m []byte) []byte {
+		Kills: "magic.any-bytes magic.each-its-own magic.values", Edit: magic(func(m []byte) []byte {
 			m = slices.Clone(m)
 			for i := range m {
 				m[i] &= 0x7f
@@ -55,7 +55,7 @@ var packets = []row{
 	{Name: "creator-does-not-work", About: "The server assigns no jobs to a connection that has created a job.",
 		Kills: "direction.both-roles", Edit: inject.Answer("job_assign_req", func(m *message) bool { return len(m.Peer.Created) > 0 }, "noop")},
 	{Name: "little-endian-length", About: "The server sends lengths above 255 in little-endian order.",
-		Kills: "length.two-bytes create.args-large complete.result-large create.args-length",
+		Kills: "length.two-bytes create.args-large complete.result-large create.args-length create.args complete.result-streamed complete.result-asked complete.result-length connect.long-name",
 		Edit: inject.Out("job_assign_res job_complete_res", func(m *message) bool { return len(m.Frame.Raw) > 9+255 }, func(m *message) {
 			m.Raw = slices.Clone(m.Frame.Raw)
 			slices.Reverse(m.Raw[5:9])
@@ -122,7 +122,7 @@ func wrongProgress(rule codec.RuleID, read func(m *message) []string) inject.Edi
 // arguments are faults in the arguments of packets.
 var arguments = []row{
 	{Name: "incomplete-job-answered", About: "The server replies to a job_create_req with missing arguments as if it were complete.",
-		Kills: "args.missing-name args.missing-key args.missing-type",
+		Kills: "args.missing-name args.missing-key args.missing-type args.missing-at",
 		Edit:  inject.Answer(inject.Illegal, inject.Broken(protocol.RuleArgsMissing, "job_create_req"), "job_create_res")},
 	{Name: "empty-job-answered", About: "The server replies to a job_create_req without data as if it were complete.",
 		Kills: "args.missing-all args.missing-at", Edit: inject.Answer(inject.Illegal, func(m *message) bool { return m.Typed("job_create_req") && len(m.Frame.Raw) <= 9 }, "job_create_res")},

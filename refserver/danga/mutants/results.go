@@ -10,7 +10,7 @@ import (
 // jobs of "Task summary".
 var assigning = []row{
 	{Name: "args-end-at-blank", About: "The server truncates args at the first space.",
-		Kills: "assign.name-and-args task.crons", Edit: inject.Rewrite("job_assign_res", 1, nil, inject.UpTo(" "))},
+		Kills: "assign.name-and-args task.crons create.args", Edit: inject.Rewrite("job_assign_res", 1, nil, inject.UpTo(" "))},
 	{Name: "second-no-told-twice", About: "The server sends the second noop reply of a worker twice.",
 		Kills: "transport.in-a-segment magic.changes-in-a-byte assign.no-job",
 		Edit:  inject.After("job_assign_req", func(m *message) bool { return m.Peer.Refused == 2 && m.Peer.Count["worker_sleep"] == 0 }, "noop")},
@@ -27,12 +27,12 @@ var assigning = []row{
 			}
 		})},
 	{Name: "second-end-of-work-untold", About: "The server does not reply with a noop to a worker that has done two jobs.",
-		Kills: "dup.empty-key dup.finished-anew order.worker application.only-answers assign.next",
+		Kills: "dup.empty-key dup.finished-anew order.worker application.only-answers assign.next job.order-of-many",
 		Edit:  inject.Drop("noop", func(m *message) bool { return m.Cause == "job_assign_req" && len(m.Peer.Done) == 2 })},
 	{Name: "storable-header-stripped", About: "The server removes the header of args that were serialized with Perl's Storable.",
 		Kills: "task.mail task.keys", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimPrefix(v, "\x04\x0b") })},
 	{Name: "name-ends-at-slash", About: "The server truncates a job name at a slash.",
-		Kills: "task.crons", Edit: inject.Rewrite("job_assign_res", 0, nil, inject.UpTo("/"))},
+		Kills: "task.crons connect.name-of-one-byte", Edit: inject.Rewrite("job_assign_res", 0, nil, inject.UpTo("/"))},
 }
 
 // progressing are faults of the packets of status.
@@ -51,18 +51,18 @@ var progressing = []row{
 			})
 		}},
 	{Name: "last-second-untold", About: "The server does not forward progress with a time remaining of one second.",
-		Kills: "sync.each-its-own status.at-once status.any-ratio", Edit: inject.Drop("job_status_res", func(m *message) bool {
+		Kills: "sync.each-its-own status.at-once status.any-ratio status.numbers", Edit: inject.Drop("job_status_res", func(m *message) bool {
 			return m.Cause == "job_status_announce" && m.Job.Progress[8:] == number(1)
 		})},
 	{Name: "numbers-of-24-bits", About: "The server clears the highest byte of a numerator.",
-		Kills: "status.big-endian status.any-ratio", Edit: inject.Rewrite("job_status_res", 0, nil, func(v string) string { return "\x00" + v[1:] })},
+		Kills: "status.big-endian status.any-ratio status.numbers status.numbers-asked", Edit: inject.Rewrite("job_status_res", 0, nil, func(v string) string { return "\x00" + v[1:] })},
 	{Name: "remaining-of-15-bits", About: "The server truncates the time remaining to 15 bits, unless it is unknown.",
-		Kills: "status.big-endian status.any-ratio", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Args[2] != unknown },
+		Kills: "status.big-endian status.any-ratio status.numbers", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Args[2] != unknown },
 			func(v string) string { return number(numberOf(v) & 0x7fff) })},
 	{Name: "ratio-at-most-one", About: "The server replaces a numerator that exceeds its denominator by the denominator.",
-		Kills: "status.any-ratio status.numbers", Edit: inject.Out("job_status_res", func(m *message) bool { return m.Args[0] > m.Args[1] }, func(m *message) { m.Args[0] = m.Args[1] })},
+		Kills: "status.any-ratio status.numbers status.numbers-asked", Edit: inject.Out("job_status_res", func(m *message) bool { return m.Args[0] > m.Args[1] }, func(m *message) { m.Args[0] = m.Args[1] })},
 	{Name: "unknown-time-is-none", About: "The server forwards an unknown time remaining as 0.",
-		Kills: "status.time-unknown", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Job != nil && m.Job.Reports > 0 && m.Args[2] == unknown },
+		Kills: "status.time-unknown status.numbers", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Job != nil && m.Job.Reports > 0 && m.Args[2] == unknown },
 			inject.To(number(0)))},
 	{Name: "second-question-is-progress", About: "The second job_status_res for a queued job shows progress.",
 		Kills: "order.application status.none-yet", Edit: func(s *inject.Server) {
@@ -122,12 +122,12 @@ var finishing = []row{
 			return answer(m) && m.Job != nil && m.Job.Ended != "" && m.Args[2] == "" && m.Job.Code == 0
 		}, inject.To("\x00"))},
 	{Name: "result-of-16-bits", About: "The server truncates results at 65535 bytes.",
-		Kills: "complete.result-large", Edit: inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return v[:min(65535, len(v))] })},
+		Kills: "complete.result-large complete.result-length", Edit: inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return v[:min(65535, len(v))] })},
 	{Name: "code-1-is-success", About: "The server sends result code 1 as 0.",
-		Kills: "retry.not-after-error complete.code-streamed complete.code-asked complete.each-its-own",
+		Kills: "retry.not-after-error complete.code-streamed complete.code-asked complete.each-its-own complete.result-streamed",
 		Edit:  inject.Rewrite("job_complete_res", 1, func(m *message) bool { return m.Args[1] == "\x01" }, inject.To("\x00"))},
 	{Name: "codes-of-seven-bits", About: "The server clears the highest bit of result codes.",
-		Kills: "complete.code-streamed complete.code-asked",
+		Kills: "complete.code-streamed complete.code-asked complete.result-streamed",
 		Edit:  inject.Rewrite("job_complete_res", 1, inject.OfJob(func(*job) bool { return true }), func(v string) string { return string([]byte{v[0] & 0x7f}) })},
 	{Name: "code-255-means-running", About: "The server reports a job that ended with code 255 as incomplete.",
 		Kills: "complete.code-asked", Edit: incomplete(func(m *message) bool { return m.Job.Code == 255 })},

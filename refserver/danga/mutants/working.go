@@ -20,7 +20,7 @@ var abilities = []row{
 	{Name: "thirty-two-names", About: "The server uses only the first 32 names in worker_connect.",
 		Kills: "connect.many", Edit: inject.On("worker_connect", nil, func(m *message) { m.Args = m.Args[:min(32, len(m.Args))] })},
 	{Name: "names-in-any-case", About: "The server ignores letter case when it compares names.",
-		Kills: "connect.whole-name connect.long-name", Edit: inject.On("worker_connect", nil, func(m *message) {
+		Kills: "connect.whole-name connect.long-name connect.name-of-one-byte", Edit: inject.On("worker_connect", nil, func(m *message) {
 			for i, name := range m.Args {
 				m.Args[i] = strings.ToLower(name)
 			}
@@ -181,10 +181,10 @@ var creating = []row{
 	{Name: "no-args-is-a-nul", About: "The server assigns a job without args with a NUL as args.",
 		Kills: "create.args-none task.keys task.one-worker create.args", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
 	{Name: "args-trimmed", About: "The server removes NUL bytes from the end of args.",
-		Kills: "retry.all-the-args length.data-like-packets create.args-binary",
+		Kills: "retry.all-the-args length.data-like-packets create.args-binary create.args",
 		Edit:  inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
 	{Name: "args-of-16-bits", About: "The server truncates args at 65535 bytes.",
-		Kills: "create.args-large", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
+		Kills: "create.args-large create.args-length", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
 	{Name: "jobs-leave-with-workers", About: "The server drops a queued type 0 job when a worker disconnects that could not do it.",
 		Kills: "job.waits retry.idle-worker-leaves", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
 			for _, j := range m.Jobs {
@@ -194,9 +194,9 @@ var creating = []row{
 			}
 		})},
 	{Name: "newest-of-four", About: "The server assigns the newest of four jobs first.",
-		Kills: "job.order", Edit: newest(func(_ *peer, queued int) bool { return queued == 3 })},
+		Kills: "job.order job.order-of-many job.order-of-many-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 3 })},
 	{Name: "newest-of-three", About: "The server assigns the newest of three jobs first.",
-		Kills: "dup.whole-key job.order job.order-of-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 2 })},
+		Kills: "dup.whole-key job.order job.order-of-workers job.order-of-many job.order-of-many-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 2 })},
 }
 
 // ifAlone sends an application a message after the reply to its only job of a type, if no other peer
