@@ -15,7 +15,7 @@ var conversations = []row{
 			return m.Cause == "job_complete_announce" && m.Job.Reports == 1 && m.Job.Unique == "" && m.Job.Lost == 0
 		})},
 	{Name: "first-progress-untold", About: "job_status_res does not show the first progress of a job to the application that created it.",
-		Kills: "flow.async status.each-its-own",
+		Kills: "flow.async status.each-its-own status.numbers-asked",
 		Edit: inject.Rewrite("job_status_res", 0, func(m *message) bool {
 			return answer(m) && m.Job != nil && m.Job.Reports == 1 && m.Job.Ended == "" && m.Job.Creator == m.Peer
 		}, inject.To(number(0)))},
