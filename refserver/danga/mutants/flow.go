@@ -10,12 +10,12 @@ import (
 // conversations are faults that show in what is said, by whom and in which order.
 var conversations = []row{
 	{Name: "result-after-one-progress-lost", About: "The server does not send the result of a job with exactly one progress report to the waiting application.",
-		Kills: "flow.sync announce.unanswered order.worker sync.each-its-own magic.each-its-own status.at-once status.big-endian",
+		Kills: "flow.sync announce.unanswered order.worker sync.each-its-own magic.each-its-own status.at-once status.big-endian status.many",
 		Edit: inject.Drop("job_complete_res", func(m *message) bool {
 			return m.Cause == "job_complete_announce" && m.Job.Reports == 1 && m.Job.Unique == "" && m.Job.Lost == 0
 		})},
 	{Name: "first-progress-untold", About: "job_status_res does not show the first progress of a job to the application that created it.",
-		Kills: "flow.async status.each-its-own",
+		Kills: "flow.async status.each-its-own status.numbers-asked",
 		Edit: inject.Rewrite("job_status_res", 0, func(m *message) bool {
 			return answer(m) && m.Job != nil && m.Job.Reports == 1 && m.Job.Ended == "" && m.Job.Creator == m.Peer
 		}, inject.To(number(0)))},
@@ -67,17 +67,17 @@ func pushed(report, typ string) inject.Edit {
 // applications are faults of those that wait, and of those that do not.
 var applications = []row{
 	{Name: "async-dropped", About: "The server drops a queued type 1 job when its application disconnects.",
-		Kills: "async.detached violation.job-goes-on", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, async) })},
+		Kills: "async.detached violation.job-goes-on leave.queued", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, async) })},
 	{Name: "thrown-away-dropped", About: "The server drops a queued type 2 job when its application disconnects.",
-		Kills: "throwaway.detached", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, throw) })},
+		Kills: "throwaway.detached leave.queued", Edit: inject.On(inject.Closed, nil, func(m *message) { dropQueued(m, throw) })},
 	{Name: "result-of-orphan-dropped", About: "The server drops the result of a type 1 job if its application has disconnected.",
-		Kills: "async.detached-while-running", Edit: incomplete(func(m *message) bool { return m.Job.Orphan })},
+		Kills: "async.detached-while-running leave.running", Edit: incomplete(func(m *message) bool { return m.Job.Orphan })},
 	{Name: "progress-for-creator-only", About: "The server sends the progress of a job only to the application that created it.",
 		Kills: "async.any-connection status.time-unknown",
 		Edit: inject.Replace("job_status_res", func(m *message) bool { return answer(m) && m.Job != nil && m.Job.Creator != m.Peer },
 			"job_status_res", number(0), number(0), number(0))},
 	{Name: "result-for-creator-only", About: "The server sends the result of a job only to the application that created it.",
-		Kills: "async.detached async.detached-while-running async.any-connection violation.job-goes-on complete.kept",
+		Kills: "async.detached async.detached-while-running async.any-connection violation.job-goes-on complete.kept leave.running leave.finished",
 		Edit:  incomplete(func(m *message) bool { return !slices.Contains(m.Peer.Created, m.Job) })},
 	{Name: "name-of-dropped-locked", About: "After an application has left a queued job, the server accepts no more jobs of that name.",
 		Kills: "sync.leaves-before", Edit: func(s *inject.Server) {
@@ -90,7 +90,7 @@ var applications = []row{
 			inject.Ignore("job_create_req", func(m *message) bool { return locked[m.Job.Queue] })(s)
 		}},
 	{Name: "worker-of-dropped-closed", About: "The server closes the connection of a worker that reports on a job for which no application waits any more.",
-		Kills: "sync.leaves-meanwhile", Edit: inject.Hangup("job_status_announce job_complete_announce", inject.OfJob(func(j *job) bool {
+		Kills: "sync.leaves-meanwhile sync.half-closes", Edit: inject.Hangup("job_status_announce job_complete_announce", inject.OfJob(func(j *job) bool {
 			return j.Type == sync && j.Orphan && len(j.Clients) == 0
 		}))},
 	{Name: "second-wait-fails", About: "The server replies to a second type 0 job on a connection with a failed result.",

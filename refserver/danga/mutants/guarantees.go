@@ -89,17 +89,17 @@ func packet(p []byte) int {
 // duplicates are faults of which jobs are one.
 var duplicates = []row{
 	{Name: "own-duplicate-runs", About: "The server runs an application's duplicate of its own job.",
-		Kills: "dup.killed task.keys", Edit: unkeyed(func(m *message) bool {
+		Kills: "dup.killed task.keys dup.key-length dup.key-of-one-byte", Edit: unkeyed(func(m *message) bool {
 			return m.Job.Creator == m.Peer && m.Job.Queued() && m.Job.Lost == 0 && m.Args[3] == throw
 		})},
 	{Name: "others-duplicate-runs", About: "The server runs a type 2 duplicate of a job that another application created.",
-		Kills: "dup.across-applications create.flags-do-nothing", Edit: unkeyed(func(m *message) bool {
+		Kills: "dup.across-applications create.flags-do-nothing dup.types dup.types-while-running", Edit: unkeyed(func(m *message) bool {
 			return m.Job.Creator != m.Peer && m.Args[3] == throw && m.Job.Type == throw
 		})},
 	{Name: "running-job-is-no-original", About: "The server runs a type 2 duplicate of a job that is running.",
-		Kills: "dup.while-running", Edit: unkeyed(func(m *message) bool { return m.Job.Worker != nil && m.Args[3] == throw })},
+		Kills: "dup.while-running dup.types-while-running", Edit: unkeyed(func(m *message) bool { return m.Job.Worker != nil && m.Args[3] == throw })},
 	{Name: "key-of-a-type", About: "The server does not treat a type 2 job as a duplicate of a type 1 job.",
-		Kills: "dup.across-types", Edit: unkeyed(func(m *message) bool { return m.Job.Type == async && m.Args[3] == throw })},
+		Kills: "dup.across-types dup.types dup.types-while-running", Edit: unkeyed(func(m *message) bool { return m.Job.Type == async && m.Args[3] == throw })},
 	{Name: "args-are-a-key", About: "The server treats type 1 jobs without a key as duplicates if their args are equal.",
 		Kills: "dup.empty-key create.handles-distinct", Edit: inject.On("job_create_req", func(m *message) bool { return m.Args[1] == "" && m.Args[3] == async },
 			func(m *message) { m.Args[1] = "args " + m.Args[4] })},
@@ -108,11 +108,11 @@ var duplicates = []row{
 			return m.Args[1] != "" && o.Ended == "" && o.Queue != m.Job.Queue && o.Unique == m.Args[1]
 		})},
 	{Name: "keys-of-five-letters", About: "The server compares only the first five bytes of keys.",
-		Kills: "dup.whole-key", Edit: inject.Change("job_create_req", 1, nil, inject.AtMost(5))},
+		Kills: "dup.whole-key dup.key-longer-by-one", Edit: inject.Change("job_create_req", 1, nil, inject.AtMost(5))},
 	{Name: "keys-in-any-case", About: "The server ignores letter case when it compares keys.",
 		Kills: "dup.whole-key", Edit: inject.Change("job_create_req", 1, nil, strings.ToLower)},
 	{Name: "duplicate-has-its-own-handle", About: "The server returns a new handle for a type 1 duplicate.",
-		Kills: "dup.same-handle retry.still-one", Edit: inject.Rewrite("job_create_res", 0, func(m *message) bool { return m.Job.Dups > 0 && m.Job.Type == async },
+		Kills: "dup.same-handle retry.still-one dup.many", Edit: inject.Rewrite("job_create_res", 0, func(m *message) bool { return m.Job.Dups > 0 && m.Job.Type == async },
 			func(v string) string { return v + "'" })},
 	{Name: "thrown-away-has-no-handle", About: "The server returns no handle for a type 1 duplicate of a type 2 job.",
 		Kills: "dup.handle-of-thrown-away",
@@ -124,11 +124,11 @@ var duplicates = []row{
 	{Name: "last-args-win", About: "The args of a duplicate replace those of the original job.",
 		Kills: "dup.first-args", Edit: inject.Out("job_assign_res", func(m *message) bool { return m.Peer.Job != nil }, func(m *message) { m.Args[1] = m.Peer.Job.LastData })},
 	{Name: "first-waiter-only-progress", About: "The server sends progress only to the first of several waiting applications.",
-		Kills: "dup.both-wait dup.waits-from-the-middle", Edit: inject.Drop("job_status_res", func(m *message) bool {
+		Kills: "dup.both-wait dup.waits-from-the-middle dup.all-wait", Edit: inject.Drop("job_status_res", func(m *message) bool {
 			return m.Cause == "job_status_announce" && slices.Index(m.Job.Clients, m.Peer) > 0
 		})},
 	{Name: "first-waiter-only-result", About: "The server sends the result only to the first of several waiting applications.",
-		Kills: "dup.both-wait dup.waits-from-the-middle", Edit: inject.Drop("job_complete_res", func(m *message) bool {
+		Kills: "dup.both-wait dup.waits-from-the-middle dup.all-wait leave.joined", Edit: inject.Drop("job_complete_res", func(m *message) bool {
 			return m.Cause == "job_complete_announce" && slices.Index(m.Job.Clients, m.Peer) > 0
 		})},
 	{Name: "async-has-no-waiters", About: "The server does not send a result to a type 0 duplicate of a type 1 job.",
@@ -149,7 +149,7 @@ var duplicates = []row{
 	{Name: "waiters-leave-together", About: "When one waiting application disconnects, the server sends nothing more to the first one.",
 		Kills: "dup.second-leaves", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p == j.Creator })},
 	{Name: "creator-takes-job-along", About: "When the application that created a job disconnects, the server sends nothing more to the others that wait.",
-		Kills: "dup.first-leaves", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p != j.Creator })},
+		Kills: "dup.first-leaves leave.joined", Edit: noResultAfterLeave(func(p *peer, j *job) bool { return p != j.Creator })},
 }
 
 // unkeyed makes the server run a duplicate.
@@ -194,10 +194,10 @@ func ofWaiting(m *message) bool { return answer(m) && m.Job != nil && m.Job.Type
 // retries are faults in jobs whose worker disconnects.
 var retries = []row{
 	{Name: "sync-lost-with-worker", About: "The server drops a type 0 job without progress when its worker disconnects.",
-		Kills: "retry.worker-closes retry.worker-breaks-off retry.twice retry.returns args.missing-code violation.job-tried-again",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.twice retry.returns args.missing-code violation.job-tried-again retry.types",
 		Edit:  inject.Ignore(inject.Closed, inject.OfJob(func(j *job) bool { return j.Type == sync && j.Reports == 0 && j.Lost == 0 }))},
 	{Name: "reset-noticed-late", About: "The server notices a connection reset one second late.",
-		Kills: "retry.worker-breaks-off", Edit: inject.Wrap(func(c net.Conn) net.Conn {
+		Kills: "retry.worker-breaks-off retry.types", Edit: inject.Wrap(func(c net.Conn) net.Conn {
 			return inject.Reading(c, func(p []byte) (int, error) {
 				n, err := c.Read(p)
 				if errors.Is(err, syscall.ECONNRESET) {
@@ -207,7 +207,7 @@ var retries = []row{
 			})
 		})},
 	{Name: "retry-loses-args", About: "The server assigns a type 0 job without progress again with empty args after its worker disconnected.",
-		Kills: "retry.worker-closes retry.worker-breaks-off retry.worker-half-closes retry.twice retry.returns args.missing-code violation.job-tried-again retry.goodbye",
+		Kills: "retry.worker-closes retry.worker-breaks-off retry.worker-half-closes retry.twice retry.returns args.missing-code violation.job-tried-again retry.goodbye retry.types",
 		Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool {
 			j := m.Peer.Job
 			return j != nil && j.Lost > 0 && j.Type == sync && j.Reports == 0
@@ -215,7 +215,7 @@ var retries = []row{
 	{Name: "progress-forbids-retry", About: "The server drops a job with progress when its worker disconnects.",
 		Kills: "retry.after-progress", Edit: inject.Ignore(inject.Closed, inject.OfJob(func(j *job) bool { return j.Reports > 0 }))},
 	{Name: "async-lost-with-worker", About: "The server drops a type 1 job without a key when its worker disconnects.",
-		Kills: "retry.same-handle", Edit: inject.Ignore(inject.Closed, inject.OfJob(func(j *job) bool { return j.Type == async && j.Unique == "" }))},
+		Kills: "retry.same-handle retry.types", Edit: inject.Ignore(inject.Closed, inject.OfJob(func(j *job) bool { return j.Type == async && j.Unique == "" }))},
 	{Name: "lost-job-complete", About: "The server reports a type 1 job as complete when its worker disconnects.",
 		Kills: "retry.same-handle", Edit: inject.Rewrite("job_complete_res", 0, inject.OfJob(func(j *job) bool { return j.Lost > 0 && j.Ended == "" }), inject.To(number(1)))},
 	{Name: "thrown-away-lost-with-worker", About: "The server drops a type 2 job when its worker disconnects after its application.",

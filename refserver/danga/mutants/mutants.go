@@ -29,4 +29,4 @@ var system = inject.Protocol{
 // All returns the mutants, in the order of the sections of the specification.
 func All() []mutant.Mutant { return system.Mutants(all) }
 
-var all = slices.Concat(segments, duplicates, retries, conversations, applications, packets, arguments, abilities, sleeping, creating, assigning, progressing, finishing)
+var all = slices.Concat(segments, duplicates, retries, conversations, applications, packets, arguments, abilities, sleeping, creating, assigning, progressing, finishing, boundaries)

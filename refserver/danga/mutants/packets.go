@@ -20,7 +20,7 @@ var packets = []row{
 			return m
 		})},
 	{Name: "magic-of-seven-bits", About: "The server clears the high bit of each byte of the magic in its replies.",
-		Kills: "magic.any-bytes magic.each-its-own", Edit: magic(func(m []byte) []byte {
+		Kills: "magic.any-bytes magic.each-its-own magic.values", Edit: magic(func(m []byte) []byte {
 			m = slices.Clone(m)
 			for i := range m {
 				m[i] &= 0x7f
@@ -28,7 +28,7 @@ var packets = []row{
 			return m
 		})},
 	{Name: "one-magic", About: "The server uses the magic of the first connection for all connections.",
-		Kills: "magic.each-its-own", Edit: func(s *inject.Server) {
+		Kills: "magic.zeros magic.any-bytes magic.each-its-own magic.values", Edit: func(s *inject.Server) {
 			var first []byte
 			magic(func(m []byte) []byte {
 				if first == nil {
@@ -47,7 +47,7 @@ var packets = []row{
 			return s.Decode(codec.Peer, p, f)
 		})},
 	{Name: "unknown-type-answered", About: "The server replies to an unknown packet type with a noop.",
-		Kills: "type.beyond type.highest violation.others-unharmed violation.job-tried-again violation.job-goes-on", Edit: inject.Answer(inject.Illegal, unknownType, "noop")},
+		Kills: "type.beyond type.unused violation.others-unharmed violation.job-tried-again violation.job-goes-on", Edit: inject.Answer(inject.Illegal, unknownType, "noop")},
 	{Name: "answers-returned", About: "The server echoes packets that only applications receive.",
 		Kills: "direction.for-applications", Edit: returned(protocol.Application)},
 	{Name: "noop-returned", About: "The server echoes packets that only workers receive.",
@@ -55,7 +55,7 @@ var packets = []row{
 	{Name: "creator-does-not-work", About: "The server assigns no jobs to a connection that has created a job.",
 		Kills: "direction.both-roles", Edit: inject.Answer("job_assign_req", func(m *message) bool { return len(m.Peer.Created) > 0 }, "noop")},
 	{Name: "little-endian-length", About: "The server sends lengths above 255 in little-endian order.",
-		Kills: "length.two-bytes create.args-large complete.result-large",
+		Kills: "length.two-bytes create.args-large complete.result-large create.args-length create.args complete.result-streamed complete.result-asked complete.result-length connect.long-name",
 		Edit: inject.Out("job_assign_res job_complete_res", func(m *message) bool { return len(m.Frame.Raw) > 9+255 }, func(m *message) {
 			m.Raw = slices.Clone(m.Frame.Raw)
 			slices.Reverse(m.Raw[5:9])
@@ -122,12 +122,12 @@ func wrongProgress(rule codec.RuleID, read func(m *message) []string) inject.Edi
 // arguments are faults in the arguments of packets.
 var arguments = []row{
 	{Name: "incomplete-job-answered", About: "The server replies to a job_create_req with missing arguments as if it were complete.",
-		Kills: "args.missing-name args.missing-key args.missing-type",
+		Kills: "args.missing-name args.missing-key args.missing-type args.missing-at",
 		Edit:  inject.Answer(inject.Illegal, inject.Broken(protocol.RuleArgsMissing, "job_create_req"), "job_create_res")},
 	{Name: "empty-job-answered", About: "The server replies to a job_create_req without data as if it were complete.",
-		Kills: "args.missing-all", Edit: inject.Answer(inject.Illegal, func(m *message) bool { return m.Typed("job_create_req") && len(m.Frame.Raw) <= 9 }, "job_create_res")},
+		Kills: "args.missing-all args.missing-at", Edit: inject.Answer(inject.Illegal, func(m *message) bool { return m.Typed("job_create_req") && len(m.Frame.Raw) <= 9 }, "job_create_res")},
 	{Name: "short-progress-passed-on", About: "The server pads a job_status_announce that is too short with zeros.",
-		Kills: "args.missing-of-status", Edit: wrongProgress(protocol.RuleArgsMissing, func(*message) []string { return []string{number(1), number(2), number(0)} })},
+		Kills: "args.missing-of-status args.missing-of-status-at", Edit: wrongProgress(protocol.RuleArgsMissing, func(*message) []string { return []string{number(1), number(2), number(0)} })},
 	{Name: "no-code-is-success", About: "The server treats a job_complete_announce without a result code as a success.",
 		Kills: "args.missing-code", Edit: given(protocol.RuleArgsMissing, "job_complete_announce", "\x00", "")},
 	{Name: "length-of-empty-types-ignored", About: "The server ignores the length of packets that have no arguments and reads their data as the next packet.",

@@ -10,7 +10,7 @@ import (
 // jobs of "Task summary".
 var assigning = []row{
 	{Name: "args-end-at-blank", About: "The server truncates args at the first space.",
-		Kills: "assign.name-and-args task.crons", Edit: inject.Rewrite("job_assign_res", 1, nil, inject.UpTo(" "))},
+		Kills: "assign.name-and-args task.crons create.args", Edit: inject.Rewrite("job_assign_res", 1, nil, inject.UpTo(" "))},
 	{Name: "second-no-told-twice", About: "The server sends the second noop reply of a worker twice.",
 		Kills: "transport.in-a-segment magic.changes-in-a-byte assign.no-job",
 		Edit:  inject.After("job_assign_req", func(m *message) bool { return m.Peer.Refused == 2 && m.Peer.Count["worker_sleep"] == 0 }, "noop")},
@@ -27,18 +27,18 @@ var assigning = []row{
 			}
 		})},
 	{Name: "second-end-of-work-untold", About: "The server does not reply with a noop to a worker that has done two jobs.",
-		Kills: "dup.empty-key dup.finished-anew order.worker application.only-answers assign.next",
+		Kills: "dup.empty-key dup.finished-anew order.worker application.only-answers assign.next job.order-of-many",
 		Edit:  inject.Drop("noop", func(m *message) bool { return m.Cause == "job_assign_req" && len(m.Peer.Done) == 2 })},
 	{Name: "storable-header-stripped", About: "The server removes the header of args that were serialized with Perl's Storable.",
 		Kills: "task.mail task.keys", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimPrefix(v, "\x04\x0b") })},
 	{Name: "name-ends-at-slash", About: "The server truncates a job name at a slash.",
-		Kills: "task.crons", Edit: inject.Rewrite("job_assign_res", 0, nil, inject.UpTo("/"))},
+		Kills: "task.crons connect.name-of-one-byte", Edit: inject.Rewrite("job_assign_res", 0, nil, inject.UpTo("/"))},
 }
 
 // progressing are faults of the packets of status.
 var progressing = []row{
 	{Name: "same-progress-untold", About: "The server does not forward progress that has not changed.",
-		Kills: "dup.both-wait dup.waits-from-the-middle status.streamed", Edit: func(s *inject.Server) {
+		Kills: "dup.both-wait dup.waits-from-the-middle status.streamed dup.all-wait", Edit: func(s *inject.Server) {
 			was := map[*job]string{}
 			s.Out("job_status_res", func(m *message) {
 				if answer(m) {
@@ -51,18 +51,18 @@ var progressing = []row{
 			})
 		}},
 	{Name: "last-second-untold", About: "The server does not forward progress with a time remaining of one second.",
-		Kills: "sync.each-its-own status.at-once status.any-ratio", Edit: inject.Drop("job_status_res", func(m *message) bool {
+		Kills: "sync.each-its-own status.at-once status.any-ratio status.numbers", Edit: inject.Drop("job_status_res", func(m *message) bool {
 			return m.Cause == "job_status_announce" && m.Job.Progress[8:] == number(1)
 		})},
 	{Name: "numbers-of-24-bits", About: "The server clears the highest byte of a numerator.",
-		Kills: "status.big-endian status.any-ratio", Edit: inject.Rewrite("job_status_res", 0, nil, func(v string) string { return "\x00" + v[1:] })},
+		Kills: "status.big-endian status.any-ratio status.numbers status.numbers-asked", Edit: inject.Rewrite("job_status_res", 0, nil, func(v string) string { return "\x00" + v[1:] })},
 	{Name: "remaining-of-15-bits", About: "The server truncates the time remaining to 15 bits, unless it is unknown.",
-		Kills: "status.big-endian status.any-ratio", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Args[2] != unknown },
+		Kills: "status.big-endian status.any-ratio status.numbers", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Args[2] != unknown },
 			func(v string) string { return number(numberOf(v) & 0x7fff) })},
 	{Name: "ratio-at-most-one", About: "The server replaces a numerator that exceeds its denominator by the denominator.",
-		Kills: "status.any-ratio", Edit: inject.Out("job_status_res", func(m *message) bool { return m.Args[0] > m.Args[1] }, func(m *message) { m.Args[0] = m.Args[1] })},
+		Kills: "status.any-ratio status.numbers status.numbers-asked", Edit: inject.Out("job_status_res", func(m *message) bool { return m.Args[0] > m.Args[1] }, func(m *message) { m.Args[0] = m.Args[1] })},
 	{Name: "unknown-time-is-none", About: "The server forwards an unknown time remaining as 0.",
-		Kills: "status.time-unknown", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Job != nil && m.Job.Reports > 0 && m.Args[2] == unknown },
+		Kills: "status.time-unknown status.numbers", Edit: inject.Rewrite("job_status_res", 2, func(m *message) bool { return m.Job != nil && m.Job.Reports > 0 && m.Args[2] == unknown },
 			inject.To(number(0)))},
 	{Name: "second-question-is-progress", About: "The second job_status_res for a queued job shows progress.",
 		Kills: "order.application status.none-yet", Edit: func(s *inject.Server) {
@@ -115,22 +115,22 @@ var finishing = []row{
 		Kills: "complete.elapsed-long complete.elapsed",
 		Edit:  inject.Rewrite("job_complete_res", 0, nil, func(v string) string { return string([]byte{v[3], v[2], v[1], v[0]}) })},
 	{Name: "result-trimmed", About: "The server removes NUL bytes from the end of a result.",
-		Kills: "length.data-like-packets complete.result-binary",
+		Kills: "length.data-like-packets complete.result-binary complete.result-streamed complete.result-asked",
 		Edit:  inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
 	{Name: "empty-result-is-a-nul", About: "The reply to job_complete_req has a NUL as data if the result is empty.",
-		Kills: "complete.result-empty", Edit: inject.Rewrite("job_complete_res", 2, func(m *message) bool {
+		Kills: "complete.result-empty complete.code-asked complete.result-asked", Edit: inject.Rewrite("job_complete_res", 2, func(m *message) bool {
 			return answer(m) && m.Job != nil && m.Job.Ended != "" && m.Args[2] == "" && m.Job.Code == 0
 		}, inject.To("\x00"))},
 	{Name: "result-of-16-bits", About: "The server truncates results at 65535 bytes.",
-		Kills: "complete.result-large", Edit: inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return v[:min(65535, len(v))] })},
+		Kills: "complete.result-large complete.result-length", Edit: inject.Rewrite("job_complete_res", 2, nil, func(v string) string { return v[:min(65535, len(v))] })},
 	{Name: "code-1-is-success", About: "The server sends result code 1 as 0.",
-		Kills: "retry.not-after-error complete.code-1 complete.each-its-own",
+		Kills: "retry.not-after-error complete.code-streamed complete.code-asked complete.each-its-own complete.result-streamed",
 		Edit:  inject.Rewrite("job_complete_res", 1, func(m *message) bool { return m.Args[1] == "\x01" }, inject.To("\x00"))},
 	{Name: "codes-of-seven-bits", About: "The server clears the highest bit of result codes.",
-		Kills: "complete.code-128 complete.code-255",
+		Kills: "complete.code-streamed complete.code-asked complete.result-streamed",
 		Edit:  inject.Rewrite("job_complete_res", 1, inject.OfJob(func(*job) bool { return true }), func(v string) string { return string([]byte{v[0] & 0x7f}) })},
 	{Name: "code-255-means-running", About: "The server reports a job that ended with code 255 as incomplete.",
-		Kills: "complete.code-255", Edit: incomplete(func(m *message) bool { return m.Job.Code == 255 })},
+		Kills: "complete.code-asked", Edit: incomplete(func(m *message) bool { return m.Job.Code == 255 })},
 	{Name: "result-told-again", About: "The server sends the result of a worker's last job again when the worker disconnects.",
 		Kills: "retry.not-after-result complete.once",
 		Edit: inject.On(inject.Closed, func(m *message) bool { return len(m.Peer.Done) > 0 && m.Peer.Last() == "job_complete_announce" }, func(m *message) {
@@ -157,7 +157,7 @@ var finishing = []row{
 			})
 		}},
 	{Name: "waiting-unanswered", About: "The server does not reply to job_complete_req for a job that no worker has had.",
-		Kills: "order.application sync.async-meanwhile complete.waiting",
+		Kills: "order.application sync.async-meanwhile complete.waiting order.many",
 		Edit:  inject.Drop("job_complete_res", func(m *message) bool { return answer(m) && m.Job != nil && m.Job.Assigned == 0 })},
 	{Name: "all-done-is-complete", About: "The server reports a job with progress of 100% as complete.",
 		Kills: "complete.running", Edit: inject.Rewrite("job_complete_res", 0, inject.OfJob(func(j *job) bool {

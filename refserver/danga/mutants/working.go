@@ -14,13 +14,13 @@ var abilities = []row{
 		Kills: "connect.capabilities", Edit: assignsInstead(func(m *message) bool {
 			return m.Peer.Job == nil && len(m.Peer.Done) == 1 && m.Peer.Count["worker_connect"] == 1
 		},
-			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) })},
+			func(p *peer, j *job) bool { return j.Queued() && !p.Does(j.Queue) && j.Creator == p.Done[0].Creator })},
 	{Name: "one-name-of-three", About: "The server uses only the first of three names in worker_connect.",
-		Kills: "connect.several task.one-worker", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
+		Kills: "connect.several task.one-worker connect.long-name", Edit: inject.On("worker_connect", func(m *message) bool { return len(m.Args) == 3 }, func(m *message) { m.Args = m.Args[:1] })},
 	{Name: "thirty-two-names", About: "The server uses only the first 32 names in worker_connect.",
 		Kills: "connect.many", Edit: inject.On("worker_connect", nil, func(m *message) { m.Args = m.Args[:min(32, len(m.Args))] })},
 	{Name: "names-in-any-case", About: "The server ignores letter case when it compares names.",
-		Kills: "connect.whole-name", Edit: inject.On("worker_connect", nil, func(m *message) {
+		Kills: "connect.whole-name connect.long-name connect.name-of-one-byte", Edit: inject.On("worker_connect", nil, func(m *message) {
 			for i, name := range m.Args {
 				m.Args[i] = strings.ToLower(name)
 			}
@@ -173,20 +173,20 @@ var creating = []row{
 	{Name: "handle-used-again", About: "The server reuses the handle of a finished job.",
 		Kills: "dup.finished-anew create.handles-distinct task.one-worker", Edit: otherHandle(func(m *message, o *job) bool { return o.Ended != "" && o.ID != m.Args[0] })},
 	{Name: "unknown-job-type-thrown-away", About: "The server replies to a job of an unknown type as to a type 2 job.",
-		Kills: "create.type-3 create.type-255", Edit: inject.Answer(inject.Illegal, inject.Broken("danga.create.type-known", "job_create_req"), "job_create_res")},
+		Kills: "create.type-unknown", Edit: inject.Answer(inject.Illegal, inject.Broken("danga.create.type-known", "job_create_req"), "job_create_res")},
 	{Name: "job-with-flags-unanswered", About: "The server does not reply to a type 2 job with an odd flags value.",
-		Kills: "create.flags", Edit: inject.Ignore("job_create_req", func(m *message) bool { return m.Args[2][0]&1 != 0 })},
+		Kills: "create.flags create.flags-do-nothing", Edit: inject.Ignore("job_create_req", func(m *message) bool { return m.Args[2][0]&1 != 0 })},
 	{Name: "flag-forces-job", About: "The server runs a duplicate if the second bit of its flags is set.",
 		Kills: "create.flags-do-nothing", Edit: inject.Change("job_create_req", 1, inject.ArgIs(2, "\x02"), inject.To(""))},
 	{Name: "no-args-is-a-nul", About: "The server assigns a job without args with a NUL as args.",
-		Kills: "create.args-none task.keys task.one-worker", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
+		Kills: "create.args-none task.keys task.one-worker create.args", Edit: inject.Rewrite("job_assign_res", 1, func(m *message) bool { return m.Args[1] == "" }, inject.To("\x00"))},
 	{Name: "args-trimmed", About: "The server removes NUL bytes from the end of args.",
-		Kills: "retry.all-the-args length.data-like-packets create.args-binary",
+		Kills: "retry.all-the-args length.data-like-packets create.args-binary create.args",
 		Edit:  inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return strings.TrimRight(v, "\x00") })},
 	{Name: "args-of-16-bits", About: "The server truncates args at 65535 bytes.",
-		Kills: "create.args-large", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
+		Kills: "create.args-large create.args-length", Edit: inject.Rewrite("job_assign_res", 1, nil, func(v string) string { return v[:min(65535, len(v))] })},
 	{Name: "jobs-leave-with-workers", About: "The server drops a queued type 0 job when a worker disconnects that could not do it.",
-		Kills: "job.waits", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
+		Kills: "job.waits retry.idle-worker-leaves", Edit: inject.On(inject.Closed, func(m *message) bool { return m.Peer.Count["job_assign_req"] > 0 && len(m.Peer.Done) == 0 }, func(m *message) {
 			for _, j := range m.Jobs {
 				if j.Queued() && j.Type == sync && !m.Announced(j.Queue) {
 					consume(m.Peer, j.Queue)
@@ -194,9 +194,9 @@ var creating = []row{
 			}
 		})},
 	{Name: "newest-of-four", About: "The server assigns the newest of four jobs first.",
-		Kills: "job.order", Edit: newest(func(_ *peer, queued int) bool { return queued == 3 })},
+		Kills: "job.order job.order-of-many job.order-of-many-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 3 })},
 	{Name: "newest-of-three", About: "The server assigns the newest of three jobs first.",
-		Kills: "dup.whole-key job.order job.order-of-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 2 })},
+		Kills: "dup.whole-key job.order job.order-of-workers job.order-of-many job.order-of-many-workers", Edit: newest(func(_ *peer, queued int) bool { return queued == 2 })},
 }
 
 // ifAlone sends an application a message after the reply to its only job of a type, if no other peer
