@@ -88,19 +88,19 @@ func each[T any](list []T, do func(T)) {
 }
 
 // serverCases loads the cases about a server.
-func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byID map[string]*conform.Case) {
+func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byName map[string][]*conform.Case) {
 	t.Helper()
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byID = map[string]*conform.Case{}
+	byName = map[string][]*conform.Case{}
 	for _, c := range suite.Cases {
 		if c.Program == "" {
-			cases, byID[c.ID] = append(cases, c), c
+			cases, byName[c.Family] = append(cases, c), append(byName[c.Family], c)
 		}
 	}
-	return cases, byID
+	return cases, byName
 }
 
 // outOfTurn are rules that peers break on purpose in cases about what the server makes of it.
@@ -149,7 +149,7 @@ func slow(c *conform.Case) bool {
 // TestAuditOfMutants: faults that show in a capture are found in it, under the rule that the
 // case is about.
 func TestAuditOfMutants(t *testing.T) {
-	suites := map[string]map[string]*conform.Case{}
+	suites := map[string]map[string][]*conform.Case{}
 	mutants := map[string]conform.Mutant{}
 	for _, sys := range catalog.All() {
 		name := sys.Protocol.Name
@@ -165,7 +165,11 @@ func TestAuditOfMutants(t *testing.T) {
 			return
 		}
 		for try := range 3 { // what depends on times takes a machine that is not too busy
-			_, judged := audited(t, sys, suites[g.protocol][g.of], mutants[g.protocol+" "+g.mutant].Start)
+			var judged []accusation
+			for _, instance := range suites[g.protocol][g.of] {
+				_, of := audited(t, sys, instance, mutants[g.protocol+" "+g.mutant].Start)
+				judged = append(judged, of...)
+			}
 			if slices.ContainsFunc(judged, func(a accusation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
 				return
 			}
