@@ -97,7 +97,7 @@ var lost = []row{
 	{Name: "progress-undone", About: "The server removes the progress of a job when its worker disconnects.",
 		Kills: "killed.behind-input", Edit: leavingBehind("HMSET", "status:dividend", func(p *peer, key string) { ask(p, "HDEL", key, "status:dividend") })},
 	{Name: "output-expires-by-itself", About: "A hash with the field output expires without EXPIRE.",
-		Kills: "expire.25-hours killed.behind-done", Edit: after("HMSET", func(m *message) bool { return slices.Contains(m.Args, "output") },
+		Kills: "killed.behind-done", Edit: after("HMSET", func(m *message) bool { return slices.Contains(m.Args, "output") },
 			func(m *message) []string { return []string{"EXPIRE", m.Args[0], "90000"} })},
 	{Name: "expiry-undone", About: "The server removes the last expiry that a worker has set when the worker disconnects.",
 		Kills: "killed.behind-expire", Edit: leavingBehind("EXPIRE", "90000", func(p *peer, key string) { ask(p, "PERSIST", key) })},

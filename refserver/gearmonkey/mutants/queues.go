@@ -10,7 +10,7 @@ import (
 // queues are faults of LPUSH, ZADD and of what shows the queues.
 var queues = []row{
 	{Name: "lpush-counts-what-it-pushes", About: "LPUSH replies with the number of pushed elements instead of the length of the list.",
-		Kills: "queue.pushed pop.oldest-first pop.urgent-first expire.lock-pushed positions.negative", Edit: retold("LPUSH", func(m *message, reply string) string {
+		Kills: "queue.pushed expire.lock-pushed positions.negative", Edit: retold("LPUSH", func(m *message, reply string) string {
 			if reply[0] == ':' {
 				return integer(len(m.Args) - 1)
 			}
