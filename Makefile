@@ -32,17 +32,17 @@ run: ## test the built-in Gearman server, then play an example transcript
 test: ## run the tests (skips tests whose third-party program is missing)
 	$(GO) test ./...
 
-# The tests of these packages run jobwire hundreds of times as its users do, with the users'
-# time limits. The race detector makes programs up to ten times slower, so these tests run
+# The tests of these packages run jobwire or its suites hundreds of times as its users do, with
+# the users' time limits. The race detector makes programs up to ten times slower, so these tests run
 # without it; the packages that the commands are made of are tested with it.
-PROGRAMS = jobwire/cmd/jobwire jobwire/examples
+PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
 race: ## run the tests with the race detector (needs a C compiler)
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
-programs: ## run the tests of the commands and with real clients and workers
+programs: ## run the tests of the commands and with real servers, clients and workers
 	$(GO) test -timeout 30m $(PROGRAMS)
 
 lint: ## run gofmt, go vet and staticcheck

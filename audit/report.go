@@ -37,6 +37,11 @@ func (r *Report) Violations() int {
 	return n
 }
 
+// Failed reports whether a rule was violated that is more than an interpretation.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Breaches, func(b Breach) bool { return b.Rule.Level != codec.Interpretation })
+}
+
 // Part is the rules that bind one role of peers, or the server.
 type Part struct {
 	Role               string

@@ -62,9 +62,11 @@ type Outcome struct {
 
 // Passed reports whether the driver did its tasks, and violated no rule that it must follow.
 // A violation of a SHOULD rule is reported, but does not count: a library may connect again in the middle of its work
-// for many reasons.
+// for many reasons. Nor does a violation of what is only an interpretation.
 func (o *Outcome) Passed() bool {
-	binding := func(b Breach) bool { return b.Rule.Level != codec.Should && b.Rule.Level != codec.May }
+	binding := func(b Breach) bool {
+		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
+	}
 	return !slices.ContainsFunc(o.Breaches, binding) && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
 }
 

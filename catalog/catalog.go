@@ -37,6 +37,7 @@ type Entry struct {
 	Stress  audit.Scenario                   // what clients and workers are asked to do under fault profiles
 
 	Programs    map[string]mutant.Program // the reference client and worker, by role
+	Inject      *inject.Protocol          // how the reference server is made faulty; nil: its jobs are not known to faults
 	Mutants     func() []mutant.Mutant    // faulty servers and programs, which must fail test cases
 	PeerMutants func() []mutant.Mutant    // faulty clients and workers, which must fail in a stress test
 
@@ -53,6 +54,14 @@ type Entry struct {
 // New makes the state machine of the reference server, with the defaults of its flags.
 func (e *Entry) New() refserver.Machine {
 	return e.Server(flag.NewFlagSet(e.Protocol.Name, flag.ContinueOnError))()
+}
+
+// Injector returns what makes the reference server faulty.
+func (e *Entry) Injector() *inject.Protocol {
+	if e.Inject != nil {
+		return e.Inject
+	}
+	return &inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
 }
 
 // Flags declares command-line flags. The FlagSet of package flag or pflag is one.

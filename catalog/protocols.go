@@ -44,6 +44,7 @@ func init() {
 		},
 		Lenient:     []codec.RuleID{gearman.RuleAdminSpacing},
 		Programs:    map[string]mutant.Program{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive},
+		Inject:      &gearmanmutants.System,
 		Mutants:     gearmanmutants.All,
 		PeerMutants: gearmanpeermutants.All,
 	})
@@ -58,6 +59,7 @@ func init() {
 			return func() refserver.Machine { return monkeyserver.New(monkeyserver.Options{}) }
 		},
 		Programs: map[string]mutant.Program{"Client": monkeypeer.Drive, "Worker": monkeypeer.Drive},
+		Inject:   &monkeymutants.System,
 		Mutants:  func() []mutant.Mutant { return append(monkeymutants.All(), monkeypeermutants.All()...) },
 	})
 	Add(Entry{
@@ -73,6 +75,7 @@ func init() {
 				return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
 			}
 		},
+		Inject:  &beanstalkmutants.System,
 		Mutants: beanstalkmutants.All,
 	})
 	Add(Entry{
@@ -87,6 +90,7 @@ func init() {
 			return func() refserver.Machine { return dangaserver.New(dangaserver.Options{KeepTime: *keep}) }
 		},
 		Programs:    map[string]mutant.Program{"Application": dangapeer.Drive, "Worker": dangapeer.Drive},
+		Inject:      &dangamutants.System,
 		Mutants:     dangamutants.All,
 		PeerMutants: dangapeermutants.All,
 	})

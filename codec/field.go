@@ -34,6 +34,7 @@ type Field struct {
 
 	Optional bool // may be left out, with all that follow
 	Assigned bool // chosen by the server: a transcript binds it instead of comparing
+	Unique   bool // a repeated field whose values in one message all differ
 	Scalar   bool // a YAML scalar: quotes around it are not part of the value
 
 	Rule     RuleID // broken by a value that is not of Kind, range or Chars

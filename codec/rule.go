@@ -11,18 +11,21 @@ import (
 // positional and never reused.
 type RuleID string
 
-// Level is how binding a rule is.
+// Level says how binding a rule is.
 type Level string
 
 const (
-	Must      Level = "MUST"
-	Should    Level = "SHOULD"
-	May       Level = "MAY"
-	DeFacto   Level = "DE-FACTO"  // the document is silent, real servers agree
-	Extension Level = "EXTENSION" // beyond the document, spoken by some
+	Must           Level = "MUST"           // the words of the specification require it
+	Should         Level = "SHOULD"         // the words of the specification recommend it
+	May            Level = "MAY"            // the words of the specification permit it
+	DeFacto        Level = "DE-FACTO"       // the specification does not say it, all known servers agree on it
+	Extension      Level = "EXTENSION"      // beyond the specification, implemented by some
+	Resource       Level = "RESOURCE"       // beyond the specification: what a server may use of its machine
+	Interpretation Level = "INTERPRETATION" // what jobwire assumes where the specification is silent and servers may differ
 )
 
-var levels = []Level{Must, Should, May, DeFacto, Extension}
+// Levels are all levels, the most binding first.
+var Levels = []Level{Must, Should, May, DeFacto, Extension, Resource, Interpretation}
 
 // Rule is one requirement of a protocol: a statement of its specification in
 // our own words. The file rules.txt of a protocol's package has all of them.
@@ -63,7 +66,7 @@ func ParseRules(text string) []Rule {
 		case !indented:
 			id, rest, _ := strings.Cut(line, " ")
 			level, section, _ := strings.Cut(rest, ", ")
-			if !slices.Contains(levels, Level(level)) || section == "" {
+			if !slices.Contains(Levels, Level(level)) || section == "" {
 				fail("ID LEVEL, SECTION")
 			}
 			rules = append(rules, Rule{ID: RuleID(id), Level: Level(level), Section: section})

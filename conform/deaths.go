@@ -3,7 +3,10 @@ package conform
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/internal/target"
@@ -18,13 +21,15 @@ type shared struct {
 	mu     sync.Mutex
 	t      target.Target
 	err    error
-	deaths []death // of the lives before the present one
+	deaths []death                    // of the lives before the present one
+	ended  *atomic.Pointer[time.Time] // when the present life ended; nil inside while it has not
 }
 
 // death is the end of a life of the shared target.
 type death struct {
-	at   time.Time // when it was noticed
+	at   time.Time // when it ended, or, if it hung, when that was noticed
 	hung bool      // it answered nothing, and was restarted
+	err  error     // how it crashed; nil if it hung
 }
 
 // get returns the target and which life of it this is.
@@ -36,14 +41,42 @@ func (s *shared) get() (target.Target, int, error) {
 		return nil, -1, s.err
 	case s.t == nil:
 		s.t, s.err = s.start(s.ctx)
-	case s.ended():
-		s.deaths = append(s.deaths, death{at: time.Now()})
+		s.watch()
+	case s.hasEnded():
+		s.deaths = append(s.deaths, death{at: s.endedAt(), err: s.t.Err()})
 		s.err = s.t.Restart()
+		s.watch()
 	}
 	return s.t, len(s.deaths), s.err
 }
 
-func (s *shared) ended() bool {
+// watch records when the life that begins now ends.
+func (s *shared) watch() {
+	ended := &atomic.Pointer[time.Time]{}
+	s.ended = ended
+	if s.err != nil || s.t.Done() == nil {
+		return
+	}
+	done := s.t.Done()
+	go func() {
+		select {
+		case <-done:
+			now := time.Now()
+			ended.Store(&now)
+		case <-s.ctx.Done():
+		}
+	}()
+}
+
+// endedAt returns when the life ended that has ended.
+func (s *shared) endedAt() time.Time {
+	if at := s.ended.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
+func (s *shared) hasEnded() bool {
 	select {
 	case <-s.t.Done(): // nil, and never ready, where death cannot be seen
 		return true
@@ -63,8 +96,9 @@ func (s *shared) restart(life int) bool {
 	case s.t.Done() == nil:
 		return false
 	}
-	s.deaths = append(s.deaths, death{time.Now(), true})
+	s.deaths = append(s.deaths, death{at: time.Now(), hung: true})
 	s.err = s.t.Restart()
+	s.watch()
 	return true
 }
 
@@ -75,15 +109,25 @@ func (s *shared) life() int {
 	return len(s.deaths)
 }
 
+// end returns how a life ended, or nil.
+func (s *shared) end(life int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deaths[life].err
+}
+
 // lookBack is how long before a death was seen a case may have ended that caused it.
 const lookBack = 500 * time.Millisecond
 
 // inquire finds the cases that a target crashed or hung in. The cases that ran when it
-// did, or had just ended, are run again with a target for each. It returns the results
+// did, or had just ended, are run again with a target for each: first those that noticed
+// it, and the others only if none of these was the cause. It returns the results
 // that this changes, and those that were still open.
 func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared, lag *lagMeter) map[int]Result {
-	if shared.t != nil && target.Died(shared.t) != nil {
-		shared.deaths = append(shared.deaths, death{at: time.Now()})
+	if shared.t != nil {
+		if err := target.Died(shared.t); err != nil {
+			shared.deaths = append(shared.deaths, death{at: shared.endedAt(), err: err})
+		}
 	}
 	final := map[int]Result{}
 	alone := *r
@@ -95,29 +139,37 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 		}
 		rerun := map[int]attempt{}
 		var mu sync.Mutex
-		var wg sync.WaitGroup
-		free := make(chan struct{}, max(1, r.Parallel))
-		for i := range attempts {
-			a := &attempts[i]
-			if a.life != life || a.to.Before(since) {
-				continue
-			}
-			free <- struct{}{}
-			wg.Go(func() {
-				again := *a // of a target that cannot be started again
-				switch {
-				case ctx.Err() == nil:
-					again = alone.judge(ctx, a.Case, shared, lag)
-				case context.Cause(ctx) != errLost:
-					again.Result = a.notRun(ctx)
+		runAgain := func(which func(a *attempt) bool) (blamed bool) {
+			var wg sync.WaitGroup
+			free := make(chan struct{}, max(1, r.Parallel))
+			for i := range attempts {
+				a := &attempts[i]
+				if a.life != life || a.to.Before(since) || !which(a) {
+					continue
 				}
-				mu.Lock()
-				rerun[i] = again
-				mu.Unlock()
-				<-free
-			})
+				free <- struct{}{}
+				wg.Go(func() {
+					again := *a // of a target that cannot be started again
+					switch {
+					case ctx.Err() == nil:
+						again = alone.judge(ctx, a.Case, shared, lag)
+					case context.Cause(ctx) != errLost:
+						again.Result = a.notRun(ctx)
+					}
+					mu.Lock()
+					rerun[i] = again
+					blamed = blamed || again.Verdict == Died || again.Verdict == Hung
+					mu.Unlock()
+					<-free
+				})
+			}
+			wg.Wait()
+			return blamed
 		}
-		wg.Wait()
+		// Most often a case that noticed the crash is the cause, and those that ended before it need not run again.
+		if !runAgain((*attempt).dubious) || died.hung {
+			runAgain(func(a *attempt) bool { return !a.dubious() })
+		}
 		blamed, last := false, -1
 		for i := range attempts {
 			a := &attempts[i]
@@ -136,12 +188,56 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 		}
 		if !blamed && !died.hung && last >= 0 {
 			a := attempts[last].Result
-			a.Verdict = Died
-			a.Note = "the target crashed during this case or a case that ran at the same time, but no case makes the target crash when the case runs alone: " + a.Note
+			a.Verdict, a.Crash = Died, newCrash(died.err)
+			a.Note = "the target crashed during this case or a case that ran at the same time, but no case makes the target crash when the case runs alone: " + a.Crash.String()
 			final[last] = a
 		}
 	}
 	return final
+}
+
+// Crash is how a target ended during a case.
+type Crash struct {
+	Exit   string // "signal: aborted", "exit status 1"; "" if the target is not a program
+	Fault  string // the line of the output that names the fault: a panic, a failed assertion, the summary of a sanitizer; or ""
+	Output string // the head of the crash report that the target printed, or else its last lines
+}
+
+// newCrash returns what an error of a target says about its end.
+func newCrash(err error) *Crash {
+	c := &Crash{}
+	var e *target.Error
+	switch {
+	case errors.As(err, &e):
+		c.Exit, c.Fault = e.Exit, target.Fault(e.Output)
+		_, c.Output = target.Excerpt(e.Output)
+		if e.Err != nil && c.Fault == "" {
+			c.Fault = e.Err.Error()
+		}
+	case err != nil:
+		c.Fault = err.Error()
+	}
+	return c
+}
+
+// title says in one line how the target ended.
+func (c *Crash) title() string {
+	s := "the target crashed"
+	if c.Fault != "" {
+		s += ": " + c.Fault
+	}
+	if c.Exit != "" {
+		s += " (" + c.Exit + ")"
+	}
+	return s
+}
+
+// String adds the head of what the target printed.
+func (c *Crash) String() string {
+	if c.Output == "" || strings.TrimSpace(c.Output) == c.Fault {
+		return c.title()
+	}
+	return c.title() + "; output:\n" + c.Output
 }
 
 func (s *shared) stop() {

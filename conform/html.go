@@ -3,6 +3,7 @@ package conform
 import (
 	"cmp"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -35,6 +36,7 @@ var looks = []look{
 	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
 	{Lax, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
 	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the machine that ran jobwire was too slow for the time limits of the case."},
+	{Different, "△", "fair", "The target did something else where the specification is silent. The case tests jobwire's interpretation."},
 	{Known, "◇", "fair", "The case failed. The profile of the target lists it as failing."},
 	{Flaky, "~", "fair", "The case failed. The profile of the target says that it fails in some runs."},
 	{Unreachable, "∅", "bad", "The target did not start or did not accept a connection."},
@@ -62,10 +64,21 @@ type (
 	}
 	targetView struct {
 		*Report
-		Short   int    // cases that failed
-		Excused int    // those that did as its profile expects
-		Stopped string // why not all cases ran
-		Tallies []tally
+		Cases     int    // without instances
+		Instances int    // or 0, if no case has several
+		Short     int    // cases that failed
+		Excused   int    // those that did as its profile expects
+		Passed    int    // cases
+		Decided   int    // cases that came to a verdict about the target
+		Stopped   string // why not all cases ran
+		Causes    []causeView
+		Tallies   []tally
+	}
+	causeView struct {
+		Cause
+		Tone  string
+		Shown []string // the first of the cases
+		More  int      // how many other cases there are
 	}
 	tally struct {
 		look
@@ -83,6 +96,7 @@ type (
 	cell struct {
 		Target  string
 		Worst   look
+		Crashed bool // as the profile expects
 		Tallies []tally
 	}
 	caseView struct {
@@ -101,9 +115,10 @@ type (
 	}
 	// sourceLine is a line of a case's transcript.
 	sourceLine struct {
-		Number int // in its file
-		Text   string
-		Fell   []string // the targets that fell short there
+		Number   int // in its file
+		Text     string
+		Fell     []string // the targets that fell short there
+		Accepted []string // the targets whose reply matched this alternative, which is not strict
 	}
 	// shownLine is a line of a conversation. Of a row with an offending byte, Byte is
 	// its digits; a line that says what is wrong is all Byte.
@@ -112,7 +127,7 @@ type (
 	}
 )
 
-// WriteHTML writes one self-contained page: how each target did, and the rules of the
+// WriteHTML writes one self-contained page: how each target did and why, and the rules of the
 // suite beside the targets, with their cases, transcripts and the conversations of
 // what did not pass. The same reports make the same page.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
@@ -121,7 +136,11 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	for i, r := range reports {
 		results[i] = map[string]Result{}
 		cases := fold(r.Results)
-		t := targetView{Report: r, Stopped: printable(r.Stopped()), Tallies: tallies(cases)}
+		t := targetView{Report: r, Cases: len(cases), Stopped: printable(r.Stopped()), Causes: causeViews(r), Tallies: tallies(cases)}
+		t.Passed, t.Decided = PassRate(cases)
+		if len(cases) < len(r.Results) {
+			t.Instances = len(r.Results)
+		}
 		for _, res := range cases {
 			results[i][res.Case.Family] = res
 			switch {
@@ -171,6 +190,39 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	return pageTemplate.Execute(w, p)
 }
 
+// maxLinks is how many cases the page links to from a cause.
+const maxLinks = 12
+
+func causeViews(r *Report) []causeView {
+	var all []causeView
+	for _, c := range r.Causes() {
+		c.Text = printable(c.Text)
+		v := causeView{Cause: c, Tone: "bad", Shown: c.Cases[:min(len(c.Cases), maxLinks)]}
+		v.More = len(c.Cases) - len(v.Shown)
+		if c.Kind == CauseSetup || c.Kind == CauseInconclusive || c.Expected {
+			v.Tone = "fair"
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// Rate is the share of the cases that passed, in percent. It is rounded down, so that 100 % means all.
+func (t targetView) Rate() string {
+	if t.Decided == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", float64(t.Passed*1000/t.Decided)/10)
+}
+
+// When is when the run began, or "".
+func (t targetView) When() string {
+	if t.Began.IsZero() {
+		return ""
+	}
+	return t.Began.UTC().Format("2006-01-02 15:04 UTC")
+}
+
 // section returns the section of that name, and begins it if it is new.
 func (p *page) section(name string) *sectionView {
 	for _, s := range p.Sections {
@@ -213,6 +265,7 @@ func newCell(target string, results ...Result) cell {
 	if len(c.Tallies) > 0 {
 		c.Worst = c.Tallies[0].look
 	}
+	c.Crashed = c.Worst.Verdict != Died && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
 	return c
 }
 
@@ -267,6 +320,10 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
+			if res.Verdict == Lax && res.performed() == script && res.Play != nil && res.Play.Accepted != nil && res.Play.Accepted.Step == step {
+				k := slices.IndexFunc(step.Choices, func(c transcript.Choice) bool { return c.Line == res.Play.Accepted.Choice.Line })
+				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)
+			}
 			if res.performed() == script && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
 				view.Source[first].Fell = append(view.Source[first].Fell, res.Target)
 			}

@@ -65,7 +65,7 @@ func (s *Suite) forMutant(m *Mutant) *Suite {
 
 // named reports whether the mutant should fail the case, or the instance.
 func named(m *Mutant, c *Case) bool {
-	return slices.Contains(m.Kills, c.Family) || slices.Contains(m.Kills, c.ID)
+	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }
 
 // fold returns one result for all instances of each case: that of the first instance with the worst verdict, with

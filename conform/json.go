@@ -3,21 +3,58 @@ package conform
 import (
 	"encoding/json"
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/internal/version"
 )
 
+// SchemaVersion is the version of docs/schema/conform.json, which describes the JSON reports. It changes when a field
+// is removed or changes its meaning, not when one is added.
+const SchemaVersion = 1
+
+// HeadJSON is what each JSON report begins with: which program wrote it, and when.
+type HeadJSON struct {
+	SchemaVersion int          `json:"schema_version"`
+	ToolVersion   string       `json:"tool_version"` // of jobwire, as in Jobwire.Version
+	Jobwire       version.Info `json:"jobwire"`
+	Start         string       `json:"start"` // RFC 3339, UTC
+	Duration      float64      `json:"duration_seconds"`
+	Interrupted   bool         `json:"interrupted"` // the user ended the run before all cases had run
+}
+
+// NewHeadJSON returns the head of a report about a run.
+func NewHeadJSON(began time.Time, took time.Duration, interrupted bool) HeadJSON {
+	return HeadJSON{SchemaVersion, version.Get().Version, version.Get(), began.UTC().Format(startLayout), took.Seconds(), interrupted}
+}
+
+// startLayout is RFC 3339 with milliseconds.
+const startLayout = "2006-01-02T15:04:05.000Z07:00"
+
 // reportJSON is a report as programs read it.
 type reportJSON struct {
-	Jobwire     version.Info   `json:"jobwire"` // the build that made the report
-	Protocol    string         `json:"protocol"`
-	Target      string         `json:"target"`
-	Seconds     float64        `json:"seconds"`
-	Interrupted bool           `json:"interrupted"`     // the user ended the run before all cases had run
-	Error       string         `json:"error,omitempty"` // why the target could not be reached
-	Summary     map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
-	Cases       []caseJSON     `json:"cases"`
+	HeadJSON
+	Protocol string         `json:"protocol"`
+	Target   string         `json:"target"`
+	Server   string         `json:"server,omitempty"`
+	Error    string         `json:"error,omitempty"` // why the target could not be reached
+	Summary  map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
+	Causes   []causeJSON    `json:"causes"`
+	Cases    []caseJSON     `json:"cases"`
+}
+
+// causeJSON is a [Cause].
+type causeJSON struct {
+	Kind      CauseKind    `json:"kind"`
+	Text      string       `json:"text"`
+	Rule      codec.RuleID `json:"rule,omitempty"`
+	Level     codec.Level  `json:"level"`
+	Expected  bool         `json:"expected"`
+	Cases     []string     `json:"cases"`
+	Instances int          `json:"instances"`
+	Try       []Hint       `json:"try"`
 }
 
 type caseJSON struct {
@@ -28,17 +65,34 @@ type caseJSON struct {
 	Rules    []codec.RuleID `json:"rules"`
 	Level    codec.Level    `json:"level"`
 	Verdict  Verdict        `json:"verdict"`
-	Seconds  float64        `json:"seconds"`
+	Duration float64        `json:"duration_seconds"`
 	Note     string         `json:"note,omitempty"`
-	Segments string         `json:"segments,omitempty"` // how the stream was cut when it did not pass
-	Broken   codec.RuleID   `json:"broken,omitempty"`   // the codec's rule that an answer broke
+	Assumes  string         `json:"interpretation,omitempty"` // what the case assumes where the specification is silent
+	Segments string         `json:"segments,omitempty"`       // how the stream was cut when it did not pass
+	Broken   codec.RuleID   `json:"broken,omitempty"`         // the codec's rule that an answer broke
+	Quote    string         `json:"quote,omitempty"`          // the words of the specification that the target does not follow
+	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // of a non-strict pass
+	Crash    *crashJSON     `json:"crash,omitempty"`
 	File     string         `json:"file"`
 	Line     int            `json:"line"`              // of the step that failed, or of the case
 	Command  string         `json:"command,omitempty"` // runs the case alone; of cases that did not pass
 }
 
-// WriteJSON writes one object: the report, or where there are several, an object
-// that holds them as "reports".
+// acceptedJSON says which reply a case accepted instead of the one that the specification asks for.
+type acceptedJSON struct {
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
+	Line     int    `json:"line"`
+}
+
+type crashJSON struct {
+	Exit   string   `json:"exit,omitempty"`
+	Fault  string   `json:"fault,omitempty"`
+	Output []string `json:"output"`
+}
+
+// WriteJSON writes one object: the report, or, if there are several, an object that holds them as "reports".
+// docs/schema/conform.json describes it.
 func WriteJSON(w io.Writer, reports []*Report) error {
 	var all []reportJSON
 	for _, r := range reports {
@@ -49,30 +103,48 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 	if len(all) == 1 {
 		return e.Encode(all[0])
 	}
-	return e.Encode(map[string]any{"jobwire": version.Get(), "reports": all})
+	var out struct {
+		HeadJSON
+		Reports []reportJSON `json:"reports"`
+	}
+	var began time.Time
+	var took time.Duration
+	interrupted := false
+	if len(reports) > 0 {
+		last := reports[len(reports)-1]
+		began = reports[0].Began
+		took = last.Began.Add(last.Took).Sub(began)
+		interrupted = slices.ContainsFunc(reports, func(r *Report) bool { return r.Interrupted })
+	}
+	out.HeadJSON, out.Reports = NewHeadJSON(began, took, interrupted), all
+	return e.Encode(out)
 }
 
 func (r *Report) json() reportJSON {
 	out := reportJSON{
-		Jobwire:     version.Get(),
-		Protocol:    r.Protocol.Name,
-		Target:      r.Target,
-		Seconds:     r.Took.Seconds(),
-		Interrupted: r.Interrupted,
-		Error:       r.Unreachable(),
-		Summary:     map[string]int{"cases": len(r.Results), "ran": r.Ran()},
-		Cases:       []caseJSON{},
+		HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted),
+		Protocol: r.Protocol.Name,
+		Target:   r.Target,
+		Server:   r.Server,
+		Error:    r.Unreachable(),
+		Summary:  map[string]int{"cases": len(r.Results), "ran": r.Ran()},
+		Causes:   []causeJSON{},
+		Cases:    []caseJSON{},
 	}
 	for _, v := range Verdicts {
 		out.Summary[string(v)] = r.Count(v)
+	}
+	for _, c := range r.Causes() {
+		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases, c.Instances, append([]Hint{}, c.Try...)})
 	}
 	for _, res := range r.Results {
 		c := res.Case
 		j := caseJSON{
 			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
-			Verdict: res.Verdict, Seconds: res.Took.Seconds(), Note: res.Note,
+			Verdict: res.Verdict, Duration: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
 		}
+		j.Assumes, j.Quote = res.interpretation(), res.Quote
 		if res.Verdict != Passed {
 			j.Command = res.Command
 		}
@@ -80,6 +152,16 @@ func (r *Report) json() reportJSON {
 			j.Segments = res.Segments.String()
 			j.Broken = res.Play.Failure.Rule()
 			j.Line = res.Play.Failure.Step.Line
+		}
+		if res.Verdict == Lax && res.Play != nil && res.Play.Accepted != nil {
+			a := res.Play.Accepted
+			j.Accepted = &acceptedJSON{a.Expected(), a.Got(), a.Choice.Line}
+		}
+		if crash := res.Crash; crash != nil {
+			j.Crash = &crashJSON{crash.Exit, crash.Fault, []string{}}
+			for line := range strings.Lines(crash.Output) {
+				j.Crash.Output = append(j.Crash.Output, strings.TrimSpace(line))
+			}
 		}
 		out.Cases = append(out.Cases, j)
 	}

@@ -22,6 +22,7 @@ type (
 	junitSuite struct {
 		Name string `xml:"name,attr"`
 		junitCounts
+		Timestamp  string          `xml:"timestamp,attr"` // ISO 8601, UTC
 		Properties []junitProperty `xml:"properties>property"`
 		Cases      []junitCase     `xml:"testcase"`
 		SystemErr  string          `xml:"system-err,omitempty"` // why not all cases ran
@@ -56,9 +57,13 @@ type (
 
 func (s junitSecond) MarshalText() ([]byte, error) { return []byte(seconds(float64(s))), nil }
 
+// junitTime is ISO 8601 in UTC without the zone, which schemas of JUnit reports do not allow.
+const junitTime = "2006-01-02T15:04:05"
+
 // WriteJUnit writes the reports as JUnit XML, a test suite each. A target that crashed or could
 // not be reached is an error, any other unexpected verdict a failure. Cases that were skipped, did not
-// run, are inconclusive, or failed as the profile says are skipped.
+// run, are inconclusive, or failed as the profile says are skipped. A run that was interrupted has one more case, which
+// is an error.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junitSuites{Name: "jobwire conform"}
 	for _, r := range reports {
@@ -69,11 +74,15 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 		}
 		s := junitSuite{
 			Name:       r.Protocol.Name + ": " + r.Target,
+			Timestamp:  r.Began.UTC().Format(junitTime),
 			Properties: []junitProperty{{"jobwire", version.Get().String()}},
 			SystemErr:  printable(r.Stopped()),
 		}
 		for _, res := range r.Results {
 			s.add(class, res)
+		}
+		if r.Interrupted {
+			s.interrupted(class, r.Stopped())
 		}
 		s.Time = junitSecond(r.Took.Seconds())
 		out.Tests += s.Tests
@@ -109,13 +118,20 @@ func (s *junitSuite) add(class string, res Result) {
 	case v.FallsShort():
 		s.Failures++
 		c.Failure = detail
-	case v == Lax:
+	case v == Lax || v == Different:
 		c.Output = detail.Message + "\n" + detail.Text
 	case v != Passed:
 		s.Skipped++
 		c.Skipped = detail
 	}
 	s.Cases = append(s.Cases, c)
+}
+
+// interrupted adds a case that fails: readers do not fail a suite for cases that were skipped.
+func (s *junitSuite) interrupted(class, why string) {
+	s.Tests++
+	s.Errors++
+	s.Cases = append(s.Cases, junitCase{Name: "the run", Class: class, Error: &junitDetail{Type: "interrupted", Message: why}})
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }

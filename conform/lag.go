@@ -3,6 +3,9 @@ package conform
 import (
 	"sync"
 	"time"
+
+	"jobwire/codec/transcript"
+	"jobwire/play"
 )
 
 const (
@@ -77,4 +80,25 @@ func (m *lagMeter) since(t time.Time) time.Duration {
 func (m *lagMeter) stop() {
 	close(m.quit)
 	<-m.gone
+}
+
+// timed returns the time that a failure depends on: the limit that was exceeded, or else the shortest silence or delay in
+// the steps before it, which a case uses to let one connection act before another. It is 0 if there is none.
+func timed(script *transcript.Script, f *play.Failure) time.Duration {
+	shortest := f.Waited
+	if shortest > 0 {
+		return shortest
+	}
+	note := func(d time.Duration) {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	for _, st := range script.Steps[:min(f.Index+1, len(script.Steps))] {
+		note(st.After)
+		for _, c := range st.Choices {
+			note(c.For)
+		}
+	}
+	return shortest
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/play"
 )
@@ -64,6 +66,63 @@ func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 	mute.Stop()
 	if want := 2 + 1 + retries; connections != want {
 		t.Errorf("%d performances, want %d", connections, want)
+	}
+}
+
+// TestTimedFailures checks which failures depend on time.
+func TestTimedFailures(t *testing.T) {
+	const head = "@section s\n@case c\n@about A.\n@rules gearman.echo.same-data\n"
+	const echo = "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES y"
+	for src, want := range map[string]time.Duration{
+		echo:                0,
+		echo + " within 1s": 0,
+		"Worker -> Job Server: PRE_SLEEP\nJob Server -> Worker: nothing for 40ms\n" + echo:                                                        40 * time.Millisecond,
+		"Worker -> Job Server: PRE_SLEEP\nJob Server -> Worker: NOOP\n  or nothing for 50ms\nWorker -> Job Server: PRE_SLEEP after 30ms\n" + echo: 30 * time.Millisecond,
+		echo + "\nWorker -> Job Server: PRE_SLEEP after 30ms\n":                                                                                   0,
+	} {
+		s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(head + src + "\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := s.Cases[0].Script
+		failed := slices.IndexFunc(script.Steps, func(st transcript.Step) bool { return strings.Contains(st.Source, "ECHO_RES") })
+		if got := timed(script, &play.Failure{Index: failed}); got != want {
+			t.Errorf("%s\ndepends on %v, expected %v", src, got, want)
+		}
+		if got := timed(script, &play.Failure{Index: failed, Waited: time.Second}); got != time.Second {
+			t.Errorf("%s\ndepends on %v after a limit of 1s was exceeded", src, got)
+		}
+	}
+}
+
+// A silence that a case accepts as non-strict proves nothing on a machine that was late.
+func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
+	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\n" +
+		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := target.Func(t.Context(), "mute", func(ctx context.Context, ln net.Listener) error {
+		defer context.AfterFunc(ctx, func() { ln.Close() })()
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return nil
+			}
+			defer c.Close()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(context.Context) (target.Target, error) { return mute, nil }
+	r := &Runner{Start: start, Segments: []play.Segmentation{play.Plain}}
+	for by, want := range map[time.Duration]Verdict{0: Lax, 24 * time.Millisecond: Lax, 30 * time.Millisecond: Inconclusive} {
+		meter := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), by}}}
+		if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, meter); a.Verdict != want || a.late != (want == Inconclusive) {
+			t.Errorf("late by %v: %s, to be checked again: %v; want %s", by, a.Verdict, a.late, want)
+		}
 	}
 }
 

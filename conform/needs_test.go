@@ -9,18 +9,10 @@ import (
 	"jobwire/conform"
 )
 
-// needs lists what each capability of a server is the capability to take.
+// needs lists what each capability of a server is the capability to take. Where that is one message, a profile may name
+// its type instead.
 var needs = map[string][]string{
-	"low-priority":    {"SUBMIT_JOB_LOW", "SUBMIT_JOB_LOW_BG"},
-	"high-background": {"SUBMIT_JOB_HIGH_BG"},
-	"epoch":           {"SUBMIT_JOB_EPOCH"},
-	"sched":           {"SUBMIT_JOB_SCHED"},
-	"grab-unique":     {"GRAB_JOB_UNIQ"},
-	"reduce":          {"SUBMIT_REDUCE_JOB", "SUBMIT_REDUCE_JOB_BACKGROUND", "GRAB_JOB_ALL"},
-	"status-unique":   {"GET_STATUS_UNIQUE"},
-	"shutdown":        {"shutdown"},
-	"extra-admin":     {"prioritystatus", "show-jobs", "show-unique-jobs", "cancel-job", "getpid", "verbose", "create-function", "drop-function"},
-	"reserve-job":     {"reserve-job"},
+	"reserve-job": {"reserve-job"},
 }
 
 // settings are capabilities that are not about messages, but about how a server was

@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 )
 
 // Profile is what is known of an implementation: how to start it, what it
@@ -23,11 +24,15 @@ import (
 //
 //	name: gearmand 1.1.20
 //	exec: /usr/sbin/gearmand -L 127.0.0.1 -p {port}
-//	lacks: [sched]              # capabilities, as cases name them in @needs
+//	lacks: [SUBMIT_JOB_SCHED]   # message types, and capabilities that cases name in @needs
 //	waive: []                   # rules that its messages are not held to
 //	known:                      # these must fail: a pass breaks the run
 //	  - cases: gearman.sched.*
 //	    why: it does not run jobs by schedule
+//	    quote: run job at given time     # words of the specification; may be left out
+//	  - cases: gearman.packet.type-large
+//	    crash: true             # without this line, a crash breaks the run although the case is listed
+//	    why: it reads beyond its table of types
 //	flaky:                      # these may fail
 //	  - cases: gearman.retry.race
 //	    why: it depends on which of two threads is quicker
@@ -56,7 +61,9 @@ type Fuzzing struct {
 // Exception is a glob over case IDs and the reason for it.
 type Exception struct {
 	Cases string `yaml:"cases"`
+	Crash bool   `yaml:"crash"` // the server may crash or hang, rather than only reply otherwise
 	Why   string `yaml:"why"`
+	Quote string `yaml:"quote"` // the words of the specification that the implementation does not follow; may be ""
 }
 
 //go:embed profiles
@@ -125,8 +132,8 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 		return nil, fmt.Errorf("%s:1: the profile has no name: add a line such as \"name: my-server 1.0\"", file)
 	}
 	for i, c := range p.Lacks {
-		if !slices.Contains(s.Capabilities(), c) {
-			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected %s", file, line("$.lacks[%d]", i), c, strings.Join(s.Capabilities(), ", "))
+		if !slices.Contains(s.Capabilities(), c) && s.Protocol.TypeNamed(c) == nil {
+			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c, orOne(s.Capabilities()))
 		}
 	}
 	for _, list := range []struct {
@@ -166,7 +173,16 @@ func (e Exception) matches(c *Case) bool {
 	return ok
 }
 
-// lacks says why a case cannot be put to the target, or nothing.
+// orOne returns the end of a list of what is expected.
+func orOne(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " or " + strings.Join(names, ", ")
+}
+
+// lacks says why a case cannot be put to the target, or nothing. A setup that sends what the target lacks has other
+// ways.
 func (p *Profile) lacks(c *Case) string {
 	if p == nil {
 		return ""
@@ -174,6 +190,25 @@ func (p *Profile) lacks(c *Case) string {
 	for _, need := range c.Needs {
 		if slices.Contains(p.Lacks, need) {
 			return fmt.Sprintf("%s does not have the feature %q", p.Name, need)
+		}
+	}
+	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup == "" })
+}
+
+// lacksSetup says why no way to a setup of the case works, or nothing.
+func (p *Profile) lacksSetup(c *Case) string {
+	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup != "" })
+}
+
+// lacksMessage says which message the target lacks of those that are sent in some of the steps, or nothing.
+func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
+	if p == nil {
+		return ""
+	}
+	for i := range c.Script.Steps {
+		st := &c.Script.Steps[i]
+		if t := st.Choices[0].Type; in(st) && st.From == codec.Peer && t != nil && slices.Contains(p.Lacks, t.Name) {
+			return fmt.Sprintf("%s does not have the message %s", p.Name, t.Name)
 		}
 	}
 	return ""
@@ -184,37 +219,48 @@ func (p *Profile) apply(r Result) Result {
 	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Unreachable, Inconclusive}, r.Verdict) {
 		return r
 	}
-	for _, e := range p.Flaky {
-		if e.matches(r.Case) && r.Verdict.FallsShort() {
-			r.Verdict, r.Note = Flaky, e.Why+": "+r.Note
-			return r
+	listed := false
+	for _, list := range []struct {
+		exceptions []Exception
+		verdict    Verdict
+	}{{p.Flaky, Flaky}, {p.Known, Known}} {
+		for _, e := range list.exceptions {
+			switch {
+			case !e.matches(r.Case) || !r.Verdict.FallsShort():
+			case !e.Crash && (r.Verdict == Died || r.Verdict == Hung):
+				listed = true
+			default:
+				r.Verdict, r.Note, r.Quote = list.verdict, e.Why+": "+r.Note, e.Quote
+				return r
+			}
 		}
 	}
-	for _, e := range p.Known {
-		if e.matches(r.Case) && r.Verdict.FallsShort() {
-			r.Verdict, r.Note = Known, e.Why+": "+r.Note
-			return r
-		}
+	if listed {
+		r.Note = "the profile lists the case as failing, but not as crashing (\"crash: true\"): " + r.Note
 	}
 	return r
 }
 
 // unexpected changes the verdicts of the cases that the profile lists as failing and that passed: of a case with
-// parameters, if all its instances did. It calls changed with the index of each.
+// parameters, if all its instances did, unless the profile lists the instance. It calls changed with the index of each.
 func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return
 	}
+	passed := func(r Result) bool { return r.Verdict == Passed || r.Verdict == Lax }
 	for i := 0; i < len(results); {
-		from, passed := i, true
+		from, all := i, true
 		for ; i < len(results) && results[i].Case.Family == results[from].Case.Family; i++ {
-			passed = passed && slices.Contains([]Verdict{Passed, Lax}, results[i].Verdict)
-		}
-		k := slices.IndexFunc(p.Known, func(e Exception) bool { return e.matches(results[from].Case) })
-		if !passed || k < 0 || slices.ContainsFunc(p.Flaky, func(e Exception) bool { return e.matches(results[from].Case) }) {
-			continue
+			all = all && passed(results[i])
 		}
 		for n := from; n < i; n++ {
+			c := results[n].Case
+			k := slices.IndexFunc(p.Known, func(e Exception) bool {
+				return e.matches(c) && (all && e.Cases != c.ID || passed(results[n]) && e.Cases == c.ID)
+			})
+			if k < 0 || slices.ContainsFunc(p.Flaky, func(e Exception) bool { return e.matches(c) }) {
+				continue
+			}
 			results[n].Verdict, results[n].Note = Unexpected, "the case passed, but the profile lists it as failing: "+p.Known[k].Why
 			changed(n)
 		}

@@ -215,7 +215,7 @@ func TestFaultyProgramsProve(t *testing.T) {
 	sound := conform.Sound{Start: embedded, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
 	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
-		{Name: "mute", Kills: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
+		{Name: "mute", KilledBy: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
 		mutant("about-the-server", "gearman.client.echo", "drop ECHO_REQ"),
 	}, conform.SelfTestOptions{}, nil)
 	if len(r.Failed) > 0 || !r.Mutants[0].Exact() || len(r.Mutants[1].Survivors) != 1 {

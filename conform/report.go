@@ -16,8 +16,10 @@ import (
 // Report is a finished run.
 type Report struct {
 	Protocol    *codec.Protocol
-	Target      string
+	Target      string // as reports name it
+	Server      string // the command line or the address of the server
 	Results     []Result
+	Began       time.Time
 	Took        time.Duration
 	Interrupted bool // the user ended the run before all cases had run
 }
@@ -27,6 +29,33 @@ func (r *Report) Count(v Verdict) int {
 	n := 0
 	for _, c := range r.Results {
 		if c.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// PassRate returns how many cases passed, strictly or not, and how many came to a verdict about the target where the
+// specification is not silent.
+func PassRate(results []Result) (passed, decided int) {
+	for _, r := range results {
+		switch r.Verdict {
+		case Skipped, Inconclusive, NotRun, Unreachable, Different:
+		case Passed, Lax:
+			passed++
+			decided++
+		default:
+			decided++
+		}
+	}
+	return passed, decided
+}
+
+// excusedCrashes returns how many cases with the verdict crashed the target as the profile expects.
+func (r *Report) excusedCrashes(v Verdict) int {
+	n := 0
+	for _, c := range r.Results {
+		if c.Verdict == v && c.excusedCrash() {
 			n++
 		}
 	}
@@ -47,8 +76,8 @@ func (r *Report) Lost() bool {
 	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(Lax) == 0
 }
 
-// Judged reports whether any case came to a verdict about the target.
-func (r *Report) Judged() bool {
+// Decided reports whether any case came to a verdict about the target.
+func (r *Report) Decided() bool {
 	return r.Count(Skipped)+r.Count(Inconclusive)+r.Count(NotRun) < len(r.Results)
 }
 
@@ -71,7 +100,7 @@ func (r *Report) Unreachable() string {
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
-		return fmt.Sprintf("the run was interrupted after %d of %d cases", r.Ran(), len(r.Results))
+		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results), r.Count(NotRun))
 	default:
 		return r.Unreachable()
 	}
@@ -87,7 +116,7 @@ type Text struct {
 	pending []Result // of the case whose instances are coming
 }
 
-var colors = map[Verdict]string{Passed: "32", Lax: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
+var colors = map[Verdict]string{Passed: "32", Lax: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
@@ -136,6 +165,9 @@ func (t *Text) write(r Result) {
 	if r.Instances > 0 && r.Verdict == Passed {
 		name = fmt.Sprintf("%s (%d instances)", c.Family, r.Instances)
 	}
+	if r.excusedCrash() {
+		name += " (crashed)"
+	}
 	fmt.Fprintf(t.W, "  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-16s", r.Verdict)), name)
 	if r.Verdict == Passed {
 		return
@@ -145,10 +177,24 @@ func (t *Text) write(r Result) {
 		return
 	}
 	writeWrapped(t.W, c.About, indent)
+	if r.Verdict == Different {
+		writeWrapped(t.W, "The specification is silent; jobwire's interpretation: "+r.interpretation(), indent)
+	}
 	if r.Note != t.note {
 		writeWrapped(t.W, r.Note, indent)
+		if r.Quote != "" {
+			writeWrapped(t.W, fmt.Sprintf("The specification says: \"%s\"", r.Quote), indent)
+		}
 	}
 	t.note = r.Note
+	if r.Values != "" {
+		writeWrapped(t.W, "Instances: "+r.Values, indent)
+	}
+}
+
+// excusedCrash reports whether the target crashed as the profile expects.
+func (r *Result) excusedCrash() bool {
+	return r.Crash != nil && (r.Verdict == Known || r.Verdict == Flaky)
 }
 
 // explained reports whether reports show the rules and the conversation of a result.
@@ -161,6 +207,9 @@ func (r *Result) explained() bool {
 func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	c := r.Case
 	writeWrapped(w, c.About, o.Indent)
+	if c.Interpretation != "" {
+		writeWrapped(w, "Interpretation: "+c.Interpretation, o.Indent)
+	}
 	for _, id := range c.Rules {
 		rule := c.Script.Protocol.Rule(id)
 		writeWrapped(w, fmt.Sprintf("Rule %s (%s, specification section %q): %s", id, rule.Level, rule.Section, rule.Text), o.Indent)
@@ -195,18 +244,63 @@ func (t *Text) Summary(r *Report) {
 	if r.Ran() == 0 && r.Unreachable() != "" {
 		return
 	}
-	var counts []string
+	var counts, plain []string // with and without colors
 	for _, v := range Verdicts {
 		if n := r.Count(v); n > 0 {
-			counts = append(counts, t.paint(v, fmt.Sprintf("%d %s", n, v)))
+			count := fmt.Sprintf("%d %s", n, v)
+			if n := r.excusedCrashes(v); n > 0 {
+				count += fmt.Sprintf(" (%d crashed)", n)
+			}
+			plain, counts = append(plain, count), append(counts, t.paint(v, count))
 		}
 	}
-	cases := "cases"
-	if len(r.Results) == 1 {
-		cases = "case"
+	t.causes(r)
+	cases := countCases(len(fold(r.Results)), len(r.Results))
+	subject := fmt.Sprintf("\n%s tested against %s:", r.Target, r.Protocol.Title)
+	result := fmt.Sprintf("%s: %s in %.1f s", cases, strings.Join(plain, ", "), r.Took.Seconds())
+	between := " "
+	if len(subject)+len(result) > prose.Width {
+		between = "\n"
 	}
-	fmt.Fprintf(t.W, "\n%s tested against %s: %d %s: %s in %.1f s\n", r.Target, r.Protocol.Title, len(r.Results), cases, strings.Join(counts, ", "), r.Took.Seconds())
+	fmt.Fprintf(t.W, "%s%s%s: %s in %.1f s\n", subject, between, cases, strings.Join(counts, ", "), r.Took.Seconds())
 	if why := r.Stopped(); why != "" {
 		fmt.Fprintln(t.W, why)
+	}
+}
+
+// maxCauseCases limits the cases that the text names for a cause.
+const maxCauseCases = 6
+
+// causes writes why cases did not pass, if it explains more than one case.
+func (t *Text) causes(r *Report) {
+	causes := r.Causes()
+	cases := 0
+	for _, c := range causes {
+		cases += len(c.Cases)
+	}
+	if cases < 2 {
+		return
+	}
+	fmt.Fprintf(t.W, "\nCauses, the worst first:\n")
+	for i, c := range causes {
+		v := Failed
+		title := c.Text
+		switch {
+		case c.Expected:
+			v, title = Known, title+" (the profile expects it)"
+		case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
+			v = Inconclusive
+		}
+		first, _, _ := strings.Cut(printable(title), "\n")
+		fmt.Fprintf(t.W, "\n%s\n", t.paint(v, prose.Wrap(fmt.Sprintf("%3d. ", i+1), "     ", first, prose.Width)))
+		names := c.Cases
+		more := ""
+		if n := len(names) - maxCauseCases; n > 0 {
+			names, more = names[:maxCauseCases], fmt.Sprintf(" and %d more", n)
+		}
+		writeWrapped(t.W, c.Count()+": "+strings.Join(names, ", ")+more, "     ")
+		for _, h := range c.Try {
+			fmt.Fprintln(t.W, prose.Wrap("     - ", "       ", h.About+": "+h.Option, prose.Width))
+		}
 	}
 }

@@ -78,8 +78,9 @@ func echoRes(data string) string {
 func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	t.Helper()
 	s := reportSuite(t)
-	good := &conform.Report{Protocol: gearman.Protocol, Target: "good 1.0", Took: time.Second}
-	odd := &conform.Report{Protocol: gearman.Protocol, Target: `odd <b>"2" & # TODO`, Took: 2 * time.Second}
+	began := time.Date(2026, 3, 29, 2, 30, 0, 5e6, time.FixedZone("CEST", 2*60*60))
+	good := &conform.Report{Protocol: gearman.Protocol, Target: "good 1.0", Began: began, Took: time.Second}
+	odd := &conform.Report{Protocol: gearman.Protocol, Target: `odd <b>"2" & # TODO`, Began: began.Add(time.Second), Took: 2 * time.Second}
 	answers := map[conform.Verdict]string{
 		conform.Passed:   echoRes("hello"),
 		conform.Lax:      "",
@@ -99,6 +100,9 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond, Command: "jobwire conform gearman --run " + c.ID}
 		if v != conform.Passed {
 			res.Note = badNote
+		}
+		if v == conform.Died || v == conform.Known {
+			res.Crash = &conform.Crash{Exit: "signal: aborted", Fault: "panic: " + markup, Output: "  panic: " + markup + "\n  " + noText}
 		}
 		if answer, ok := answers[v]; ok {
 			res.Play = converse(t, c, answer)
@@ -159,8 +163,10 @@ func TestJUnit(t *testing.T) {
 		junitCounts
 		Suites []struct {
 			junitCounts
-			Name  string `xml:"name,attr"`
-			Cases []struct {
+			Name      string  `xml:"name,attr"`
+			Timestamp string  `xml:"timestamp,attr"`
+			Time      float64 `xml:"time,attr"`
+			Cases     []struct {
 				Name    string  `xml:"name,attr"`
 				Class   string  `xml:"classname,attr"`
 				Time    float64 `xml:"time,attr"`
@@ -174,10 +180,10 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (junitCounts{28, 3, 3, 5}); got.junitCounts != want {
+	if want := (junitCounts{30, 3, 3, 5}); got.junitCounts != want {
 		t.Errorf("counts of all %+v, want %+v", got.junitCounts, want)
 	}
-	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 14}) || got.Suites[1].junitCounts != (junitCounts{14, 3, 3, 5}) {
+	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 15}) || got.Suites[1].junitCounts != (junitCounts{15, 3, 3, 5}) {
 		t.Fatalf("counts of the suites: %+v", got.Suites)
 	}
 	kinds := map[conform.Verdict]string{
@@ -187,6 +193,9 @@ func TestJUnit(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, suite := range got.Suites {
+		if _, err := time.Parse("2006-01-02T15:04:05", suite.Timestamp); err != nil || suite.Time == 0 {
+			t.Errorf("%s: timestamp %q, time %v", suite.Name, suite.Timestamp, suite.Time)
+		}
 		count := junitCounts{Tests: len(suite.Cases)}
 		for i, c := range suite.Cases {
 			if key := c.Class + " " + c.Name; names[key] {
@@ -237,13 +246,13 @@ func TestTAP(t *testing.T) {
 	golden(t, "report.tap", out.Bytes())
 
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if lines[0] != "TAP version 13" || lines[1] != "1..28" {
+	if lines[0] != "TAP version 13" || lines[1] != "1..30" {
 		t.Fatalf("it begins %q", lines[:2])
 	}
 	var (
 		line = regexp.MustCompile(`^(ok|not ok) (\d+) - ((?:[^\\#]|\\.)*?)(?: # (SKIP|TODO) ((?:[^\\#]|\\.)*))?$`)
 		want = map[conform.Verdict][2]string{
-			conform.Passed: {"ok"}, conform.Lax: {"ok"},
+			conform.Passed: {"ok"}, conform.Lax: {"ok"}, conform.Different: {"ok"},
 			conform.Skipped: {"ok", "SKIP"}, conform.NotRun: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
 			conform.Known: {"not ok", "TODO"}, conform.Flaky: {"not ok", "TODO"},
 		}
@@ -263,8 +272,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("number %s, want %d", m[2], n)
 		}
 		v := conform.Passed
-		if n > 15 {
-			v = conform.Verdicts[n-16]
+		if n > 16 {
+			v = conform.Verdicts[n-17]
 		}
 		due, ok := want[v]
 		if !ok {
@@ -277,8 +286,8 @@ func TestTAP(t *testing.T) {
 			t.Errorf("the description reads %q", about)
 		}
 	}
-	if n != 28 {
-		t.Errorf("%d tests, want 28", n)
+	if n != 30 {
+		t.Errorf("%d tests, want 30", n)
 	}
 	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\ufffd' }); i >= 0 {
 		t.Errorf("byte %d is no text: %q", i, out.Bytes()[max(0, i-20):i+1])

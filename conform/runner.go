@@ -14,6 +14,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 	"jobwire/play"
 )
 
@@ -23,6 +24,7 @@ type Verdict string
 const (
 	Passed       Verdict = "passed"
 	Lax          Verdict = "non-strict"       // accepted, though the specification prefers another reply
+	Different    Verdict = "different"        // the target did something else where the specification is silent
 	Failed       Verdict = "failed"           // the target did something else
 	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is cut into writes
 	Died         Verdict = "crashed"          // the target ended during the case
@@ -37,7 +39,7 @@ const (
 )
 
 // Verdicts are all verdicts, in the order in which summaries name them.
-var Verdicts = []Verdict{Passed, Lax, Known, Flaky, Failed, Unsteady, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
+var Verdicts = []Verdict{Passed, Lax, Different, Known, Flaky, Failed, Unsteady, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
 // FallsShort reports whether the verdict breaks a run.
 func (v Verdict) FallsShort() bool {
@@ -49,13 +51,15 @@ type Result struct {
 	Case     *Case
 	Verdict  Verdict
 	Note     string // why it was skipped, or did not pass
+	Quote    string // the words of the specification that the target does not follow, if its profile has them
 	Took     time.Duration
 	Segments play.Segmentation // how the stream was cut in the performance that decided
 	Play     *play.Result      // that performance; nil if it passed, or there was none
 	Command  string            // the command line that runs this case alone; "" if the Runner has none
+	Crash    *Crash            // how the target ended during the case; nil if it did not
 
-	script  *transcript.Script // what was performed
-	unready bool               // a setup did not come about
+	script *transcript.Script // what was performed
+	setup  *brokenSetup       // nil if all setups came about
 
 	// Of a result that stands for all instances of a case:
 	Instances int    // how many there are; 0 of a single result
@@ -77,6 +81,9 @@ type Runner struct {
 	// and for every case that needs one of its own.
 	Start func(context.Context) (target.Target, error)
 
+	// StartProcess starts the server as a process whose resources can be checked, if Start does not.
+	StartProcess func(context.Context) (target.Target, error)
+
 	// Programs are the clients and workers that cases judge, by their roles.
 	Programs map[string]Program
 
@@ -84,6 +91,7 @@ type Runner struct {
 	Timeout  time.Duration       // of an expectation; 0 is play.DefaultTimeout
 	Segments []play.Segmentation // the ways each case is performed; nil is plain alone
 	Fresh    bool                // every case gets a server of its own
+	Strict   bool                // a failure where the specification is silent is Failed, not Different
 	Waive    []codec.RuleID
 	Profile  *Profile // what is known of the target; may be nil
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
@@ -150,7 +158,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 				}
 				attempts[i] = a
 				if !a.dubious() && !r.checksAgain(&a) {
-					board.end(i, r.Profile.apply(a.Result))
+					board.end(i, r.conclude(a.Result))
 				}
 			}
 		})
@@ -161,7 +169,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	close(next)
 	wg.Wait()
 	for i, res := range r.inquire(ctx, attempts, shared, lag) {
-		board.end(i, r.Profile.apply(res))
+		board.end(i, r.conclude(res))
 	}
 	confirmed := 0 // in a row
 	for i := range attempts {
@@ -172,11 +180,14 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		res := a.Result
 		if confirmed < r.Parallel && ctx.Err() == nil {
 			again := r.judge(ctx, a.Case, shared, lag)
+			if a.Verdict == Inconclusive || !again.late {
+				res = again.Result
+			}
 			if confirmed++; !again.late {
-				res, confirmed = again.Result, 0
+				confirmed = 0
 			}
 		}
-		board.end(i, r.Profile.apply(res))
+		board.end(i, r.conclude(res))
 	}
 	r.Profile.unexpected(board.results, func(i int) {
 		if done != nil {
@@ -279,22 +290,22 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 			a.Command = r.Command + " --run " + c.selector()
 		}
 		if r.Bare {
-			a.Play = nil
+			a.Play, a.script = nil, nil
 		}
 	}()
 	why := r.Profile.lacks(c)
 	if c.Program != "" && r.Programs[c.Program] == nil {
 		why = "the case needs a program with this role (--program): " + c.Program
 	}
-	if c.Watch != "" {
-		why = "only 'jobwire play' can check the server's " + c.Watch + " use after the conversation"
-	}
 	if why != "" {
 		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
 	}
 	ways := r.Segments
-	if len(ways) == 0 {
+	if len(ways) == 0 || c.observed() {
 		ways = []play.Segmentation{play.Plain}
+	}
+	if c.Segments != nil {
+		ways = []play.Segmentation{*c.Segments}
 	}
 	for i, how := range ways {
 		if c.Program != "" && how == play.Coalesced && i > 0 {
@@ -303,9 +314,16 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		var once attempt
 		for try := 0; ; try++ {
 			once = r.perform(ctx, c, shared, how, lag)
-			if once.Verdict != Inconclusive || once.unready || try == retries {
+			if once.Verdict != Inconclusive || once.setup != nil || try == retries {
 				break
 			}
+		}
+		passes := func(how play.Segmentation) bool { return r.perform(ctx, c, shared, how, lag).Verdict == Passed }
+		switch { // an accepted silence is performed again if the preferred reply came with other writes: it may have been late
+		case silent(a) && once.Verdict == Passed && passes(a.Segments):
+			a = once
+		case a.Verdict == Passed && silent(once) && passes(how):
+			once = a
 		}
 		once.Segments = how
 		switch {
@@ -324,24 +342,36 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 	return a
 }
 
+// silent reports whether the case accepted a silence that is not strict.
+func silent(a attempt) bool { return a.Verdict == Lax && a.Play.Accepted.Choice.For > 0 }
+
 // perform performs a case once.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
 	life := -1
 	script := c.Script
+	own := c.Alone || r.Fresh || c.observed()
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
-		late := p != nil && p.Failure != nil && p.Failure.Waited > 0 && (v == Failed || v == Inconclusive)
-		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, life: life, shared: !c.Alone && !r.Fresh, late: late}
+		late := p != nil && (p.Failure != nil && timed(script, p.Failure) > 0 && (v == Failed || v == Inconclusive) || p.Failure == nil && v == Inconclusive)
+		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, life: life, shared: !own, late: late}
 	}
 	if ctx.Err() != nil {
 		return attempt{Result: Result{}.notRun(ctx), life: -1}
 	}
 	var t target.Target
 	var err error
-	if c.Alone || r.Fresh {
-		if t, err = r.Start(ctx); err == nil {
+	var observer *watch.Watcher
+	if own {
+		start := r.Start
+		if c.observed() && r.StartProcess != nil {
+			start = r.StartProcess
+		}
+		if t, err = start(ctx); err == nil {
 			defer t.Stop()
 			if t.Done() == nil {
 				return verdict(Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec", nil)
+			}
+			if observer, err = c.observe(t); err != nil {
+				return verdict(Skipped, err.Error(), nil)
 			}
 		}
 	} else {
@@ -355,34 +385,40 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	}
 	dial := dialer(t, r.Timeout)
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
-	ready, why, err := r.ways.script(ctx, c, func(probe *transcript.Script) (string, bool) {
+	ready, broken, err := r.ways.script(ctx, c, func(probe *transcript.Script) (error, bool) {
 		begun, server := time.Now(), t
-		if c.Alone || r.Fresh { // the server of the case is to be new
+		if own { // the server of the case is to be new
 			if server, err = r.Start(ctx); err != nil {
-				return err.Error(), false
+				return err, false
 			}
 			defer server.Stop()
 		}
 		patient := options // a way that works must not be passed over on a busy machine
 		patient.Timeout = max(r.Timeout, play.DefaultTimeout)
-		f := play.Peers(ctx, probe, dialer(server, r.Timeout), patient).Failure
+		p := play.Peers(ctx, probe, dialer(server, r.Timeout), patient)
+		f := p.Failure
 		if f == nil {
-			return "", true
+			return nil, true
 		}
 		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(server) == nil
-		return f.Error(), reached && lag.since(begun) <= max(maxLag, f.Waited/shareOfWait)
+		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(begun) <= max(maxLag, f.Waited/shareOfWait))
 	})
 	switch {
 	case err != nil:
 		return verdict(Inconclusive, err.Error(), nil)
-	case why != "":
-		a := verdict(Inconclusive, why, nil)
-		a.unready = true
+	case broken != nil && r.Profile.lacksSetup(c) != "":
+		return verdict(Skipped, r.Profile.lacksSetup(c), nil)
+	case broken != nil:
+		a := verdict(Inconclusive, fmt.Sprintf("the setup %q does not work on this target: %v", broken.name, broken.why), nil)
+		a.setup = broken
 		return a
 	}
 	script = ready
 	from := time.Now()
 	options.Segments = how
+	if observer != nil {
+		options.AtEnd = observer.AtEnd
+	}
 	var p *play.Result
 	var note string
 	if c.Program == "" {
@@ -397,40 +433,70 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	if f != nil && note == "" {
 		note = f.Error()
 	}
+	if observer != nil && f == nil && ctx.Err() == nil {
+		options.AtEnd = nil
+		if note, err = observer.After(func() error { return play.Peers(ctx, script, dial, options).Err() }); err != nil && note == "" {
+			note = "the conversation passed once, but not when it was repeated: " + err.Error()
+		}
+	}
 	if ctx.Err() != nil {
 		return attempt{Result: Result{}.notRun(ctx), life: -1}
 	}
-	if !c.Alone && (f != nil || r.autopsy) { // an @alone case may well have ended its server on purpose
+	ended := func() (a attempt, yes bool) {
 		switch err := target.Died(t); {
 		case errors.Is(err, target.ErrDied):
-			return verdict(Died, err.Error(), p)
+			a = verdict(Died, "", p)
+			a.Crash = newCrash(err)
+			a.Note = a.Crash.String()
 		case err != nil: // it never had its port, so another program has replied
-			return verdict(Inconclusive, err.Error(), p)
+			a = verdict(Inconclusive, err.Error(), p)
 		case life >= 0 && shared.life() != life:
-			return verdict(Died, "the target crashed and was restarted", p)
+			a = verdict(Died, "the target crashed and was restarted", p)
+			a.Crash = newCrash(shared.end(life))
+		default:
+			return attempt{}, false
+		}
+		return a, true
+	}
+	if !c.Alone && (f != nil || note != "" || r.autopsy) { // an @alone case may well have ended its server on purpose
+		if a, yes := ended(); yes {
+			return a
 		}
 	}
-	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.autopsy) && play.Peers(ctx, r.barrier, dial, play.Options{Timeout: r.Timeout}).Failure != nil && ctx.Err() == nil {
+	unanswered := func(limit time.Duration) bool {
+		return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure != nil && ctx.Err() == nil
+	}
+	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
+	// A machine that was late may also be the reason that a target does not answer.
+	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.autopsy) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
+		if a, yes := ended(); yes { // a program that prints a stack trace ends a little after its connections
+			return a
+		}
 		if life >= 0 && !shared.restart(life) {
 			life = -1
 		}
-		return verdict(Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s", cmp.Or(r.Timeout, play.DefaultTimeout), cmp.Or(note, "the case itself passed")), p)
+		return verdict(Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s", limit, cmp.Or(note, "the case itself passed")), p)
 	}
 	switch {
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.Lax:
-		return verdict(Lax, "the case accepts the reply, but the specification asks for a different reply", p)
+		// A silence that is accepted proves nothing if the machine was late: the preferred reply may have been on its way.
+		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
+			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
+		}
+		return verdict(Lax, fmt.Sprintf("the specification asks for %s; the case also accepts what the server did: %s (line %d)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
 	case f == nil:
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:
 		return verdict(Unreachable, f.Err.Error(), p)
-	case f.Waited > 0 && lag.since(from) > max(maxLag, f.Waited/shareOfWait):
-		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), f.Waited, note), p)
+	}
+	if t := timed(script, f); t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
+		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), t, note), p)
 	}
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(script.Steps[:f.Index], func(st transcript.Step) bool { return st.Setup == "" }) {
 		a := verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, note), p)
-		a.unready = true
+		a.setup = &brokenSetup{name: setup, play: p}
 		return a
 	}
 	return verdict(Failed, note, p)

@@ -44,7 +44,7 @@ const patience = 5
 // MutantResult says what became of one mutant.
 type MutantResult struct {
 	Mutant     *Mutant
-	Kills      []string // IDs of the cases that it failed, in the suite's order
+	Failed     []string // IDs of the cases that it failed, in the suite's order
 	Survivors  []string // of those that were named for it, and passed
 	Unexpected []Result // cases that it failed though they were not named for it
 	Took       time.Duration
@@ -58,14 +58,17 @@ type SelfTestReport struct {
 	Suite   *Suite
 	Failed  []Result       // what the faultless ones did not pass; if there is any, no mutant is run
 	Mutants []MutantResult // in the order in which they were given
+	Began   time.Time
 	Took    time.Duration
+
+	Interrupted bool // the user ended the run before all mutants had been tested
 }
 
 // KilledBy returns the names of the mutants that fail each case, by the case's name.
 func (r *SelfTestReport) KilledBy() map[string][]string {
 	by := map[string][]string{}
 	for _, m := range r.Mutants {
-		for _, id := range m.Kills {
+		for _, id := range m.Failed {
 			name, _, _ := strings.Cut(id, "[")
 			if n := len(by[name]); n == 0 || by[name][n-1] != m.Mutant.Name {
 				by[name] = append(by[name], m.Mutant.Name)
@@ -101,7 +104,7 @@ func (r *SelfTestReport) Exact() int {
 // Held reports whether the faultless ones pass, every mutant is exact and every case is
 // failed by one.
 func (r *SelfTestReport) Held() bool {
-	return len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
+	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
 }
 
 // SelfTest tests the suite itself: what is faultless has to pass every case, and
@@ -113,8 +116,9 @@ func SelfTest(ctx context.Context, s *Suite, faultless Sound, mutants []Mutant, 
 	if o.Timeout == 0 {
 		o.Timeout = DefaultSelfTestTimeout
 	}
-	report := &SelfTestReport{Suite: s}
-	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true}
+	s = s.InProcess() // faulty servers run in this process
+	report := &SelfTestReport{Suite: s, Began: began}
+	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true, Strict: true}
 	for _, r := range sound.Run(ctx, s, nil) {
 		if r.Verdict != Passed {
 			report.Failed = append(report.Failed, r)
@@ -123,6 +127,6 @@ func SelfTest(ctx context.Context, s *Suite, faultless Sound, mutants []Mutant, 
 	if len(report.Failed) == 0 {
 		report.Mutants = o.run(ctx, s, faultless, mutants, done)
 	}
-	report.Took = time.Since(began)
+	report.Took, report.Interrupted = time.Since(began), ctx.Err() != nil
 	return report
 }

@@ -13,21 +13,15 @@ import (
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	gearmanserver "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 )
 
 // mutant is the reference server with faults.
 func mutant(name, kills string, faults ...string) conform.Mutant {
-	return conform.Mutant{Name: name, About: "It is wrong.", Kills: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
-		o := refserver.Options{Protocol: gearman.Protocol}
-		for _, text := range faults {
-			f, err := refserver.ParseFault(gearman.Protocol, text)
-			if err != nil {
-				return nil, err
-			}
-			o.Faults = append(o.Faults, f)
-		}
+	return conform.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
+		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
 		return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
-			return refserver.New(gearmanserver.New(gearmanserver.Options{}), o).Serve(ctx, ln)
+			return p.Serve(ctx, ln, &inject.Row{Name: name, Fault: strings.Join(faults, "\n")})
 		})
 	}}
 }
@@ -49,7 +43,7 @@ func TestSelfTestHolds(t *testing.T) {
 	told := 0
 	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
-		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data="),
+		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data == \"\""),
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
 	}, conform.SelfTestOptions{Mutants: 2, Cases: 3}, func(*conform.MutantResult) { told++ })
 	if !r.Held() || r.Exact() != 2 || told != 2 || len(r.Mutants) != 2 {
@@ -62,13 +56,13 @@ func TestSelfTestHolds(t *testing.T) {
 
 // A mutant that survives, one that kills too much and a case that nobody kills are noticed.
 func TestSelfTestFallsShort(t *testing.T) {
-	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data=")
-	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data~*x")
+	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
+	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data endsWith \"x\"")
 	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Held() || r.Exact() != 0 || len(r.Failed) != 0 {
 		t.Fatalf("held %v, %d exact, faultless failed %v", r.Held(), r.Exact(), r.Failed)
 	}
-	if m := r.Mutants[0]; !slices.Equal(m.Survivors, []string{"gearman.echo"}) || !slices.Equal(m.Kills, []string{"gearman.none"}) || m.Unexpected != nil {
+	if m := r.Mutants[0]; !slices.Equal(m.Survivors, []string{"gearman.echo"}) || !slices.Equal(m.Failed, []string{"gearman.none"}) || m.Unexpected != nil {
 		t.Errorf("survives: %+v", m)
 	}
 	if m := r.Mutants[1]; !slices.Equal(m.Survivors, []string{"gearman.none"}) || len(m.Unexpected) != 1 || m.Unexpected[0].Case.ID != "gearman.long" {
@@ -81,7 +75,7 @@ func TestSelfTestFallsShort(t *testing.T) {
 
 // Nothing is proved with a server that should be faultless and is not.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
-	bad := mutant("bad", "", "drop ECHO_REQ when data=")
+	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
 	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Held() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Held(), r.Failed, len(r.Mutants))

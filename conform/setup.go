@@ -2,85 +2,130 @@ package conform
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"sync"
 
 	"jobwire/codec/transcript"
+	"jobwire/play"
 )
 
 // setupWays finds out, once for a target, which way to each setup works on it.
 type setupWays struct {
-	setups *transcript.Setups
-	mu     sync.Mutex
-	chosen transcript.Ways
-	failed map[string]string // why no way to a setup works, by its name
-	known  map[string]bool   // setups that were tried
+	setups  *transcript.Setups
+	mu      sync.Mutex
+	chosen  transcript.Ways  // the way that works, or that is being tried
+	found   map[string]bool  // setups of which a way works
+	failed  map[string]error // why no way to a setup works, by its name
+	pending map[string]bool  // setups that are being searched; probes of others may use them
 }
 
 func newSetupWays(s *transcript.Setups) *setupWays {
-	return &setupWays{setups: s, chosen: transcript.Ways{}, failed: map[string]string{}, known: map[string]bool{}}
+	return &setupWays{
+		setups: s, chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{},
+	}
 }
 
-// script returns the script of the case with the ways to its setups that work on the target, or why one of its setups
-// does not work. try performs a transcript and returns why it failed; it reports false if that says nothing about the
-// target.
-func (w *setupWays) script(ctx context.Context, c *Case, try func(*transcript.Script) (why string, ok bool)) (*transcript.Script, string, error) {
+// probeFunc performs the probe of a setup and returns why it failed, or nil. It reports false if that says nothing about
+// the target.
+type probeFunc func(*transcript.Script) (why error, ok bool)
+
+// probeFailure is why the probe of a setup failed.
+type probeFailure struct{ *play.Result }
+
+func (f *probeFailure) Error() string { return f.Failure.Error() }
+
+// brokenSetup is a setup of a case that did not come about.
+type brokenSetup struct {
+	name string
+	why  error        // nil if the case itself performed it
+	play *play.Result // in which it failed; nil if there was none
+}
+
+// script returns the script of the case with the ways to its setups that work on the target, or a setup that does not
+// work.
+func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transcript.Script, *brokenSetup, error) {
 	if len(c.Script.Setups) == 0 {
-		return c.Script, "", nil
+		return c.Script, nil, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range c.Script.Setups {
-		if err := w.find(ctx, name, true, try); err != nil {
-			return nil, "", err
+		why, final, err := w.find(ctx, name, try)
+		if err != nil {
+			return nil, nil, err
 		}
-		if why := w.failed[name]; why != "" {
-			return nil, fmt.Sprintf("the setup %q does not work on this target: %s", name, why), nil
+		if why != nil && final {
+			broken := &brokenSetup{name: name, why: why}
+			if f := (*probeFailure)(nil); errors.As(why, &f) {
+				broken.play = f.Result
+			}
+			return nil, broken, nil
 		}
 	}
 	sc, err := c.Script.With(maps.Clone(w.chosen))
-	return sc, "", err
+	return sc, nil, err
 }
 
-// find tries the ways to a setup until one works. If its probe uses other setups, it finds ways to those too; that none
-// works is final only of the outermost, since the fault may be in the setup that uses it.
-func (w *setupWays) find(ctx context.Context, name string, outermost bool, try func(*transcript.Script) (string, bool)) error {
-	if w.known[name] {
-		return nil
+// find tries the ways to a setup until one works, and returns why none does. A way whose probe uses a setup that does not
+// work is not tried. The result is not final if it depends on a setup that is still being searched, or on a probe that
+// says nothing about the target.
+func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why error, final bool, err error) {
+	switch {
+	case w.found[name]:
+		return nil, true, nil
+	case w.failed[name] != nil:
+		return w.failed[name], true, nil
+	case w.pending[name]:
+		return nil, false, nil
 	}
-	w.known[name] = true
-	setup := w.setups.Named(name)
-	first, certain := "", true
-	for round := 0; round < 2; round++ { // a busy machine may miss a time limit
-		for way := range setup.Ways {
+	w.pending[name] = true
+	defer delete(w.pending, name)
+	final = true
+	for range 2 { // a busy machine may miss a time limit
+		for way := range w.setups.Named(name).Ways {
 			w.chosen[name] = way
-			probe, err := w.setups.Probe(name, w.chosen)
+			failure, certain, err := w.probe(ctx, name, try)
 			if err != nil {
-				return err
+				return nil, false, err
 			}
-			for _, needs := range probe.Setups {
-				if err := w.find(ctx, needs, false, try); err != nil {
-					return err
-				}
+			if failure == nil && certain {
+				w.found[name] = true
+				return nil, true, nil
 			}
-			if probe, err = w.setups.Probe(name, w.chosen); err != nil {
-				return err
-			}
-			why, ok := try(probe)
-			if why == "" && ok {
-				return nil
-			}
-			certain = certain && ok
-			if first == "" {
-				first = why
+			final = final && certain
+			if why == nil {
+				why = failure
 			}
 		}
 	}
-	if delete(w.chosen, name); certain && outermost {
-		w.failed[name] = first
-	} else {
-		w.known[name] = false // to be tried again
+	delete(w.chosen, name)
+	if final {
+		w.failed[name] = why
 	}
-	return ctx.Err()
+	return why, final, ctx.Err()
+}
+
+// probe performs the probe of a setup by its chosen way and returns why it failed.
+func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why error, certain bool, err error) {
+	probe, err := w.setups.Probe(name, w.chosen)
+	if err != nil {
+		return nil, false, err
+	}
+	certain = true
+	for _, needs := range probe.Setups {
+		why, final, err := w.find(ctx, needs, try)
+		if err != nil || why != nil {
+			return why, final, err
+		}
+		certain = certain && (final || needs == name)
+	}
+	if probe, err = w.setups.Probe(name, w.chosen); err != nil { // by the ways that were found
+		return nil, false, err
+	}
+	why, ok := try(probe)
+	if why == nil && ok {
+		return nil, true, nil
+	}
+	return why, certain && ok, nil
 }

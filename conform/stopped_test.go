@@ -132,7 +132,7 @@ func TestInterruptedRun(t *testing.T) {
 	if report.Count(conform.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {
 		t.Errorf("%d cases ran, %d were skipped", report.Ran(), report.Count(conform.Skipped))
 	}
-	want := fmt.Sprintf("the run was interrupted after %d of 30 cases", report.Ran())
+	want := fmt.Sprintf("the run was interrupted after %d of 30 cases: %d did not run", report.Ran(), 30-report.Ran())
 	all := reports(t, report)
 	all["html"] = htmlOf(t, s, []*conform.Report{report})
 	all["json"] = strings.Replace(all["json"], `"interrupted": true`, want, 1)

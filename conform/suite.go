@@ -8,11 +8,13 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
+	"jobwire/internal/target"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -27,15 +29,45 @@ type Case struct {
 	Params  []transcript.Param
 	About   string
 	Section string
-	Level   codec.Level // of its first rule
+	Level   codec.Level // of its first rule; INTERPRETATION if the case tests an interpretation
 	Rules   []codec.RuleID
 	Alone   bool     // needs a server of its own
 	Needs   []string // what a server may lack
 	Program string   // the role that a program under test plays, between itself and the server; "" if the server is judged
-	Watch   string   // what of the server's process is watched behind it; "" is nothing
 	Script  *transcript.Script
 
+	Segments *play.Segmentation // the only way in which it is performed; nil: all ways of the run
+
+	// What the case does with the process of the server, which is one of its own:
+	Watch       []watch.Check // what is checked after the steps
+	Descriptors int           // how many file descriptors the process may have open; 0: no limit
+
+	// Interpretation is what the case assumes beyond the words of its rules; "" if nothing.
+	Interpretation string
+
 	errand errand
+}
+
+// observed reports whether the case does something with the process of the server.
+func (c *Case) observed() bool { return len(c.Watch) > 0 || c.Descriptors > 0 }
+
+// InProcess returns the suite without the cases that do something with the process of the server, for servers that run in
+// the process of the test.
+func (s *Suite) InProcess() *Suite {
+	return s.with(slices.DeleteFunc(slices.Clone(s.Cases), (*Case).observed)...)
+}
+
+// observe prepares the process of the server. It returns nil if the case does nothing with the process.
+func (c *Case) observe(t target.Target) (*watch.Watcher, error) {
+	if !c.observed() {
+		return nil, nil
+	}
+	if c.Descriptors > 0 {
+		if err := watch.LimitDescriptors(t, c.Descriptors); err != nil {
+			return nil, err
+		}
+	}
+	return watch.New(t, c.Watch)
 }
 
 // Suite is the cases of one protocol, in the order of their files.
@@ -144,6 +176,12 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		}
 		return nil
 	},
+	"interpretation": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		if c.Interpretation = m.Value; m.Value == "" {
+			return fmt.Errorf("@interpretation needs a sentence: what the case assumes beyond the words of its rules")
+		}
+		return nil
+	},
 	"needs": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
 		if c.Needs = strings.Fields(m.Value); len(c.Needs) == 0 {
 			return fmt.Errorf("@needs must name at least one capability")
@@ -158,14 +196,20 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		return nil
 	},
 	"watch": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
-		if !slices.Contains(watch.All, m.Value) {
-			return fmt.Errorf("@watch %s: expected %s", m.Value, strings.Join(watch.All, ", "))
+		check, err := watch.ParseCheck(m.Value)
+		c.Watch = append(c.Watch, check)
+		return err
+	},
+	"descriptors": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		n, err := strconv.ParseUint(m.Value, 10, 16)
+		if c.Descriptors = int(n); err != nil || n == 0 {
+			return fmt.Errorf("@descriptors %s: expected the number of file descriptors that the server may have open", m.Value)
 		}
-		c.Watch = m.Value
 		return nil
 	},
-	"segments": func(_ *Case, _ *codec.Protocol, m transcript.Meta) error {
-		_, err := play.SegmentationNamed(m.Value)
+	"segments": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
+		how, err := play.SegmentationNamed(m.Value)
+		c.Segments = &how
 		return err
 	},
 	"protocol": func(_ *Case, p *codec.Protocol, m transcript.Meta) error {
@@ -204,6 +248,9 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 		case err != nil:
 			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: err.Error()}
 		}
+	}
+	if c.Interpretation != "" {
+		c.Level = codec.Interpretation
 	}
 	if err := c.errand.check(p, c.Program); err != nil {
 		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
@@ -318,11 +365,10 @@ func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	if len(levels) == 0 {
 		return s, nil
 	}
-	known := []codec.Level{codec.Must, codec.Should, codec.May, codec.DeFacto, codec.Extension}
 	out := s.with()
 	for _, l := range levels {
-		if !slices.Contains(known, codec.Level(l)) {
-			return nil, fmt.Errorf("unknown level %q: expected %v", l, known)
+		if !slices.Contains(codec.Levels, codec.Level(l)) {
+			return nil, fmt.Errorf("unknown level %q: expected %v", l, codec.Levels)
 		}
 	}
 	for _, c := range s.Cases {

@@ -27,7 +27,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 			n++
 			status, directive := tapStatus(res)
 			fmt.Fprintf(b, "%s %d - %s: %s%s\n", status, n, tapLine(res.Case.ID), tapLine(res.Case.About), directive)
-			if res.Verdict.FallsShort() || res.Verdict == Lax {
+			if res.Verdict.FallsShort() || res.Verdict == Lax || res.Verdict == Different {
 				if text := explanation(res); text != "" {
 					tapComment(b, string(res.Verdict)+"\n"+text)
 				} else {

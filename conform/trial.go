@@ -96,7 +96,7 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 // seen by another.
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
-	r.Start, r.Programs, r.Fresh, r.Bare, r.once, r.ways = t.with.Start, t.with.Programs, true, true, true, t.ways
+	r.Start, r.Programs, r.Fresh, r.Bare, r.once, r.ways, r.Strict = t.with.Start, t.with.Programs, true, true, true, t.ways, true
 	part := s.with()
 	for _, c := range s.Cases {
 		if t.concerns(c) && slices.Contains(t.suite.Cases, c) {
@@ -132,7 +132,7 @@ func (t *trial) doubtful() []*Case {
 		if !t.concerns(c) {
 			continue
 		}
-		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) && !r.unready || kills(r) && !named(t.Mutant, c) || survives(c) {
+		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) && r.setup == nil || detects(r) && !named(t.Mutant, c) || survives(c) {
 			cases = append(cases, c)
 		}
 	}
@@ -144,12 +144,12 @@ func (t *trial) doubtful() []*Case {
 func (t *trial) survives() func(*Case) bool {
 	failed := map[string]bool{}
 	for c, r := range t.so {
-		if kills(r) {
+		if detects(r) {
 			failed[c.Family], failed[c.ID] = true, true
 		}
 	}
 	return func(c *Case) bool {
-		return slices.Contains(t.Mutant.Kills, c.Family) && !failed[c.Family] || slices.Contains(t.Mutant.Kills, c.ID) && !failed[c.ID]
+		return slices.Contains(t.Mutant.KilledBy, c.Family) && !failed[c.Family] || slices.Contains(t.Mutant.KilledBy, c.ID) && !failed[c.ID]
 	}
 }
 
@@ -158,8 +158,8 @@ func (t *trial) conclude() {
 	survives := t.survives()
 	for _, c := range t.suite.Cases {
 		r := t.so[c]
-		if kills(r) {
-			t.Kills = append(t.Kills, c.ID)
+		if detects(r) {
+			t.Failed = append(t.Failed, c.ID)
 			if !named(t.Mutant, c) {
 				t.Unexpected = append(t.Unexpected, r)
 			}
@@ -170,8 +170,10 @@ func (t *trial) conclude() {
 	}
 }
 
-// kills reports whether a result proves that the case notices the fault.
-func kills(r Result) bool { return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung}, r.Verdict) }
+// detects reports whether a result proves that the case notices the fault.
+func detects(r Result) bool {
+	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung}, r.Verdict)
+}
 
 // heavyCase is how many bytes of arguments make a case a heavy one.
 const heavyCase = 4 << 20

@@ -264,6 +264,9 @@ func FromScript(s *transcript.Script) *Input {
 			c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing, For: st.After})
 		}
 		ch := &st.Choices[0]
+		if ch.Verb > transcript.Resets {
+			continue
+		}
 		step := Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF, Bytes: ch.Bytes}
 		if ch.Verb == transcript.Send {
 			step.Bytes = nil

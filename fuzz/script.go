@@ -89,21 +89,30 @@ func (f *Fuzzer) plays(s *transcript.Script, l *replayer) bool {
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
+	options := play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
 	execute := func() error {
-		r := play.Peers(l.ctx, s, dial, play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}})
+		r := play.Peers(l.ctx, s, dial, options)
 		if r.Failure != nil {
 			return r.Failure
 		}
 		return nil
 	}
-	if execute() != nil || verdict(l.t, nil) != nil {
+	checks, err := play.Checks(s)
+	if err != nil {
 		return false
 	}
-	what := s.Value("watch")
-	if what == "" {
-		return true
+	if len(checks) == 0 {
+		return execute() == nil && verdict(l.t, nil) == nil
 	}
-	amiss, err := watch.After(what, l.t, execute)
+	w, err := watch.New(l.t, checks)
+	if err != nil {
+		return false
+	}
+	if options.AtEnd = w.AtEnd; execute() != nil || verdict(l.t, nil) != nil {
+		return false
+	}
+	options.AtEnd = nil
+	amiss, err := w.After(execute)
 	return amiss == "" && err == nil
 }
 

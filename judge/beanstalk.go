@@ -156,6 +156,10 @@ func (c *beanstalkConn) asks(f *codec.Frame) {
 		if r := c.reservations[a.arg]; r != nil && (t.Does == codec.Delete || t.Does == codec.Release || t.Does == codec.Bury) {
 			r.given = true
 		}
+	case t.Does == codec.Leave: // the server releases its jobs
+		for _, r := range c.reservations {
+			r.given = true
+		}
 	case t.Has(codec.Queue):
 		a.arg = b.Name(f.Get(codec.Queue))
 	case len(t.Fields) > 0:

@@ -3,6 +3,7 @@ package loadgen_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	dangaserver "jobwire/refserver/danga"
 	gearmanserver "jobwire/refserver/gearman"
 	gearmonkeyserver "jobwire/refserver/gearmonkey"
+	"jobwire/refserver/inject"
 )
 
 // protocols are those that there is load for, with their reference servers.
@@ -35,12 +37,12 @@ var protocols = []struct {
 func serving(t *testing.T, p *codec.Protocol, m refserver.Machine, faults ...string) func(context.Context) (net.Conn, error) {
 	t.Helper()
 	o := refserver.Options{Protocol: p}
-	for _, text := range faults {
-		f, err := refserver.ParseFault(p, text)
+	if len(faults) > 0 {
+		faulty, err := (&inject.Protocol{Protocol: p}).Wrap(m, &o, strings.Join(faults, "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Faults = append(o.Faults, f)
+		m = faulty
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

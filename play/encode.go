@@ -40,7 +40,7 @@ func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 		at += max(st.After, c.For, time.Millisecond)
 		ev.At = at
 		switch c.Verb {
-		case transcript.Raw:
+		case transcript.Raw, transcript.Urgent:
 			ev.Frame = codec.Frame{From: st.From, Raw: c.Bytes}
 		case transcript.Send:
 			sess := sessions[st.Peer.Name]

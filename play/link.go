@@ -42,6 +42,8 @@ type link struct {
 	wake   chan<- struct{} // told of every arrival
 	done   chan struct{}   // closed when reading has ended
 	closed bool            // by us
+
+	stopped bool // reads nothing more
 }
 
 // arrival says when the bytes up to an offset in unread had come.
@@ -87,6 +89,16 @@ func (l *link) read() {
 			return
 		}
 	}
+}
+
+// stopReading leaves what arrives from now on in the receive buffer of the socket, which is made small.
+func (l *link) stopReading() {
+	l.stopped = true
+	if c, ok := l.net.(*net.TCPConn); ok {
+		c.SetReadBuffer(4 << 10)
+	}
+	l.net.SetReadDeadline(time.Now())
+	<-l.done
 }
 
 // outcome is what came of waiting for the other side.

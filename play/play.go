@@ -17,6 +17,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/sock"
 )
 
 // DefaultTimeout is how long an expectation without a deadline of its own waits.
@@ -45,6 +46,9 @@ type Options struct {
 	// has ended, and will not connect any more. Both have a meaning for Through only.
 	Boot time.Duration
 	Left <-chan struct{}
+
+	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
+	AtEnd func()
 }
 
 // Segmentation is how the bytes that a side sends are cut into writes. It must
@@ -189,6 +193,9 @@ func (p *performer) run(ctx context.Context) *Result {
 		p.since = time.Now()
 	}
 	p.release(nil) // what fails now, nobody waits for
+	if p.opts.AtEnd != nil && p.result.Failure == nil {
+		p.opts.AtEnd()
+	}
 	p.leftovers()
 	p.result.Names = p.bind.Names()
 	p.result.Took = time.Since(p.start)
@@ -307,6 +314,15 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 			tc.SetLinger(0)
 		}
 		l.close()
+	case transcript.Urgent:
+		ev.Frame = codec.Frame{From: p.side, Raw: c.Bytes}
+		l.net.SetWriteDeadline(deadline)
+		err = sock.WriteUrgent(l.net, c.Bytes)
+	case transcript.StopsReading:
+		l.stopReading()
+	}
+	if l.stopped && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil // a side that can send nothing may read nothing
 	}
 	p.record(&ev)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/prose"
 )
 
 // ReportOptions are how a conversation is shown.
@@ -38,7 +39,7 @@ func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) 
 		out = appendEvent(out, pr, ev, o.Bytes)
 	}
 	if r.Failure != nil {
-		out = r.Failure.append(out, pr, s.File)
+		out = r.Failure.append(out, pr, s.File, prose.Width-len(o.Indent))
 	}
 	return writeIndented(w, out, o.Indent)
 }
@@ -68,17 +69,20 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 	case transcript.Nothing:
 		dst = pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
 		return fmt.Appendf(dst[:len(dst)-1], " for %v\n", ev.For)
+	case transcript.Urgent:
+		dst = pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
+		return fmt.Appendf(dst[:len(dst)-1], " %q\n", ev.Frame.Raw)
 	}
 	return pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
 }
 
-// append shows the step that fell short.
-func (f *Failure) append(dst []byte, pr *transcript.Printer, file string) []byte {
+// append shows the step that failed. Sentences are cut into lines of the width, in bytes.
+func (f *Failure) append(dst []byte, pr *transcript.Printer, file string, width int) []byte {
 	dst = fmt.Appendf(dst, "\nexpected (%s:%d):\n", file, f.Step.Line)
 	dst, _ = transcript.AppendStep(dst, pr.Protocol, f.Step)
 	ev := f.Event
 	if ev == nil {
-		return fmt.Appendf(dst, "%s\n", f.Text)
+		return fmt.Appendf(dst, "%s\n", prose.Wrap("", "", f.Text, width))
 	}
 	dst = fmt.Appendf(dst, "received after %v:\n", ev.At.Round(100*time.Microsecond))
 	message := ev.Verb == transcript.Send || ev.Verb == transcript.Raw
@@ -94,5 +98,5 @@ func (f *Failure) append(dst []byte, pr *transcript.Printer, file string) []byte
 	if message && (f.Diff != nil || ev.Err != nil) {
 		return dst
 	}
-	return fmt.Appendf(dst, "%s\n", f.Text)
+	return fmt.Appendf(dst, "%s\n", prose.Wrap("", "", f.Text, width))
 }

@@ -1,6 +1,8 @@
 package play
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -9,11 +11,12 @@ import (
 
 // Result is how a performance went.
 type Result struct {
-	Grade   transcript.Grade // the worst of the choices that were taken
-	Failure *Failure         // nil if everything came as written
-	Events  []Event          // the conversation as it went
-	Took    time.Duration
-	Names   map[string]string // what the script's names stood for
+	Grade    transcript.Grade // the worst of the choices that were taken
+	Failure  *Failure         // nil if everything came as written
+	Accepted *Accepted        // the first step that was met by a non-strict choice; nil if there is none
+	Events   []Event          // the conversation as it went
+	Took     time.Duration
+	Names    map[string]string // what the script's names stood for
 }
 
 // Messages counts the messages of the conversation, broken ones too.
@@ -27,13 +30,64 @@ func (r *Result) Messages() int {
 	return n
 }
 
+// Accepted is a step that was met by a non-strict choice.
+type Accepted struct {
+	Step   *transcript.Step
+	Choice *transcript.Choice
+}
+
+// Expected names the choices of the step that are strict, as in "ERROR * * or the end of the connection".
+func (a *Accepted) Expected() string {
+	var all []string
+	for i := range a.Step.Choices {
+		if c := &a.Step.Choices[i]; c.Grade == transcript.Strict {
+			all = append(all, describe(c))
+		}
+	}
+	return strings.Join(all, " or ")
+}
+
+// Got names the choice that was met.
+func (a *Accepted) Got() string { return describe(a.Choice) }
+
+// maxDescription is the length, in bytes, of the descriptions of raw bytes.
+const maxDescription = 60
+
+// describe names a choice with its arguments.
+func describe(c *transcript.Choice) string {
+	switch s := c.String(); {
+	case c.Verb == transcript.Raw && len(s) > maxDescription:
+		return fmt.Sprintf("%s ... (%d bytes)", s[:maxDescription], len(c.Bytes))
+	case c.Verb == transcript.Send || c.Verb == transcript.Raw:
+		return s
+	}
+	return name(c)
+}
+
+// name names a choice without its arguments.
+func name(c *transcript.Choice) string {
+	switch c.Verb {
+	case transcript.Send:
+		return c.Type.Name
+	case transcript.Raw:
+		return fmt.Sprintf("%d raw bytes", len(c.Bytes))
+	case transcript.Nothing:
+		return fmt.Sprintf("silence for %v", c.For)
+	case transcript.Urgent:
+		return fmt.Sprintf("%d bytes of urgent data", len(c.Bytes))
+	case transcript.Opens:
+		return "a connection"
+	}
+	return "the end of the connection"
+}
+
 // Event is one thing that happened on one connection.
 type Event struct {
 	At    time.Duration // since the beginning
 	Actor transcript.Actor
 	From  codec.Side
 	Verb  transcript.Verb // Send for a message, Raw for bytes that are none
-	Frame codec.Frame     // of a Send or Raw: Frame.Raw holds the bytes
+	Frame codec.Frame     // of a Send, Raw or Urgent: Frame.Raw holds the bytes
 	Err   *codec.Error    // why the bytes are no message
 	For   time.Duration   // of a Nothing
 	Step  int             // index of the step it belongs to; -1 if the transcript does not know of it
@@ -64,8 +118,19 @@ type Failure struct {
 	Err    error                // the cause, where there is one
 }
 
+// Err returns the failure as an error, or nil.
+func (r *Result) Err() error {
+	if r.Failure == nil {
+		return nil
+	}
+	return r.Failure
+}
+
 func (f *Failure) Error() string { return f.Text }
 func (f *Failure) Unwrap() error { return f.Err }
+
+// Wanted names what the step expected, as in "JOB_CREATED or ERROR".
+func (f *Failure) Wanted() string { return wanted(f.Step) }
 
 // Rule returns the codec's rule that the other side broke, or "".
 func (f *Failure) Rule() codec.RuleID {

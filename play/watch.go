@@ -206,6 +206,9 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 func (p *performer) accept(c *transcript.Choice, ev Event) *Failure {
 	p.record(&ev)
 	p.result.Grade = max(p.result.Grade, c.Grade)
+	if c.Grade != transcript.Strict && p.result.Accepted == nil {
+		p.result.Accepted = &Accepted{&p.script.Steps[ev.Step], c}
+	}
 	return nil
 }
 
@@ -236,18 +239,7 @@ func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mis
 func wanted(st *transcript.Step) string {
 	var all []string
 	for i := range st.Choices {
-		switch c := &st.Choices[i]; c.Verb {
-		case transcript.Send:
-			all = append(all, c.Type.Name)
-		case transcript.Raw:
-			all = append(all, fmt.Sprintf("%d raw bytes", len(c.Bytes)))
-		case transcript.Nothing:
-			all = append(all, fmt.Sprintf("silence for %v", c.For))
-		case transcript.Opens:
-			all = append(all, "a connection")
-		default:
-			all = append(all, "the end of the connection")
-		}
+		all = append(all, name(&st.Choices[i]))
 	}
 	return strings.Join(all, " or ")
 }

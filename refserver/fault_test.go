@@ -3,6 +3,7 @@ package refserver_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -11,87 +12,74 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/internal/version"
 	"jobwire/refserver"
+	tubes "jobwire/refserver/beanstalk"
 	machine "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 	"jobwire/refserver/internal/peertest"
 )
 
-func TestParseFault(t *testing.T) {
-	for text, want := range map[string]refserver.Fault{
-		"drop NOOP":                             {Action: refserver.Drop, Side: codec.Server, Type: "NOOP"},
-		"drop from-peer WORK_DATA nth=2":        {Action: refserver.Drop, Side: codec.Peer, Type: "WORK_DATA", Nth: 2},
-		"drop from-server WORK_DATA":            {Action: refserver.Drop, Side: codec.Server, Type: "WORK_DATA"},
-		"drop GRAB_JOB":                         {Action: refserver.Drop, Side: codec.Peer, Type: "GRAB_JOB"},
-		"delay WORK_COMPLETE 500ms":             {Action: refserver.Delay, Side: codec.Server, Type: "WORK_COMPLETE", Delay: 500 * time.Millisecond},
-		"duplicate JOB_CREATED":                 {Action: refserver.Duplicate, Side: codec.Server, Type: "JOB_CREATED"},
-		"split * 1":                             {Action: refserver.Split, Side: codec.Server, Type: "*", Size: 1},
-		"split * 3 2ms nth=4":                   {Action: refserver.Split, Side: codec.Server, Type: "*", Size: 3, Delay: 2 * time.Millisecond, Nth: 4},
-		"alter JOB_CREATED job-handle=H:x:1":    {Action: refserver.Alter, Side: codec.Server, Type: "JOB_CREATED", Field: "job-handle", Value: "H:x:1"},
-		"alter from-peer ECHO_REQ data=a b = c": {Action: refserver.Alter, Side: codec.Peer, Type: "ECHO_REQ", Field: "data", Value: "a b = c"},
-		"close JOB_ASSIGN":                      {Action: refserver.Close, Side: codec.Server, Type: "JOB_ASSIGN"},
-
-		"retype SUBMIT_JOB_HIGH SUBMIT_JOB": {Action: refserver.Retype, Side: codec.Peer, Type: "SUBMIT_JOB_HIGH", To: named("SUBMIT_JOB")},
-		"answer GRAB_JOB NO_JOB nth=1":      {Action: refserver.Answer, Side: codec.Peer, Type: "GRAB_JOB", To: named("NO_JOB"), Nth: 1},
-		"answer SUBMIT_JOB ERROR full \"\" when function=f": {Action: refserver.Answer, Side: codec.Peer, Type: "SUBMIT_JOB",
-			To: named("ERROR"), Value: "full \"\"", When: refserver.Condition{Field: "function", Value: "f"}},
-		"follow JOB_ASSIGN NOOP": {Action: refserver.Follow, Side: codec.Server, Type: "JOB_ASSIGN", To: named("NOOP")},
-		"drop ERROR when error-text~*a=b* nth=2": {Action: refserver.Drop, Side: codec.Server, Type: "ERROR", Nth: 2,
-			When: refserver.Condition{Field: "error-text", Value: "*a=b*", Glob: true}},
-		"alter status-reply running=0 when total=1": {Action: refserver.Alter, Side: codec.Server, Type: "status-reply", Field: "running", Value: "0",
-			When: refserver.Condition{Field: "total", Value: "1"}},
+// Faults that users may write, and mistakes with a part of the message about them.
+func TestParseFaults(t *testing.T) {
+	for _, text := range []string{
+		"drop NOOP", "drop from-peer WORK_DATA nth=2", "delay WORK_COMPLETE 500ms", "split * 1", "split * 3 2ms nth=4",
+		"alter JOB_CREATED job-handle=H:x:1", "alter JOB_CREATED job_handle={job_handle[:4]}x", "close JOB_ASSIGN",
+		"retype SUBMIT_JOB_HIGH SUBMIT_JOB", "answer GRAB_JOB NO_JOB nth=1", `answer SUBMIT_JOB* ERROR full "" when function == "f"`,
+		"follow JOB_ASSIGN NOOP", `drop ERROR when error_text contains "a b" and not (error_code == "x") nth=2`,
+		"alter status-reply running=0 when len(function) > 1", "crash (closed) when any(jobs, is_queued(#) and #.creator == peer)",
+		"mute ECHO_REQ", `note SUBMIT_JOB,SUBMIT_JOB_BG last={function}`, "give CANT_DO CANT_DO {function} as {peers}",
+		`follow SUBMIT_JOB NOOP to {it} for {filter(peers, does(#, function))}`, "pass GRAB_JOB",
+		`ask ECHO_REQ CAN_DO {data}`, "remove status-reply [f]", "alter status-reply [f]={number(it) + 1}",
+		"ask SUBMIT_JOB CANT_DO {function} as {peers}", `note CAN_DO peer.{function}={peer.notes["="]}`, `misread ^\x00REQ "\x00RES"`,
 	} {
-		if got, err := refserver.ParseFault(gearman.Protocol, text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		if _, err := injector.ParseFaults(text); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for text, hint := range map[string]string{
-		"":                               "duplicate",
 		"explode NOOP":                   "duplicate",
-		"drop":                           "drop TYPE",
+		"drop":                           "drop TYPES",
 		"drop NOPE":                      "JOB_CREATED",
 		"drop from-peer NOOP":            "the peer never sends NOOP",
 		"drop NOOP twice":                `"twice"`,
 		"drop NOOP nth=0":                "at least 1",
+		"drop (gone)":                    "(closed)",
 		"delay NOOP":                     "500ms",
 		"delay NOOP soon":                "500ms",
 		"split from-peer * 1":            "server",
 		"split * 0":                      "at least 1",
 		"split * 1 1h":                   "1s",
 		"alter JOB_CREATED":              "FIELD=VALUE",
-		"alter JOB_CREATED handle=H:x:1": "job-handle",
+		"alter JOB_CREATED handle=H:x:1": "job_handle",
 		"retype JOB_CREATED":             "no message type",
 		"retype JOB_CREATED CAN_DO":      "the server never sends CAN_DO",
 		"answer JOB_CREATED NO_JOB":      "only on messages that the peer sends",
 		"answer GRAB_JOB CAN_DO":         "the server never sends CAN_DO",
+		"give GRAB_JOB NO_JOB":           "the peer never sends NO_JOB",
+		"ask GRAB_JOB NO_JOB":            "the peer never sends NO_JOB",
+		"remove status-reply f":          "[KEY]",
 		"retype NOOP NO_JOB soon":        `"soon"`,
-		"drop NOOP when":                 "FIELD=VALUE",
-		"drop ERROR when error-text":     "FIELD~GLOB",
-		"drop ERROR when text=x":         "error-text",
+		"misread (":                      "a pattern and a text",
+		"misread ( x":                    "missing closing",
+		"note CAN_DO {function}":         "NAME=VALUE",
+		"drop NOOP when":                 "expression",
+		"drop ERROR when error_text":     "bool",
+		"drop ERROR when text == \"x\"":  "error_text",
+		"alter NO_JOB x={":               "brace",
 	} {
-		if _, err := refserver.ParseFault(gearman.Protocol, text); err == nil || !strings.Contains(err.Error(), hint) {
+		if _, err := injector.ParseFaults(text); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: error %v, want a mention of %q", text, err, hint)
 		}
 	}
 }
 
-func named(name string) *codec.Type { return gearman.Protocol.TypeNamed(name) }
-
-func faults(t *testing.T, texts ...string) refserver.Options {
-	var o refserver.Options
-	for _, text := range texts {
-		f, err := refserver.ParseFault(gearman.Protocol, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Faults = append(o.Faults, f)
-	}
-	return o
-}
+var injector = &inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return machine.New(machine.Options{}) }}
 
 func TestDrop(t *testing.T) {
-	bubble(t, faults(t, "drop NOOP", "drop from-peer ECHO_REQ nth=2", "drop version"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		w, c := dial(), dial()
 		w.Send("CAN_DO", "f")
 		w.Send("PRE_SLEEP")
@@ -102,20 +90,20 @@ func TestDrop(t *testing.T) {
 		w.Send("ECHO_REQ", "2")
 		w.Send("ECHO_REQ", "3")
 		w.Want("ECHO_RES", "3")
-	})
+	}, "drop NOOP", "drop from-peer ECHO_REQ nth=2", "drop version")
 	// A command that was dropped does not spoil the replies to those behind it.
-	bubble(t, faults(t, "drop version"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		a := dial()
 		if _, err := a.Conn.Write([]byte("version\n")); err != nil {
 			t.Fatal(err)
 		}
 		a.Send("maxqueue", "f", "1")
 		a.Want("OK")
-	})
+	}, "drop version")
 }
 
 func TestDelay(t *testing.T) {
-	bubble(t, faults(t, "delay JOB_CREATED 500ms", "delay CAN_DO 2s"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
 		start := time.Now()
 		c.Send("CAN_DO", "f")
@@ -134,17 +122,17 @@ func TestDelay(t *testing.T) {
 		c.Send("SUBMIT_JOB", "f", "", "y")
 		c.Conn.Close() // what is late finds nobody, and harms nobody
 		time.Sleep(2 * time.Second)
-	})
+	}, "delay JOB_CREATED 500ms", "delay CAN_DO 2s")
 }
 
 func TestDuplicateAndAlter(t *testing.T) {
-	o := faults(t, "duplicate JOB_CREATED nth=1", "alter JOB_CREATED job-handle=H:x:1", "alter from-peer ECHO_REQ data=other",
-		"duplicate GRAB_JOB", "alter STATUS_RES known=maybe")
-	bubble(t, o, func(t *testing.T, dial func() *peertest.Peer) {
+	o := []string{"duplicate JOB_CREATED nth=1", "alter JOB_CREATED job-handle=H:x:1", "alter from-peer ECHO_REQ data=other",
+		"duplicate GRAB_JOB", "alter STATUS_RES known=maybe"}
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
 		c.Send("SUBMIT_JOB_BG", "f", "", "1")
-		c.Want("JOB_CREATED", "H:test:1")
-		c.Want("JOB_CREATED", "H:test:1")
+		c.Want("JOB_CREATED", "H:x:1")
+		c.Want("JOB_CREATED", "H:x:1")
 		c.Send("SUBMIT_JOB_BG", "f", "", "2")
 		c.Want("JOB_CREATED", "H:x:1")
 		c.Send("ECHO_REQ", "this")
@@ -157,11 +145,11 @@ func TestDuplicateAndAlter(t *testing.T) {
 		if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "maybe") {
 			t.Errorf("a reply that breaks its rules is read: %v", err)
 		}
-	})
+	}, o...)
 }
 
 func TestCloseFault(t *testing.T) {
-	bubble(t, faults(t, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w, x := dial(), dial(), dial()
 		c.Send("SUBMIT_JOB", "f", "", "x")
 		h := c.Want("JOB_CREATED", "*")[0]
@@ -172,15 +160,18 @@ func TestCloseFault(t *testing.T) {
 		c.Want("STATUS_RES", h, "1", "0", "0", "0")
 		x.Send("SUBMIT_JOB_LOW", "f", "", "")
 		x.Ended()
-	})
+	}, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW")
 }
 
 // Over a pipe a read returns what one write wrote.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := faults(t, "split ECHO_RES 5 10ms nth=2")
-		o.Protocol = gearman.Protocol
-		srv := refserver.New(machine.New(machine.Options{}), o)
+		o := refserver.Options{Protocol: gearman.Protocol}
+		m, err := injector.Wrap(machine.New(machine.Options{}), &o, "split ECHO_RES 5 10ms nth=2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := refserver.New(m, o)
 		near, far := net.Pipe()
 		go srv.ServeConn(t.Context(), far)
 		echo := []byte("\x00REQ\x00\x00\x00\x10\x00\x00\x00\x04data")
@@ -258,8 +249,7 @@ func TestInterceptAndTrace(t *testing.T) {
 }
 
 func TestRetype(t *testing.T) {
-	bubble(t, faults(t, "retype SUBMIT_JOB_HIGH SUBMIT_JOB_LOW", "retype from-server WORK_DATA WORK_WARNING",
-		"retype WORK_FAIL WORK_COMPLETE", "retype JOB_ASSIGN_UNIQ JOB_ASSIGN"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w := dial(), dial()
 		c.Send("SUBMIT_JOB_HIGH", "f", "id", "low")
 		low := c.Want("JOB_CREATED", "*")[0]
@@ -274,12 +264,11 @@ func TestRetype(t *testing.T) {
 		c.Want("WORK_WARNING", low, "some")
 		w.Send("WORK_FAIL", low)
 		c.Want("WORK_COMPLETE", low, "") // a field that is new is empty
-	})
+	}, "retype SUBMIT_JOB_HIGH SUBMIT_JOB_LOW", "retype from-server WORK_DATA WORK_WARNING", "retype WORK_FAIL WORK_COMPLETE", "retype JOB_ASSIGN_UNIQ JOB_ASSIGN")
 }
 
 func TestAnswerAndFollow(t *testing.T) {
-	bubble(t, faults(t, "answer SUBMIT_JOB ERROR QUEUE_ERROR full when function=f", "answer version ERR NO why", "follow JOB_CREATED WORK_FAIL H:x:1 nth=2",
-		"follow NOOP NOOP"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w := dial(), dial()
 		c.Send("SUBMIT_JOB", "f", "", "x")
 		c.Want("ERROR", "QUEUE_ERROR", "full")
@@ -296,12 +285,11 @@ func TestAnswerAndFollow(t *testing.T) {
 		c.Want("WORK_FAIL", "H:x:1")
 		w.Send("GRAB_JOB")
 		w.Want("JOB_ASSIGN", "*", "g", "x")
-	})
+	}, "answer SUBMIT_JOB ERROR QUEUE_ERROR full when function == \"f\"", "answer version ERR NO why", "follow JOB_CREATED WORK_FAIL H:x:1 nth=2", "follow NOOP NOOP")
 }
 
 func TestConditions(t *testing.T) {
-	bubble(t, faults(t, "drop ECHO_REQ when data=", "alter ECHO_RES data=one when data~a*c*e", "alter ECHO_RES data=two when data~b?d nth=2",
-		"alter status-reply total=9 when running=1", "drop from-peer * when option=x"), func(t *testing.T, dial func() *peertest.Peer) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
 		c.Send("ECHO_REQ", "")
 		for _, e := range []struct{ in, out string }{
@@ -313,6 +301,8 @@ func TestConditions(t *testing.T) {
 				c.Want("ECHO_RES", e.out)
 			}
 		}
+		c.Send("ECHO_REQ", "\u00e9\xff")
+		c.Want("ECHO_RES", "three bytes")
 		c.Send("OPTION_REQ", "x")
 		c.Send("SUBMIT_JOB", "f", "", "")
 		h := c.Want("JOB_CREATED", "*")[0]
@@ -323,5 +313,43 @@ func TestConditions(t *testing.T) {
 		c.Want("JOB_ASSIGN", h, "f", "")
 		c.Send("status")
 		c.Want("status-reply", "f", "9", "1", "1")
-	})
+	}, `drop ECHO_REQ when data == ""`, `alter ECHO_RES data=one when data matches "^a.*c.*e$"`, `alter ECHO_RES data=two when data matches "^b.d$" nth=2`, `alter ECHO_RES data="three bytes" when len(data) == 3 and data startsWith "\u00e9"`, `alter status-reply total=9 when "1" in running`, `drop from-peer * when option == "x"`)
+}
+
+func TestAskAndReread(t *testing.T) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
+		c := dial()
+		c.Send("ECHO_REQ", "f") // submits a job
+		c.Want("ECHO_RES", "f")
+		c.Send("ECHO_REQ", "one")
+		c.Want("ECHO_RES", "two")
+		c.Send("status")
+		c.Want("status-reply", "f", "5", "0", "0")
+		c.Send("CAN_DO", "f")
+		c.Send("GRAB_JOB")
+		c.Want("JOB_ASSIGN", "*", "f", "asked")
+	}, `ask ECHO_REQ SUBMIT_JOB_BG f "" asked when data == "f"`, `reread ECHO_REQ {replace_all(raw, "one$", "two")}`, "alter status-reply [f]={number(it) + 4}")
+}
+
+// Fields that an illegal message lacks are empty.
+func TestFaultsOfIllegalMessages(t *testing.T) {
+	o := refserver.Options{Protocol: beanstalk.Protocol}
+	p := &inject.Protocol{Protocol: beanstalk.Protocol, New: func() refserver.Machine { return tubes.New(tubes.Options{}) }, Paired: true}
+	m, err := p.Wrap(p.New(), &o, "pass put when delay == \"\"\ndrop put when ttr == \"none\"\nanswer use BAD_FORMAT when len(tube) == 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Errors = func(err error) { t.Error(err) }
+	srv := refserver.New(m, o)
+	defer srv.Close()
+	near, far := net.Pipe()
+	defer near.Close()
+	go srv.ServeConn(t.Context(), far)
+	go near.Write([]byte("put high\r\nput 0 0 none 1\r\nx\r\nuse a\r\nuse\r\nuse ab\r\n"))
+	want := "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nUSING ab\r\n"
+	got := make([]byte, len(want))
+	near.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := io.ReadFull(near, got); err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got[:n], err, want)
+	}
 }

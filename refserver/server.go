@@ -81,8 +81,7 @@ type Options struct {
 	// server waits in all. 0 is DefaultLinger.
 	Linger time.Duration
 
-	Faults    []Fault
-	Intercept Intercept // runs before Faults
+	Intercept Intercept // may be nil
 	Trace     Trace
 }
 
@@ -163,7 +162,7 @@ func New(m Machine, o Options) *Server {
 		listeners: map[*net.Listener]bool{},
 		conns:     map[*Conn]bool{},
 	}
-	s.intercept = combine(o.Intercept, o.Faults)
+	s.intercept = o.Intercept
 	s.empty.L = &s.mu
 	return s
 }

@@ -88,11 +88,19 @@ func connect(t testing.TB, addr string) *net.TCPConn {
 }
 
 // bubble runs a test over pipes in time of its own.
-func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, dial func() *peertest.Peer)) {
+func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, dial func() *peertest.Peer), faults ...string) {
 	t.Helper()
+	o.Protocol = gearman.Protocol
+	m := refserver.Machine(machine.New(machine.Options{Host: "test"}))
+	if len(faults) > 0 {
+		faulty, err := injector.Wrap(m, &o, strings.Join(faults, "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m = faulty
+	}
 	synctest.Test(t, func(t *testing.T) {
-		o.Protocol = gearman.Protocol
-		srv := refserver.New(machine.New(machine.Options{Host: "test"}), o)
+		srv := refserver.New(m, o)
 		test(t, func() *peertest.Peer {
 			near, far := net.Pipe()
 			go srv.ServeConn(t.Context(), far)

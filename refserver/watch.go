@@ -30,7 +30,7 @@ type watch struct {
 	viewer codec.Session // sees both directions, to read our own messages
 	loose  codec.Session // writes messages that break rules
 	primed bool          // loose has seen the first message
-	counts []int         // messages seen so far by each fault
+
 }
 
 func (s *Server) watching() bool { return s.intercept != nil || s.opts.Trace != nil }
@@ -105,12 +105,15 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 // what to send.
 func (c *Conn) sendWatched() error {
 	s := c.srv
-	b, err := c.encode(s.scratch[:0], &s.msg)
+	scratch, f := s.scratch[:0], &s.sent
+	if s.intercept != nil {
+		scratch, f = nil, new(codec.Frame) // the hook may send other messages
+	}
+	b, err := c.encode(scratch, &s.msg)
 	if err != nil {
 		return err
 	}
 	s.scratch = b
-	f := &s.sent
 	_, bad := c.viewer.Decode(codec.Server, b, f)
 	e, _ := bad.(*codec.Error)
 

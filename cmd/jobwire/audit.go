@@ -174,7 +174,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		err = &exit{exitFellShort, fmt.Errorf("--exec: the command failed: %w", ended)}
 	case words != nil && r.Connections == 0:
 		err = &exit{exitFellShort, errors.New("--exec: the command ended without connecting to the proxy")}
-	case r.Violations() > 0:
+	case r.Failed():
 		err = &exit{exitFellShort, nil}
 	}
 	return err

@@ -60,7 +60,7 @@ func newConform() *cobra.Command {
 	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run; repeatable")
 	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
 	f.BoolVar(&o.list, "list", false, "list the selected cases instead of running them")
-	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable")
+	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable. With INTERPRETATION, a difference from an interpretation is a failure")
 	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket; each case runs once per value")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "`NUMBER` of cases that run in parallel")
@@ -124,7 +124,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			status = exitUnreachable
 		case r.Failed():
 			status = max(status, exitFellShort)
-		case !r.Judged() && !r.Interrupted:
+		case !r.Decided() && !r.Interrupted:
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: nothing was tested: all cases for %s were skipped or inconclusive\n", r.Target)
 			status = max(status, exitFellShort)
 		}
@@ -180,6 +180,7 @@ func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runne
 	if suite, err = suite.AtLevels(o.levels); err != nil {
 		return nil, r, err
 	}
+	r.Strict = slices.Contains(o.levels, string(codec.Interpretation))
 	if len(suite.Cases) == 0 {
 		return nil, r, errors.New("no case is selected by --run, --skip and --level")
 	}
@@ -252,15 +253,18 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 
 // judge runs the suite against one subject, telling of it on the way.
 func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys)}
+	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
+	if subj.target == (targetFlags{}) {
+		runner.StartProcess = func(ctx context.Context) (target.Target, error) { return startServe(ctx, o.nameOf(subj, sys), sys) }
+	}
 	if runner.Profile = subj.profile; subj.profile != nil {
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
 	}
 	runner.Command = o.command(cmd, sys, subj)
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
-	began := time.Now()
+	report.Began = time.Now()
 	report.Results = runner.Run(cmd.Context(), suite, func(r conform.Result) {
 		if o.format == "text" {
 			progress.clear()
@@ -268,8 +272,8 @@ func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *co
 		}
 		progress.step()
 	})
-	report.Took = time.Since(began)
-	report.Interrupted = cmd.Context().Err() != nil && report.Count(conform.NotRun) > 0
+	report.Took = time.Since(report.Began)
+	report.Interrupted = cmd.Context().Err() != nil
 	progress.clear()
 	if o.format == "text" {
 		text.Summary(report)

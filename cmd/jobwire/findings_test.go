@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,6 +25,7 @@ import (
 // finding is one section of docs/findings.md.
 type finding struct {
 	id, title, text string
+	section         string   // the heading above it
 	fields          []string // names, in order
 }
 
@@ -41,7 +43,29 @@ var (
 	findingRule    = regexp.MustCompile("`((?:gearman|beanstalk|gearmonkey)\\.[a-z0-9.-]+)`")
 	findingReplay  = regexp.MustCompile("(?ms)^```wire ([a-z-]+)(?: breaks ([a-z.-]+))?\n(.*?)^```$")
 	findingSection = regexp.MustCompile(`(?m)^##?#? `)
+	findingAbove   = regexp.MustCompile(`(?m)^### (.+)$`)
+	findingCase    = regexp.MustCompile("(?m)^Case: (.*)$")
+	findingCases   = regexp.MustCompile("^`([^`]+)`( \\(non-strict\\))?$")
 )
+
+// findingServers are the sections about servers, with the name of the server's profile. Each finding in a covered
+// section has a line that names its cases:
+//
+//	Case: `gearman.timeout.fails`
+//	Case: `gearman.option.unknown`, `gearman.grab.unique-length[n=64]`
+//	Case: `gearman.worker.all-yours` (non-strict)
+//	Case: not visible to a client
+//
+// The server fails the case, and its profile lists it; or the case accepts the behavior, as non-strict.
+var findingServers = []struct {
+	section, profile string
+	covered          bool
+}{
+	{"C++ gearmand 1.1.20", "gearmand", true},
+	{"Gearman::Server 1.130 (Perl)", "gearmand-perl", true},
+	{"beanstalkd 1.12", "beanstalkd", true},
+	{"GearMonkey on Redis 7.0.15", "redis-server", true},
+}
 
 // readFindings returns docs/findings.md, its part up to the first finding, and its findings.
 func readFindings(t *testing.T) (page, start string, all []finding) {
@@ -61,6 +85,9 @@ func readFindings(t *testing.T) (page, start string, all []finding) {
 			end = heads[i+1][0]
 		}
 		f := finding{id: page[h[2]:h[3]], title: page[h[4]:h[5]], text: page[h[1]:end]}
+		if above := findingAbove.FindAllStringSubmatch(page[:h[0]], -1); len(above) > 0 {
+			f.section = above[len(above)-1][1]
+		}
 		code := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllStringFunc(f.text, func(s string) string { return strings.Repeat(" ", len(s)) })
 		if next := findingSection.FindStringIndex(code); next != nil {
 			f.text = f.text[:next[0]]
@@ -141,7 +168,7 @@ func TestFindingsPage(t *testing.T) {
 	for _, id := range slices.Sorted(maps.Keys(index)) {
 		t.Errorf("the index has a row %s without a finding", id)
 	}
-	for _, r := range findingRule.FindAllStringSubmatch(page, -1) {
+	for _, r := range findingRule.FindAllStringSubmatch(findingCase.ReplaceAllString(page, ""), -1) {
 		if !slices.ContainsFunc(catalog.All(), func(e *catalog.Entry) bool { return e.Protocol.Rule(codec.RuleID(r[1])) != nil }) {
 			t.Errorf("no protocol has a rule %s", r[1])
 		}
@@ -154,6 +181,61 @@ func TestFindingsPage(t *testing.T) {
 		} else if _, err := os.Stat(filepath.Join("../../docs", l[1])); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFindingsCases checks the line of each finding about a server that names its cases.
+func TestFindingsCases(t *testing.T) {
+	_, _, all := readFindings(t)
+	for _, server := range findingServers {
+		suite, profile := profileOf(t, server.profile)
+		found := false
+		for _, f := range all {
+			if f.section != server.section {
+				continue
+			}
+			found = true
+			lines := findingCase.FindAllStringSubmatch(f.text, -1)
+			if len(lines) > 1 || server.covered && len(lines) == 0 {
+				t.Errorf("%s has %d lines \"Case: \", want 1", f.id, len(lines))
+			}
+			for _, l := range lines {
+				if l[1] == "not visible to a client" {
+					continue
+				}
+				for _, name := range strings.Split(l[1], ", ") {
+					m := findingCases.FindStringSubmatch(name)
+					if m == nil {
+						t.Errorf("%s: expected a case such as `gearman.timeout.fails`, got %q", f.id, name)
+						continue
+					}
+					checkFindingCase(t, f.id, suite, profile, m[1], m[2] == "")
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no finding is in the section %q", server.section)
+		}
+	}
+}
+
+// checkFindingCase checks that a case, or an instance of one, exists, and whether the profile lists it as failing.
+func checkFindingCase(t *testing.T, id string, suite *conform.Suite, profile *conform.Profile, name string, fails bool) {
+	family, _, _ := strings.Cut(name, "[")
+	if !slices.ContainsFunc(suite.Cases, func(c *conform.Case) bool { return c.ID == name || c.Family == name }) {
+		t.Errorf("%s: no case %s exists", id, name)
+		return
+	}
+	listed := slices.ContainsFunc(slices.Concat(profile.Known, profile.Flaky), func(e conform.Exception) bool {
+		ok, _ := path.Match(e.Cases, family)
+		instance, _, _ := strings.Cut(e.Cases, "[")
+		return ok || e.Cases == name || name == family && instance == family
+	})
+	if fails && !listed {
+		t.Errorf("%s: the profile %s does not list %s", id, profile.Name, name)
+	}
+	if !fails && slices.ContainsFunc(profile.Known, func(e conform.Exception) bool { return e.Cases == name }) {
+		t.Errorf("%s: the profile %s lists %s, which is named as non-strict", id, profile.Name, name)
 	}
 }
 
@@ -197,14 +279,14 @@ func TestFindingsReplay(t *testing.T) {
 // replayServer plays a transcript against a new server.
 func replayServer(t *testing.T, name, script string) (status int, out string) {
 	peers.Need(t, name)
-	protocol, profile := profileOf(t, name)
+	suite, profile := profileOf(t, name)
 	var b bytes.Buffer
-	status = run(t.Context(), []string{"play", "-", "--protocol", protocol, "--exec", profile.Exec}, strings.NewReader(script), &b, &b)
+	status = run(t.Context(), []string{"play", "-", "--protocol", suite.Protocol.Name, "--exec", profile.Exec}, strings.NewReader(script), &b, &b)
 	return status, b.String()
 }
 
-// profileOf returns the profile of a peer, and the protocol that it stands with.
-func profileOf(t *testing.T, peer string) (protocol string, p *conform.Profile) {
+// profileOf returns the profile of a peer, and the suite of its protocol.
+func profileOf(t *testing.T, peer string) (*conform.Suite, *conform.Profile) {
 	t.Helper()
 	for _, e := range catalog.All() {
 		if !slices.Contains(conform.Profiles(e.Protocol), peer) {
@@ -214,13 +296,14 @@ func profileOf(t *testing.T, peer string) (protocol string, p *conform.Profile) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err = conform.LoadProfile(peer, suite); err != nil {
+		p, err := conform.LoadProfile(peer, suite)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return e.Protocol.Name, p
+		return suite, p
 	}
 	t.Fatalf("no protocol has a profile of %s", peer)
-	return "", nil
+	return nil, nil
 }
 
 // findingDrivers run the libraries that docs/findings.md is about, by the names in its transcripts.

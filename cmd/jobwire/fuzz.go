@@ -223,6 +223,11 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 	return target.Command{Name: name, Args: append([]string{self}, args...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
+// startServe starts the reference server in a process of its own.
+func startServe(ctx context.Context, name string, sys *catalog.Entry) (target.Target, error) {
+	return startSelf(ctx, name, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}")
+}
+
 // readSeeds makes conversations of the corpus, of the cases, and of the files named.
 func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
 	var seeds []*fuzz.Input
@@ -236,7 +241,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *c
 		}
 	}
 	for _, cs := range suite.Cases {
-		if cs.Program == "" {
+		if cs.Program == "" && len(cs.Watch) == 0 && cs.Descriptors == 0 {
 			if c := fuzz.FromScript(cs.Script); c != nil {
 				seeds = append(seeds, c)
 			}

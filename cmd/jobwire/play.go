@@ -181,10 +181,17 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	for _, s := range scripts {
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
+		watcher, err := stage.watch(s)
+		if err != nil {
+			return usage(fmt.Errorf("%s: %w", s.File, err))
+		}
+		if watcher != nil {
+			opts.AtEnd = watcher.AtEnd
+		}
 		r := stage.perform(cmd.Context(), s, opts)
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
-			amiss, err := stage.watch(cmd.Context(), s, opts)
+			amiss, err := stage.after(cmd.Context(), watcher, s, opts)
 			var short *play.Failure
 			switch {
 			case errors.As(err, &short):
@@ -199,8 +206,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			status = max(status, got)
 			continue
 		}
-		err := stage.died()
-		if err != nil {
+		if err = stage.died(); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
 			got = exitUnreachable
 		}
@@ -284,18 +290,27 @@ func (st *stage) died() error {
 func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target, error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
 	if watched && o.target == (targetFlags{}) {
-		return startSelf(ctx, o.target.name(sys), "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}")
+		return startServe(ctx, o.target.name(sys), sys)
 	}
 	return o.target.start(ctx, sys)
 }
 
-// watch judges the process of the target behind a script that says so. It returns what is amiss.
-func (st *stage) watch(ctx context.Context, s *transcript.Script, opts play.Options) (string, error) {
-	what := s.Value("watch")
-	if what == "" || st.target == nil {
+// watch returns what checks the process of the target as the transcript asks for, or nil.
+func (st *stage) watch(s *transcript.Script) (*watch.Watcher, error) {
+	checks, err := play.Checks(s)
+	if st.target == nil || len(checks) == 0 || err != nil {
+		return nil, err
+	}
+	return watch.New(st.target, checks)
+}
+
+// after checks the process of the target after the connections are closed. It returns what is wrong, or "".
+func (st *stage) after(ctx context.Context, w *watch.Watcher, s *transcript.Script, opts play.Options) (string, error) {
+	if w == nil {
 		return "", nil
 	}
-	return watch.After(what, st.target, func() error {
+	opts.AtEnd = nil
+	return w.After(func() error {
 		if r := st.perform(ctx, s, opts); r.Failure != nil {
 			return fmt.Errorf("the replies matched once, but not when play sent the transcript again: %w", r.Failure)
 		}

@@ -113,9 +113,8 @@ func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 	if len(conduct) == 0 {
 		return nil, &exit{exitFellShort, errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
 	}
-	levels := []codec.Level{codec.Must, codec.Should, codec.May, codec.DeFacto, codec.Extension}
 	slices.SortStableFunc(conduct, func(a, b *codec.Rule) int {
-		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
+		return cmp.Compare(slices.Index(codec.Levels, a.Level), slices.Index(codec.Levels, b.Level))
 	})
 	return conduct, nil
 }

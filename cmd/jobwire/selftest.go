@@ -12,7 +12,6 @@ import (
 	"jobwire/catalog"
 	"jobwire/conform"
 	"jobwire/internal/target"
-	"jobwire/internal/version"
 )
 
 // How much a self-test does at a time. Most of it is waiting.
@@ -67,7 +66,7 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 		if !m.Exact() {
 			mark = "INEXACT"
 		}
-		fmt.Fprintf(w, "%-7s %s: %s\n         failed cases:%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Kills))
+		fmt.Fprintf(w, "%-7s %s: %s\n         failed cases:%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Failed))
 		if len(m.Survivors) > 0 {
 			fmt.Fprintf(w, "         cases that passed, although the injected fault should make them fail:%s\n", short(m.Survivors))
 		}
@@ -75,11 +74,14 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 	}
+	if r.Interrupted {
+		fmt.Fprintf(w, "\nthe self-test was interrupted: the results are incomplete\n")
+	}
 	by := r.KilledBy()
 	if verbose {
 		fmt.Fprintln(w)
 		for _, name := range r.Suite.Names() {
-			fmt.Fprintf(w, "%-40s %s\n", name, strings.Join(by[name], " "))
+			fmt.Fprintf(w, "%-40s %s\n", name, strings.Join(by[name], ", "))
 		}
 	}
 	unproved := r.Unproved()
@@ -96,7 +98,7 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 	type mutant struct {
 		Name       string   `json:"name"`
 		About      string   `json:"about"`
-		Kills      []string `json:"kills"`
+		Failed     []string `json:"failed"`
 		Survivors  []string `json:"survivors"`
 		Unexpected []string `json:"unexpected"`
 	}
@@ -105,15 +107,16 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 		KilledBy []string `json:"killed_by"`
 	}
 	out := struct {
-		Jobwire   version.Info   `json:"jobwire"`
+		conform.HeadJSON
+		Protocol  string         `json:"protocol"`
 		Faultless []string       `json:"faultless_failed"`
 		Mutants   []mutant       `json:"mutants"`
 		Cases     []proof        `json:"cases"`
 		Summary   map[string]int `json:"summary"`
-	}{Jobwire: version.Get(), Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
+	}{HeadJSON: conform.NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
 	for _, m := range r.Mutants {
 		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
-			append([]string{}, m.Kills...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
+			append([]string{}, m.Failed...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
 	}
 	by := r.KilledBy()
 	for _, name := range r.Suite.Names() {

@@ -15,6 +15,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/prose"
 	"jobwire/refserver"
+	"jobwire/refserver/inject"
 )
 
 type serveOptions struct {
@@ -38,7 +39,7 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve PROTOCOL [flags]",
 		Short: "Run a reference server",
-		Long:  refserver.FaultSyntax(),
+		Long:  inject.FaultSyntax(),
 	}
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
@@ -82,13 +83,6 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
-	for _, text := range o.faults {
-		f, err := refserver.ParseFault(p, text)
-		if err != nil {
-			return usage(err)
-		}
-		opts.Faults = append(opts.Faults, f)
-	}
 	out := cmd.OutOrStdout()
 	color, err := o.color.on(out)
 	if err != nil {
@@ -114,6 +108,14 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	machine := o.machines[p.Name]()
 	if d, ok := machine.(interface{ Drain() }); ok {
 		defer onDrainSignal(d.Drain)()
+	}
+	if len(o.faults) > 0 {
+		faulty, err := sys.Injector().Wrap(machine, &opts, strings.Join(o.faults, "\n"))
+		if err != nil {
+			return usage(err)
+		}
+		faulty.Errors = func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: --fault: %v\n", err) }
+		machine = faulty
 	}
 	watching := o.trace || o.bytes || o.hex || o.audit
 	if watching {

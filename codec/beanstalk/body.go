@@ -48,18 +48,15 @@ func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) 
 	return nil
 }
 
-// readYAML reads f.Raw[at:stop] as the YAML dictionary or list that t holds. If its entries stand in lines of their own
-// after a document start, and their values are legal, it appends their spans to f and returns true.
+// readYAML reads f.Raw[at:stop] as the YAML dictionary or list that t holds. If the values are legal, it appends the
+// spans of the entries to f and returns true. The span before them holds the document start, comments and brackets.
 func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yamlError) {
 	before := len(f.Spans)
-	r := yamlReader{b: f.Raw[:stop], start: at, at: at, line: at, row: t}
-	if next := at + len(yamlStart.Lead); bytes.HasPrefix(f.Raw[at:stop], []byte(yamlStart.Lead)) {
-		f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: next, Next: next})
-		if next == stop {
-			return true, nil
-		}
-		r.f = f
+	f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: at, Next: stop})
+	if bytes.Equal(f.Raw[at:stop], []byte(yamlStart.Lead)) {
+		return true, nil
 	}
+	r := yamlReader{b: f.Raw[:stop], f: f, start: at, at: at, line: at, row: t}
 	if bad = r.document(); bad == nil && r.f != nil {
 		return true, nil
 	}

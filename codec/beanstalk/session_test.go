@@ -12,7 +12,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"{\"a\": 'b'}\n"}}}
+var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"{\"a\": '\"b\"'}\n"}}}
 
 func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
@@ -260,19 +260,30 @@ func TestFormsOfYAML(t *testing.T) {
 		{"stats", "---\npid: 42\nversion: \"1.12\"\nos: #1 SMP x\nhost: a b-c:d\nempty: \nneg: -1\n",
 			`stats-reply pid 42 version 1.12 os #1 SMP x host a b-c:d empty  neg -1`},
 		{"stats", "---\n", "stats-reply"},
-		{"stats", "pid: 42\n", "OK pid: 42"},
+		{"stats", "pid: 42\n", "stats-reply pid 42"},
+		{"stats", "# numbers\n--- # of the server\n\n# more\n  pid: 42\n  # a comment\n  a: b\n...\n", "stats-reply pid 42 a b"},
+		{"stats", "---\r\npid: 42\r\na: b\r\n", "stats-reply pid 42 a b"},
+		{"stats", "%YAML 1.2\n---\npid: 42\n", "stats-reply pid 42"},
+		{"stats", "%YAML 1.2\npid: 42\n", string(RuleReplyYAML)},
 		{"stats", "---\npid: 42", "stats-reply pid 42"},
 		{"stats", "---\npid:   42\n", "stats-reply pid 42"},
 		{"stats", "---\n\"pid\": '42'   # of the server\n'a' : \"\\x62\\u00e9\\\"\" # c\n", "stats-reply pid 42 a b\u00e9\""},
 		{"stats", "---\na: '\"b\"'\n", "OK ---\na: '\"b\"'"},
-		{"stats", "---\na b: c\n", "OK ---\na b: c"},
-		{"stats", "--- {pid: 42, 'version': 1.0}", "OK --- {pid: 42, 'version': 1.0}"},
+		{"stats", "---\na b: c\n\"d: e\": f\n", "stats-reply a b c d: e f"},
+		{"stats", "--- {pid: 42, 'version': 1.0}", "stats-reply pid 42 version 1.0"},
+		{"stats", "{}", "stats-reply"},
+		{"stats", "{pid: 42, \"a\\x62\":\"c, d\",e, f: ,\n  'g' : 'it''s' , # end\n}\n", "stats-reply pid 42 ab c, d e  f  g it's"},
+		{"stats", "{a b: c}", "stats-reply a b c"},
 		{"stats", "---\na: 'it''s'\n", "stats-reply a it's"},
 		{"stats-job 1", "---\na: b: c\n", string(RuleReplyYAML)},
 		{"stats-tube t", "---\na: - b\n", string(RuleReplyYAML)},
 		{"list-tubes", "---\n- default\n- a/b;c.$_()+-1\n- 12\n", "list-reply default a/b;c.$_()+-1 12"},
 		{"list-tubes", "---\n- \"default\"\n-  'a'\n- \"\\x62\" # b\n", "list-reply default a b"},
-		{"list-tubes-watched", "[a, b]", "OK [a, b]"},
+		{"list-tubes-watched", "[a, b]", "list-reply a b"},
+		{"list-tubes", "--- [\n \"a\", # the first\n 'b',\n c]\n", "list-reply a b c"},
+		{"list-tubes", "[]", "list-reply"},
+		{"list-tubes", "- a\n-   b\n", "list-reply a b"},
+		{"list-tubes", "['a b']", "OK ['a b']"},
 		{"list-tubes", "---\n- a\n---\n- b\n", string(RuleReplyYAML)},
 		{"list-tubes", "---\n- - a\n", string(RuleReplyYAML)},
 		{"list-tubes", "---\n- &x a\n- *x\n", string(RuleReplyYAML)},
@@ -338,7 +349,7 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 		{"stats", codec.Server, message("stats-reply", "a", "\xff"), RuleReplyYAML},
 		{"stats", codec.Server, message("stats-reply", "a", "b", "a", "c"), RuleReplyYAML},
 		{"stats", codec.Server, message("stats-reply", "a", "'\"b\"'"), RuleReplyYAML},
-		{"stats", codec.Server, message("stats-reply", "a b", "c"), RuleReplyYAML},
+		{"stats", codec.Server, message("stats-reply", "", "c"), RuleReplyYAML},
 		{"stats", codec.Server, message("stats-reply", "a"), RuleReplyForm},
 		{"list-tubes", codec.Server, message("list-reply", "-"), RuleReplyYAML},
 		{"stats", codec.Server, message("OK", "[a]"), RuleReplyYAML},

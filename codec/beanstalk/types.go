@@ -132,19 +132,16 @@ var replies = []codec.Type{
 	{Name: "KICKED_JOB", Word: "KICKED", Section: secOther, Does: codec.Answer},
 	{Name: "PAUSED", Section: secOther, Does: codec.Answer},
 	{Name: "stats-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{
-		{Name: "Key", Kind: codec.Text, Chars: keyChars, NotFirst: "-", Rule: RuleReplyYAML, Term: ": ", NonEmpty: RuleReplyYAML, Scalar: true},
+		{Name: "Key", Kind: codec.Text, Term: ": ", NonEmpty: RuleReplyYAML, Scalar: true, Unique: true, Only: true, Examples: []string{"pid", "current-jobs-ready", "os.name", "a b", "d: e", "-", "it's", "\u00e9"}},
 		{Name: "Value", Kind: codec.Text, Term: "\n", Scalar: true, Only: true, Examples: []string{"", "0", "ready", "a b", "a: b", "it's", "\\", "-1", "1.13", "4611686018427387904"}}}},
 	{Name: "list-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{listed()}},
-	{Name: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML, Only: true, Examples: []string{"---\n\"a\": 'b'\n", "a: 1", "---\n- \"a\"", "- a\n- b\n", "---\n- 'default'\n"}}}},
+	{Name: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML, Only: true, Examples: []string{"---\n\"a\": '\"b\"'\n", "{a: \"'b'\"}", "---\n- \"a b\"", "- -a\n- b\n", "---\n- 'a:b'\n"}}}},
 
 	{Name: "OUT_OF_MEMORY", Section: secProtocol, Does: codec.Refuse},
 	{Name: "INTERNAL_ERROR", Section: secProtocol, Does: codec.Refuse},
 	{Name: "BAD_FORMAT", Section: secProtocol, Does: codec.Refuse},
 	{Name: "UNKNOWN_COMMAND", Section: secProtocol, Does: codec.Refuse},
 }
-
-// keyChars are the bytes of a key in statistics.
-const keyChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // listed is a tube's name in a list.
 func listed() codec.Field {

@@ -127,6 +127,16 @@ func (r *yamlReader) document() *yamlError {
 		return bad
 	}
 	r.space()
+	directive := r.at
+	for r.at == r.line && r.peek(0) == '%' { // such as %YAML 1.2
+		for !r.breaks(0) {
+			r.at++
+		}
+		r.space()
+	}
+	if r.at > directive && !r.marker('-') {
+		return r.fail(r.at, "expected --- after the directives, got %s", r.what())
+	}
 	if r.marker('-') {
 		r.at += len("---")
 		header := r.line
@@ -137,7 +147,6 @@ func (r *yamlReader) document() *yamlError {
 	}
 	var bad *yamlError
 	if c := r.peek(0); c == '[' || c == '{' {
-		r.f = nil
 		bad = r.brackets(c)
 	} else {
 		bad = r.block()
@@ -360,18 +369,24 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 		if r.dict() {
 			r.keys = append(r.keys, codec.Span{Field: &r.row.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
 		}
-		r.space()
-		if !r.done() && r.peek(0) == ':' {
+		r.note(start)
+		if r.space(); !r.done() && r.peek(0) == ':' {
 			if !r.dict() {
 				return r.fail(start, "expected a scalar, got a dictionary")
 			}
 			r.at++
-			if r.space(); !r.done() && r.peek(0) != ',' && r.peek(0) != stop {
+			r.space()
+		}
+		if r.dict() {
+			row := r.at
+			r.off, r.end = row, row
+			if !r.done() && r.peek(0) != ',' && r.peek(0) != stop {
 				if bad := r.scalar("a scalar"); bad != nil {
 					return bad
 				}
-				r.space()
 			}
+			r.note(row)
+			r.space()
 		}
 		switch {
 		case !r.done() && r.peek(0) == ',':

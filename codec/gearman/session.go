@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,10 +33,16 @@ type session struct {
 	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
-	form    codec.Layout            // as list, but nothing is waived: distinguishes the forms of replies
-	pending codec.FIFO[*codec.Type] // the text commands that wait for their reply
-	partial partial                 // the reply whose end has not arrived
-	reads   int                     // bytes searched for the end of a line, for the tests
+	form    codec.Layout        // as list, but nothing is waived: distinguishes the forms of replies
+	pending codec.FIFO[command] // the text commands that wait for their reply
+	partial partial             // the reply whose end has not arrived
+	reads   int                 // bytes searched for the end of a line, for the tests
+}
+
+// command is a text command that waits for its reply.
+type command struct {
+	typ  *codec.Type
+	line string // without its end
 }
 
 // partial is how far a server's line or list has been searched when Decode returned
@@ -229,12 +236,13 @@ func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 			break
 		}
 	}
+	line := string(bytes.TrimSpace(b[:end]))
 	if f.Type == nil {
-		s.pending.Push(unknownCommand)
+		s.pending.Push(command{unknownCommand, line})
 		f.Spans = append(f.Spans, codec.Span{Field: &wordField, Off: 0, End: end, Next: n})
 		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name, Detail: fmt.Sprintf("expected an administrative command, got %q", shorten(b[:end]))}
 	}
-	s.pending.Push(f.Type)
+	s.pending.Push(command{f.Type, line})
 	return n, s.wordLine(f, &s.line, &wordField, end, n)
 }
 
@@ -281,7 +289,7 @@ func (s *session) replies() []*codec.Type {
 	if s.pending.Len() == 0 {
 		return nil
 	}
-	return (*s.pending.At(0)).Answers
+	return s.pending.At(0).typ.Answers
 }
 
 // answered takes the oldest command off the waiting list.
@@ -344,13 +352,41 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	switch {
 	case t.Word != "":
-		return hasWord(line, t.Word) && (len(t.Fields) > 0 || len(line) == len(t.Word))
+		return hasWord(line, t.Word) && len(t.Fields) > 0 == (len(line) > len(t.Word))
+	case t == errorLine:
+		return s.isError(line)
 	case t.Stop == "" || string(line) == t.Stop:
 		return true
 	}
 	probe := codec.Frame{Raw: line, Spans: f.Spans[:0]}
 	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
 }
+
+var (
+	notError  = regexp.MustCompile(`(?i)^\S*\d\S*$|\t|^\S+ [\d.a-f:]+ .*:|^ok\b`) // a version number, a line of a list, a success
+	errorWord = regexp.MustCompile(`(?i)^\W*(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|no such)\b.*\s`)
+)
+
+// isError reports whether a line is an error message in a form of the server's own. It is not one if it is another
+// reply, the line of the command again, a version number, or a line of a list. Any line may be the first of a list of unique IDs; there
+// it is an error message only if it says so at its beginning.
+func (s *session) isError(line []byte) bool {
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || notError.Match(text) || s.pending.Len() > 0 && string(text) == s.pending.At(0).line {
+		return false
+	}
+	var f codec.Frame
+	for i := range lines {
+		t := &lines[i]
+		if t.Res != 0 && t != errorLine && t != anyList && t != anyLine && (string(line) == t.Stop || s.fits(t, line, &f)) {
+			return false
+		}
+	}
+	return !slices.Contains(s.replies(), anyList) || SaysError(line)
+}
+
+// SaysError reports whether a line says at its beginning that it is an error message.
+func SaysError(line []byte) bool { return errorWord.Match(line) }
 
 // decodeList reads the lines of a list up to the one that ends it. p is how far it has
 // been searched.
@@ -449,7 +485,7 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 	if from == codec.Server {
 		s.answered()
 	} else {
-		s.pending.Push(t)
+		s.pending.Push(command{t, string(bytes.TrimSpace(out[start : len(out)-len(t.End)]))})
 	}
 	return out, nil
 }
@@ -459,6 +495,8 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 func (s *session) checkLines(out []byte, from codec.Side, t *codec.Type) error {
 	limit := s.lineLimit(from)
 	switch {
+	case t == errorLine && !s.isError(bytes.TrimRight(out, "\r\n")) && !s.opts.Waived(RuleAdminReply):
+		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: fmt.Sprintf("expected an error message, got %q", shorten(out))}
 	case out[0] == 0 && !s.opts.Waived(RuleAdminReply):
 		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "expected a text line, got a NUL byte at its beginning, which would begin a packet"}
 	case t.Stop != "" && len(out) > limit && !s.opts.Waived(RuleSizeCap):

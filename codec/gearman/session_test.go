@@ -118,6 +118,45 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	}
 }
 
+func TestErrorLines(t *testing.T) {
+	tests := []struct{ command, reply, want string }{
+		{"bogus", "ERR unknown_command Unknown+server+command", "ERR"},
+		{"bogus", "ERROR Unknown command", "error-line"},
+		{"bogus", "ERR: unknown command", "error-line"},
+		{"bogus", "ERR", "error-line"},
+		{"bogus", "Unknown command: bogus", "error-line"},
+		{"status now", "usage: status", "error-line"},
+		{"maxqueue f 1 2", "maxqueue takes a function and one or three sizes", "error-line"},
+		{"show unique jobs", "ERROR Unknown command", "error-line"},
+		{"bogus", "bogus", ""},
+		{"bogus two ", "bogus two", ""},
+		{"maxqueue f 1", "maxqueue f 1", ""},
+		{"bogus", "OK", ""},
+		{"bogus", "OK 1234", ""},
+		{"bogus", "ok", ""},
+		{"maxqueue f 1", "OK then", ""},
+		{"bogus", "", ""},
+		{"bogus", ".", ""},
+		{"bogus", "1.1.20", ""},
+		{"bogus", "f\t1\t2\t3", ""},
+		{"bogus", "30 127.0.0.1 - : f", ""},
+		{"status", "f\t1\t2", ""},
+	}
+	for _, tt := range tests {
+		var f codec.Frame
+		s := newSession(codec.Options{Waive: []codec.RuleID{RuleAdminSpacing}})
+		s.Decode(codec.Peer, []byte(tt.command+"\n"), &f)
+		_, err := s.Decode(codec.Server, []byte(tt.reply+"\n"), &f)
+		got := ""
+		if err == nil {
+			got = f.Type.Name
+		}
+		if got != tt.want {
+			t.Errorf("the reply %q to %q is read as %q, %v; want %q", tt.reply, tt.command, got, err, tt.want)
+		}
+	}
+}
+
 func TestWaivers(t *testing.T) {
 	tests := []struct {
 		waive codec.RuleID

@@ -123,26 +123,28 @@ const maxCode = 42
 // is known by the command before it; among a command's Replies the first whose
 // form fits is taken.
 var lines = []codec.Type{
-	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"workers-reply", "ERR"}},
-	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"status-reply", "ERR"}},
-	{Word: "maxqueue", Name: "maxqueue", Req: Admin, Section: secAdmin, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"workers-reply", "ERR", "error-line"}},
+	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"status-reply", "ERR", "error-line"}},
+	{Word: "maxqueue", Name: "maxqueue", Req: Admin, Section: secAdmin, Does: codec.Configure, Replies: []string{"OK", "ERR", "error-line"}, Fields: []codec.Field{
 		adminFunction, size("Size"), size("Normal size"), size("Low size")}},
-	{Word: "shutdown", Name: "shutdown", Req: Admin, Section: secAdmin, Does: codec.Shutdown, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{
+	{Word: "shutdown", Name: "shutdown", Req: Admin, Section: secAdmin, Does: codec.Shutdown, Replies: []string{"OK", "ERR", "error-line"}, Fields: []codec.Field{
 		{Name: "Mode", Kind: codec.Text, Optional: true}}},
 	{Word: "version", Name: "version", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"ERR", "version-reply"}},
 
-	{Word: "prioritystatus", Name: "prioritystatus", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"prioritystatus-reply", "ERR"}},
-	{Word: "show jobs", Name: "show-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"show-jobs-reply", "ERR"}},
-	{Word: "show unique jobs", Name: "show-unique-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"ERR", "show-unique-jobs-reply"}},
-	{Word: "cancel job", Name: "cancel-job", Req: Admin, Section: secAdminExtra, Does: codec.Cancel, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{handle}},
-	{Word: "getpid", Name: "getpid", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"getpid-reply", "ERR"}},
-	{Word: "verbose", Name: "verbose", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"verbose-reply", "ERR"}},
-	{Word: "create function", Name: "create-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
-	{Word: "drop function", Name: "drop-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR"}, Fields: []codec.Field{adminFunction}},
+	{Word: "prioritystatus", Name: "prioritystatus", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"prioritystatus-reply", "ERR", "error-line"}},
+	{Word: "show jobs", Name: "show-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"show-jobs-reply", "ERR", "error-line"}},
+	{Word: "show unique jobs", Name: "show-unique-jobs", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"ERR", "error-line", "show-unique-jobs-reply"}},
+	{Word: "cancel job", Name: "cancel-job", Req: Admin, Section: secAdminExtra, Does: codec.Cancel, Replies: []string{"OK", "ERR", "error-line"}, Fields: []codec.Field{handle}},
+	{Word: "getpid", Name: "getpid", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"getpid-reply", "ERR", "error-line"}},
+	{Word: "verbose", Name: "verbose", Req: Admin, Section: secAdminExtra, Does: codec.Query, Replies: []string{"verbose-reply", "ERR", "error-line"}},
+	{Word: "create function", Name: "create-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR", "error-line"}, Fields: []codec.Field{adminFunction}},
+	{Word: "drop function", Name: "drop-function", Req: Admin, Section: secAdminExtra, Does: codec.Configure, Replies: []string{"OK", "ERR", "error-line"}, Fields: []codec.Field{adminFunction}},
 
 	{Word: "OK", Name: "OK", Res: Admin, Section: secAdmin, Does: codec.Answer},
 	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Fields: []codec.Field{
 		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Means: codec.Chosen, Optional: true}}},
+	{Name: "error-line", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Varies: true, Fields: []codec.Field{{Name: "Error message", NonEmpty: RuleAdminReply, Means: codec.Chosen, Only: true, Examples: []string{
+		"Error: unknown command", "unknown command \"x\"", "ERROR no such job", "invalid argument (2)"}}}},
 	{Name: "workers-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Stop: ".", Repeat: []codec.Field{
 		number("Descriptor"), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
 	{Name: "status-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Stop: ".", Sep: "\t", Repeat: []codec.Field{
@@ -181,7 +183,14 @@ var (
 )
 
 // unknownCommand stands for a text command that has no row.
-var unknownCommand = &codec.Type{Answers: []*codec.Type{codec.Named(types, "ERR")}}
+var unknownCommand = &codec.Type{Answers: []*codec.Type{codec.Named(types, "ERR"), errorLine}}
+
+// Replies that have no word and no columns, by which others are known.
+var (
+	errorLine = codec.Named(types, "error-line") // an error message, whose form the specification does not give
+	anyLine   = codec.Named(types, "version-reply")
+	anyList   = codec.Named(types, "show-unique-jobs-reply")
+)
 
 var (
 	packetForm = codec.Form{Any: []codec.RuleID{RuleMagic, RuleMagicDirection, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},

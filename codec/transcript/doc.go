@@ -62,6 +62,9 @@
 //	A -> B: closes                 ends the connection
 //	A -> B: half-closes            ends its own direction only
 //	A -> B: resets                 breaks the connection off
+//	A -> B: urgent "x"             sends bytes as urgent data of TCP; most programs do not receive its last byte
+//	A -> B: stops-reading          reads nothing more, so that B cannot send any more at some point; A may be
+//	                               unable to send any more as well, which is not a failure
 //
 // Behind a step may stand, in any order: "within 2s", the deadline of an
 // expectation; "after 900ms", the earliest time at which it may come, or is sent; "past
@@ -81,8 +84,8 @@
 //	reverse        a word: no blanks, quotes, parentheses, backslashes, or any of $ * # at its start
 //	"a b\0\x7f"    quoted text: \0 \t \n \r \\ \" \xNN; and "x"*1000, repeated
 //	*              anything
-//	*version       the version of a program: a value with a number such as 1.1.20 that is
-//	               not an error message
+//	*version       the version of a program: a value with a digit, such as 1.1.20 or r7,
+//	               that is not an error message
 //	$name          whatever stood there at first, the same from then on
 //	$now+2         the time in seconds since 1970, plus or minus so many
 //	...            any number of arguments at the end of an expectation, or of
@@ -118,6 +121,8 @@
 //	illegal(TYPE.FIELD)   each byte that is not allowed in it
 //	notfirst(TYPE.FIELD)  each byte that is allowed in it, but not at its beginning
 //	bodies                bodies of jobs: empty, binary, multibyte, line ends and more
+//
+// "but" after the values removes those with the labels that follow: illegal(use.tube) but x0a
 //
 // "each NAME in 1..N:" repeats the lines below it that are indented more, with {NAME} set to each number:
 //

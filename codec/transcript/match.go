@@ -205,6 +205,9 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		}
 		if bad := m.arg(&c.Args[i], m.values[k]); bad != nil {
 			bad.Arg = i
+			if key := m.key(k); key != "" {
+				bad.Field = key
+			}
 			return bad
 		}
 		k++
@@ -231,6 +234,14 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		m.fresh = m.fresh[:bound]
 	}
 	return far
+}
+
+// key returns the key of the k-th value, if that is the value of a key, or "".
+func (m *matcher) key(k int) string {
+	if k == 0 || !m.f.Spans[m.values[k-1]].Field.Unique {
+		return ""
+	}
+	return string(m.f.Value(m.values[k-1]))
 }
 
 // count says that the message has too few or too many arguments.
@@ -318,13 +329,13 @@ func common(a, b []byte) int {
 func show(b []byte) string { return string(appendQuoted(nil, b, showBytes)) }
 
 var (
-	dottedNumber = regexp.MustCompile(`[0-9]\.[0-9]`)
-	errorText    = regexp.MustCompile(`(?i)\b(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|not|cannot|failed)\b`)
+	digit     = regexp.MustCompile(`[0-9]`)
+	errorText = regexp.MustCompile(`(?i)\b(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|not|cannot|failed)\b`)
 )
 
-// isVersion reports whether a value is the version of a program: it contains a number with a dot
-// and does not read as an error message.
-func isVersion(v []byte) bool { return dottedNumber.Match(v) && !errorText.Match(v) }
+// isVersion reports whether a value is the version of a program: it contains a digit and does not
+// read as an error message.
+func isVersion(v []byte) bool { return digit.Match(v) && !errorText.Match(v) }
 
 // numberOf reads a value as a number of seconds.
 func numberOf(fd *codec.Field, v []byte) (int64, bool) {

@@ -275,7 +275,11 @@ func (r *parser) domain(pos at, s string) ([]Param, *Error) {
 		return nil, pos.errorf("expected a name in small letters and digits, \"in\" and values after @for, as in @for n in 1 2 3")
 	}
 	var all []Param
-	for _, item := range items(values) {
+	list := items(values)
+	for i, item := range list {
+		if item == "but" {
+			return r.without(pos, all, list[i+1:])
+		}
 		some, err := r.values(pos, name, item)
 		if err != nil {
 			return nil, err
@@ -288,6 +292,18 @@ func (r *parser) domain(pos at, s string) ([]Param, *Error) {
 	}
 	if len(all) == 0 {
 		return nil, pos.errorf("expected at least one value for %s, got none", name)
+	}
+	return all, nil
+}
+
+// without returns the values whose labels are not among those given, which follow "but".
+func (r *parser) without(pos at, all []Param, labels []string) ([]Param, *Error) {
+	for _, label := range labels {
+		i := slices.IndexFunc(all, func(p Param) bool { return p.Label == label })
+		if i < 0 || len(all) == 1 {
+			return nil, pos.errorf("expected the label of one of several values after \"but\", got %s", label)
+		}
+		all = slices.Delete(all, i, i+1)
 	}
 	return all, nil
 }
@@ -491,10 +507,19 @@ func characters(name string, f *codec.Field, which string) []Param {
 		b := string([]byte{byte(c)})
 		legal, begins := strings.Contains(f.Chars, b), !strings.Contains(f.NotFirst, b)
 		if which == "chars" && legal && begins || which == "illegal" && !legal || which == "notfirst" && legal && !begins {
-			all = append(all, Param{name, fmt.Sprintf("x%02x", c), Quote(b)})
+			all = append(all, Param{name, fmt.Sprintf("x%02x", c), quoted(b)})
 		}
 	}
 	return all
+}
+
+// quoted writes a value in quotes, so that it may also stand among bare bytes.
+func quoted(value string) string {
+	s := Quote(value)
+	if s[0] != '"' {
+		s = `"` + s + `"`
+	}
+	return s
 }
 
 // bodies returns bodies of jobs that a server must not look into.
@@ -518,7 +543,7 @@ func bodies(name string) []Param {
 		{"multibyte", "\u00e9\u20ac\U0001f600"},
 		{"cut-multibyte", "\xe2\x82"},
 	} {
-		all = append(all, Param{name, b.label, Quote(b.value)})
+		all = append(all, Param{name, b.label, quoted(b.value)})
 	}
 	return all
 }

@@ -42,6 +42,7 @@ func TestDomains(t *testing.T) {
 		{"powers(4294967290,max(put.priority))", "4294967290 4294967295"},
 		{"max(put.priority) max(put.priority)+1", "4294967295 4294967296"},
 		{`long="x"*100 word`, "long word"},
+		{"1..4 but 1 3", "2 4"},
 	}
 	for _, test := range tests {
 		scripts, err := transcript.Parse(beanstalk.Protocol, "x.wire", []byte("@case c\n@for n in "+test.values+"\nProducer -> Server: use {n}\n"))
@@ -118,6 +119,7 @@ func TestParameterErrors(t *testing.T) {
 		{"@for n in max(usee.tube)", `did you mean use?`},
 		{"@for n in max(put.body)", `has no limit`},
 		{"@for n in some(1)", `unknown values`},
+		{"@for n in 1 2 but 3", `the label of one of several values`},
 		{"@for n in 1..100000", `at most 1000`},
 		{"@for n in 1\n@for n in 2", `a different name`},
 		{"@for n in 1\nProducer -> Server: use {m}", `expected the name of a parameter`},

@@ -136,13 +136,26 @@ func appendEnds(dst []byte, p *codec.Protocol, actor string, from codec.Side) []
 	return append(dst, b...)
 }
 
+// String returns the choice as a step names it. Long values are cut.
+func (c *Choice) String() string {
+	if c.Verb != Send || c.Type == nil {
+		text, _ := appendChoice(nil, c)
+		return string(text)
+	}
+	text := []byte(c.Type.Name)
+	for i := range c.Args {
+		text = appendArg(append(text, ' '), c.field(i), &c.Args[i], showBytes)
+	}
+	return string(text)
+}
+
 func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 	switch c.Verb {
 	case Send:
 		return appendMessage(dst, c)
-	case Raw:
+	case Raw, Urgent:
 		if len(c.Bytes) == 0 {
-			return nil, errors.New("expected bytes after \"raw\", got none")
+			return nil, fmt.Errorf("expected bytes after %q, got none", c.Verb.String())
 		}
 		return appendRaw(append(dst, c.Verb.String()...), c.Bytes), nil
 	case Nothing:
@@ -218,15 +231,36 @@ func isWord(v []byte) bool {
 	return true
 }
 
-// runBytes is the number of identical bytes that is worth a repetition.
-const runBytes = 32
+// Text that is repeated is shown once with the number of repetitions if it is long enough.
+const (
+	runBytes = 32 // the shortest repeated text, with all repetitions
+	maxUnit  = 64 // the longest text that is looked for
+	minTimes = 4  // the smallest number of repetitions of a text of more than one byte
+)
 
-func isRun(v []byte) bool { return len(v) >= runBytes && run(v) == len(v) }
+func isRun(v []byte) bool {
+	unit, times := repetition(v)
+	return times > 0 && unit*times == len(v)
+}
 
-// run counts the bytes at the beginning of v that are the same.
-func run(v []byte) int {
-	n := 1
-	for n < len(v) && v[n] == v[0] {
+// repetition returns the length of the shortest text that stands several times at the beginning of v, and how often;
+// 0, 0 if there is none.
+func repetition(v []byte) (unit, times int) {
+	if len(v) < runBytes {
+		return 0, 0
+	}
+	for unit := 1; unit <= maxUnit && unit < len(v); unit++ {
+		if n := run(v, unit); n >= runBytes && (unit == 1 || n >= minTimes*unit) {
+			return unit, n / unit
+		}
+	}
+	return 0, 0
+}
+
+// run counts the bytes at the beginning of v that repeat its first unit bytes.
+func run(v []byte, unit int) int {
+	n := unit
+	for n < len(v) && v[n] == v[n-unit] {
 		n++
 	}
 	return n
@@ -236,8 +270,9 @@ func appendQuoted(dst, v []byte, limit int) []byte {
 	dst = append(dst, '"')
 	switch {
 	case isRun(v):
-		dst = appendEscaped(dst, v[:1], quotedEscapes)
-		return fmt.Appendf(dst, "\"*%d", len(v))
+		unit, times := repetition(v)
+		dst = appendEscaped(dst, v[:unit], quotedEscapes)
+		return fmt.Appendf(dst, "\"*%d", times)
 	case limit > 0 && len(v) > limit:
 		dst = appendEscaped(dst, v[:limit], quotedEscapes)
 		return fmt.Appendf(dst, "\" ... %d bytes more", len(v)-limit)
@@ -250,9 +285,9 @@ func appendQuoted(dst, v []byte, limit int) []byte {
 func appendRaw(dst, b []byte) []byte {
 	for len(b) > 0 {
 		dst = append(dst, ' ')
-		if n := run(b); n >= runBytes {
-			dst = appendQuoted(dst, b[:n], 0)
-			b = b[n:]
+		if unit, times := repetition(b); times > 0 {
+			dst = appendQuoted(dst, b[:unit*times], 0)
+			b = b[unit*times:]
 		} else if n := readable(b); n >= 3 {
 			dst = appendQuoted(dst, b[:n], 0)
 			b = b[n:]
@@ -271,7 +306,7 @@ func readable(b []byte) int {
 		if !isReadable(c) {
 			return i
 		}
-		if len(b)-i >= runBytes && run(b[i:i+runBytes]) == runBytes {
+		if len(b)-i >= runBytes && run(b[i:i+runBytes], 1) == runBytes {
 			return i
 		}
 	}

@@ -21,7 +21,7 @@ func awkward() [][]byte {
 	}
 	values := [][]byte{all, bytes.Repeat([]byte{0}, 33), bytes.Repeat([]byte("ab"), 40)}
 	for _, s := range []string{"", " ", "  x ", "a b", `"`, `\`, `\x41`, "'", "(Raw)", "x (Raw)", "(Data)", "$x", "$now", "*", "#", "...",
-		"within", "past", "crlf", "or", "nothing", "raw", "->", "a -> b: c", "@case", "00 52", ".", "-1", "é", "\x7f", "\t", "\n", "a\r", "a\rb", "\r\n", "12345678 ", "1234567 12345678"} {
+		"within", "past", "crlf", "or", "nothing", "raw", "->", "a -> b: c", "- a b", "@case", "00 52", ".", "-1", "é", "\x7f", "\t", "\n", "a\r", "a\rb", "\r\n", "12345678 ", "1234567 12345678"} {
 		values = append(values, []byte(s))
 	}
 	return values

@@ -66,13 +66,15 @@ type Step struct {
 type Verb uint8
 
 const (
-	Send       Verb = iota // a message
-	Raw                    // bare bytes
-	Nothing                // silence
-	Opens                  // connects
-	Closes                 // ends the connection
-	HalfCloses             // ends its direction
-	Resets                 // breaks off
+	Send         Verb = iota // a message
+	Raw                      // bare bytes
+	Nothing                  // silence
+	Opens                    // connects
+	Closes                   // ends the connection
+	HalfCloses               // ends its direction
+	Resets                   // breaks off
+	Urgent                   // bytes as urgent data of TCP
+	StopsReading             // reads nothing more from the connection
 )
 
 // Grade is how good a choice is.
@@ -92,7 +94,7 @@ type Choice struct {
 	Args      []Arg         // of a Send
 	Unchecked bool          // of a Send
 	CRLF      bool          // of a Send
-	Bytes     []byte        // of a Raw; of a Send written in byte form, the message as it was recorded
+	Bytes     []byte        // of a Raw or Urgent; of a Send written in byte form, the message as it was recorded
 	For       time.Duration // of a Nothing
 }
 

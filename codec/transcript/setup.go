@@ -145,7 +145,11 @@ func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, e
 
 // With returns the script with other ways to its setups. The steps of the script itself stay as they are.
 func (s *Script) With(choice Ways) (*Script, error) {
-	if s.again == nil {
+	other := false // than the first ways, with which a script is read
+	for _, way := range choice {
+		other = other || way != 0
+	}
+	if s.again == nil || !other {
 		return s, nil
 	}
 	return s.again(choice)

@@ -18,6 +18,9 @@ var verbWords = [...]string{
 	Closes:     "closes",
 	HalfCloses: "half-closes",
 	Resets:     "resets",
+
+	Urgent:       "urgent",
+	StopsReading: "stops-reading",
 }
 
 // String returns the word of the line form; a message has none.
@@ -60,7 +63,7 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 	switch c.Verb {
 	case Send:
 		toks, err = r.message(pos, st, c, toks)
-	case Raw:
+	case Raw, Urgent:
 		toks, err = r.raw(pos, c, toks)
 	case Nothing:
 		if len(toks) < 3 || !toks[1].is("for") {

@@ -216,8 +216,8 @@ func TestTextRowsRefused(t *testing.T) {
 // TestReplyOfAnyRequest writes replies out whose form is that of the last
 // request they may answer, not of the first.
 func TestReplyOfAnyRequest(t *testing.T) {
-	parse(t, beanstalk.Protocol, "Client -> Server: list-tubes\nServer -> Client: OK \"--- [a,b]\\n\"")
-	parse(t, beanstalk.Protocol, "Client -> Server: stats\nServer -> Client: OK \"--- {a: b}\\n\"")
+	parse(t, beanstalk.Protocol, "Client -> Server: list-tubes\nServer -> Client: OK \"--- [a b]\\n\"")
+	parse(t, beanstalk.Protocol, "Client -> Server: stats\nServer -> Client: OK \"--- {a: '\\\"b\\\"'}\\n\"")
 	if _, err := Parse(beanstalk.Protocol, "", []byte("Client -> Server: stats\nServer -> Client: OK \"---\\na: [\\n\"")); err == nil {
 		t.Error("a reply that no request can have is accepted")
 	}

@@ -23,7 +23,7 @@ func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.InProcess()
 }
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -52,20 +52,20 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 			t.Errorf("%s: expected a sentence, got %q", m.Name, m.About)
 		case abouts[m.About] != "":
 			t.Errorf("%s is about the same as %s", m.Name, abouts[m.About])
-		case len(m.Kills) == 0:
-			t.Errorf("%s kills nothing", m.Name)
-		case len(m.Kills) > most:
-			t.Errorf("%s kills %d cases: it proves little of each", m.Name, len(m.Kills))
+		case len(m.KilledBy) == 0:
+			t.Errorf("%s is killed by no case", m.Name)
+		case len(m.KilledBy) > most:
+			t.Errorf("%s is killed by %d cases: it proves little of each", m.Name, len(m.KilledBy))
 		}
 		if err := check(i); err != nil {
 			t.Error(err)
 		}
 		names[m.Name], abouts[m.About] = true, m.Name
-		for k, id := range m.Kills {
+		for k, id := range m.KilledBy {
 			if r, is := role[id]; !is || r != m.Role {
 				t.Errorf("%s: there is no case %s about its kind", m.Name, id)
 			}
-			if slices.Contains(m.Kills[:k], id) {
+			if slices.Contains(m.KilledBy[:k], id) {
 				t.Errorf("%s names %s twice", m.Name, id)
 			}
 			delete(left, family[id])
@@ -85,7 +85,7 @@ func Some(t *testing.T, s *conform.Suite, sound conform.Sound, all []conform.Mut
 	for _, m := range all {
 		if slices.Contains(picked, m.Name) {
 			mutants = append(mutants, m)
-			run = append(run, m.Kills...)
+			run = append(run, m.KilledBy...)
 		}
 	}
 	if len(mutants) != len(picked) {

@@ -8,6 +8,7 @@
 package gen
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 
@@ -72,13 +73,35 @@ func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 		m.add(f, &msg)
 	}
 	if len(t.Repeat) > 0 && complete {
+		fixed := len(msg.Args)
 		for range m.repetitions() {
+			before := len(msg.Args)
 			for i := range t.Repeat {
 				m.add(&t.Repeat[i], &msg)
+			}
+			if repeats(t, msg.Args[fixed:]) {
+				msg.Args = msg.Args[:before]
 			}
 		}
 	}
 	return msg
+}
+
+// repeats reports whether the last group of repeated fields has a value that must be unique and is not.
+func repeats(t *codec.Type, args [][]byte) bool {
+	n := len(t.Repeat)
+	for i := range t.Repeat {
+		if !t.Repeat[i].Unique || len(args) < n {
+			continue
+		}
+		last := args[len(args)-n+i]
+		for k := i; k < len(args)-n; k += n {
+			if bytes.Equal(args[k], last) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maker makes one message.

@@ -124,11 +124,11 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	}
 	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // a name that no packet can hold
 		m.taint()
-		gText("OK ERR")(m, p, *f)
+		gText("OK ERR error-line")(m, p, *f)
 		return
 	}
 	if m.quirks[LacksTypes] {
-		m.allow(conn, "ERROR", typed("ERROR ERR", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+		m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 	}
 	h(m, p, f.Clone())
 }

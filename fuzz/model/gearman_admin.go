@@ -131,8 +131,8 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
-	m.owe(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR", func(r *codec.Frame) error {
-		if r.Type.Name == "ERR" {
+	m.owe(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
+		if r.Type.Does == codec.Refuse {
 			return nil
 		}
 		seen := map[string]bool{}
@@ -207,7 +207,7 @@ func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 		limits[3] = &[3]int{sizes[0], sizes[1], sizes[2]}
 	default:
 		fn.limits, fn.vague = &[3]int{1, 1, 1}, true
-		gText("OK ERR")(m, p, f)
+		gText("OK ERR error-line")(m, p, f)
 		return
 	}
 	fn.limits = limits[len(sizes)]
@@ -230,9 +230,9 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 				m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
 			}
 		}
-		gText("OK ERR")(m, p, f)
+		gText("OK ERR error-line")(m, p, f)
 	case j == nil || j.state == gEnded || j.state == gRunning && !m.quirks[CancelLingers]:
-		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR", nil))
+		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR error-line", nil))
 	default:
 		m.fail(j)
 		if m.quirks[CancelLingers] {
@@ -256,7 +256,7 @@ func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 		}
 	}
 	if fn == nil || m.quirks[NameTruncated] {
-		gText("OK ERR")(m, p, f)
+		gText("OK ERR error-line")(m, p, f)
 		if fn != nil {
 			fn.kept = false
 		}
@@ -265,15 +265,15 @@ func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	total, _, workers, _, sure := fn.counts(m)
 	switch {
 	case !sure:
-		gText("OK ERR")(m, p, f)
+		gText("OK ERR error-line")(m, p, f)
 		fn.kept = false
 	case total > 0 || workers > 0:
-		m.owe(p.conn, "gearman.admin.drop-function", "ERR", typed("ERR", nil))
+		m.owe(p.conn, "gearman.admin.drop-function", "ERR", typed("ERR error-line", nil))
 	case fn.kept:
 		fn.kept, fn.limits = false, nil
 		m.owe(p.conn, "gearman.admin.drop-function", "OK", typed("OK", nil))
 	default:
 		fn.limits = nil
-		gText("OK ERR")(m, p, f)
+		gText("OK ERR error-line")(m, p, f)
 	}
 }

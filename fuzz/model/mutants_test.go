@@ -42,16 +42,16 @@ var faulty = []struct {
 	sample string
 }{
 	{codecgearman.Protocol, starters(gearmanmutants.All()), `
-		low-is-normal high-is-normal low-background-not-detached handle-given-twice woken-once unique-for-all-functions result-told-twice others-jobs-when-idle sleep-without-a-look finished-jobs-counted exceptions-for-all every-unique-known epoch-never-comes cant-do-passed-over cant-do-resets failed-job-known
+		low-is-normal high-is-normal low-background-not-detached handle-given-twice woken-once unique-for-all-functions result-sent-twice others-jobs-when-idle sleep-without-a-look finished-jobs-counted exceptions-for-all every-unique-known epoch-never-comes cant-do-ignored cant-do-resets failed-job-known
 		running-not-counted`},
 	{codecbeanstalk.Protocol, starters(beanstalkmutants.All()), `
 		jobs-lost-with-their-worker kick-does-not-wake kick-job-does-not-wake first-tube-only bury-keeps-the-priority buried-job-reserved bound-ignored
-		anybody-ends-a-job anybody-buries all-waiters-served reserved-job-given-by-id reserved-job-given-again released-into-the-used-tube release-does-not-wake ready-job-released put-does-not-wake other-tubes-when-empty no-tube-paused tube-survives-its-client default-not-watched watched-twice-counted-twice delayed-counted-urgent`},
+		any-client-deletes any-client-buries all-waiters-served reserved-job-given-by-id reserved-job-given-again released-into-the-used-tube release-does-not-wake ready-job-released put-does-not-wake other-tubes-when-empty unknown-tube-paused tube-survives-its-client default-not-watched watched-twice-counted-twice delayed-counted-urgent`},
 	{codecdanga.Protocol, starters(dangamutants.All()), `
-		unannounced-gets-all two-tasks-of-a-name sleeper-gets-others-jobs result-told-again progress-for-creator-only last-args-win keys-of-all-names key-kept jobs-leave-with-workers duplicate-has-its-own-handle goodbye-is-for-ever goodbye-forgets-nothing code-1-is-success args-are-a-key all-done-is-complete unknown-is-complete`},
+		unannounced-gets-all two-tasks-of-a-name sleeper-gets-others-jobs result-sent-again progress-for-creator-only last-args-win keys-of-all-names key-kept jobs-leave-with-workers duplicate-has-its-own-handle goodbye-is-for-ever goodbye-forgets-nothing code-1-is-success args-are-a-key all-done-is-complete unknown-is-complete`},
 	{codecgearmonkey.Protocol, starters(gearmonkeymutants.All()), `
-		who-waited-least-first woken-element-stays waits-for-its-first-key popped-job-queued-again lpush-at-the-wrong-end last-key-first decr-tells-what-was
-		first-added-hides-others exists-answers-0 no-count-is-0 hgetall-lists-two-fields del-answers-1 `},
+		who-waited-least-first woken-element-stays waits-for-its-first-key popped-job-queued-again lpush-at-the-wrong-end last-key-first decr-replies-before-it-counts
+		first-added-hides-others exists-answers-0 missing-count-is-0 hgetall-lists-two-fields del-answers-1 `},
 }
 
 func starters(all []mutant.Mutant) map[string]starter {

@@ -41,6 +41,7 @@ var layers = []layer{
 	{"refpeer/*/mutants", []string{"codec", "codec/{protocol}", "refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "codec/transcript", "refpeer/internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
+	{"conform/servertest", nil}, // tests alone
 	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
@@ -72,14 +73,16 @@ var dependencies = []dependency{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false}, // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
+	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // in tests alone
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
-	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false}, // checks that a history is linearizable
-	{"golang.org/x/sys", []string{"loadgen", "pcap"}, false},          // precise timers; live capture
+	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
+	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // precise timers; live capture; limits of another process
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // flags of cobra commands
 	{"golang.org/x/term", []string{"cmd/*"}, false},
 	{"github.com/alicebob/miniredis/v2", []string{"refserver/gearmonkey"}, false}, // the Redis server for GearMonkey
-	{"github.com/goccy/go-yaml", []string{"conform"}, true},
+	{"github.com/goccy/go-yaml", []string{"conform", "refserver/inject"}, true},
+	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults
 
 	{"github.com/beanstalkd/go-beanstalk", nil, true}, // a client for tests of the reference server
 	{"github.com/google/go-cmp", nil, true},
@@ -177,7 +180,7 @@ func TestImportsAreRejected(t *testing.T) {
 		{"codec/internal/codectest", "jobwire/corpus", false, ""},
 		{"codec/internal/codectest", "jobwire/codec/gearman", false, "only codec, codec/transcript, corpus"},
 		{"conform", "github.com/goccy/go-yaml/parser", false, ""},
-		{"codec/beanstalk", "github.com/goccy/go-yaml", false, "only conform and tests"},
+		{"codec/beanstalk", "github.com/goccy/go-yaml", false, "only conform and refserver/inject and tests"},
 		{"refserver/gearmonkey", "github.com/alicebob/miniredis/v2/server", false, ""},
 		{"conform", "github.com/alicebob/miniredis/v2", true, "only refserver/gearmonkey"},
 		{"codec/gearmonkey", "jobwire/codec/resp", false, ""},

@@ -29,7 +29,7 @@ var notTypes = map[string]string{
 	`cmd/jobwire/conform.go: "verbose"`:        "a flag",
 	`conform/program.go: "error"`:              "an answer of a driver",
 	`conform/suite.go: "watch"`:                "the key @watch of a case",
-	`fuzz/script.go: "watch"`:                  "the key @watch of a case",
+	`play/checks.go: "watch"`:                  "the key @watch of a case",
 	`judge/gearmonkey.go: "OK"`:                "the value of an element",
 	`judge/gearmonkey.go: "SHA1"`:              "the label of a field",
 	`loadgen/adapter.go: "status"`:             "a scenario",

@@ -16,9 +16,9 @@ type Program = func(ctx context.Context, addr string, tasks io.Reader, answers i
 
 // Mutant is a server, a client or a worker with one deliberate fault.
 type Mutant struct {
-	Name  string   // describes the fault: "noop-not-sent"
-	About string   // a sentence
-	Kills []string // the conformance cases that it must fail, by name or, for one instance, by ID; it must pass all others
+	Name     string   // describes the fault: "noop-not-sent"
+	About    string   // a sentence
+	KilledBy []string // the conformance cases that it must fail, by name or, for one instance, by ID; it must pass all others
 
 	Start func(context.Context) (target.Target, error) // of a server
 

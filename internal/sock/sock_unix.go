@@ -4,6 +4,7 @@
 package sock
 
 import (
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -87,4 +88,23 @@ func (s *Socket) TryWrite(b []byte) (int, error) {
 func (s *Socket) FD() (n uint64) {
 	s.raw.Control(func(fd uintptr) { n = uint64(fd) })
 	return n
+}
+
+// WriteUrgent writes b as urgent data of TCP: the last byte is the urgent one, and the program at the other end receives
+// it only if it asks for it. It fails with errors.ErrUnsupported on a connection that is not a socket.
+func WriteUrgent(nc net.Conn, b []byte) error {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = syscall.Sendmsg(int(fd), b, nil, nil, syscall.MSG_OOB)
+		return sent != syscall.EAGAIN
+	})
+	return errors.Join(err, sent)
 }

@@ -207,7 +207,11 @@ func exitText(cmd *exec.Cmd, err error) string {
 	if cmd.ProcessState == nil {
 		return err.Error()
 	}
-	return cmd.ProcessState.String()
+	text := cmd.ProcessState.String()
+	if n := cmd.ProcessState.ExitCode(); n > 128 && n <= 128+31 { // as a shell reports the end of its child
+		text += fmt.Sprintf(", signal: %v", syscall.Signal(n-128))
+	}
+	return text
 }
 
 // ready waits until the program accepts a connection.

@@ -83,10 +83,42 @@ func (t *Tail) String() string {
 }
 
 const (
-	excerptLines = 20  // of a crash report
+	excerptLines = 8   // of a crash report
 	lastLines    = 5   // of an output without one
-	lineBytes    = 300 // of a line
+	lineBytes    = 200 // of a line
 )
+
+func shorten(line string) string {
+	if len(line) > lineBytes {
+		return fmt.Sprintf("%s [%d bytes left out]", line[:lineBytes], len(line)-lineBytes)
+	}
+	return line
+}
+
+// pythonError matches the last line of a Python traceback, which names the exception.
+var pythonError = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(: .*)?$`)
+
+// traceHead matches the first line of a stack trace that does not say what went wrong.
+var traceHead = regexp.MustCompile(`(?i)stack ?trace|backtrace|bug report start`)
+
+// Fault returns the line of a program's output that names the fault that it crashed of, such as a panic, a failed
+// assertion or the summary of a sanitizer. It returns "" if there is none.
+func Fault(output string) string {
+	at := headOf([]byte(output))
+	if at < 0 {
+		return ""
+	}
+	first, rest, _ := strings.Cut(output[at:], "\n")
+	switch m := crashSummary.FindString(rest); {
+	case m != "":
+		first = strings.TrimPrefix(m, "SUMMARY: ")
+	case strings.HasPrefix(first, "Traceback "):
+		first = pythonError.FindString(rest)
+	case traceHead.MatchString(first):
+		return ""
+	}
+	return shorten(strings.TrimSpace(first))
+}
 
 // Excerpt returns what an error shows of a program's output, each line after two spaces, and what it is: the
 // head of a crash report and its summary, or else the last lines.
@@ -94,10 +126,7 @@ func Excerpt(output string) (title, text string) {
 	at := headOf([]byte(output))
 	var lines []string
 	for line := range strings.FieldsFuncSeq(output[max(at, 0):], func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if len(line) > lineBytes {
-			line = fmt.Sprintf("%s [%d bytes left out]", line[:lineBytes], len(line)-lineBytes)
-		}
-		lines = append(lines, "  "+line)
+		lines = append(lines, "  "+shorten(line))
 	}
 	switch n := len(lines); {
 	case at < 0:

@@ -636,6 +636,23 @@ func TestCrashReport(t *testing.T) {
 	}
 }
 
+func TestFault(t *testing.T) {
+	for _, tt := range []struct{ output, want string }{
+		{"serving\npanic: index out of range [3]\n\ngoroutine 7 [running]:\n", "panic: index out of range [3]"},
+		{"==42==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\nREAD of size 4\nSUMMARY: AddressSanitizer: heap-use-after-free server.c:1 in f\n==42==ABORTING\n",
+			"AddressSanitizer: heap-use-after-free server.c:1 in f"},
+		{"free(): double free detected in tcache 2\n", "free(): double free detected in tcache 2"},
+		{"ready\nTraceback (most recent call last):\n  File \"s.py\", line 3, in <module>\n    serve()\nIndexError: list index out of range\n", "IndexError: list index out of range"},
+		{"ready\nBegin stack trace, frames found: 12\n?0 0x1 in /usr/sbin/gearmand\n", ""},
+		{"one\ntwo\n", ""},
+		{"", ""},
+	} {
+		if got := Fault(tt.output); got != tt.want {
+			t.Errorf("Fault(%q) = %q, want %q", tt.output, got, tt.want)
+		}
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	var l Tail
 	var all strings.Builder

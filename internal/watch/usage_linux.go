@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 var pageSize = int64(os.Getpagesize())
@@ -53,6 +55,13 @@ func wants(pid int) (had, wanted time.Duration) {
 		wanted += ran + waited
 	}
 	return had, wanted
+}
+
+func limitDescriptors(pid, n int) error {
+	if pid == 0 {
+		return ErrNoProcess
+	}
+	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}, nil)
 }
 
 // runnable reports whether a thread of a process runs, or would if it could.

@@ -1,23 +1,12 @@
-// Package watch tells what the process of a server does and keeps when nobody is connected.
+// Package watch checks what the process of a server uses: processor time, memory and file descriptors.
 package watch
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"jobwire/internal/target"
 )
-
-// What there is to watch, as the key @watch of a transcript names it.
-const (
-	Processor   = "processor"   // does it work though there is nothing to do?
-	Memory      = "memory"      // does it keep some of each conversation?
-	Descriptors = "descriptors" // does it keep open files or connections?
-)
-
-// All lists what there is.
-var All = []string{Processor, Memory, Descriptors}
 
 // Usage is what a process has.
 type Usage struct {
@@ -95,35 +84,6 @@ const (
 
 	maxGrowth = 256 << 20 // bytes that prove a leak in a server of any size
 )
-
-// After judges a server behind a conversation that all have left: it returns what is amiss, or "".
-// again holds the conversation once more, as often as it takes to see a leak.
-func After(what string, t target.Target, again func() error) (amiss string, err error) {
-	at, ok := Of(t)
-	if !ok {
-		return "", errors.New("cannot read the CPU and memory use of the server: jobwire must start it with --exec, on Linux")
-	}
-	switch what {
-	case Processor:
-		if Spinning(t) {
-			return "the server keeps a CPU core busy, although all connections are closed", nil
-		}
-		return "", nil
-	case Memory:
-		n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, rounds(t, LeakRuns, again))
-		if n > 0 {
-			amiss = fmt.Sprintf("memory leak: the server uses %d KiB more after %d repetitions of the transcript, with all connections closed", n>>10, repetitions)
-		}
-		return amiss, err
-	case Descriptors:
-		n, err := descriptorLeak(t, rounds(t, KeepRuns, again))
-		if n > 0 {
-			amiss = fmt.Sprintf("file descriptor leak: the server has %d more open file descriptors after %d repetitions of the transcript, with all connections closed", n, 2*KeepRuns)
-		}
-		return amiss, err
-	}
-	return "", fmt.Errorf("unknown @watch %q: expected one of %q", what, All)
-}
 
 // rounds returns a function that performs one round of repetitions and returns what the server uses
 // when all connections are closed.

@@ -404,11 +404,13 @@ func TestRefusedPut(t *testing.T) {
 
 // A fault that lets a reserve come twice does not confuse the machine.
 func TestReserveTwice(t *testing.T) {
-	fault, err := refserver.ParseFault(beanstalk.Protocol, "duplicate reserve")
-	if err != nil {
-		t.Fatal(err)
+	twice := func(_ *refserver.Conn, from codec.Side, f *codec.Frame) (v refserver.Verdict) {
+		if from == codec.Peer && f.Type.Name == "reserve" {
+			v.Extra = 1
+		}
+		return v
 	}
-	bubble(t, Options{}, refserver.Options{Faults: []refserver.Fault{fault}}, func(t *testing.T, m *Machine, dial func() peerOf) {
+	bubble(t, Options{}, refserver.Options{Intercept: twice}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
 		w.Send("reserve")
 		synctest.Wait()

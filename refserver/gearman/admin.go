@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/codec/gearman"
 )
 
 // Rows of the replies ("Administrative Protocol").
@@ -74,10 +75,10 @@ func printable(b []byte, blanks bool) []byte {
 func escape(dst []byte, c byte) []byte { return fmt.Appendf(dst, `\x%02x`, c) }
 
 // printableLine is for a value that has a line to itself. It must not be taken
-// for the end of the list, nor for an ERR in the list's place.
+// for the end of the list, nor for an error message in the list's place.
 func printableLine(b []byte) []byte {
 	out := printable(b, false)
-	if string(b) == "." || bytes.HasPrefix(b, []byte("ERR")) {
+	if string(b) == "." || bytes.HasPrefix(b, []byte("ERR")) || gearman.SaysError(out) {
 		return append(escape(nil, b[0]), out[1:]...)
 	}
 	return out

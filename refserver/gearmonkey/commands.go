@@ -1,6 +1,7 @@
 package gearmonkey
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ var plain = map[int]string{
 		"srem sscan sunionstore zmscore zrem zscan",
 	3: "append decrby getbit getset hexists hget hstrlen incrby incrbyfloat lindex rpoplpush setnx sismember zrank " +
 		"zrevrank zscore",
-	-4: "bitop geodist lmpop zadd zinterstore zmpop zrangebylex zrevrangebylex zunionstore",
+	-4: "bitop geodist lmpop zinterstore zmpop zrangebylex zrevrangebylex zunionstore",
 	4:  "getrange lrange lrem lset ltrim smove zcount zincrby zlexcount zremrangebylex zremrangebyrank zremrangebyscore",
 	-5: "geoadd georadiusbymember georadiusbymember_ro",
 	5:  "linsert lmove",
@@ -126,6 +127,7 @@ func init() {
 		{"hrandfield", -2, 0, atLeast(2, -maxRandom)},
 		{"zrandmember", -2, 0, atLeast(2, -maxRandom)},
 
+		{"zadd", -4, 0, addMembers},
 		{"zrange", -4, 0, paired(withScores)},
 		{"zrevrange", -4, 0, paired(withScores)},
 		{"zrangebyscore", -4, 0, paired(withScores)},
@@ -318,6 +320,21 @@ func atMost(word int, limit int64, text string) func(c *call) {
 		}
 		c.again()
 	}
+}
+
+// addMembers answers ZADD. miniredis accepts scores that are NaN.
+func addMembers(c *call) {
+	i := 2
+	for i < len(c.words) && slices.Contains([]string{"nx", "xx", "gt", "lt", "ch", "incr"}, strings.ToLower(c.words[i])) {
+		i++
+	}
+	for ; i < len(c.words); i += 2 {
+		if f, err := strconv.ParseFloat(c.words[i], 64); err == nil && math.IsNaN(f) {
+			c.fail("ERR value is not a valid float")
+			return
+		}
+	}
+	c.again()
 }
 
 // atLeast refuses a number that is too small.

@@ -99,6 +99,8 @@ var conversations = map[string][][2]string{
 		{"INCR l", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
 		{"GET l", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
 		{"ZADD z x y", "-ERR value is not a valid float"},
+		{"ZADD z nan y", "-ERR value is not a valid float"},
+		{"ZADD z nx ch 1 nan", ":1"},
 		{"ZADD z 1 a 2", "-ERR syntax error"},
 		{"LRANGE l a b", "-ERR value is not an integer or out of range"},
 		{"SETRANGE s 536870912 x", "-ERR string exceeds maximum allowed size (proto-max-bulk-len)"},

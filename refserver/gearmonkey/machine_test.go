@@ -62,12 +62,14 @@ func TestMessages(t *testing.T) {
 
 // Faults fit this machine as any other.
 func TestFaults(t *testing.T) {
-	for _, fault := range []string{"drop POPPED", "duplicate BRPOP_QUEUES", "drop simple"} {
-		f, err := refserver.ParseFault(gearmonkey.Protocol, fault)
-		if err != nil {
-			t.Fatal(err)
+	for name, fault := range map[string]refserver.Verdict{"POPPED": {Drop: true}, "BRPOP_QUEUES": {Extra: 1}, "simple": {Drop: true}} {
+		intercept := func(_ *refserver.Conn, _ codec.Side, f *codec.Frame) (v refserver.Verdict) {
+			if f.Type != nil && f.Type.Name == name {
+				v = fault
+			}
+			return v
 		}
-		bubble(t, refserver.Options{Faults: []refserver.Fault{f}}, func(t *testing.T, m *Machine, dial func() *client) {
+		bubble(t, refserver.Options{Intercept: intercept}, func(t *testing.T, m *Machine, dial func() *client) {
 			w, c := dial(), dial()
 			w.send("BRPOP", "queue:f:high", "queue:f:normal", "queue:f:low", "1")
 			synctest.Wait()

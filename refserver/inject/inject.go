@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"jobwire/codec"
@@ -35,6 +37,8 @@ type Protocol struct {
 	Read  func(m *Message) bool
 	Write func(name string, args []string) *codec.Frame
 
+	Functions map[string]any // of expressions in fault scripts, besides those of [Protocol.ParseFaults]
+
 	Probe  string                  // a type that is not in the past of a peer
 	Raw    []string                // a reply, with its arguments, that SendRaw replaces
 	Event  func(reply []byte) bool // whether the server sends a message without a request; nil: never
@@ -53,27 +57,29 @@ type Record struct {
 
 // Row describes a faulty server.
 type Row struct {
-	Name, About string        // see [mutant.Mutant]
-	Kills       string        // cases that it fails, without the name of the protocol
-	Fault       string        // see [refserver.ParseFault]
-	Edit        Edit          // may be nil
-	Codec       codec.Options // limits, and rules that the server does not enforce
-	New         func() refserver.Machine
+	Name     string                   `yaml:"name"`      // see [mutant.Mutant]
+	About    string                   `yaml:"about"`     // see [mutant.Mutant]
+	KilledBy string                   `yaml:"killed-by"` // cases that it fails, without the name of the protocol
+	Fault    string                   `yaml:"fault"`     // a fault script: see [Protocol.ParseFaults]
+	Edit     Edit                     `yaml:"-"`         // may be nil
+	Codec    codec.Options            `yaml:"-"`         // limits, and rules that the server does not enforce
+	New      func() refserver.Machine `yaml:"-"`
 
 	// Slow is the time that data waits before the server reads it. The server notices the
 	// end of a connection at once, so that it precedes what other peers send after it.
-	Slow time.Duration
+	Slow time.Duration `yaml:"slow"`
 }
 
 // Mutants returns the servers that the rows describe.
 func (p *Protocol) Mutants(rows []Row) []mutant.Mutant {
 	var all []mutant.Mutant
 	for _, r := range rows {
-		m := mutant.Mutant{Name: r.Name, About: r.About, Kills: strings.Fields(r.Kills)}
-		for i := range m.Kills {
-			m.Kills[i] = p.Name + "." + m.Kills[i]
+		m := mutant.Mutant{Name: r.Name, About: r.About, KilledBy: strings.Fields(r.KilledBy)}
+		for i := range m.KilledBy {
+			m.KilledBy[i] = p.Name + "." + m.KilledBy[i]
 		}
-		m.Start = func(ctx context.Context) (target.Target, error) { return p.start(ctx, &r) }
+		edit := sync.OnceValues(func() (Edit, error) { return p.edit(&r) })
+		m.Start = func(ctx context.Context) (target.Target, error) { return p.start(ctx, &r, edit) }
 		all = append(all, m)
 	}
 	return all
@@ -89,62 +95,86 @@ func (p *Protocol) Check(r *Row) error {
 			return fmt.Errorf("%s: unknown rule %s", r.Name, id)
 		}
 	}
-	if r.Edit != nil {
-		r.Edit(p.server(p.New()))
+	edit, err := p.edit(r)
+	if err == nil && edit != nil {
+		edit(p.server(p.New()))
 	}
-	_, err := p.options(r)
 	return err
 }
 
-// options returns the options of the server that the row describes.
-func (p *Protocol) options(r *Row) (refserver.Options, error) {
-	o := refserver.Options{Protocol: p.Protocol, Codec: r.Codec}
-	o.Codec.Waive = append(o.Codec.Waive[:len(o.Codec.Waive):len(o.Codec.Waive)], p.Waive...)
-	if r.Fault != "" {
-		f, err := refserver.ParseFault(p.Protocol, r.Fault)
-		if err != nil {
-			return o, fmt.Errorf("%s: %w", r.Name, err)
-		}
-		o.Faults = []refserver.Fault{f}
+// edit returns the edit of a row: its fault script, and its edit. It returns nil if the row has neither.
+func (p *Protocol) edit(r *Row) (Edit, error) {
+	if r.Fault == "" {
+		return r.Edit, nil
 	}
-	return o, nil
+	script, err := p.ParseFaults(r.Fault)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	if r.Edit == nil {
+		return script, nil
+	}
+	return Both(script, r.Edit), nil
 }
 
 // start starts the server that the row describes in this process.
-func (p *Protocol) start(ctx context.Context, r *Row) (target.Target, error) {
-	if _, err := p.options(r); err != nil {
+func (p *Protocol) start(ctx context.Context, r *Row, edit func() (Edit, error)) (target.Target, error) {
+	e, err := edit()
+	if err != nil {
 		return nil, err
 	}
-	return target.Func(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.Serve(ctx, ln, r) })
+	return target.Func(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.serve(ctx, ln, r, e) })
 }
 
 // Serve serves the connections that ln accepts with the server that the row describes.
 func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *Row) error {
-	o, err := p.options(r)
+	edit, err := p.edit(r)
 	if err != nil {
 		return err
 	}
+	return p.serve(ctx, ln, r, edit)
+}
+
+func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *Row, edit Edit) error {
 	machine := p.New()
 	if r.New != nil {
 		machine = r.New()
 	}
+	o := refserver.Options{Protocol: p.Protocol, Codec: r.Codec}
+	o.Codec.Waive = slices.Concat(o.Codec.Waive, p.Waive)
 	if r.Slow > 0 {
 		ln = &listener{ln, func(c net.Conn) net.Conn { return slowed(c, r.Slow) }}
 	}
-	if r.Edit != nil {
-		s := p.server(machine)
-		s.Context = ctx
-		r.Edit(s)
-		if p.Edited != nil {
+	if edit != nil {
+		if r.Edit != nil && p.Edited != nil {
 			o.Protocol = p.Edited
 		}
-		if s.Decode != nil {
-			o.Protocol = decoding(o.Protocol, s.Decode)
-		}
+		s := p.wrap(machine, &o, edit)
+		s.rewrite = r.Edit != nil && p.Write != nil
+		s.Context = ctx
 		if s.Wrap != nil {
 			ln = &listener{ln, s.Wrap}
 		}
-		machine, o.Intercept = s, s.intercept
+		machine = s
 	}
 	return refserver.New(machine, o).Serve(ctx, ln)
+}
+
+// Wrap returns a machine with the faults of a script ([Protocol.ParseFaults]), and sets the options that its server needs.
+func (p *Protocol) Wrap(machine refserver.Machine, o *refserver.Options, script string) (*Server, error) {
+	edit, err := p.ParseFaults(script)
+	if err != nil {
+		return nil, err
+	}
+	return p.wrap(machine, o, edit), nil
+}
+
+func (p *Protocol) wrap(machine refserver.Machine, o *refserver.Options, edit Edit) *Server {
+	s := p.server(machine)
+	edit(s)
+	if s.Decode != nil {
+		o.Protocol = decoding(o.Protocol, s.Decode)
+	}
+	o.Intercept = s.intercept
+	return s
 }

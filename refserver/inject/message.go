@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"jobwire/codec"
-	"jobwire/refserver"
 )
 
 // Names of messages that are events of a connection.
@@ -25,12 +24,16 @@ type Message struct {
 	Job   *Job         // that the message is about, if the record knows, or nil
 	Frame *codec.Frame // valid only while the message is handled; nil for events
 	Err   *codec.Error // of an illegal message
-	Name  string       // type of the message, in GearMonkey the command of a request
-	Args  []string     // values of its fields, in GearMonkey the words of a request after the command
+	Name  string       `expr:"name"` // type of the message, in GearMonkey the command of a request
+	Args  []string     `expr:"args"` // values of its fields, in GearMonkey the words of a request after the command
 
 	Raw    []byte        // of a message to a peer: if not nil, what is sent in its place
 	Delay  time.Duration // of a message to a peer: how much later it is sent
 	Hangup bool          // of a message to a peer: the connection is closed after it
+	Copies int           // of a message to a peer: how many times more it is sent
+	Split  int           // of a message to a peer: it is written in pieces of so many bytes, with a pause after each
+	Pause  time.Duration
+	Also   *codec.Message // of a message to a peer: what is sent after it
 
 	name string // as it was received
 	args []string
@@ -84,7 +87,11 @@ func (m *Message) Become(name string, args ...string) { m.Name, m.Args = name, a
 
 // Retype changes the message to one of another type that has the same values in fields of the same names.
 func (m *Message) Retype(name string) {
-	to := refserver.Retyped(m.Frame, m.row(name))
+	to := retyped(m.Frame, m.row(name))
+	if m.commands() || m.Name == Illegal {
+		m.replace(to)
+		return
+	}
 	m.Become(name)
 	for _, a := range to.Args {
 		m.Args = append(m.Args, string(a))
@@ -102,12 +109,20 @@ func (m *Message) Pass() {
 	}
 	m.done = true
 	f := m.Frame
-	if m.changed() || m.protocol.Write != nil {
+	if m.Err != nil {
+		m.Peer.raw = slices.Clone(f.Raw)
+		m.Machine.Reject(m.Peer.Conn, f, m.Err)
+		return
+	}
+	if m.changed() || m.rewrite {
 		f = m.write(m.Name, m.Args)
 		m.Peer.setRequest(m, f)
 	}
 	m.pass(m, f)
 }
+
+// again gives the machine the message once more.
+func (m *Message) again() { m.pass(m, m.Frame) }
 
 // Answer sends the peer a reply in place of that of the machine.
 func (m *Message) Answer(name string, args ...string) {

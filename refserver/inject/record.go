@@ -12,35 +12,36 @@ type Peer struct {
 	*refserver.Conn
 	server *Server
 
-	Heard   int            // messages, illegal ones included
-	Count   map[string]int // legal messages of each type, the present one included
-	First   string         // type of the first message
-	Past    []string       // types of the last messages before the present one
-	Request *Message       // the last legal message
-	Waits   bool           // the last request has no reply yet
-	Reply   string         // type of the last reply
-	Ignored bool           // the server reads nothing more from the peer
-	Ended   bool           // the peer sends nothing more
-	Left    bool           // the connection is closed
+	Heard   int            `expr:"heard"`   // messages, illegal ones included
+	Count   map[string]int `expr:"count"`   // legal messages of each type, the present one included
+	First   string         `expr:"first"`   // type of the first message
+	Past    []string       `expr:"past"`    // types of the last messages before the present one
+	Request *Message       `expr:"request"` // the last legal message, or one without a name
+	Waits   bool           `expr:"waits"`   // the last request has no reply yet
+	Reply   string         `expr:"reply"`   // type of the last reply
+	Ignored bool           `expr:"ignored"` // the server reads nothing more from the peer
+	Ended   bool           `expr:"ended"`   // the peer sends nothing more
+	Left    bool           `expr:"left"`    // the connection is closed
 	raw     []byte         // the last message, if replies are read after it
 
 	// Of a worker.
-	Announced []string // all functions that it ever announced
-	Can       []string // the functions, tubes or names that it has announced and not withdrawn
-	Asleep    bool
-	Woken     int  // how often the server has woken it; in Gearman since it fell asleep
-	Idle      bool // woken, without a request for a job since
-	Refused   int  // how often in a row the server had no job for it
-	Goodbye   bool // it has withdrawn all names
-	Job       *Job
-	Done      []*Job
+	Announced []string `expr:"announced"` // all functions that it ever announced
+	Can       []string `expr:"can"`       // the functions, tubes or names that it has announced and not withdrawn
+	Asleep    bool     `expr:"asleep"`
+	Woken     int      `expr:"woken"`   // how often the server has woken it; in Gearman since it fell asleep
+	Idle      bool     `expr:"idle"`    // woken, without a request for a job since
+	Refused   int      `expr:"refused"` // how often in a row the server had no job for it
+	Goodbye   bool     `expr:"goodbye"` // it has withdrawn all names
+	Job       *Job     `expr:"job"`
+	Done      []*Job   `expr:"done"`
 
 	// Of a client.
-	Tube       string // that it uses
-	Exceptions bool   // it has asked for exceptions
-	Created    []*Job // by its requests, duplicates included
-	Channels   []string
+	Tube       string   `expr:"tube"`       // that it uses
+	Exceptions bool     `expr:"exceptions"` // it has asked for exceptions
+	Created    []*Job   `expr:"created"`    // by its requests, duplicates included
+	Channels   []string `expr:"channels"`
 
+	Noted map[string]any    `expr:"notes"` // by faults
 	Notes map[string]string // for edits
 	List  []string          // for edits
 	Mark  bool              // for edits
@@ -68,44 +69,49 @@ func (p *Peer) Jobs() []*Job {
 
 // Asked returns the type of the last legal message, or "".
 func (p *Peer) Asked() string {
-	if p.Request == nil {
-		return ""
-	}
 	return p.Request.Name
 }
 
 // Job is a job, as far as it is known from the messages about it.
 type Job struct {
-	ID       string   // or handle
-	Type     string   // of its submission, or job type
-	Queue    string   // function, tube or name
-	Unique   string   // unique ID, or key
-	Data     string   // workload, body or args
-	Args     []string // of its submission
-	Creator  *Peer
-	Clients  []*Peer // that wait for it, the first one first
-	Worker   *Peer   // that has it, or nil
-	Assigned int     // how often
-	Ended    string  // the type that ended it; "" while it has not ended
+	ID       string   `expr:"id"`     // or handle
+	Type     string   `expr:"type"`   // of its submission, or job type
+	Queue    string   `expr:"queue"`  // function, tube or name
+	Unique   string   `expr:"unique"` // unique ID, or key
+	Data     string   `expr:"data"`   // workload, body or args
+	Args     []string `expr:"args"`   // of its submission
+	Creator  *Peer    `expr:"creator"`
+	Clients  []*Peer  `expr:"clients"`  // that wait for it, the first one first
+	Worker   *Peer    `expr:"worker"`   // that has it, or nil
+	Assigned int      `expr:"assigned"` // how often
+	Ended    string   `expr:"ended"`    // the type that ended it; "" while it has not ended
 
-	State, Before, Last string // present and previous state; the last reply about it
+	State  string `expr:"state"` // present and previous state; the last reply about it
+	Before string `expr:"before"`
+	Last   string `expr:"last"`
 
-	Dups     int    // later submissions of the same job
-	LastData string // of the last one of those, or its own
-	Lost     int    // how often its worker left
-	Reports  int    // of progress
-	Progress string // the latest, as it is in the packet
-	First    string // the first progress
-	Result   string
-	Code     byte // of the result
-	Orphan   bool // its creator left while a worker had it
+	Dups     int    `expr:"dups"`      // later submissions of the same job
+	LastData string `expr:"last_data"` // of the last one of those, or its own
+	Lost     int    `expr:"lost"`      // how often its worker left
+	Reports  int    `expr:"reports"`   // of progress
+	Progress string `expr:"progress"`  // the latest, as it is in the packet
+	First    string `expr:"first"`     // the first progress
+	Result   string `expr:"result"`
+	Code     byte   `expr:"code"`   // of the result
+	Orphan   bool   `expr:"orphan"` // its creator left while a worker had it
 }
+
+// exists reports whether this is a job, and not the one that stands for none in expressions. A job without a handle has a queue.
+func (j *Job) exists() bool { return j.ID != "" || j.Queue != "" }
 
 // Queued reports whether the job waits for a worker.
 func (j *Job) Queued() bool { return j.Ended == "" && j.Worker == nil }
 
 // Running reports whether a worker has the job.
 func (j *Job) Running() bool { return j.Ended == "" && j.Worker != nil }
+
+// waits reports whether the client waits for the job.
+func (j *Job) waits(p *Peer) bool { return slices.Contains(j.Clients, p) }
 
 // Find returns the first job for which is holds, or nil.
 func (s *Server) Find(is func(*Job) bool) *Job {

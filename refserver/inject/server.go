@@ -33,17 +33,22 @@ type Server struct {
 	Heard   int             // messages of all peers, illegal ones included
 	Cause   string          // the type of the message that the machine handles, Time or Leave; "" if none
 	Notes   map[string]bool // for edits
+	Noted   map[string]any  // by faults
+	Errors  func(error)     // called if a fault cannot be injected; may be nil
 	Request *Message        // the message that the machine handles, or nil
 
 	protocol *Protocol
 	loose    codec.Session
 	received map[string][]func(*Message)
 	sent     map[string][]func(*Message)
+	rewrite  bool      // every message that edits let pass is written anew
 	silent   bool      // what the machine sends is dropped
 	sending  bool      // an edit sends a message
 	raw      []byte    // and if not nil, these bytes in its place
 	asking   *question // an edit has asked the machine
 	crashed  bool
+
+	variables map[string]any // of expressions, without those of a message
 }
 
 func (p *Protocol) server(m refserver.Machine) *Server {
@@ -55,6 +60,7 @@ func (p *Protocol) server(m refserver.Machine) *Server {
 		received: map[string][]func(*Message){},
 		sent:     map[string][]func(*Message){},
 		Notes:    map[string]bool{},
+		Noted:    map[string]any{},
 	}
 }
 
@@ -115,7 +121,7 @@ func (s *Server) peer(c *refserver.Conn) *Peer {
 }
 
 func (s *Server) Open(c *refserver.Conn) {
-	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Notes: map[string]string{}}
+	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Request: &Message{}, Noted: map[string]any{}, Notes: map[string]string{}}
 	s.Peers = append(s.Peers, p)
 	s.Opened++
 	s.Machine.Open(c)
@@ -186,10 +192,8 @@ func (s *Server) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	if p.First == "" && f.Type != nil {
 		p.First = f.Type.Name
 	}
-	if s.run(s.received, m); !m.done {
-		p.raw = slices.Clone(f.Raw)
-		s.Machine.Reject(c, f, e)
-	}
+	s.run(s.received, m)
+	m.Pass()
 }
 
 // Feed treats text as a message that the peer has sent.
@@ -268,9 +272,15 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	}
 	if q := s.asking; q != nil && q.peer == p {
 		raw := append(q.reply.Raw, f.Raw...)
+		if s.protocol.Read != nil {
+			s.loose.Decode(codec.Server, slices.Clone(f.Raw), f)
+		}
 		q.reply = s.reply(p, q.request.Raw, f)
 		q.reply.Raw = raw
 		return refserver.Verdict{Drop: true}
+	}
+	if f.Type == nil && s.protocol.Read != nil { // the reply to a question has taken its place
+		s.loose.Decode(codec.Server, f.Raw, f)
 	}
 	m := s.reply(p, p.raw, f)
 	if m.Frame.Type == nil && s.protocol.Write == nil {
@@ -286,7 +296,7 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	update(s.protocol.Record.Sent, m)
 	p.Reply = m.Name
 	s.run(s.sent, m)
-	v.Drop, v.Delay, v.Close = m.done, m.Delay, m.Hangup
+	v.Drop, v.Delay, v.Close, v.Extra, v.Split, v.Pause, v.Also = m.done, m.Delay, m.Hangup, m.Copies, m.Split, m.Pause, m.Also
 	if m.Raw != nil {
 		v.Raw = &m.Raw
 	} else if m.changed() {

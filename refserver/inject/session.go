@@ -1,6 +1,10 @@
 package inject
 
-import "jobwire/codec"
+import (
+	"regexp"
+
+	"jobwire/codec"
+)
 
 // Decoder reads what a peer sends in place of the session s.
 type Decoder func(s codec.Session, b []byte, f *codec.Frame) (int, error)
@@ -22,4 +26,39 @@ func (s session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) 
 		return s.decode(s.Session, b, f)
 	}
 	return s.Session.Decode(from, b, f)
+}
+
+// substitution replaces bytes that a peer sends.
+type substitution struct {
+	pattern *regexp.Regexp
+	by      string // $1 is the first group of the pattern
+}
+
+// edit makes the server read the replaced bytes.
+func (u *substitution) edit(s *Server) {
+	decode := s.Decode
+	if decode == nil {
+		decode = func(s codec.Session, b []byte, f *codec.Frame) (int, error) { return s.Decode(codec.Peer, b, f) }
+	}
+	s.Decode = func(session codec.Session, b []byte, f *codec.Frame) (int, error) {
+		var out []byte
+		var ends [][2]int // of the replaced parts: in out, and in b
+		at := 0
+		for _, match := range u.pattern.FindAllSubmatchIndex(b, -1) {
+			out = u.pattern.Expand(append(out, b[at:match[0]]...), []byte(u.by), b, match)
+			at = match[1]
+			ends = append(ends, [2]int{len(out), at})
+		}
+		n, err := decode(session, append(out, b[at:]...), f)
+		if err == codec.ErrShort && ends != nil {
+			return len(b) + 1, err
+		}
+		used := n
+		for _, end := range ends {
+			if end[0] <= n {
+				used = end[1] + n - end[0]
+			}
+		}
+		return used, err
+	}
 }

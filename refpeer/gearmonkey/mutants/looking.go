@@ -30,29 +30,29 @@ func setField(t *task, name, value string) {
 // looking are faults of Client.get.
 var looking = []fault{
 	{Name: "idle-has-an-output", About: "The client shows an output for an idle job.",
-		Kills: "blocking.goes-on-after-time-out look.idle", Edit: fields(func(t *task) {
+		KilledBy: "blocking.goes-on-after-time-out look.idle", Edit: fields(func(t *task) {
 			if t.Job.Status() == "idle" {
 				setField(t, "output", "None")
 			}
 		})},
 	{Name: "busy-is-idle", About: "The client shows a busy job as idle.",
-		Kills: "look.busy", Edit: each("status", func(v string) string { return strings.Replace(v, "busy", "idle", 1) })},
+		KilledBy: "look.busy", Edit: each("status", func(v string) string { return strings.Replace(v, "busy", "idle", 1) })},
 	{Name: "two-fields-only", About: "The client shows only the status and the output of a job.",
-		Kills: "look.all-fields", Edit: fields(func(t *task) {
+		KilledBy: "look.all-fields", Edit: fields(func(t *task) {
 			t.Job.Fields = slices.DeleteFunc(t.Job.Fields, func(f gearmonkey.Field) bool { return f.Name != "status" && f.Name != "output" })
 		})},
 	{Name: "output-ends-at-its-nul", About: "The client truncates the output at its first NUL.",
-		Kills: "look.binary", Edit: each("output", func(v string) string { v, _, _ = strings.Cut(v, "\x00"); return v })},
+		KilledBy: "look.binary", Edit: each("output", func(v string) string { v, _, _ = strings.Cut(v, "\x00"); return v })},
 	{Name: "long-output-cut", About: "The client truncates the output at 64 KiB.",
-		Kills: "look.long", Edit: each("output", func(v string) string { return v[:min(len(v), 1<<16)] })},
+		KilledBy: "look.long", Edit: each("output", func(v string) string { return v[:min(len(v), 1<<16)] })},
 	{Name: "unknown-is-finished", About: "The client shows a job that does not exist as finished.",
-		Kills: "look.unknown", Edit: fields(func(t *task) {
+		KilledBy: "look.unknown", Edit: fields(func(t *task) {
 			if len(t.Job.Fields) == 0 {
 				setField(t, "status", "success")
 			}
 		})},
 	{Name: "looks-at-its-own-only", About: "The client does not show jobs of functions for which it has created none.",
-		Kills: "look.of-another", Edit: remembering(func(functions *[]string) func(*program) {
+		KilledBy: "look.of-another", Edit: remembering(func(functions *[]string) func(*program) {
 			return both(
 				then("INCR_UID", func(t *task) { *functions = append(*functions, string(t.Function)) }),
 				fields(func(t *task) {

@@ -11,13 +11,13 @@ import (
 // waiting are faults of a run that blocks.
 var waiting = []fault{
 	{Name: "does-not-wait", About: "The client does not wait although the option blocking is set.",
-		Kills: blocks, Edit: drop("BRPOP_LOCK")},
+		KilledBy: blocks, Edit: drop("BRPOP_LOCK")},
 	{Name: "looks-at-the-lock-once", About: "The client pops the lock once without waiting.",
-		Kills: blocks, Edit: say("BRPOP_LOCK", "command RPOP lock:{FN}:{ID}")},
+		KilledBy: blocks, Edit: say("BRPOP_LOCK", "command RPOP lock:{FN}:{ID}")},
 	{Name: "high-jobs-not-waited-for", About: "The client does not wait for jobs of high priority.",
-		Kills: "blocking.high", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && string(t.Priority) != "high" })},
+		KilledBy: "blocking.high", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && string(t.Priority) != "high" })},
 	{Name: "waits-for-the-first-job", About: "The client always waits for the lock of its first job.",
-		Kills: "blocking.lock-was-there blocking.one-by-one rollcall.blocking", Edit: remembering(func(id *string) func(*program) {
+		KilledBy: "blocking.lock-was-there blocking.one-by-one rollcall.blocking", Edit: remembering(func(id *string) func(*program) {
 			return first("BRPOP_LOCK", func(t *task) error {
 				if *id == "" {
 					*id = string(t.ID)
@@ -27,16 +27,16 @@ var waiting = []fault{
 			})
 		})},
 	{Name: "lock-cleared-first", About: "The client deletes the lock before it waits for it.",
-		Kills: "blocking.lock-was-there", Edit: before("BRPOP_LOCK", "command DEL lock:{FN}:{ID}")},
+		KilledBy: "blocking.lock-was-there", Edit: before("BRPOP_LOCK", "command DEL lock:{FN}:{ID}")},
 	{Name: "waits-a-second-longer", About: "The client sends a timeout that is one second too long.",
-		Kills: "blocking.times-out blocking.goes-on-after-time-out rollcall.blocking", Edit: first("BRPOP_LOCK", func(t *task) error {
+		KilledBy: "blocking.times-out blocking.goes-on-after-time-out rollcall.blocking", Edit: first("BRPOP_LOCK", func(t *task) error {
 			if n := len(t.Timeout) - 1; t.Timeout[n] > '0' && t.Timeout[n] < '9' {
 				t.Timeout[n]++
 			}
 			return nil
 		})},
 	{Name: "time-out-is-an-end", About: "The client reports the job as finished after a timeout.",
-		Kills: "blocking.times-out blocking.goes-on-after-time-out", Edit: recheck("BRPOP_LOCK", func(was check) check {
+		KilledBy: "blocking.times-out blocking.goes-on-after-time-out", Edit: recheck("BRPOP_LOCK", func(was check) check {
 			return func(t *task, m *message) error {
 				if err := was(t, m); !errors.Is(err, gearmonkey.ErrTimedOut) {
 					return err
@@ -45,7 +45,7 @@ var waiting = []fault{
 			}
 		})},
 	{Name: "time-out-takes-the-job-back", About: "The client removes the job from its queue after a timeout.",
-		Kills: "blocking.times-out", Edit: remembering(func(late *bool) func(*program) {
+		KilledBy: "blocking.times-out", Edit: remembering(func(late *bool) func(*program) {
 			return func(p *program) {
 				change(p, "BRPOP_LOCK", func(s step) []step {
 					was := s.Then
@@ -65,7 +65,7 @@ var waiting = []fault{
 			}
 		})},
 	{Name: "time-out-is-the-end-of-the-client", About: "The client creates no more jobs after a timeout.",
-		Kills: "blocking.goes-on-after-time-out", Edit: remembering(func(late *bool) func(*program) {
+		KilledBy: "blocking.goes-on-after-time-out", Edit: remembering(func(late *bool) func(*program) {
 			return both(
 				recheck("BRPOP_LOCK", func(was check) check {
 					return func(t *task, m *message) error {
@@ -82,7 +82,7 @@ var waiting = []fault{
 				}))
 		})},
 	{Name: "for-ever-is-a-second", About: "The client sends a timeout of 1 instead of 0.",
-		Kills: "blocking.for-ever", Edit: first("BRPOP_LOCK", func(t *task) error {
+		KilledBy: "blocking.for-ever", Edit: first("BRPOP_LOCK", func(t *task) error {
 			if string(t.Timeout) == "0" {
 				t.Timeout = []byte("1")
 			}
@@ -114,32 +114,32 @@ func sound(text string) bool {
 // calling are faults of the roll call.
 var calling = []fault{
 	{Name: "roll-not-called", About: "The client ignores the option rollcall.",
-		Kills: callsRoll, Edit: drop("GET_COUNT")},
+		KilledBy: callsRoll, Edit: drop("GET_COUNT")},
 	{Name: "roll-called-too-late", About: "The client makes the roll call after it has requested the job ID.",
-		Kills: callsRoll, Edit: swap("GET_COUNT", "INCR_UID")},
+		KilledBy: callsRoll, Edit: swap("GET_COUNT", "INCR_UID")},
 	{Name: "no-count-is-enough", About: "The client accepts a worker count that does not exist.",
-		Kills: "rollcall.nobody-ever rollcall.own-function rollcall.blocking-nobody rollcall.once",
-		Edit:  count(func(text string, there bool) bool { return !there || sound(text) })},
+		KilledBy: "rollcall.nobody-ever rollcall.own-function rollcall.blocking-nobody rollcall.once",
+		Edit:     count(func(text string, there bool) bool { return !there || sound(text) })},
 	{Name: "zero-is-enough", About: "The client accepts a worker count of 0.",
-		Kills: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || sound(text) })},
+		KilledBy: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || sound(text) })},
 	{Name: "below-zero-is-enough", About: "The client accepts a negative worker count.",
-		Kills: "rollcall.negative", Edit: count(func(text string, _ bool) bool { return sound(strings.TrimPrefix(text, "-")) })},
+		KilledBy: "rollcall.negative", Edit: count(func(text string, _ bool) bool { return sound(strings.TrimPrefix(text, "-")) })},
 	{Name: "text-is-enough", About: "The client accepts a worker count without digits.",
-		Kills: "rollcall.text", Edit: count(func(text string, _ bool) bool {
+		KilledBy: "rollcall.text", Edit: count(func(text string, _ bool) bool {
 			return sound(text) || text != "" && strings.Trim(text, "0123456789") == text && text[0] != '-'
 		})},
 	{Name: "digits-are-enough", About: "The client ignores text after the digits of a worker count.",
-		Kills: "rollcall.digits-and-text", Edit: count(func(text string, _ bool) bool {
+		KilledBy: "rollcall.digits-and-text", Edit: count(func(text string, _ bool) bool {
 			return sound(text[:len(text)-len(strings.TrimLeft(text, "0123456789"))])
 		})},
 	{Name: "one-is-enough", About: "The client rejects worker counts above 1.",
-		Kills: "rollcall.several", Edit: count(func(text string, _ bool) bool { return text == "1" })},
+		KilledBy: "rollcall.several", Edit: count(func(text string, _ bool) bool { return text == "1" })},
 	{Name: "roll-call-remembered", About: "After one roll call, the client makes a roll call for every job.",
-		Kills: "rollcall.once", Edit: remembering(func(called *bool) func(*program) {
+		KilledBy: "rollcall.once", Edit: remembering(func(called *bool) func(*program) {
 			return when("GET_COUNT", func(t *task) bool { *called = *called || t.RollCall; return *called })
 		})},
 	{Name: "roll-call-instead-of-wait", About: "The client ignores the option blocking if rollcall is set.",
-		Kills: "rollcall.blocking", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && !t.RollCall })},
+		KilledBy: "rollcall.blocking", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && !t.RollCall })},
 	{Name: "wait-instead-of-roll-call", About: "The client ignores the option rollcall if blocking is set.",
-		Kills: "rollcall.blocking rollcall.blocking-nobody", Edit: when("GET_COUNT", func(t *task) bool { return t.RollCall && !t.Blocking })},
+		KilledBy: "rollcall.blocking rollcall.blocking-nobody", Edit: when("GET_COUNT", func(t *task) bool { return t.RollCall && !t.Blocking })},
 }

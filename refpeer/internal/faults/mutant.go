@@ -9,10 +9,10 @@ import (
 	"jobwire/internal/mutant"
 )
 
-// Fault is an edit of a program P. The other fields are those of [mutant.Mutant]; Kills are
+// Fault is an edit of a program P. The other fields are those of [mutant.Mutant]; KilledBy are
 // cases without the name of the protocol.
 type Fault[P any] struct {
-	Name, About, Kills       string
+	Name, About, KilledBy    string
 	Rule, Condition, Verdict string
 	Fragile                  bool
 	Edit                     func(*P) // called once for each start of a program
@@ -22,15 +22,15 @@ type Fault[P any] struct {
 func Of[P any](protocol *codec.Protocol, role string, all []Fault[P], program func() *P, drive func(*P) mutant.Program) []mutant.Mutant {
 	var out []mutant.Mutant
 	for _, f := range all {
-		m := mutant.Mutant{Name: f.Name, About: f.About, Kills: strings.Fields(f.Kills), Role: role,
+		m := mutant.Mutant{Name: f.Name, About: f.About, KilledBy: strings.Fields(f.KilledBy), Role: role,
 			Rule: f.Rule, Condition: f.Condition, Verdict: f.Verdict, Fragile: f.Fragile,
 			Program: func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 				p := program()
 				f.Edit(p)
 				return drive(p)(ctx, addr, tasks, answers)
 			}}
-		for i := range m.Kills {
-			m.Kills[i] = protocol.Name + "." + m.Kills[i]
+		for i := range m.KilledBy {
+			m.KilledBy[i] = protocol.Name + "." + m.KilledBy[i]
 		}
 		out = append(out, m)
 	}

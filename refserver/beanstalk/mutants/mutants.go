@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	protocol "jobwire/codec/beanstalk"
@@ -19,7 +20,8 @@ type (
 	job     = inject.Job
 )
 
-var system = inject.Protocol{
+// System makes the reference server faulty.
+var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return beanstalk.New(beanstalk.Options{}) },
 	Paired:   true,
@@ -27,7 +29,10 @@ var system = inject.Protocol{
 	Record:   record,
 }
 
-// All returns the mutants, in the order of the sections of the specification.
-func All() []mutant.Mutant { return system.Mutants(all) }
+// All returns the mutants: those of fault scripts in YAML files, then those that need Go.
+func All() []mutant.Mutant { return System.Mutants(all) }
 
-var all = slices.Concat(lines, numbers, names, refusals, connections, bodies, lifecycle, tubes, producer, reserving, working, peeking, statistics, listing)
+//go:embed *.yaml
+var files embed.FS
+
+var all = slices.Concat(inject.Rows(files), stream, connections)

@@ -11,12 +11,12 @@ import (
 
 // The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all[i]) })
 }
 
 // A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: system.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"first-reply-overtaken",           // a fault
 		"lf-ends-a-line",                  // a rule waived
@@ -24,7 +24,7 @@ func TestSomeMutants(t *testing.T) {
 		"body-before-a-pipeline-cut-off",  // another decoder
 		"cr-at-the-limit-ends-a-line",     // another way to read
 		"endless-line-ends-the-server",    // a server that crashes
-		"surplus-name-overlooked",         // an illegal message read as a legal one
+		"extra-name-ignored",              // an illegal message read as a legal one
 		"reserve-does-not-hold",           // a command that does not wait
 		"ready-counted-urgent",            // other statistics
 		"jobs-lost-with-their-worker",     // something at the end of a connection

@@ -12,7 +12,7 @@ var record = inject.Record{
 		m.Job = m.ByID(m.Arg(0))
 	},
 	Sent: func(m *message) {
-		if m.Job = m.ByID(m.Arg(0)); len(m.Args) == 0 {
+		if m.Job = m.ByID(m.Arg(0)); len(m.Args) == 0 || m.Name == "stats-reply" {
 			m.Job = m.ByID(m.Peer.Request.Arg(0))
 		}
 		sent(m)

@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	protocol "jobwire/codec/danga"
@@ -19,14 +20,18 @@ type (
 	job     = inject.Job
 )
 
-var system = inject.Protocol{
+// System makes the reference server faulty.
+var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return danga.New(danga.Options{}) },
 	Raw:      []string{"noop"},
 	Record:   record,
 }
 
-// All returns the mutants, in the order of the sections of the specification.
-func All() []mutant.Mutant { return system.Mutants(all) }
+// All returns the mutants: those of the YAML files, then those that need Go.
+func All() []mutant.Mutant { return System.Mutants(all) }
 
-var all = slices.Concat(segments, duplicates, retries, conversations, applications, packets, arguments, abilities, sleeping, creating, assigning, progressing, finishing, boundaries)
+//go:embed *.yaml
+var files embed.FS
+
+var all = slices.Concat(inject.Rows(files), segments, packets, timed)

@@ -11,12 +11,12 @@ import (
 
 // The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all[i]) })
 }
 
 // A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: system.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"magic-not-compared",              // a rule waived
 		"rest-of-segment-dropped",         // another way to read
@@ -34,9 +34,9 @@ func TestSomeMutants(t *testing.T) {
 		"lists-add-up",                    // another list
 		"job-follows-noop",                // something of its own time
 		"elapsed-little-endian",           // another number
-		"asking-does-not-end-sleep",       // a packet of the hook's own behind the peer's
+		"asking-does-not-end-sleep",       // a packet that no peer has sent
 		"second-result-counts",            // what was heard before
-		"result-of-anothers-job",          // what nobody may say
+		"result-of-anothers-job",          // a message that no peer may send
 		"question-while-waiting-fails",    // another answer
 		"length-of-empty-types-ignored",   // data taken for packets
 		"long-progress-read-from-its-end", // bytes that no codec would give

@@ -18,6 +18,7 @@ var record = inject.Record{
 	Received: inject.Learn{
 		"worker_connect": func(m *message) {
 			m.Peer.Can, m.Peer.Goodbye, m.Job = slices.Clone(m.Args), false, m.Peer.Job
+			m.Peer.Announced = append(m.Peer.Announced, m.Args...)
 		},
 		"worker_disconnect": func(m *message) {
 			p := m.Peer
@@ -103,30 +104,4 @@ func lose(p *peer) {
 		j.Worker, p.Job = nil, nil
 		j.Lost++
 	}
-}
-
-// waits returns the job that the peer waits for, or nil.
-func waits(p *peer) *job {
-	for _, j := range p.Created {
-		if j.Ended == "" && slices.Contains(j.Clients, p) {
-			return j
-		}
-	}
-	return nil
-}
-
-// waitsForOther reports whether the peer waits for a job other than that of the message.
-func waitsForOther(m *message) bool {
-	j := waits(m.Peer)
-	return j != nil && j != m.Job
-}
-
-// queue returns the queued jobs of a name.
-func queue(m *message, name string) []*job {
-	return m.FindAll(func(j *job) bool { return j.Queued() && j.Queue == name })
-}
-
-// ofName returns the first unfinished job that the worker can do, or nil.
-func ofName(m *message) *job {
-	return m.Find(func(j *job) bool { return j.Ended == "" && m.Peer.Does(j.Queue) })
 }

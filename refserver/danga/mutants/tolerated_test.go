@@ -53,7 +53,7 @@ func TestToleratedServersFailNoCase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Bare: true,
-				Start: system.Mutants([]row{{Name: name, Edit: edit}})[0].Start}
+				Start: System.Mutants([]row{{Name: name, Edit: edit}})[0].Start}
 			lax := 0
 			for _, res := range r.Run(t.Context(), mutanttest.Suite(t, protocol.Protocol, ""), nil) {
 				switch res.Verdict {

@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	"jobwire/codec"
@@ -16,11 +17,11 @@ import (
 type (
 	row     = inject.Row
 	message = inject.Message
-	peer    = inject.Peer
 	job     = inject.Job
 )
 
-var system = inject.Protocol{
+// System makes the reference server faulty.
+var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      with(gearman.Options{}),
 	Waive:    []codec.RuleID{protocol.RuleAdminSpacing},
@@ -31,7 +32,10 @@ func with(o gearman.Options) func() refserver.Machine {
 	return func() refserver.Machine { return gearman.New(o) }
 }
 
-// All returns the mutants, in the order of the sections of the specification.
-func All() []mutant.Mutant { return system.Mutants(all) }
+// All returns the mutants: those of the YAML files, then those that need Go.
+func All() []mutant.Mutant { return System.Mutants(all) }
 
-var all = slices.Concat(packets, basics, requests, responses, workers, grabbing, administration, retries, field, beyond)
+//go:embed *.yaml
+var files embed.FS
+
+var all = slices.Concat(inject.Rows(files), packets, jobs, administration)

@@ -12,14 +12,14 @@ import (
 
 // The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all[i]) })
 }
 
 // A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: system.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
-		"wrong-magic-passed-over",        // a fault
+		"wrong-magic-unanswered",         // a fault
 		"one-retry",                      // an option of the server
 		"schedule-range-unchecked",       // a rule waived
 		"magic-unchecked",                // another decoder

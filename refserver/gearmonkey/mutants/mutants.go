@@ -4,6 +4,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 	"strings"
 
@@ -22,7 +23,8 @@ type (
 )
 
 // A message of a peer is a command and its words here, and a reply its bytes.
-var system = inject.Protocol{
+// System makes the reference server faulty.
+var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
 	Edited:   freely,
@@ -33,12 +35,20 @@ var system = inject.Protocol{
 	Raw:    []string{"simple", "OK"},
 	Event:  isPush,
 	Record: inject.Record{Received: received},
+	Functions: map[string]any{
+		"kind":      kind,     // kind(peer, key)
+		"waits_for": waitsFor, // waits_for(peer)
+	},
 }
 
-// All returns the mutants, in the order of the suite's files.
-func All() []mutant.Mutant { return system.Mutants(all) }
+// All returns the mutants.
+func All() []mutant.Mutant { return System.Mutants(all) }
 
-var all = slices.Concat(ids, hashes, queues, locks, counts, scripts, scheduled, popping, jobs, lost, events, requests, framing)
+//go:embed *.yaml
+var files embed.FS
+
+var all = slices.Concat(inject.Rows(files), locks, popping, requests, framing,
+	boundNumbers, boundRequests, boundClosings)
 
 // least is the number of arguments that some commands must have. Edits do not change shorter commands.
 var least = map[string]int{"LPUSH": 2, "ZADD": 3, "EXPIRE": 2, "PUBLISH": 2, "EVALSHA": 3, "ZRANGE": 3, "LRANGE": 3}
@@ -51,7 +61,7 @@ func read(m *message) bool {
 		return true
 	}
 	m.Name, m.Args = strings.ToUpper(w[0]), w[1:]
-	return inline(m) || len(m.Args) >= max(1, least[m.Name])
+	return len(m.Args) >= least[m.Name] && (inline(m) || len(m.Args) > 0)
 }
 
 // inline is a condition: the command is a line, not an array.

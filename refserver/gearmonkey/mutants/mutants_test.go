@@ -15,44 +15,44 @@ import (
 
 // The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return system.Check(&all[i]) })
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all[i]) })
 }
 
 // A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
 func TestSomeMutants(t *testing.T) {
 	sound := conform.Sound{Start: server(func(*inject.Server) {})}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
-		"first-ok-overtaken",            // a fault
-		"lines-without-end",             // a limit
-		"negative-size-is-0",            // another way to read
-		"silence-broken",                // something of its own time
-		"protocol-errors-without-code",  // another answer to what is illegal
-		"ids-by-connection",             // other words
-		"hmset-replaces-the-hash",       // commands of the hook's own, before
-		"output-expires-by-itself",      // and behind
-		"absent-field-empty",            // another reply
-		"waits-for-a-list-to-be",        // a command that is not answered
-		"commands-overtake-a-wait",      // what does not wait
-		"served-though-gone",            // another line, and who leaves it
-		"served-stays-first",            // another turn in it
-		"over-at-half-time",             // another time
-		"latest-first",                  // another script
-		"popped-job-queued-again",       // something at the end of a connection
-		"half-close-unnoticed",          // what follows the end of a direction
-		"woken-by-its-first-key",        // another reply to one who waited
-		"subscribed-twice-told-twice",   // messages of the hook's own
-		"expiry-of-the-emptied",         // what is remembered of a key
-		"one-script-at-a-time",          // and of a peer
-		"commands-in-capitals-only",     // how a command is spelt
-		"command-behind-a-line-lost",    // and what it follows
-		"woken-by-longer-names",         // who is woken
-		"waiting-holds-up-its-function", // and who is held up meanwhile
+		"first-ok-overtaken",               // a fault
+		"lines-without-end",                // a limit
+		"negative-size-is-0",               // another way to read
+		"silence-broken",                   // something of its own time
+		"protocol-errors-without-code",     // another answer to what is illegal
+		"ids-by-connection",                // other words
+		"hmset-replaces-the-hash",          // commands of the hook's own, before
+		"output-expires-by-itself",         // and after
+		"absent-field-empty",               // another reply
+		"waits-for-a-key-to-become-a-list", // a command that is not answered
+		"commands-overtake-a-wait",         // what does not wait
+		"served-though-gone",               // another line, and who leaves it
+		"served-stays-first",               // another turn in it
+		"over-at-half-time",                // another time
+		"latest-first",                     // another script
+		"popped-job-queued-again",          // something at the end of a connection
+		"half-close-unnoticed",             // what follows the end of a direction
+		"woken-by-its-first-key",           // another reply to one who waited
+		"subscribed-twice-sent-twice",      // messages of the hook's own
+		"expiry-of-the-emptied",            // what is remembered of a key
+		"one-script-at-a-time",             // and of a peer
+		"commands-in-capitals-only",        // how a command is spelt
+		"command-after-a-line-lost",        // and what it follows
+		"woken-by-longer-names",            // who is woken
+		"waiting-holds-up-its-function",    // and who is held up meanwhile
 	}, []string{"gearmonkey.uid.*", "gearmonkey.cycle.*"})
 }
 
 // server starts a server with an edit.
 func server(edit inject.Edit) func(context.Context) (target.Target, error) {
-	return system.Mutants([]row{{Name: "none", Edit: edit}})[0].Start
+	return System.Mutants([]row{{Name: "none", Edit: edit}})[0].Start
 }
 
 // A line that serves as it should is not noticed either: its mutants differ by their fault alone.

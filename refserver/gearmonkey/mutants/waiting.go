@@ -21,6 +21,7 @@ type line struct {
 	blind    bool                            // a peer that waits for a single list does not get its elements
 	inTurn   bool                            // a peer is not served before another that waits for the same function
 	keepGone bool                            // who leaves does not leave the line
+	swaps    bool                            // the last in the line takes the place of who leaves
 
 	gone []*wait // peers that have disconnected and are served all the same
 }
@@ -49,7 +50,7 @@ func lined(l line) inject.Edit {
 func (l *line) pop(m *message) {
 	p, n := m.Peer, len(m.Args)-1
 	seconds, err := strconv.ParseFloat(m.Args[n], 64)
-	if n < 1 || err != nil || seconds < 0 {
+	if n < 1 || err != nil || !(seconds >= 0) {
 		return
 	}
 	m.Drop()
@@ -129,6 +130,12 @@ func (l *line) leave(p *peer) bool {
 			l.gone = append(l.gone, q)
 		}
 	}
+	if i := slices.IndexFunc(l.waiting, func(q *wait) bool { return q.peer == p }); l.swaps && i >= 0 {
+		n := len(l.waiting) - 1
+		l.waiting[i] = l.waiting[n]
+		l.waiting = l.waiting[:n]
+		return true
+	}
 	return l.forget(p)
 }
 
@@ -140,48 +147,16 @@ func (l *line) behindAnother(q *wait) bool {
 	return l.waiting[i] != q
 }
 
-// waiters returns the peers that wait for a list at the machine.
-func waiters(m *message, key string) (all []*peer) {
-	for _, p := range m.Peers {
-		if p.Waits && p.Asked() == "BRPOP" && slices.Contains(keys(p.Request), key) {
-			all = append(all, p)
-		}
+// waitsFor returns the lists for which a BRPOP of the peer waits.
+func waitsFor(p *peer) []string {
+	if !p.Waits || p.Asked() != "BRPOP" {
+		return nil
 	}
-	return all
+	return keys(p.Request)
 }
 
 // keys returns the lists of a BRPOP.
 func keys(m *message) []string { return m.Args[:max(0, len(m.Args)-1)] }
-
-// waiter returns a list that a peer waits for and for which is holds, or "".
-func waiter(m *message, is func(key string) bool) string {
-	for _, p := range m.Peers {
-		if p.Waits && p.Asked() == "BRPOP" {
-			if i := slices.IndexFunc(keys(p.Request), is); i >= 0 {
-				return p.Request.Args[i]
-			}
-		}
-	}
-	return ""
-}
-
-// alsoPushed pushes the elements of an LPUSH also to another list that a peer waits for, if is holds of it.
-func alsoPushed(is func(pushed, key string) bool) inject.Edit {
-	return inject.On("LPUSH", nil, func(m *message) {
-		m.Pass()
-		if k := waiter(m, func(k string) bool { return is(m.Args[0], k) }); k != "" {
-			ask(m.Peer, append([]string{"LPUSH", k}, m.Args[1:]...)...)
-		}
-	})
-}
-
-// remembers notes the keys of a command, for remembered.
-func remembers(command string) inject.Edit {
-	return inject.On(command, nil, func(m *message) { m.Notes[m.Args[0]] = true })
-}
-
-// remembered is a condition: the i-th argument is a key that the server has noted.
-func remembered(i int) inject.When { return func(m *message) bool { return m.Notes[m.Arg(i)] } }
 
 func longest(_ *line, of []*wait) *wait { return of[0] }
 func latest(_ *line, of []*wait) *wait  { return of[len(of)-1] }

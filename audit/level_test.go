@@ -1,0 +1,24 @@
+package audit_test
+
+import (
+	"slices"
+	"testing"
+
+	"jobwire/audit"
+	"jobwire/codec"
+)
+
+// TestLevels demands that a violation of an interpretation fails neither an audit nor a stress test.
+func TestLevels(t *testing.T) {
+	reported := []codec.Level{codec.Interpretation}
+	optional := append(reported, codec.Should, codec.May)
+	for _, level := range codec.Levels {
+		broken := []audit.Breach{{Rule: &codec.Rule{Level: level}, Count: 1}}
+		if r := (audit.Report{Breaches: broken}); r.Failed() == slices.Contains(reported, level) {
+			t.Errorf("audit: a violation of a rule that is %s: failed %v", level, r.Failed())
+		}
+		if o := (audit.Outcome{Verdict: audit.Completed, Breaches: broken}); o.Passed() != slices.Contains(optional, level) {
+			t.Errorf("stress: a violation of a rule that is %s: passed %v", level, o.Passed())
+		}
+	}
+}

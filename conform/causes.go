@@ -1,0 +1,399 @@
+package conform
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+// CauseKind says what sort of fault a [Cause] is.
+type CauseKind string
+
+const (
+	CauseCrash          CauseKind = "crash"           // the target ended
+	CauseHang           CauseKind = "hang"            // the target answers no request on a new connection
+	CauseDisconnect     CauseKind = "disconnect"      // the target closed a connection
+	CauseInconsistent   CauseKind = "inconsistent"    // the result depends on the writes to the socket
+	CauseInvalidMessage CauseKind = "invalid message" // the target sent what no message may be
+	CauseNoReply        CauseKind = "no reply"        // a message of the target did not come
+	CauseWrongReply     CauseKind = "wrong reply"     // the target sent another message, or another value
+	CauseRule           CauseKind = "rule"            // the target broke a rule in several ways, or in a way of its own
+	CauseUnexpectedPass CauseKind = "unexpected pass" // the profile lists cases that passed
+	CauseSetup          CauseKind = "setup"           // a setup does not work on the target
+	CauseInconclusive   CauseKind = "inconclusive"    // the machine was too slow, or something else says nothing about the target
+)
+
+// CauseKinds are all kinds of causes, worst first.
+var CauseKinds = []CauseKind{
+	CauseCrash, CauseHang, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
+	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
+}
+
+// severity orders kinds: those that break a rule are equally bad, and rank by the level of the rule.
+func (k CauseKind) severity() int {
+	if k == CauseNoReply || k == CauseWrongReply || k == CauseRule {
+		k = CauseInvalidMessage
+	}
+	return slices.Index(CauseKinds, k)
+}
+
+// Cause is a fault that explains why cases did not pass.
+type Cause struct {
+	Kind      CauseKind
+	Text      string       // one sentence
+	Rule      codec.RuleID // that all cases of the cause test, or that invalid messages break; "" if there are several
+	Level     codec.Level  // the strictest of the cases
+	Expected  bool         // a crash that the profile lists
+	Cases     []string     // names of the cases that it explains, without instances, in the suite's order
+	Instances int          // how many instances of these cases it explains
+	Try       []Hint
+}
+
+// Hint is an option of conform, or a line of a profile, that helps to examine a cause or to accept it.
+type Hint struct {
+	About  string `json:"about"`  // "run this case alone"
+	Option string `json:"option"` // "--run gearman.echo.client"; "lacks: [epoch]" for a profile
+}
+
+// Count says how many cases the cause explains, as in "3 cases, 20 instances".
+func (c *Cause) Count() string {
+	return countCases(len(c.Cases), c.Instances)
+}
+
+// countCases says how many cases there are, and how many instances if there are more.
+func countCases(cases, instances int) string {
+	s := fmt.Sprintf("%d cases", cases)
+	if cases == 1 {
+		s = "1 case"
+	}
+	if instances > cases {
+		s += fmt.Sprintf(", %d instances", instances)
+	}
+	return s
+}
+
+// symptom is what the failure of a case has in common with those of other cases.
+type symptom struct {
+	kind CauseKind
+	key  string
+	text string
+	rule codec.RuleID
+}
+
+// Causes groups the cases that did not pass by cause, the worst cause first. A target that could not be reached is not one
+// ([Report.Unreachable]). A case that failed belongs to the cause
+// that explains most cases: the rule that it tests, or what the target did instead.
+func (r *Report) Causes() []Cause {
+	open := map[*Result][]symptom{}
+	var order []*Result
+	for i := range r.Results {
+		res := &r.Results[i]
+		if all := res.symptoms(); len(all) > 0 {
+			open[res] = all
+			order = append(order, res)
+		}
+	}
+	type key struct {
+		kind CauseKind
+		key  string
+	}
+	var causes []Cause
+	for len(open) > 0 {
+		var best symptom
+		most := 0
+		families := map[key]map[string]bool{}
+		for _, res := range order {
+			for _, s := range open[res] {
+				k := key{s.kind, s.key}
+				if families[k] == nil {
+					families[k] = map[string]bool{}
+				}
+				families[k][res.Case.Family] = true
+			}
+		}
+		for _, res := range order {
+			for _, s := range open[res] { // of two that explain as many cases, the rule is the last
+				if n := len(families[key{s.kind, s.key}]); n > most {
+					best, most = s, n
+				}
+			}
+		}
+		var of []*Result
+		failed := false // best is from a case that failed, not from a setup
+		for _, res := range order {
+			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.kind == best.kind && s.key == best.key })
+			if i < 0 {
+				continue
+			}
+			if !failed && res.setup == nil {
+				best, failed = open[res][i], true
+			}
+			of = append(of, res)
+			delete(open, res)
+		}
+		causes = append(causes, newCause(best, of))
+	}
+	slices.SortStableFunc(causes, func(a, b Cause) int {
+		expected := func(c Cause) int {
+			if c.Expected {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(expected(a)-expected(b), a.Kind.severity()-b.Kind.severity(), strictness(a.Level)-strictness(b.Level),
+			len(b.Cases)-len(a.Cases), b.Instances-a.Instances)
+	})
+	return causes
+}
+
+// strictness orders levels, the strictest first.
+func strictness(l codec.Level) int {
+	if i := slices.Index([]codec.Level{codec.Must, codec.Should, codec.DeFacto}, l); i >= 0 {
+		return i
+	}
+	return 3
+}
+
+func newCause(s symptom, of []*Result) Cause {
+	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level}
+	c.Expected = true
+	rule := of[0].Case.Rules[0]
+	for _, res := range of {
+		if n := len(c.Cases); n == 0 || c.Cases[n-1] != res.Case.Family {
+			c.Cases = append(c.Cases, res.Case.Family)
+		}
+		if strictness(res.Case.Level) < strictness(c.Level) {
+			c.Level = res.Case.Level
+		}
+		if res.Case.Rules[0] != rule {
+			rule = ""
+		}
+		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
+	}
+	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // a fault that no case has found
+		c.Kind = CauseSetup
+		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
+	}
+	if c.Rule == "" && rule != "" && c.Kind.severity() == CauseRule.severity() {
+		c.Rule = rule
+		c.Text = brokenRule(c.Kind, of[0].Case, rule, c.Text).text
+	}
+	c.Try = hints(&c, s, of)
+	return c
+}
+
+// brokenSetups names the setups that kept all of the results from a verdict, or returns nil if one of the cases failed.
+func brokenSetups(of []*Result) []string {
+	var names []string
+	for _, res := range of {
+		if res.setup == nil {
+			return nil
+		}
+		if !slices.Contains(names, res.setup.name) {
+			names = append(names, res.setup.name)
+		}
+	}
+	return names
+}
+
+// hints returns what to try about a cause.
+func hints(c *Cause, s symptom, of []*Result) []Hint {
+	var all []Hint
+	add := func(about, format string, args ...any) { all = append(all, Hint{about, fmt.Sprintf(format, args...)}) }
+	first := of[0].Case // with the fewest steps
+	for _, res := range of {
+		if len(res.Case.Script.Steps) < len(first.Script.Steps) && (res.setup == nil || brokenSetups(of) != nil) {
+			first = res.Case
+		}
+	}
+	switch c.Kind {
+	case CauseInconclusive:
+		add("run one case at a time", "--parallel 1")
+		return all
+	case CauseUnexpectedPass:
+		add("in the profile, remove these cases", "known")
+		return all
+	}
+	alone := "run this case alone"
+	if len(of) > 1 {
+		alone = "run one of the cases alone"
+	}
+	add(alone, "--run %s", first.selector())
+	if c.Expected {
+		return all
+	}
+	if c.Rule != "" && s.kind == CauseInvalidMessage {
+		add("accept messages that break this rule", "--waive %s", c.Rule)
+	}
+	if need := commonNeed(of); need != "" {
+		add("in a profile, skip the cases that need this feature", "lacks: [%s]", need)
+	}
+	switch c.Kind {
+	case CauseSetup:
+	case CauseCrash, CauseHang:
+		add("in a profile, expect the "+string(c.Kind), "known: [{cases: %s, crash: true, why: REASON}]", first.Family)
+	default:
+		add("in a profile, expect the failure", "known: [{cases: %s, why: REASON}]", first.Family)
+	}
+	return all
+}
+
+// commonNeed returns a capability that all the cases need, or "".
+func commonNeed(of []*Result) string {
+	for _, need := range of[0].Case.Needs {
+		if !slices.ContainsFunc(of, func(r *Result) bool { return !slices.Contains(r.Case.Needs, need) }) {
+			return need
+		}
+	}
+	return ""
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// symptoms returns the causes that a result may have, or none if it is not a problem.
+func (r *Result) symptoms() []symptom {
+	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
+	switch {
+	case r.Crash != nil && (r.Verdict == Died || r.excusedCrash()):
+		key := r.Crash.Exit + digits.ReplaceAllString(r.Crash.Fault, "0")
+		if r.Crash.Fault == "" { // cases about different rules may well show different faults
+			key += string(r.Case.Rules[0])
+		}
+		return one(CauseCrash, key, r.Crash.title())
+	case r.Verdict == Died:
+		return one(CauseCrash, "", "the target crashed")
+	case r.Verdict == Hung:
+		text := "the target answers no request on a new connection"
+		if sent := lastSent(r.Play); sent != "" {
+			text += " after " + sent
+		}
+		return one(CauseHang, text, text)
+	case r.Verdict == Unsteady:
+		return one(CauseInconsistent, "", "the result depends on how the messages are divided into writes to the socket")
+	case r.Verdict == Unexpected:
+		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
+	case r.Verdict == Inconclusive && r.setup != nil:
+		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.setup.play)...)
+	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
+		return one(CauseInconclusive, "slow", "the machine that runs jobwire was too slow for the time limits of the cases")
+	case r.Verdict == Inconclusive:
+		return one(CauseInconclusive, "", r.Note)
+	case r.Verdict == Failed:
+		all := failureSymptoms(r.Case, r.Play)
+		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage) {
+			return all
+		}
+		return append(all, brokenRule(CauseRule, r.Case, r.Case.Rules[0], r.Note))
+	}
+	return nil
+}
+
+// brokenRule returns the symptom that a rule is broken.
+func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
+	level := ""
+	if rule := c.Script.Protocol.Rule(id); rule != nil {
+		level = fmt.Sprintf(" (%s)", rule.Level)
+	}
+	return symptom{kind, string(id), fmt.Sprintf("rule %s%s: %s", id, level, note), id}
+}
+
+// failureSymptoms returns what the target did, if the failure of a performance shows it.
+func failureSymptoms(c *Case, p *play.Result) []symptom {
+	if p == nil || p.Failure == nil {
+		return nil
+	}
+	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
+	f, sent := p.Failure, lastSent(p)
+	after := ""
+	if sent != "" {
+		after = " after " + sent
+	}
+	switch {
+	case f.Rule() != "":
+		return []symptom{brokenRule(CauseInvalidMessage, c, f.Rule(), f.Text)}
+	case f.Reason == play.Ended, f.Reason == play.CannotSend && (errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
+		return one(CauseDisconnect, sent, "unexpected disconnect: the target closed the connection"+after)
+	case f.Reason == play.CannotSend && f.Waited > 0:
+		return one(CauseNoReply, "unread", "the target does not read what it is sent")
+	case f.Reason == play.TimedOut && f.Event == nil && answers(lastType(p), f.Step):
+		return one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
+	case f.Reason == play.TimedOut && f.Event == nil:
+		return one(CauseNoReply, "missing "+f.Wanted(), fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited))
+	case f.Diff != nil:
+		name := messageName(&f.Event.Frame)
+		return one(CauseWrongReply, name+"."+f.Diff.Field, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
+	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil:
+		name := messageName(&f.Event.Frame)
+		return one(CauseWrongReply, name+after, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
+	}
+	return nil
+}
+
+// answers reports whether a step expects a reply to a message.
+func answers(t *codec.Type, st *transcript.Step) bool {
+	return t != nil && slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+		return c.Verb == transcript.Send && slices.Contains(t.Answers, c.Type)
+	})
+}
+
+// lastEvent returns the last message that was sent on the connection on which a performance ended, or else on any
+// connection, or nil.
+func lastEvent(p *play.Result) *play.Event {
+	if p == nil {
+		return nil
+	}
+	var other *play.Event
+	for i := range slices.Backward(p.Events) {
+		ev := &p.Events[i]
+		switch {
+		case ev.From != codec.Peer || ev.Verb > transcript.Raw:
+		case p.Failure == nil || ev.Actor == p.Failure.Step.Peer:
+			return ev
+		case other == nil:
+			other = ev
+		}
+	}
+	return other
+}
+
+// lastType returns the type of that message, or nil.
+func lastType(p *play.Result) *codec.Type {
+	if ev := lastEvent(p); ev != nil {
+		return ev.Frame.Type
+	}
+	return nil
+}
+
+// lastSent names that message, or returns "".
+func lastSent(p *play.Result) string {
+	switch ev := lastEvent(p); {
+	case ev == nil:
+		return ""
+	case ev.Frame.Type == nil:
+		return "raw bytes"
+	default:
+		return messageName(&ev.Frame)
+	}
+}
+
+// messageName names the type of a message, and, for some types, the first word of the first argument.
+func messageName(f *codec.Frame) string {
+	name := f.Type.Name
+	if (f.Type.Worded || f.Type.AnyCommand) && len(f.Arg(0)) > 0 {
+		if word, _, _ := strings.Cut(printable(string(f.Arg(0))), " "); word != "" && len(word) <= maxWord {
+			name += " " + word
+		}
+	}
+	return name
+}
+
+// maxWord is the length, in bytes, of the words that the names of messages show.
+const maxWord = 40

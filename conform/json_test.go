@@ -1,0 +1,67 @@
+package conform_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+
+	"jobwire/conform"
+	"jobwire/internal/schemacheck"
+)
+
+// reportSchema is the schema of JSON reports.
+const reportSchema = "../docs/schema/conform.json"
+
+func TestJSONMatchesSchema(t *testing.T) {
+	_, reports := sampleReports(t)
+	for name, some := range map[string][]*conform.Report{"passing": reports[:1], "failing": reports[1:], "both": reports} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := conform.WriteJSON(&out, some); err != nil {
+				t.Fatal(err)
+			}
+			schemacheck.Check(t, reportSchema, out.Bytes())
+			var got struct {
+				Version  int     `json:"schema_version"`
+				Start    string  `json:"start"`
+				Duration float64 `json:"duration_seconds"`
+			}
+			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]float64{"passing": 1, "failing": 2, "both": 3}[name]
+			if got.Version != conform.SchemaVersion || got.Duration != want || name != "failing" && got.Start != "2026-03-29T00:30:00.005Z" {
+				t.Errorf("got %+v, want a duration of %v s", got, want)
+			}
+		})
+	}
+}
+
+// TestSchemaNamesVerdicts checks that the schema lists the verdicts that there are.
+func TestSchemaNamesVerdicts(t *testing.T) {
+	text, err := os.ReadFile(reportSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Defs struct {
+			Verdict struct{ Enum []conform.Verdict } `json:"verdict"`
+			Cause   struct {
+				Properties struct {
+					Kind struct{ Enum []conform.CauseKind }
+				}
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(schema.Defs.Verdict.Enum, conform.Verdicts) {
+		t.Errorf("the schema lists %q, want %q", schema.Defs.Verdict.Enum, conform.Verdicts)
+	}
+	if kinds := schema.Defs.Cause.Properties.Kind.Enum; !slices.Equal(kinds, conform.CauseKinds) {
+		t.Errorf("the schema lists %q, want %q", kinds, conform.CauseKinds)
+	}
+}

@@ -1,0 +1,131 @@
+package conform_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/conform"
+	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
+)
+
+// knownFailures calls check for each entry of each profile of known or flaky cases, with the cases that it lists.
+func knownFailures(t *testing.T, check func(profile string, known conform.Exception, cases []*conform.Case)) {
+	t.Helper()
+	for _, e := range catalog.All() {
+		suite, err := conform.Load(e.Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range conform.Profiles(e.Protocol) {
+			profile, err := conform.LoadProfile(name, suite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, known := range slices.Concat(profile.Known, profile.Flaky) {
+				listed, err := suite.Select([]string{"case:" + known.Cases}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(name, known, listed.Cases)
+			}
+		}
+	}
+}
+
+// A rule is DE-FACTO only if all known servers follow it: the first rule of a case that a profile lists as failing is not
+// DE-FACTO.
+func TestKnownServersFollowDeFactoRules(t *testing.T) {
+	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
+		for _, c := range cases {
+			if c.Level == codec.DeFacto {
+				t.Errorf("%s: %s (%s): %s", profile, c.ID, c.Rules[0], known.Why)
+			}
+		}
+	})
+}
+
+// The known failures of real servers are quoted: each entry about a case that is MUST or SHOULD has the words of the
+// specification that the server does not follow.
+func TestKnownFailuresAreQuoted(t *testing.T) {
+	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
+	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
+		if known.Quote == "" && slices.ContainsFunc(cases, stated) {
+			t.Errorf("%s: %s has no quote: %s", profile, known.Cases, known.Why)
+		}
+	})
+}
+
+// interpretations is a case of a rule that the specification states, one of an interpretation, and one of a rule that is
+// an interpretation; beanstalkd's rule about the length of a line is one.
+const interpretations = `@section Levels
+@case stated
+@about The reply to watch has the number of tubes.
+@rules beanstalk.watch.watching
+Client -> Server: watch a
+Server -> Client: WATCHING 3
+
+@case assumed
+@about The reply to watch has the number of tubes.
+@rules beanstalk.watch.watching
+@interpretation The tube default counts twice.
+Client -> Server: watch a
+Server -> Client: WATCHING 3
+
+@case rule-assumed
+@about The server rejects a long line.
+@rules beanstalk.line.length
+Client -> Server: watch a
+Server -> Client: WATCHING 3
+`
+
+// A server that differs from an interpretation has not failed, unless the user asks for interpretations.
+func TestDifferent(t *testing.T) {
+	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, strict := range []bool{false, true} {
+		r := conform.Runner{Start: serving(beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }), Strict: strict}
+		want := []conform.Verdict{conform.Failed, conform.Different, conform.Different}
+		if strict {
+			want = []conform.Verdict{conform.Failed, conform.Failed, conform.Failed}
+		}
+		results := r.Run(t.Context(), suite, nil)
+		for i, res := range results {
+			if res.Verdict != want[i] {
+				t.Errorf("strict %v: %s: expected %s, got %s", strict, res.Case.ID, want[i], res.Verdict)
+			}
+		}
+		report := &conform.Report{Protocol: beanstalk.Protocol, Results: results[1:]}
+		if report.Failed() != strict {
+			t.Errorf("strict %v: the report of the interpretations says failed: %v", strict, report.Failed())
+		}
+	}
+}
+
+// The text report of a known failure has the reason and the words of the specification that its profile gives.
+func TestQuote(t *testing.T) {
+	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := conform.ParseProfile("p.yaml", []byte("name: p\nknown:\n  - cases: beanstalk.stated\n    why: it counts once\n    quote: the number of tubes\n"), suite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	text := conform.Text{W: &out}
+	r := conform.Runner{Start: serving(beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }), Profile: profile}
+	for _, res := range r.Run(t.Context(), suite, nil) {
+		text.Case(res)
+	}
+	if want := "      The specification says: \"the number of tubes\"\n"; strings.Count(out.String(), want) != 1 || !strings.Contains(out.String(), "it counts once") {
+		t.Errorf("expected the reason and %q once, got:\n%s", want, out.String())
+	}
+}

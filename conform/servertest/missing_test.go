@@ -1,0 +1,177 @@
+package servertest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/conform"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver/inject"
+)
+
+var (
+	everyType = flag.Bool("every-type", false, "test a server without each message type, and not only without some")
+	writeDocs = flag.Bool("write-docs", false, "write docs/missing-messages.md (with -every-type)")
+)
+
+// missingPage is the page that lists what TestMissingMessages found.
+const missingPage = "../../docs/missing-messages.md"
+
+// missing is the result of the cases on a server without a message type.
+type missing struct {
+	protocol, typ, how string
+	failed             int // cases with the type in their own steps
+	unfair             []string
+	inconclusive       int
+	passed             int
+}
+
+// TestMissingMessages tests reference servers that ignore a request, and servers that close the connection on it. Only
+// cases with the request in their own steps may fail. The others pass, with another way to their setup, or are
+// inconclusive.
+func TestMissingMessages(t *testing.T) {
+	var all []missing
+	for _, e := range catalog.All() {
+		suite, err := conform.Load(e.Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suite, err = suite.About(""); err != nil {
+			t.Fatal(err)
+		}
+		suite = suite.First().InProcess()
+		var types []*codec.Type
+		for _, typ := range e.Protocol.Types {
+			if typ.Sends(codec.Peer) && !typ.AnyCommand {
+				types = append(types, typ)
+			}
+		}
+		for i, typ := range types {
+			if !*everyType && i%24 != 2 {
+				continue
+			}
+			for _, how := range []string{"ignores", "closes"} {
+				t.Run(e.Protocol.Name+"/"+how+"/"+typ.Name, func(t *testing.T) {
+					m := without(t, e, suite, typ, how)
+					t.Logf("%d cases failed, %d are inconclusive, %d passed", m.failed, m.inconclusive, m.passed)
+					for _, id := range m.unfair {
+						t.Errorf("%s", id)
+					}
+					all = append(all, m)
+				})
+			}
+		}
+	}
+	if *writeDocs {
+		writeMissing(t, all)
+	}
+}
+
+// without runs the suite against a reference server without a message type.
+func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type, how string) missing {
+	edit := inject.Ignore
+	if how == "closes" {
+		edit = inject.Hangup
+	}
+	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+			return faulty.Serve(ctx, ln, &inject.Row{Edit: edit(typ.Name, nil)})
+		})
+	}
+	r := conform.Runner{Start: start, Timeout: time.Second, Parallel: 16, Strict: true, Segments: []play.Segmentation{play.Plain}}
+	m := missing{protocol: e.Protocol.Title, typ: typ.Name, how: how}
+	for _, res := range r.Run(t.Context(), suite, nil) {
+		switch {
+		case res.Verdict == conform.Inconclusive:
+			m.inconclusive++
+		case !res.Verdict.FallsShort():
+			m.passed++
+		case names(res.Case, typ):
+			m.failed++
+		default:
+			m.unfair = append(m.unfair, fmt.Sprintf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note))
+		}
+	}
+	return m
+}
+
+// names reports whether a step of the case itself has the type, or bare bytes with its word or with a message of the type.
+func names(c *conform.Case, typ *codec.Type) bool {
+	bare := map[transcript.Actor][]byte{}
+	for i := range c.Script.Steps {
+		st := &c.Script.Steps[i]
+		if st.Setup != "" || st.From != codec.Peer {
+			continue
+		}
+		if st.Choices[0].Type == typ || slices.Contains(st.Past, typ) {
+			return true
+		}
+		if b := st.Choices[0].Bytes; st.Choices[0].Verb == transcript.Raw {
+			if typ.Word != "" && strings.Contains(string(b), typ.Word) {
+				return true
+			}
+			bare[st.Peer] = append(bare[st.Peer], b...)
+		}
+	}
+	for _, b := range bare {
+		if contains(c.Script.Protocol, b, typ) {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether a message of the type is among the messages that b begins with.
+func contains(p *codec.Protocol, b []byte, typ *codec.Type) bool {
+	stream := codec.Stream{Session: p.NewSession(codec.Options{}), From: codec.Peer}
+	for len(b) > 0 {
+		var f codec.Frame
+		n, found, _ := stream.Read(b, &f)
+		if f.Type == typ {
+			return true
+		}
+		if found == codec.Nothing || n <= 0 || n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return false
+}
+
+func writeMissing(t *testing.T, all []missing) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Servers without a message\n\n" +
+		"A server that lacks one message is still tested on everything else. The table shows what `jobwire conform` reports about\n" +
+		"reference servers that ignore one request, and about reference servers that close the connection on it: the number of cases\n" +
+		"that fail, which all have the request in their own steps; the number of cases that are inconclusive, because no other way to\n" +
+		"their setup exists; and the number of cases that pass. Of a case with parameters the first instance is counted.\n\n" +
+		"`go test ./conform/servertest -run TestMissingMessages -args -every-type -write-docs` writes this page.\n")
+	protocol := ""
+	for _, m := range all {
+		if m.protocol != protocol {
+			protocol = m.protocol
+			fmt.Fprintf(&b, "\n## %s\n\n| request | the server | failed | inconclusive | passed |\n| --- | --- | --- | --- | --- |\n", protocol)
+		}
+		how := "ignores it"
+		if m.how == "closes" {
+			how = "closes the connection"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d |\n", m.typ, how, m.failed+len(m.unfair), m.inconclusive, m.passed)
+	}
+	if err := os.WriteFile(missingPage, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

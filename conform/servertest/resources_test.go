@@ -1,0 +1,233 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/conform"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+)
+
+// serveVariable is the environment variable that makes this program a server with a fault: "PROTOCOL FAULT ADDR".
+const serveVariable = "JOBWIRE_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if words := strings.Fields(os.Getenv(serveVariable)); len(words) == 3 {
+		fmt.Fprintln(os.Stderr, serveFaulty(words[0], words[1], words[2]))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// resourceFault is a server that wastes resources of its machine.
+type resourceFault struct {
+	name     string
+	listener func(net.Listener) net.Listener
+	conn     func(net.Conn) net.Conn
+	fails    string // names of the cases, without the protocol, that it fails
+}
+
+var kept struct {
+	sync.Mutex
+	memory [][]byte
+}
+
+// keep uses n bytes of memory until the server ends.
+func keep(n int) {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 1
+	}
+	kept.Lock()
+	defer kept.Unlock()
+	kept.memory = append(kept.memory, b)
+}
+
+var spin = sync.OnceFunc(func() {
+	go func() {
+		for n := 0; n >= 0; {
+			n ^= 1
+		}
+	}()
+})
+
+var resourceFaults = []resourceFault{
+	{name: "busy", fails: "connections half-closed asleep waiting urgent many-functions many-tubes many-queues begun at-the-descriptor-limit",
+		conn: func(c net.Conn) net.Conn { spin(); return c }},
+	{name: "busy-after-half-close", fails: "half-closed left", conn: func(c net.Conn) net.Conn {
+		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
+			n, err := c.Read(b)
+			if err == io.EOF {
+				spin()
+			}
+			return n, err
+		}}
+	}},
+	{name: "keeps-descriptors", fails: "connections left waiting-left", conn: func(c net.Conn) net.Conn {
+		file, err := os.Open(os.DevNull)
+		if err == nil {
+			keptFiles.Store(file, true)
+		}
+		return c
+	}},
+	{name: "keeps-memory", fails: "jobs background-jobs tubes keys worker-leaves client-leaves", conn: func(c net.Conn) net.Conn { keep(100 << 10); return c }},
+	{name: "allocates-for-messages", fails: "announced", conn: func(c net.Conn) net.Conn {
+		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
+			n, err := c.Read(b)
+			keep(1 << 20)
+			return n, err
+		}}
+	}},
+	{name: "stores-what-it-reads", fails: "line", conn: func(c net.Conn) net.Conn {
+		go func() { // a server that closes the connection would read no more
+			for range 64 {
+				keep(1 << 20)
+			}
+		}()
+		return c
+	}},
+	{name: "buffers-replies", fails: "unread", conn: func(c net.Conn) net.Conn {
+		return &faultyConn{Conn: c, write: func(b []byte) (int, error) {
+			keep(len(b))
+			c.SetWriteDeadline(time.Now().Add(time.Millisecond))
+			if n, err := c.Write(b); err != nil && n < len(b) {
+				keep(64 << 20)
+			}
+			return len(b), nil
+		}}
+	}},
+	{name: "accepts-no-more", fails: "descriptor-limit", listener: func(ln net.Listener) net.Listener { return &endingListener{Listener: ln} }},
+}
+
+var keptFiles sync.Map
+
+// faultyConn is a connection whose Read or Write is another function.
+type faultyConn struct {
+	net.Conn
+	read, write func([]byte) (int, error)
+}
+
+func (c *faultyConn) Read(b []byte) (int, error) {
+	if c.read != nil {
+		return c.read(b)
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *faultyConn) Write(b []byte) (int, error) {
+	if c.write != nil {
+		return c.write(b)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *faultyConn) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+
+// endingListener accepts nothing more after an error.
+type endingListener struct{ net.Listener }
+
+func (l *endingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		select {}
+	}
+	return c, nil
+}
+
+// wrapped applies a fault to each connection.
+type wrapped struct {
+	net.Listener
+	conn func(net.Conn) net.Conn
+}
+
+func (l *wrapped) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.conn(c), nil
+}
+
+// process returns what starts the reference server, with a fault or with "none", in a process of its own.
+func process(e *catalog.Entry, fault string) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return target.Command{Name: fault, Args: []string{"env", serveVariable + "=" + e.Protocol.Name + " " + fault + " {addr}", self}}.Start(ctx)
+	}
+}
+
+// serveFaulty serves until the process is killed.
+func serveFaulty(protocol, fault, addr string) error {
+	e, err := catalog.Named(protocol)
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	for _, f := range resourceFaults {
+		switch {
+		case f.name != fault:
+		case f.listener != nil:
+			ln = f.listener(ln)
+		default:
+			ln = &wrapped{ln, f.conn}
+		}
+	}
+	return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(context.Background(), ln)
+}
+
+// TestResourceFaults tests that servers with faults fail the cases about resources.
+func TestResourceFaults(t *testing.T) {
+	var mu sync.Mutex
+	proved := map[string]bool{}
+	var all []*conform.Case
+	t.Run("faults", func(t *testing.T) {
+		for _, e := range catalog.All() {
+			suite, err := load(t, e.Protocol).AtLevels([]string{"RESOURCE"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			suite = suite.First()
+			all = append(all, suite.Cases...)
+			for _, f := range resourceFaults {
+				part := *suite
+				part.Cases = slices.DeleteFunc(slices.Clone(suite.Cases), func(c *conform.Case) bool {
+					_, name, _ := strings.Cut(c.Family, ".resource.")
+					return !slices.Contains(strings.Fields(f.fails), name)
+				})
+				t.Run(e.Protocol.Name+"/"+f.name, func(t *testing.T) {
+					t.Parallel()
+					r := conform.Runner{Start: process(e, f.name), Parallel: 8, Timeout: time.Second}
+					for _, res := range r.Run(t.Context(), &part, nil) {
+						if res.Verdict != conform.Failed && res.Verdict != conform.Hung {
+							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+						}
+						mu.Lock()
+						proved[res.Case.Family] = true
+						mu.Unlock()
+					}
+				})
+			}
+		}
+	})
+	for _, c := range all {
+		if !proved[c.Family] {
+			t.Errorf("no faulty server fails %s", c.Family)
+		}
+	}
+}

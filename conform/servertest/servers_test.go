@@ -1,0 +1,110 @@
+// Package servertest runs the test suites against correct servers: the reference servers, a second server of the Danga
+// draft, variants of the reference servers that use the freedoms of the specifications, servers without one message
+// type, and real servers. A case that fails on one of them may be wrong.
+//
+// Its tests take minutes and depend on the time limits that users have, so they run without the race detector.
+package servertest
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/conform"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver"
+)
+
+// everySegmentation is how the suites divide what they send.
+var everySegmentation = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
+
+func TestReferenceServers(t *testing.T) {
+	for _, e := range catalog.All() {
+		t.Run(e.Protocol.Name, func(t *testing.T) {
+			r := conform.Runner{Start: embedded(e), StartProcess: process(e, "none"), Programs: e.Programs, Parallel: 8, Timeout: 5 * time.Second}
+			for _, res := range r.Run(t.Context(), load(t, e.Protocol), nil) {
+				if res.Verdict != conform.Passed {
+					t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+				}
+			}
+		})
+	}
+}
+
+// TestSecondDangaServer tests a server that shares no code with the reference server. No real server of the Danga draft
+// exists. A case that fails here requires one of two ways to read the document.
+func TestSecondDangaServer(t *testing.T) {
+	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
+		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
+	for _, res := range r.Run(t.Context(), load(t, danga.Protocol).InProcess(), nil) {
+		if res.Verdict != conform.Passed && res.Verdict != conform.Lax {
+			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+		}
+	}
+}
+
+// TestRealServers tests the servers that have profiles. They have only the deviations that their profiles list.
+func TestRealServers(t *testing.T) {
+	for _, e := range catalog.All() {
+		for _, name := range realServers(e.Protocol) {
+			t.Run(name, func(t *testing.T) {
+				peers.Need(t, name)
+				s := load(t, e.Protocol)
+				profile, err := conform.LoadProfile(name, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := conform.Runner{Programs: e.Programs, Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Start: executed(profile)}
+				for _, res := range r.Run(t.Context(), s, nil) {
+					if res.Verdict.FallsShort() {
+						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+					}
+				}
+			})
+		}
+	}
+}
+
+// realServers returns the names of the profiles of servers that are programs of others.
+func realServers(p *codec.Protocol) []string {
+	return slices.DeleteFunc(conform.Profiles(p), func(name string) bool { return name == "embedded" })
+}
+
+// load returns the suite of the protocol.
+func load(t *testing.T, p *codec.Protocol) *conform.Suite {
+	t.Helper()
+	s, err := conform.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// embedded returns what starts the reference server of the protocol in this process.
+func embedded(e *catalog.Entry) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(ctx, ln)
+		})
+	}
+}
+
+// executed returns what starts the real server of the profile.
+func executed(profile *conform.Profile) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
+}
+
+// text returns the result as a report shows it.
+func text(res conform.Result) string {
+	var b strings.Builder
+	(&conform.Text{W: &b}).Case(res)
+	return b.String()
+}

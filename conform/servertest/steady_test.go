@@ -1,0 +1,140 @@
+package servertest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/conform"
+	"jobwire/internal/peers"
+	"jobwire/internal/target"
+)
+
+var (
+	steadyRuns   = flag.Int("steady", 0, "run each suite `N` times against each server, and again with busy processors, and compare the verdicts")
+	steadyServer = flag.String("steady-server", "", "with -steady, test only the server with the name, such as danga or gearmand")
+)
+
+// TestSteady runs the cases about servers several times against each server, on the machine as it is and with as many busy
+// loops as the machine has processors. Each case has the same verdict every time, except cases that a profile lists as flaky.
+//
+//	go test ./conform/servertest -run TestSteady -timeout 2h -v -args -steady 5
+func TestSteady(t *testing.T) {
+	if *steadyRuns == 0 {
+		t.Skip("takes an hour; run it with -args -steady 5")
+	}
+	for _, e := range catalog.All() {
+		suite, err := load(t, e.Protocol).About("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		test := func(name string, start, startProcess func(context.Context) (target.Target, error), profile *conform.Profile) {
+			if *steadyServer != "" && *steadyServer != name {
+				return
+			}
+			t.Run(name, func(t *testing.T) {
+				if profile != nil {
+					peers.Need(t, name)
+				}
+				all := verdicts{}
+				for _, processors := range []string{"quiet", "busy"} {
+					if processors == "busy" {
+						defer busyLoops(t)()
+					}
+					for n := range *steadyRuns {
+						begun := time.Now()
+						r := conform.Runner{Start: start, StartProcess: startProcess, Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Segments: everySegmentation}
+						results := r.Run(t.Context(), suite, nil)
+						all.add(results)
+						t.Logf("%s, run %d: %v in %v", processors, n+1, tally(results), time.Since(begun).Round(100*time.Millisecond))
+					}
+				}
+				for _, different := range all.different() {
+					t.Error(different)
+				}
+			})
+		}
+		test(e.Protocol.Name, embedded(e), process(e, "none"), nil)
+		for _, name := range realServers(e.Protocol) {
+			profile, err := conform.LoadProfile(name, suite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(name, executed(profile), nil, profile)
+		}
+	}
+}
+
+// busyLoops keeps all processors busy until the function that it returns is called.
+func busyLoops(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var loops []*exec.Cmd
+	for range runtime.NumCPU() {
+		loop := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := loop.Start(); err != nil {
+			t.Fatal(err)
+		}
+		loops = append(loops, loop)
+	}
+	return func() {
+		cancel()
+		for _, loop := range loops {
+			loop.Wait()
+		}
+	}
+}
+
+// verdicts counts the verdicts of each case, with an example of the result.
+type verdicts map[string]map[conform.Verdict][]conform.Result
+
+func (v verdicts) add(results []conform.Result) {
+	for _, r := range results {
+		verdict := r.Verdict
+		if verdict == conform.Flaky { // it may also pass
+			verdict = conform.Passed
+		}
+		if v[r.Case.ID] == nil {
+			v[r.Case.ID] = map[conform.Verdict][]conform.Result{}
+		}
+		v[r.Case.ID][verdict] = append(v[r.Case.ID][verdict], r)
+	}
+}
+
+// different describes the cases that had several verdicts.
+func (v verdicts) different() []string {
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(v)) {
+		if len(v[id]) == 1 {
+			continue
+		}
+		var b strings.Builder
+		fmt.Fprint(&b, id)
+		for _, verdict := range slices.Sorted(maps.Keys(v[id])) {
+			results := v[id][verdict]
+			fmt.Fprintf(&b, "\n%s in %d runs", verdict, len(results))
+			if results[0].Play != nil {
+				fmt.Fprintf(&b, ", first:\n%s", text(results[0]))
+			}
+		}
+		all = append(all, b.String())
+	}
+	return all
+}
+
+// tally counts results by verdict.
+func tally(results []conform.Result) map[conform.Verdict]int {
+	counts := map[conform.Verdict]int{}
+	for _, r := range results {
+		counts[r.Verdict]++
+	}
+	return counts
+}

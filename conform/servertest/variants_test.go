@@ -1,0 +1,107 @@
+package servertest
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/conform"
+	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver/inject"
+)
+
+var (
+	everyInstance = flag.Bool("every-instance", false, "test variants of the reference servers with all instances of cases, and not only the first")
+	variantNamed  = flag.String("variant", "", "test only variants whose PROTOCOL/NAME matches the regular expression")
+)
+
+// variant is a server that does something in another way than the reference server, as the specification allows.
+type variant struct {
+	inject.Row // About says what is different, and why it is allowed
+
+	// customary makes a failure of a case acceptable that tests only what known servers do (DE-FACTO), because the
+	// variant does something that the specification allows and that no known server does.
+	customary bool
+
+	lacks    []string // capabilities, as in a profile
+	parallel int      // cases at a time; 0 is 8
+}
+
+// variantsAtOnce is how many variants are tested at a time. They mostly wait.
+const variantsAtOnce = 12
+
+// TestVariants tests variants of the reference servers that differ where the specification leaves a choice. No case may
+// fail: such a case would report a correct server as faulty.
+func TestVariants(t *testing.T) {
+	only := regexp.MustCompile(*variantNamed)
+	var wg sync.WaitGroup
+	slots := make(chan bool, variantsAtOnce)
+	var mu sync.Mutex
+	reports := map[string]func(*testing.T){}
+	for _, e := range catalog.All() {
+		suite, err := load(t, e.Protocol).About("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		suite = suite.InProcess()
+		if !*everyInstance {
+			suite = suite.First()
+		}
+		names := map[string]bool{}
+		for _, v := range append(variants[e.Protocol.Name], everywhere...) {
+			name := e.Protocol.Name + "/" + v.Name
+			if names[name] {
+				t.Errorf("two variants have the name %s", name)
+			}
+			if names[name] = true; !only.MatchString(name) {
+				continue
+			}
+			wg.Go(func() {
+				slots <- true
+				defer func() { <-slots }()
+				report := testVariant(t.Context(), e, suite, &v)
+				mu.Lock()
+				defer mu.Unlock()
+				reports[name] = report
+			})
+		}
+	}
+	wg.Wait()
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		t.Run(name, reports[name])
+	}
+}
+
+// testVariant runs the suite against a variant and returns what reports the results.
+func testVariant(ctx context.Context, e *catalog.Entry, suite *conform.Suite, v *variant) func(*testing.T) {
+	system := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient, Raw: sampleReply[e.Protocol.Name]}
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, v.Name, func(ctx context.Context, ln net.Listener) error { return system.Serve(ctx, ln, &v.Row) })
+	}
+	r := conform.Runner{Start: start, Parallel: cmp.Or(v.parallel, 8), Timeout: 10 * time.Second, Segments: []play.Segmentation{play.Plain}, Profile: &conform.Profile{Lacks: v.lacks}}
+	begun := time.Now()
+	results := r.Run(ctx, suite, nil)
+	took := time.Since(begun)
+	return func(t *testing.T) {
+		for _, res := range results {
+			switch {
+			case res.Verdict == conform.Passed || res.Verdict == conform.Lax:
+			case res.Verdict.FallsShort() && !(v.customary && res.Verdict == conform.Failed && res.Case.Level == codec.DeFacto):
+				t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, text(res))
+			default:
+				t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
+			}
+		}
+		t.Logf("%s %v in %v", v.About, tally(results), took.Round(time.Millisecond))
+	}
+}

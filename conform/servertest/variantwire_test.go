@@ -1,0 +1,154 @@
+package servertest
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"jobwire/refserver/inject"
+)
+
+// everywhere are variants of the servers of every protocol: what may happen to bytes between a server and its peers.
+var everywhere = []variant{
+	{Row: inject.Row{Name: "bytewise", About: "The server writes each reply in single bytes.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &bytewise{c} })}},
+	{Row: inject.Row{Name: "joined", About: "The server writes all replies of 20 ms at once.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn { return newPaced(c, 20*time.Millisecond, nil) })}},
+	{Row: inject.Row{Name: "slow", About: "The server sends each reply 100 ms later.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn {
+			return newPaced(c, 0, func() time.Duration { return 100 * time.Millisecond })
+		})}, parallel: 32},
+	{Row: inject.Row{Name: "unsteady", About: "The server sends each reply up to 150 ms later, in order on each connection.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn {
+			return newPaced(c, 0, func() time.Duration { return rand.N(150 * time.Millisecond) })
+		})}, parallel: 32},
+	{Row: inject.Row{Name: "slow-reader", About: "The server reads each message up to 30 ms later, in order on each connection.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn {
+			return inject.Reading(c, func(p []byte) (int, error) {
+				n, err := c.Read(p)
+				if n < len(p) {
+					pass(rand.N(30 * time.Millisecond))
+				}
+				return n, err
+			})
+		})}},
+	{Row: inject.Row{Name: "late-close", About: "The server closes connections 100 ms later.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c} })}},
+	{Row: inject.Row{Name: "reset", About: "The server closes connections with a reset, 100 ms after the last reply.",
+		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c, reset: true} })}},
+}
+
+// pass lets time pass in a server, as its network would.
+func pass(d time.Duration) { <-time.After(d) }
+
+// halfCloser is what a connection must have for a half-closed peer to be served.
+type halfCloser interface{ CloseWrite() error }
+
+// bytewise writes single bytes. Of long messages these are the first.
+type bytewise struct{ net.Conn }
+
+func (c *bytewise) Write(p []byte) (int, error) {
+	for i := range min(len(p), 512) {
+		if n, err := c.Conn.Write(p[i : i+1]); err != nil {
+			return i + n, err
+		}
+	}
+	if len(p) <= 512 {
+		return len(p), nil
+	}
+	n, err := c.Conn.Write(p[512:])
+	return 512 + n, err
+}
+
+func (c *bytewise) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+
+// lateClose closes the connection later.
+type lateClose struct {
+	net.Conn
+	once  sync.Once
+	reset bool
+}
+
+func (c *lateClose) Close() error {
+	c.once.Do(func() {
+		time.AfterFunc(100*time.Millisecond, func() {
+			if c.reset {
+				c.Conn.(*net.TCPConn).SetLinger(0)
+			}
+			c.Conn.Close()
+		})
+	})
+	return nil
+}
+
+func (c *lateClose) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+
+// paced writes later, in order.
+type paced struct {
+	net.Conn
+	batch time.Duration        // how long data is collected
+	delay func() time.Duration // how much later data is sent
+	todo  chan piece
+	once  sync.Once
+}
+
+// piece is data to write, or, without data, the end of the direction or of the connection.
+type piece struct {
+	at   time.Time
+	data []byte
+	end  func() error
+}
+
+func newPaced(c net.Conn, batch time.Duration, delay func() time.Duration) *paced {
+	if delay == nil {
+		delay = func() time.Duration { return 0 }
+	}
+	w := &paced{Conn: c, batch: batch, delay: delay, todo: make(chan piece, 64)}
+	go w.run()
+	return w
+}
+
+func (w *paced) Write(p []byte) (int, error) {
+	w.todo <- piece{at: time.Now().Add(w.delay()), data: bytes.Clone(p)}
+	return len(p), nil
+}
+
+func (w *paced) CloseWrite() error {
+	w.todo <- piece{at: time.Now().Add(w.delay()), end: w.Conn.(halfCloser).CloseWrite}
+	return nil
+}
+
+// Close does not wait: the server calls it under its lock.
+func (w *paced) Close() error {
+	w.once.Do(func() {
+		w.Conn.SetDeadline(time.Now().Add(2 * time.Second)) // for a peer that reads nothing
+		go func() { w.todo <- piece{at: time.Now().Add(w.delay())} }()
+	})
+	return nil
+}
+
+func (w *paced) run() {
+	defer w.Conn.Close()
+	for p := range w.todo {
+		pass(time.Until(p.at))
+		data := p.data
+		if p.data != nil {
+			pass(w.batch)
+		}
+		for w.batch > 0 && p.data != nil && len(w.todo) > 0 {
+			p = <-w.todo
+			data = append(data, p.data...)
+		}
+		if len(data) > 0 {
+			w.Conn.Write(data)
+		}
+		switch {
+		case p.end != nil:
+			p.end()
+		case p.data == nil:
+			return
+		}
+	}
+}

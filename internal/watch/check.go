@@ -1,0 +1,120 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobwire/internal/target"
+)
+
+// What a check is about, as the key @watch of a transcript names it.
+const (
+	Processor   = "processor"
+	Memory      = "memory"
+	Descriptors = "descriptors"
+)
+
+// Check is one thing to check about the process of a server. The zero Limit stands for no limit.
+type Check struct {
+	What  string // Processor, Memory or Descriptors
+	Limit int64  // of Memory: bytes
+}
+
+// ParseCheck reads the value of the key @watch:
+//
+//	processor           the server uses at most [RestShare] of a processor core after the conversation, while its
+//	                    connections are open and after they are closed
+//	memory              the server does not keep memory for each repetition of the conversation
+//	memory under 64MiB  after the conversation, while its connections are open, the server uses less than 64 MiB more
+//	                    memory than before
+//	descriptors         the server does not keep file descriptors for each repetition of the conversation
+func ParseCheck(value string) (Check, error) {
+	what, limit, limited := strings.Cut(value, " under ")
+	c := Check{What: what}
+	mib, inMiB := strings.CutSuffix(limit, "MiB")
+	n, err := strconv.ParseUint(mib, 10, 20)
+	c.Limit = int64(n) << 20
+	if !slices.Contains([]string{Processor, Memory, Descriptors}, what) || limited && (what != Memory || !inMiB || err != nil || n == 0) {
+		return Check{}, fmt.Errorf("@watch %s: expected processor, memory, memory under NUMBERMiB or descriptors", value)
+	}
+	return c, nil
+}
+
+// Watcher performs checks around a conversation with a server.
+type Watcher struct {
+	target target.Target
+	checks []Check
+	before Usage
+	amiss  string
+	err    error
+}
+
+// New is called before the conversation.
+func New(t target.Target, checks []Check) (*Watcher, error) {
+	w := &Watcher{target: t, checks: checks}
+	var ok bool
+	if w.before, ok = Of(t); !ok {
+		return nil, ErrNoProcess
+	}
+	return w, nil
+}
+
+// AtEnd is called after the conversation, before its connections are closed.
+func (w *Watcher) AtEnd() {
+	for _, c := range w.checks {
+		switch {
+		case c.What == Processor:
+			w.rests("although no client waits for a reply")
+		case c.Limit > 0:
+			more, err := MemoryAtRest(w.target, w.before, c.Limit)
+			if w.note(err); more > c.Limit {
+				w.found("the server uses %d MiB more memory than before the conversation; the limit is %d MiB", more>>20, c.Limit>>20)
+			}
+		}
+	}
+}
+
+// After is called after the connections are closed. again performs the conversation once more, as often as it takes to
+// see a leak. After returns what is wrong, or "".
+func (w *Watcher) After(again func() error) (amiss string, err error) {
+	for _, c := range w.checks {
+		if w.amiss != "" || w.err != nil {
+			break
+		}
+		switch {
+		case c.What == Processor:
+			w.rests("although all connections are closed")
+		case c.What == Memory && c.Limit == 0:
+			at, _ := Of(w.target)
+			n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, rounds(w.target, LeakRuns, again))
+			if w.note(err); n > 0 {
+				w.found("memory leak: the server uses %d KiB more after %d repetitions of the transcript, with all connections closed", n>>10, repetitions)
+			}
+		case c.What == Descriptors:
+			n, err := descriptorLeak(w.target, rounds(w.target, KeepRuns, again))
+			if w.note(err); n > 0 {
+				w.found("file descriptor leak: the server has %d more open file descriptors after %d repetitions of the transcript, with all connections closed", n, 2*KeepRuns)
+			}
+		}
+	}
+	return w.amiss, w.err
+}
+
+// rests checks that the server uses little of the processor.
+func (w *Watcher) rests(although string) {
+	share, err := LoadAtRest(w.target)
+	if w.note(err); share > RestShare {
+		w.found("the server uses %.0f %% of a processor core, %s", 100*share, although)
+	}
+}
+
+func (w *Watcher) found(format string, args ...any) {
+	if w.amiss == "" {
+		w.amiss = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *Watcher) note(err error) { w.err = errors.Join(w.err, err) }

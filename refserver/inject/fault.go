@@ -1,0 +1,585 @@
+package inject
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+
+	"jobwire/codec"
+)
+
+// fault is one line of a fault script: what happens to which messages.
+type fault struct {
+	action *action
+	then   bool     // only for messages to which the fault before it has happened
+	types  []string // names or patterns of message types, or names of events
+	side   codec.Side
+	nth    int         // only the n-th message of a connection that meets the condition; 0: each
+	when   *vm.Program // the condition; nil: always
+
+	to     string      // message type of a retype, an answer, or a message that is sent or given
+	args   []*template // of that message
+	field  string      // that an alter changes
+	name   *template   // that a note has
+	own    bool        // the note belongs to the peer
+	value  *template   // of the field or note
+	pair   bool        // field is an argument, and the one after it is altered
+	delay  time.Duration
+	size   int // of the pieces of a split
+	bytes  *substitution
+	peers  *vm.Program // that a message is sent to, or is given by; nil: the peer of the message
+	each   *vm.Program // a list; the fault happens once for each element, which is "it"
+	counts map[*Peer]int
+}
+
+// action is one kind of fault.
+type action struct {
+	name   string
+	args   string
+	effect string
+	parse  func(p *faultParser, f *fault) error
+	do     func(f *fault, m *Message, env map[string]any) error
+}
+
+// actions are the actions in the order of the help text.
+var actions []*action
+
+func init() {
+	actions = []*action{
+		{"drop", "TYPES", "do not process or send the message", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			m.Drop()
+			return nil
+		}},
+		{"delay", "TYPES DURATION", "process or send it later; others overtake it", parseDelay, doDelay},
+		{"duplicate", "TYPES", "process or send it twice", nil, func(f *fault, m *Message, _ map[string]any) error {
+			if m.Copies++; f.side == codec.Peer {
+				m.Pass()
+				m.again()
+			}
+			return nil
+		}},
+		{"split", "TYPES SIZE [PAUSE]", "write it in pieces of SIZE bytes", parseSplit, func(f *fault, m *Message, _ map[string]any) error {
+			m.Split, m.Pause = f.size, f.delay
+			return nil
+		}},
+		{"alter", "TYPES FIELD=VALUE", "change the value of a field", parseAlter, doAlter},
+		{"remove", "TYPES [KEY]", "remove the argument KEY and the one after it", parseRemove, doRemove},
+		{"retype", "TYPES NEWTYPE", "change its type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
+			m.Retype(f.to)
+			return nil
+		}},
+		{"become", "TYPES NEWTYPE [ARG...]", "put another message in its place", parseMessage, func(f *fault, m *Message, env map[string]any) error {
+			args, err := evalAll(f.args, env)
+			m.Become(f.to, args...)
+			return err
+		}},
+		{"reread", "TYPES TEXT", "process these bytes in its place, if they differ", parseText, func(f *fault, m *Message, env map[string]any) error {
+			text, err := f.value.eval(env)
+			if err == nil && text != string(m.Frame.Raw) {
+				m.Drop()
+				m.Peer.Feed(text)
+			}
+			return err
+		}},
+		{"write", "TYPES TEXT", "send these bytes in its place", parseText, func(f *fault, m *Message, env map[string]any) error {
+			text, err := f.value.eval(env)
+			if f.side == codec.Server {
+				m.Raw = []byte(text)
+				return err
+			}
+			m.Drop()
+			m.Peer.SendRaw(text)
+			return err
+		}},
+		{"answer", "TYPES REPLY [ARG...]", "do not process the request; send REPLY", parseMessage, doAnswer},
+		{"follow", "TYPES OTHER [ARG...]", "send OTHER after it", parseMessage, doFollow},
+		{"send", "TYPES OTHER [ARG...]", "send OTHER before it", parseMessage, doSend},
+		{"give", "TYPES REQUEST [ARG...]", "process REQUEST before it, as if the peer had sent it", parseMessage, doGive},
+		{"ask", "TYPES REQUEST [ARG...]", "like give, but the reply to REQUEST is not sent", parseMessage, doAsk},
+		{"pass", "TYPES", "process it now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			m.Pass()
+			return nil
+		}},
+		{"note", "TYPES NAME=VALUE", "remember a value as notes.NAME", parseNote, doNote},
+		{"misread", "PATTERN TEXT", "read TEXT in place of bytes that match", parseMisread, nil},
+		{"close", "TYPES", "close the connection instead", nil, func(f *fault, m *Message, _ map[string]any) error {
+			m.Drop()
+			m.Peer.Close()
+			return nil
+		}},
+		{"hangup", "TYPES", "close the connection after it", nil, func(f *fault, m *Message, _ map[string]any) error {
+			if m.Hangup = true; f.side == codec.Peer {
+				m.Pass()
+				m.Peer.Close()
+			}
+			return nil
+		}},
+		{"mute", "TYPES", "ignore it and everything after it on the connection", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			m.Drop()
+			m.Peer.Ignored = true
+			return nil
+		}},
+		{"crash", "TYPES", "end the server", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			m.Drop()
+			m.Server.Crash(m.Peer)
+			return nil
+		}},
+	}
+}
+
+// FaultSyntax describes the notation of faults for help texts.
+func FaultSyntax() string {
+	var b strings.Builder
+	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [when CONDITION] [nth=N]\n\nACTION and ARGUMENTS:\n")
+	for _, a := range actions {
+		fmt.Fprintf(&b, "  %-29s %s\n", a.name+" "+a.args, a.effect)
+	}
+	b.WriteString(`
+TYPES are message types of the protocol, separated by commas; * stands for any
+characters. from-peer selects messages that the server receives, from-server messages
+that it sends. The default is from-server, or from-peer if the server never sends the
+type. nth=N selects the Nth message of each connection that meets the condition.
+PATTERN is a regular expression; ^ is the beginning of a message.
+
+CONDITION is an expression (https://expr-lang.org/docs/language-definition). The fields
+of the message are variables, in lower case and with _ for spaces:
+  drop SUBMIT_JOB when function == "f" and len(workload) > 64
+  alter JOB_ASSIGN workload={workload[:4]} when job.assigned > 1
+  follow SUBMIT_JOB* NOOP to {filter(peers, does(#, function))}
+A fault that begins with "then" and names no TYPES happens to the messages to which
+the fault before it has happened.
+In VALUE and ARG, an expression in braces stands for its value. 'go doc
+jobwire/refserver/inject' lists the variables and functions.
+`)
+	return b.String()
+}
+
+// ParseFaults reads a fault script and returns the edit that injects the faults. A script has one fault in a line; faults
+// that concern one message happen in the order of their lines. The variables of expressions are:
+//
+//	the fields of the message, such as function or job_handle; a field that repeats is a list
+//	message    the message: message.name is its type, message.args has the values of all fields
+//	raw        the bytes of the message
+//	violates   the ID of the rule that an illegal message breaks, or ""
+//	like       the type of an illegal message, or ""
+//	job        the job that the message is about ([Job]); its ID is "" if there is none
+//	jobs       all jobs, in the order of their submission
+//	peer       the connection of the message ([Peer])
+//	peers      all connections
+//	request    the message that the server handles: of a message that the server sends, usually the request
+//	cause      the type of that message, "(time)", or "(closed)" if a connection was closed
+//	heard      the number of messages of all connections
+//	notes      what the action note has stored: notes.NAME; peer.notes has those whose name begins with "peer."
+//	args       message.args, in a protocol whose requests are commands with arguments
+//	it         the element of the list of a fault that ends in "for {LIST}"; the value that "alter TYPES [FIELD]=VALUE" alters
+//
+// Fields of jobs, peers and messages are written in lower case: job.queue, peer.count["GRAB_JOB"]. The functions are those
+// of the expression language and:
+//
+//	len(v)              the length of a string in bytes, or of a list
+//	number(s)           the value of a decimal, or 0
+//	up_to(s, sep)       s before the first sep
+//	is_queued(j)        whether the job waits for a worker
+//	is_running(j)       whether a worker has the job
+//	does(p, name)       whether the worker has registered the function
+//	of(p)               the jobs that the worker has
+//	by_id(id)           the job with the ID or handle; its ID is "" if there is none
+//	previous(p)         the type of the message of the peer before the present one, or ""
+//	ask(p, type, arg...) the reply to a request that the peer did not send, as a message; it is not sent
+//	waits(j, p)         whether the client waits for the job
+//	pairs(list)         the map of a list of keys and values
+//	big_endian(n)       the four bytes of a number, the most significant first
+//	from_big_endian(s)  the number of bytes, the most significant first
+//	now()               the time in seconds since 1970
+//	replace_all(s, pattern, by)  s with the matches of a regular expression replaced; $1 is its first group
+//
+// A protocol may have further functions: see its faulty servers.
+//
+// The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is
+// stored with the connection: peer.notes.NAME.
+//
+// The action misread replaces bytes that peers send before they are read. In its TEXT, $1 is the first group of the pattern, and
+// $$ a dollar sign.
+//
+// The action alter with FIELD in square brackets alters the argument after the argument FIELD, as in
+// "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In a message that is sent or given,
+// {LIST...} stands for one argument for each element of a list. The peer of an ask must not be waiting for a reply.
+//
+// A line may begin with "then" in the place of an action's message types, such as "then send NOOP": this fault happens to
+// the messages to which the fault before it has happened. A fault does not happen to a message for which its LIST is empty.
+//
+// A fault that ends in "to {PEERS}" sends its message to these connections; one that ends in "as {PEERS}" gives the server
+// the message as if they had sent it. A fault of a message type concerns illegal messages of the type too, in which
+// fields may be missing (""): violates == "" excludes them. The action alter does not change those that lack a field.
+func (p *Protocol) ParseFaults(script string) (Edit, error) {
+	var all []*fault
+	var last *fault
+	for line := range strings.Lines(script) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		f, err := p.parseFault(line, last)
+		if err != nil {
+			return nil, fmt.Errorf("fault %q: %w", line, err)
+		}
+		all = append(all, f)
+		if f.bytes == nil {
+			last = f
+		}
+	}
+	return func(s *Server) {
+		mine := make([]*fault, len(all)) // counts are of one start of the server
+		for i, f := range all {
+			c := *f
+			c.counts = map[*Peer]int{}
+			mine[i] = &c
+			if f.bytes != nil {
+				f.bytes.edit(s)
+			}
+		}
+		handle := func(side codec.Side) func(*Message) {
+			return func(m *Message) {
+				happened := false // the last fault without "then"
+				for _, f := range mine {
+					switch {
+					case f.then && happened:
+						f.inject(m)
+					case !f.then:
+						happened = f.side == side && f.concerns(m) && f.inject(m)
+					}
+				}
+			}
+		}
+		s.On("* "+strings.Join([]string{Opened, Illegal, Ended, HalfClosed, Closed}, " "), handle(codec.Peer))
+		s.Out("*", handle(codec.Server))
+	}, nil
+}
+
+// concerns reports whether the fault is about messages of the type.
+func (f *fault) concerns(m *Message) bool {
+	return slices.ContainsFunc(f.types, func(pattern string) bool {
+		for _, name := range m.types() {
+			if ok, _ := path.Match(pattern, name); ok {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// types returns the names of the message's type. In a protocol with commands these are the command and the message type.
+func (m *Message) types() []string {
+	names := []string{m.name}
+	if m.Frame != nil && m.Frame.Type != nil && m.Frame.Type.Name != m.name {
+		names = append(names, m.Frame.Type.Name)
+	}
+	return names
+}
+
+// inject makes the fault happen to a message if the condition holds, and reports whether it does.
+func (f *fault) inject(m *Message) bool {
+	env := m.environment()
+	if f.when != nil {
+		yes, err := expr.Run(f.when, env)
+		if m.fail(err); yes != true {
+			return false
+		}
+	}
+	if f.counts[m.Peer]++; f.nth > 0 && f.nth != f.counts[m.Peer] {
+		return false
+	}
+	if f.each == nil {
+		m.fail(f.action.do(f, m, env))
+		return true
+	}
+	list, err := expr.Run(f.each, env)
+	m.fail(err)
+	all := elements(list)
+	for _, it := range all {
+		env["it"] = it
+		m.fail(f.action.do(f, m, env))
+	}
+	return len(all) > 0
+}
+
+// fail reports an expression that cannot be evaluated, which is a mistake in the fault.
+func (m *Message) fail(err error) {
+	if err != nil && m.Server.Errors != nil {
+		m.Server.Errors(err)
+	}
+}
+
+func doDelay(f *fault, m *Message, _ map[string]any) error {
+	if f.side == codec.Server {
+		m.Delay = f.delay
+		return nil
+	}
+	frame, late := m.Frame.Clone(), *m
+	m.Drop()
+	m.Peer.Later(f.delay, func() {
+		s := late.Server
+		cause, request := s.Cause, s.Request
+		s.Cause, s.Request = late.Name, &late
+		late.Frame, late.done = &frame, false
+		late.Pass()
+		s.Cause, s.Request = cause, request
+	})
+	return nil
+}
+
+func doAlter(f *fault, m *Message, env map[string]any) error {
+	i := -1
+	if f.pair {
+		if i = slices.Index(m.Args, f.field) + 1; i == 0 || i == len(m.Args) {
+			return nil
+		}
+		if f.each == nil {
+			env["it"] = m.Args[i]
+		}
+	}
+	v, err := f.value.eval(env)
+	if err != nil {
+		return err
+	}
+	if f.pair {
+		m.Args[i] = v
+	} else {
+		m.set(f.field, v)
+	}
+	return nil
+}
+
+func doRemove(f *fault, m *Message, _ map[string]any) error {
+	if i := slices.Index(m.Args, f.field); i >= 0 {
+		m.Args = slices.Delete(m.Args, i, min(i+2, len(m.Args)))
+	}
+	return nil
+}
+
+func doNote(f *fault, m *Message, env map[string]any) error {
+	name, err := f.name.eval(env)
+	if err != nil {
+		return err
+	}
+	v, err := f.value.any(env)
+	if f.own {
+		m.Peer.Noted[name] = v
+	} else {
+		m.Server.Noted[name] = v
+	}
+	return err
+}
+
+func doAnswer(f *fault, m *Message, env map[string]any) error {
+	args, err := evalAll(f.args, env)
+	if err == nil {
+		m.Answer(f.to, args...)
+	}
+	return err
+}
+
+func doFollow(f *fault, m *Message, env map[string]any) error {
+	if f.side == codec.Server && f.peers == nil {
+		args, err := evalAll(f.args, env)
+		m.Also = m.encode(f.to, args)
+		return err
+	}
+	m.Pass()
+	return doSend(f, m, env)
+}
+
+func doSend(f *fault, m *Message, env map[string]any) error { return f.deliver(m, env, (*Peer).Send) }
+
+func doGive(f *fault, m *Message, env map[string]any) error { return f.deliver(m, env, (*Peer).Give) }
+
+func doAsk(f *fault, m *Message, env map[string]any) error {
+	return f.deliver(m, env, func(p *Peer, name string, args ...string) { p.Ask(name, args...) })
+}
+
+// deliver calls do with the fault's message and each of its peers.
+func (f *fault) deliver(m *Message, env map[string]any, do func(p *Peer, name string, args ...string)) error {
+	args, err := evalAll(f.args, env)
+	if err != nil {
+		return err
+	}
+	peers, err := f.receivers(m, env)
+	for _, p := range peers {
+		do(p, f.to, args...)
+	}
+	return err
+}
+
+// receivers returns the peers of "to" or "as", or the peer of the message.
+func (f *fault) receivers(m *Message, env map[string]any) ([]*Peer, error) {
+	if f.peers == nil {
+		return []*Peer{m.Peer}, nil
+	}
+	list, err := expr.Run(f.peers, env)
+	var peers []*Peer
+	for _, p := range elements(list) {
+		if p, ok := p.(*Peer); ok && p != nil && p.Conn != nil {
+			peers = append(peers, p)
+		}
+	}
+	return peers, err
+}
+
+// elements returns the elements of a list, or the value itself as the only one.
+func elements(list any) []any {
+	if list == nil {
+		return nil
+	}
+	v := reflect.ValueOf(list)
+	if v.Kind() != reflect.Slice {
+		return []any{list}
+	}
+	all := make([]any, v.Len())
+	for i := range all {
+		all[i] = v.Index(i).Interface()
+	}
+	return all
+}
+
+// template is text with expressions in braces.
+type template struct {
+	parts []part
+	list  bool // the one expression is a list of values
+}
+
+// part is text, or an expression.
+type part struct {
+	text string
+	expr *vm.Program
+}
+
+func (t *template) eval(env map[string]any) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		v, err := expr.Run(p.expr, env)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprint(&b, v)
+	}
+	return b.String(), nil
+}
+
+// any returns the value of a template that is one expression, or its text.
+func (t *template) any(env map[string]any) (any, error) {
+	if len(t.parts) == 1 && t.parts[0].expr != nil {
+		return expr.Run(t.parts[0].expr, env)
+	}
+	return t.eval(env)
+}
+
+func evalAll(all []*template, env map[string]any) ([]string, error) {
+	var values []string
+	for _, t := range all {
+		if t.list {
+			v, err := t.any(env)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range elements(v) {
+				values = append(values, fmt.Sprint(e))
+			}
+			continue
+		}
+		v, err := t.eval(env)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+// set changes the value of a field of the message, wherever it repeats.
+func (m *Message) set(field, value string) {
+	if m.commands() || m.Name == Illegal {
+		changed := new(codec.Message)
+		m.Frame.Message(changed)
+		if least, _, _ := m.Frame.Type.Arity(); len(changed.Args) < least {
+			return // it would get values that the peer did not send
+		}
+		for i := range changed.Args {
+			if f := m.Frame.Type.FieldAt(i); f != nil && variable(f) == field {
+				changed.Args[i] = []byte(value)
+			}
+		}
+		m.replace(changed)
+		return
+	}
+	t := m.row(m.Name)
+	for i := range m.Args {
+		if f := t.FieldAt(i); f != nil && variable(f) == field {
+			m.Args[i] = value
+		}
+	}
+}
+
+// replace puts another message of a peer in the place of a command, or of an illegal message. It may be illegal too.
+func (m *Message) replace(by *codec.Message) {
+	f := new(codec.Frame)
+	raw, err := m.loose.Append(nil, codec.Peer, by)
+	session := m.loose
+	if m.Name == Illegal {
+		session = m.protocol.NewSession(codec.Options{Waive: m.protocol.Waive})
+	}
+	if err == nil {
+		_, err = session.Decode(codec.Peer, raw, f)
+	}
+	e, _ := err.(*codec.Error)
+	switch {
+	case m.Name == Illegal:
+		if m.Drop(); e != nil {
+			m.Machine.Reject(m.Peer.Conn, f, e)
+		} else if err == nil {
+			m.pass(m.Server.message(m.Peer, f), f)
+		}
+	case err == nil:
+		m.Frame = f
+		m.protocol.Read(m)
+	}
+}
+
+// retyped returns a message of another type with the values of the frame: fields of the same name keep their values, and
+// so does the last one if it may hold any bytes.
+func retyped(frame *codec.Frame, to *codec.Type) *codec.Message {
+	var was codec.Message
+	frame.Message(&was)
+	values := map[string][]byte{}
+	var last []byte
+	for i, v := range was.Args {
+		if f := frame.Type.FieldAt(i); f != nil {
+			values[f.Name] = v
+			last = v
+		}
+	}
+	n := len(frame.Type.Fields)
+	opaque := n > 0 && frame.Type.Fields[n-1].Kind == codec.Opaque
+	m := &codec.Message{Type: to, CRLF: was.CRLF}
+	for i := range to.NumArgs() {
+		f := to.FieldAt(i)
+		v, ok := values[f.Name]
+		switch {
+		case ok:
+		case f.Optional:
+			return m
+		case i == to.NumArgs()-1 && f.Kind == codec.Opaque && opaque:
+			v = last
+		}
+		m.Args = append(m.Args, v)
+	}
+	return m
+}
