@@ -50,6 +50,15 @@ var functions = map[string]any{
 		return all
 	},
 	"now": func() int { return int(time.Now().Unix()) },
+
+	"same":      same,
+	"different": func(a, b any) bool { return !same(a, b) },
+}
+
+// same reports whether two values are the same peer, the same job, or both nil.
+func same(a, b any) bool {
+	isNil := func(v any) bool { return v == nil || reflect.ValueOf(v).IsZero() }
+	return a == b || isNil(a) && isNil(b)
 }
 
 // functions returns the functions of expressions that need the server.

@@ -237,12 +237,34 @@ func (p *faultParser) compile(source string, options ...expr.Option) (*vm.Progra
 	if source == "" {
 		return nil, errors.New("expected an expression")
 	}
-	options = append(options, expr.Env(p.env), expr.DisableBuiltin("len"))
+	options = append(options, expr.Env(p.env), expr.DisableBuiltin("len"), expr.Patch(identity{}))
 	program, err := expr.Compile(source, options...)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nThe variables are: %s", err, strings.Join(p.variables(), ", "))
 	}
 	return program, nil
+}
+
+// identity makes == and != compare peers and jobs by identity. The language compares
+// what pointers point to, which other goroutines may change.
+type identity struct{}
+
+// Visit replaces a comparison of peers or jobs by a call of same or different.
+func (identity) Visit(node *ast.Node) {
+	n, ok := (*node).(*ast.BinaryNode)
+	if !ok || !slices.ContainsFunc([]ast.Node{n.Left, n.Right}, isRecord) {
+		return
+	}
+	name := map[string]string{"==": "same", "!=": "different"}[n.Operator]
+	if name != "" {
+		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: []ast.Node{n.Left, n.Right}})
+	}
+}
+
+// isRecord reports whether the value of an expression is a peer or a job.
+func isRecord(n ast.Node) bool {
+	t := n.Type()
+	return t == reflect.TypeFor[*Peer]() || t == reflect.TypeFor[*Job]()
 }
 
 // variables returns the names of the variables.
