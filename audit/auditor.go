@@ -2,9 +2,11 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -71,9 +73,20 @@ type conn struct {
 	streams [2]codec.Stream
 	lost    bool // it is not known where messages begin
 	ended   [2]bool
+	cut     [2]bool         // an incomplete message was reported
+	quiet   [2]atomic.Int64 // since when a side has sent nothing, in nanoseconds since the beginning; -1 while its bytes are forwarded
 	role    codec.Role
 	recent  [before]reminder
 	next    int // of recent
+
+	requests codec.Conversation[request] // if the server is checked
+}
+
+// request waits for its reply.
+type request struct {
+	at     time.Duration // since the beginning
+	blocks bool          // the reply may wait for a job, or for other clients or workers
+	name   string
 }
 
 // reminder is a recent message. Its memory is reused.
@@ -113,6 +126,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
+	c.quiet[from].Store(-1)
 	if c.lost {
 		return
 	}
@@ -136,8 +150,14 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	}
 	if c.lost {
 		c.streams = [2]codec.Stream{}
+		c.requests.Forget()
 		a.judge.Lose(c.id)
 	}
+}
+
+// forwarded notes that the bytes that were observed last are forwarded, so that the side can send more.
+func (a *Auditor) forwarded(c *conn, from codec.Side) {
+	c.quiet[from].Store(time.Since(a.begun).Nanoseconds())
 }
 
 // message checks the message in a.frame.
@@ -162,7 +182,44 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		a.report(*f, v.Err)
 	}
+	if a.opts.Server {
+		c.pair(a.opts.Protocol, &a.frame, a.at)
+	}
 	c.remember(&a.frame)
+}
+
+// pair notes a request, or the reply to one.
+func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration) {
+	if f.From == codec.Server {
+		c.requests.Reply(f.Type)
+	} else if r := c.requests.Add(f.Type); r != nil {
+		r.Value = request{at: at, blocks: true}
+		if f.Type == nil {
+			return
+		}
+		does := p.Behavior(f)
+		r.Value.name, r.Value.blocks = f.Type.Name, f.Blocks() || does != f.Type && does.Blocks != codec.Never
+		if f.Type.AnyCommand {
+			r.Value.name = string(f.Arg(0))
+		}
+	}
+}
+
+// unanswered reports the first request that has no reply although there was time for it.
+func (a *Auditor) unanswered(c *conn) {
+	for i := range c.requests.Len() {
+		r := c.requests.At(i)
+		switch waited := a.at - r.Value.at; {
+		case r.Value.blocks && r.Type.Ordered:
+			return
+		case r.Value.blocks:
+		case waited >= slowReply:
+			a.frame = codec.Frame{From: codec.Server}
+			a.report(a.finding(c, codec.Server), &codec.Error{Rule: a.opts.Protocol.Answered,
+				Detail: fmt.Sprintf("the server has not replied to %s for %v", r.Value.name, waited.Round(100*time.Millisecond))})
+			return
+		}
+	}
 }
 
 // shows narrows the roles that the peer may have by the messages on the connection.
@@ -225,18 +282,40 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 	}
 }
 
+// longPause is how long a side may send nothing in the middle of a message before the message counts as incomplete when
+// the connection ends, whichever side ends it.
+const longPause = time.Second
+
+// slowReply is how long a reply may take until the request counts as unanswered when the connection ends.
+const slowReply = 5 * time.Second
+
 // ends records that a side has closed its direction, or reset the connection. itself is false if the proxy has
-// ended the connection. A side that ends it inside a message, before the other side has ended it, breaks a rule.
+// ended the connection. A side that ends it inside a message, before the other side has ended it, breaks a rule, and so
+// does a side that has not finished a message for a long time.
 func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := &c.streams[from]; itself && !c.lost && len(s.Rest()) > 0 && !c.ended[codec.Peer] && !c.ended[codec.Server] {
-		a.at = time.Since(a.begun)
-		a.frame = codec.Frame{From: from, Raw: s.Rest()}
-		a.report(a.finding(c, from), a.opts.Protocol.CutShort(len(s.Rest()), s.Need()))
+	a.at = time.Since(a.begun)
+	for side := range codec.Server + 1 {
+		s, quiet := &c.streams[side], c.quiet[side].Load()
+		idle := a.at - time.Duration(quiet)
+		switch {
+		case c.lost || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
+			continue
+		case side == from && itself && !c.ended[side.Other()]:
+			idle = 0
+		case quiet < 0 || idle < longPause:
+			continue
+		}
+		c.cut[side] = true
+		a.frame = codec.Frame{From: side, Raw: s.Rest()}
+		a.report(a.finding(c, side), a.opts.Protocol.CutShort(len(s.Rest()), s.Need(), idle))
+	}
+	if !c.lost && !c.ended[codec.Peer] && !c.ended[codec.Server] {
+		a.unanswered(c)
 	}
 	c.ended[from] = true
-	for _, v := range a.judge.End(c.id, from, reset, time.Since(a.begun).Nanoseconds()) { // about earlier messages
+	for _, v := range a.judge.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
 		if f, earlier := v.Snapshot.(*Finding); earlier {
 			a.report(*f, v.Err)
 		}

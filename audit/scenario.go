@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"strings"
 
 	"jobwire/codec"
@@ -84,9 +85,20 @@ func (n names) fits(expected, line string) bool {
 		case w == "*":
 		case strings.HasPrefix(w, "$") && !ok:
 			n[w] = got[i]
-		case ok && known != got[i], !ok && w != got[i]:
+		case ok && known != got[i], !ok && w != got[i] && !sameShare(w, got[i]):
 			return false
 		}
 	}
 	return len(got) == len(want)
+}
+
+// sameShare reports whether two words are progress of the same share, such as 1/2 and 50/100.
+func sameShare(a, b string) bool {
+	var n, m [2]uint32
+	for i, w := range []string{a, b} {
+		if k, err := fmt.Sscanf(w, "%d/%d", &n[i], &m[i]); k < 2 || err != nil || w != fmt.Sprintf("%d/%d", n[i], m[i]) {
+			return false
+		}
+	}
+	return uint64(n[0])*uint64(m[1]) == uint64(n[1])*uint64(m[0])
 }
