@@ -63,6 +63,8 @@ type Auditor struct {
 	roles    codec.Role // that peers have
 	breaches []*Breach
 	now      *conn         // whose message is checked
+	keep     bool          // remember all connections
+	all      []*conn       // if keep is set
 	at       time.Duration // when it came, since the beginning
 	frame    codec.Frame
 }
@@ -92,7 +94,42 @@ type request struct {
 // reminder is a recent message. Its memory is reused.
 type reminder struct {
 	frame codec.Frame
+	at    time.Duration // since the beginning
 	known bool
+}
+
+// Recent is one of the last messages.
+type Recent struct {
+	At    time.Duration // since the beginning
+	Actor string        // the connecting end
+	Frame codec.Frame
+}
+
+// maxRecent is how many of the last messages a failure is reported with.
+const maxRecent = 12
+
+// recent returns the last messages of all connections, without very long ones.
+func (a *Auditor) recent() []Recent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []Recent
+	for _, c := range a.all {
+		for i := range c.recent {
+			if r := &c.recent[i]; r.known {
+				all = append(all, Recent{r.at, fmt.Sprintf("%s %d", a.roleName(c), c.id), r.frame.Clone()})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Recent) int { return cmp.Compare(x.At, y.At) })
+	return all[max(0, len(all)-maxRecent):]
+}
+
+// roleName returns the role of the connecting end, as far as its messages show it.
+func (a *Auditor) roleName(c *conn) string {
+	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {
+		return name
+	}
+	return a.opts.Protocol.Roles[0]
 }
 
 // New returns an auditor.
@@ -117,6 +154,9 @@ func (a *Auditor) open() *conn {
 	a.conns++
 	c := &conn{id: a.conns, streams: codec.Streams(a.opts.Protocol.NewSession(a.opts.Codec))}
 	a.judge.Open(c.id)
+	if a.keep {
+		a.all = append(a.all, c)
+	}
 	return c
 }
 
@@ -185,7 +225,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if a.opts.Server {
 		c.pair(a.opts.Protocol, &a.frame, a.at)
 	}
-	c.remember(&a.frame)
+	c.remember(&a.frame, a.at)
 }
 
 // pair notes a request, or the reply to one.
@@ -234,12 +274,13 @@ func (c *conn) shows(t *codec.Type, from codec.Side) {
 }
 
 // remember keeps a message for later findings.
-func (c *conn) remember(f *codec.Frame) {
+func (c *conn) remember(f *codec.Frame, at time.Duration) {
 	r := &c.recent[c.next]
 	c.next = (c.next + 1) % before
 	if r.known = f.Type != nil && len(f.Raw) <= maxRemind; !r.known {
 		return
 	}
+	r.at = at
 	raw, spans := append(r.frame.Raw[:0], f.Raw...), append(r.frame.Spans[:0], f.Spans...)
 	r.frame = *f
 	r.frame.Raw, r.frame.Spans = raw, spans
@@ -247,10 +288,7 @@ func (c *conn) remember(f *codec.Frame) {
 
 // finding returns a finding for the message in a.frame, without its violation.
 func (a *Auditor) finding(c *conn, from codec.Side) Finding {
-	f := Finding{By: from, Conn: c.id, At: a.at, Frame: a.frame.Clone(), Role: a.opts.Protocol.Roles[0]}
-	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {
-		f.Role = name
-	}
+	f := Finding{By: from, Conn: c.id, At: a.at, Frame: a.frame.Clone(), Role: a.roleName(c)}
 	for i := range c.recent {
 		if r := &c.recent[(c.next+i)%before]; r.known {
 			f.Before = append(f.Before, r.frame.Clone())
@@ -302,9 +340,10 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		switch {
 		case c.lost || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
 			continue
+		case quiet >= 0 && idle >= longPause:
 		case side == from && itself && !c.ended[side.Other()]:
 			idle = 0
-		case quiet < 0 || idle < longPause:
+		default:
 			continue
 		}
 		c.cut[side] = true

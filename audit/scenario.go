@@ -2,6 +2,8 @@ package audit
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -45,6 +47,32 @@ func Roles(p *codec.Protocol) []string {
 
 // names are the values of words in a scenario.
 type names map[string]string
+
+// named finds the words of scenarios that name functions, tubes or jobs.
+var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9],?)+$`)
+
+// distinguish gives the functions, tubes and jobs of a scenario names that other runs do not use.
+func (n names) distinguish(s Scenario, suffix string) {
+	for _, steps := range s {
+		for i := range steps {
+			for _, line := range slices.Concat([]string{steps[i].Task, steps[i].Answer, steps[i].Again, steps[i].Serves}, steps[i].lines()) {
+				for w := range strings.FieldsSeq(line) {
+					if named.MatchString(w) {
+						n[w] = strings.ReplaceAll(w, ",", "-"+suffix+",") + "-" + suffix
+					}
+				}
+			}
+		}
+	}
+}
+
+// lines returns the tasks and answers of the partner.
+func (s *Step) lines() (all []string) {
+	for _, x := range s.Others {
+		all = append(all, x.Task, x.Answer)
+	}
+	return all
+}
 
 // expand replaces the words of a line that have a value.
 func (n names) expand(line string) []string {

@@ -82,7 +82,7 @@ func (r *run) serve(near, far net.Conn) {
 		}
 	})
 	broken := w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
-	r.auditor.ends(w.conn, codec.Peer, false, broken == nil)
+	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
 	far.(*net.TCPConn).CloseWrite()
 	back.Wait()
 	if w.timer != nil {
@@ -118,7 +118,7 @@ func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []b
 			}
 			buf = buf[n:]
 		}
-		if s.From == codec.Peer {
+		if s.From == codec.Peer && n > 0 {
 			w.run.auditor.forwarded(w.conn, s.From)
 		}
 		if len(buf) == 0 {
