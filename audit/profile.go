@@ -29,6 +29,7 @@ type Profile struct {
 	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
 	names   bool                               // the peer receives other job IDs than the server has chosen
 	batch   bool                               // only steps with several jobs at once
+	text    bool                               // payloads are text, which drivers may have to decode
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -55,6 +56,9 @@ var Profiles = []Profile{
 			b = append(b, byte(c))
 		}
 		return b
+	}},
+	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *dialect, i int) []byte {
+		return []byte("caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i)))
 	}},
 	{Name: "empty", About: "payloads are empty", payload: func(*dialect, int) []byte { return []byte{} }},
 	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {

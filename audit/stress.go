@@ -248,6 +248,12 @@ func (r *run) perform(ctx context.Context) {
 		slices.Reverse(back)
 		r.names[strings.TrimSuffix(name, "}")+"'}"] = string(back)
 	}
+	if r.profile.text { // bytes of text in reverse order are not text
+		r.names["reverse"] = "echo"
+		for _, name := range []string{"{A", "{B", "{C", "{D"} {
+			r.names[name+"'}"] = r.names[name+"}"]
+		}
+	}
 	steps := scenarios[r.dialect.protocol][r.role]
 	done := make([]bool, len(steps))
 	for i := range steps {
