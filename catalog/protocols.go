@@ -12,6 +12,7 @@ import (
 	"jobwire/internal/mutant"
 	"jobwire/judge"
 	"jobwire/loadgen"
+	beanstalkpeer "jobwire/refpeer/beanstalk"
 	dangapeer "jobwire/refpeer/danga"
 	dangapeermutants "jobwire/refpeer/danga/mutants"
 	gearmanpeer "jobwire/refpeer/gearman"
@@ -75,8 +76,9 @@ func init() {
 				return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
 			}
 		},
-		Inject:  &beanstalkmutants.System,
-		Mutants: beanstalkmutants.All,
+		Programs: map[string]mutant.Program{"Client": beanstalkpeer.Drive, "Worker": beanstalkpeer.Drive},
+		Inject:   &beanstalkmutants.System,
+		Mutants:  beanstalkmutants.All,
 	})
 	Add(Entry{
 		Protocol: danga.Protocol,

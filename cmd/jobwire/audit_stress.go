@@ -17,11 +17,13 @@ import (
 	"jobwire/internal/target"
 )
 
-// drivers returns the reference clients and workers of a protocol, by role.
+// drivers returns the reference clients and workers of a protocol that have stress tests, by role.
 func drivers(sys *catalog.Entry) map[string]audit.Driver {
 	all := map[string]audit.Driver{}
-	for role, program := range sys.Programs {
-		all[role] = audit.Driver(program)
+	for _, role := range audit.Roles(sys.Protocol) {
+		if program := sys.Programs[role]; program != nil {
+			all[role] = audit.Driver(program)
+		}
 	}
 	return all
 }
