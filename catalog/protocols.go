@@ -13,6 +13,7 @@ import (
 	"jobwire/judge"
 	"jobwire/loadgen"
 	beanstalkpeer "jobwire/refpeer/beanstalk"
+	beanstalkpeermutants "jobwire/refpeer/beanstalk/mutants"
 	dangapeer "jobwire/refpeer/danga"
 	dangapeermutants "jobwire/refpeer/danga/mutants"
 	gearmanpeer "jobwire/refpeer/gearman"
@@ -76,9 +77,10 @@ func init() {
 				return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
 			}
 		},
-		Programs: map[string]mutant.Program{"Client": beanstalkpeer.Drive, "Worker": beanstalkpeer.Drive},
-		Inject:   &beanstalkmutants.System,
-		Mutants:  beanstalkmutants.All,
+		Programs:    map[string]mutant.Program{"Client": beanstalkpeer.Drive, "Worker": beanstalkpeer.Drive},
+		Inject:      &beanstalkmutants.System,
+		Mutants:     beanstalkmutants.All,
+		PeerMutants: beanstalkpeermutants.All,
 	})
 	Add(Entry{
 		Protocol: danga.Protocol,

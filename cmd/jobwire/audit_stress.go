@@ -134,7 +134,7 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 				names = append(names, e.Protocol.Name)
 			}
 		}
-		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, " and ")))
+		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, ", ")))
 	}
 	out := cmd.OutOrStdout()
 	all, err := conditionsNamed("all")
