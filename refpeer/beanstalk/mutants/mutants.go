@@ -30,6 +30,6 @@ var edit = faults.Editor[program, task]{
 
 // All returns the mutants.
 func All() []mutant.Mutant {
-	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, unfinished, logic, reading), beanstalk.Document,
+	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, unfinished, owning, logic, reading), beanstalk.Document,
 		func(p *program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive })
 }

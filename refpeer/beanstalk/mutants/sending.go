@@ -67,19 +67,38 @@ var lines = []fault{
 
 // unfinished are messages that the client does not send completely before it waits for the reply.
 var unfinished = []fault{
-	{Name: "body-without-crlf", About: "The client does not send CR LF after the body of put.", Verdict: "hung", Edit: without("put", len(crlf))},
-	{Name: "body-ends-with-lf", About: "The client sends LF alone after the body of put.", Verdict: "hung", Edit: ends("put", "\n")},
-	{Name: "body-ends-with-two-lf", About: "The client sends two LF after the body of put.", Verdict: "hung", Edit: ends("put", "\n\n")},
-	{Name: "body-not-sent", About: "The client sends the line of put without the body.", Verdict: "hung", Edit: wholeLine("put", func(l string) string { return l + crlf })},
-	{Name: "body-cut-off", About: "The client sends only one byte of the body of put.", Verdict: "hung",
+	{Name: "body-without-crlf", About: "The client does not send CR LF after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: without("put", len(crlf))},
+	{Name: "body-ends-with-lf", About: "The client sends LF alone after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("put", "\n")},
+	{Name: "body-ends-with-two-lf", About: "The client sends two LF after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("put", "\n\n")},
+	{Name: "body-not-sent", About: "The client sends the line of put without the body.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: wholeLine("put", func(l string) string { return l + crlf })},
+	{Name: "body-cut-off", About: "The client sends only one byte of the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung",
 		Edit: edit.Raw("put", func(b []byte) []byte { return b[:bytes.Index(b, []byte(crlf))+len(crlf)+1] })},
-	{Name: "size-with-the-crlf", About: "The client counts the CR LF after the body in the size of put.", Verdict: "hung", Edit: size(len(crlf))},
-	{Name: "line-without-end", About: "The client sends delete without CR LF.", Verdict: "hung", Edit: without("delete", len(crlf))},
-	{Name: "line-ends-with-lf", About: "The client ends use with LF alone.", Verdict: "hung", Edit: ends("use", "\n")},
-	{Name: "line-ends-with-cr", About: "The client ends watch with CR alone.", Verdict: "hung", Edit: ends("watch", "\r")},
-	{Name: "half-a-command", About: "The client sends the first half of reserve-with-timeout.", Verdict: "hung", Edit: edit.Raw("reserve-with-timeout", func(b []byte) []byte { return b[:len(b)/2] })},
-	{Name: "command-without-id", About: "The client sends touch without its argument and without CR LF.", Verdict: "hung", Edit: wholeLine("touch", func(string) string { return "touch " })},
+	{Name: "size-with-the-crlf", About: "The client counts the CR LF after the body in the size of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: size(len(crlf))},
+	{Name: "line-without-end", About: "The client sends delete without CR LF.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: without("delete", len(crlf))},
+	{Name: "line-ends-with-lf", About: "The client ends use with LF alone.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("use", "\n")},
+	{Name: "line-ends-with-cr", About: "The client ends watch with CR alone.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("watch", "\r")},
+	{Name: "half-a-command", About: "The client sends the first half of reserve-with-timeout.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: edit.Raw("reserve-with-timeout", func(b []byte) []byte { return b[:len(b)/2] })},
+	{Name: "command-without-id", About: "The client sends touch without its argument and without CR LF.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: wholeLine("touch", func(string) string { return "touch " })},
 }
+
+// owning are requests about jobs that the connection has not reserved, or has already deleted or given back.
+var owning = []fault{
+	{Name: "deletes-twice", About: "The client sends delete twice.", Rule: ownJobs, Edit: edit.After("delete", "delete {ID}")},
+	{Name: "touches-after-delete", About: "The client sends touch after delete.", Rule: ownJobs, Edit: edit.After("delete", "touch {ID}")},
+	{Name: "releases-after-delete", About: "The client sends release after delete.", Rule: ownJobs, Edit: edit.After("delete", "release {ID} 0 0")},
+	{Name: "releases-twice", About: "The client sends release twice.", Rule: ownJobs, Edit: edit.After("release", "release {ID} {PRI} {DELAY}")},
+	{Name: "touches-after-release", About: "The client sends touch after release.", Rule: ownJobs, Edit: edit.After("release", "touch {ID}")},
+	{Name: "buries-after-release", About: "The client sends bury after release.", Rule: ownJobs, Edit: edit.After("release", "bury {ID} {PRI}")},
+	{Name: "buries-twice", About: "The client sends bury twice.", Rule: ownJobs, Edit: edit.After("bury", "bury {ID} {PRI}")},
+	{Name: "releases-after-bury", About: "The client sends release after bury.", Rule: ownJobs, Edit: edit.After("bury", "release {ID} {PRI} 0")},
+	{Name: "touches-after-bury", About: "The client sends touch after bury.", Rule: ownJobs, Edit: edit.After("bury", "touch {ID}")},
+	{Name: "touches-before-it-peeks", About: "The client sends touch for a job that it has not reserved, before peek.", Rule: ownJobs, Edit: edit.Before("peek", "touch {ID}")},
+	{Name: "buries-what-it-peeks-at", About: "The client sends bury for a job that it has not reserved, after peek.", Rule: ownJobs, Edit: edit.After("peek", "bury {ID} 0")},
+	{Name: "releases-before-stats", About: "The client sends release for a job that it has not reserved, before stats-job.", Rule: ownJobs, Edit: edit.Before("stats-job", "release {ID} 0 0")},
+}
+
+// ownJobs is the rule that a client gives back, buries and touches only jobs that the connection has reserved.
+const ownJobs = "beanstalk.client.own-jobs"
 
 // logic are legal requests that do not do what the task says.
 var logic = []fault{
