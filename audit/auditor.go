@@ -2,9 +2,11 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -61,6 +63,8 @@ type Auditor struct {
 	roles    codec.Role // that peers have
 	breaches []*Breach
 	now      *conn         // whose message is checked
+	keep     bool          // remember all connections
+	all      []*conn       // if keep is set
 	at       time.Duration // when it came, since the beginning
 	frame    codec.Frame
 }
@@ -71,15 +75,61 @@ type conn struct {
 	streams [2]codec.Stream
 	lost    bool // it is not known where messages begin
 	ended   [2]bool
+	cut     [2]bool         // an incomplete message was reported
+	quiet   [2]atomic.Int64 // since when a side has sent nothing, in nanoseconds since the beginning; -1 while its bytes are forwarded
 	role    codec.Role
 	recent  [before]reminder
 	next    int // of recent
+
+	requests codec.Conversation[request] // if the server is checked
+}
+
+// request waits for its reply.
+type request struct {
+	at     time.Duration // since the beginning
+	blocks bool          // the reply may wait for a job, or for other clients or workers
+	name   string
 }
 
 // reminder is a recent message. Its memory is reused.
 type reminder struct {
 	frame codec.Frame
+	at    time.Duration // since the beginning
 	known bool
+}
+
+// Recent is one of the last messages.
+type Recent struct {
+	At    time.Duration // since the beginning
+	Actor string        // the connecting end
+	Frame codec.Frame
+}
+
+// maxRecent is how many of the last messages a failure is reported with.
+const maxRecent = 12
+
+// recent returns the last messages of all connections, without very long ones.
+func (a *Auditor) recent() []Recent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []Recent
+	for _, c := range a.all {
+		for i := range c.recent {
+			if r := &c.recent[i]; r.known {
+				all = append(all, Recent{r.at, fmt.Sprintf("%s %d", a.roleName(c), c.id), r.frame.Clone()})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Recent) int { return cmp.Compare(x.At, y.At) })
+	return all[max(0, len(all)-maxRecent):]
+}
+
+// roleName returns the role of the connecting end, as far as its messages show it.
+func (a *Auditor) roleName(c *conn) string {
+	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {
+		return name
+	}
+	return a.opts.Protocol.Roles[0]
 }
 
 // New returns an auditor.
@@ -104,6 +154,9 @@ func (a *Auditor) open() *conn {
 	a.conns++
 	c := &conn{id: a.conns, streams: codec.Streams(a.opts.Protocol.NewSession(a.opts.Codec))}
 	a.judge.Open(c.id)
+	if a.keep {
+		a.all = append(a.all, c)
+	}
 	return c
 }
 
@@ -113,6 +166,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
+	c.quiet[from].Store(-1)
 	if c.lost {
 		return
 	}
@@ -136,8 +190,14 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	}
 	if c.lost {
 		c.streams = [2]codec.Stream{}
+		c.requests.Forget()
 		a.judge.Lose(c.id)
 	}
+}
+
+// forwarded notes that the bytes that were observed last are forwarded, so that the side can send more.
+func (a *Auditor) forwarded(c *conn, from codec.Side) {
+	c.quiet[from].Store(time.Since(a.begun).Nanoseconds())
 }
 
 // message checks the message in a.frame.
@@ -162,7 +222,44 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		a.report(*f, v.Err)
 	}
-	c.remember(&a.frame)
+	if a.opts.Server {
+		c.pair(a.opts.Protocol, &a.frame, a.at)
+	}
+	c.remember(&a.frame, a.at)
+}
+
+// pair notes a request, or the reply to one.
+func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration) {
+	if f.From == codec.Server {
+		c.requests.Reply(f.Type)
+	} else if r := c.requests.Add(f.Type); r != nil {
+		r.Value = request{at: at, blocks: true}
+		if f.Type == nil {
+			return
+		}
+		does := p.Behavior(f)
+		r.Value.name, r.Value.blocks = f.Type.Name, f.Blocks() || does != f.Type && does.Blocks != codec.Never
+		if f.Type.AnyCommand {
+			r.Value.name = string(f.Arg(0))
+		}
+	}
+}
+
+// unanswered reports the first request that has no reply although there was time for it.
+func (a *Auditor) unanswered(c *conn) {
+	for i := range c.requests.Len() {
+		r := c.requests.At(i)
+		switch waited := a.at - r.Value.at; {
+		case r.Value.blocks && r.Type.Ordered:
+			return
+		case r.Value.blocks:
+		case waited >= slowReply:
+			a.frame = codec.Frame{From: codec.Server}
+			a.report(a.finding(c, codec.Server), &codec.Error{Rule: a.opts.Protocol.Answered,
+				Detail: fmt.Sprintf("the server has not replied to %s for %v", r.Value.name, waited.Round(100*time.Millisecond))})
+			return
+		}
+	}
 }
 
 // shows narrows the roles that the peer may have by the messages on the connection.
@@ -177,12 +274,13 @@ func (c *conn) shows(t *codec.Type, from codec.Side) {
 }
 
 // remember keeps a message for later findings.
-func (c *conn) remember(f *codec.Frame) {
+func (c *conn) remember(f *codec.Frame, at time.Duration) {
 	r := &c.recent[c.next]
 	c.next = (c.next + 1) % before
 	if r.known = f.Type != nil && len(f.Raw) <= maxRemind; !r.known {
 		return
 	}
+	r.at = at
 	raw, spans := append(r.frame.Raw[:0], f.Raw...), append(r.frame.Spans[:0], f.Spans...)
 	r.frame = *f
 	r.frame.Raw, r.frame.Spans = raw, spans
@@ -190,10 +288,7 @@ func (c *conn) remember(f *codec.Frame) {
 
 // finding returns a finding for the message in a.frame, without its violation.
 func (a *Auditor) finding(c *conn, from codec.Side) Finding {
-	f := Finding{By: from, Conn: c.id, At: a.at, Frame: a.frame.Clone(), Role: a.opts.Protocol.Roles[0]}
-	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {
-		f.Role = name
-	}
+	f := Finding{By: from, Conn: c.id, At: a.at, Frame: a.frame.Clone(), Role: a.roleName(c)}
 	for i := range c.recent {
 		if r := &c.recent[(c.next+i)%before]; r.known {
 			f.Before = append(f.Before, r.frame.Clone())
@@ -225,18 +320,41 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 	}
 }
 
+// longPause is how long a side may send nothing in the middle of a message before the message counts as incomplete when
+// the connection ends, whichever side ends it.
+const longPause = time.Second
+
+// slowReply is how long a reply may take until the request counts as unanswered when the connection ends.
+const slowReply = 5 * time.Second
+
 // ends records that a side has closed its direction, or reset the connection. itself is false if the proxy has
-// ended the connection. A side that ends it inside a message, before the other side has ended it, breaks a rule.
+// ended the connection. A side that ends it inside a message, before the other side has ended it, breaks a rule, and so
+// does a side that has not finished a message for a long time.
 func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := &c.streams[from]; itself && !c.lost && len(s.Rest()) > 0 && !c.ended[codec.Peer] && !c.ended[codec.Server] {
-		a.at = time.Since(a.begun)
-		a.frame = codec.Frame{From: from, Raw: s.Rest()}
-		a.report(a.finding(c, from), a.opts.Protocol.CutShort(len(s.Rest()), s.Need()))
+	a.at = time.Since(a.begun)
+	for side := range codec.Server + 1 {
+		s, quiet := &c.streams[side], c.quiet[side].Load()
+		idle := a.at - time.Duration(quiet)
+		switch {
+		case c.lost || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
+			continue
+		case quiet >= 0 && idle >= longPause:
+		case side == from && itself && !c.ended[side.Other()]:
+			idle = 0
+		default:
+			continue
+		}
+		c.cut[side] = true
+		a.frame = codec.Frame{From: side, Raw: s.Rest()}
+		a.report(a.finding(c, side), a.opts.Protocol.CutShort(len(s.Rest()), s.Need(), idle))
+	}
+	if !c.lost && !c.ended[codec.Peer] && !c.ended[codec.Server] {
+		a.unanswered(c)
 	}
 	c.ended[from] = true
-	for _, v := range a.judge.End(c.id, from, reset, time.Since(a.begun).Nanoseconds()) { // about earlier messages
+	for _, v := range a.judge.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
 		if f, earlier := v.Snapshot.(*Finding); earlier {
 			a.report(*f, v.Err)
 		}

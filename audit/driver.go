@@ -103,14 +103,14 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 	}
 }
 
-func (d *driving) verdict(err error) (Verdict, string) {
+func (d *driving) verdict(err error, limit time.Duration) (Verdict, string) {
 	if err == errGone {
 		if d.err != nil {
 			err = fmt.Errorf("%w: %w", err, d.err)
 		}
 		return Crashed, err.Error()
 	}
-	return Hung, err.Error()
+	return Hung, fmt.Sprintf("%v: it had %v", err, limit)
 }
 
 // finish lets the driver end, and returns why it ended badly.
@@ -125,6 +125,7 @@ func (d *driving) finish() error {
 			return d.err
 		case <-left.C:
 			if left.over() {
+				d.run.hung.Store(true)
 				d.cancel()
 				<-d.ended
 				return errStays

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -93,5 +95,79 @@ func TestEndInsideAMessage(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestStopInsideAMessage: a client that stops in the middle of a message breaks the same rule when the audit ends, and
+// one whose message is still being forwarded, or whose message has just begun, does not.
+func TestStopInsideAMessage(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		silent time.Duration
+		blocks bool // the server does not read
+		want   int
+	}{
+		{name: "silent for 2 s", silent: 2 * time.Second, want: 1},
+		{name: "just begun"},
+		{name: "being forwarded", silent: 2 * time.Second, blocks: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := New(Options{Protocol: beanstalk.Protocol})
+			c := a.open()
+			a.observe(c, codec.Peer, []byte("put 0 0 60 2\r\nab"))
+			if !tt.blocks {
+				a.forwarded(c, codec.Peer)
+			}
+			time.Sleep(tt.silent)
+			a.ends(c, codec.Peer, false, false)
+			a.ends(c, codec.Server, false, false)
+			r := a.Report()
+			if r.Violations() != tt.want {
+				t.Fatalf("%s: expected %d violations, got %v", tt.name, tt.want, r.Breaches)
+			}
+			if tt.want > 0 && !strings.Contains(r.Breaches[0].First[0].Err.Error(), "nothing more for 2s") {
+				t.Errorf("%s: %v", tt.name, r.Breaches[0].First[0].Err)
+			}
+		})
+	}
+}
+
+// TestUnansweredRequest: a server that has not replied for a long time is reported when the connection ends, unless the
+// reply may wait for a job.
+func TestUnansweredRequest(t *testing.T) {
+	for _, tt := range []struct {
+		protocol *codec.Protocol
+		requests string
+		reply    string
+		want     string // the request in the report; "" is none
+	}{
+		{beanstalk.Protocol, "stats-job 1\r\n", "", "stats-job"},
+		{beanstalk.Protocol, "stats-job 1\r\n", "NOT_FOUND\r\n", ""},
+		{beanstalk.Protocol, "use a\r\nuse b\r\n", "USING a\r\n", "use"},
+		{beanstalk.Protocol, "reserve\r\nuse a\r\n", "", ""},
+		{beanstalk.Protocol, "reserve-with-timeout 0\r\n", "", "reserve-with-timeout"},
+		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", "", "ECHO_REQ"},
+		{gearman.Protocol, "\x00REQ\x00\x00\x00\x01\x00\x00\x00\x01f", "", ""},
+		{gearmonkey.Protocol, "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", "", "GET"},
+		{gearmonkey.Protocol, "*3\r\n$5\r\nBRPOP\r\n$1\r\nx\r\n$1\r\n0\r\n", "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := New(Options{Protocol: tt.protocol, Server: true})
+			c := a.open()
+			a.observe(c, codec.Peer, []byte(tt.requests))
+			a.observe(c, codec.Server, []byte(tt.reply))
+			time.Sleep(slowReply)
+			a.ends(c, codec.Peer, false, true)
+			a.ends(c, codec.Server, false, true)
+			r, got := a.Report(), ""
+			for _, b := range r.Breaches {
+				if got = b.First[0].Err.Detail; b.Rule.ID != tt.protocol.Answered || b.By != codec.Server {
+					t.Errorf("%q: %s by the %s", tt.requests, b.Rule.ID, b.By)
+				}
+			}
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("%q: got %q, want a mention of %q", tt.requests, got, tt.want)
+			}
+		})
 	}
 }

@@ -29,7 +29,9 @@ type Profile struct {
 	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
 	names   bool                               // the peer receives other job IDs than the server has chosen
 	batch   bool                               // only steps with several jobs at once
-	forgets bool                               // the server forgets its jobs
+	text    bool                               // payloads are text, which drivers may have to decode
+
+	Restarts bool // the server restarts and forgets its jobs
 
 	// slower is the factor by which a task may take longer; 0 is 1. Drivers may be slow with much data, and
 	// libraries wait before they connect again.
@@ -55,6 +57,9 @@ var Profiles = []Profile{
 		}
 		return b
 	}},
+	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *dialect, i int) []byte {
+		return []byte("caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i)))
+	}},
 	{Name: "empty", About: "payloads are empty", payload: func(*dialect, int) []byte { return []byte{} }},
 	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {
 		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
@@ -63,7 +68,7 @@ var Profiles = []Profile{
 	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
-	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(3), write: restarting, forgets: true},
+	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(3), write: restarting, Restarts: true},
 }
 
 // largePayload is the size of a large payload in bytes if the protocol does not limit it.

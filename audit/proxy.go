@@ -130,6 +130,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 			} else if failed != nil {
 				err = failed
 			}
+			p.Auditor.forwarded(c, from)
 		}
 		switch {
 		case err == nil:

@@ -1,6 +1,9 @@
 package audit
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +50,32 @@ func Roles(p *codec.Protocol) []string {
 // names are the values of words in a scenario.
 type names map[string]string
 
+// named finds the words of scenarios that name functions, tubes or jobs.
+var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9],?)+$`)
+
+// distinguish gives the functions, tubes and jobs of a scenario names that other runs do not use.
+func (n names) distinguish(s Scenario, suffix string) {
+	for _, steps := range s {
+		for i := range steps {
+			for _, line := range slices.Concat([]string{steps[i].Task, steps[i].Answer, steps[i].Again, steps[i].Serves}, steps[i].lines()) {
+				for w := range strings.FieldsSeq(line) {
+					if named.MatchString(w) {
+						n[w] = strings.ReplaceAll(w, ",", "-"+suffix+",") + "-" + suffix
+					}
+				}
+			}
+		}
+	}
+}
+
+// lines returns the tasks and answers of the partner.
+func (s *Step) lines() (all []string) {
+	for _, x := range s.Others {
+		all = append(all, x.Task, x.Answer)
+	}
+	return all
+}
+
 // expand replaces the words of a line that have a value.
 func (n names) expand(line string) []string {
 	words := strings.Fields(line)
@@ -86,9 +115,20 @@ func (n names) fits(expected, line string) bool {
 		case w == "*":
 		case strings.HasPrefix(w, "$") && !ok:
 			n[w] = got[i]
-		case ok && known != got[i], !ok && w != got[i]:
+		case ok && known != got[i], !ok && w != got[i] && !sameShare(w, got[i]):
 			return false
 		}
 	}
 	return len(got) == len(want)
+}
+
+// sameShare reports whether two words are progress of the same share, such as 1/2 and 50/100.
+func sameShare(a, b string) bool {
+	var n, m [2]uint32
+	for i, w := range []string{a, b} {
+		if k, err := fmt.Sscanf(w, "%d/%d", &n[i], &m[i]); k < 2 || err != nil || w != fmt.Sprintf("%d/%d", n[i], m[i]) {
+			return false
+		}
+	}
+	return uint64(n[0])*uint64(m[1]) == uint64(n[1])*uint64(m[0])
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,7 +47,7 @@ type StressOptions struct {
 	Limit time.Duration  // for a task; 0 is 5 s
 	Boot  time.Duration  // for a driver to connect for the first time; 0 is 10 s
 	Runs  int            // at a time; 0 is 4
-	Done  func(*Outcome) // called for each profile of a role, one at a time
+	Done  func(*Outcome) // called for each profile of a role, one at a time, in the order of the result
 }
 
 // Outcome is the result of a role's driver under a profile: the worst of its runs.
@@ -54,7 +55,9 @@ type Outcome struct {
 	Role     string
 	Profile  *Profile
 	Verdict  Verdict
+	Task     string   // the task that decided the verdict, as the driver got it; "" if none did
 	Note     string   // what happened, if it failed
+	Recent   []Recent // the last messages before it failed
 	Breaches []Breach // rules that it violated, in all runs
 	Runs     int
 	Took     time.Duration
@@ -104,6 +107,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed error
+	ended, reported := make([]bool, len(all)), 0
 	for i := range all {
 		out := &all[i]
 		points := 1
@@ -114,8 +118,8 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		left := points
 		for k := range runs {
 			runs[k] = newRun(&o, d, out.Role, out.Profile, k)
+			slots <- struct{}{}
 			wg.Go(func() {
-				slots <- struct{}{}
 				runs[k].perform(ctx)
 				<-slots
 				mu.Lock()
@@ -123,10 +127,13 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 				if runs[k].err != nil {
 					failed = runs[k].err
 				}
-				if left--; left == 0 {
-					out.sum(runs)
+				if left--; left > 0 {
+					return
+				}
+				out.sum(runs)
+				for ended[i] = true; reported < len(all) && ended[reported]; reported++ {
 					if o.Done != nil {
-						o.Done(out)
+						o.Done(&all[reported])
 					}
 				}
 			})
@@ -140,7 +147,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 func (o *Outcome) sum(runs []*run) {
 	rank := func(r *run) int { return slices.Index(verdicts, r.verdict) }
 	worst := slices.MaxFunc(runs, func(a, b *run) int { return cmp.Compare(rank(a), rank(b)) })
-	o.Verdict, o.Note, o.Runs = worst.verdict, worst.note, len(runs)
+	o.Verdict, o.Task, o.Note, o.Runs, o.Recent = worst.verdict, worst.task, worst.note, len(runs), worst.recent
 	if len(runs) > 1 && o.Note != "" {
 		o.Note = fmt.Sprintf("repetition %d: %s", worst.point, o.Note)
 	}
@@ -168,13 +175,16 @@ type run struct {
 	messages  atomic.Int64
 	chances   atomic.Int64 // messages at which the profile might have happened
 	ended     atomic.Bool  // a connection was ended by the profile
+	hung      atomic.Bool  // the driver is killed
 	met       sync.Once
 	connected chan struct{}
 	restarts  sync.WaitGroup
 
 	names    names
 	verdict  Verdict
+	task     string
 	note     string
+	recent   []Recent
 	breaches []Breach
 	took     time.Duration
 	err      error
@@ -213,6 +223,7 @@ func (r *run) perform(ctx context.Context) {
 	}
 	defer r.server.Stop()
 	r.auditor = New(Options{Protocol: r.dialect.protocol, Codec: r.opts.Codec})
+	r.auditor.keep = true
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		r.err = err
@@ -226,6 +237,7 @@ func (r *run) perform(ctx context.Context) {
 
 	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
 	r.names = names{"{}": ""}
+	r.names.distinguish(scenarios[r.dialect.protocol], rand.Text()[:6])
 	for i, name := range []string{"{A}", "{B}", "{C}", "{D}"} {
 		v := []byte("job-" + string('a'+rune(i)))
 		if r.profile.payload != nil {
@@ -236,24 +248,32 @@ func (r *run) perform(ctx context.Context) {
 		slices.Reverse(back)
 		r.names[strings.TrimSuffix(name, "}")+"'}"] = string(back)
 	}
+	if r.profile.text { // bytes of text in reverse order are not text
+		r.names["reverse"] = "echo"
+		for _, name := range []string{"{A", "{B", "{C", "{D"} {
+			r.names[name+"'}"] = r.names[name+"}"]
+		}
+	}
 	steps := scenarios[r.dialect.protocol][r.role]
 	done := make([]bool, len(steps))
 	for i := range steps {
 		a := &steps[i]
-		if (a.Extra || a.Batch) && r.profile.Name == "large" || a.Extra && (r.profile.points != nil || r.brief) || r.profile.batch && !a.Batch || a.Needs > 0 && (r.profile.forgets || !done[a.Needs-1]) {
+		if (a.Extra || a.Batch) && r.profile.Name == "large" || a.Extra && (r.profile.points != nil || r.brief) || r.profile.batch && !a.Batch || a.Needs > 0 && (r.profile.Restarts || !done[a.Needs-1]) {
 			continue
 		}
 		v, note := r.step(ctx, d, a)
 		done[i] = v == Completed || v == Failed && r.profile.Fails // then it was done again
 		if slices.Index(verdicts, v) > slices.Index(verdicts, r.verdict) {
-			r.verdict, r.note = v, note
+			r.verdict, r.task, r.note, r.recent = v, r.names.task(a.Task), note, r.auditor.recent()
 		}
 		if v == Crashed || v == Hung {
+			r.hung.Store(v == Hung)
 			break
 		}
 	}
 	if err := d.finish(); err != nil && r.verdict != Crashed && r.verdict != Hung {
-		r.verdict, r.note = Crashed, "the driver exited with an error: "+err.Error()
+		r.recent = r.auditor.recent()
+		r.verdict, r.task, r.note = Crashed, "", "the driver exited with an error: "+err.Error()
 		if errors.Is(err, errStays) {
 			r.verdict, r.note = Hung, err.Error()
 		}
@@ -285,7 +305,7 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (Verdict, string) {
 	answer, err := d.ask(ctx, r.names.task(a.Task), limit)
 	switch {
 	case err != nil:
-		return d.verdict(err)
+		return d.verdict(err, limit)
 	case strings.HasPrefix(answer, "error unsupported"):
 		return Unsupported, ""
 	}
@@ -321,16 +341,16 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (Verdict, string) {
 		}
 	}
 	if !said && !right {
-		return Wrong, fmt.Sprintf("task %q: expected the driver to answer %q, got %q", a.Task, a.Answer, shortened(answer))
+		return Wrong, fmt.Sprintf("expected the answer %s, got %s", shortened(r.names.task(a.Answer)), shortened(answer))
 	}
-	note := fmt.Sprintf("task %q: the driver answered %q", a.Task, shortened(answer))
+	note := "the driver answered " + shortened(answer)
 	if !r.profile.Fails {
 		return Failed, note
 	}
 	again := cmp.Or(a.Again, a.Task)
 	for range 20 {
 		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
-			return d.verdict(err)
+			return d.verdict(err, limit)
 		} else if strings.HasPrefix(next, "error unsupported") { // so that it is not known
 			return Failed, note
 		} else if a.Again == "" && r.names.fits(a.Answer, next) {
@@ -392,7 +412,7 @@ func (r *run) attend(ctx context.Context, a *Step, own names) string {
 			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // of a restart
 				broken = true
 			case wrong == "": // what is left is done all the same: the worker waits for it
-				wrong = fmt.Sprintf("the reference client sent %q: expected %q, got %q", x.Task, x.Answer, shortened(answer))
+				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task), shortened(own.task(x.Answer)), shortened(answer))
 			}
 		}
 		d.finish()

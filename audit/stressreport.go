@@ -9,36 +9,52 @@ import (
 	"jobwire/internal/version"
 )
 
-// WriteOutcomes writes a table of outcomes as text, with the reasons of failures.
-func WriteOutcomes(w io.Writer, p *codec.Protocol, all []Outcome, o Shown) error {
-	var out []byte
-	fell := 0
-	for i := range all {
-		x := &all[i]
-		mark := "  "
-		if !x.Passed() {
-			mark, fell = "! ", fell+1
+// AppendText appends an outcome as text: a line, and what happened if the driver failed.
+func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
+	mark, runs := "  ", ""
+	if !x.Passed() {
+		mark = "! "
+	}
+	if x.Runs > 1 {
+		runs = fmt.Sprintf(", %d repetitions", x.Runs)
+	}
+	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
+	if !x.Passed() {
+		dst = fmt.Appendf(dst, "    Fault profile: %s\n", x.Profile.About)
+		if x.Task != "" {
+			dst = fmt.Appendf(dst, "    Task: %s\n", shortened(x.Task))
 		}
-		runs := ""
-		if x.Runs > 1 {
-			runs = fmt.Sprintf(", %d repetitions", x.Runs)
+		if x.Note != "" {
+			dst = fmt.Appendf(dst, "    Result: %s\n", x.Note)
 		}
-		out = fmt.Appendf(out, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
-		if !x.Passed() {
-			out = fmt.Appendf(out, "    %s\n", x.Profile.About)
-			if x.Note != "" {
-				out = fmt.Appendf(out, "    %s\n", x.Note)
-			}
-		}
-		for k := range x.Breaches {
-			b := &x.Breaches[k]
-			out = fmt.Appendf(out, "    violates %s (%s)\n", b.Rule.ID, b.Rule.Level)
-			for line := range bytes.Lines(b.First[0].AppendText(nil, p, o)) {
-				out = append(append(out, "      "...), line...)
+		if len(x.Recent) > 0 && (x.Verdict != Completed) {
+			dst = append(dst, "    The last messages, with seconds since the start:\n"...)
+			pr := o.printer(p)
+			for i := range x.Recent {
+				m := &x.Recent[i]
+				dst = pr.AppendLine(fmt.Appendf(dst, "    %7.3f  ", m.At.Seconds()), m.Actor, &m.Frame)
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s\n%d runs under fault profiles: %d passed, %d failed; jobwire %s\n", out, len(all), len(all)-fell, fell, version.Number)
+	for k := range x.Breaches {
+		b := &x.Breaches[k]
+		dst = fmt.Appendf(dst, "    violates %s (%s)\n", b.Rule.ID, b.Rule.Level)
+		for line := range bytes.Lines(b.First[0].AppendText(nil, p, o)) {
+			dst = append(append(dst, "      "...), line...)
+		}
+	}
+	return dst
+}
+
+// SummarizeOutcomes writes how many outcomes passed.
+func SummarizeOutcomes(w io.Writer, all []Outcome) error {
+	failed := 0
+	for i := range all {
+		if !all[i].Passed() {
+			failed++
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d runs under fault profiles: %d passed, %d failed; jobwire %s\n", len(all), len(all)-failed, failed, version.Number)
 	return err
 }
 
@@ -54,7 +70,9 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		Profile  string   `json:"fault_profile"`
 		Verdict  Verdict  `json:"verdict"`
 		Held     bool     `json:"passed"`
+		Task     string   `json:"task,omitempty"`
 		Note     string   `json:"note,omitempty"`
+		Recent   []string `json:"last_messages,omitempty"`
 		Runs     int      `json:"repetitions"`
 		Seconds  float64  `json:"seconds"`
 		Breaches []breach `json:"violated_rules"`
@@ -62,7 +80,12 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	rows := []outcome{}
 	for i := range all {
 		x := &all[i]
-		row := outcome{x.Role, x.Profile.Name, x.Verdict, x.Passed(), x.Note, x.Runs, x.Took.Seconds(), []breach{}}
+		row := outcome{x.Role, x.Profile.Name, x.Verdict, x.Passed(), x.Task, x.Note, nil, x.Runs, x.Took.Seconds(), []breach{}}
+		pr := (&Shown{}).printer(p)
+		for k := range x.Recent {
+			m := &x.Recent[k]
+			row.Recent = append(row.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(), bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
+		}
 		for k := range x.Breaches {
 			b := &x.Breaches[k]
 			row.Breaches = append(row.Breaches, breach{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})

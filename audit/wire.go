@@ -81,8 +81,8 @@ func (r *run) serve(near, far net.Conn) {
 			far.Close()
 		}
 	})
-	w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
-	r.auditor.ends(w.conn, codec.Peer, false, false)
+	broken := w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
+	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
 	far.(*net.TCPConn).CloseWrite()
 	back.Wait()
 	if w.timer != nil {
@@ -117,6 +117,9 @@ func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []b
 				return err
 			}
 			buf = buf[n:]
+		}
+		if s.From == codec.Peer && n > 0 {
+			w.run.auditor.forwarded(w.conn, s.From)
 		}
 		if len(buf) == 0 {
 			buf = nil
@@ -258,6 +261,7 @@ func (w *wire) sendAll(messages [][]byte) error {
 func (w *wire) send(b []byte) error {
 	w.run.auditor.observe(w.conn, codec.Server, b)
 	_, err := w.near.Write(b)
+	w.run.auditor.forwarded(w.conn, codec.Server)
 	return err
 }
 

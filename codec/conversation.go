@@ -88,5 +88,8 @@ func (r *Request[V]) answeredBy(t *Type) bool {
 // Len returns the number of requests that wait.
 func (c *Conversation[V]) Len() int { return c.waiting.Len() }
 
+// At returns the i-th of the requests that wait, the oldest first.
+func (c *Conversation[V]) At(i int) *Request[V] { return c.waiting.At(i) }
+
 // Forget drops all requests, such as after a loss of bytes.
 func (c *Conversation[V]) Forget() { *c = Conversation[V]{} }

@@ -3,6 +3,7 @@ package codec
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Side is the end of a connection that a message comes from.
@@ -37,6 +38,7 @@ type Protocol struct {
 	Types       []*Type
 	Rules       []Rule
 	Complete    RuleID // the rule that a side breaks that ends the connection inside a message
+	Answered    RuleID // the rule that a server breaks that does not reply to a request
 
 	// What holds for all its jobs.
 	DefaultQueue string           // that a connection submits to until it has named another
@@ -75,14 +77,17 @@ type Barrier struct{ Request, Reply []string }
 // Nonce stands for bytes of the sender's choice in a [Barrier].
 const Nonce = "{nonce}"
 
-// CutShort returns the violation of a sender that ended the connection after have bytes of a message
-// that has at least need bytes.
-func (p *Protocol) CutShort(have, need int) *Error {
-	e := &Error{Rule: p.Complete, Offset: have, Detail: fmt.Sprintf("expected more bytes, got the end of the connection after %d", have)}
+// CutShort returns the violation of a sender that has sent have bytes of a message that has at least need bytes, and
+// nothing more: idle is how long it had sent nothing when the connection ended; 0 if the sender has ended it.
+func (p *Protocol) CutShort(have, need int, idle time.Duration) *Error {
+	expected, got := "more bytes", "the end of the connection"
 	if need > have {
-		e.Detail = fmt.Sprintf("expected at least %d bytes, got the end of the connection after %d", need, have)
+		expected = fmt.Sprintf("at least %d bytes", need)
 	}
-	return e
+	if idle > 0 {
+		got = fmt.Sprintf("nothing more for %v", idle.Round(100*time.Millisecond))
+	}
+	return &Error{Rule: p.Complete, Offset: have, Detail: fmt.Sprintf("expected %s, got %s after %d", expected, got, have)}
 }
 
 // Session reads and writes the messages of one connection. It sees both

@@ -197,7 +197,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	return board.results
 }
 
-// checksAgain reports whether a case missed a time limit that other cases may have been the
+// checksAgain reports whether a case failed because of a time that other cases may have been the
 // reason for.
 func (r *Runner) checksAgain(a *attempt) bool {
 	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
@@ -263,6 +263,10 @@ func (r Result) notRun(ctx context.Context) Result {
 	return r
 }
 
+// slowCase is how long a case may take until the time may be why it failed: the server acts by itself at times
+// that the case does not state, such as the end of a time to run of 1 s.
+const slowCase = 500 * time.Millisecond
+
 // retries is how often a case is tried again that this machine was too slow for.
 const retries = 2
 
@@ -272,7 +276,7 @@ type attempt struct {
 	Result
 	life     int  // of the shared target; -1 if it had a target of its own
 	shared   bool // it used the shared target
-	late     bool // it missed a time limit
+	late     bool // a time may be the reason why it failed: it missed a time limit, the machine was late, or the case took long
 	from, to time.Time
 }
 
@@ -347,11 +351,11 @@ func silent(a attempt) bool { return a.Verdict == Lax && a.Play.Accepted.Choice.
 
 // perform performs a case once.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
-	life := -1
+	begun, life := time.Now(), -1
 	script := c.Script
 	own := c.Alone || r.Fresh || c.observed()
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
-		late := p != nil && (p.Failure != nil && timed(script, p.Failure) > 0 && (v == Failed || v == Inconclusive) || p.Failure == nil && v == Inconclusive)
+		late := p != nil && (v == Failed || v == Inconclusive) && (p.Failure == nil || timed(script, p.Failure) > 0 || lag.since(begun) > maxLag || time.Since(begun) > slowCase)
 		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, life: life, shared: !own, late: late}
 	}
 	if ctx.Err() != nil {
@@ -386,7 +390,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	dial := dialer(t, r.Timeout)
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
 	ready, broken, err := r.ways.script(ctx, c, func(probe *transcript.Script) (error, bool) {
-		begun, server := time.Now(), t
+		probed, server := time.Now(), t
 		if own { // the server of the case is to be new
 			if server, err = r.Start(ctx); err != nil {
 				return err, false
@@ -401,7 +405,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 			return nil, true
 		}
 		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(server) == nil
-		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(begun) <= max(maxLag, f.Waited/shareOfWait))
+		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(probed) <= max(maxLag, f.Waited/shareOfWait))
 	})
 	switch {
 	case err != nil:

@@ -99,7 +99,7 @@ var drivers = []driver{
 		"gearman.worker.exception":      "perl-worker-exception-and-fail",
 		"gearman.worker.ends-once":      "perl-worker-exception-and-fail",
 		"gearman.worker.goes-on":        "perl-worker-exception-and-fail",
-	}, "", []codec.RuleID{"gearman.args.missing"}},
+	}, "", []codec.RuleID{"gearman.args.missing", "gearman.work.final"}},
 	{"PHP", "gearman", "gearman-php", "", "php gearman-php/driver.php {host} {port}", map[string]string{
 		"gearman.client.empty":               "php-empty-workload",
 		"gearman.client.refused-then-served": "php-refused-task-waits",
@@ -122,7 +122,7 @@ var drivers = []driver{
 		"gearman.worker.exception": "abraxas-exception-and-fail",
 		"gearman.worker.ends-once": "abraxas-exception-and-fail",
 		"gearman.worker.goes-on":   "abraxas-exception-and-fail",
-	}, "", nil},
+	}, "", []codec.RuleID{"gearman.work.final"}},
 	{"beaneater", "beanstalk", "beaneater", "", "ruby beaneater/driver.rb {addr}", nil, "", nil},
 	{"go-beanstalk", "beanstalk", "", "", "{built} {addr}", nil, "", nil},
 	{"fivebeans", "beanstalk", "node", "fivebeans", fmt.Sprintf(nodeDriver, "fivebeans"), nil, "", nil},

@@ -43,6 +43,7 @@ type beanstalkConn struct {
 	watched      map[string]bool
 	ignored      map[string]bool
 	reservations map[string]*reservation // by job ID
+	deleted      recent                  // IDs of jobs that it has deleted
 }
 
 // reservation was made by the server between since and seen.
@@ -63,6 +64,7 @@ type command struct {
 
 // Beanstalk returns a checker of Beanstalk.
 func Beanstalk(j *Judge) Checker {
+	j.Declare(codec.Peer, 0, "client.own-jobs")
 	j.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone delete.others-job
 		delete.not-found use.using list.used tube.default-used watch.watching watch.twice ignore.watching ignore.no-more-jobs ignore.last
 		ignore.not-watched list.watched reserve.timeout-expires reserve.blocks reserve.timeout-negative deadline-soon.own-jobs
@@ -84,7 +86,7 @@ func (b *beanstalkChecker) Reset() {
 func (b *beanstalkChecker) Size() int { return 2 * len(b.jobs) }
 
 func (c *beanstalkConn) Size() int {
-	return 2*len(c.pending) + len(c.watched) + len(c.ignored) + len(c.reservations)
+	return 2*len(c.pending) + len(c.watched) + len(c.ignored) + len(c.reservations) + len(c.deleted.names)
 }
 
 func (c *beanstalkConn) End(from codec.Side, _ bool) {
@@ -153,6 +155,7 @@ func (c *beanstalkConn) asks(f *codec.Frame) {
 		a.put = beanstalkJob{put: true, body: b.Sum(f.Get(codec.Payload)), ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
 	case t.Has(codec.JobID):
 		a.arg = b.Name(f.Get(codec.JobID))
+		c.ownJob(t, a.arg)
 		if r := c.reservations[a.arg]; r != nil && (t.Does == codec.Delete || t.Does == codec.Release || t.Does == codec.Bury) {
 			r.given = true
 		}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -101,6 +102,23 @@ var reservedRules = map[codec.Effect][2]codec.RuleID{
 	codec.Touch:   {"beanstalk.touch.not-found", "beanstalk.touch.touched"},
 }
 
+// ownJob checks a command that the client may send only for some jobs. Which jobs it has is not known while it waits for
+// another job.
+func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
+	const rule, field = "beanstalk.client.own-jobs", "Job ID"
+	if slices.ContainsFunc(c.pending, func(a command) bool { return a.does() == codec.Ask }) {
+		return
+	}
+	switch r := c.reservations[id]; t.Does {
+	case codec.Release, codec.Bury, codec.Touch:
+		if c.Check(rule, r != nil, field, "the client has not reserved job %s on this connection", id) {
+			c.Check(rule, !r.given, field, "the client has already given back job %s", id)
+		}
+	case codec.Delete:
+		c.Check(rule, r != nil || !c.deleted.has(id), field, "the client has already deleted job %s", id)
+	}
+}
+
 // othersJob reports whether another connection surely has reserved a job.
 func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
 	if job == nil || job.holder == nil || job.holder == c {
@@ -122,6 +140,7 @@ func (c *beanstalkConn) deletes(a *command) {
 		c.Pass("beanstalk.delete.reserved")
 	}
 	job.deleted = c.b.at
+	c.deleted.add(a.arg)
 	c.release(a.arg)
 }
 

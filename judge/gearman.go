@@ -84,7 +84,6 @@ type gearmanConn struct {
 	assignments map[string]assignment
 	ended       recent // handles of jobs whose end it has received
 	done        recent // handles of jobs that it has ended
-	raised      recent // of these: by an exception
 }
 
 // request is a request for a job.
@@ -145,7 +144,7 @@ func (g *gearmanChecker) Size() int { return 4*len(g.jobs) + len(g.unique) }
 
 func (c *gearmanConn) Size() int {
 	return len(c.submitted) + len(c.requests) + len(c.echoes) + len(c.options) + len(c.queries) + len(c.functions) + len(c.sleeps) +
-		len(c.jobs) + len(c.assignments) + len(c.ended.names) + len(c.done.names) + len(c.raised.names)
+		len(c.jobs) + len(c.assignments) + len(c.ended.names) + len(c.done.names)
 }
 
 // End takes its jobs from a worker that has disconnected.

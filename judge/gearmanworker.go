@@ -83,7 +83,6 @@ func (c *gearmanConn) reports(f *codec.Frame) {
 	a, has := c.assignments[handle]
 	if !has {
 		switch {
-		case c.raised.has(handle) && does == codec.Fail: // the end of it, once more
 		case c.done.has(handle) && ends(does):
 			c.Check(final, false, "Job handle", "the worker sent a result, but it has already finished the job")
 		case !c.done.forgot:
@@ -108,9 +107,6 @@ func (c *gearmanConn) reports(f *codec.Frame) {
 		delete(c.assignments, handle)
 	}
 	c.done.add(handle)
-	if does == codec.Exception {
-		c.raised.add(handle)
-	}
 	if job == nil {
 		return
 	}

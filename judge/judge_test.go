@@ -202,6 +202,14 @@ Worker -> Job Server: WORK_COMPLETE H:1 y
 Worker -> Job Server: WORK_COMPLETE H:1 y
 Worker -> Job Server: WORK_COMPLETE H:1 y
 `, "10 gearman.work.final"},
+	{"a failure after an exception", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Worker -> Job Server: WORK_EXCEPTION H:1 y
+Worker -> Job Server: WORK_FAIL H:1
+Worker -> Job Server: WORK_DATA H:1 y
+`, "5 gearman.work.final, 6 gearman.worker.uses-the-handle"},
 	{"a job that is cancelled", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f u x
 Job Server -> Client: JOB_CREATED H:1
@@ -249,7 +257,41 @@ Worker 2 -> Server: release 1 0 0
 Server -> Worker 2: RELEASED
 Worker -> Server: touch 1
 Server -> Worker: NOT_FOUND
-`, "8 beanstalk.release.not-found, 6 beanstalk.delete.others-job, 10 beanstalk.touch.touched"},
+`, "7 beanstalk.client.own-jobs, 8 beanstalk.release.not-found, 6 beanstalk.delete.others-job, 10 beanstalk.touch.touched"},
+	{"a job that a client has given back", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker -> Server: bury 1 0
+Worker -> Server: touch 1
+Server -> Worker: BURIED
+Server -> Worker: NOT_FOUND
+Worker -> Server: release 1 0 0
+Server -> Worker: NOT_FOUND
+Worker -> Server: delete 1
+Server -> Worker: DELETED
+Worker -> Server: delete 1
+Server -> Worker: NOT_FOUND
+`, "6 beanstalk.client.own-jobs, 9 beanstalk.client.own-jobs, 13 beanstalk.client.own-jobs"},
+	{"what a client may send about jobs", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: delete 9
+Server -> Worker: NOT_FOUND
+Worker -> Server: reserve-job 1
+Worker -> Server: release 1 0 0
+Worker -> Server: reserve-job 1
+Worker -> Server: touch 1
+Server -> Worker: RESERVED 1 x
+Server -> Worker: RELEASED
+Server -> Worker: RESERVED 1 x
+Server -> Worker: TOUCHED
+Worker -> Server: release 1 0 0
+Server -> Worker: RELEASED
+Worker -> Server: delete 1
+Server -> Worker: DELETED
+`, ""},
 	{"a job whose time is over", beanstalk.Protocol, `
 Worker -> Server: put 0 0 1 x
 Server -> Worker: INSERTED 1

@@ -409,7 +409,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	if len(h.buf) > 0 && closed && !h.guess && !h.lost && !c.half[1-end].fin {
 		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
 		it := &d.item
-		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need), At: at}
+		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
 		it.First, it.Last = inOrder(h.marks[0].frame, frame)
 		d.stats.Truncated++
 		d.violation(c, it)

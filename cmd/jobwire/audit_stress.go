@@ -65,22 +65,54 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	opts := stressOptions(sys, conditions, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
-	progress := newProgress(cmd.ErrOrStderr(), len(conditions)*len(tested))
-	opts.Done = func(*audit.Outcome) { progress.step() }
+	if o.to != "" {
+		opts.Start = func(context.Context) (target.Target, error) { return target.Address(o.to) }
+		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
+	}
+	progress := newProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
+	out, shown := cmd.OutOrStdout(), audit.Shown{Color: color, Hex: o.hex}
+	var failed error
+	opts.Done = func(x *audit.Outcome) {
+		progress.clear()
+		if o.format == "text" {
+			text := x.AppendText(nil, p, shown)
+			if !x.Passed() {
+				text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
+			}
+			if _, err := out.Write(text); err != nil {
+				failed = err
+			}
+		}
+		progress.step()
+	}
 	all, err := audit.Stress(cmd.Context(), opts)
 	progress.clear()
 	if err != nil {
 		return err
 	}
 	if o.format == "json" {
-		err = audit.WriteOutcomesJSON(cmd.OutOrStdout(), p, all)
-	} else {
-		err = audit.WriteOutcomes(cmd.OutOrStdout(), p, all, audit.Shown{Color: color, Hex: o.hex})
+		err = audit.WriteOutcomesJSON(out, p, all)
+	} else if err = failed; err == nil {
+		err = audit.SummarizeOutcomes(out, all)
 	}
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
 		err = &exit{exitFellShort, nil}
 	}
 	return err
+}
+
+// repeats returns the command that repeats the run of an outcome.
+func (o *auditOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
+	words := []string{"jobwire", "audit", sys.Protocol.Name, "--stress", x.Profile.Name}
+	for _, program := range o.programs {
+		if strings.HasPrefix(program, x.Role+"=") {
+			words = append(words, "--program", "'"+strings.ReplaceAll(program, "'", `'\\''`)+"'")
+		}
+	}
+	if o.to != "" {
+		words = append(words, "--to", o.to)
+	}
+	return strings.Join(words, " ")
 }
 
 func stressOptions(sys *catalog.Entry, conditions []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {

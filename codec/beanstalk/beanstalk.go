@@ -31,6 +31,7 @@ var Protocol = &codec.Protocol{
 	Refusal:      []string{"INTERNAL_ERROR"},
 	Rules:        codec.ParseRules(rules),
 	Complete:     RuleComplete,
+	Answered:     RuleAnswered,
 	MaxData:      DefaultMaxData,
 	MaxLine:      DefaultMaxLine,
 	NewSession:   newSession,

@@ -28,4 +28,5 @@ const (
 	RuleReplySize      codec.RuleID = "beanstalk.reply.size-cap"
 	RuleReplyYAML      codec.RuleID = "beanstalk.reply.yaml"
 	RuleComplete       codec.RuleID = "beanstalk.message.complete"
+	RuleAnswered       codec.RuleID = "beanstalk.request.answered"
 )

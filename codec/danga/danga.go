@@ -26,6 +26,7 @@ var Protocol = &codec.Protocol{
 	Types:       types,
 	Rules:       codec.ParseRules(rules),
 	Complete:    RuleComplete,
+	Answered:    RuleAnswered,
 	NewSession:  newSession,
 	// No job has the handle.
 	Barrier:     codec.Barrier{Request: []string{"job_status_req", "none:" + codec.Nonce}, Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}},

@@ -20,4 +20,5 @@ const (
 	RuleHandleEmpty   codec.RuleID = "danga.handle.not-empty"
 	RuleJobType       codec.RuleID = "danga.create.type-known"
 	RuleComplete      codec.RuleID = "danga.message.complete"
+	RuleAnswered      codec.RuleID = "danga.request.answered"
 )

@@ -27,6 +27,7 @@ var Protocol = &codec.Protocol{
 	Refusal:     []string{"ERROR", "QUEUE_ERROR", "temporary server error"},
 	Rules:       codec.ParseRules(rules),
 	Complete:    RuleComplete,
+	Answered:    RuleAnswered,
 	NewSession:  newSession,
 	Barrier:     codec.Barrier{Request: []string{"ECHO_REQ", codec.Nonce}, Reply: []string{"ECHO_RES", codec.Nonce}},
 	Caps:        []codec.RuleID{RuleAdminLine, RuleSizeCap, RuleAdminPending},

@@ -26,4 +26,5 @@ const (
 	RuleAdminAsked     codec.RuleID = "gearman.admin.reply-asked-for"
 	RuleAdminPending   codec.RuleID = "gearman.admin.pipelining-cap"
 	RuleComplete       codec.RuleID = "gearman.message.complete"
+	RuleAnswered       codec.RuleID = "gearman.request.answered"
 )

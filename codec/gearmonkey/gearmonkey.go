@@ -32,6 +32,7 @@ var Protocol = &codec.Protocol{
 	Types:       grammar.Types,
 	Rules:       slices.Concat(codec.ParseRules(rules), resp.Protocol.Rules),
 	Complete:    resp.RuleComplete,
+	Answered:    resp.RuleAnswered,
 	MaxLine:     resp.DefaultMaxLine,
 	NewSession:  grammar.NewSession,
 	Recognition: resp.Recognition,

@@ -40,6 +40,7 @@ var Protocol = func() *codec.Protocol {
 		Types:       g.Types,
 		Rules:       codec.ParseRules(rules),
 		Complete:    RuleComplete,
+		Answered:    RuleAnswered,
 		MaxLine:     DefaultMaxLine,
 		NewSession:  g.NewSession,
 	}

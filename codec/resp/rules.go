@@ -27,4 +27,5 @@ const (
 	RuleNull         codec.RuleID = "resp.reply.null"
 	RuleVerbatim     codec.RuleID = "resp.reply.verbatim"
 	RuleComplete     codec.RuleID = "resp.message.complete"
+	RuleAnswered     codec.RuleID = "resp.request.answered"
 )
