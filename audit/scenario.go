@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -17,13 +18,14 @@ type Scenario map[string][]Step
 // them reversed, {} is an empty one; $NAME is bound by the answer in which it occurs first; * is any word and ... any words.
 type Step struct {
 	Task, Answer string
-	Again        string     // the task that is tried after a failure; "" is the same one
-	Partner      string     // the role of a reference driver; "" is none
-	Serves       string     // the task that the partner performs all the time
-	Others       []Exchange // the tasks that it performs one after the other
-	Batch        bool       // it does several jobs at once
-	Extra        bool       // it is left out under profiles that need many runs
-	Needs        int        // the step, counted from 1, without which it is not possible; 0 is none
+	Waits        time.Duration // for how long the server makes a correct driver wait, in addition to the time limit
+	Again        string        // the task that is tried after a failure; "" is the same one
+	Partner      string        // the role of a reference driver; "" is none
+	Serves       string        // the task that the partner performs all the time
+	Others       []Exchange    // the tasks that it performs one after the other
+	Batch        bool          // it does several jobs at once
+	Extra        bool          // it is left out under profiles that need many runs
+	Needs        int           // the step, counted from 1, without which it is not possible; 0 is none
 }
 
 // Exchange is a task and the expected answer.

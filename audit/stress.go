@@ -289,7 +289,7 @@ func (r *run) perform(ctx context.Context) {
 func (r *run) step(ctx context.Context, d *driving, a *Step) (Verdict, string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	limit := r.opts.Limit
+	limit := r.opts.Limit + a.Waits
 	limit *= time.Duration(cmp.Or(r.profile.slower, 1))
 	results := make(chan string, 1)
 	others := (<-chan string)(results)

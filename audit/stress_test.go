@@ -11,15 +11,19 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
+	beanstalkpeer "jobwire/refpeer/beanstalk"
+	beanstalkmutants "jobwire/refpeer/beanstalk/mutants"
 	dangapeer "jobwire/refpeer/danga"
 	dangamutants "jobwire/refpeer/danga/mutants"
 	gearmanpeer "jobwire/refpeer/gearman"
 	"jobwire/refpeer/gearman/mutants"
 	"jobwire/refserver"
+	beanstalkserver "jobwire/refserver/beanstalk"
 	dangaserver "jobwire/refserver/danga"
 	gearmanserver "jobwire/refserver/gearman"
 )
@@ -38,6 +42,8 @@ var kinds = []kind{
 		map[string]audit.Driver{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive}, mutants.All(), nil},
 	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
 		map[string]audit.Driver{"Application": dangapeer.Drive, "Worker": dangapeer.Drive}, dangamutants.All(), []string{"interleaved", "error-answers", "late-progress", "unknown-handles"}},
+	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) },
+		map[string]audit.Driver{"Client": beanstalkpeer.Drive}, beanstalkmutants.All(), []string{"needless-noops", "interleaved", "late-progress", "unknown-handles"}},
 }
 
 // stressed has drivers work under conditions.
@@ -103,7 +109,7 @@ func TestFaultless(t *testing.T) {
 		t.Run(k.protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			out := k.stressed(t, k.peers, 20*time.Second)
-			if len(out) != 2*(len(audit.Profiles)-len(k.without)) {
+			if len(out) != len(k.peers)*(len(audit.Profiles)-len(k.without)) {
 				t.Errorf("%d outcomes of %d conditions", len(out), len(audit.Profiles))
 			}
 			for i := range out {

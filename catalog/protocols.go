@@ -12,6 +12,8 @@ import (
 	"jobwire/internal/mutant"
 	"jobwire/judge"
 	"jobwire/loadgen"
+	beanstalkpeer "jobwire/refpeer/beanstalk"
+	beanstalkpeermutants "jobwire/refpeer/beanstalk/mutants"
 	dangapeer "jobwire/refpeer/danga"
 	dangapeermutants "jobwire/refpeer/danga/mutants"
 	gearmanpeer "jobwire/refpeer/gearman"
@@ -75,8 +77,10 @@ func init() {
 				return beanstalkserver.New(beanstalkserver.Options{Draining: *draining})
 			}
 		},
-		Inject:  &beanstalkmutants.System,
-		Mutants: beanstalkmutants.All,
+		Programs:    map[string]mutant.Program{"Client": beanstalkpeer.Drive, "Worker": beanstalkpeer.Drive},
+		Inject:      &beanstalkmutants.System,
+		Mutants:     beanstalkmutants.All,
+		PeerMutants: beanstalkpeermutants.All,
 	})
 	Add(Entry{
 		Protocol: danga.Protocol,

@@ -23,7 +23,8 @@ import (
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/play"
-	peer "jobwire/refpeer/gearman"
+	beanstalkpeer "jobwire/refpeer/beanstalk"
+	gearmanpeer "jobwire/refpeer/gearman"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
 	gearmanserver "jobwire/refserver/gearman"
@@ -168,10 +169,12 @@ func TestDrivers(t *testing.T) {
 	}
 }
 
-// TestReferencePeers judges those that have no fault by the same cases.
+// TestReferencePeers: the reference clients and workers pass the same cases.
 func TestReferencePeers(t *testing.T) {
-	d := driver{protocol: "gearman"}
-	d.judge(t, peer.Drive, systems[d.protocol].serve, play.Plain, play.Bytewise)
+	for protocol, drive := range map[string]conform.Program{"gearman": gearmanpeer.Drive, "beanstalk": beanstalkpeer.Drive} {
+		d := driver{protocol: protocol}
+		d.judge(t, drive, systems[protocol].serve, play.Plain, play.Bytewise)
+	}
 }
 
 // prepare finds what a driver needs, and builds what is to be built.

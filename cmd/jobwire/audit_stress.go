@@ -17,11 +17,13 @@ import (
 	"jobwire/internal/target"
 )
 
-// drivers returns the reference clients and workers of a protocol, by role.
+// drivers returns the reference clients and workers of a protocol that have stress tests, by role.
 func drivers(sys *catalog.Entry) map[string]audit.Driver {
 	all := map[string]audit.Driver{}
-	for role, program := range sys.Programs {
-		all[role] = audit.Driver(program)
+	for _, role := range audit.Roles(sys.Protocol) {
+		if program := sys.Programs[role]; program != nil {
+			all[role] = audit.Driver(program)
+		}
 	}
 	return all
 }
@@ -160,7 +162,7 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 				names = append(names, e.Protocol.Name)
 			}
 		}
-		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, " and ")))
+		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, ", ")))
 	}
 	out := cmd.OutOrStdout()
 	all, err := conditionsNamed("all")

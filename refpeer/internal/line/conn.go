@@ -39,6 +39,7 @@ type Conn struct {
 	aborted  chan struct{}
 	once     sync.Once
 	stream   codec.Stream
+	sent     codec.Stream  // in the session of stream, which reads replies by the requests that were sent
 	loose    codec.Session // writes: what is wrong on purpose, too
 	out      []byte
 	message  codec.Message
@@ -52,7 +53,9 @@ func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Habits) (*Conn
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{protocol: p, habits: h, nc: nc, aborted: make(chan struct{}), stream: codec.Stream{Session: p.NewSession(codec.Options{}), From: codec.Server}, loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
+	streams := codec.Streams(p.NewSession(codec.Options{}))
+	return &Conn{protocol: p, habits: h, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server], sent: streams[codec.Peer],
+		loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
 // Abort breaks off whatever waits. Close is still due.
@@ -86,6 +89,9 @@ func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
 func (c *Conn) Flush() error {
 	if len(c.out) == 0 {
 		return nil
+	}
+	var f codec.Frame
+	for range c.sent.Feed(c.out, &f) {
 	}
 	_, err := c.nc.Write(c.out)
 	c.out = c.out[:0]

@@ -1,0 +1,10 @@
+// Package beanstalk is the reference client of Beanstalk. What it sends is data: a [Program] of sequences of message
+// types of codec/beanstalk, which can be edited. It has no deliberate fault; refpeer/beanstalk/mutants has clients that
+// have one each.
+//
+// The client performs all tasks over one connection, and connects again after this connection has failed. It reads the
+// reply to each request before it sends the next one. It sends release, bury and touch only for jobs that it has
+// reserved on this connection. The options of a Program select other behavior that the protocol allows.
+//
+// [Drive] performs the tasks of docs/drivers.md.
+package beanstalk

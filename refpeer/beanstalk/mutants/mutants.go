@@ -1,0 +1,35 @@
+// Package mutants contains Beanstalk clients with one deliberate fault each. They prove that jobwire audit finds faults
+// of clients: a fault that it does not find is a gap in it.
+//
+// A mutant is the reference client with an edited program. Its row names the rule that it violates, or the fault profile
+// under which it fails and the verdict.
+package mutants
+
+import (
+	"slices"
+
+	protocol "jobwire/codec/beanstalk"
+	"jobwire/internal/mutant"
+	"jobwire/refpeer/beanstalk"
+	"jobwire/refpeer/internal/faults"
+	"jobwire/refpeer/internal/line"
+)
+
+type (
+	program = beanstalk.Program
+	task    = beanstalk.Task
+	fault   = faults.Fault[program]
+)
+
+var edit = faults.Editor[program, task]{
+	Sequences: func(p *program) []*beanstalk.Sequence {
+		return []*beanstalk.Sequence{&p.Use, &p.Watch, &p.Ignore, &p.Put, &p.Reserve, &p.Delete, &p.Release, &p.Bury, &p.Touch, &p.Peek, &p.Kick, &p.Stats}
+	},
+	Habits: func(p *program) *line.Habits { return &p.Habits },
+}
+
+// All returns the mutants.
+func All() []mutant.Mutant {
+	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, unfinished, owning, logic, reading), beanstalk.Document,
+		func(p *program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive })
+}
