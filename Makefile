@@ -9,7 +9,8 @@ STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
 # Third-party programs that the tests run: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
-        php-cli php-gearman beanstalkd ruby ruby-beaneater redis-server tshark tcpdump chromium
+        gcc libc6-dev libgearman-dev php-cli php-gearman php-pda-pheanstalk beanstalkd ruby ruby-beaneater \
+        redis-server tshark tcpdump chromium
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 

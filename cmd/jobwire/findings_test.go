@@ -312,15 +312,23 @@ var findingDrivers = map[string]struct {
 	module         string // from npm, in examples/node
 	command        string
 }{
-	"perl":         {"gearman", "gearman-perl", "", "perl ../../examples/gearman-perl/driver.pl {addr}"},
-	"php":          {"gearman", "gearman-php", "", "php ../../examples/gearman-php/driver.php {host} {port}"},
-	"cli":          {"gearman", "gearman", "", "bash ../../examples/gearman-cli/driver.sh {host} {port}"},
-	"gearmanode":   {"gearman", "node", "gearmanode", "node --no-deprecation ../../examples/node/gearmanode.js {host} {port}"},
-	"node-gearman": {"gearman", "node", "node-gearman", "node --no-deprecation ../../examples/node/node-gearman.js {host} {port}"},
-	"abraxas":      {"gearman", "node", "abraxas", "node --no-deprecation ../../examples/node/abraxas.js {host} {port}"},
-	"go-beanstalk": {"beanstalk", "", "", "{built} {addr}"},
-	"jackd":        {"beanstalk", "node", "jackd", "node --no-deprecation ../../examples/node/jackd.js {host} {port}"},
-	"nodestalker":  {"beanstalk", "node", "nodestalker", "node --no-deprecation ../../examples/node/nodestalker.js {host} {port}"},
+	"perl":             {"gearman", "gearman-perl", "", "perl ../../examples/gearman-perl/driver.pl {addr}"},
+	"php":              {"gearman", "gearman-php", "", "php ../../examples/gearman-php/driver.php {host} {port}"},
+	"cli":              {"gearman", "gearman", "", "bash ../../examples/gearman-cli/driver.sh {host} {port}"},
+	"libgearman":       {"gearman", "libgearman", "", "{built} {host} {port}"},
+	"gearmanode":       {"gearman", "node", "gearmanode", "node --no-deprecation ../../examples/node/gearmanode.js {host} {port}"},
+	"node-gearman":     {"gearman", "node", "node-gearman", "node --no-deprecation ../../examples/node/node-gearman.js {host} {port}"},
+	"abraxas":          {"gearman", "node", "abraxas", "node --no-deprecation ../../examples/node/abraxas.js {host} {port}"},
+	"gearman-npm":      {"gearman", "node", "gearman", "node --no-deprecation ../../examples/node/gearman.js {host} {port}"},
+	"gearman-node":     {"gearman", "node", "gearman-node", "node --no-deprecation ../../examples/node/gearman-node.js {host} {port}"},
+	"go-beanstalk":     {"beanstalk", "", "", "{built} {addr}"},
+	"pheanstalk":       {"beanstalk", "pheanstalk", "", "php ../../examples/pheanstalk/driver.php {host} {port}"},
+	"node-beanstalk":   {"beanstalk", "node", "node-beanstalk", "node --no-deprecation ../../examples/node/node-beanstalk.js {host} {port}"},
+	"beanstalkd-npm":   {"beanstalk", "node", "beanstalkd", "node --no-deprecation ../../examples/node/beanstalkd.js {host} {port}"},
+	"beanstalk-client": {"beanstalk", "node", "beanstalk_client", "node --no-deprecation ../../examples/node/beanstalk_client.js {host} {port}"},
+	"qbean":            {"beanstalk", "node", "qbean", "node --no-deprecation ../../examples/node/qbean.js {host} {port}"},
+	"jackd":            {"beanstalk", "node", "jackd", "node --no-deprecation ../../examples/node/jackd.js {host} {port}"},
+	"nodestalker":      {"beanstalk", "node", "nodestalker", "node --no-deprecation ../../examples/node/nodestalker.js {host} {port}"},
 }
 
 // replayLibrary plays the server of a transcript. The driver of the library carries out the tasks
@@ -341,7 +349,11 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 	command := d.command
 	if strings.Contains(command, "{built}") {
 		built := filepath.Join(t.TempDir(), "driver")
-		if out, err := exec.Command("go", "build", "-C", "../../examples/"+name, "-o", built, ".").CombinedOutput(); err != nil {
+		build := []string{"go", "build", "-C", "../../examples/" + name, "-o", built, "."}
+		if d.peer == "libgearman" {
+			build = []string{"cc", "-o", built, "../../examples/" + name + "/driver.c", "-lgearman"}
+		}
+		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		command = strings.ReplaceAll(command, "{built}", built)

@@ -2,6 +2,8 @@
 // What every driver here needs: reading tasks, writing answers. Words are strings of
 // bytes, one a character ('latin1'); Buffers are taken for what they hold.
 
+console.log = console.error // standard output is for answers; some libraries print to it
+
 const letter = { 0: '\0', t: '\t', n: '\n', r: '\r', '\\': '\\', '"': '"' }
 
 function split (line) {

@@ -37,6 +37,8 @@ var known = map[string]peer{
 	"gearman":      {program: "gearman"},
 	"gearman-perl": {program: "perl", probe: []string{"-MGearman::Client", "-MGearman::Worker", "-e1"}},
 	"gearman-php":  {program: "php", probe: []string{"-m"}, prints: "gearman"},
+	"libgearman":   {program: "cc", probe: []string{"-fsyntax-only", "-include", "libgearman-1.0/gearman.h", "-x", "c", "/dev/null"}},
+	"pheanstalk":   {program: "php", probe: []string{"-r", "require 'Pheanstalk/autoload.php';"}},
 	"redis-cli":    {program: "redis-cli"},
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
 	"node":         {program: "node"},
