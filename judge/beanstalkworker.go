@@ -61,7 +61,7 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 
 func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 	b := c.b
-	id := b.Name(f.Get(codec.JobID))
+	id := b.id(f)
 	job := b.job(id)
 	c.body(job, a, f)
 	switch {
@@ -115,7 +115,8 @@ func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 			c.Check(rule, !r.given, field, "the client has already given back job %s", id)
 		}
 	case codec.Delete:
-		c.Check(rule, r != nil || !c.deleted.has(id), field, "the client has already deleted job %s", id)
+		deleted := r == nil && c.deleted.has(id) || r != nil && slices.ContainsFunc(c.pending, func(a command) bool { return a.does() == codec.Delete && a.arg == id })
+		c.Check(rule, !deleted, field, "the client has already deleted job %s", id)
 	}
 }
 
@@ -187,7 +188,7 @@ func (c *beanstalkConn) notFound(a *command) {
 
 // found checks a job that the server shows.
 func (c *beanstalkConn) found(a *command, f *codec.Frame) {
-	id := c.b.Name(f.Get(codec.JobID))
+	id := c.b.id(f)
 	job := c.b.job(id)
 	c.body(job, a, f)
 	if a.typ.Has(codec.JobID) {
