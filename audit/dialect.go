@@ -17,6 +17,7 @@ type dialect struct {
 	refusal  *codec.Message       // nil if there is none
 	replies  map[*codec.Type]bool // to requests that may be refused
 	ends     *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
+	progress *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
 	renames  bool                 // the server chooses the IDs of jobs
 }
 
@@ -45,6 +46,8 @@ func newDialect(p *codec.Protocol) *dialect {
 			d.wake, d.wakeIsNo = t, answers[t]
 		case t.Does == codec.Complete && t.Has(codec.JobID) && !answers[t]:
 			d.ends = t
+		case t.Does == codec.Status && t.Has(codec.JobID) && !answers[t]:
+			d.progress = t
 		}
 	}
 	return d
@@ -77,6 +80,19 @@ func (d *dialect) encode(from codec.Side, m *codec.Message, other *codec.Frame) 
 		return nil
 	}
 	return b
+}
+
+// report returns a report of progress about a job, for the connection of another message.
+func (d *dialect) report(id []byte, other *codec.Frame) []byte {
+	m := codec.Message{Type: d.progress}
+	for i := range d.progress.Fields {
+		arg := []byte(strconv.Itoa(i))
+		if d.progress.Fields[i].Means == codec.JobID {
+			arg = id
+		}
+		m.Args = append(m.Args, arg)
+	}
+	return d.encode(codec.Server, &m, other)
 }
 
 // chosen reports whether a field is an ID of a job that the server chooses.

@@ -18,6 +18,9 @@ type Profile struct {
 	// afterwards.
 	Fails bool
 
+	// Beyond is true if the protocol does not allow this. The result is reported, and is not a failure.
+	Beyond bool
+
 	payload func(d *dialect, i int) []byte // of the i-th job; nil is a short text
 	points  func(messages int) int         // how many runs there are, each with its own run.point; nil is one
 	reply   func(w *wire, f *codec.Frame) [][]byte
@@ -64,11 +67,24 @@ var Profiles = []Profile{
 	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {
 		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
 	}},
+	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Beyond: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Beyond: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: each(1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
 	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
 	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(3), write: restarting, Restarts: true},
+}
+
+// Note says what a failure under the profile means; it begins with a semicolon, or is "".
+func (c *Profile) Note() string {
+	switch {
+	case c.Beyond:
+		return "; the protocol does not allow this, so a failure here is only reported"
+	case c.Fails:
+		return "; the library may fail a task here, if it completes later tasks"
+	}
+	return ""
 }
 
 // largePayload is the size of a large payload in bytes if the protocol does not limit it.
@@ -193,6 +209,22 @@ func (w *wire) disturbed(f *codec.Frame) [][]byte {
 	}
 	noop := d.encode(codec.Server, &codec.Message{Type: d.wake}, f)
 	return [][]byte{noop, f.Raw, noop}
+}
+
+// lateProgress puts a report of progress after the end of its job.
+func (w *wire) lateProgress(f *codec.Frame) [][]byte {
+	if f.Type != w.run.dialect.ends {
+		return [][]byte{f.Raw}
+	}
+	return [][]byte{f.Raw, w.run.dialect.report(f.Get(codec.JobID), f)}
+}
+
+// unknownProgress puts a report of progress about an unknown job before the end of a job.
+func (w *wire) unknownProgress(f *codec.Frame) [][]byte {
+	if f.Type != w.run.dialect.ends {
+		return [][]byte{f.Raw}
+	}
+	return [][]byte{w.run.dialect.report([]byte("H:unknown:1"), f), f.Raw}
 }
 
 // refuses replies to the request at the run's point itself.

@@ -15,12 +15,16 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	if !x.Passed() {
 		mark = "! "
 	}
+	ok := x.Passed() && (!x.Profile.Beyond || x.Verdict == Completed || x.Verdict == Unsupported)
+	if x.Passed() && !ok {
+		mark = "~ "
+	}
 	if x.Runs > 1 {
 		runs = fmt.Sprintf(", %d repetitions", x.Runs)
 	}
 	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
-	if !x.Passed() {
-		dst = fmt.Appendf(dst, "    Fault profile: %s\n", x.Profile.About)
+	if !ok {
+		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", x.Profile.About, x.Profile.Note())
 		if x.Task != "" {
 			dst = fmt.Appendf(dst, "    Task: %s\n", shortened(x.Task))
 		}

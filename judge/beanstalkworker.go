@@ -115,8 +115,8 @@ func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 			c.Check(rule, !r.given, field, "the client has already given back job %s", id)
 		}
 	case codec.Delete:
-		deleted := r == nil && c.deleted.has(id) || r != nil && slices.ContainsFunc(c.pending, func(a command) bool { return a.does() == codec.Delete && a.arg == id })
-		c.Check(rule, !deleted, field, "the client has already deleted job %s", id)
+		again := func(a command) bool { return a.does() == codec.Delete && a.arg == id }
+		c.Check(rule, (r != nil || !c.deleted.has(id)) && !slices.ContainsFunc(c.pending, again), field, "the client has already deleted job %s", id)
 	}
 }
 

@@ -145,11 +145,7 @@ func conditionsNamed(list string) ([]*audit.Profile, error) {
 func listConditions(w io.Writer) error {
 	for i := range audit.Profiles {
 		c := &audit.Profiles[i]
-		note := ""
-		if c.Fails {
-			note = "; the library may fail a task here, if it completes later tasks"
-		}
-		fmt.Fprintf(w, "%-16s %s%s\n", c.Name, c.About, note)
+		fmt.Fprintf(w, "%-16s %s%s\n", c.Name, c.About, c.Note())
 	}
 	return nil
 }
