@@ -154,7 +154,7 @@ func (c *beanstalkConn) asks(f *codec.Frame) {
 	case t.Does == codec.Submit:
 		a.put = beanstalkJob{put: true, body: b.Sum(f.Get(codec.Payload)), ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
 	case t.Has(codec.JobID):
-		a.arg = b.Name(f.Get(codec.JobID))
+		a.arg = b.id(f)
 		c.ownJob(t, a.arg)
 		if r := c.reservations[a.arg]; r != nil && (t.Does == codec.Delete || t.Does == codec.Release || t.Does == codec.Bury) {
 			r.given = true
@@ -222,7 +222,7 @@ func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 		return
 	}
 	b := c.b
-	job := b.job(b.Name(f.Get(codec.JobID)))
+	job := b.job(b.id(f))
 	if (b.called || job.put) && !c.Check("beanstalk.job.id-unique", !job.put, "Job ID", "expected a new job ID in the reply to put, got the ID of another job") {
 		return
 	}
@@ -237,6 +237,15 @@ func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 		b.tube = job.tube
 	}
 	b.several = b.several || job.tube != b.tube
+}
+
+// id returns the job ID of a message without leading zeros, which do not change its value.
+func (b *beanstalkChecker) id(f *codec.Frame) string {
+	id := f.Get(codec.JobID)
+	for len(id) > 1 && id[0] == '0' {
+		id = id[1:]
+	}
+	return b.Name(id)
 }
 
 // job returns what is known of a job. If there are too many, all are forgotten.

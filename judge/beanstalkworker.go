@@ -61,7 +61,7 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 
 func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 	b := c.b
-	id := b.Name(f.Get(codec.JobID))
+	id := b.id(f)
 	job := b.job(id)
 	c.body(job, a, f)
 	switch {
@@ -188,7 +188,7 @@ func (c *beanstalkConn) notFound(a *command) {
 
 // found checks a job that the server shows.
 func (c *beanstalkConn) found(a *command, f *codec.Frame) {
-	id := c.b.Name(f.Get(codec.JobID))
+	id := c.b.id(f)
 	job := c.b.job(id)
 	c.body(job, a, f)
 	if a.typ.Has(codec.JobID) {

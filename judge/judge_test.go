@@ -274,6 +274,32 @@ Server -> Worker: DELETED
 Worker -> Server: delete 1
 Server -> Worker: NOT_FOUND
 `, "6 beanstalk.client.own-jobs, 9 beanstalk.client.own-jobs, 13 beanstalk.client.own-jobs"},
+	{"a job that a client deletes twice without waiting for the reply", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker -> Server: delete 1
+Worker -> Server: delete 1
+Server -> Worker: DELETED
+Server -> Worker: NOT_FOUND
+`, "6 beanstalk.client.own-jobs"},
+	{"job IDs with leading zeros", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve-job 001
+Server -> Worker: RESERVED 1 x
+Worker -> Server: touch 01
+Server -> Worker: TOUCHED
+Worker -> Server: peek 001
+Server -> Worker: FOUND 1 x
+Worker -> Server: release 01 0 0
+Server -> Worker: RELEASED
+Worker -> Server: delete 00
+Server -> Worker: NOT_FOUND
+Worker -> Server: delete 01
+Server -> Worker: DELETED
+`, ""},
 	{"what a client may send about jobs", beanstalk.Protocol, `
 Worker -> Server: put 0 0 60 x
 Server -> Worker: INSERTED 1

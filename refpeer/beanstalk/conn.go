@@ -102,10 +102,7 @@ func (c *conn) request(s Sequence, t *Task) error {
 	c.waiting = nil
 	for i, row := range all {
 		m, err := c.Next()
-		switch {
-		case err != nil && c.program.Hopes && line.Gone(err):
-			return nil
-		case err != nil:
+		if err != nil {
 			return c.Endured(err)
 		}
 		switch success := m.Type.Name == row.Replies[0]; {

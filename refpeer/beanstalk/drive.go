@@ -188,6 +188,9 @@ func (d *Driver) perform(ctx context.Context, v *verb, t *Task) error {
 		err = v.do(ctx, c, t)
 		stop()
 	}
+	if d.Program.Hopes && line.Gone(err) {
+		c.broken, err = true, nil
+	}
 	var refused Refusal
 	failed := err != nil && (errors.Is(err, errUnprepared) || !errors.As(err, &refused))
 	if c.broken = c.broken || failed && !d.Program.Clings; c.broken || d.Program.PerTask && len(c.jobs) == 0 {

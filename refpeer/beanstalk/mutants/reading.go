@@ -47,7 +47,7 @@ var reading = []fault{
 		})},
 
 	{Name: "not-found-is-success", About: "The client takes NOT_FOUND for success.", Verdict: "wrong result", Edit: takes("NOT_FOUND", "FOUND", "0", "")},
-	{Name: "timed-out-is-a-job", About: "The client reports an empty job when it receives TIMED_OUT.", Verdict: "wrong result", Edit: takes("TIMED_OUT", "RESERVED", "0", "")},
+	{Name: "timed-out-is-a-job", About: "The client reports an empty job when it receives TIMED_OUT.", Rule: ownJobs, Verdict: "wrong result", Edit: takes("TIMED_OUT", "RESERVED", "0", "")},
 	{Name: "timed-out-is-not-a-reply", About: "The client continues to wait after TIMED_OUT.", Verdict: "hung", Edit: ignores("TIMED_OUT")},
 	{Name: "deadline-soon-is-a-job", About: "The client reports an empty job when it receives DEADLINE_SOON.", Verdict: "wrong result", Edit: takes("DEADLINE_SOON", "RESERVED", "0", "")},
 	{Name: "deadline-soon-is-not-a-reply", About: "The client continues to wait after DEADLINE_SOON.", Verdict: "hung", Edit: ignores("DEADLINE_SOON")},
