@@ -2,7 +2,9 @@ package mutants
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // numbers are faults in the numbers that a client sends.
@@ -38,6 +40,12 @@ var numbers = []fault{
 				out = append(out, string(rune(c))...)
 			}
 			return out
+		})},
+	{Name: "characters-counted", About: "The client counts the characters of a body instead of its bytes.", Rule: "beanstalk.put.body-crlf", Condition: "multibyte",
+		Edit: edit.Raw("put", func(b []byte) []byte {
+			line, body, _ := bytes.Cut(b, []byte(crlf))
+			n := utf8.RuneCount(body) - len(crlf)
+			return fmt.Appendf(nil, "%s %d%s%s", line[:bytes.LastIndexByte(line, ' ')], n, crlf, body)
 		})},
 }
 
