@@ -86,7 +86,7 @@ type driver struct {
 	short    map[string]string // cases that its library fails, and the anchor of the finding in docs/findings.md
 	whole    string            // that anchor, if it understands nothing that comes byte by byte
 	breaks   []codec.RuleID    // rules that it is heard to break by a proxy, in order
-	chance   map[string]string // like short, of cases that fail only if the pieces of a message arrive at certain times
+	chance   map[string]string // like short, of cases that fail only if messages, or pieces of one, arrive at certain times
 }
 
 const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"
@@ -126,8 +126,9 @@ var drivers = []driver{
 	{"abraxas", "gearman", "node", "abraxas", fmt.Sprintf(nodeDriver, "abraxas"), map[string]string{
 		"gearman.worker.exception": "abraxas-exception-and-fail",
 		"gearman.worker.ends-once": "abraxas-exception-and-fail",
-		"gearman.worker.goes-on":   "abraxas-exception-and-fail",
-	}, "", []codec.RuleID{"gearman.work.final"}, nil},
+	}, "", []codec.RuleID{"gearman.work.final"}, map[string]string{
+		"gearman.worker.goes-on": "abraxas-exception-and-fail",
+	}},
 	{"gearman for Node.js", "gearman", "node", "gearman", fmt.Sprintf(nodeDriver, "gearman"), map[string]string{
 		"gearman.client.status":         "gearman-npm-status",
 		"gearman.client.status-unknown": "gearman-npm-status",
