@@ -105,8 +105,9 @@ func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byNam
 
 // outOfTurn are rules that peers break on purpose in cases about what the server makes of it.
 var outOfTurn = map[string][]string{
-	"gearman": {"gearman.worker.uses-the-handle", "gearman.work.final"},
-	"danga":   {"danga.complete.no-job", "danga.status.no-job", "danga.sync.one-at-a-time"},
+	"gearman":   {"gearman.worker.uses-the-handle", "gearman.work.final"},
+	"beanstalk": {"beanstalk.client.own-jobs"},
+	"danga":     {"danga.complete.no-job", "danga.status.no-job", "danga.sync.one-at-a-time"},
 }
 
 // TestAuditOfCases: a server without a fault is accused of nothing, whatever its peers do, and
