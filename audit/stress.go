@@ -66,12 +66,12 @@ type Outcome struct {
 // Passed reports whether the driver did its tasks, and violated no rule that it must follow.
 // A violation of a SHOULD rule is reported, but does not count: a library may connect again in the middle of its work
 // for many reasons. Nor does a violation of what is only an interpretation, or a failure under a profile that the protocol
-// does not allow.
+// does not require a library to handle.
 func (o *Outcome) Passed() bool {
 	binding := func(b Breach) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
 	}
-	return !slices.ContainsFunc(o.Breaches, binding) && (o.Profile.Beyond || o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
+	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
 }
 
 // Stress has each driver perform its scenario under each profile.

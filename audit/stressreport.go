@@ -15,7 +15,7 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	if !x.Passed() {
 		mark = "! "
 	}
-	ok := x.Passed() && (!x.Profile.Beyond || x.Verdict == Completed || x.Verdict == Unsupported)
+	ok := x.Passed() && (!x.Profile.Reported || x.Verdict == Completed || x.Verdict == Unsupported)
 	if x.Passed() && !ok {
 		mark = "~ "
 	}
