@@ -61,6 +61,8 @@ type Outcome struct {
 	Breaches []Breach // rules that it violated, in all runs
 	Runs     int
 	Took     time.Duration
+
+	reports []*Report // of the runs
 }
 
 // Passed reports whether the driver did its tasks, and violated no rule that it must follow.
@@ -154,7 +156,11 @@ func (o *Outcome) sum(runs []*run) {
 	}
 	for _, r := range runs {
 		o.Took += r.took
-		for _, b := range r.breaches {
+		if r.report == nil {
+			continue
+		}
+		o.reports = append(o.reports, r.report)
+		for _, b := range r.report.Breaches {
 			if !slices.ContainsFunc(o.Breaches, func(x Breach) bool { return x.Rule.ID == b.Rule.ID }) {
 				o.Breaches = append(o.Breaches, b)
 			}
@@ -181,14 +187,14 @@ type run struct {
 	connected chan struct{}
 	restarts  sync.WaitGroup
 
-	names    names
-	verdict  Verdict
-	task     string
-	note     string
-	recent   []Recent
-	breaches []Breach
-	took     time.Duration
-	err      error
+	names   names
+	verdict Verdict
+	task    string
+	note    string
+	recent  []Recent
+	report  *Report
+	took    time.Duration
+	err     error
 }
 
 func newRun(o *StressOptions, d *dialect, role string, c *Profile, point int) *run {
@@ -281,7 +287,7 @@ func (r *run) perform(ctx context.Context) {
 	}
 	cancel()
 	relay.Wait()
-	r.breaches = r.auditor.Report().Breaches
+	r.report = r.auditor.Report()
 	r.took = time.Since(begun)
 }
 
