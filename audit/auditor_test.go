@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -51,8 +52,8 @@ func TestDialects(t *testing.T) {
 			if i := typ.At(codec.JobID); i >= 0 && d.renames {
 				fd := typ.FieldAt(i)
 				for _, id := range tt.ids {
-					if long := rename(fd, id, true); long == id || rename(fd, long, false) != id {
-						t.Errorf("%s: %s becomes %s, and %s", name, id, long, rename(fd, long, false))
+					if long := rename(fd, id, true, math.MaxUint64); long == id || rename(fd, long, false, math.MaxUint64) != id {
+						t.Errorf("%s: %s becomes %s, and %s", name, id, long, rename(fd, long, false, math.MaxUint64))
 					}
 				}
 			}

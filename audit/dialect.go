@@ -19,6 +19,7 @@ type dialect struct {
 	ends     *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
 	progress *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
 	renames  bool                 // the server chooses the IDs of jobs
+	numbers  bool                 // these are numbers
 }
 
 func newDialect(p *codec.Protocol) *dialect {
@@ -36,7 +37,9 @@ func newDialect(p *codec.Protocol) *dialect {
 			d.replies[a] = d.replies[a] || d.mayRefuse(t)
 		}
 		for i := range t.Fields {
-			d.renames = d.renames || chosen(&t.Fields[i])
+			if f := &t.Fields[i]; chosen(f) {
+				d.renames, d.numbers = true, d.numbers || f.Kind == codec.Number
+			}
 		}
 	}
 	for _, t := range p.Types {
@@ -100,13 +103,13 @@ func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigne
 
 // renamed returns the message with its job under a longer name, or under the original one again, or nil if it names
 // none.
-func (d *dialect) renamed(f *codec.Frame, long bool) []byte {
+func (d *dialect) renamed(f *codec.Frame, long bool, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)
 	found := false
 	for i := range m.Args {
 		if fd := f.Type.FieldAt(i); fd != nil && chosen(fd) {
-			m.Args[i], found = []byte(rename(fd, string(m.Args[i]), long)), true
+			m.Args[i], found = []byte(rename(fd, string(m.Args[i]), long, largest)), true
 		}
 	}
 	if !found {
@@ -115,11 +118,11 @@ func (d *dialect) renamed(f *codec.Frame, long bool) []byte {
 	return d.encode(f.From, &m, f)
 }
 
-// rename returns a name of the maximum length for a job, or the original name again.
-func rename(fd *codec.Field, name string, long bool) string {
+// rename returns a name of the maximum length for a job, or the original name again. Numbers are near the largest.
+func rename(fd *codec.Field, name string, long bool, largest uint64) string {
 	if fd.Kind == codec.Number { // small numbers become large
-		if n, err := strconv.ParseUint(name, 10, 64); err == nil {
-			return strconv.FormatUint(^n, 10)
+		if n, err := strconv.ParseUint(name, 10, 64); err == nil && n <= largest {
+			return strconv.FormatUint(largest-n, 10)
 		}
 		return name
 	}

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -18,8 +19,9 @@ type Profile struct {
 	// afterwards.
 	Fails bool
 
-	// Beyond is true if the protocol does not allow this. The result is reported, and is not a failure.
-	Beyond bool
+	// Reported is true if the protocol does not say that clients and workers handle this. The result is reported, and is
+	// not a failure.
+	Reported bool
 
 	payload func(d *dialect, i int) []byte // of the i-th job; nil is a short text
 	points  func(messages int) int         // how many runs there are, each with its own run.point; nil is one
@@ -30,7 +32,7 @@ type Profile struct {
 	delay   time.Duration                      // how long messages of the server are delayed to wait for more
 	delays  func(w *wire, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil is all
 	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
-	names   bool                               // the peer receives other job IDs than the server has chosen
+	ids     uint64                             // the largest job ID that is a number: the peer receives other IDs than the server has chosen; 0 if it receives the same
 	batch   bool                               // only steps with several jobs at once
 	text    bool                               // payloads are text, which drivers may have to decode
 
@@ -52,7 +54,8 @@ var Profiles = []Profile{
 	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: late(150 * time.Millisecond)},
 	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.wake != nil }},
 	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*wire).endsJob, ready: (*wire).allEnded, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != nil }},
-	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 20 digits", names: true, needs: func(d *dialect) bool { return d.renames }},
+	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1, needs: func(d *dialect) bool { return d.renames }},
+	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64, needs: func(d *dialect) bool { return d.numbers }},
 	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *dialect, i int) []byte {
 		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
 		for c := range 256 {
@@ -67,8 +70,8 @@ var Profiles = []Profile{
 	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {
 		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
 	}},
-	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Beyond: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Beyond: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: each(1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
 	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
@@ -79,8 +82,8 @@ var Profiles = []Profile{
 // Note says what a failure under the profile means; it begins with a semicolon, or is "".
 func (c *Profile) Note() string {
 	switch {
-	case c.Beyond:
-		return "; the protocol does not allow this, so a failure here is only reported"
+	case c.Reported:
+		return "; the protocol does not require a library to handle this, so a failure here is only reported"
 	case c.Fails:
 		return "; the library may fail a task here, if it completes later tasks"
 	}

@@ -61,17 +61,19 @@ type Outcome struct {
 	Breaches []Breach // rules that it violated, in all runs
 	Runs     int
 	Took     time.Duration
+
+	reports []*Report // of the runs
 }
 
 // Passed reports whether the driver did its tasks, and violated no rule that it must follow.
 // A violation of a SHOULD rule is reported, but does not count: a library may connect again in the middle of its work
 // for many reasons. Nor does a violation of what is only an interpretation, or a failure under a profile that the protocol
-// does not allow.
+// does not require a library to handle.
 func (o *Outcome) Passed() bool {
 	binding := func(b Breach) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
 	}
-	return !slices.ContainsFunc(o.Breaches, binding) && (o.Profile.Beyond || o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
+	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && (o.Verdict == Completed || o.Verdict == Unsupported || o.Verdict == Failed && o.Profile.Fails)
 }
 
 // Stress has each driver perform its scenario under each profile.
@@ -154,7 +156,11 @@ func (o *Outcome) sum(runs []*run) {
 	}
 	for _, r := range runs {
 		o.Took += r.took
-		for _, b := range r.breaches {
+		if r.report == nil {
+			continue
+		}
+		o.reports = append(o.reports, r.report)
+		for _, b := range r.report.Breaches {
 			if !slices.ContainsFunc(o.Breaches, func(x Breach) bool { return x.Rule.ID == b.Rule.ID }) {
 				o.Breaches = append(o.Breaches, b)
 			}
@@ -181,14 +187,14 @@ type run struct {
 	connected chan struct{}
 	restarts  sync.WaitGroup
 
-	names    names
-	verdict  Verdict
-	task     string
-	note     string
-	recent   []Recent
-	breaches []Breach
-	took     time.Duration
-	err      error
+	names   names
+	verdict Verdict
+	task    string
+	note    string
+	recent  []Recent
+	report  *Report
+	took    time.Duration
+	err     error
 }
 
 func newRun(o *StressOptions, d *dialect, role string, c *Profile, point int) *run {
@@ -281,7 +287,7 @@ func (r *run) perform(ctx context.Context) {
 	}
 	cancel()
 	relay.Wait()
-	r.breaches = r.auditor.Report().Breaches
+	r.report = r.auditor.Report()
 	r.took = time.Since(begun)
 }
 

@@ -15,7 +15,7 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	if !x.Passed() {
 		mark = "! "
 	}
-	ok := x.Passed() && (!x.Profile.Beyond || x.Verdict == Completed || x.Verdict == Unsupported)
+	ok := x.Passed() && (!x.Profile.Reported || x.Verdict == Completed || x.Verdict == Unsupported)
 	if x.Passed() && !ok {
 		mark = "~ "
 	}
@@ -50,15 +50,44 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	return dst
 }
 
-// SummarizeOutcomes writes how many outcomes passed.
-func SummarizeOutcomes(w io.Writer, all []Outcome) error {
+// StressCoverage returns which rules the messages of all runs have exercised, by role.
+func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
+	type subject struct {
+		rule codec.RuleID
+		side codec.Side
+	}
+	sum, at := Report{Protocol: p}, map[subject]int{}
+	for i := range all {
+		for _, r := range all[i].reports {
+			sum.roles |= r.roles
+			for _, c := range r.Rules {
+				k, ok := at[subject{c.Rule.ID, c.Side}]
+				if !ok {
+					at[subject{c.Rule.ID, c.Side}] = len(sum.Rules)
+					sum.Rules = append(sum.Rules, c)
+					continue
+				}
+				sum.Rules[k].Add(&c)
+			}
+		}
+	}
+	return sum.Parts()
+}
+
+// SummarizeOutcomes writes how many outcomes passed, and which rules were exercised.
+func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	failed := 0
 	for i := range all {
 		if !all[i].Passed() {
 			failed++
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d runs under fault profiles: %d passed, %d failed; jobwire %s\n", len(all), len(all)-failed, failed, version.Number)
+	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed; jobwire %s\n", len(all), len(all)-failed, failed, version.Number)
+	for _, part := range StressCoverage(p, all) {
+		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised), len(part.Exercised)+len(part.Missing), part.Percent())
+		out = appendRules(out, "  not exercised:", p, part.Missing)
+	}
+	_, err := w.Write(out)
 	return err
 }
 

@@ -143,8 +143,8 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 		if c.request != nil && !c.request(w, f) {
 			return nil
 		}
-		if c.names {
-			if b := d.renamed(f, false); b != nil {
+		if c.ids > 0 {
+			if b := d.renamed(f, false, c.ids); b != nil {
 				raw = b
 			}
 		}
@@ -174,8 +174,8 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 		if c.reply != nil {
 			out = c.reply(w, f)
 		}
-		if c.names {
-			if b := w.run.dialect.renamed(f, true); b != nil {
+		if c.ids > 0 {
+			if b := w.run.dialect.renamed(f, true, c.ids); b != nil {
 				out = [][]byte{b}
 			}
 		}

@@ -18,6 +18,16 @@ type Coverage struct {
 // Applied returns how often the rule applied.
 func (c *Coverage) Applied() int { return c.Passed + c.Violated }
 
+// Add adds how often the rule applied in other traffic.
+func (c *Coverage) Add(o *Coverage) {
+	c.Roles |= o.Roles
+	c.Passed += o.Passed
+	c.Violated += o.Violated
+	for i := range c.ByRole {
+		c.ByRole[i] += o.ByRole[i]
+	}
+}
+
 func (c *Coverage) add(roles codec.Role, passed, violated int) {
 	c.Roles |= roles
 	c.Passed += passed

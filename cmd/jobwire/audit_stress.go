@@ -93,7 +93,7 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	if o.format == "json" {
 		err = audit.WriteOutcomesJSON(out, p, all)
 	} else if err = failed; err == nil {
-		err = audit.SummarizeOutcomes(out, all)
+		err = audit.SummarizeOutcomes(out, p, all)
 	}
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
 		err = &exit{exitFellShort, nil}

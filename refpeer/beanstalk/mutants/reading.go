@@ -27,7 +27,7 @@ var reading = []fault{
 	{Name: "impatient", About: "The client gives up after 100 milliseconds without a reply.", Condition: "delays", Verdict: "failed cleanly", Fragile: true,
 		Edit: edit.Has(func(h *line.Habits) { h.Patience = 100 * time.Millisecond })},
 	{Name: "ids-of-32-bits", About: "The client stores job IDs as integers of 32 bits.", Condition: "long-handles", Verdict: "wrong result", Edit: ids(func(n uint64) string { return fmt.Sprint(uint32(n)) })},
-	{Name: "ids-are-signed", About: "The client stores job IDs as signed integers of 64 bits.", Condition: "long-handles", Verdict: "wrong result", Edit: ids(func(n uint64) string { return fmt.Sprint(min(n, math.MaxInt64)) })},
+	{Name: "ids-are-signed", About: "The client stores job IDs as signed integers of 64 bits.", Condition: "huge-ids", Verdict: "wrong result", Edit: ids(func(n uint64) string { return fmt.Sprint(min(n, math.MaxInt64)) })},
 	{Name: "body-ends-at-nul", About: "The client truncates a body at its first NUL.", Condition: "nul-bytes", Verdict: "wrong result", Edit: bodies(faults.ToNUL)},
 	{Name: "body-ends-at-crlf", About: "The client truncates a body at its first CR LF.", Condition: "nul-bytes", Verdict: "wrong result", Edit: bodies(func(b []byte) []byte {
 		b, _, _ = bytes.Cut(b, []byte(crlf))

@@ -26,7 +26,7 @@ var numbers = []fault{
 	{Name: "id-with-a-sign", About: "The client sends the job ID of touch with a plus sign.", Rule: "beanstalk.number.decimal", Edit: word("touch", 1, func(s string) string { return "+" + s })},
 	{Name: "id-negative", About: "The client sends peek for the job -1.", Rule: "beanstalk.number.decimal", Edit: word("peek", 1, is("-1"))},
 	{Name: "bound-negative", About: "The client sends kick with the bound -1 to kick all jobs.", Rule: "beanstalk.number.decimal", Edit: word("kick", 1, is("-1"))},
-	{Name: "ids-as-floating-point", About: "The client stores job IDs as floating-point numbers.", Rule: "beanstalk.number.decimal", Condition: "long-handles", Edit: ids(asFloat)},
+	{Name: "ids-as-floating-point", About: "The client stores job IDs as floating-point numbers.", Rule: "beanstalk.number.decimal", Condition: "huge-ids", Edit: ids(asFloat)},
 	{Name: "size-negative", About: "The client sends put with the size -1 and no body.", Rule: "beanstalk.body.bytes",
 		Edit: wholeLine("put", func(l string) string { return l[:strings.LastIndexByte(l, ' ')] + " -1" + crlf })},
 	{Name: "size-as-a-fraction", About: "The client sends put with the size 0.0 and no body.", Rule: "beanstalk.body.bytes",

@@ -18,7 +18,7 @@ type fault = faults.Fault[program]
 
 // All returns the mutants: those that break rules first.
 func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Client", asking), of("Client", reading), of("Worker", hearing))
+	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", hearing))
 }
 
 func of(role string, all []fault) []mutant.Mutant {

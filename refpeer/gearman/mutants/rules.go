@@ -36,6 +36,18 @@ var conduct = []fault{
 		Edit: edit.After("WORK_FAIL", "WORK_COMPLETE {HANDLE} done")},
 	{Name: "completes-anothers-job", About: "The worker sends a result for a job that it does not have.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.Before("WORK_COMPLETE", "WORK_COMPLETE H:elsewhere:1 {RESULT}")},
+	{Name: "fails-after-exception", About: "The worker sends WORK_FAIL after WORK_EXCEPTION.", Rule: "gearman.work.final",
+		Edit: edit.After("WORK_EXCEPTION", "WORK_FAIL {HANDLE}")},
+	{Name: "completes-after-exception", About: "The worker sends WORK_COMPLETE after WORK_EXCEPTION.", Rule: "gearman.work.final",
+		Edit: edit.After("WORK_EXCEPTION", "WORK_COMPLETE {HANDLE} {RESULT}")},
+	{Name: "warns-after-exception", About: "The worker sends WORK_WARNING after WORK_EXCEPTION.", Rule: "gearman.worker.uses-the-handle",
+		Edit: edit.After("WORK_EXCEPTION", "WORK_WARNING {HANDLE} late")},
+	{Name: "data-after-the-failure", About: "The worker sends WORK_DATA after WORK_FAIL.", Rule: "gearman.worker.uses-the-handle",
+		Edit: edit.After("WORK_FAIL", "WORK_DATA {HANDLE} late")},
+	{Name: "data-with-the-function", About: "The worker sends WORK_DATA with the function instead of the handle.", Rule: "gearman.worker.uses-the-handle",
+		Edit: edit.Says("WORK_DATA", "WORK_DATA {FN} {WORKLOAD}")},
+	{Name: "warning-with-the-function", About: "The worker sends WORK_WARNING with the function instead of the handle.", Rule: "gearman.worker.uses-the-handle",
+		Edit: edit.Says("WORK_WARNING", "WORK_WARNING {FN} {WORKLOAD}")},
 	{Name: "progress-behind-the-end", About: "The worker sends progress after the result.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.After("WORK_COMPLETE", "WORK_STATUS {HANDLE} 2 2")},
 }
@@ -84,6 +96,41 @@ var working = []fault{
 		Edit: edit.Before("PRE_SLEEP", "NO_JOB")},
 	{Name: "question-with-a-function", About: "The worker sends GRAB_JOB with a function as an argument.", Rule: "gearman.args.surplus",
 		Edit: edit.Data("GRAB_JOB_UNIQ", func([]byte) []byte { return []byte("f1") })},
+}
+
+// cut keeps the first bytes of a message.
+func cut(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:min(n, len(b))] } }
+
+// longer announces more bytes than follow the header.
+func longer(b []byte) []byte {
+	binary.BigEndian.PutUint32(b[lengthAt:], uint32(len(b)-header+1))
+	return b
+}
+
+// cutShort are messages of a worker that it does not finish.
+var cutShort = []fault{
+	{Name: "half-a-header", About: "The worker sends half of the header of GRAB_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("GRAB_JOB_UNIQ", cut(header/2))},
+	{Name: "failure-without-handle", About: "The worker sends only the header of WORK_FAIL.", Rule: "gearman.message.complete", Verdict: "wrong result",
+		Edit: edit.Raw("WORK_FAIL", cut(header))},
+	{Name: "exception-too-short", About: "The worker announces one byte more than it sends in WORK_EXCEPTION.", Rule: "gearman.message.complete", Verdict: "wrong result",
+		Edit: edit.Raw("WORK_EXCEPTION", longer)},
+}
+
+// cutShortByClient are messages of a client that it does not finish.
+var cutShortByClient = []fault{
+	{Name: "half-a-submission", About: "The client sends half of SUBMIT_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("SUBMIT_JOB", func(b []byte) []byte { return b[:len(b)/2] })},
+	{Name: "submission-too-short", About: "The client announces one byte more than it sends in SUBMIT_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("SUBMIT_JOB", longer)},
+	{Name: "echo-without-data", About: "The client sends only the header of ECHO_REQ.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("ECHO_REQ", cut(header))},
+	{Name: "status-without-handle", About: "The client sends only the header of GET_STATUS.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("GET_STATUS", cut(header))},
+	{Name: "background-without-workload", About: "The client announces one byte more than it sends in SUBMIT_JOB_BG.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("SUBMIT_JOB_BG", longer)},
+	{Name: "high-priority-cut", About: "The client sends all but the last byte of SUBMIT_JOB_HIGH.", Rule: "gearman.message.complete", Verdict: "hung",
+		Edit: edit.Raw("SUBMIT_JOB_HIGH", func(b []byte) []byte { return b[:len(b)-1] })},
 }
 
 // asking are faults in what a client sends.
