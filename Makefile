@@ -38,13 +38,16 @@ test: ## run the tests (skips tests whose third-party program is missing)
 # without it; the packages that the commands are made of are tested with it.
 PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples
 
+# With the race detector, these packages test only some of their correct clients and workers.
+VARIANTS = jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman
+
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
 race: ## run the tests with the race detector (needs a C compiler)
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
 programs: ## run the tests of the commands and with real servers, clients and workers
-	$(GO) test -timeout 30m $(PROGRAMS)
+	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
 
 lint: ## run gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi

@@ -15,7 +15,7 @@ type dialect struct {
 	wake     *codec.Type          // a message that a worker may receive at any time; nil if there is none
 	wakeIsNo bool                 // it is also a reply: around one, more of them would make a worker ask for ever
 	refusal  *codec.Message       // nil if there is none
-	replies  map[*codec.Type]bool // to requests that may be refused
+	replies  map[*codec.Type]bool // to requests
 	ends     *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
 	progress *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
 	renames  bool                 // the server chooses the IDs of jobs
@@ -30,11 +30,9 @@ func newDialect(p *codec.Protocol) *dialect {
 			d.refusal.Args = append(d.refusal.Args, []byte(w))
 		}
 	}
-	answers := map[*codec.Type]bool{}
 	for _, t := range p.Types {
 		for _, a := range t.Answers {
-			answers[a] = true
-			d.replies[a] = d.replies[a] || d.mayRefuse(t)
+			d.replies[a] = true
 		}
 		for i := range t.Fields {
 			if f := &t.Fields[i]; chosen(f) {
@@ -46,10 +44,10 @@ func newDialect(p *codec.Protocol) *dialect {
 		switch {
 		case t.Res == 0:
 		case t.Does == codec.Wake:
-			d.wake, d.wakeIsNo = t, answers[t]
-		case t.Does == codec.Complete && t.Has(codec.JobID) && !answers[t]:
+			d.wake, d.wakeIsNo = t, d.replies[t]
+		case t.Does == codec.Complete && t.Has(codec.JobID) && !d.replies[t]:
 			d.ends = t
-		case t.Does == codec.Status && t.Has(codec.JobID) && !answers[t]:
+		case t.Does == codec.Status && t.Has(codec.JobID) && !d.replies[t]:
 			d.progress = t
 		}
 	}

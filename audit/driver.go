@@ -26,7 +26,7 @@ type driving struct {
 
 // Why an answer does not come.
 var (
-	errSilent = errors.New("the driver did not answer in time")
+	errSilent = errors.New("the driver did not answer")
 	errGone   = errors.New("the driver exited without an answer")
 	errStays  = errors.New("the driver did not exit after the end of its standard input")
 )
@@ -110,7 +110,7 @@ func (d *driving) verdict(err error, limit time.Duration) (Verdict, string) {
 		}
 		return Crashed, err.Error()
 	}
-	return Hung, fmt.Sprintf("%v: it had %v", err, limit)
+	return Hung, fmt.Sprintf("%v within %v", err, limit)
 }
 
 // finish lets the driver end, and returns why it ended badly.

@@ -17,7 +17,7 @@ func TestLevels(t *testing.T) {
 		if r := (audit.Report{Breaches: broken}); r.Failed() == slices.Contains(reported, level) {
 			t.Errorf("audit: a violation of a rule that is %s: failed %v", level, r.Failed())
 		}
-		if o := (audit.Outcome{Profile: &audit.Profile{}, Verdict: audit.Completed, Breaches: broken}); o.Passed() != slices.Contains(optional, level) {
+		if o := (audit.Outcome{Profile: &audit.Profile{}, Failure: audit.Failure{Verdict: audit.Completed}, Breaches: broken}); o.Passed() != slices.Contains(optional, level) {
 			t.Errorf("stress: a violation of a rule that is %s: passed %v", level, o.Passed())
 		}
 	}

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -24,7 +25,7 @@ type Profile struct {
 	Reported bool
 
 	payload func(d *dialect, i int) []byte // of the i-th job; nil is a short text
-	points  func(messages int) int         // how many runs there are, each with its own run.point; nil is one
+	points  func(*census) []point          // where it takes effect, one run for each; nil is everywhere, in one run
 	reply   func(w *wire, f *codec.Frame) [][]byte
 	request func(w *wire, f *codec.Frame) (pass bool)
 	write   func(w *wire, messages [][]byte) error
@@ -51,6 +52,7 @@ var Profiles = []Profile{
 	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart", write: pieces(func(_ *wire, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
 	{Name: "together", About: "several server messages arrive together, in one write", delay: 30 * time.Millisecond},
 	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond, write: straddling},
+	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes", points: repetitions(24), write: pieces(func(w *wire, m []byte) int { return w.run.point.message + 2 }, time.Millisecond)},
 	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: late(150 * time.Millisecond)},
 	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.wake != nil }},
 	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*wire).endsJob, ready: (*wire).allEnded, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != nil }},
@@ -72,11 +74,17 @@ var Profiles = []Profile{
 	}},
 	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: each(1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
-	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: each(1), write: cut(func(m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: each(2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
-	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: each(2), write: cut(func([]byte) int { return 0 })},
-	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(3), write: restarting, Restarts: true},
+	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*wire).asksTwice, reply: (*wire).withoutSecondRefusal, needs: func(d *dialect) bool { return d.wake != nil && !d.wakeIsNo }},
+	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: eachAndTypes(codec.Peer, 1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
+	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
+	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
+	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
+	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(codec.Server, 3), write: restarting, Restarts: true},
+}
+
+// changesMessages reports whether the profile changes some messages only, so that a driver may receive none of them.
+func (c *Profile) changesMessages() bool {
+	return c.reply != nil || c.request != nil || c.ids > 0 || c.delay > 0
 }
 
 // Note says what a failure under the profile means; it begins with a semicolon, or is "".
@@ -96,9 +104,70 @@ const largePayload = 16 << 20
 // maxPoints bounds the runs of a profile.
 const maxPoints = 30
 
-// each has a profile take effect at every n-th message.
-func each(n int) func(int) int {
-	return func(messages int) int { return min(maxPoints, max(1, messages/n)) }
+// point is where a profile takes effect in a run.
+type point struct {
+	message int         // the number of the message, from 0
+	of      *codec.Type // which messages are counted; nil is all
+}
+
+// census is the result of a run without faults.
+type census struct {
+	seen   []sighting     // in order
+	failed map[*Step]bool // steps that the driver has not completed
+}
+
+// sighting is a message that a profile may affect: of the server, or a request that it may refuse.
+type sighting struct {
+	from codec.Side
+	typ  *codec.Type
+	more bool // in a step that profiles with several runs leave out
+}
+
+// each has a profile take effect at every n-th message of a side.
+func each(from codec.Side, n int) func(*census) []point {
+	return func(c *census) []point {
+		all, messages := []point{{}}, 0
+		for _, s := range c.seen {
+			if s.from != from || s.more {
+				continue
+			}
+			if messages > 0 && messages%n == 0 && len(all) < maxPoints {
+				all = append(all, point{message: messages})
+			}
+			messages++
+		}
+		return all
+	}
+}
+
+// eachAndTypes has a profile take effect at every n-th message of a side, and at the first message of each type that is
+// only in the other steps.
+func eachAndTypes(from codec.Side, n int) func(*census) []point {
+	return func(c *census) []point {
+		all, known := each(from, n)(c), map[*codec.Type]bool{nil: true}
+		for _, more := range []bool{false, true} {
+			for _, s := range c.seen {
+				if s.from != from || s.more != more || known[s.typ] {
+					continue
+				}
+				if known[s.typ] = true; more {
+					all = append(all, point{of: s.typ})
+				}
+			}
+		}
+		return all
+	}
+}
+
+// repetitions has a profile take effect n times in different ways, by point.message.
+func repetitions(n int) func(*census) []point {
+	return func(*census) []point {
+		all := make([]point, n)
+		for i := range all {
+			all[i].message = i
+		}
+		return all
+	}
 }
 
 // ProfileNamed returns the profile of that name, or nil.
@@ -176,10 +245,12 @@ func reversed(w *wire, messages [][]byte) error {
 func cut(keep func([]byte) int) func(*wire, [][]byte) error {
 	return func(w *wire, messages [][]byte) error {
 		for _, m := range messages {
-			if w.run.happens() {
-				if n := keep(m); n > 0 {
+			if w.run.happens(w.writing) {
+				n := keep(m)
+				if n > 0 {
 					w.send(m[:n])
 				}
+				w.notes("the server closed the connection after %d of %d bytes of %s", n, len(m), typeName(w.writing))
 				w.run.expectEnd()
 				return errClosed
 			}
@@ -196,7 +267,8 @@ func restarting(w *wire, messages [][]byte) error {
 		if err := w.send(m); err != nil {
 			return err
 		}
-		if w.run.happens() {
+		if w.run.happens(w.writing) {
+			w.notes("the server restarted after %s", typeName(w.writing))
 			w.run.expectEnd()
 			w.run.restart()
 		}
@@ -230,14 +302,57 @@ func (w *wire) unknownProgress(f *codec.Frame) [][]byte {
 	return [][]byte{w.run.dialect.report([]byte("H:unknown:1"), f), f.Raw}
 }
 
+// asksTwice sends a request for a job to the server twice.
+func (w *wire) asksTwice(f *codec.Frame) bool {
+	if f.Type.Does == codec.Ask {
+		w.mu.Lock()
+		w.second = append(w.second, false, true)
+		w.mu.Unlock()
+		w.far.Write(f.Raw)
+	}
+	return true
+}
+
+// withoutSecondRefusal removes the reply to the second of two requests for a job if the server has no second job.
+func (w *wire) withoutSecondRefusal(f *codec.Frame) [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if does := f.Type.Does; len(w.second) > 0 && (does == codec.Assign || does == codec.NoJob) {
+		second := w.second[0]
+		w.second = w.second[1:]
+		if second && does == codec.NoJob {
+			return nil
+		}
+		if second {
+			w.run.effects.Add(1)
+		}
+	}
+	return [][]byte{f.Raw}
+}
+
 // refuses replies to the request at the run's point itself.
 func (w *wire) refuses(f *codec.Frame) bool {
 	d := w.run.dialect
-	if !d.mayRefuse(f.Type) || !w.run.happens() {
+	if !d.mayRefuse(f.Type) || !w.run.happens(f.Type) {
 		return true
 	}
+	w.notes("the server replied to %s with %s", f.Type.Name, d.refusal.Type.Name)
 	w.inject(d.encode(codec.Server, d.refusal, f))
 	return false
+}
+
+// notes notes the fault of the run.
+func (w *wire) notes(format string, args ...any) {
+	at := time.Since(w.run.auditor.begun).Seconds()
+	text := fmt.Sprintf("%.3f s: %s %d: ", at, w.run.role, w.conn.id) + fmt.Sprintf(format, args...)
+	w.run.fault.Store(&text)
+}
+
+func typeName(t *codec.Type) string {
+	if t == nil {
+		return "a reply"
+	}
+	return t.Name
 }
 
 // head is the length of a message's head.

@@ -215,12 +215,6 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Text  string        `json:"text"`
 		First []jsonFinding `json:"first"`
 	}
-	type part struct {
-		Who       string         `json:"role"`
-		Percent   int            `json:"percent"`
-		Exercised []codec.RuleID `json:"exercised"`
-		Not       []codec.RuleID `json:"not_exercised"`
-	}
 	out := struct {
 		Jobwire     version.Info `json:"jobwire"`
 		Protocol    string       `json:"protocol"`
@@ -230,8 +224,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		FromServer  int          `json:"messages_from_server"`
 		Violations  int          `json:"violations"`
 		Breaches    []breach     `json:"violated_rules"`
-		Parts       []part       `json:"rule_coverage"`
-	}{version.Get(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, []part{}}
+		Parts       []jsonPart   `json:"rule_coverage"`
+	}{version.Get(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, jsonParts(r.Parts())}
 	for i := range r.Breaches {
 		b := &r.Breaches[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
@@ -240,10 +234,23 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		}
 		out.Breaches = append(out.Breaches, row)
 	}
-	for _, p := range r.Parts() {
-		out.Parts = append(out.Parts, part{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...), append([]codec.RuleID{}, p.Missing...)})
-	}
 	return writeJSON(w, out)
+}
+
+// jsonPart is a part in a report for programs.
+type jsonPart struct {
+	Role      string         `json:"role"`
+	Percent   int            `json:"percent"`
+	Exercised []codec.RuleID `json:"exercised"`
+	Missing   []codec.RuleID `json:"not_exercised"`
+}
+
+func jsonParts(parts []Part) []jsonPart {
+	all := []jsonPart{}
+	for _, p := range parts {
+		all = append(all, jsonPart{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...), append([]codec.RuleID{}, p.Missing...)})
+	}
+	return all
 }
 
 func (f *Finding) json(p *codec.Protocol) jsonFinding {

@@ -15,7 +15,8 @@ import (
 type Scenario map[string][]Step
 
 // Step is a task of a driver, and what a partner does meanwhile. In tasks and answers {A} to {D} are payloads, {A'} is one of
-// them reversed, {} is an empty one; $NAME is bound by the answer in which it occurs first; * is any word and ... any words.
+// them reversed, {A+A} is one of them twice, {} is an empty one; $NAME is bound by the answer in which it occurs first; * is any word and ... any words; |
+// stands between alternatives.
 type Step struct {
 	Task, Answer string
 	Waits        time.Duration // for how long the server makes a correct driver wait, in addition to the time limit
@@ -24,6 +25,7 @@ type Step struct {
 	Serves       string        // the task that the partner performs all the time
 	Others       []Exchange    // the tasks that it performs one after the other
 	Batch        bool          // it does several jobs at once
+	Lasting      bool          // the driver cannot learn that a server has lost its jobs: the step is left out if it restarts
 	Extra        bool          // it is left out under profiles that need many runs
 	Needs        int           // the step, counted from 1, without which it is not possible; 0 is none
 }
@@ -50,8 +52,8 @@ func Roles(p *codec.Protocol) []string {
 // names are the values of words in a scenario.
 type names map[string]string
 
-// named finds the words of scenarios that name functions, tubes or jobs.
-var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9],?)+$`)
+// named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more after a hyphen.
+var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
 
 // distinguish gives the functions, tubes and jobs of a scenario names that other runs do not use.
 func (n names) distinguish(s Scenario, suffix string) {
@@ -96,16 +98,20 @@ func (n names) task(line string) string {
 	return strings.Join(words, " ")
 }
 
-// fits reports whether an answer is the expected one, and notes the values of its names.
+// fits reports whether an answer is one of the expected ones, and notes the values of its names.
 func (n names) fits(expected, line string) bool {
 	got, err := transcript.ParseWords(line)
 	if err != nil {
 		return false
 	}
-	want := strings.Fields(expected)
+	return slices.ContainsFunc(strings.Split(expected, " | "), func(want string) bool { return n.equal(strings.Fields(want), got) })
+}
+
+// equal reports whether the words of an answer are the expected ones.
+func (n names) equal(want, got []string) bool {
 	for i, w := range want {
-		if w == "..." {
-			return true
+		if rest := want[i+1:]; w == "..." {
+			return len(rest) == 0 || slices.ContainsFunc(suffixes(got[min(i, len(got)):]), func(words []string) bool { return n.equal(rest, words) })
 		}
 		if i >= len(got) {
 			return false
@@ -120,6 +126,15 @@ func (n names) fits(expected, line string) bool {
 		}
 	}
 	return len(got) == len(want)
+}
+
+// suffixes returns the words without the first 0, 1, 2, ... of them.
+func suffixes(words []string) [][]string {
+	var all [][]string
+	for i := range words {
+		all = append(all, words[i:])
+	}
+	return append(all, nil)
 }
 
 // sameShare reports whether two words are progress of the same share, such as 1/2 and 50/100.

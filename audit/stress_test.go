@@ -41,9 +41,9 @@ var kinds = []kind{
 	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
 		map[string]audit.Driver{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive}, mutants.All(), []string{"huge-ids"}},
 	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
-		map[string]audit.Driver{"Application": dangapeer.Drive, "Worker": dangapeer.Drive}, dangamutants.All(), []string{"interleaved", "error-answers", "late-progress", "unknown-handles", "huge-ids"}},
+		map[string]audit.Driver{"Application": dangapeer.Drive, "Worker": dangapeer.Drive}, dangamutants.All(), []string{"interleaved", "error-answers", "late-progress", "unknown-handles", "unrequested-jobs", "huge-ids"}},
 	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) },
-		map[string]audit.Driver{"Client": beanstalkpeer.Drive}, beanstalkmutants.All(), []string{"needless-noops", "interleaved", "late-progress", "unknown-handles"}},
+		map[string]audit.Driver{"Client": beanstalkpeer.Drive}, beanstalkmutants.All(), []string{"needless-noops", "interleaved", "late-progress", "unknown-handles", "unrequested-jobs"}},
 }
 
 // stressed has drivers work under conditions.

@@ -4,32 +4,44 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"jobwire/codec"
 	"jobwire/internal/version"
 )
 
+// maxOthers is how many further tasks that failed in a run are shown.
+const maxOthers = 5
+
 // AppendText appends an outcome as text: a line, and what happened if the driver failed.
 func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	mark, runs := "  ", ""
-	if !x.Passed() {
+	switch {
+	case !x.Passed():
 		mark = "! "
-	}
-	ok := x.Passed() && (!x.Profile.Reported || x.Verdict == Completed || x.Verdict == Unsupported)
-	if x.Passed() && !ok {
+	case !x.completed():
 		mark = "~ "
 	}
 	if x.Runs > 1 {
 		runs = fmt.Sprintf(", %d repetitions", x.Runs)
 	}
+	if x.LeftOut > 0 {
+		runs += fmt.Sprintf(", %d left out", x.LeftOut)
+	}
+	if x.Unsupported > 0 {
+		runs += fmt.Sprintf(", %d of %d tasks unsupported", x.Unsupported, x.Tasks)
+	}
 	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
-	if !ok {
+	if mark != "  " {
 		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", x.Profile.About, x.Profile.Note())
 		if x.Task != "" {
 			dst = fmt.Appendf(dst, "    Task: %s\n", shortened(x.Task))
 		}
 		if x.Note != "" {
-			dst = fmt.Appendf(dst, "    Result: %s\n", x.Note)
+			dst = fmt.Appendf(dst, "    Result: %s\n", strings.ReplaceAll(x.Note, "\n", "\n    "))
+		}
+		if x.Fault != "" {
+			dst = fmt.Appendf(dst, "    Fault at %s\n", x.Fault)
 		}
 		if len(x.Recent) > 0 && (x.Verdict != Completed) {
 			dst = append(dst, "    The last messages, with seconds since the start:\n"...)
@@ -38,6 +50,14 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 				m := &x.Recent[i]
 				dst = pr.AppendLine(fmt.Appendf(dst, "    %7.3f  ", m.At.Seconds()), m.Actor, &m.Frame)
 			}
+		}
+		for i := range x.Others[:min(len(x.Others), maxOthers)] {
+			f := &x.Others[i]
+			dst = fmt.Appendf(dst, "    Also %s: %s\n", f.Verdict, shortened(f.Task))
+			dst = fmt.Appendf(dst, "      %s\n", f.Note)
+		}
+		if n := len(x.Others) - maxOthers; n > 0 {
+			dst = fmt.Appendf(dst, "    %d more tasks failed; --format json has them\n", n)
 		}
 	}
 	for k := range x.Breaches {
@@ -76,13 +96,19 @@ func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 
 // SummarizeOutcomes writes how many outcomes passed, and which rules were exercised.
 func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
-	failed := 0
+	failed, without := 0, 0
 	for i := range all {
 		if !all[i].Passed() {
 			failed++
+		} else if all[i].Verdict == NotApplicable {
+			without++
 		}
 	}
-	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed; jobwire %s\n", len(all), len(all)-failed, failed, version.Number)
+	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all), len(all)-failed-without, failed)
+	if without > 0 {
+		out = fmt.Appendf(out, ", %d not applicable", without)
+	}
+	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
 	for _, part := range StressCoverage(p, all) {
 		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised), len(part.Exercised)+len(part.Missing), part.Percent())
 		out = appendRules(out, "  not exercised:", p, part.Missing)
@@ -91,39 +117,62 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	return err
 }
 
-// WriteOutcomesJSON writes outcomes as one object.
+// jsonOutcome is an outcome in a report for programs.
+type jsonOutcome struct {
+	Role     string  `json:"role"`
+	Profile  string  `json:"fault_profile"`
+	Required bool    `json:"required"` // whether the protocol requires a library to handle the profile
+	Passed   bool    `json:"passed"`
+	Runs     int     `json:"repetitions"`
+	LeftOut  int     `json:"repetitions_left_out"`
+	Tasks    int     `json:"tasks"`
+	Cannot   int     `json:"tasks_unsupported"`
+	Seconds  float64 `json:"seconds"`
+	jsonFailure
+	Others   []jsonFailure `json:"other_failures"`
+	Breaches []jsonBreach  `json:"violated_rules"`
+}
+
+// jsonFailure is a failure in a report for programs.
+type jsonFailure struct {
+	Verdict Verdict  `json:"verdict"`
+	Task    string   `json:"task,omitempty"`
+	Note    string   `json:"note,omitempty"`
+	Fault   string   `json:"fault,omitempty"`
+	Recent  []string `json:"last_messages,omitempty"`
+}
+
+// jsonBreach is a violated rule in a report for programs.
+type jsonBreach struct {
+	Rule  codec.RuleID `json:"rule"`
+	Level codec.Level  `json:"level"`
+	First jsonFinding  `json:"first"`
+}
+
+func (f *Failure) json(p *codec.Protocol) jsonFailure {
+	j := jsonFailure{Verdict: f.Verdict, Task: f.Task, Note: f.Note, Fault: f.Fault}
+	pr := (&Shown{}).printer(p)
+	for i := range f.Recent {
+		m := &f.Recent[i]
+		j.Recent = append(j.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(), bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
+	}
+	return j
+}
+
+// WriteOutcomesJSON writes outcomes, and which rules were exercised, as one object.
 func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
-	type breach struct {
-		Rule  codec.RuleID `json:"rule"`
-		Level codec.Level  `json:"level"`
-		First jsonFinding  `json:"first"`
-	}
-	type outcome struct {
-		Role     string   `json:"role"`
-		Profile  string   `json:"fault_profile"`
-		Verdict  Verdict  `json:"verdict"`
-		Held     bool     `json:"passed"`
-		Task     string   `json:"task,omitempty"`
-		Note     string   `json:"note,omitempty"`
-		Recent   []string `json:"last_messages,omitempty"`
-		Runs     int      `json:"repetitions"`
-		Seconds  float64  `json:"seconds"`
-		Breaches []breach `json:"violated_rules"`
-	}
-	rows := []outcome{}
+	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := outcome{x.Role, x.Profile.Name, x.Verdict, x.Passed(), x.Task, x.Note, nil, x.Runs, x.Took.Seconds(), []breach{}}
-		pr := (&Shown{}).printer(p)
-		for k := range x.Recent {
-			m := &x.Recent[k]
-			row.Recent = append(row.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(), bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
+		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed(), x.Runs, x.LeftOut, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
+		for k := range x.Others {
+			row.Others = append(row.Others, x.Others[k].json(p))
 		}
 		for k := range x.Breaches {
 			b := &x.Breaches[k]
-			row.Breaches = append(row.Breaches, breach{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})
+			row.Breaches = append(row.Breaches, jsonBreach{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})
 		}
 		rows = append(rows, row)
 	}
-	return writeJSON(w, map[string]any{"jobwire": version.Get(), "protocol": p.Name, "outcomes": rows})
+	return writeJSON(w, map[string]any{"jobwire": version.Get(), "protocol": p.Name, "outcomes": rows, "rule_coverage": jsonParts(StressCoverage(p, all))})
 }

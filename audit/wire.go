@@ -29,7 +29,10 @@ type wire struct {
 	last    time.Time // at which the delayed messages are sent, ready or not
 	fail    error
 
-	asked, got   int       // requests that were forwarded, and replies to them
+	asked, got int         // requests with a reply that were forwarded, and replies to them
+	writing    *codec.Type // of the message that is written; nil if it is not known
+	second     []bool      // requests for a job that wait for a reply: whether the driver did not send them
+
 	begun, ended int       // jobs that the driver waits for, and those that have ended
 	refusals     []refusal // that wait for the replies to earlier requests
 }
@@ -71,11 +74,13 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 // serve forwards the messages of both ends until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
 	w := &wire{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.dialect.loose()}
+	r.tap(w.conn, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
 	back.Go(func() {
 		ended := w.pump(far, codec.Stream{Session: w.answers, From: codec.Server}, w.answer)
 		w.flush()
 		r.auditor.ends(w.conn, codec.Server, false, false)
+		r.tap(w.conn, codec.Server, nil, Closes)
 		near.(*net.TCPConn).CloseWrite() // what was sent before is still read
 		if ended != nil {
 			far.Close()
@@ -83,6 +88,7 @@ func (r *run) serve(near, far net.Conn) {
 	})
 	broken := w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
 	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
+	r.tap(w.conn, codec.Peer, nil, Closes)
 	far.(*net.TCPConn).CloseWrite()
 	back.Wait()
 	if w.timer != nil {
@@ -99,6 +105,7 @@ func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []b
 		n, err := src.Read(in)
 		if s.From == codec.Peer && n > 0 {
 			w.run.auditor.observe(w.conn, s.From, in[:n])
+			w.run.tap(w.conn, s.From, in[:n], Says)
 		}
 		buf = append(buf, in[:n]...)
 		for {
@@ -140,16 +147,21 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 		if f.Type.Does == codec.Register {
 			w.worker.Store(true)
 		}
+		if d.mayRefuse(f.Type) {
+			w.run.sees(codec.Peer, f.Type)
+		}
 		if c.request != nil && !c.request(w, f) {
+			w.run.effects.Add(1)
 			return nil
 		}
 		if c.ids > 0 {
 			if b := d.renamed(f, false, c.ids); b != nil {
 				raw = b
+				w.run.effects.Add(1)
 			}
 		}
 		w.mu.Lock()
-		if d.mayRefuse(f.Type) {
+		if len(f.Type.Answers) > 0 {
 			w.asked++
 		}
 		if f.Type.Does == codec.Submit && f.Attached() {
@@ -167,39 +179,51 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 
 // answer forwards a message of the server to the driver.
 func (w *wire) answer(f *codec.Frame, raw []byte) error {
-	w.run.messages.Add(1)
 	c := w.run.profile
 	out := [][]byte{raw}
-	if f != nil && f.Type != nil {
+	var typ *codec.Type
+	if f != nil {
+		typ = f.Type
+	}
+	w.run.sees(codec.Server, typ)
+	if typ != nil {
 		if c.reply != nil {
 			out = c.reply(w, f)
 		}
 		if c.ids > 0 {
 			if b := w.run.dialect.renamed(f, true, c.ids); b != nil {
 				out = [][]byte{b}
+				w.run.effects.Add(1)
 			}
 		}
+		if len(out) > 1 {
+			w.run.effects.Add(1)
+		}
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
 		return w.fail
 	}
-	if f != nil && f.Type != nil && w.endsJob(f) {
+	if w.writing = typ; typ != nil && w.endsJob(f) {
 		w.ended++
 	}
-	if c.delay == 0 || c.delays != nil && (f == nil || f.Type == nil || !c.delays(w, f)) {
+	if c.delay == 0 || c.delays != nil && (typ == nil || !c.delays(w, f)) {
 		write := w.put
 		if c.delay > 0 { // it overtakes the delayed ones
 			write = w.sendAll
 		}
 		err := write(out)
-		if err == nil && f != nil && f.Type != nil && w.run.dialect.replies[f.Type] {
+		if err == nil && typ != nil && w.run.dialect.replies[typ] {
 			w.got++
 			w.refuse()
 		}
 		return err
 	}
+	w.run.effects.Add(1)
 	if len(w.delayed) == 0 {
 		w.last = time.Now().Add(longestDelay)
 	}
@@ -260,6 +284,7 @@ func (w *wire) sendAll(messages [][]byte) error {
 // send writes bytes to the driver.
 func (w *wire) send(b []byte) error {
 	w.run.auditor.observe(w.conn, codec.Server, b)
+	w.run.tap(w.conn, codec.Server, b, Says)
 	_, err := w.near.Write(b)
 	w.run.auditor.forwarded(w.conn, codec.Server)
 	return err

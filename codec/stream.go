@@ -110,6 +110,9 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 		if own && len(b) == 0 && cap(s.rest) > keptBuffer {
 			s.rest = nil
 		}
+		if own && len(b) == len(s.rest) { // copying it each time would take quadratic time for a large message
+			return
+		}
 		s.rest = append(s.rest[:0], b...)
 	}
 }

@@ -208,12 +208,12 @@ func brokenSetups(of []*Result) []string {
 func hints(c *Cause, s symptom, of []*Result) []Hint {
 	var all []Hint
 	add := func(about, format string, args ...any) { all = append(all, Hint{about, fmt.Sprintf(format, args...)}) }
-	first := of[0].Case // with the fewest steps
-	for _, res := range of {
-		if len(res.Case.Script.Steps) < len(first.Script.Steps) && (res.setup == nil || brokenSetups(of) != nil) {
-			first = res.Case
-		}
+	failed := slices.DeleteFunc(slices.Clone(of), func(res *Result) bool { return res.setup != nil })
+	if len(failed) == 0 { // no case failed: setups do not work
+		failed = of
 	}
+	steps := func(a, b *Result) int { return cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)) }
+	first := slices.MinFunc(failed, steps).Case
 	switch c.Kind {
 	case CauseInconclusive:
 		add("run one case at a time", "--parallel 1")

@@ -182,7 +182,7 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 			if cause || a.dubious() || died.hung {
 				final[i] = again.Result
 			}
-			if last < 0 || a.dubious() && !attempts[last].dubious() || a.to.After(attempts[last].to) {
+			if last < 0 || r.likelier(a, &attempts[last]) {
 				last = i
 			}
 		}
@@ -194,6 +194,15 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 		}
 	}
 	return final
+}
+
+// likelier reports whether one case is more likely than another to have crashed the target, if neither does when it runs
+// alone: the profile lists it as a case that may crash the target, or it noticed the crash, or it ended later.
+func (r *Runner) likelier(a, b *attempt) bool {
+	if x, y := r.Profile.mayCrash(a.Case), r.Profile.mayCrash(b.Case); x != y {
+		return x
+	}
+	return a.dubious() && !b.dubious() || a.to.After(b.to)
 }
 
 // Crash is how a target ended during a case.

@@ -241,6 +241,12 @@ func (p *Profile) apply(r Result) Result {
 	return r
 }
 
+// mayCrash reports whether the profile says that a case may crash the target.
+func (p *Profile) mayCrash(c *Case) bool {
+	listed := func(e Exception) bool { return e.Crash && e.matches(c) }
+	return p != nil && (slices.ContainsFunc(p.Flaky, listed) || slices.ContainsFunc(p.Known, listed))
+}
+
 // unexpected changes the verdicts of the cases that the profile lists as failing and that passed: of a case with
 // parameters, if all its instances did, unless the profile lists the instance. It calls changed with the index of each.
 func (p *Profile) unexpected(results []Result, changed func(i int)) {

@@ -107,6 +107,12 @@ func (a *command) does() codec.Effect {
 	return a.typ.Does
 }
 
+// givesBack reports whether the command ends the reservation of a job.
+func (a *command) givesBack() bool {
+	does := a.does()
+	return does == codec.Delete || does == codec.Release || does == codec.Bury
+}
+
 func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
 	if f.From == codec.Server { // it is not known which requests the replies belong to
 		c.Lose()
@@ -156,7 +162,7 @@ func (c *beanstalkConn) asks(f *codec.Frame) {
 	case t.Has(codec.JobID):
 		a.arg = b.id(f)
 		c.ownJob(t, a.arg)
-		if r := c.reservations[a.arg]; r != nil && (t.Does == codec.Delete || t.Does == codec.Release || t.Does == codec.Bury) {
+		if r := c.reservations[a.arg]; r != nil && a.givesBack() {
 			r.given = true
 		}
 	case t.Does == codec.Leave: // the server releases its jobs
@@ -192,6 +198,9 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 	case t.Does == codec.Refuse:
 		if a.rule != "" {
 			c.Pass("beanstalk.put.expected-crlf")
+		}
+		if r := c.reservations[a.arg]; r != nil && a.givesBack() { // the client still has the job
+			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.givesBack() })
 		}
 	case does == codec.Submit:
 		c.inserted(a, f)

@@ -274,6 +274,20 @@ Server -> Worker: DELETED
 Worker -> Server: delete 1
 Server -> Worker: NOT_FOUND
 `, "6 beanstalk.client.own-jobs, 9 beanstalk.client.own-jobs, 13 beanstalk.client.own-jobs"},
+	{"a job that a client still has, because the server refused the release", beanstalk.Protocol, `
+Worker -> Server: put 0 0 60 x
+Server -> Worker: INSERTED 1
+Worker -> Server: reserve
+Server -> Worker: RESERVED 1 x
+Worker -> Server: release 1 0 0
+Server -> Worker: INTERNAL_ERROR
+Worker -> Server: release 1 0 0
+Worker -> Server: touch 1
+Server -> Worker: OUT_OF_MEMORY
+Server -> Worker: TOUCHED
+Worker -> Server: release 1 0 0
+Server -> Worker: RELEASED
+`, "8 beanstalk.client.own-jobs"},
 	{"a job that a client deletes twice without waiting for the reply", beanstalk.Protocol, `
 Worker -> Server: put 0 0 60 x
 Server -> Worker: INSERTED 1

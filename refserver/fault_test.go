@@ -120,7 +120,7 @@ func TestDelay(t *testing.T) {
 		c.Send("GRAB_JOB")
 		c.Want("JOB_ASSIGN", h, "f", "x")
 		c.Send("SUBMIT_JOB", "f", "", "y")
-		c.Conn.Close() // what is late finds nobody, and harms nobody
+		c.Conn.Close() // later bytes of the server are lost
 		time.Sleep(2 * time.Second)
 	}, "delay JOB_CREATED 500ms", "delay CAN_DO 2s")
 }

@@ -60,7 +60,7 @@ func newAudit() *cobra.Command {
 	f.StringVar(&o.exec, "exec", "", "`COMMAND` that starts a client or worker; it may contain {addr}, {host} and {port}")
 	f.DurationVar(&o.duration, "duration", 0, "`DURATION` of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
-	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to save the traffic as transcripts for 'jobwire play'")
+	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` for transcripts of the traffic (with --stress: of failed runs)")
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
 	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
 	f.StringVar(&o.stress, "stress", "", "`PROFILES` to test under, separated by commas, or all; --list shows them")
@@ -75,7 +75,6 @@ func newAudit() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("to", "list", "self-test")
 	cmd.MarkFlagsMutuallyExclusive("stress", "listen")
 	cmd.MarkFlagsMutuallyExclusive("stress", "exec")
-	cmd.MarkFlagsMutuallyExclusive("stress", "transcripts")
 	cmd.MarkFlagsMutuallyExclusive("stress", "duration")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -135,8 +134,8 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			ln.Close()
 			return err
 		}
-		defer rec.remove()
-		proxy.Tap = rec.add
+		defer rec.Discard()
+		proxy.Tap = rec.Add
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, ln.Addr(), srv)
 	var run sync.WaitGroup

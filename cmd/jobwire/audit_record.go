@@ -17,10 +17,12 @@ type recording struct {
 	protocol *codec.Protocol
 	file     *os.File
 	w        *pcap.Writer
-	over     map[int]bool // connections that were broken off
+	over     map[int]bool // connections that were reset
+	bytes    int          // that have passed
 	err      error
 }
 
+// record starts a recording.
 func record(p *codec.Protocol) (*recording, error) {
 	f, err := os.CreateTemp("", "jobwire-audit-*.pcap")
 	if err != nil {
@@ -30,20 +32,23 @@ func record(p *codec.Protocol) (*recording, error) {
 	return &recording{protocol: p, file: f, w: w, over: map[int]bool{}}, err
 }
 
+// passings are the events of a capture by what passes.
 var passings = map[audit.Passing]pcap.Kind{audit.Opens: pcap.Opens, audit.Says: pcap.Data, audit.Closes: pcap.HalfCloses, audit.Resets: pcap.Resets}
 
-// add is a proxy's tap.
-func (r *recording) add(conn int, from codec.Side, b []byte, what audit.Passing) {
+// Add records what passes. It is the Tap of a proxy.
+func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.Passing) {
 	if r.err != nil || r.over[conn] {
 		return
 	}
 	if what == audit.Resets {
 		r.over[conn] = true
 	}
+	r.bytes += len(b)
 	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: passings[what], Data: b, At: time.Now()})
 }
 
-func (r *recording) remove() {
+// Discard removes the recording.
+func (r *recording) Discard() {
 	r.file.Close()
 	os.Remove(r.file.Name())
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -66,22 +68,34 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	opts := stressOptions(sys, conditions, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
 	if o.to != "" {
+		if _, err := o.server(cmd.Context(), sys, nil); err != nil { // a server that is not there is one error, not one per run
+			return err
+		}
 		opts.Start = func(context.Context) (target.Target, error) { return target.Address(o.to) }
 		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
 	}
 	progress := newProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
 	out, shown := cmd.OutOrStdout(), audit.Shown{Color: color, Hex: o.hex}
 	var failed error
+	if o.scripts != "" {
+		opts.Record = func() (audit.Recording, error) { return record(p) }
+	}
 	opts.Done = func(x *audit.Outcome) {
 		progress.clear()
+		text := x.AppendText(nil, p, shown)
+		if x.Recording != nil {
+			defer x.Recording.Discard()
+		}
+		if !x.Passed() {
+			text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
+			if rec, _ := x.Recording.(*recording); rec != nil && rec.bytes > 0 {
+				dir := filepath.Join(o.scripts, strings.ToLower(x.Role)+"-"+x.Profile.Name)
+				failed = cmp.Or(failed, rec.transcribe(cmd, dir))
+			}
+		}
 		if o.format == "text" {
-			text := x.AppendText(nil, p, shown)
-			if !x.Passed() {
-				text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
-			}
-			if _, err := out.Write(text); err != nil {
-				failed = err
-			}
+			_, err := out.Write(text)
+			failed = cmp.Or(failed, err)
 		}
 		progress.step()
 	}

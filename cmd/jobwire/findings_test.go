@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jobwire/catalog"
 	"jobwire/codec"
@@ -323,6 +324,7 @@ var findingDrivers = map[string]struct {
 	"gearman-node":     {"gearman", "node", "gearman-node", "node --no-deprecation ../../examples/node/gearman-node.js {host} {port}"},
 	"go-beanstalk":     {"beanstalk", "", "", "{built} {addr}"},
 	"pheanstalk":       {"beanstalk", "pheanstalk", "", "php ../../examples/pheanstalk/driver.php {host} {port}"},
+	"beaneater":        {"beanstalk", "beaneater", "", "ruby ../../examples/beaneater/driver.rb {addr}"},
 	"node-beanstalk":   {"beanstalk", "node", "node-beanstalk", "node --no-deprecation ../../examples/node/node-beanstalk.js {host} {port}"},
 	"beanstalkd-npm":   {"beanstalk", "node", "beanstalkd", "node --no-deprecation ../../examples/node/beanstalkd.js {host} {port}"},
 	"beanstalk-client": {"beanstalk", "node", "beanstalk_client", "node --no-deprecation ../../examples/node/beanstalk_client.js {host} {port}"},
@@ -396,6 +398,14 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 	go func() { left <- program(ctx, addr, strings.NewReader(strings.Join(tasks, "")), &answers) }()
 	rest, _ := io.ReadAll(lines)
 	status = <-done
+	if strings.Contains(script, "# answer never\n") {
+		select {
+		case err = <-left:
+			t.Errorf("the driver ended, and is known to hang: %v", err)
+			left <- err
+		case <-time.After(2 * time.Second):
+		}
+	}
 	if len(want) == 0 {
 		cancel() // it may never end by itself
 	}

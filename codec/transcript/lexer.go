@@ -72,10 +72,14 @@ func lex(pos at, s string, room *int) ([]token, *Error) {
 	return toks, nil
 }
 
-// notInWord tells the characters that a bare word may not hold: what looks like
-// quoting, an escape or a label is refused rather than taken literally.
+// notInWord reports whether a word without quotes must not contain a character: what looks like quoting, an escape or a label
+// is an error.
 func notInWord(r rune) bool {
-	return r < ' ' || r == 0x7f || strings.ContainsRune(`"'()\`, r)
+	switch r {
+	case '"', '\'', '(', ')', '\\', 0x7f:
+		return true
+	}
+	return r < ' '
 }
 
 // lexQuoted reads a quoted text, with its repetition, from the beginning of s

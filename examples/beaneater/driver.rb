@@ -42,6 +42,7 @@ TASKS = {
   'touch' => ->(id) { job(id).touch && [] },
   'peek' => ->(id) { [(beanstalk.jobs.find(id) || raise(Beaneater::NotFoundError.new('NOT_FOUND', "peek #{id}"))).body] },
   'kick' => ->(tube, bound) { [beanstalk.tubes[tube].kick(bound.to_i)[:id]] },
+  'pause' => ->(tube, seconds) { beanstalk.tubes[tube].pause(seconds.to_i) && [] },
   'stats' => ->(id) { job(id).stats.then { |s| [s.state, s.tube] } },
   'work' => lambda { |tubes, how, jobs|
     raise ArgumentError, how unless %w[delete release bury touch].include?(how)
@@ -72,7 +73,7 @@ $stdout.sync = true
 while (line = $stdin.gets)
   name, *words = split_words(line)
   answer = begin
-    TASKS.key?(name) ? ['ok', *TASKS[name].(*words)] : %w[error usage]
+    TASKS.key?(name) ? ['ok', *TASKS[name].(*words)] : %w[error unsupported]
   rescue Beaneater::UnexpectedResponse => e
     ['error', ERRORS[e.class] || 'server', e.status]
   rescue StandardError => e

@@ -108,7 +108,6 @@ while IFS= read -r line; do
 	case ${words[0]} in
 	submit) submit ;;
 	work) work ;;
-	batch | status | echo) echo error unsupported ;;
-	*) echo error usage ;;
+	*) echo error unsupported ;;
 	esac
 done

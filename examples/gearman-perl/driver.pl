@@ -32,7 +32,7 @@ sub client { my $e = shift // 0; $client{$e} //= Gearman::Client->new(job_server
 sub submit {
     my ($fn, $work, @o) = @_;
     my %o = map { /\A([^=]+)=?(.*)\z/s } @o;
-    return ('error', 'unsupported') if exists $o{at};
+    return ('error', 'unsupported') if grep { !/\A(?:unique|priority|timeout|background|exceptions)\z/ } keys %o;
     my (@events, $result, @failure);
     my %task = (
         on_complete  => sub { $result = ${ $_[0] } },
@@ -93,13 +93,12 @@ sub work {
 }
 
 my %task = (submit => \&submit, batch => \&batch, status => \&status, work => \&work);
-my %unsupported = (echo => 1);
 
 binmode $_ for *STDIN, *STDOUT;
 $| = 1;
 while (my $line = <STDIN>) {
     my ($name, @words) = split_words($line);
-    my @answer = ('error', $unsupported{$name} ? 'unsupported' : 'usage');
+    my @answer = ('error', 'unsupported');
     if (my $task = $task{$name}) {
         @answer = eval { $task->(@words) };
         @answer = ('error', $@ =~ /connect|socket|sending|reading|Job server failure/i ? 'connection' : 'other', $@) if $@;

@@ -1,34 +1,8 @@
 <?php
 // Driver of PHP's gearman extension: php driver.php HOST PORT
+require __DIR__ . '/../words.php';
+
 [, $host, $port] = $argv + [1 => '127.0.0.1', '4730'];
-ini_set('memory_limit', '1G');
-ini_set('pcre.backtrack_limit', '1000000000');
-
-function split_words(string $line): array {
-    $words = [];
-    preg_match_all('/"((?:[^"\\\\]++|\\\\.)*+)"(?:\*(\d+))?|([^ \t\n]+)/', $line, $found, PREG_SET_ORDER);
-    foreach ($found as $m) {
-        if (isset($m[3])) {
-            $words[] = $m[3];
-            continue;
-        }
-        $letter = ['0' => "\0", 't' => "\t", 'n' => "\n", 'r' => "\r", '\\' => '\\', '"' => '"'];
-        $word = preg_replace_callback('/\\\\(?:x(..)|(.))/', fn($e) => $e[1] !== '' ? chr(hexdec($e[1])) : $letter[$e[2]], $m[1]);
-        $words[] = isset($m[2]) ? str_repeat($word, (int) $m[2]) : $word;
-    }
-    return $words;
-}
-
-function quote(string $word): string {
-    if (preg_match('/\A[-A-Za-z0-9_.,:;\/+@%]+\z/', $word)) return $word;
-    return '"' . preg_replace_callback('/[^ !#-\[\]-~]/', fn($m) => sprintf('\x%02x', ord($m[0])), $word) . '"';
-}
-
-function options(array $words): array {
-    $options = [];
-    foreach ($words as $w) [$options[explode('=', $w, 2)[0]]] = [explode('=', $w, 2)[1] ?? ''];
-    return $options;
-}
 
 // What a return code of the library's is called in the contract.
 function failure($peer): array {
@@ -55,9 +29,9 @@ function client(bool $fresh = false): GearmanClient {
 
 function submit(string $fn, string $work, string ...$words): array {
     $o = options($words);
-    if (isset($o['at'])) return ['error', 'unsupported'];
+    if (array_diff(array_keys($o), ['unique', 'priority', 'timeout', 'background', 'exceptions'])) return ['error', 'unsupported'];
     $c = client(isset($o['timeout']) || isset($o['exceptions']));
-    if (isset($o['timeout'])) $c->setTimeout(1000 * (int) $o['timeout']);
+    $c->setTimeout(isset($o['timeout']) ? 1000 * (int) $o['timeout'] : -1);
     if (isset($o['exceptions'])) $c->enableExceptionHandler();
     $level = ['low' => 'Low', 'high' => 'High'][$o['priority'] ?? ''] ?? '';
     if (isset($o['background'])) {
@@ -138,7 +112,7 @@ while (($line = fgets(STDIN)) !== false) {
     $words = split_words($line);
     $task = $tasks[array_shift($words)] ?? null;
     try {
-        $answer = $task ? $task(...$words) : ['error', 'usage'];
+        $answer = $task ? $task(...$words) : ['error', 'unsupported'];
     } catch (ArgumentCountError $e) {
         $answer = ['error', 'usage', $e->getMessage()];
     } catch (Throwable $e) {

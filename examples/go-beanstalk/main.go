@@ -36,7 +36,10 @@ var errUsage = errors.New("usage")
 // answer carries out one task.
 func answer(words []string) string {
 	task := tasks[words[0]]
-	if task.do == nil || len(words) <= task.words {
+	if task.do == nil {
+		return "error unsupported"
+	}
+	if len(words) <= task.words {
 		return "error usage"
 	}
 	if conn == nil {
@@ -96,6 +99,9 @@ var tasks = map[string]struct {
 	"kick": {2, func(w []string, o opts) ([]string, error) {
 		n, err := beanstalk.NewTube(conn, w[0]).Kick(int(id(w[1])))
 		return []string{strconv.Itoa(n)}, err
+	}},
+	"pause": {2, func(w []string, o opts) ([]string, error) {
+		return nil, beanstalk.NewTube(conn, w[0]).Pause(time.Duration(id(w[1])) * time.Second)
 	}},
 	"stats": {1, func(w []string, o opts) ([]string, error) {
 		s, err := conn.StatsJob(id(w[0]))

@@ -110,12 +110,13 @@ static const char *option(int first, const char *name) {
 	return NULL;
 }
 
-static gearman_client_st *connected(void) {
+// connected returns the client, with a time limit in seconds, or without one if it is NULL.
+static gearman_client_st *connected(const char *timeout) {
 	if (!client) {
 		client = gearman_client_create(NULL);
 		gearman_client_add_server(client, host, port);
 	}
-	gearman_client_set_timeout(client, -1);
+	gearman_client_set_timeout(client, timeout ? 1000 * atoi(timeout) : -1);
 	gearman_client_clear_fn(client);
 	return client;
 }
@@ -166,8 +167,8 @@ static gearman_return_t on_fail(gearman_task_st *task) {
 }
 
 // run submits jobs that are in words[2] to words[2+jobs-1], waits for them, and prints their results.
-static void run(int jobs, const char *unique, const char *priority, FILE *events) {
-	gearman_client_st *c = connected();
+static void run(int jobs, const char *unique, const char *priority, const char *timeout, FILE *events) {
+	gearman_client_st *c = connected(timeout);
 	gearman_client_set_complete_fn(c, on_complete);
 	gearman_client_set_data_fn(c, on_data);
 	gearman_client_set_warning_fn(c, on_warning);
@@ -196,9 +197,9 @@ static void run(int jobs, const char *unique, const char *priority, FILE *events
 
 static void submit(void) {
 	const char *unique = option(3, "unique"), *priority = option(3, "priority"), *at = option(3, "at"), *timeout = option(3, "timeout");
-	gearman_client_st *c = connected();
+	if (option(3, "schedule")) return fail("unsupported", "");
+	gearman_client_st *c = connected(timeout);
 	if (option(3, "exceptions") && !gearman_client_set_server_option(c, "exceptions", 10)) return fail("other", "set_server_option");
-	if (timeout) gearman_client_set_timeout(c, 1000 * atoi(timeout));
 	if (option(3, "background") || at) {
 		gearman_job_priority_t level = priority && !strcmp(priority, "high") ? GEARMAN_JOB_PRIORITY_HIGH
 			: priority && !strcmp(priority, "low") ? GEARMAN_JOB_PRIORITY_LOW : GEARMAN_JOB_PRIORITY_NORMAL;
@@ -218,24 +219,24 @@ static void submit(void) {
 	char *events = NULL;
 	size_t size = 0;
 	FILE *to = open_memstream(&events, &size);
-	run(1, unique, priority, to);
+	run(1, unique, priority, timeout, to);
 	fclose(to);
 	if (!failed) fputs(events, stdout);
 	free(events);
 }
 
-static void batch(void) { run(count - 2, NULL, NULL, NULL); }
+static void batch(void) { run(count - 2, NULL, NULL, NULL, NULL); }
 
 static void status(void) {
 	bool known, running;
 	uint32_t numerator, denominator;
-	gearman_return_t code = gearman_client_job_status(connected(), words[1].bytes, &known, &running, &numerator, &denominator);
+	gearman_return_t code = gearman_client_job_status(connected(NULL), words[1].bytes, &known, &running, &numerator, &denominator);
 	if (code != GEARMAN_SUCCESS) fail_code(code);
 	else printf("ok %d %d %u %u", known, running, numerator, denominator);
 }
 
 static void echo(void) {
-	gearman_return_t code = gearman_client_echo(connected(), words[1].bytes, words[1].size);
+	gearman_return_t code = gearman_client_echo(connected(NULL), words[1].bytes, words[1].size);
 	if (code != GEARMAN_SUCCESS) return fail_code(code);
 	fputs("ok", stdout);
 	print_word(stdout, words[1].bytes, words[1].size); // the library has compared the response with it
@@ -303,7 +304,7 @@ int main(int argc, char **argv) {
 		size_t i = 0, known = sizeof tasks / sizeof *tasks;
 		while (i < known && (count < tasks[i].words || strcmp(words[0].bytes, tasks[i].name))) i++;
 		if (i < known) tasks[i].perform();
-		else fail("usage", "");
+		else fail("unsupported", "");
 		puts(failed ? failed : "");
 		fflush(stdout);
 		free(failed);

@@ -25,12 +25,14 @@ function submit (fn, workload, ...words) {
   const opts = { ...('priority' in o && o.priority !== 'normal' && { priority: o.priority }), ...('unique' in o && { uniqueid: o.unique }), ...('timeout' in o && { responseTimeout: 1000 * o.timeout }) }
   return new Promise((resolve, reject) => {
     c.on('connection-error', e => reject(new Failure('connection', e.message)))
+    const [minute, hour, day, month, dow] = (o.schedule ?? '').split(',')
     const task = 'at' in o
       ? c.submitJobAt(fn, +o.at, opts, bytes(workload))
-      : c['background' in o ? 'submitJobBg' : 'submitJob'](fn, opts, bytes(workload))
+      : 'schedule' in o
+        ? c.submitJobSched(fn, { minute, hour, day, month, dow }, opts, bytes(workload))
+        : c['background' in o ? 'submitJobBg' : 'submitJob'](fn, opts, bytes(workload))
     const events = []
     task.on('warn', text => events.push('warning', text))
-    task.on('status', part => events.push('status', part))
     task.then(result => resolve([result, ...events]), e => reject(failure(e)))
   })
 }
@@ -76,4 +78,4 @@ function work (functions, act, jobs, ...words) {
   })
 }
 
-serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), echo, work }, ['status'])
+serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), echo, work })

@@ -77,6 +77,7 @@ function serveBeanstalk (connect, commands) {
       await call('use', tube)
       return [await call('kick', +bound)]
     },
+    pause: (tube, seconds) => call('pause', tube, +seconds).then(() => []),
     stats: id => call('stats', id).then(({ state, tube }) => [state, tube]),
     async work (tubes, how, jobs) {
       if (!finish[how]) throw new Failure('usage')

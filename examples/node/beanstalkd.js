@@ -27,5 +27,6 @@ serveBeanstalk(async lost => {
   touch: (c, id) => call(c, 'touch', id),
   peek: (c, id) => call(c, 'peek', id).then(([, body]) => body),
   kick: undefined, // only kick-job
+  pause: (c, tube, seconds) => call(c, 'pauseTube', tube, seconds),
   stats: (c, id) => call(c, 'statsJob', id)
 })

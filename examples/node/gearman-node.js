@@ -76,4 +76,4 @@ function work (functions, act, jobs, ...words) {
   })
 }
 
-serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), work }, ['status', 'echo'])
+serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), work })

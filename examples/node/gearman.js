@@ -31,7 +31,7 @@ function listen (c, events, begin) {
 // submitAll submits jobs, and returns their results and their other events. The library does not say which job JOB_CREATED is about, so the driver
 // relies on their order.
 async function submitAll (fn, workloads, o) {
-  if ('at' in o || 'timeout' in o) throw new Failure('unsupported')
+  if ('at' in o || 'schedule' in o || 'timeout' in o) throw new Failure('unsupported')
   const c = client ??= await connect()
   if ('exceptions' in o) {
     await listen(c, (on, resolve) => on('OPTION_RES', resolve), () => c.setOption())

@@ -14,7 +14,7 @@ function connect () {
 
 function submit (fn, workload, ...words) {
   const o = options(words)
-  if ('at' in o || 'timeout' in o || 'exceptions' in o) throw new Failure('unsupported')
+  if ('at' in o || 'schedule' in o || 'timeout' in o || 'exceptions' in o) throw new Failure('unsupported')
   const c = connect()
   return new Promise((resolve, reject) => {
     const fail = (...answer) => reject(new Failure(...answer))
@@ -85,4 +85,4 @@ function work (functions, act, jobs, ...words) {
   })
 }
 
-serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), echo, work }, ['status'])
+serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), echo, work })

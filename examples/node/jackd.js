@@ -76,6 +76,7 @@ serve({
     await call(c => c.use(tube))
     return [await call(c => c.kick(+bound))]
   },
+  pause: (tube, seconds) => call(c => c.pauseTube(tube, { delay: +seconds })),
   async stats (id) {
     const text = await call(c => c.statsJob(id))
     return [/^state: (.*)$/m.exec(text)[1], /^tube: "?([^"\n]*)/m.exec(text)[1]]

@@ -35,5 +35,6 @@ serveBeanstalk(async lost => {
   touch: (c, id) => call(c, 'touch', +id),
   peek: (c, id) => call(c, 'peek', +id).then(job => job.payload),
   kick: (c, bound) => call(c, 'kick', bound),
+  pause: (c, tube, seconds) => call(c, 'pauseTube', tube, seconds),
   stats: (c, id) => call(c, 'statsJob', +id)
 })

@@ -14,7 +14,7 @@ function connect () {
 
 function submit (fn, workload, ...words) {
   const o = options(words)
-  if ('at' in o || 'exceptions' in o) throw new Failure('unsupported')
+  if ('at' in o || 'schedule' in o || 'exceptions' in o) throw new Failure('unsupported')
   const c = connect()
   return new Promise((resolve, reject) => {
     c.on('error', e => reject(new Failure('connection', e.message)))
@@ -55,8 +55,9 @@ function work (functions, act, jobs, ...words) {
     }
   }).finally(() => {
     worker.removeAllListeners()
+    worker.on('error', () => {}) // what arrives after close
     worker.close()
   })
 }
 
-serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), work }, ['status', 'echo'])
+serve({ submit, batch: (fn, ...all) => Promise.all(all.map(w => submit(fn, w))).then(r => r.map(([result]) => result)), work })

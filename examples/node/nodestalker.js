@@ -79,6 +79,7 @@ serve({
     await call('use', tube)
     return call('kick', bound)
   },
+  pause: (tube, seconds) => call('pause_tube', tube, +seconds).then(() => []),
   stats: id => call('stats_job', id).then(s => [found(s).state, s.tube]),
   async work (tubes, how, jobs) {
     if (!finish[how]) throw new Failure('usage')

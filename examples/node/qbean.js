@@ -34,5 +34,6 @@ serveBeanstalk(lost => new Promise((resolve, reject) => {
   touch: (c, id) => call(c, 'touch', id),
   peek: (c, id) => call(c, 'peek', id).then(([, body]) => Buffer.from(body)),
   kick: (c, bound) => call(c, 'kick', bound).then(([count]) => count),
+  pause: (c, tube, seconds) => call(c, 'pause_tube', tube, seconds),
   stats: (c, id) => call(c, 'stats_job', id).then(([s]) => s)
 })

@@ -35,7 +35,7 @@ class Failure extends Error {
 
 // serve carries out tasks, one after the other, until there are no more. A task is a
 // function of the words behind its name; what it returns stands behind "ok".
-async function serve (tasks, unsupported = []) {
+async function serve (tasks) {
   let rest = ''
   for await (const chunk of process.stdin.setEncoding('latin1')) {
     const lines = (rest + chunk).split('\n')
@@ -44,7 +44,7 @@ async function serve (tasks, unsupported = []) {
       const [name, ...words] = split(line)
       let answer
       try {
-        if (!tasks[name]) throw new Failure(unsupported.includes(name) ? 'unsupported' : 'usage')
+        if (!tasks[name]) throw new Failure('unsupported')
         answer = ['ok', ...(await tasks[name](...words)) ?? []]
       } catch (e) {
         answer = e.answer ?? ['error', /ECONN|EPIPE|closed/.test(e.code ?? e.message) ? 'connection' : 'other', e.message]

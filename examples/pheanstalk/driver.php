@@ -1,37 +1,10 @@
 <?php
 // Driver of Pheanstalk: php driver.php HOST PORT
-require_once 'Pheanstalk/autoload.php';
+require 'Pheanstalk/autoload.php';
+require __DIR__ . '/../words.php';
 use Pheanstalk\{Exception, JobId, Pheanstalk};
 
 [, $host, $port] = $argv + [1 => '127.0.0.1', '11300'];
-ini_set('memory_limit', '1G');
-ini_set('pcre.backtrack_limit', '1000000000');
-
-function split_words(string $line): array {
-    $words = [];
-    preg_match_all('/"((?:[^"\\\\]++|\\\\.)*+)"(?:\*(\d+))?|([^ \t\n]+)/', $line, $found, PREG_SET_ORDER);
-    foreach ($found as $m) {
-        if (isset($m[3])) {
-            $words[] = $m[3];
-            continue;
-        }
-        $letter = ['0' => "\0", 't' => "\t", 'n' => "\n", 'r' => "\r", '\\' => '\\', '"' => '"'];
-        $word = preg_replace_callback('/\\\\(?:x(..)|(.))/', fn($e) => $e[1] !== '' ? chr(hexdec($e[1])) : $letter[$e[2]], $m[1]);
-        $words[] = isset($m[2]) ? str_repeat($word, (int) $m[2]) : $word;
-    }
-    return $words;
-}
-
-function quote(string $word): string {
-    if (preg_match('/\A[-A-Za-z0-9_.,:;\/+@%]+\z/', $word)) return $word;
-    return '"' . preg_replace_callback('/[^ !#-\[\]-~]/', fn($m) => sprintf('\x%02x', ord($m[0])), $word) . '"';
-}
-
-function options(array $words): array {
-    $options = [];
-    foreach ($words as $w) [$options[explode('=', $w, 2)[0]]] = [explode('=', $w, 2)[1] ?? ''];
-    return $options;
-}
 
 // beanstalk returns the connection, which uses and watches the tube "default" at first.
 function beanstalk(): Pheanstalk {
@@ -109,13 +82,17 @@ $tasks = [
     'put' => 'put', 'reserve' => 'reserve', 'delete' => command('delete'), 'release' => 'release', 'bury' => command('bury'),
     'touch' => command('touch'), 'stats' => 'stats', 'work' => 'work',
     'peek' => fn($id) => ['ok', beanstalk()->peek(new JobId((int) $id))->getData()],
+    'pause' => function ($tube, $seconds) {
+        beanstalk()->pauseTube($tube, (int) $seconds);
+        return ['ok'];
+    },
     'kick' => fn($tube, $bound) => ['ok', beanstalk()->useTube($tube)->kick((int) $bound)],
 ];
 while (($line = fgets(STDIN)) !== false) {
     $words = split_words($line);
     $task = $tasks[array_shift($words)] ?? null;
     try {
-        $answer = $task ? $task(...$words) : ['error', 'usage'];
+        $answer = $task ? $task(...$words) : ['error', 'unsupported'];
     } catch (Throwable $e) {
         $answer = failure($e);
     }

@@ -25,7 +25,7 @@ var mayNameTypes = []string{
 
 // notTypes are literals that are equal to the name of a message type and mean something else.
 var notTypes = map[string]string{
-	`audit/stress.go: "error"`:                 "an answer of a driver",
+	`audit/run.go: "error"`:                    "an answer of a driver",
 	`cmd/jobwire/conform.go: "verbose"`:        "a flag",
 	`conform/program.go: "error"`:              "an answer of a driver",
 	`conform/suite.go: "watch"`:                "the key @watch of a case",

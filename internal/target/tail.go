@@ -14,7 +14,7 @@ const (
 )
 
 // crashHead matches the first line of what runtimes and sanitizers print about a crash.
-var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
+var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|(PHP )?Fatal error: |(Exception in thread .*|[A-Z]\w*(Error|Exception)\b.*)\n\s+at |.*:\d+:in .*\([A-Z]\w*\)$|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
 
 // crashSummary matches the line in which a sanitizer names the fault.
 var crashSummary = regexp.MustCompile(`(?m)^SUMMARY: .*$`)

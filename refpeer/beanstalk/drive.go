@@ -90,6 +90,7 @@ var (
 	tubeN field = func(t *Task, v string) error { t.Tubes = strings.Split(v, ","); return nil }
 	body  field = func(t *Task, v string) error { t.Body = []byte(v); return nil }
 	id    field = func(t *Task, v string) error { t.ID = []byte(v); return nil }
+	delay field = func(t *Task, v string) error { t.Delay = []byte(v); return nil }
 	bound field = func(t *Task, v string) error { t.Bound = []byte(v); return nil }
 	how   field = func(t *Task, v string) error {
 		if t.How = v; ways[v] == nil {
@@ -103,7 +104,7 @@ var (
 // options are by their names.
 var options = map[string]field{
 	"pri":   func(t *Task, v string) error { t.Priority = []byte(v); return nil },
-	"delay": func(t *Task, v string) error { t.Delay = []byte(v); return nil },
+	"delay": delay,
 	"ttr":   func(t *Task, v string) error { t.TTR = []byte(v); return nil },
 	"timeout": func(t *Task, v string) (err error) {
 		t.Limited = true
@@ -145,6 +146,8 @@ var verbs = map[string]verb{
 			return c.request(c.program.Kick, t)
 		},
 		answer: func(t *Task) []string { return []string{string(t.Count)} }},
+	"pause": {words: []field{tube, delay}, answer: nothing,
+		do: func(_ context.Context, c *conn, t *Task) error { return c.request(c.program.Pause, t) }},
 	"stats": {words: []field{id},
 		do:     func(_ context.Context, c *conn, t *Task) error { return c.request(c.program.Stats, t) },
 		answer: func(t *Task) []string { return []string{string(t.State), string(t.Tube)} }},

@@ -29,6 +29,7 @@ type Program struct {
 	Touch     Sequence
 	Peek      Sequence
 	Kick      Sequence
+	Pause     Sequence
 	Stats     Sequence
 	Leave     Sequence // before the client closes a connection
 
@@ -37,7 +38,6 @@ type Program struct {
 	// Options that the protocol leaves to clients.
 	PerTask    bool // each task has its own connection, which stays open as long as it has a reserved job
 	Pipelined  bool // use, watch and ignore are sent together with the next command
-	LateIgnore bool // the tube default is ignored only before the second reserve of a connection
 	InPieces   bool // a client that waits for a job sends several reserve commands, which wait for at most Piece seconds
 	Piece      int
 	ByID       bool // jobs are found with peek-ready and reserved with reserve-job
@@ -46,6 +46,7 @@ type Program struct {
 
 	// Faults.
 	KeepsUsed    bool // a new connection is taken to use the tube that the previous connection used
+	LateIgnore   bool // the tube default is ignored only before the second reserve of a connection
 	KeepsWatched bool // a new connection is taken to watch the tubes that the previous connection watched
 }
 
@@ -106,6 +107,7 @@ func Document() *Program {
 		Touch:     Sequence{{Do: "touch {ID}"}},
 		Peek:      Sequence{{Do: "peek {ID}"}},
 		Kick:      Sequence{{Do: "kick {BOUND}"}},
+		Pause:     Sequence{{Do: "pause-tube {TUBE} {DELAY}"}},
 		Stats:     Sequence{{Do: "stats-job {ID}"}},
 		Leave:     Sequence{{Do: "quit"}},
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -13,7 +14,7 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Failure is a result whose code is that of an error.
+// Failure is a result with a result code that is not 0.
 type Failure struct {
 	Code byte
 	Data []byte
@@ -21,8 +22,14 @@ type Failure struct {
 
 func (f *Failure) Error() string { return fmt.Sprintf("the job failed with code %d", f.Code) }
 
-// pollTime is how long an application waits before it asks for a result again.
+// pollTime is the pause before an application asks for a result again, and before a worker that polls asks for a job again.
 const pollTime = 20 * time.Millisecond
+
+// unknownJob is the result code for a handle that the server does not know (danga.complete.unknown-handle). errLost is
+// returned for such a job: the server may have been restarted.
+const unknownJob = 255
+
+var errLost = errors.New("the server does not know the job")
 
 // conn is one connection to a server.
 type conn struct {
@@ -41,7 +48,7 @@ func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
 // send appends the messages of a sequence.
 func (c *conn) send(s Sequence, t *Task) error { return line.Send(c.Conn, s, t, placeholders) }
 
-// until reads on until a message of the type comes. What else comes for an application tells of its job.
+// until returns the next message of the type. It adds reports about the job to the events of the task.
 func (c *conn) until(name string, t *Task) (*codec.Message, error) {
 	for {
 		m, err := c.Next()
@@ -50,43 +57,62 @@ func (c *conn) until(name string, t *Task) (*codec.Message, error) {
 			return nil, c.Endured(err)
 		case m.Type.Name == name:
 			return m, nil
-		case m.Type.Name == "job_status_res":
-			t.events = append(t.events, "status", fmt.Sprintf("%d/%d", number(m, 0), number(m, 1)))
+		case m.Type.Name == "job_status_res" && !c.program.Silent:
+			t.reported(m)
 		}
 	}
 }
 
 func number(m *codec.Message, arg int) uint32 { return binary.BigEndian.Uint32(m.Args[arg]) }
 
-// create creates jobs, all before the first answer is read, and takes their handles.
+// create creates jobs and sets the handles of their tasks. It sends all requests before it reads the first reply, unless the
+// program waits.
 func (c *conn) create(tasks ...*Task) error {
-	for _, t := range tasks {
-		if err := c.send(c.program.Create, t); err != nil {
-			return err
-		}
+	together := [][]*Task{tasks}
+	if c.program.Waits {
+		together = slices.Collect(slices.Chunk(tasks, 1))
 	}
-	for _, t := range tasks {
-		m, err := c.until("job_create_res", t)
-		if err != nil {
-			return err
+	for _, tasks := range together {
+		for _, t := range tasks {
+			if err := c.send(c.program.Create, t); err != nil {
+				return err
+			}
 		}
-		if len(m.Args) > 0 {
-			t.Handle = bytes.Clone(m.Args[0])
+		for _, t := range tasks {
+			m, err := c.until("job_create_res", t)
+			if err != nil {
+				return err
+			}
+			if len(m.Args) > 0 {
+				t.Handle = bytes.Clone(m.Args[0])
+			}
 		}
 	}
 	return nil
 }
 
-// wait waits for the end of a job of type 0.
+// wait waits for the end of a job of type 0, and for the creation of the jobs of Meanwhile.
 func (c *conn) wait(t *Task) error {
-	m, err := c.until("job_complete_res", t)
-	if c.program.Hopes && line.Gone(err) {
-		return nil
-	}
-	if err != nil {
+	if err := c.send(c.program.Meanwhile, t); err != nil {
 		return err
 	}
-	return t.ended(m)
+	var end error
+	for creations, ended := len(c.program.Meanwhile), false; creations > 0 || !ended; {
+		m, err := c.Next()
+		switch {
+		case c.program.Hopes && line.Gone(err):
+			return nil
+		case err != nil:
+			return c.Endured(err)
+		case m.Type.Name == "job_create_res":
+			creations--
+		case m.Type.Name == "job_complete_res":
+			ended, end = true, t.ended(m)
+		case m.Type.Name == "job_status_res" && !c.program.Silent:
+			t.reported(m)
+		}
+	}
+	return end
 }
 
 // ask asks once for the result of a job.
@@ -101,7 +127,12 @@ func (c *conn) ask(t *Task) error {
 	return t.ended(m)
 }
 
-// ended notes a result.
+// reported adds a report to the events of the task.
+func (t *Task) reported(m *codec.Message) {
+	t.events = append(t.events, "status", fmt.Sprintf("%d/%d", number(m, 0), number(m, 1)))
+}
+
+// ended sets the result of the task.
 func (t *Task) ended(m *codec.Message) error {
 	t.Took, t.Code, t.Result = number(m, 0), m.Args[1][0], bytes.Clone(m.Args[2])
 	if t.Took > 0 && t.Code != 0 {
@@ -110,7 +141,7 @@ func (t *Task) ended(m *codec.Message) error {
 	return nil
 }
 
-// collect asks for the results of jobs until all are there.
+// collect asks for the results of jobs until all have ended.
 func (c *conn) collect(ctx context.Context, tasks ...*Task) error {
 	for _, t := range tasks {
 		for {
@@ -119,6 +150,9 @@ func (c *conn) collect(ctx context.Context, tasks ...*Task) error {
 			}
 			if t.Took > 0 {
 				break
+			}
+			if t.Code == unknownJob {
+				return errLost
 			}
 			if c.Pause(pollTime); ctx.Err() != nil {
 				return ctx.Err()
@@ -143,11 +177,14 @@ func (c *conn) status(t *Task) error {
 	return nil
 }
 
-// failure is the answer to a task whose job failed.
+// failure returns the answer to a task whose job failed or was lost, or nil for other errors.
 func failure(err error) []string {
 	var f *Failure
 	if errors.As(err, &f) {
 		return []string{"error", "failed", fmt.Sprint(f.Code), string(f.Data)}
+	}
+	if errors.Is(err, errLost) {
+		return []string{"error", "other", err.Error()}
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
-// Package danga is the reference application and the reference worker of the Danga draft. What they send is
-// data: a [Program] of sequences over the rows of codec/danga, which can be edited. Nothing in them is
-// wrong on purpose; refpeer/danga/mutants has those that are.
+// Package danga contains the reference application and the reference worker of the Danga draft. What they send is data: a
+// [Program] contains sequences of the message types of codec/danga, and can be edited. [Document] has no deliberate fault;
+// refpeer/danga/mutants contains programs with faults.
 //
-// An application has one job of type 0 done at a time, since what is streamed names no job. A worker cannot
-// tell a noop that says no from one that wakes it: it sleeps upon one if it is awake, asks upon one if it
-// sleeps, and takes a job whenever it comes.
+// An application waits for one job of type 0 at a time, because the messages that the server sends about it name no job. A
+// worker cannot distinguish a noop that is the reply to job_assign_req from one that wakes it. It sleeps after a noop that
+// arrives while it is awake, asks for a job after one that arrives while it sleeps, and accepts a job at any time.
 //
-// [Drive] is their driver, as docs/drivers.md has it.
+// [Drive] is their driver: see docs/drivers.md.
 package danga

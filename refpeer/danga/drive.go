@@ -12,22 +12,22 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Driver carries out tasks, as docs/drivers.md says.
+// Driver performs the tasks of docs/drivers.md.
 type Driver struct {
-	Program *Program // nil is the document's
+	Program *Program // nil: Document()
 
 	addr string
-	conn *conn // an application's
+	conn *conn // of the application
 }
 
-// Drive is a Driver's of the document's program.
+// Drive calls [Driver.Drive] with the program of [Document].
 func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	return (&Driver{}).Drive(ctx, addr, tasks, answers)
 }
 
-// Drive reads tasks, one a line, carries them out at the server at addr and answers each with a
-// line, until there are no more. An application's connection is kept between tasks, a worker has one for each. The end
-// of ctx breaks a task off.
+// Drive reads tasks, one per line, performs them with the server at addr and answers each task with one line, until the
+// end of tasks. An application keeps its connection between tasks; a worker has one for each task. The end of ctx aborts a
+// task.
 func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	d.addr = addr
 	if d.Program == nil {
@@ -43,7 +43,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 	}, failure)
 }
 
-// as has an application do something over the connection that it keeps.
+// as calls do with the connection of the application. A connection that has failed is not used again.
 func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 	if d.conn == nil {
 		c, err := dial(ctx, d.addr, d.Program)
@@ -55,12 +55,23 @@ func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 	defer context.AfterFunc(ctx, d.conn.Abort)()
 	d.conn.Within(0)
 	err := do(d.conn)
-	if err != nil && failure(err) == nil && !d.Program.Clings {
+	if err != nil && failure(err) == nil && !d.Program.Clings || d.Program.PerTask {
 		d.hangUp()
 	}
 	return err
 }
 
+// drop creates a job and closes the connection, if the program does so before it creates the jobs of a task.
+func (d *Driver) drop(ctx context.Context, t Task) error {
+	if !d.Program.Drops {
+		return nil
+	}
+	err := d.as(ctx, func(c *conn) error { return c.create(&t) })
+	d.hangUp()
+	return err
+}
+
+// hangUp closes the connection of the application.
 func (d *Driver) hangUp() {
 	if d.conn != nil {
 		d.conn.Abort()
@@ -68,7 +79,7 @@ func (d *Driver) hangUp() {
 	}
 }
 
-// settings are the options of a job.
+// settings set the options of a job.
 var settings = map[string]func(t *Task, value string){
 	"key":    func(t *Task, v string) { t.Key = []byte(v) },
 	"handle": func(t *Task, _ string) { t.Type = protocol.Async },
@@ -84,6 +95,9 @@ func (d *Driver) create(ctx context.Context, words []string) ([]string, error) {
 			return nil, fmt.Errorf("%w: invalid option %s", line.ErrUsage, w)
 		}
 		set(t, value)
+	}
+	if err := d.drop(ctx, *t); err != nil {
+		return nil, err
 	}
 	err := d.as(ctx, func(c *conn) error {
 		if err := c.create(t); err != nil || t.Type != protocol.SyncWait {
@@ -107,14 +121,22 @@ func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
 	for _, w := range words[1:] {
 		tasks = append(tasks, &Task{Name: []byte(words[0]), Args: []byte(w), Type: protocol.Async})
 	}
-	err := d.as(ctx, func(c *conn) error {
-		if err := c.create(tasks...); err != nil {
-			return err
-		}
-		return c.collect(ctx, tasks...)
-	})
-	if err != nil {
+	if err := d.drop(ctx, *tasks[0]); err != nil {
 		return nil, err
+	}
+	groups := [][]*Task{tasks}
+	if d.Program.PerTask {
+		groups = slices.Collect(slices.Chunk(tasks, 1))
+	}
+	for _, group := range groups {
+		if err := d.as(ctx, func(c *conn) error { return c.create(group...) }); err != nil {
+			return nil, err
+		}
+	}
+	for _, group := range groups {
+		if err := d.as(ctx, func(c *conn) error { return c.collect(ctx, group...) }); err != nil {
+			return nil, err
+		}
 	}
 	var out []string
 	for _, t := range tasks {
@@ -147,7 +169,7 @@ func decimals(all ...uint32) []string {
 	return out
 }
 
-// ways are what a worker can do with a job.
+// ways are the words for what a worker does with a job.
 var ways = []string{"echo", "reverse", "empty", "fail", "status"}
 
 func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
@@ -162,13 +184,9 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 	for name := range strings.SplitSeq(words[0], ",") {
 		t.Names = append(t.Names, []byte(name))
 	}
-	c, err := dial(ctx, d.addr, d.Program)
-	if err != nil {
-		return nil, err
-	}
-	defer context.AfterFunc(ctx, c.Abort)()
-	done, err := c.work(t, jobs)
-	c.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done, err := d.perform(ctx, t, jobs)
 	if err != nil {
 		return nil, err
 	}

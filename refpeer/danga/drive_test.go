@@ -17,7 +17,7 @@ var bench = drivetest.Bench{
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 
-// TestTasks: what docs/drivers.md asks for is done, and answered as it says.
+// TestTasks: the driver performs the tasks of docs/drivers.md and answers them as it says.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	bench.Talks(t, []drivetest.Talk{
@@ -39,7 +39,7 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// TestResultLater: whoever has a handle gets the result on another connection.
+// TestResultLater: an application receives the result of a job over another connection than it created the job.
 func TestResultLater(t *testing.T) {
 	t.Parallel()
 	addr := bench.Serve(t)
@@ -49,8 +49,8 @@ func TestResultLater(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: what cannot be reached is told.
-func TestNobodyThere(t *testing.T) {
+// TestUnreachable: each task reports that the application or worker cannot connect.
+func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	bench.NobodyThere(t, "create f x", "work f echo 1")
 }

@@ -3,35 +3,51 @@ package danga
 import (
 	"bytes"
 	"encoding/binary"
+	"time"
 
 	protocol "jobwire/codec/danga"
 	"jobwire/refpeer/internal/line"
 )
 
-// Step is one message of a sequence, and Sequence what is sent in one go.
+// Step is one message of a sequence, and Sequence contains the messages that are sent in one write.
 type (
 	Step     = line.Step[Task]
 	Sequence = line.Sequence[Task]
 )
 
-// Program is all that applications and workers send, and how they take what comes.
+// Program contains everything that applications and workers send, and how they handle what they receive.
 type Program struct {
-	Create Sequence // a job
-	Status Sequence // for the progress of a job
-	Result Sequence // for its result
+	Create    Sequence // to create a job
+	Meanwhile Sequence // after the job_create_res of a job of type 0; each step creates a job of another type; it is empty
+	Status    Sequence // to request the progress of a job
+	Result    Sequence // to request the result of a job
 
-	Enter Sequence // a worker's start
-	Ask   Sequence // for a job
-	Sleep Sequence // when there is none
-	Tell  Sequence // what it says of a job before its end
-	End   Sequence // and its end
-	Leave Sequence
+	Enter Sequence // at the start of a worker
+	Ask   Sequence // to request a job
+	Sleep Sequence // after a noop that is not taken for a wake-up
+	Tell  Sequence // the reports about a job before its end
+	End   Sequence // the end of a job
+	Leave Sequence // before a worker closes the connection
 
 	line.Habits
-	Naps int // how often a worker that is woken sleeps again before it asks
+
+	// Options that the protocol leaves to applications.
+	PerTask bool // each task has its own connection; each job of a batch has two, to create it and to request its result
+	Waits   bool // the application waits for job_create_res before it creates the next job
+	Silent  bool // the driver does not report progress
+	Drops   bool // the application closes the connection after the first job_create_res of a task and performs the task anew; the worker leaves after its first job was assigned and connects again
+
+	// Options that the protocol leaves to workers. Drops is one of them.
+	Polls      bool          // the worker does not sleep: it asks again after a pause
+	SleepLimit time.Duration // a sleeping worker asks again after this time; 0: it waits for noop
+	PerJob     bool          // each job has its own connection
+	PerName    bool          // each job name has its own connection; the worker polls them in turn
+
+	// Faults.
+	Naps int // how often a worker that has received noop sends worker_sleep again before it asks for a job
 }
 
-// Task is what a sequence is about. Its values are those of the placeholders.
+// Task contains the values of a task and its results. Its values replace the placeholders of a sequence.
 type Task struct {
 	Name, Key, Args, Handle []byte
 	Type                    byte // of the job
@@ -40,9 +56,9 @@ type Task struct {
 	Result                  []byte
 	Code                    byte // of the result
 	How                     string
-	Took                    uint32 // seconds, 0 while the job is not finished
+	Took                    uint32 // in seconds; 0: the job is not finished
 
-	events []string // what an application was told before the end
+	events []string // reports that an application has received
 }
 
 var placeholders = map[string]func(*Task) []byte{
@@ -62,10 +78,10 @@ var placeholders = map[string]func(*Task) []byte{
 
 func integer(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// half is the progress that a worker tells of: one of two, and nobody knows how long it takes.
+// half is the progress that a worker reports: 1 of 2, with an unknown time remaining.
 var half = [3]uint32{1, 2, protocol.UnknownTime}
 
-// Document returns the sequences of the document.
+// Document returns a program that follows the draft, without options.
 func Document() *Program {
 	return &Program{
 		Create: Sequence{{Do: "job_create_req {NAME} {KEY} {FLAGS} {TYPE} {ARGS}"}},

@@ -2,55 +2,165 @@ package danga
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"slices"
 
 	"jobwire/refpeer/internal/line"
 )
 
-// work does jobs over a connection and returns how many. It leaves behind so many, or, if that is
-// 0, when there is none.
-func (c *conn) work(t Task, jobs int) (done int, err error) {
-	c.Within(0)
-	asleep := false
-	todo := append(append(Sequence(nil), c.program.Enter...), c.program.Ask...)
-	for {
-		if err := c.send(todo, &t); err != nil {
-			return done, err
-		}
-		m, err := c.Next()
+// perform connects as a worker and returns how many jobs it has done. It does so many jobs, or, if jobs is 0, all that the
+// server has.
+func (d *Driver) perform(ctx context.Context, t Task, jobs int) (done int, err error) {
+	p := d.Program
+	if p.Drops {
+		c, err := d.enter(ctx, &t)
 		if err != nil {
-			return done, c.Endured(err)
+			return 0, err
 		}
-		todo = nil
+		first := t
+		if _, err = c.take(&first, jobs > 0); err != nil {
+			c.Close()
+			return 0, err
+		}
+		if err := c.leave(&t); err != nil {
+			return 0, err
+		}
+	}
+	lists := [][][]byte{t.Names}
+	if p.PerName {
+		lists = slices.Collect(slices.Chunk(t.Names, 1))
+	}
+	conns := make([]*conn, len(lists))
+	defer func() {
+		for _, c := range conns {
+			switch {
+			case c == nil:
+			case err != nil:
+				c.Close()
+			default:
+				err = c.leave(&t)
+			}
+		}
+	}()
+	for {
+		before := done
+		for i, list := range lists {
+			if conns[i] == nil {
+				t.Names = list
+				if conns[i], err = d.enter(ctx, &t); err != nil {
+					return done, err
+				}
+			}
+			most := max(0, jobs-done)
+			if p.PerJob {
+				most = 1
+			}
+			n, err := conns[i].work(t, most, jobs > 0 && !p.PerName)
+			if done += n; err != nil || jobs > 0 && done == jobs {
+				return done, err
+			}
+			if p.PerJob {
+				err = conns[i].leave(&t)
+				if conns[i] = nil; err != nil {
+					return done, err
+				}
+			}
+		}
 		switch {
-		case m.Type.Name == "noop" && asleep:
-			for range c.program.Naps {
-				todo = append(todo, c.program.Sleep...)
-			}
-			todo, asleep = append(todo, c.program.Ask...), false
-		case m.Type.Name == "noop" && jobs == 0:
-			return done, c.leave(&t)
-		case m.Type.Name == "noop":
-			todo, asleep = c.program.Sleep, true
-		case m.Type.Name == "job_assign_res":
-			t.Name, t.Args = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
-			t.Result, t.Progress = line.Results[t.How](t.Args), half
-			if err := c.send(c.program.Tell, &t); err != nil {
-				return done, err
-			}
-			if err := c.send(c.program.End, &t); err != nil {
-				return done, err
-			}
-			if done++; done == jobs {
-				return done, c.leave(&t)
-			}
-			todo, asleep = c.program.Ask, false
+		case done > before:
+		case jobs == 0:
+			return done, nil
+		default:
+			conns[0].Pause(pollTime)
 		}
 	}
 }
 
-func (c *conn) leave(t *Task) error {
-	if err := c.send(c.program.Leave, t); err != nil {
-		return err
+// enter connects as a worker and announces the job names of the task. The end of ctx aborts what the connection does.
+func (d *Driver) enter(ctx context.Context, t *Task) (*conn, error) {
+	c, err := dial(ctx, d.addr, d.Program)
+	if err != nil {
+		return nil, err
 	}
-	return c.Endured(c.Flush())
+	context.AfterFunc(ctx, c.Abort)
+	c.Within(0)
+	if err := c.send(d.Program.Enter, t); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// leave sends the messages that were not sent yet, and closes the connection.
+func (c *conn) leave(t *Task) error {
+	err := c.send(c.program.Leave, t)
+	if err == nil {
+		err = c.Endured(c.Flush())
+	}
+	c.Close()
+	return err
+}
+
+// work does at most so many jobs and returns how many; 0 is no limit. It returns when the server has none, unless wait is
+// true. The end of the last job may not be sent yet when it returns.
+func (c *conn) work(t Task, most int, wait bool) (done int, err error) {
+	for most == 0 || done < most {
+		got, err := c.take(&t, wait)
+		if err != nil || !got {
+			return done, err
+		}
+		if err := c.send(c.program.Tell, &t); err != nil {
+			return done, err
+		}
+		if err := c.send(c.program.End, &t); err != nil {
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+// take asks for a job and sets the values of the task. If the server has none, take waits for one or returns false.
+func (c *conn) take(t *Task, wait bool) (bool, error) {
+	todo, asleep, limit := c.program.Ask, false, c.program.SleepLimit
+	for {
+		if err := c.send(todo, t); err != nil {
+			return false, err
+		}
+		if asleep && limit > 0 {
+			c.Within(limit)
+		}
+		m, err := c.Next()
+		if asleep && limit > 0 {
+			c.Within(0)
+			if errors.Is(err, line.ErrTimedOut) {
+				todo, asleep = c.program.Ask, false
+				continue
+			}
+		}
+		if err != nil {
+			return false, c.Endured(err)
+		}
+		todo = nil
+		switch {
+		case m.Type.Name == "job_assign_res":
+			t.Name, t.Args = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
+			t.Result, t.Progress = line.Results[t.How](t.Args), half
+			return true, nil
+		case m.Type.Name != "noop":
+		case asleep:
+			for range c.program.Naps {
+				todo = append(todo, c.program.Sleep...)
+			}
+			todo, asleep = append(todo, c.program.Ask...), false
+		case !wait:
+			return false, nil
+		case c.program.Polls:
+			c.Pause(pollTime)
+			todo = c.program.Ask
+		default:
+			todo, asleep = c.program.Sleep, true
+		}
+	}
 }

@@ -5,36 +5,45 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
+	protocol "jobwire/codec/gearman"
 	"jobwire/refpeer/internal/line"
 )
 
-// ErrFailed is that a worker has given a job up.
+// ErrFailed is returned for a job that a worker ended with WORK_FAIL.
 var ErrFailed = errors.New("the job failed")
 
-// Exception is an error that a worker has raised.
+// Exception is an error that a worker sent with WORK_EXCEPTION.
 type Exception struct{ Text string }
 
 func (e *Exception) Error() string { return e.Text }
 
-// Client has jobs done, over one connection. It is not safe for concurrent use.
+// Client submits jobs over one connection. It is not safe for concurrent use.
 type Client struct {
 	conn       *Conn
 	exceptions bool
-	waiting    []*Task            // for their handles
+	waiting    []*Task            // of the requests without a reply, in their order; nil: the request is not a submission
 	jobs       map[string][]*Task // by handle
-	open       int
+	open       int                // jobs that have not ended
 }
 
-// NewClient makes a client of a connection, which stays the caller's.
+// NewClient returns a client that uses a connection. The caller closes the connection.
 func NewClient(c *Conn) *Client { return &Client{conn: c, jobs: map[string][]*Task{}} }
 
-// Do submits jobs and waits for the end of each, or for its handle if it is one of the
-// background; for at most so long, where 0 is for ever. An error ends the use of the connection;
-// how a job ended stands in its task.
+// Do submits jobs and waits for the end of each, or for its handle if it is a background job, for at most limit; 0 is no
+// limit. After an error the connection must not be used again. The results of jobs are in their tasks.
 func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
+	if err := c.submit(limit, tasks...); err != nil {
+		return err
+	}
+	return c.finished()
+}
+
+// submit submits jobs. The last ones may not be sent yet when it returns.
+func (c *Client) submit(limit time.Duration, tasks ...*Task) error {
 	c.conn.Within(limit)
 	for _, t := range tasks {
 		if t.Exceptions && !c.exceptions {
@@ -46,13 +55,52 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 			}
 			c.exceptions = true
 		}
-		if err := c.conn.send(c.conn.program.Submit, t); err != nil {
+		c.open++
+		if err := c.send(c.conn.program.Submit, t); err != nil {
 			return err
 		}
-		c.waiting = append(c.waiting, t)
-		c.open++
+		if !c.conn.program.Waits {
+			continue
+		}
+		if err := c.created(t); err != nil {
+			return err
+		}
 	}
-	for c.open > 0 {
+	return nil
+}
+
+// send appends the messages of a sequence about a task, and notes the requests that the server replies to.
+func (c *Client) send(s Sequence, t *Task) error {
+	for _, st := range s {
+		if st.If != nil && !st.If(t) {
+			continue
+		}
+		st.If = nil
+		if err := c.conn.send(Sequence{st}, t); err != nil {
+			return err
+		}
+		name, _, _ := strings.Cut(st.Do, " ")
+		switch row := protocol.Protocol.TypeNamed(name); {
+		case row.Does == codec.Submit:
+			c.waiting = append(c.waiting, t)
+		case len(row.Answers) > 0:
+			c.waiting = append(c.waiting, nil)
+		}
+	}
+	return nil
+}
+
+// created waits for the reply to the submission of a task.
+func (c *Client) created(t *Task) error { return c.receive(func() bool { return t.created }) }
+
+// finished waits for the ends of all jobs and for the replies to all requests.
+func (c *Client) finished() error {
+	return c.receive(func() bool { return c.open == 0 && len(c.waiting) == 0 })
+}
+
+// receive handles messages of the server until ready returns true.
+func (c *Client) receive(ready func() bool) error {
+	for !ready() {
 		m, err := c.conn.Next()
 		if err != nil {
 			if c.conn.program.Hopes && line.Gone(err) && len(c.waiting) == 0 {
@@ -64,30 +112,32 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 			if err := do(c, m); err != nil {
 				return err
 			}
+		} else if len(c.waiting) > 0 && c.waiting[0] == nil {
+			c.waiting = c.waiting[1:]
 		}
 	}
 	return nil
 }
 
-// clientDoes is by what comes. Anything else is passed over.
+// clientDoes handles messages by their types. Other messages are replies to requests that are not submissions.
 var clientDoes = map[string]func(*Client, *codec.Message) error{
 	"JOB_CREATED": func(c *Client, m *codec.Message) error {
-		if len(c.waiting) == 0 {
+		if len(c.waiting) == 0 || c.waiting[0] == nil {
 			return fmt.Errorf("%w: JOB_CREATED without a pending request", line.ErrProtocol)
 		}
 		t := c.waiting[0]
 		c.waiting = c.waiting[1:]
-		t.Handle = append([]byte(nil), m.Args[0]...)
+		t.Handle, t.created = append([]byte(nil), m.Args[0]...), true
 		if t.Background || len(t.At) > 0 {
 			c.ends(t, nil)
-		} else {
-			c.jobs[string(t.Handle)] = append(c.jobs[string(t.Handle)], t)
+			return nil
 		}
-		return nil
+		c.jobs[string(t.Handle)] = append(c.jobs[string(t.Handle)], t)
+		return c.send(c.conn.program.Created, t)
 	},
-	"WORK_DATA":    (*Client).told,
-	"WORK_WARNING": (*Client).told,
-	"WORK_STATUS":  (*Client).told,
+	"WORK_DATA":    (*Client).reported,
+	"WORK_WARNING": (*Client).reported,
+	"WORK_STATUS":  (*Client).reported,
 	"WORK_COMPLETE": func(c *Client, m *codec.Message) error {
 		return c.finish(m, func(t *Task) error {
 			t.Result = append([]byte(nil), m.Args[1]...)
@@ -109,11 +159,15 @@ var clientDoes = map[string]func(*Client, *codec.Message) error{
 		}
 		t := c.waiting[0]
 		c.waiting = c.waiting[1:]
-		c.ends(t, refusal(m))
+		if t != nil {
+			t.created = true
+			c.ends(t, refusal(m))
+		}
 		return nil
 	},
 }
 
+// ends notes the end of a task.
 func (c *Client) ends(t *Task, err error) {
 	if !t.done {
 		t.done, t.end = true, err
@@ -129,7 +183,8 @@ func (c *Client) about(m *codec.Message) []*Task {
 	return c.jobs[string(m.Args[0])]
 }
 
-func (c *Client) told(m *codec.Message) error {
+// reported adds a report to the events of its tasks.
+func (c *Client) reported(m *codec.Message) error {
 	for _, t := range c.about(m) {
 		switch m.Type.Name {
 		case "WORK_DATA":
@@ -143,6 +198,7 @@ func (c *Client) told(m *codec.Message) error {
 	return nil
 }
 
+// finish ends the tasks of a job. how sets the result of a task and returns its error.
 func (c *Client) finish(m *codec.Message, how func(*Task) error) error {
 	tasks := c.about(m)
 	for _, t := range tasks {

@@ -9,7 +9,7 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// ServerError is what a server has answered in place of what was asked for.
+// ServerError is an ERROR that the server sent instead of the expected reply.
 type ServerError struct{ Code, Text string }
 
 func (e *ServerError) Error() string { return fmt.Sprintf("the server: %s: %s", e.Code, e.Text) }
@@ -32,8 +32,7 @@ func Dial(ctx context.Context, addr string, p *Program) (*Conn, error) {
 // send appends the messages of a sequence.
 func (c *Conn) send(s Sequence, t *Task) error { return line.Send(c.Conn, s, t, placeholders) }
 
-// until reads on until a message of one of the types comes. ERROR ends it, and so does the
-// deadline of the program.
+// until returns the next message of one of the types. An ERROR or the end of the time limit ends the wait with an error.
 func (c *Conn) until(names ...string) (*codec.Message, error) {
 	for {
 		m, err := c.Next()
@@ -51,6 +50,7 @@ func (c *Conn) until(names ...string) (*codec.Message, error) {
 	}
 }
 
+// refusal returns the error of an ERROR message.
 func refusal(m *codec.Message) error {
 	return &ServerError{string(m.Args[0]), string(m.Args[1])}
 }

@@ -1,10 +1,10 @@
-// Package gearman is the reference client and the reference worker of Gearman. What they send
-// is data: a [Program] of sequences over the rows of codec/gearman, which can be edited. Nothing
-// in them is wrong on purpose; refpeer/gearman/mutants has those that are.
+// Package gearman contains the reference client and the reference worker of Gearman. What they send is data: a [Program]
+// contains sequences of the message types of codec/gearman, and can be edited. [Document] has no deliberate fault;
+// refpeer/gearman/mutants contains programs with faults.
 //
-// They take what comes in whatever pieces it comes, pass over what they did not ask for where
-// the document lets a server send it, and never wait for what cannot come any more: the end of a
-// connection and an ERROR end what waits for an answer.
+// They read messages whatever the segments are in which these arrive, ignore messages that the specification allows a server
+// to send at that time, and do not wait for a message that can no longer arrive: the end of the connection and ERROR end a
+// wait for a reply.
 //
-// [Drive] is their driver, as docs/drivers.md has it.
+// [Drive] is their driver: see docs/drivers.md.
 package gearman

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,23 +13,22 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Driver carries out tasks, as docs/drivers.md says.
+// Driver performs the tasks of docs/drivers.md.
 type Driver struct {
-	Program *Program // nil is the document's
+	Program *Program // nil: Document()
 
 	addr   string
-	conn   *Conn // a client's
+	conn   *Conn // of the client
 	client *Client
 }
 
-// Drive is a Driver's of the document's program.
+// Drive calls [Driver.Drive] with the program of [Document].
 func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	return (&Driver{}).Drive(ctx, addr, tasks, answers)
 }
 
-// Drive reads tasks, one a line, carries them out at the server at addr and answers each with a
-// line, until there are no more. A client's connection is kept between tasks, a worker has one for each. The end
-// of ctx breaks a task off.
+// Drive reads tasks, one per line, performs them with the server at addr and answers each task with one line, until the
+// end of tasks. A client keeps its connection between tasks; a worker has one for each task. The end of ctx aborts a task.
 func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	d.addr = addr
 	if d.Program == nil {
@@ -44,7 +44,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 	}, failure)
 }
 
-// failure is the answer to a task that failed as only Gearman's do.
+// failure returns the answer to a task that failed, or nil if it is the same for all protocols.
 func failure(err error) []string {
 	var refused *ServerError
 	var raised *Exception
@@ -59,7 +59,7 @@ func failure(err error) []string {
 	return nil
 }
 
-// as has something done by a client. A connection that has failed is not used again.
+// as calls do with the client. A connection that has failed is not used again.
 func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
 	if d.conn == nil {
 		conn, err := Dial(ctx, d.addr, d.Program)
@@ -70,12 +70,65 @@ func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
 	}
 	defer context.AfterFunc(ctx, d.conn.Abort)()
 	err := do(d.client)
-	if err != nil && !d.Program.Clings {
+	if err != nil && !d.Program.Clings || d.Program.PerTask {
 		d.hangUp()
 	}
 	return err
 }
 
+// submitAll submits jobs and waits for the end of each, or for its handle if it is a background job, over the connections
+// that the program selects.
+func (d *Driver) submitAll(ctx context.Context, limit time.Duration, tasks ...*Task) error {
+	if d.Program.Drops {
+		first := *tasks[0]
+		err := d.as(ctx, func(c *Client) error {
+			if err := c.submit(limit, &first); err != nil {
+				return err
+			}
+			return c.created(&first)
+		})
+		if d.hangUp(); err != nil {
+			return err
+		}
+	}
+	if !d.Program.PerTask && !d.Program.Doubles {
+		return d.as(ctx, func(c *Client) error { return c.Do(limit, tasks...) })
+	}
+	groups := [][]*Task{tasks}
+	if d.Program.PerTask {
+		groups = slices.Collect(slices.Chunk(tasks, 1))
+	}
+	if d.Program.Doubles {
+		var twins []*Task
+		for _, t := range tasks {
+			twin := *t
+			twins = append(twins, &twin)
+		}
+		groups = append(groups, twins)
+	}
+	var clients []*Client
+	for _, group := range groups {
+		conn, err := Dial(ctx, d.addr, d.Program)
+		if err != nil {
+			return err
+		}
+		defer conn.Abort()
+		defer context.AfterFunc(ctx, conn.Abort)()
+		c := NewClient(conn)
+		if err := errors.Join(c.submit(limit, group...), conn.Flush()); err != nil {
+			return err
+		}
+		clients = append(clients, c)
+	}
+	for _, c := range clients {
+		if err := c.finished(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hangUp closes the connection of the client.
 func (d *Driver) hangUp() {
 	if d.conn != nil {
 		d.conn.Abort()
@@ -83,11 +136,15 @@ func (d *Driver) hangUp() {
 	}
 }
 
-// settings are the options of a submission.
+// settings set the options of a submission.
 var settings = map[string]func(t *Task, limit *time.Duration, value string) error{
-	"unique":     func(t *Task, _ *time.Duration, v string) error { t.Unique = []byte(v); return nil },
-	"priority":   func(t *Task, _ *time.Duration, v string) error { t.Priority = v; return nil },
-	"at":         func(t *Task, _ *time.Duration, v string) error { t.At = []byte(v); return nil },
+	"unique":   func(t *Task, _ *time.Duration, v string) error { t.Unique = []byte(v); return nil },
+	"priority": func(t *Task, _ *time.Duration, v string) error { t.Priority = v; return nil },
+	"at":       func(t *Task, _ *time.Duration, v string) error { t.At = []byte(v); return nil },
+	"schedule": func(t *Task, _ *time.Duration, v string) error {
+		t.Schedule, t.Background = []byte(strings.ReplaceAll(v, ",", "\x00")), true
+		return nil
+	},
 	"background": func(t *Task, _ *time.Duration, _ string) error { t.Background = true; return nil },
 	"exceptions": func(t *Task, _ *time.Duration, _ string) error { t.Exceptions = true; return nil },
 	"timeout": func(_ *Task, limit *time.Duration, v string) error {
@@ -107,7 +164,7 @@ func (d *Driver) submit(ctx context.Context, words []string) ([]string, error) {
 			return nil, fmt.Errorf("%w: invalid option %s", line.ErrUsage, w)
 		}
 	}
-	if err := d.as(ctx, func(c *Client) error { return c.Do(limit, t) }); err != nil {
+	if err := d.submitAll(ctx, limit, t); err != nil {
 		return nil, err
 	}
 	switch {
@@ -124,7 +181,7 @@ func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
 	for _, w := range words[1:] {
 		tasks = append(tasks, &Task{Function: []byte(words[0]), Workload: []byte(w), Priority: "normal"})
 	}
-	if err := d.as(ctx, func(c *Client) error { return c.Do(0, tasks...) }); err != nil {
+	if err := d.submitAll(ctx, 0, tasks...); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -137,7 +194,7 @@ func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
 	return out, nil
 }
 
-// asks sends a question and returns the arguments of its answer.
+// asks sends a request and returns the arguments of its reply.
 func (d *Driver) asks(ctx context.Context, s Sequence, t *Task, reply string) (out []string, err error) {
 	err = d.as(ctx, func(c *Client) error {
 		c.conn.Within(0)
@@ -188,13 +245,9 @@ func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {
 	for f := range strings.SplitSeq(words[0], ",") {
 		functions = append(functions, []byte(f))
 	}
-	conn, err := Dial(ctx, d.addr, d.Program)
-	if err != nil {
-		return nil, err
-	}
-	defer context.AfterFunc(ctx, conn.Abort)()
-	done, err := conn.work(functions, t, jobs)
-	conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done, err := d.perform(ctx, functions, t, jobs)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ var bench = drivetest.Bench{
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 
-// TestTasks: what docs/drivers.md asks for is done, and answered as it says.
+// TestTasks: the driver performs the tasks of docs/drivers.md and answers them as it says.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	bench.Talks(t, []drivetest.Talk{
@@ -33,6 +33,7 @@ func TestTasks(t *testing.T) {
 		{"batch", `batch f a b c`, `ok a b c`, "work e,f echo 3", "ok 3"},
 		{"background", `submit f x background`, `ok H:`, "", ""},
 		{"scheduled", `submit f x at=1`, `ok H:`, "", ""},
+		{"at a time of the calendar", `submit f x schedule=59,23,31,12,6`, `ok H:`, "", ""},
 		{"time-out", `submit f x timeout=1`, `error timed-out`, "", ""},
 		{"status of none", `status H:none:1`, `ok 0 0 0 0`, "", ""},
 		{"echo", `echo "a\0"`, `ok "a\0"`, "", ""},
@@ -43,8 +44,8 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// TestNobodyThere: what cannot be reached is told.
-func TestNobodyThere(t *testing.T) {
+// TestUnreachable: each task reports that the client or worker cannot connect.
+func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	bench.NobodyThere(t, "submit f x", "work f echo 1")
 }

@@ -3,47 +3,68 @@ package gearman
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"jobwire/refpeer/internal/line"
 )
 
-// Step is one message of a sequence, and Sequence what is sent in one go.
+// Step is one message of a sequence, and Sequence contains the messages that are sent in one write.
 type (
 	Step     = line.Step[Task]
 	Sequence = line.Sequence[Task]
 )
 
-// Program is all that clients and workers send, and how they take what comes.
+// Program contains everything that clients and workers send, and how they handle what they receive.
 type Program struct {
-	Option Sequence // before a client's first job that is to have exceptions told
-	Submit Sequence // for a job
-	Status Sequence // for the status of a job
-	Echo   Sequence
+	Option  Sequence // before the first job of a client that requests exceptions
+	Submit  Sequence // to submit a job
+	Created Sequence // after the JOB_CREATED of a job that the client waits for; it is empty
+	Status  Sequence // to request the status of a job
+	Echo    Sequence
 
-	Enter Sequence // a worker's start, for each of its functions
-	Ask   Sequence // for a job
-	Sleep Sequence // when there is none
-	Tell  Sequence // what it says of a job before its end
-	End   Sequence // and its end
+	Start Sequence // at the start of a worker, before Enter; it is empty
+	Enter Sequence // to register each function of a worker
+	Ask   Sequence // to request a job
+	Sleep Sequence // after NO_JOB
+	Tell  Sequence // the reports about a job before its end
+	End   Sequence // the end of a job
 
 	line.Habits
-	Deaf  bool // an ERROR is passed over
-	Naps  int  // how often a worker that is woken sleeps again before it asks
-	Mixes bool // a result is taken for that of the first job that waits
+
+	// Options that the protocol leaves to clients.
+	PerTask bool // each task, and each job of a batch, has its own connection
+	Waits   bool // the client waits for JOB_CREATED before it submits the next job
+	Doubles bool // the client submits each job twice, over two connections
+	Drops   bool // the client closes the connection after the first JOB_CREATED of a task and performs the task anew; the worker closes it after its first job was assigned and starts anew
+
+	// Options that the protocol leaves to workers. Drops is one of them.
+	Polls       bool          // the worker does not sleep: it asks again after a pause
+	SleepLimit  time.Duration // a sleeping worker asks again after this time; 0: it waits for NOOP
+	PerJob      bool          // each job has its own connection
+	PerFunction bool          // each function has its own connection; the worker polls them in turn
+	Pipelined   bool          // the end of a job and the next request for a job are sent together
+	Holds       int           // the worker has at most so many jobs at a time and ends the last one first; 0 is 1
+
+	// Faults.
+	Deaf  bool // ERROR is ignored
+	Naps  int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
+	Mixes bool // a result is taken for that of the first job that the client waits for
 }
 
-// Task is what a sequence is about. Its values are those of the placeholders.
+// Task contains the values of a task and its results. Its values replace the placeholders of a sequence.
 type Task struct {
 	Function, Unique, Workload, Handle []byte
-	At, Limit, Name                    []byte // seconds since 1970; seconds; a worker's ID
-	Result                             []byte // also an exception's text
-	How                                string // what a worker does with it
+	At, Limit, Name                    []byte // seconds since 1970; milliseconds; a worker's ID
+	Schedule                           []byte // minute, hour, day of month, month and day of week, with NULs between them
+	Result                             []byte // or the text of an exception
+	How                                string // what a worker does with a job
 	Priority                           string
 	Background, Exceptions             bool
 
-	events []string // what a client was told before the end
-	end    error
-	done   bool
+	events  []string // reports that a client has received
+	end     error
+	created bool // the server has replied to the submission
+	done    bool
 }
 
 var placeholders = map[string]func(*Task) []byte{
@@ -52,12 +73,13 @@ var placeholders = map[string]func(*Task) []byte{
 	"WORKLOAD": func(t *Task) []byte { return t.Workload },
 	"HANDLE":   func(t *Task) []byte { return t.Handle },
 	"AT":       func(t *Task) []byte { return t.At },
+	"SCHEDULE": func(t *Task) []byte { return t.Schedule },
 	"LIMIT":    func(t *Task) []byte { return t.Limit },
 	"NAME":     func(t *Task) []byte { return t.Name },
 	"RESULT":   func(t *Task) []byte { return t.Result },
 }
 
-// Document returns the sequences of the document.
+// Document returns a program that follows the specification, without options.
 func Document() *Program {
 	p := &Program{
 		Option: Sequence{{Do: "OPTION_REQ exceptions"}},
@@ -90,13 +112,17 @@ func Document() *Program {
 			typ += "_" + strings.ToUpper(s.priority)
 		}
 		p.Submit = append(p.Submit, Step{Do: typ + s.bg + " {FN} {UNIQUE} {WORKLOAD}",
-			If: func(t *Task) bool { return len(t.At) == 0 && t.Priority == s.priority && t.Background == s.is }})
+			If: func(t *Task) bool {
+				return len(t.At) == 0 && len(t.Schedule) == 0 && t.Priority == s.priority && t.Background == s.is
+			}})
 	}
-	p.Submit = append(p.Submit, Step{Do: "SUBMIT_JOB_EPOCH {FN} {UNIQUE} {AT} {WORKLOAD}", If: func(t *Task) bool { return len(t.At) > 0 }})
+	p.Submit = append(p.Submit,
+		Step{Do: "SUBMIT_JOB_EPOCH {FN} {UNIQUE} {AT} {WORKLOAD}", If: func(t *Task) bool { return len(t.At) > 0 }},
+		Step{Do: "SUBMIT_JOB_SCHED {FN} {UNIQUE} {SCHEDULE}... {WORKLOAD}", If: func(t *Task) bool { return len(t.Schedule) > 0 }})
 	return p
 }
 
-// how is the condition that a job is done in one of the ways.
+// how returns the condition that a worker does one of the words with a job.
 func how(ways string) func(*Task) bool {
 	return func(t *Task) bool { return slices.Contains(strings.Fields(ways), t.How) }
 }

@@ -252,7 +252,7 @@ func TestHalfClosedApplicationHearsItsResult(t *testing.T) {
 	}
 }
 
-// What comes out of turn ends the connection, and harms nobody else.
+// A message that is not allowed in the state of a connection ends this connection, and no other.
 func TestOutOfTurn(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		witness, w := dial(), dial()

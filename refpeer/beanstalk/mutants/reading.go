@@ -55,11 +55,16 @@ var reading = []fault{
 	{Name: "ignores-errors", About: "The client ignores INTERNAL_ERROR.", Condition: "error-answers", Verdict: "hung", Edit: ignores("INTERNAL_ERROR")},
 	{Name: "error-is-a-job", About: "The client takes INTERNAL_ERROR for a job.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RESERVED", "0", "")},
 	{Name: "error-of-use-ignored", About: "The client sends put although the server has rejected use.", Condition: "error-answers", Verdict: "hung", Edit: takes("INTERNAL_ERROR", "USING", "default")},
+	{Name: "error-of-bury-ignored", About: "The client takes INTERNAL_ERROR in response to bury for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "BURIED")},
+	{Name: "error-of-release-ignored", About: "The client takes INTERNAL_ERROR in response to release for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RELEASED")},
+	{Name: "error-of-kick-ignored", About: "The client takes INTERNAL_ERROR in response to kick for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "KICKED", "0")},
+	{Name: "error-of-peek-is-a-job", About: "The client reports an empty job when the server rejects peek with INTERNAL_ERROR.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "FOUND", "0", "")},
 	{Name: "end-not-noticed", About: "The client keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: edit.Has(func(h *line.Habits) { h.Stubborn = true })},
 	{Name: "crashes-with-the-connection", About: "The client crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: edit.Has(func(h *line.Habits) { h.Falls = true })},
-	{Name: "end-is-success", About: "The client reports success when the server closes the connection without replying.", Condition: "closed-before", Verdict: "wrong result", Edit: edit.Has(func(h *line.Habits) { h.Hopes = true })},
+	{Name: "end-is-success", About: "The client reports success when the server closes the connection without replying.", Condition: "closed-before", Verdict: "hung", Edit: edit.Has(func(h *line.Habits) { h.Hopes = true })},
 	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Habits) { h.Clings = true })},
 	{Name: "used-tube-not-restored", About: "The client does not send use again after it has connected again.", Condition: "closed-behind", Verdict: "hung", Edit: func(p *program) { p.KeepsUsed = true }},
+	{Name: "default-ignored-late", About: "The client does not ignore the tube default before its first reserve.", Verdict: "wrong result", Edit: func(p *program) { p.LateIgnore = true }},
 	{Name: "watched-tubes-not-restored", About: "The client does not send watch again after it has connected again.", Condition: "closed-before", Verdict: "not recovered", Edit: func(p *program) { p.KeepsWatched = true }},
 }
 

@@ -67,7 +67,7 @@ var lines = []fault{
 	{Name: "two-spaces", About: "The client sends two spaces between the words of delete.", Rule: "beanstalk.command.spacing", Edit: word("delete", 1, func(s string) string { return " " + s })},
 	{Name: "space-at-the-end", About: "The client sends a space at the end of reserve-with-timeout.", Rule: "beanstalk.command.spacing", Edit: word("reserve-with-timeout", 1, func(s string) string { return s + " " })},
 	{Name: "tube-not-ascii", About: "The client uses a tube with a non-ASCII letter in its name.", Rule: "beanstalk.name.characters", Edit: word("use", 1, is("t\u00fcbe"))},
-	{Name: "tube-begins-with-a-hyphen", About: "The client watches a tube whose name begins with a hyphen.", Rule: "beanstalk.name.characters", Edit: word("watch", 1, func(s string) string { return "-" + s })},
+	{Name: "tube-begins-with-a-hyphen", About: "The client watches a tube whose name begins with a hyphen.", Rule: "beanstalk.name.characters", Edit: word("watch", 1, func(s string) string { return "-" + s[1:] })},
 	{Name: "tube-with-a-colon", About: "The client sends ignore with a colon in the name of the tube.", Rule: "beanstalk.name.characters", Edit: word("ignore", 1, func(s string) string { return "queue:" + s })},
 	{Name: "tube-without-a-name", About: "The client sends use with an empty name.", Rule: "beanstalk.name.not-empty", Edit: word("use", 1, is(""))},
 	{Name: "tube-of-201-bytes", About: "The client watches a tube whose name has 201 bytes.", Rule: "beanstalk.name.length", Edit: word("watch", 1, is(strings.Repeat("t", 201)))},

@@ -18,7 +18,8 @@ type fault = faults.Fault[program]
 
 // All returns the mutants: those that break rules first.
 func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", hearing))
+	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", hearing),
+		of("Client", conditions), of("Worker", conditionsOfWorkers))
 }
 
 func of(role string, all []fault) []mutant.Mutant {

@@ -1,4 +1,4 @@
-// Package drivetest holds drivers against the reference servers.
+// Package drivetest tests drivers with the reference servers.
 package drivetest
 
 import (
@@ -14,17 +14,18 @@ import (
 	"jobwire/refserver"
 )
 
-// Driver does the tasks that it reads at a server, and writes an answer to each.
+// Driver performs the tasks that it reads with the server at addr, and writes an answer to each.
 type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// Bench is a driver, and the server that it is held against.
+// Bench contains a driver and the server that it is tested with.
 type Bench struct {
 	Drive    Driver
 	Protocol *codec.Protocol
 	Machine  func() refserver.Machine
 }
 
-// Talk is a task of either side, and how its answer begins. An empty task is nobody's.
+// Talk contains a task for a client and one for a worker, each with the beginning of its answer. An empty task is not
+// performed.
 type Talk = struct{ Name, Client, Answer, Worker, Done string }
 
 // Serve starts a server that ends with the test, and returns its address.
@@ -47,7 +48,7 @@ func (b Bench) Serve(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// Driven returns what the driver answers.
+// Driven returns the answers of the driver to tasks.
 func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -57,20 +58,21 @@ func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
 	return out.String()
 }
 
-// Talks has both sides of each talk driven at once, at a server of its own.
+// Talks tests that the answers to the tasks are the expected ones. The client and the worker of a talk run at the same time,
+// with a server of their own.
 func (b Bench) Talks(t *testing.T, talks []Talk) {
 	for _, talk := range talks {
 		t.Run(talk.Name, func(t *testing.T) {
 			t.Parallel()
 			addr := b.Serve(t)
 			var both sync.WaitGroup
-			for _, side := range []struct{ task, due string }{{talk.Client, talk.Answer}, {talk.Worker, talk.Done}} {
+			for _, side := range []struct{ task, expected string }{{talk.Client, talk.Answer}, {talk.Worker, talk.Done}} {
 				if side.task == "" {
 					continue
 				}
 				both.Go(func() {
-					if got := b.Driven(t, addr, side.task); !strings.HasPrefix(got, side.due) || strings.Count(got, "\n") != 1 {
-						t.Errorf("%s: got %q, want %q", side.task, got, side.due)
+					if got := b.Driven(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
+						t.Errorf("%s: expected %q, got %q", side.task, side.expected, got)
 					}
 				})
 			}
@@ -79,9 +81,9 @@ func (b Bench) Talks(t *testing.T, talks []Talk) {
 	}
 }
 
-// NobodyThere has tasks driven where no server is: each is told so.
+// NobodyThere tests that the answer to each task is a connection error if there is no server.
 func (b Bench) NobodyThere(t *testing.T, tasks ...string) {
 	if got := b.Driven(t, "127.0.0.1:1", tasks...); strings.Count(got, "error connection") != len(tasks) {
-		t.Errorf("got %q", got)
+		t.Errorf("expected %d connection errors, got %q", len(tasks), got)
 	}
 }

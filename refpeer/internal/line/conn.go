@@ -14,24 +14,26 @@ import (
 	"jobwire/codec"
 )
 
-// Errors that tell failures apart.
+// Errors by which the causes of failures are distinguished.
 var (
 	ErrUsage    = errors.New("usage error")
 	ErrTimedOut = errors.New("timed out")
 	ErrProtocol = errors.New("invalid message from the server")
 )
 
-// readSize is how much is read at once, in bytes; leaveTime is how long a connection that is
-// being closed waits for the server to have read all of it.
+// readSize is the size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
+// Habits.Pieces applies to the first pieces writes of a Flush, and pieceTime is the time between them.
 const (
 	readSize  = 64 << 10
 	leaveTime = time.Second
+	pieces    = 16
+	pieceTime = 500 * time.Microsecond
 )
 
-// Conn is one connection to a server. What is appended is sent in one piece by Flush, or by the
-// next Next. It is not safe for concurrent use, except for Abort.
+// Conn is one connection to a server. Flush and Next send the appended messages. It is not safe for concurrent use, except
+// for Abort.
 type Conn struct {
-	In []byte // what has come and is not taken yet
+	In []byte // received bytes that Take has not returned
 
 	protocol *codec.Protocol
 	habits   *Habits
@@ -40,7 +42,7 @@ type Conn struct {
 	once     sync.Once
 	stream   codec.Stream
 	sent     codec.Stream  // in the session of stream, which reads replies by the requests that were sent
-	loose    codec.Session // writes: what is wrong on purpose, too
+	loose    codec.Session // encodes messages, also deliberately invalid ones
 	out      []byte
 	message  codec.Message
 	frame    codec.Frame
@@ -58,16 +60,16 @@ func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Habits) (*Conn
 		loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
-// Abort breaks off whatever waits. Close is still due.
+// Abort ends all waits and closes the socket.
 func (c *Conn) Abort() {
 	c.once.Do(func() { close(c.aborted) })
 	c.nc.Close()
 }
 
-// Close ends the connection once the server has read what was sent to it.
+// Close closes the connection after the server has read the sent bytes.
 func (c *Conn) Close() {
 	if t, ok := c.nc.(*net.TCPConn); ok {
-		// What is unread when a socket is closed makes the kernel take back what was sent.
+		// If a socket is closed that has unread bytes, the kernel discards sent bytes that the server has not read.
 		t.CloseWrite()
 		t.SetReadDeadline(time.Now().Add(leaveTime))
 		io.Copy(io.Discard, t)
@@ -75,7 +77,7 @@ func (c *Conn) Close() {
 	c.nc.Close()
 }
 
-// Append puts a message behind those that are to be sent.
+// Append encodes a message that Flush sends after the earlier ones.
 func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
 	b, err := c.loose.Append(c.out, codec.Peer, &codec.Message{Type: row, Args: args})
 	if err != nil {
@@ -85,7 +87,7 @@ func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
 	return nil
 }
 
-// Flush sends what was appended.
+// Flush sends the appended messages.
 func (c *Conn) Flush() error {
 	if len(c.out) == 0 {
 		return nil
@@ -93,12 +95,20 @@ func (c *Conn) Flush() error {
 	var f codec.Frame
 	for range c.sent.Feed(c.out, &f) {
 	}
-	_, err := c.nc.Write(c.out)
-	c.out = c.out[:0]
+	defer func() { c.out = c.out[:0] }()
+	rest := c.out
+	for i := 0; i < pieces && c.habits.Pieces > 0 && len(rest) > c.habits.Pieces; i++ {
+		if _, err := c.nc.Write(rest[:c.habits.Pieces]); err != nil {
+			return err
+		}
+		rest = rest[c.habits.Pieces:]
+		c.Pause(pieceTime)
+	}
+	_, err := c.nc.Write(rest)
 	return err
 }
 
-// Fill takes in what the next read brings.
+// Fill reads once and adds the bytes to In.
 func (c *Conn) Fill() error {
 	start := len(c.In)
 	c.In = append(c.In, make([]byte, readSize)...)
@@ -106,17 +116,17 @@ func (c *Conn) Fill() error {
 	c.In = c.In[:start+n]
 	switch {
 	case n > 0:
-		return nil // the error comes again
+		return nil // the next read returns the error again
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrTimedOut
 	}
 	return err
 }
 
-// Take takes the first message of In, or returns nil if it is not there as a whole. The message is valid until
-// the next Fill.
+// Take removes the first message from In and returns it, or nil if In has no complete message. The message is valid until the
+// next Fill.
 func (c *Conn) Take() (*codec.Message, error) {
-	c.stream.Resume() // In may be something else by now
+	c.stream.Resume() // In may have been replaced
 	n, found, err := c.stream.Read(c.In, &c.frame)
 	switch {
 	case found == codec.Nothing:
@@ -129,7 +139,7 @@ func (c *Conn) Take() (*codec.Message, error) {
 	return &c.message, nil
 }
 
-// Next sends what was appended and returns the next message that comes.
+// Next sends the appended messages and returns the next message of the server.
 func (c *Conn) Next() (*codec.Message, error) {
 	if err := c.Flush(); err != nil {
 		return nil, err
@@ -145,7 +155,7 @@ func (c *Conn) Next() (*codec.Message, error) {
 	return m, err
 }
 
-// Read reads a message, whatever the pieces are in which it comes.
+// Read reads a message, whatever the segments are in which it arrives.
 func Read(c *Conn) (*codec.Message, error) {
 	for {
 		if m, err := c.Take(); m != nil || err != nil {
@@ -157,13 +167,13 @@ func Read(c *Conn) (*codec.Message, error) {
 	}
 }
 
-// Gone reports whether an error is that the other end has closed.
+// Gone reports whether an error says that the server has closed the connection.
 func Gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Endured is what becomes of an error. A stubborn program does not notice that the other end has
-// gone.
+// Endured returns an error. A stubborn program does not notice that the server has closed the connection, and waits until the
+// connection is aborted.
 func (c *Conn) Endured(err error) error {
 	if c.habits.Stubborn && Gone(err) {
 		<-c.aborted
@@ -179,7 +189,7 @@ func (c *Conn) Pause(d time.Duration) {
 	}
 }
 
-// Within bounds how long may be waited from now on; 0 is for ever.
+// Within limits the time until the next messages are received, from now on; 0 is no limit, or that of the program.
 func (c *Conn) Within(d time.Duration) {
 	if d == 0 {
 		d = c.habits.Patience

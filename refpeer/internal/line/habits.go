@@ -6,14 +6,18 @@ import (
 	"jobwire/codec"
 )
 
-// Habits are how a program takes what comes. The zero value has no fault.
+// Habits are how a program sends and receives. The zero value has no fault.
 type Habits struct {
-	Read  func(*Conn) (*codec.Message, error) // the next message; nil is Read
-	Heard func(*codec.Message) error          // if it is set, may alter a message that has come
+	// Pieces is the size in bytes of the first writes, which are apart in time; 0: one write sends everything. It is not a
+	// fault.
+	Pieces int
 
-	Patience time.Duration // the longest wait; 0 is for ever
+	Read  func(*Conn) (*codec.Message, error) // returns the next message; nil: Read
+	Heard func(*codec.Message) error          // if it is set, may change a received message
+
+	Patience time.Duration // the longest wait for a message; 0: no limit
 	Stubborn bool          // the end of a connection is not noticed
-	Clings   bool          // a connection that has broken is used again
-	Falls    bool          // the end of a connection ends the driver, without an answer
-	Hopes    bool          // the end of a connection is taken for that of the job
+	Clings   bool          // a connection that has failed is used again
+	Falls    bool          // the end of a connection ends the driver without an answer
+	Hopes    bool          // the end of a connection is taken for the end of the job
 }

@@ -1,0 +1,391 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/internal/target"
+)
+
+// run is one run of a driver under a profile.
+type run struct {
+	opts    *StressOptions
+	dialect *dialect
+	outcome *Outcome // that the run contributes to
+	role    string
+	profile *Profile
+	point   point // where the profile takes effect
+
+	auditor   *Auditor
+	server    target.Target
+	chances   atomic.Int64           // messages at which the profile might have taken effect
+	effects   atomic.Int64           // messages that the profile has changed
+	fault     atomic.Pointer[string] // what the profile has done at its point; nil if it was not reached
+	ended     atomic.Bool            // a connection was ended by the profile
+	hung      atomic.Bool            // the driver is killed
+	met       sync.Once
+	connected chan struct{}
+	restarts  sync.WaitGroup
+	recording Recording // nil if the run is not recorded
+	tapping   sync.Mutex
+
+	plain  *census // of a run without faults; nil if there was none
+	census census  // of this run
+	seeing sync.Mutex
+	more   bool // the step is one that profiles with several runs leave out
+
+	names       names
+	tasks       int // performed
+	unsupported int // of these, those that the driver does not support
+	verdict     Verdict
+	failures    []Failure
+	short       bool // the driver hung within a shortened time limit
+	report      *Report
+	took        time.Duration
+	err         error
+}
+
+func newRun(o *StressOptions, d *dialect, out *Outcome, at point) *run {
+	return &run{opts: o, dialect: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{})}
+}
+
+// badness orders runs by their verdicts, the best first.
+func (r *run) badness() int {
+	n := 2 * r.verdict.badness()
+	if r.short {
+		n--
+	}
+	return n
+}
+
+// sees notes a message for the census.
+func (r *run) sees(from codec.Side, t *codec.Type) {
+	r.seeing.Lock()
+	defer r.seeing.Unlock()
+	r.census.seen = append(r.census.seen, sighting{from, t, r.more})
+}
+
+// happens reports whether the profile's point is reached with a message of a type, which it is once.
+func (r *run) happens(t *codec.Type) bool {
+	if r.point.of != nil && t != r.point.of {
+		return false
+	}
+	return r.chances.Add(1)-1 == int64(r.point.message)
+}
+
+// happened reports whether the point has been reached.
+func (r *run) happened() bool { return r.chances.Load() > int64(r.point.message) }
+
+// mayFail reports whether a fault has happened that may make a task fail.
+func (r *run) mayFail() bool { return r.profile.Fails && r.happened() }
+
+func (r *run) expectEnd() { r.ended.Store(true) }
+
+func (r *run) dial(ctx context.Context) (net.Conn, error) {
+	r.restarts.Wait()
+	return target.Dial(ctx, r.server)
+}
+
+// restart ends the server and starts it again.
+func (r *run) restart() {
+	r.restarts.Add(1)
+	go func() {
+		defer r.restarts.Done()
+		r.server.Restart()
+	}()
+}
+
+// record performs the run, and records it if runs are recorded.
+func (r *run) record(ctx context.Context) {
+	if r.opts.Record != nil {
+		if r.recording, r.err = r.opts.Record(); r.err != nil {
+			return
+		}
+	}
+	r.perform(ctx)
+}
+
+// tap records bytes that pass between the driver and the profile, or the beginning or end of a connection.
+func (r *run) tap(c *conn, from codec.Side, b []byte, what Passing) {
+	if r.recording == nil {
+		return
+	}
+	r.tapping.Lock()
+	defer r.tapping.Unlock()
+	r.recording.Add(c.id, from, b, what)
+}
+
+// perform performs the run.
+func (r *run) perform(ctx context.Context) {
+	begun := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.server, r.err = r.opts.Start(ctx); r.err != nil {
+		return
+	}
+	defer r.server.Stop()
+	r.auditor = New(Options{Protocol: r.dialect.protocol, Codec: r.opts.Codec})
+	r.auditor.keep = true
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.err = err
+		return
+	}
+	var relay sync.WaitGroup
+	relay.Go(func() { r.relay(ctx, ln) })
+	defer relay.Wait()
+	defer ln.Close()
+	defer cancel()
+
+	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
+	r.names = names{"{}": ""}
+	r.names.distinguish(scenarios[r.dialect.protocol], rand.Text()[:6])
+	if r.profile.text { // bytes of text in reverse order are not text
+		r.names["reverse"] = "echo"
+	}
+	for i, name := range []string{"A", "B", "C", "D"} {
+		v := []byte("job-" + string('a'+rune(i)))
+		if r.profile.payload != nil {
+			v = r.profile.payload(r.dialect, i)
+		}
+		r.names["{"+name+"}"], r.names["{"+name+"+"+name+"}"] = string(v), string(v)+string(v)
+		if !r.profile.text {
+			v = bytes.Clone(v)
+			slices.Reverse(v)
+		}
+		r.names["{"+name+"'}"] = string(v)
+	}
+	steps := scenarios[r.dialect.protocol][r.role]
+	done, last, before := make([]bool, len(steps)), false, Completed
+	for i := range steps {
+		a := &steps[i]
+		if r.omits(a) || r.point.of != nil && r.plain.failed[a] || a.Needs > 0 && (r.profile.Restarts || !done[a.Needs-1]) {
+			continue
+		}
+		if last = r.point.of != nil && r.happened(); last && a.Needs > 0 && (r.ended.Load() || before != Completed) {
+			continue // what this step needs may be lost
+		}
+		r.seeing.Lock()
+		r.more = a.Extra
+		r.seeing.Unlock()
+		v, note := r.step(ctx, d, a)
+		if r.tasks++; v == Unsupported {
+			r.unsupported++
+		}
+		before = v
+		r.census.failed[a] = v != Completed
+		done[i] = v == Completed || v == Failed && r.profile.Fails // then it was done again
+		r.fails(v, r.names.task(a.Task), note)
+		if v == Hung {
+			r.hung.Store(true)
+			r.outcome.hangs.note(a)
+		}
+		if v == Crashed || v == Hung || last {
+			break
+		}
+	}
+	switch err := d.finish(); {
+	case err == nil || r.verdict == Crashed || r.verdict == Hung:
+	case errors.Is(err, errStays):
+		r.fails(Hung, "", err.Error())
+	default:
+		r.fails(Crashed, "", "the driver exited with an error: "+err.Error())
+	}
+	cancel()
+	relay.Wait()
+	r.report = r.auditor.Report()
+	r.took = time.Since(begun)
+}
+
+// omits reports whether a step is left out under the profile. A profile with several runs omits the steps that are Extra,
+// except in runs for a type of message that only these have.
+func (r *run) omits(a *Step) bool {
+	switch {
+	case r.profile.Restarts && a.Lasting:
+		return true
+	case r.profile.batch:
+		return !a.Batch
+	case r.profile.Name == "large":
+		return a.Extra || a.Batch
+	}
+	return a.Extra && r.profile.points != nil && r.point.of == nil
+}
+
+// fails notes the verdict on a task.
+func (r *run) fails(v Verdict, task, note string) {
+	if v.badness() > Completed.badness() {
+		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.auditor.recent()}
+		if fault := r.fault.Load(); fault != nil {
+			f.Fault = *fault
+		}
+		r.failures = append(r.failures, f)
+	}
+	if v.badness() > r.verdict.badness() {
+		r.verdict = v
+	}
+}
+
+// lastResult is how long the result of a worker may take to reach the partner after the worker has disconnected.
+const lastResult = 2 * time.Second
+
+// step has the driver do one step, with a partner if it needs one.
+func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := r.opts.Limit + a.Waits
+	if r.outcome.hangs.known(a) { // the verdict is known
+		limit /= 2
+		defer func() { r.short = v == Hung }()
+	} else {
+		limit *= time.Duration(cmp.Or(r.profile.slower, 1))
+	}
+	results := make(chan string, 1)
+	others := (<-chan string)(results)
+	var partner sync.WaitGroup
+	defer partner.Wait()
+	defer cancel()
+	if a.Partner != "" && r.opts.Partners[a.Partner] == nil {
+		return Unsupported, "this task needs a built-in reference " + a.Partner + ", and jobwire has none for this protocol"
+	}
+	if a.Partner != "" {
+		own := maps.Clone(r.names)
+		partner.Go(func() { results <- r.attend(ctx, a, own) })
+	}
+	answer, err := d.ask(ctx, r.names.task(a.Task), limit)
+	switch {
+	case err != nil:
+		return d.verdict(err, limit)
+	case strings.HasPrefix(answer, "error unsupported"):
+		return Unsupported, ""
+	}
+	said := strings.HasPrefix(answer, "error")
+	if r.point.of != nil && a.Needs > 0 && r.happened() && (said || r.ended.Load()) {
+		// Neither the right answer nor the state of the job is known any more.
+		return Failed, "the driver answered " + shortened(answer)
+	}
+	right := r.names.fits(a.Answer, answer)
+	alone := a.Partner == "" || r.mayFail() && r.dialect.protocol.Unowned // there is no partner to compare with
+	if right && (alone || a.Serves != "") {
+		return Completed, ""
+	}
+	if alone {
+		others = nil
+	}
+	if right {
+		wait := min(limit, lastResult*time.Duration(cmp.Or(r.profile.slower, 1)))
+		if r.mayFail() {
+			wait = 300 * time.Millisecond
+		}
+		left := newStallTimer(wait)
+		defer left.Stop()
+		for over := false; !over; {
+			select {
+			case wrong := <-others:
+				if wrong == "" {
+					return Completed, ""
+				}
+				return Wrong, wrong
+			case <-left.C:
+				over = left.over()
+			}
+		}
+		if !r.mayFail() {
+			return Wrong, "the driver reported success, but no client received the result of the job"
+		}
+	}
+	if !said && !right {
+		return Wrong, fmt.Sprintf("expected the answer %s, got %s", shortened(r.names.task(a.Answer)), shortened(answer))
+	}
+	note = "the driver answered " + shortened(answer)
+	if !r.mayFail() {
+		return Failed, note
+	}
+	again := cmp.Or(a.Again, a.Task)
+	for range 20 {
+		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
+			v, why := d.verdict(err, limit)
+			return v, note + "; the task was given again: " + why
+		} else if strings.HasPrefix(next, "error unsupported") { // so that it is not known
+			return Failed, note
+		} else if a.Again == "" && r.names.fits(a.Answer, next) {
+			return Failed, note
+		} else if a.Again != "" && alone && strings.HasPrefix(next, "ok") {
+			return Failed, note
+		}
+		select {
+		case wrong := <-others:
+			if a.Serves == "" && wrong == "" {
+				return Failed, note
+			}
+			return Wrong, wrong
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return Unrecovered, note + "; the driver tried the task again, and it failed again"
+}
+
+func shortened(s string) string {
+	if len(s) > 120 {
+		return s[:120] + "..."
+	}
+	return s
+}
+
+// attend has the partner do its part. It returns what was wrong.
+func (r *run) attend(ctx context.Context, a *Step, own names) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err.Error()
+	}
+	var relay sync.WaitGroup
+	defer relay.Wait()
+	defer ln.Close()
+	plain := &run{opts: r.opts, dialect: r.dialect, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.dialect.protocol}), server: r.server, connected: make(chan struct{})}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	relay.Go(func() { plain.relay(ctx, ln) })
+	for ctx.Err() == nil {
+		d := r.drive(ctx, r.opts.Partners[a.Partner], ln.Addr().String())
+		wrong := ""
+		if a.Serves != "" {
+			d.ask(ctx, own.task(a.Serves), time.Hour)
+		}
+		broken := false
+		for i := 0; i < len(a.Others) && !broken; i++ {
+			x := a.Others[i]
+			select { // so that the worker sleeps when the job comes
+			case <-time.After(30 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			answer, err := d.ask(ctx, own.task(x.Task), time.Hour)
+			switch {
+			case err != nil:
+				broken, wrong = true, err.Error()
+			case own.fits(x.Answer, answer):
+			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // of a restart
+				broken = true
+			case wrong == "": // what is left is done all the same: the worker waits for it
+				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task), shortened(own.task(x.Answer)), shortened(answer))
+			}
+		}
+		d.finish()
+		if broken && wrong == "" || a.Serves != "" {
+			continue
+		}
+		return wrong
+	}
+	return ""
+}

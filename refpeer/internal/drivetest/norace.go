@@ -1,0 +1,5 @@
+//go:build !race
+
+package drivetest
+
+const variantsApart = 1 // all variants are tested
