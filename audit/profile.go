@@ -179,10 +179,10 @@ func ProfileNamed(name string) *Profile {
 	return &Profiles[k]
 }
 
-// The longest that is written in small pieces of a message, in bytes; what is between its head and
-// its end goes in one.
+// A message of a server is written in at most piecesHead small pieces from its start and piecesTail bytes at its end; what
+// is between goes in one piece. So the time that a message takes does not grow with its length.
 const (
-	piecesHead = 2 << 10
+	piecesHead = 64
 	piecesTail = 16
 )
 
@@ -191,9 +191,9 @@ func pieces(size func(*wire, []byte) int, pause time.Duration) func(*wire, [][]b
 	return func(w *wire, messages [][]byte) error {
 		for _, m := range messages {
 			n := max(1, size(w, m))
-			for off := 0; off < len(m); {
+			for off, sent := 0, 0; off < len(m); sent++ {
 				end := min(off+n, len(m))
-				if n == 1 && off >= piecesHead {
+				if sent == piecesHead {
 					end = max(end, len(m)-piecesTail)
 				}
 				if err := w.send(m[off:end]); err != nil {

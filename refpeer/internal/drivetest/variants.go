@@ -51,7 +51,7 @@ func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) 
 	for i := 0; i < len(variants); i += variantsApart {
 		v := &variants[i]
 		o := audit.StressOptions{Protocol: b.Protocol, Profiles: all, Partners: partners, Start: start,
-			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: 20 * time.Second, Runs: variantRuns}
+			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: time.Minute, Runs: variantRuns}
 		done.Go(func() { v.stress(t, o, profiles-1) })
 		done.Go(func() {
 			large <- struct{}{}
