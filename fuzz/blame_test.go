@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"context"
 	"flag"
 	"testing"
 	"time"
@@ -12,6 +11,17 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
 )
+
+// lab returns the triage of a run without workers.
+func lab(t *testing.T, cfg Config) *triage {
+	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, enough: func() {}}
+	f.triage = newTriage(t.Context(), f)
+	t.Cleanup(func() {
+		f.triage.replay.close()
+		f.ending.Wait()
+	})
+	return f.triage
+}
 
 // TestBlamesNobody holds inputs with faultless servers that a fuzzer who takes himself for
 // alone, or knows more than he can, would object to.
@@ -72,8 +82,7 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := &replayer{cfg: &Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name))}, ctx: context.Background(), patience: 5 * time.Second}
-			defer l.close()
+			l := lab(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Patience: 5 * time.Second}).replay
 			for range 2 { // the same server, if nothing is left of the first time
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
@@ -91,8 +100,7 @@ func TestBlamesNobodyAtRandom(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			l := &replayer{cfg: &Config{Protocol: p, Start: serve(faults.Faultless(p.Name))}, ctx: context.Background(), patience: 10 * time.Second}
-			defer l.close()
+			l := lab(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Patience: 10 * time.Second}).replay
 			b := newGenerator(p, randOf(11), &Known{})
 			for range *blamesFlag {
 				c := b.generate()

@@ -187,9 +187,8 @@ func TestAsksLessOftenForLongLists(t *testing.T) {
 		fixed bool
 		names uint64
 		rare  bool
-	}{{true, manyNames, false}, {true, 1000 * manyNames, true}, {false, 1000 * manyNames, false}} {
-		w := &worker{instance: &instance{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, begun: 7}, x: &executor{d: traitsOf(gearman.Protocol)}, r: randOf(1)}
-		w.names.Store(7 + tt.names)
+	}{{true, longLife, false}, {true, 1000 * longLife, true}, {false, 1000 * longLife, false}} {
+		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: randOf(1)}
 		skipped := 0
 		for range 100 {
 			if w.overlong(list) {

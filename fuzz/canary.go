@@ -26,8 +26,8 @@ func (x *executor) ping() bool {
 		x.model = m
 		x.record.Events = x.record.Events[:r]
 	}()
-	fault, features, last := x.record.Fault, len(x.record.features), x.last
-	defer func() { x.record.features, x.last = x.record.features[:features], last }()
+	fault, features := x.record.Fault, len(x.record.features)
+	defer func() { x.record.features = x.record.features[:features] }()
 	if k == nil || !k.open {
 		s, err := dial(x.to, x.patience)
 		if err != nil {

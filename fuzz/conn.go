@@ -30,6 +30,7 @@ type conn struct {
 	queue    []bool // for each request without a reply, if replies are in order: whether the reply may come late
 	busy     int    // requests whose reply may come late
 	earlier  int    // requests before the barrier with a reply of the same type
+	last     uint64 // hash of the last coverage
 	muttered int    // steps since the server cannot know where the next message begins
 
 	within time.Duration // timeout of a reply
@@ -59,7 +60,7 @@ func (x *executor) ours(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
 	}
-	x.feature(1, 0, uint64(k.busy))
+	x.feature(k, 1, 0, uint64(min(k.busy, 3)))
 }
 
 // connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.

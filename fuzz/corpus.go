@@ -11,112 +11,171 @@ const (
 	maxBytes  = 48 << 20
 )
 
-// corpus holds the inputs that reached new coverage.
-type corpus struct {
-	mu     sync.Mutex
-	seen   map[uint64]struct{} // features
-	inputs []*Input
-	seeds  int
-	bytes  int // of inputs that are not seeds
-	read   int // by next
+// coverageBits is the size of the coverage map: 1<<coverageBits features are told apart.
+const coverageBits = 18
 
-	avoid map[string]int // by class of a step: how often it crashed the server
+// corpus holds the seeds and the inputs that reached new coverage, with the energy with which they are mutated.
+type corpus struct {
+	mu      sync.Mutex
+	hits    [1 << coverageBits]uint32 // how often each feature appeared
+	reached int                       // features that appeared
+	entries []*corpusEntry
+	seeds   int
+	bytes   int               // of inputs that are not seeds
+	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
+	soaked  int               // entries that were repeated to look for leaks
+}
+
+// corpusEntry is an input with its history.
+type corpusEntry struct {
+	input  *Input
+	rare   uint32 // its rarest feature
+	picked int
+	finds  int  // of its mutations, how many reached new coverage
+	fails  int  // how many failed as mutations had failed before
+	clean  bool // it leaves nothing behind
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	return &corpus{seen: map[uint64]struct{}{}, inputs: append([]*Input(nil), seeds...), seeds: len(seeds), avoid: map[string]int{}}
+	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}}
+	for _, c := range seeds {
+		pauses := c.waits() > 0
+		p.dry[pauses] = append(p.dry[pauses], c)
+		p.entries = append(p.entries, &corpusEntry{input: c})
+	}
+	return p
 }
 
-// learn adds an input if its coverage is new, and reports whether it is.
-func (p *corpus) learn(c *Input, features []uint64) bool {
+// learn counts the features of an input, which is a mutation of parent unless that is nil, and adds it if one is new.
+func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fresh := false
-	for _, e := range features {
-		if _, ok := p.seen[e]; !ok {
-			p.seen[e] = struct{}{}
+	rare := uint32(0)
+	for i, e := range r.features {
+		at := uint32(e >> (64 - coverageBits))
+		if p.hits[at]++; p.hits[at] == 1 {
+			p.reached++
 			fresh = true
 		}
-	}
-	if fresh {
-		p.bytes += c.bytes()
-		if own := len(p.inputs) - p.seeds; own > 0 && (own >= maxCorpus || p.bytes > maxBytes) {
-			at := p.seeds + len(p.seen)%own
-			p.bytes -= p.inputs[at].bytes()
-			p.inputs[at] = c
-		} else {
-			p.inputs = append(p.inputs, c)
+		if i == 0 || p.hits[at] < p.hits[rare] {
+			rare = at
 		}
 	}
-	return fresh
+	if !fresh {
+		return false
+	}
+	if parent != nil {
+		parent.finds++
+	}
+	e := &corpusEntry{input: c, rare: rare, clean: r.Clean}
+	p.bytes += c.bytes()
+	if own := len(p.entries) - p.seeds; own > 0 && (own >= maxCorpus || p.bytes > maxBytes) {
+		at := p.seeds + p.reached%own
+		p.bytes -= p.entries[at].input.bytes()
+		p.entries[at] = e
+	} else {
+		p.entries = append(p.entries, e)
+	}
+	return true
 }
 
 // big is the size in bytes from which an input is seldom worth its time.
 const big = 128 << 10
 
-// pick selects an input, often a seed or a recent one. It returns nil if there is none.
-func (p *corpus) pick(r *rand.Rand) *Input {
+// pick selects an input for mutation: of a few that chance selects, the one with most energy. It returns nil if there is none.
+func (p *corpus) pick(r *rand.Rand) *corpusEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.any(r)
-	for n := 0; n < 4 && c != nil && c.bytes() > big; n++ {
-		c = p.any(r)
+	var best *corpusEntry
+	for range 3 {
+		e := p.any(r)
+		if e == nil {
+			return nil
+		}
+		if best == nil || p.energy(e) > p.energy(best) {
+			best = e
+		}
 	}
-	return c
+	best.picked++
+	return best
 }
 
-func (p *corpus) any(r *rand.Rand) *Input {
-	n := len(p.inputs)
+// energy is higher for inputs with rare features, recent success and few repeated failures.
+func (p *corpus) energy(e *corpusEntry) float64 {
+	score := float64(1+4*e.finds) / float64(4+e.picked+16*e.fails)
+	if n := p.hits[e.rare]; n > 0 && n < 16 {
+		score *= 2
+	}
+	if e.input.bytes() > big {
+		score /= 16
+	}
+	return score
+}
+
+// any selects an input, often a seed or a recent one.
+func (p *corpus) any(r *rand.Rand) *corpusEntry {
+	n := len(p.entries)
 	if n == 0 {
 		return nil
 	}
 	switch r.IntN(10) {
-	case 0, 1, 2, 3:
+	case 0, 1, 2:
 		if p.seeds > 0 {
-			return p.inputs[r.IntN(p.seeds)]
+			return p.entries[r.IntN(p.seeds)]
 		}
-	case 4, 5, 6:
+	case 3, 4, 5:
 		if n > 64 {
-			return p.inputs[n-1-r.IntN(64)]
+			return p.entries[n-1-r.IntN(64)]
 		}
 	}
-	return p.inputs[r.IntN(n)]
+	return p.entries[r.IntN(n)]
+}
+
+// failed lowers the energy of an input whose mutation failed in a known way.
+func (p *corpus) failed(e *corpusEntry) {
+	if e != nil {
+		p.mu.Lock()
+		e.fails++
+		p.mu.Unlock()
+	}
+}
+
+// seed returns the next seed that was not run yet, with pauses or without, or nil.
+func (p *corpus) seed(pauses bool) *Input {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.dry[pauses]
+	if len(left) == 0 {
+		return nil
+	}
+	p.dry[pauses] = left[1:]
+	return left[0]
+}
+
+// soak returns the next inputs to repeat, at most n that leave nothing behind.
+func (p *corpus) soak(n int) (all []*Input) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; p.soaked < len(p.entries) && len(all) < n; p.soaked++ {
+		e := p.entries[p.soaked]
+		if c := e.input; e.clean && !c.Burst && c.waits() == 0 && c.bytes() <= big {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func (p *corpus) size() (inputs, features int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.inputs), len(p.seen)
+	return len(p.entries), p.reached
 }
 
-// next returns the inputs one after the other, the oldest first, and nil if all were returned.
-func (p *corpus) next() *Input {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.read >= len(p.inputs) {
-		return nil
+// added returns the inputs that are not seeds.
+func (p *corpus) added() (all []*Input) {
+	for _, e := range p.entries[p.seeds:] {
+		all = append(all, e.input)
 	}
-	p.read++
-	return p.inputs[p.read-1]
-}
-
-// penalize makes steps of a class, which crash the server, less frequent.
-func (p *corpus) penalize(class string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.avoid[class]++
-}
-
-// skips reports whether to leave out a step of the class this time.
-func (p *corpus) skips(class string, r *rand.Rand) bool {
-	p.mu.Lock()
-	n := p.avoid[class]
-	p.mu.Unlock()
-	return n > 0 && r.IntN(n+2) > 1
-}
-
-func (p *corpus) penalizing() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.avoid) > 0
+	return all
 }

@@ -17,28 +17,28 @@ type executor struct {
 	known    *Known
 	patience time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
-	stop     func() bool   // whether pauses are to end early; nil: never
 	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
 
 	loose  codec.Session // encodes messages with all rules waived
 	prefix string
 
-	conns  []*conn
-	record Record
-	model  model.Model
-	chosen map[int][]byte // by the ID of a step: what the server chose in the reply
-	nonce  uint64
-	step   int // index of the current step
-	stepID int
-	last   uint64 // hash of the last coverage
-	common bool   // other inputs or unknown effects may influence the server: the model is not asked
-	proved bool   // all effects of the last step have arrived
-	quiet  bool   // so it seems without barriers on all connections
-	exact  bool   // a barrier on every connection after every step
-	saying bool   // a barrier is being sent
-	quit   bool   // the rest of the input is not executed
-	lost   bool   // a connection was closed or could not be opened: the server may have crashed
-	told   time.Time
+	conns   []*conn
+	record  Record
+	model   model.Model
+	chosen  map[int][]byte // by the ID of a step: what the server chose in the reply
+	nonce   uint64
+	step    int // index of the current step
+	stepID  int
+	settled uint64 // state of the model when all effects of a step had arrived
+	burst   bool   // the messages are sent without waiting for replies
+	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
+	proved  bool   // all effects of the last step have arrived
+	quiet   bool   // so it seems without barriers on all connections
+	exact   bool   // a barrier on every connection after every step
+	saying  bool   // a barrier is being sent
+	quit    bool   // the rest of the input is not executed
+	lost    bool   // a connection was closed or could not be opened: the server may have crashed
+	told    time.Time
 
 	unnoticed int // connections that the server may keep
 
@@ -74,7 +74,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.last, x.lost, x.common, x.quit = -1, 0, 0, false, false, false
+	x.step, x.stepID, x.settled, x.burst, x.lost, x.common, x.quit = -1, 0, 0, c.Burst, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.exact = x.thorough || x.nonce%8 == 0
 	x.proved, x.quiet = false, false
@@ -221,7 +221,7 @@ func (x *executor) sleep(d time.Duration) {
 	const piece = 20 * time.Millisecond
 	for end := time.Now().Add(d); x.record.Fault == nil; {
 		left := time.Until(end)
-		if left <= 0 || x.stop != nil && x.stop() || x.isOver() {
+		if left <= 0 || x.isOver() {
 			return
 		}
 		time.Sleep(min(piece, left))

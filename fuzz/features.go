@@ -2,11 +2,26 @@ package fuzz
 
 import "jobwire/codec"
 
-// feature records what happened, and what happened before it, as coverage.
-func (x *executor) feature(kind, a, b uint64) {
+// feature records what happened on a connection, and what happened there before it, as coverage. What depends on time is left
+// out: what happens in a burst, or after an effect that the server notices at an unknown time. So the same inputs always have
+// the same coverage.
+func (x *executor) feature(k *conn, kind, a, b uint64) {
+	if x.burst || x.common {
+		return
+	}
 	h := mix(mix(kind, a), b)
-	x.record.features = append(x.record.features, mix(x.last, h))
-	x.last = h
+	x.record.features = append(x.record.features, mix(k.last, h))
+	k.last = h
+}
+
+// noteState records the state of the model, and the one before it, as coverage.
+func (x *executor) noteState() {
+	if x.burst || x.common {
+		return
+	}
+	state := x.model.State()
+	x.record.features = append(x.record.features, mix(mix(3, x.settled), state))
+	x.settled = state
 }
 
 func mix(h, v uint64) uint64 {

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -11,16 +12,18 @@ import (
 
 // Finding is a fault that was reproduced on new servers, or a crash that was not reproduced.
 type Finding struct {
-	Key   string // identifies the finding in all runs
+	Key   string // identifies the cause in all runs: findings with one key are one finding
 	Name  string // of its files
 	Fault *Fault
 	Input *Input
+	Log   *Log // what the server was sent until the fault was observed
+	Count int  // how often it was observed; known at the end of the run
 
 	// The fault appeared in Shown of Tried executions on new servers.
 	Shown, Tried int
 
 	// Reproduced says that the fault appeared on new servers. Otherwise the server crashed once, and Input joins the
-	// Inputs inputs that were running, or the last ones.
+	// Inputs inputs that ran last.
 	Reproduced bool
 	Inputs     int
 
@@ -30,27 +33,43 @@ type Finding struct {
 
 	// Plays says that the script fails on servers with the fault and passes on the reference server.
 	Plays bool
+
+	keys map[string]bool // of its observations
 }
 
-// key identifies a finding by its oracle and the message types of its input. A hang is identified by the message that
-// caused it, and by whether a peer had disconnected.
+// key identifies a finding. Crashes with a stack are told apart by the stack alone, and other findings by the oracle and by what
+// the messages of the smallest input do, in any order.
 func key(p *codec.Protocol, c *Input, f *Fault) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s|%s|%s|%s|", f.Oracle, f.Rule, f.Law, normalize(lastLine(f.Output)))
+	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
+	if len(f.Stack) > 0 {
+		return id
+	}
 	if (f.Oracle == HangConn || f.Oracle == HangAll) && f.Step >= 0 && f.Step < len(c.Steps) {
-		fmt.Fprintf(&b, "%s %v", family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
-		return b.String()
+		return fmt.Sprintf("%s|%s %v", id, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 	}
+	if f.Law == closedLaw && f.Step >= 0 && f.Step < len(c.Steps) {
+		return fmt.Sprintf("%s|%s %d", id, effect(p, &c.Steps[f.Step]), sizeClass(&c.Steps[f.Step]))
+	}
+	var shape []string
 	for i := range c.Steps {
-		s := &c.Steps[i]
-		if s.Type != nil {
-			b.WriteString(s.Type.Name)
-		} else {
-			b.WriteString(s.Verb.String())
+		if does := effect(p, &c.Steps[i]); !slices.Contains(shape, does) {
+			shape = append(shape, does)
 		}
-		b.WriteByte(' ')
 	}
-	return b.String()
+	slices.Sort(shape)
+	return id + "|" + strings.Join(shape, " ")
+}
+
+// effect returns what a step does: the broken rule, the effect of the message on a job, or the action.
+func effect(p *codec.Protocol, s *Step) string {
+	if slices.Contains(leaves, s.Verb) {
+		return "leaves"
+	}
+	name := class(p, s)
+	if s.Type != nil && name == s.Type.Name {
+		return s.Type.Does.String()
+	}
+	return name
 }
 
 // family returns what steps have in common that a server handles alike: the broken rule, or the sender and the first field.
@@ -80,49 +99,42 @@ func sizeClass(s *Step) (n int) {
 // such findings apart.
 const closedLaw = "unexpected disconnect"
 
-func lastLine(s string) string {
-	lines := strings.Split(s, "\n")
-	return lines[len(lines)-1]
-}
+// lastInputs is how many inputs the transcript of a crash has that was not reproduced.
+const lastInputs = 8
 
-// bucketSize is how many findings about one rule or law are reported. Most servers that break a rule break it often.
-const bucketSize = 3
-
-// bucket returns what findings with the same cause most likely have in common.
-func bucket(p *codec.Protocol, c *Input, v *Fault) string {
-	h := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
-	if v.Law == closedLaw && v.Step >= 0 && v.Step < len(c.Steps) {
-		h += fmt.Sprint("|", class(p, &c.Steps[v.Step]), sizeClass(&c.Steps[v.Step]))
+// crash reports a crash at once, because it is a finding even if it cannot be reproduced.
+func (f *Fuzzer) crash(m *candidate) *Finding {
+	seen := *m.fault
+	seen.Conn, seen.Step = -1, -1
+	all := inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
+	fd := &Finding{Key: "not reproduced|" + m.key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all), keys: map[string]bool{m.key: true}}
+	if len(all) == 1 {
+		fd.Input = all[0].clone()
+	} else {
+		fd.Input = traitsOf(f.cfg.Protocol).join(all)
 	}
-	return h
-}
-
-// bucketFull reports whether enough findings of the bucket were reported. Crashes and hangs have no such limit.
-func (f *Fuzzer) bucketFull(c *Input, v *Fault) bool {
-	most := bucketSize
-	if v.Law == closedLaw {
-		most = 1
+	if slices.Contains(f.cfg.KnownAs, fd.Key) {
+		return fd
 	}
-	return slices.Contains([]string{Law, Framing, Disclosure, Memory, Descriptors, Processor}, v.Oracle) && f.buckets[bucket(f.cfg.Protocol, c, v)] >= most
-}
-
-// tell makes a finding of a fault and reports it, unless it is a duplicate.
-func (f *Fuzzer) tell(c *Input, v *Fault, shown, tried int) {
-	k := key(f.cfg.Protocol, c, v)
-	f.note(func() { f.causes[signature(v)] = true })
-	if f.known[k] || f.bucketFull(c, v) {
-		f.again.Add(1)
-		return
-	}
-	f.note(func() {
-		f.known[k] = true
-		f.buckets[bucket(f.cfg.Protocol, c, v)]++
-		f.stats.Findings++
-	})
-	fd := &Finding{Key: k, Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1}
-	fd.Name = f.nameOf(fd)
-	f.describe(fd)
+	f.note(func(s *Stats) { s.Findings++ })
+	f.write(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)
 	}
+	return fd
+}
+
+// write names a finding that was not run again and writes its transcript.
+func (f *Fuzzer) write(fd *Finding) {
+	fd.Name = nameOf(f.cfg.Protocol, fd)
+	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, short: true}
+	fd.Script = w.write()
+	fd.Text = text(fd.Script)
+}
+
+// nameOf returns the name of a finding's files.
+func nameOf(p *codec.Protocol, fd *Finding) string {
+	h := fnv.New32a()
+	h.Write([]byte(fd.Key))
+	return fmt.Sprintf("%s-%s-%08x", p.Name, fd.Fault.Oracle, h.Sum32())
 }

@@ -279,7 +279,7 @@ func TestStartsAgain(t *testing.T) {
 	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
 		f.lives.Store(tt.lives)
 		failures = tt.failures
-		server, err := (&instance{f: f}).receive(t.Context())
+		server, err := (&worker{f: f}).start(t.Context())
 		if (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}

@@ -18,8 +18,8 @@ import (
 type Config struct {
 	Protocol *codec.Protocol
 
-	// Start starts a server in a process of its own. Fixed says that the server cannot be restarted. Then only faults that
-	// the server survives can be reproduced.
+	// Start starts a server in a process of its own. Fixed says that there is one server, which cannot be restarted. Then only
+	// faults that the server survives can be reproduced.
 	Start func(context.Context) (target.Target, error)
 	Fixed bool
 
@@ -28,22 +28,26 @@ type Config struct {
 
 	Seeds    []*Input
 	Seed     uint64
-	Duration time.Duration // 0: no limit
+	Duration time.Duration // of the whole run; 0: no limit
 	Count    int64         // inputs; 0: no limit
-	Workers  int           // inputs at the same time; 0: 20
+	Workers  int           // each with a server of its own; 0: 4
 	Patience time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
 	Known    Known
 	KnownAs  []string // keys of findings that were reported before
 
-	Found    func(*Finding)
-	Progress func(Stats)    // called about once a second
-	Log      func(string)   // called with what became of each observation
-	Keep     func([]*Input) // called at the end with the new inputs of the corpus
+	// Found is called for each finding. A crash is a finding at once, and Found is called again, with the same name, when it is
+	// reproduced.
+	Found     func(*Finding)
+	Progress  func(Stats)    // called about once a second
+	Note      func(string)   // called with what became of each candidate
+	Keep      func([]*Input) // called at the end with the new inputs of the corpus
+	Dropped   func(*Finding) // called for a crash that turned out to have the cause of another finding
+	Candidate func(*Finding) // called at the end with each candidate that was not examined
 
-	// Candidate is called at the end with each candidate that was not examined. It may be nil.
-	Candidate func(*Finding)
+	// Log is called with what each server was sent, when the server is stopped. It may be nil.
+	Log func(*Log)
 }
 
 // Stats are the statistics of a run.
@@ -53,50 +57,36 @@ type Stats struct {
 	Messages         int64
 	Corpus, Features int
 	Findings         int
-	Duplicates       int // duplicates of findings
+	Duplicates       int // observations of findings beyond the first
 	ReferenceFails   int // faults that the reference server has too
-	NotReproduced    int // faults that did not appear on a new server
-	Unexamined       int // candidates that were queued at the end
+	NotReproduced    int // candidates that did not appear on a new server
+	Unexamined       int // candidates that were waiting at the end
 	Starts           int // of servers
 	Doing            string
 }
 
 // Fuzzer is one run.
 type Fuzzer struct {
-	cfg         Config
-	corpus      *corpus
-	start       time.Time
-	inputs      atomic.Int64
-	msgs        atomic.Int64
-	again       atomic.Int64
-	lives       atomic.Uint64 // of servers
-	stopped     func() bool   // whether the run has ended
-	deadline    time.Time     // end of the run; zero: none
-	enough      func()        // ends the run
-	replayer    *replayer
-	triageQueue *triageQueue
+	cfg     Config
+	corpus  *corpus
+	triage  *triage
+	start   time.Time
+	claimed atomic.Int64   // inputs
+	msgs    atomic.Int64   // events
+	lives   atomic.Uint64  // servers
+	names   atomic.Uint64  // prefixes used at a fixed address, by earlier runs too
+	ending  sync.WaitGroup // starts and stops of servers in the background
+	stopped func() bool    // whether the run has ended
+	until   time.Time      // end of the run; zero: none
+	enough  func()         // ends the run
 
-	mu       sync.Mutex // of the following fields
-	stats    Stats
-	told     time.Time
-	buckets  map[string]int // how many findings are in each bucket
-	known    map[string]bool
-	quick    map[string]bool // provisional keys of reproduced observations
-	backoffs map[string]backoff
-	deaths   []*Finding      // crashes, one for each signature
-	causes   map[string]bool // signatures of findings
+	mu    sync.Mutex // of the following fields
+	stats Stats
+	told  time.Time
 }
 
-// observation is a fault that was seen once.
-type observation struct {
-	input  *Input
-	fault  *Fault
-	at     int      // number of the input in the slice
-	beside []*Input // inputs that ran before it or at the same time
-}
-
-// errOver ends a run.
-var errOver = errors.New("the run has ended")
+// defaultWorkers keep two cores busy.
+const defaultWorkers = 4
 
 // Run fuzzes until its limits are reached or ctx is canceled. The error is about the server: it could not be started or
 // reached.
@@ -105,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
 	if cfg.Workers == 0 {
-		cfg.Workers = 20
+		cfg.Workers = defaultWorkers
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 2 * time.Second
@@ -113,9 +103,9 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Minimize == 0 {
 		cfg.Minimize = 30 * time.Second
 	}
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now(), known: map[string]bool{}, buckets: map[string]int{}, quick: map[string]bool{}, backoffs: map[string]backoff{}, causes: map[string]bool{}}
-	for _, k := range cfg.KnownAs {
-		f.known[k] = true
+	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
+	if cfg.Fixed {
+		f.names.Store(unusedNames())
 	}
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
@@ -125,75 +115,104 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	ctx, f.enough = context.WithCancel(ctx)
 	defer f.enough()
 	f.stopped = func() bool { return ctx.Err() != nil }
-	f.deadline, _ = ctx.Deadline()
-	f.replayer = &replayer{cfg: &f.cfg, ctx: ctx, patience: cfg.Patience, died: f.observe}
-	defer f.replayer.close()
-	f.triageQueue = newTriageQueue(f)
+	f.until, _ = ctx.Deadline()
+	f.triage = newTriage(ctx, f)
 	err := f.run(ctx)
-	f.leftOver()
+	f.ending.Wait()
+	f.triage.finish()
 	f.tally("finished")
 	if cfg.Keep != nil {
-		cfg.Keep(f.corpus.inputs[len(cfg.Seeds):])
-	}
-	if errors.Is(err, errOver) {
-		err = nil
+		cfg.Keep(f.corpus.added())
 	}
 	return f.stats, err
 }
 
-// run runs the instances and the triage queue.
+// run runs the workers and the triage until the run is over.
 func (f *Fuzzer) run(ctx context.Context) error {
-	fast := &instance{f: f, size: f.cfg.Workers, slice: fastSlice}
 	if f.cfg.Fixed {
-		// There is one server, which fuzzing must not use while an observation is examined.
-		fast.slow = slowWorkers
-		return fast.run(ctx)
+		// There is one server, which must not be used otherwise while a candidate is examined.
+		return f.newWorker(0, false).run(ctx)
 	}
-	beside, over := context.WithCancel(ctx)
-	defer over()
+	workers := []*worker{}
+	for id := range f.cfg.Workers {
+		workers = append(workers, f.newWorker(id, false))
+	}
+	for id := range f.cfg.Workers {
+		if f.cfg.Workers > 1 { // a single worker has some inputs with pauses among the others
+			workers = append(workers, f.newWorker(f.cfg.Workers+id, true))
+		}
+	}
 	var all sync.WaitGroup
-	slow := &instance{f: f, id: 1, slow: slowWorkers, slice: slowSlice}
-	all.Go(func() { slow.run(beside) })
-	soaker := &instance{f: f, id: 2, size: 1}
-	all.Go(func() { soaker.soak(beside) })
-	all.Go(func() { f.alone(beside) })
+	errs := make([]error, len(workers))
+	for i, w := range workers {
+		all.Go(func() {
+			if err := w.run(ctx); err != nil && !f.stopped() {
+				errs[i] = err
+				f.enough()
+			}
+		})
+	}
 	examined := make(chan struct{})
 	go func() {
 		defer close(examined)
-		f.triageQueue.work(ctx)
+		f.triage.work(ctx)
 	}()
-	err := fast.run(ctx)
-	over()
-	all.Wait()
-	close(f.triageQueue.more)
-	<-examined
-	return err
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		all.Wait()
+		f.ending.Wait() // servers may report something as they end
+		f.triage.noMore()
+		<-examined
+	}()
+	for running := true; running; {
+		select {
+		case <-tick.C:
+			f.tally("")
+		case <-ended:
+			running = false
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Fuzzer) newWorker(id int, slow bool) *worker {
+	r := randOf(f.cfg.Seed + uint64(id)<<32)
+	return &worker{f: f, id: id, slow: slow, r: r, g: newGenerator(f.cfg.Protocol, r, &f.cfg.Known)}
 }
 
 func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x66757a7a)) }
 
 // left returns the time until the end of the run.
 func (f *Fuzzer) left() time.Duration {
-	if f.deadline.IsZero() {
+	if f.until.IsZero() {
 		return math.MaxInt64
 	}
-	return time.Until(f.deadline)
+	return time.Until(f.until)
 }
 
-// done reports whether the requested number of inputs was executed.
-func (f *Fuzzer) done() bool { return f.cfg.Count > 0 && f.inputs.Load() >= f.cfg.Count }
+// claim reports whether another input may be run.
+func (f *Fuzzer) claim() bool {
+	n := f.claimed.Add(1)
+	return f.cfg.Count == 0 || n <= f.cfg.Count
+}
 
-// note changes the shared state of the triage.
-func (f *Fuzzer) note(change func()) {
+// done reports whether the requested number of inputs was run.
+func (f *Fuzzer) done() bool { return f.cfg.Count > 0 && f.claimed.Load() >= f.cfg.Count }
+
+// note changes the shared statistics.
+func (f *Fuzzer) note(change func(*Stats)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change()
+	change(&f.stats)
 }
 
-// logf logs what became of an observation.
+// logf logs what became of a candidate.
 func (f *Fuzzer) logf(format string, args ...any) {
-	if f.cfg.Log != nil {
-		f.cfg.Log(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))
+	if f.cfg.Note != nil {
+		f.cfg.Note(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))
 	}
 }
 
@@ -202,13 +221,20 @@ func (f *Fuzzer) tally(doing string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Elapsed = time.Since(f.start)
-	f.stats.Executions, f.stats.Messages = f.inputs.Load(), f.msgs.Load()
-	f.stats.Duplicates = int(f.again.Load())
+	f.stats.Executions, f.stats.Messages = f.claimed.Load(), f.msgs.Load()
+	if f.cfg.Count > 0 {
+		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
+	}
 	f.stats.Starts = int(f.lives.Load())
 	f.stats.Corpus, f.stats.Features = f.corpus.size()
-	f.stats.Doing = doing
+	if doing != "" {
+		f.stats.Doing = doing
+	}
 	if f.cfg.Progress != nil && (time.Since(f.told) > time.Second || doing == "finished") {
 		f.told = time.Now()
 		f.cfg.Progress(f.stats)
 	}
 }
+
+// prefix returns an unused prefix for a server at a fixed address.
+func (f *Fuzzer) prefix() string { return prefixOf('a', f.names.Add(1)) }

@@ -123,7 +123,7 @@ func TestCausesAreToldApart(t *testing.T) {
 	}
 	long := input("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
 	closed := func(c *Input) string {
-		return bucket(gearman.Protocol, c, &Fault{Oracle: Law, Law: closedLaw, Step: len(c.Steps) - 1})
+		return key(gearman.Protocol, c, &Fault{Oracle: Law, Law: closedLaw, Step: len(c.Steps) - 1})
 	}
 	if closed(first) == closed(other) || closed(other) == closed(long) || closed(input("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
 		t.Error("connections closed for different reasons are told as one")

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"jobwire/codec/transcript"
@@ -53,20 +54,6 @@ func (d *traits) place(s *Step, prefix string) bool {
 	return s.Verb != transcript.Raw || !d.namesNumbers(nil, s.Bytes)
 }
 
-// prefix returns an unused prefix, or one of whose names nothing is left. The latest of those are reused last, so that the
-// server has noticed that their connections were closed.
-func (w *worker) prefix() string {
-	if len(w.spare) > 16 {
-		p := w.spare[0]
-		w.spare = w.spare[1:]
-		return p
-	}
-	return prefixOf('A', uint64(w.instance.id)*prefixes+w.names.Add(1))
-}
-
-// exhausted reports whether the server has seen so many names that it is to be restarted.
-func (w *instance) exhausted() bool { return !w.f.cfg.Fixed && w.names.Load() > manyNames }
-
 // prefixes is how many prefixes have the same first letter.
 const prefixes = 30 * 30 * 30 * 30 * 30
 
@@ -86,3 +73,6 @@ func prefixOf(letter byte, n uint64) string {
 // unusedNames returns where names begin on a server that cannot be restarted, and that may have those of earlier runs. It
 // grows faster than names are used.
 func unusedNames() uint64 { return uint64(time.Now().UnixMicro() / 100) }
+
+// nth returns the prefix of the i-th of several inputs that are joined.
+func nth(i int) string { return fmt.Sprintf("z%0*x.", len(placeholder)-2, i) }

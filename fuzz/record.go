@@ -34,6 +34,7 @@ type Fault struct {
 	Conn   int          // -1: none
 	Step   int          // index in the input; -1: none
 	Output string       // end of the output of the server
+	Stack  []string     // functions in the output of a crash, the innermost first
 	Signal string       // that ended the server, such as "segmentation fault"; "" if unknown
 }
 
@@ -78,9 +79,10 @@ type Record struct {
 	Events []Event
 	Fault  *Fault
 	Clean  bool // according to the model, nothing is left of the input
+	Loose  bool // the order of the events depends on time
 	Vague  bool // the model cannot tell, because illegal bytes were sent
 
-	features []uint64 // coverage
+	features []uint64 // coverage, which does not depend on time
 	arena    []byte   // memory of the events
 	start    time.Time
 }

@@ -4,81 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
-	"jobwire/codec/transcript"
-	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
-
-// spins reports whether the server is busy after an input.
-func (l *replayer) spins(c *Input) *Fault {
-	if l.execute(c); l.x == nil || ended(l.t) {
-		return nil
-	}
-	l.x.closeCanary() // a busy server may reply late, too
-	if !watch.Spinning(l.t) {
-		return nil
-	}
-	l.used = true
-	return spin()
-}
-
-// spinBatch is how many inputs run between two checks for a busy server.
-const spinBatch = 16
-
-// findSpin returns the one of many inputs after which the server stays busy.
-func (f *Fuzzer) findSpin(done []*Input) (*Input, *Fault) {
-	l := f.replayer
-	l.used = true
-	for batch := range slices.Chunk(done, spinBatch) {
-		if f.stopped() || l.ready() != nil {
-			break
-		}
-		sound := l.holds(batch)
-		if l.x.closeCanary(); sound && !watch.Spinning(l.t) {
-			continue
-		}
-		l.used = true
-		for _, c := range batch {
-			for _, c := range traitsOf(f.cfg.Protocol).alone(c) {
-				if v := l.spins(c); v != nil {
-					return c, v
-				}
-			}
-		}
-		l.used = true
-	}
-	l.used = true
-	return nil, nil
-}
-
-// holds runs inputs one after the other, each with names of its own, and reports whether the server survives.
-func (l *replayer) holds(inputs []*Input) bool {
-	l.x.thorough = false
-	defer func() { l.x.thorough = true }()
-	for i, c := range inputs {
-		if r := l.x.execute(c, nth(i)); r.Fault != nil && r.Fault.grave() || ended(l.t) {
-			l.observe(verdict(l.t, r.Fault), inputs[:i+1])
-			return false
-		}
-	}
-	return true
-}
 
 func spin() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "the server keeps a CPU core busy, although all connections are closed"}
 }
 
-// repeat runs an input several times and returns what the idle server uses then.
-func (l *replayer) repeat(c *Input, runs, descriptors int) (watch.Usage, bool) {
+// kept is how many descriptors must have leaked to look for the input.
+const kept = 4
+
+// repeat runs inputs several times and returns what the idle server uses then.
+func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.thorough = false
 	defer func() { l.x.thorough = true }()
 	for range runs {
-		if r := l.x.execute(c, ""); r.Fault != nil && r.Fault.grave() {
-			return watch.Usage{}, false
+		for _, e := range entries {
+			if r := l.x.execute(e.Input, e.Prefix); r.Fault != nil && r.Fault.grave() {
+				return watch.Usage{}, false
+			}
 		}
 	}
 	l.x.closeCanary()
@@ -87,20 +33,36 @@ func (l *replayer) repeat(c *Input, runs, descriptors int) (watch.Usage, bool) {
 
 // keeps reports whether an input leaks file descriptors each time.
 func (l *replayer) keeps(c *Input) *Fault {
-	if _, f := l.execute(c); f != nil && f.grave() {
+	if _, f := l.execute(c); f != nil && f.grave() || l.x == nil {
 		return nil
 	}
-	at, _ := l.repeat(c, 1, -1)
+	alone := []Entry{{Input: c}}
+	at, _ := l.repeat(alone, 1, -1)
 	begun := at.Descriptors
 	for range 2 {
 		before, by := at.Descriptors, l.x.unnoticed
 		var ok bool
-		if at, ok = l.repeat(c, watch.KeepRuns, before); !ok || at.Descriptors-before-(l.x.unnoticed-by) < watch.Keeps {
+		if at, ok = l.repeat(alone, watch.KeepRuns, before); !ok || at.Descriptors-before-(l.x.unnoticed-by) < watch.Keeps {
 			return nil
 		}
 	}
 	return &Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1,
 		Text: fmt.Sprintf("the server has %d more open file descriptors after %d repetitions of the messages, with all connections closed", at.Descriptors-begun, 2*watch.KeepRuns)}
+}
+
+// leaksDescriptors reports whether entries, repeated a few times, leak descriptors.
+func (l *replayer) leaksDescriptors(entries []Entry) bool {
+	const times = 4
+	if l.ready() != nil {
+		return false
+	}
+	before, ok := l.repeat(entries, 1, -1)
+	if !ok {
+		return false
+	}
+	by := l.x.unnoticed
+	after, ok := l.repeat(entries, times, before.Descriptors)
+	return ok && after.Descriptors-before.Descriptors-(l.x.unnoticed-by) >= times
 }
 
 // mayGrow reports whether a growth of memory after an execution is a fault. Jobs that are left need memory. If the model cannot
@@ -109,19 +71,22 @@ func (l *replayer) mayGrow(r *Record) bool {
 	return r.Clean || r.Vague && l.cfg.Reference != nil
 }
 
+// smallLeak is the smallest leak that is found, in bytes for each execution of an input.
+const smallLeak = 1 << 10
+
 // grows reports whether an input leaks memory each time.
 func (l *replayer) grows(c *Input) *Fault {
-	if r, f := l.execute(c); f != nil && f.grave() || !l.mayGrow(r) {
+	if r, f := l.execute(c); f != nil && f.grave() || l.x == nil || !l.mayGrow(r) {
 		return nil
 	}
 	runs := l.leakRuns
 	if runs == 0 {
-		runs = watch.LeakRuns
+		runs = watch.LeakBytes / smallLeak
 	}
 	at, _ := watch.Of(l.t)
 	descriptors := -1
 	n, repetitions, err := watch.MemoryLeak(at.Resident, runs, func() (watch.Usage, error) {
-		u, ok := l.repeat(c, runs, descriptors)
+		u, ok := l.repeat([]Entry{{Input: c}}, runs, descriptors)
 		if !ok {
 			return u, errStopped
 		}
@@ -134,7 +99,7 @@ func (l *replayer) grows(c *Input) *Fault {
 		return nil
 	}
 	each := n / int64(repetitions)
-	l.leakRuns = min(watch.LeakRuns, max(16, int(2*watch.LeakBytes/each)))
+	l.leakRuns = min(watch.LeakBytes/smallLeak, max(16, int(2*watch.LeakBytes/each)))
 	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
 		Text: fmt.Sprintf("the server uses %d KiB more memory after %d repetitions of the messages (%d bytes each), with all connections closed", n>>10, repetitions, each)}
 }
@@ -142,135 +107,45 @@ func (l *replayer) grows(c *Input) *Fault {
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// How the corpus is soaked: each input runs alone, in two rounds after some runs to warm up.
+// A worker repeats some inputs of the corpus together to look for leaks of memory: soakRounds times soakRuns executions of each
+// after a warm-up. Growth is suspicious if each round keeps as much as a leak of smallLeak in one of the inputs.
 const (
-	soakWarm  = 3
-	soakRuns  = 8
-	soakBytes = soakRuns * watch.LeakBytes / watch.LeakRuns
+	soakInputs = 16
+	soakWarm   = 2
+	soakRounds = 3
+	soakRuns   = 96
 )
 
-// soakShare limits the soak runs to one of so many executions.
-const soakShare = 6
-
-// soak runs inputs of the corpus repeatedly on a server that no other input uses, and checks for memory leaks.
-func (w *instance) soak(ctx context.Context) {
-	defer w.close()
-	for ctx.Err() == nil && !w.f.done() {
-		if w.t != nil && (time.Since(w.base) > lifetime || w.exhausted()) {
-			w.kill()
+// soak repeats inputs of the corpus that leave nothing behind.
+func (w *worker) soak(ctx context.Context) {
+	all := w.f.corpus.soak(soakInputs)
+	last := int64(0)
+	for round := range soakWarm + soakRounds {
+		for range soakRuns {
+			for _, c := range all {
+				if w.over(ctx) || !w.f.claim() {
+					return
+				}
+				if r := w.execute(c); r.Fault != nil || ended(w.t) {
+					w.failed(verdict(w.t, r.Fault), nil)
+					return
+				}
+			}
 		}
-		if w.t == nil && w.launch(ctx) != nil || target.Pid(w.t) == 0 {
+		at, ok := watch.Of(w.t)
+		if !ok || len(all) == 0 {
 			return
 		}
-		var c *Input
-		if w.soaked*soakShare <= w.f.inputs.Load() {
-			c = w.f.corpus.next()
-		}
-		if c == nil {
-			select {
-			case <-time.After(20 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		} else if c.waits() == 0 && !c.Burst && c.bytes() <= big && !w.soakInput(c) {
-			w.kill()
-		} else if w.slices++; w.slices%spinBatch == 0 && watch.Spinning(w.t) {
-			w.kill() // the instances report it
-		}
-	}
-}
-
-// soakInput runs one input repeatedly. It reports whether the server has survived.
-func (w *instance) soakInput(c *Input) bool {
-	f, one := w.f, w.ready[0]
-	prefix := one.prefix()
-	var at [3]watch.Usage
-	for i, runs := range [3]int{soakWarm, soakRuns, soakRuns} {
-		for range runs {
-			r := one.x.execute(c, prefix)
-			f.inputs.Add(1)
-			w.soaked++
-			if r.Fault != nil && r.Fault.grave() {
-				f.triageQueue.add(&candidate{observations: []*observation{{input: c, fault: r.Fault}}, whole: verdict(w.t, r.Fault)})
-				return false
-			}
-			if !f.replayer.mayGrow(r) || f.stopped() {
-				return true
-			}
-		}
-		at[i], _ = watch.Of(w.t)
-	}
-	if at[1].Resident-at[0].Resident >= soakBytes && at[2].Resident-at[1].Resident >= soakBytes {
-		f.triageQueue.add(&candidate{observations: []*observation{{input: c, fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}}}, grown: true})
-	}
-	return true
-}
-
-// grown examines an input after which a server used more memory.
-func (f *Fuzzer) grown(c *Input) {
-	for _, c := range traitsOf(f.cfg.Protocol).alone(c) {
-		f.replayer.leakRuns = 0
-		if v := f.replayer.grows(c); v != nil {
-			if !f.dismissed(c, v) && !f.confirm(c, v) {
-				f.suppress(provisionalKey(f.cfg.Protocol, c, v))
-			}
-			break
-		}
-	}
-	f.replayer.leakRuns = 0
-}
-
-// kept is how many descriptors must have leaked to look for the input.
-const kept = 4
-
-// findDescriptorLeak bisects inputs after which descriptors leaked.
-func (f *Fuzzer) findDescriptorLeak(done []*Input) {
-	const most = 1200
-	f.tally("bisecting a descriptor leak")
-	done = done[max(0, len(done)-most):]
-	// A server may keep half-closed connections, which makes the count uncertain.
-	plain := slices.DeleteFunc(slices.Clone(done), func(c *Input) bool {
-		return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Verb == transcript.Closes || s.Verb == transcript.HalfCloses })
-	})
-	all, ok := f.replayer.stay(plain)
-	if ok && all >= kept/2 {
-		done = plain
-	} else if all, ok = f.replayer.stay(done); !ok || all < kept/2 {
-		return
-	}
-	for len(done) > 1 && !f.stopped() {
-		half := done[:len(done)/2]
-		n, ok := f.replayer.stay(half)
-		if !ok {
+		if round >= soakWarm && at.Resident-last < smallLeak*soakRuns*3/4 {
 			return
 		}
-		if 2*n >= all && n > 0 {
-			done, all = half, n
-		} else {
-			done, all = done[len(half):], all-n
-		}
+		last = at.Resident
 	}
-	for _, c := range traitsOf(f.cfg.Protocol).alone(done[0]) {
-		if v := f.replayer.keeps(c); v != nil {
-			if !f.dismissed(c, v) {
-				f.confirm(c, v)
-			}
-			return
-		}
+	var entries []Entry
+	for _, c := range all {
+		entries = append(entries, Entry{Input: c})
 	}
-}
-
-// stay returns how many descriptors inputs leak.
-func (l *replayer) stay(inputs []*Input) (n int, ok bool) {
-	if l.ready() != nil {
-		return 0, false
-	}
-	l.used = true
-	l.x.ping()
-	l.x.closeCanary()
-	before, ok := watch.AtRest(l.t, -1)
-	by := l.x.unnoticed
-	ok = ok && l.holds(inputs)
-	l.x.closeCanary()
-	after, live := watch.AtRest(l.t, before.Descriptors+l.x.unnoticed-by)
-	return after.Descriptors - before.Descriptors - (l.x.unnoticed - by), ok && live
+	log := *w.log
+	log.Entries = entries
+	w.f.triage.add(&candidate{fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}, log: &log})
 }

@@ -15,38 +15,38 @@ import (
 )
 
 // describe runs a finding once more for its record, and writes it as a transcript that passes on a correct server.
-func (f *Fuzzer) describe(fd *Finding) {
+func (t *triage) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
 		if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
-			r, _ := f.replayer.execute(fd.Input)
+			r, _ := t.replay.execute(fd.Input)
 			fd.Record = r.clone()
-		} else if f.replayer.ready() == nil {
-			f.replayer.used = true
-			fd.Record = f.replayer.x.execute(fd.Input, "").clone()
+		} else if t.replay.ready() == nil {
+			t.replay.used = true
+			fd.Record = t.replay.x.execute(fd.Input, "").clone()
 		}
 	}
 	var right *Record
 	var ref *replayer
-	if f.cfg.Reference != nil && fd.Record != nil {
-		ref = f.reference()
+	if t.f.cfg.Reference != nil && fd.Record != nil {
+		ref = t.reference()
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.clone()
 		}
 	}
 	for i, w := range []transcriptWriter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
-		w.p, w.d, w.fd, w.right = f.cfg.Protocol, traitsOf(f.cfg.Protocol), fd, right
+		w.p, w.d, w.fd, w.right = t.f.cfg.Protocol, traitsOf(t.f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
 			fd.Script, fd.Text = script, text(script)
 		}
-		if script == nil || ref == nil || f.stopped() {
+		if script == nil || ref == nil || t.f.stopped() {
 			return
 		}
-		if fd.Plays = f.tells(script, ref); fd.Plays {
+		if fd.Plays = t.tells(script, ref); fd.Plays {
 			if len(script.Steps) > shortScript {
-				script = f.prune(script, ref)
+				script = t.prune(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)
 			return
@@ -55,10 +55,10 @@ func (f *Fuzzer) describe(fd *Finding) {
 }
 
 // tells reports whether a script fails on the server and passes on the reference server.
-func (f *Fuzzer) tells(s *transcript.Script, ref *replayer) bool {
-	ok := f.plays(s, ref)
+func (t *triage) tells(s *transcript.Script, ref *replayer) bool {
+	ok := t.plays(s, ref)
 	for n := 0; ok && n < 2; n++ {
-		ok = !f.plays(s, f.replayer)
+		ok = !t.plays(s, t.replay)
 	}
 	return ok
 }
@@ -67,14 +67,14 @@ func (f *Fuzzer) tells(s *transcript.Script, ref *replayer) bool {
 const shortScript = 7
 
 // prune removes expectations that the script does not need.
-func (f *Fuzzer) prune(s *transcript.Script, ref *replayer) *transcript.Script {
-	for i := len(s.Steps) - 2; i >= 0 && !f.stopped(); i-- {
+func (t *triage) prune(s *transcript.Script, ref *replayer) *transcript.Script {
+	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !f.tells(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.tells(&less, ref) {
 			continue
 		}
 		s = &less
@@ -83,13 +83,13 @@ func (f *Fuzzer) prune(s *transcript.Script, ref *replayer) *transcript.Script {
 }
 
 // plays reports whether a script passes on a new server, and no oracle reports a fault.
-func (f *Fuzzer) plays(s *transcript.Script, l *replayer) bool {
+func (t *triage) plays(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
-	options := play.Options{Timeout: max(time.Second, f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
+	options := play.Options{Timeout: max(time.Second, t.f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
 	execute := func() error {
 		r := play.Peers(l.ctx, s, dial, options)
 		if r.Failure != nil {

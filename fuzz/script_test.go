@@ -58,14 +58,12 @@ Worker 2 -> Job Server: GRAB_JOB
 			fault := faults.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
 			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Patience: 2 * time.Second}
-			f := &Fuzzer{cfg: cfg, stopped: func() bool { return false }}
-			f.replayer = &replayer{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
-			defer f.replayer.close()
+			l := lab(t, cfg)
 			fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
-			if _, fd.Fault = f.replayer.execute(fd.Input); fd.Fault == nil {
+			if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
 				t.Fatal("nobody objects")
 			}
-			if f.describe(fd); !fd.Plays {
+			if l.describe(fd); !fd.Plays {
 				t.Errorf("%v: this does not tell:\n%s", fd.Fault, fd.Text)
 			}
 			if n := len(fd.Script.Steps); n > 10 {
@@ -78,26 +76,33 @@ Worker 2 -> Job Server: GRAB_JOB
 	}
 }
 
-// examiner returns a fuzzer that examines a server with a injected fault, and what tells its first finding.
-func examiner(t *testing.T, p *codec.Protocol, fault string) (f *Fuzzer, told func() *Finding) {
+// examiner returns the triage of a server with an injected fault, and what returns its first finding.
+func examiner(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *triage, told func() *Finding) {
 	var found []*Finding
-	cfg := Config{Protocol: p, Start: serve(*faults.Named(fault)), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
-		Found: func(fd *Finding) { found = append(found, fd) }}
-	f = &Fuzzer{cfg: cfg, corpus: newCorpus(nil), known: map[string]bool{}, buckets: map[string]int{}, quick: map[string]bool{}, backoffs: map[string]backoff{}, causes: map[string]bool{}, stopped: func() bool { return false }}
-	f.replayer = &replayer{cfg: &f.cfg, ctx: t.Context(), patience: time.Second}
-	t.Cleanup(f.replayer.close)
-	return f, func() *Finding {
+	l = lab(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
+		Found: func(fd *Finding) { found = append(found, fd) }})
+	return l, func() *Finding {
+		t.Helper()
 		if len(found) == 0 {
-			t.Fatal("no finding is told")
+			t.Fatal("nothing is found")
 		}
 		return found[0]
 	}
 }
 
+// seen returns a fault that was observed after inputs on one server.
+func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
+	m := &candidate{fault: v, log: &Log{Protocol: p}}
+	for i, c := range all {
+		m.log.Entries = append(m.log.Entries, Entry{Input: c, Prefix: nth(i)})
+	}
+	return m
+}
+
 // A server may give away what somebody else has said. Who got it is not enough to show that; what others
 // said just before is looked through for it.
 func TestFindsWhatTakesAnother(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, "empty-body-of-another")
+	f, told := examiner(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	idle := input("Client -> Server: list-tubes-watched\n")
 	other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
@@ -105,16 +110,14 @@ func TestFindsWhatTakesAnother(t *testing.T) {
 Server -> Client: INSERTED $id
 Client -> Server: peek $id
 `)
-	v, _ := f.replayer.sequence([]*Input{other, c}, &Fault{Oracle: Law})
+	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &Fault{Oracle: Law})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
-	if f.confirm(c, v) {
+	if f.examine(seen(beanstalk.Protocol, v, c)); len(f.findings) > 0 {
 		t.Fatal("it shows without the other")
 	}
-	if !f.confirmBeside(&observation{input: c, fault: v, beside: []*Input{idle, other, idle, idle}}) {
-		t.Fatalf("not confirmed: %v", v)
-	}
+	f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
 	if found := told(); len(found.Input.Steps) > 4 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
@@ -123,22 +126,20 @@ Client -> Server: peek $id
 // Where others use the server, connections first say which names are theirs. What was seen there may take
 // that, which is not said where an input is held alone.
 func TestFindsWhatTakesAnIntroduction(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, "body-of-4096-counted-4095")
+	f, told := examiner(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 Client -> Server: ignore default
 Client -> Server: put 0 0 60 "x"*4096
 Client -> Server: reserve-with-timeout 0
 `))
-	if _, v := f.replayer.execute(c); v != nil {
+	if _, v := f.replay.execute(c); v != nil {
 		t.Fatalf("it shows without: %v", v)
 	}
-	v, _ := f.replayer.sequence([]*Input{c}, &Fault{Oracle: Framing})
+	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &Fault{Oracle: Framing})
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
-	if !f.confirm(c, v) {
-		t.Fatalf("not confirmed: %v", v)
-	}
+	f.examine(seen(beanstalk.Protocol, v, c))
 	if found := told(); len(found.Input.Steps) > 3 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
@@ -147,22 +148,21 @@ Client -> Server: reserve-with-timeout 0
 // Where many were connected, the one who has disturbed the others is found, whatever else is wrong with the
 // server.
 func TestFindsOneAmongMany(t *testing.T) {
-	f, _ := examiner(t, beanstalk.Protocol, "list-told-to-another")
-	f.cfg.Start = serve(faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
+	f, told := examiner(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
 	culprit := input("Client -> Server: list-tubes\n")
-	c, v := f.bisect([]*Input{idle, wrong, idle, culprit, idle, wrong}, &Fault{Oracle: Disturbed})
-	if c == nil || !c.equal(culprit) || v.Oracle != Disturbed {
-		t.Errorf("%v: %+v", v, c)
+	f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, culprit, idle, wrong))
+	if found := told(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
+		t.Errorf("%v: %v", found.Fault, found.Input)
 	}
 }
 
 // What one attempt leaves on a server is not to have the next one look culprit: then it is told with all that
 // was said at first, or not at all.
 func TestFindsTheGuilty(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, "last-priority-put-twice")
+	f, told := examiner(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 Client 2 -> Server: list-tubes-watched
 Client -> Server: put 4294967295 0 60 x
@@ -172,13 +172,11 @@ Client -> Server: delete $id
 Client 2 -> Server: use b
 Client 2 -> Server: peek-ready
 `))
-	_, v := f.replayer.execute(c)
+	_, v := f.replay.execute(c)
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
-	if !f.confirm(c, v) {
-		t.Fatalf("not confirmed: %v", v)
-	}
+	f.examine(seen(beanstalk.Protocol, v, c))
 	if found := told(); len(found.Input.Steps) != 3 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
@@ -187,7 +185,7 @@ Client 2 -> Server: peek-ready
 // A server may fail where messages come together, and only there. It is told so, and the transcript has
 // them sent together.
 func TestFindsWhatComesTogether(t *testing.T) {
-	f, told := examiner(t, gearman.Protocol, "grab-behind-can-do-lost")
+	f, told := examiner(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CAN_DO a
@@ -197,16 +195,14 @@ Worker -> Job Server: GRAB_JOB
 	for i := range c.Steps {
 		c.Steps[i].Conn = 0 // nothing is sent ahead while others look on
 	}
-	if _, v := f.replayer.execute(c); v != nil {
+	if _, v := f.replay.execute(c); v != nil {
 		t.Fatalf("one after the other they are objected to: %v", v)
 	}
-	_, v := f.replayer.execute(c.pipelined())
+	_, v := f.replay.execute(c.pipelined())
 	if v == nil {
 		t.Fatal("nobody objects")
 	}
-	if !f.confirm(c, v) {
-		t.Fatalf("not confirmed: %v", v)
-	}
+	f.examine(seen(gearman.Protocol, v, c))
 	found := told()
 	if !found.Input.Ahead || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 		t.Errorf("ahead %v, %d steps, plays %v:\n%s", found.Input.Ahead, len(found.Input.Steps), found.Plays, found.Text)

@@ -52,7 +52,7 @@ func (x *executor) settle(k *conn) {
 		}
 		vague := x.common || x.model.Tainted() // the model cannot tell what is missing
 		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
-			x.feature(3, x.model.State(), 0)
+			x.noteState()
 			x.quiet = true
 			x.proved = alone && k != nil && k.open && x.ready(k)
 			return
@@ -111,7 +111,7 @@ func (x *executor) judge(unproved bool) {
 		}
 	}
 	x.complain(err)
-	x.feature(3, x.model.State(), 0)
+	x.noteState()
 }
 
 // settleOne waits for the reply to a barrier on one connection, if the server must reply.
@@ -192,6 +192,7 @@ func (x *executor) leave() {
 		}
 	}
 	x.record.Vague = x.model == nil || x.model.Tainted()
+	x.record.Loose = x.record.Vague || x.common
 	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
 		x.record.Clean = fresh != nil && fresh.State() == x.model.State()

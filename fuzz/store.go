@@ -11,10 +11,47 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// storedStep is a step in the file of the corpus.
+// storedInput is an input in a file.
+type storedInput struct {
+	Burst bool         `json:"burst,omitempty"`
+	Ahead bool         `json:"pipelined,omitempty"`
+	Steps []storedStep `json:"steps"`
+}
+
+// storedStep is a step in a file.
 type storedStep struct {
 	Step
 	Type string `json:"type,omitempty"`
+}
+
+func stored(c *Input) storedInput {
+	s := storedInput{Burst: c.Burst, Ahead: c.Ahead, Steps: make([]storedStep, len(c.Steps))}
+	for i, step := range c.Steps {
+		if s.Steps[i].Step = step; step.Type != nil {
+			s.Steps[i].Type = step.Type.Name
+		}
+	}
+	return s
+}
+
+// input returns the input that was stored.
+func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
+	c := &Input{Burst: s.Burst, Ahead: s.Ahead}
+	for _, s := range s.Steps {
+		if s.Type != "" {
+			if s.Step.Type = p.TypeNamed(s.Type); s.Step.Type == nil {
+				return nil, fmt.Errorf("%s has no message type %q", p.Title, s.Type)
+			}
+			for len(s.Args) > 0 && s.Step.Type.FieldAt(len(s.Args)-1) == nil {
+				return nil, fmt.Errorf("%s: %d arguments are too many", s.Type, len(s.Args))
+			}
+		}
+		if s.Conn < 0 || s.Verb > transcript.Resets || s.Verb == transcript.Send && s.Type == "" {
+			return nil, errors.New("invalid input: the number of a connection, action or message type is out of range")
+		}
+		c.Steps = append(c.Steps, s.Step)
+	}
+	return c, nil
 }
 
 // WriteCorpus saves inputs, one line of JSON for each. It replaces an existing file as a whole.
@@ -26,13 +63,7 @@ func WriteCorpus(name string, inputs []*Input) error {
 	w := bufio.NewWriter(f)
 	e := json.NewEncoder(w)
 	for _, c := range inputs {
-		steps := make([]storedStep, len(c.Steps))
-		for i, s := range c.Steps {
-			if steps[i].Step = s; s.Type != nil {
-				steps[i].Type = s.Type.Name
-			}
-		}
-		if err := e.Encode(steps); err != nil {
+		if err := e.Encode(stored(c)); err != nil {
 			f.Close()
 			return err
 		}
@@ -53,28 +84,21 @@ func ReadCorpus(p *codec.Protocol, name string) ([]*Input, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var inputs []*Input
+	var all []*Input
 	d := json.NewDecoder(bufio.NewReader(f))
 	for d.More() {
-		var steps []storedStep
-		if err := d.Decode(&steps); err != nil {
-			return inputs, fmt.Errorf("%s: %w", name, err)
+		var s storedInput
+		err := d.Decode(&s)
+		var c *Input
+		if err == nil {
+			c, err = s.input(p)
 		}
-		c := &Input{}
-		for _, s := range steps {
-			if s.Type != "" {
-				if s.Step.Type = p.TypeNamed(s.Type); s.Step.Type == nil {
-					return inputs, fmt.Errorf("%s: %s has no message type %q", name, p.Title, s.Type)
-				}
-			}
-			if s.Conn < 0 || s.Conn >= maxConns || s.Verb > transcript.Resets || s.Verb == transcript.Send && s.Type == "" {
-				return inputs, fmt.Errorf("%s: invalid input: the number of a connection, action or message type is out of range", name)
-			}
-			c.Steps = append(c.Steps, s.Step)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(c.Steps) > 0 {
-			inputs = append(inputs, c)
+		if len(c.Steps) > 0 && c.conns() <= maxConns {
+			all = append(all, c)
 		}
 	}
-	return inputs, nil
+	return all, nil
 }

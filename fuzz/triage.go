@@ -1,13 +1,44 @@
 package fuzz
 
 import (
+	"context"
 	"fmt"
+	"math/bits"
 	"slices"
+	"sync"
 	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 )
+
+// triage reproduces, minimizes and reports what workers observe.
+type triage struct {
+	f      *Fuzzer
+	ctx    context.Context
+	replay *replayer
+	spent  time.Duration
+
+	mu       sync.Mutex
+	waiting  []*candidate
+	more     chan struct{}  // has an element after add
+	closed   bool           // no more candidates will be added
+	observed map[string]int // by key of an observation
+	findings []*Finding     // in order of discovery
+}
+
+// candidate is a failure that was observed, with what the server had been sent.
+type candidate struct {
+	key     string
+	fault   *Fault
+	log     *Log // up to the failure
+	from    int  // the entries before it have not caused the failure alone
+	finding *Finding
+}
+
+func newTriage(ctx context.Context, f *Fuzzer) *triage {
+	return &triage{f: f, ctx: ctx, replay: &replayer{f: f, cfg: &f.cfg, ctx: ctx, patience: f.cfg.Patience}, more: make(chan struct{}, 1), observed: map[string]int{}}
+}
 
 // class returns the message type of a step, or the rule that it breaks.
 func class(p *codec.Protocol, s *Step) string {
@@ -34,21 +65,130 @@ func class(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// provisionalKey returns the key of an observation that has not been examined.
-func provisionalKey(p *codec.Protocol, c *Input, f *Fault) string {
-	key := f.Oracle + " " + string(f.Rule) + " " + f.Law
-	switch {
-	case f.Oracle == Memory || f.Oracle == Descriptors:
-		for i := range c.Steps {
-			key += " " + class(p, &c.Steps[i])
-		}
-	case f.Oracle != Framing && f.Step >= 0 && f.Step < len(c.Steps):
-		key += " " + class(p, &c.Steps[f.Step])
-		if f.Law == closedLaw {
-			key += fmt.Sprint(sizeClass(&c.Steps[f.Step]))
+// last returns the input that ran when the failure was observed.
+func (m *candidate) last() *Input {
+	if len(m.log.Entries) == 0 {
+		return &Input{}
+	}
+	return m.log.Entries[len(m.log.Entries)-1].Input
+}
+
+// keyOf returns the key of an observation: what is known of its cause before it is reproduced. The output of a crash tells the
+// cause. Otherwise it is the step at which the failure was seen.
+func (m *candidate) keyOf(p *codec.Protocol) string {
+	v, c := m.fault, m.last()
+	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
+	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
+		key += "|" + class(p, &c.Steps[v.Step])
+		if v.Law == closedLaw {
+			key += fmt.Sprint(sizeClass(&c.Steps[v.Step]))
 		}
 	}
 	return key
+}
+
+// due reports whether the n-th observation with one key is examined: the first, the fourth, the sixteenth, and so on, because
+// observations with one key may have several causes.
+func due(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
+
+// add notes an observation. It reports whether the key is new. A crash is reported at once.
+func (t *triage) add(m *candidate) bool {
+	m.key = m.keyOf(t.f.cfg.Protocol)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.observed[m.key]++
+	n := t.observed[m.key]
+	if t.closed || !due(n) || n > 1 && len(m.fault.Stack) > 0 {
+		return false
+	}
+	if n == 1 && m.fault.ends() {
+		m.finding = t.f.crash(m)
+		t.findings = append(t.findings, m.finding)
+	}
+	t.waiting = append(t.waiting, m)
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+	return n == 1
+}
+
+// take removes and returns the most severe of the candidates, or nil.
+func (t *triage) take() *candidate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	best := 0
+	for i, m := range t.waiting {
+		if m.fault.rank() < t.waiting[best].fault.rank() {
+			best = i
+		}
+	}
+	m := t.waiting[best]
+	t.waiting = slices.Delete(t.waiting, best, best+1)
+	return m
+}
+
+// noMore ends work when no candidate is left.
+func (t *triage) noMore() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	close(t.more)
+}
+
+// work examines candidates until the run ends, or no more will be added.
+func (t *triage) work(ctx context.Context) {
+	defer t.replay.close()
+	for ctx.Err() == nil {
+		if m := t.take(); m != nil {
+			t.examine(m)
+			continue
+		}
+		select {
+		case _, open := <-t.more:
+			if !open {
+				return
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+// some examines candidates between the inputs of the only worker, for at most half of the time.
+func (t *triage) some(ctx context.Context) {
+	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
+		m := t.take()
+		if m == nil {
+			return
+		}
+		start := time.Now()
+		t.examine(m)
+		t.spent += time.Since(start)
+	}
+}
+
+// finish reports, at the end of the run, the candidates that were not examined, and how often findings were observed.
+func (t *triage) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.waiting {
+		t.f.note(func(s *Stats) { s.Unexamined++ })
+		if t.f.cfg.Candidate == nil || m.finding != nil {
+			continue
+		}
+		fd := &Finding{Key: m.key, Fault: m.fault, Input: m.last(), Inputs: 1, Log: m.log}
+		t.f.write(fd)
+		t.f.cfg.Candidate(fd)
+	}
+	for _, fd := range t.findings {
+		for key := range fd.keys {
+			fd.Count += t.observed[key]
+		}
+		t.f.note(func(s *Stats) { s.Duplicates += max(0, fd.Count-1) })
+	}
 }
 
 // How often a fault must appear in how many attempts to count as reproduced.
@@ -57,109 +197,72 @@ const (
 	shows = 3
 )
 
-// examine reproduces observations.
-func (f *Fuzzer) examine(observations []*observation, whole *Fault, done []*Input) {
+// examine reproduces a candidate, minimizes and reports it.
+func (t *triage) examine(m *candidate) {
+	f := t.f
 	f.tally("reproducing")
-	if c, v := f.culprit(observations, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
-		return
-	}
-	var doubted []string
-	for _, s := range observations {
-		v := explainedBy(s.fault, whole)
-		if f.dismissed(s.input, v) {
-			continue
-		}
-		if f.confirm(s.input, v) {
-			return // the others are consequences
-		}
-		key := provisionalKey(f.cfg.Protocol, s.input, v)
-		f.logf("not reproduced: %s (duplicates have the key %s), at message or action %d of: %s", v, key, v.Step+1, s.input)
-		doubted = append(doubted, key)
-	}
+	t.replay.patience = f.cfg.Patience
+	c, got := t.reproduce(m)
 	if f.stopped() {
-		return // a fault that did not appear in time means nothing
-	}
-	if whole == nil {
-		if !slices.ContainsFunc(observations, f.confirmBeside) && !f.stopped() {
-			f.backoff(doubted...)
-		}
+		t.again(m)
 		return
 	}
-	for _, s := range observations {
-		if f.quick[provisionalKey(f.cfg.Protocol, s.input, whole)] {
-			return
-		}
-	}
-	law, oracle := whole.Oracle+" of many "+whole.Law, whole.Oracle+" of many"
-	if !f.cfg.Fixed && !f.suppressed(law, maxMisses) && !f.suppressed(oracle, maxMissesWhole) {
-		if c, v := f.bisect(done, whole); c != nil && (f.dismissed(c, v) || f.confirm(c, v)) {
-			return
-		}
-		f.logf("not reproduced: %s, after %d message sequences; last output of the server: %.2000q", whole, len(done), whole.Output)
-		doubted = append(doubted, law, oracle)
-	}
-	if !f.stopped() {
-		f.backoff(doubted...)
-	}
-}
-
-// explainedBy returns an observed fault with what happened to the server as a whole: after a crash, all connections
-// report faults.
-func explainedBy(v, whole *Fault) *Fault {
-	if whole == nil || !whole.ends() {
-		return v
-	}
-	return &Fault{Oracle: whole.Oracle, Rule: whole.Rule, Law: whole.Law, Text: whole.Text, Output: whole.Output, Signal: whole.Signal, Conn: v.Conn, Step: v.Step}
-}
-
-// dismissed reports whether an observation is a duplicate, or is suppressed.
-func (f *Fuzzer) dismissed(c *Input, v *Fault) bool {
-	key := provisionalKey(f.cfg.Protocol, c, v)
-	if f.quick[key] || f.bucketFull(c, v) {
-		f.again.Add(1)
-		f.penalize(c, v)
-		return true
-	}
-	return f.suppressed(key, maxMisses)
-}
-
-// penalize makes the step that caused a fault less frequent.
-func (f *Fuzzer) penalize(c *Input, v *Fault) {
-	if v.Step >= 0 && v.Step < len(c.Steps) {
-		f.corpus.penalize(class(f.cfg.Protocol, &c.Steps[v.Step]))
-	}
-}
-
-// confirm runs an input on new servers. If the fault appears, it is minimized and reported.
-func (f *Fuzzer) confirm(c *Input, v *Fault) bool {
-	test := f.replayer.test(v.Oracle)
-	f.replayer.patience = f.cfg.Patience
-	key := provisionalKey(f.cfg.Protocol, c, v)
-	c, got := f.reproduce(c, v, test)
-	if got == nil || f.stopped() {
-		return false
-	}
-	if other := provisionalKey(f.cfg.Protocol, c, got); other != key {
-		if f.quick[other] {
-			f.again.Add(1)
-			f.note(func() { f.quick[key] = true })
-			return true
-		}
+	if got == nil {
+		f.logf("not reproduced: %s, after %d message sequences", m.fault, len(m.log.Entries))
+		f.note(func(s *Stats) { s.NotReproduced++ })
+		return
 	}
 	f.logf("reproduced with a sequence of %s: %s", steps(len(c.Steps)), got)
-	if got.Oracle == Memory && f.disputed(c, got) {
+	if t.disputed(c, got) {
 		f.logf("not counted, because the reference server fails in the same way: %s", got)
-		f.note(func() { f.stats.ReferenceFails++ })
-		return false
+		f.note(func(s *Stats) { s.ReferenceFails++ })
+		return
+	}
+	if t.duplicate(m, c, got) {
+		return
 	}
 	f.tally("minimizing")
-	hold := func(d *Input) bool { return got.same(test(d)) }
+	small := t.minimize(c, got)
+	t.replay.patience = f.cfg.Patience
+	n, of, last := t.count(small, got)
+	if n < shows && small != c {
+		f.logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
+		small = c
+		n, of, last = t.count(c, got)
+	}
+	switch {
+	case f.stopped():
+		t.again(m)
+	case n < shows:
+		f.logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
+		f.note(func(s *Stats) { s.NotReproduced++ })
+	case t.disputed(small, last):
+		f.logf("not counted, because the reference server fails in the same way: %s", last)
+		f.note(func(s *Stats) { s.ReferenceFails++ })
+	case f.stopped():
+		t.again(m)
+	default:
+		t.report(m, small, last, n, of)
+	}
+}
+
+// again puts a candidate back that was not examined to the end.
+func (t *triage) again(m *candidate) {
+	t.mu.Lock()
+	t.waiting = append(t.waiting, m)
+	t.mu.Unlock()
+}
+
+// minimize returns a smaller input with the fault.
+func (t *triage) minimize(c *Input, got *Fault) *Input {
+	f := t.f
+	test := t.replay.test(got)
 	budget := f.cfg.Minimize
 	switch got.Oracle {
 	case HangConn, HangAll:
-		f.replayer.patience = min(f.replayer.patience, 300*time.Millisecond)
+		t.replay.patience = min(t.replay.patience, 300*time.Millisecond)
 	case Law:
-		f.replayer.patience = min(f.replayer.patience, 500*time.Millisecond)
+		t.replay.patience = min(t.replay.patience, 500*time.Millisecond)
 		budget /= 2
 	case Framing, Disclosure:
 		budget /= 2
@@ -167,74 +270,19 @@ func (f *Fuzzer) confirm(c *Input, v *Fault) bool {
 	// The rest of the time is for reproducing the minimized input.
 	until := time.Now().Add(f.left() / 2)
 	stop := func() bool { return f.stopped() || time.Now().After(until) }
-	m := &minimizer{best: c, holds: hold, stop: stop, budget: budget, proto: f.cfg.Protocol}
-	small := m.minimize()
-	f.replayer.patience = f.cfg.Patience
-	n, of, last := f.count(small, got, test)
-	if n < shows && small != c {
-		f.logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
-		small = c
-		n, of, last = f.count(c, got, test)
-	}
-	if f.stopped() {
-		return false
-	}
-	if n < shows {
-		f.logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
-		return false
-	}
-	disputed := f.disputed(small, last)
-	if f.stopped() {
-		return false
-	}
-	if disputed {
-		f.logf("not counted, because the reference server fails in the same way: %s", last)
-		f.suppress(key, provisionalKey(f.cfg.Protocol, small, last))
-		f.note(func() { f.stats.ReferenceFails++ })
-		return true
-	}
-	f.note(func() { f.quick[key], f.quick[provisionalKey(f.cfg.Protocol, small, last)] = true, true })
-	f.penalize(small, last)
-	f.tell(small, last, n, of)
-	return true
-}
-
-// reproduce runs an observed input until the fault appears, a few times, because much depends on chance. It returns the input as
-// it was run then, which may be with pipelined messages.
-func (f *Fuzzer) reproduce(c *Input, v *Fault, test func(*Input) *Fault) (*Input, *Fault) {
-	ways := traitsOf(f.cfg.Protocol).alone(c)
-	last := ways[len(ways)-1]
-	ways = append(ways, last)
-	if ahead := last.pipelined(); ahead != nil {
-		ways = append(ways, ahead, ahead)
-	}
-	var other *Fault
-	for _, d := range ways {
-		got := test(d)
-		if got != nil && alike(got, v) {
-			return d, got
-		}
-		if got != nil {
-			other = got
-		}
-	}
-	if other != nil {
-		f.logf("the repeated messages caused a different failure: expected %s; got %s", v, other)
-	} else {
-		f.logf("the repeated messages did not cause the failure again: %s", v)
-	}
-	return nil, nil
+	m := &minimizer{best: c, holds: func(d *Input) bool { return got.same(test(d)) }, stop: stop, budget: budget, proto: f.cfg.Protocol}
+	return m.minimize()
 }
 
 // disputed reports whether the reference server has the fault too. Then the oracle is as likely to be wrong.
-func (f *Fuzzer) disputed(c *Input, v *Fault) bool {
-	if f.cfg.Reference == nil {
+func (t *triage) disputed(c *Input, v *Fault) bool {
+	if t.f.cfg.Reference == nil {
 		return false
 	}
-	ref := f.reference()
+	ref := t.reference()
 	defer ref.close()
 	for range 2 {
-		if v.same(ref.test(v.Oracle)(c)) {
+		if v.same(ref.test(v)(c)) {
 			return true
 		}
 	}
@@ -242,10 +290,10 @@ func (f *Fuzzer) disputed(c *Input, v *Fault) bool {
 }
 
 // reference returns a replayer with the reference server.
-func (f *Fuzzer) reference() *replayer {
-	cfg := f.cfg
-	cfg.Start, cfg.Known, cfg.Fixed = f.cfg.Reference, Known{}, false
-	return &replayer{cfg: &cfg, ctx: f.replayer.ctx, patience: f.cfg.Patience}
+func (t *triage) reference() *replayer {
+	cfg := t.f.cfg
+	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, Known{}, false
+	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, patience: cfg.Patience}
 }
 
 // alike reports whether two faults may be the same one: a crash may look like a hang at first.
@@ -255,8 +303,9 @@ func alike(a, b *Fault) bool {
 }
 
 // count returns how often a fault appears, until that is often enough or cannot be any more.
-func (f *Fuzzer) count(c *Input, v *Fault, test func(*Input) *Fault) (n, of int, last *Fault) {
-	for of < tries && n < shows && of-n <= tries-shows {
+func (t *triage) count(c *Input, v *Fault) (n, of int, last *Fault) {
+	test := t.replay.test(v)
+	for of < tries && n < shows && of-n <= tries-shows && !t.f.stopped() {
 		of++
 		if got := test(c); v.same(got) {
 			n++
@@ -264,6 +313,70 @@ func (f *Fuzzer) count(c *Input, v *Fault, test func(*Input) *Fault) (n, of int,
 		}
 	}
 	return n, of, last
+}
+
+// duplicate reports whether the fault is already a finding, as far as that can be told before it is minimized: the output of a
+// crash tells the cause.
+func (t *triage) duplicate(m *candidate, c *Input, got *Fault) bool {
+	if len(got.Stack) == 0 {
+		return false
+	}
+	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
+}
+
+// isKnown reports whether there is another finding with the key, and adds the observations of the candidate to it.
+func (t *triage) isKnown(m *candidate, fd *Finding) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.f.cfg.KnownAs, fd.Key) {
+		return true
+	}
+	for _, old := range t.findings {
+		if old.Reproduced && old != m.finding && old.Key == fd.Key {
+			old.keys[m.key] = true
+			t.drop(m.finding)
+			return true
+		}
+	}
+	return false
+}
+
+// drop removes a crash that has the cause of another finding.
+func (t *triage) drop(fd *Finding) {
+	if fd == nil {
+		return
+	}
+	t.findings = slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == fd })
+	t.f.note(func(s *Stats) { s.Findings-- })
+	if t.f.cfg.Dropped != nil {
+		t.f.cfg.Dropped(fd)
+	}
+}
+
+// report reports a finding, unless it is a duplicate.
+func (t *triage) report(m *candidate, c *Input, v *Fault, shown, tried int) {
+	f := t.f
+	fd := &Finding{Key: key(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
+	if t.isKnown(m, fd) {
+		f.logf("a duplicate: %s", v)
+		return
+	}
+	if m.finding != nil {
+		fd.Name = m.finding.Name
+	} else {
+		fd.Name = nameOf(f.cfg.Protocol, fd)
+		f.note(func(s *Stats) { s.Findings++ })
+	}
+	t.describe(fd)
+	t.mu.Lock()
+	t.findings = append(slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == m.finding }), fd)
+	t.mu.Unlock()
+	if f.cfg.Found != nil {
+		f.cfg.Found(fd)
+	}
+	if f.cfg.First {
+		f.enough()
+	}
 }
 
 // steps returns a number of steps in words.

@@ -148,8 +148,10 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 	cmd.SysProcAttr = ownGroup()
 	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
-	l := &life{addr: addr, output: new(Tail), cancel: cancel, done: make(chan struct{})}
+	forced, force := context.WithCancel(context.Background())
+	l := &life{addr: addr, output: new(Tail), cancel: cancel, force: force, done: make(chan struct{})}
 	go func() {
+		defer force()
 		// Where the program dies with the thread that started it, that thread
 		// must outlive it.
 		runtime.LockOSThread()
@@ -190,14 +192,18 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 			return
 		case <-ctx.Done():
 		}
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		force := time.NewTimer(c.Grace)
-		defer force.Stop()
+		if forced.Err() == nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		}
+		late := time.NewTimer(c.Grace)
+		defer late.Stop()
 		select {
 		case <-exited:
-		case <-force.C:
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			return
+		case <-late.C:
+		case <-forced.Done():
 		}
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}()
 	return l, nil
 }

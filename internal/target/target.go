@@ -148,6 +148,7 @@ type life struct {
 	addr   string
 	output *Tail
 	cancel context.CancelFunc // asks it to end
+	force  context.CancelFunc // once it is asked, ends it at once; nil: cannot
 	pid    int                // of the program; 0 is none
 	done   chan struct{}      // closed when it has
 	err    error              // why it ended; to be read once done is closed
@@ -277,4 +278,14 @@ func listen(last string) (net.Listener, error) {
 		}
 	}
 	return net.Listen("tcp", "127.0.0.1:0")
+}
+
+// Kill ends the server at once, without asking it to, and returns when nothing of it is left.
+func Kill(t Target) {
+	if s, ok := t.(*supervised); ok {
+		if l := s.life(); l.force != nil {
+			l.force()
+		}
+	}
+	t.Stop()
 }

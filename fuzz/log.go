@@ -1,0 +1,155 @@
+package fuzz
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/version"
+)
+
+// Log is what a worker sent to one server, in order, from the start of the server. To replay it on a new server repeats what
+// happened.
+type Log struct {
+	Protocol *codec.Protocol
+	Server   string // as reports name it
+	Seed     uint64 // of the run
+	Worker   int
+	Life     int // number of the server of the worker
+	Entries  []Entry
+}
+
+// Entry is one input of a log.
+type Entry struct {
+	Input  *Input
+	Prefix string // of its names
+
+	// Events are the types of the messages that the server sent, by connection. They are unknown ("") if their order depends
+	// on time: of messages that were sent without waiting for the replies.
+	Events string
+}
+
+// logHeader is the first line of a log file.
+type logHeader struct {
+	Version  string `json:"jobwire"`
+	Protocol string `json:"protocol"`
+	Server   string `json:"server"`
+	Seed     uint64 `json:"seed"`
+	Worker   int    `json:"worker"`
+	Life     int    `json:"life"`
+}
+
+// logLine is one further line of a log file.
+type logLine struct {
+	Prefix string `json:"prefix,omitempty"`
+	storedInput
+	Events string `json:"events,omitempty"`
+}
+
+// Write writes a log: a line of JSON about the run, and one for each input.
+func (l *Log) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	e := json.NewEncoder(b)
+	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Life})
+	for i := range l.Entries {
+		if err != nil {
+			return err
+		}
+		n := &l.Entries[i]
+		err = e.Encode(logLine{n.Prefix, stored(n.Input), n.Events})
+	}
+	return errors.Join(err, b.Flush())
+}
+
+// ReadLog reads what Write has written, for the same protocol.
+func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
+	d := json.NewDecoder(bufio.NewReader(r))
+	var head logHeader
+	if err := d.Decode(&head); err != nil {
+		return nil, fmt.Errorf("this is not a log of fuzz: %w", err)
+	}
+	if head.Protocol != p.Name {
+		return nil, fmt.Errorf("the log is about %q, not about %q", head.Protocol, p.Name)
+	}
+	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Life: head.Life}
+	for d.More() {
+		var line logLine
+		if err := d.Decode(&line); err != nil {
+			return nil, err
+		}
+		c, err := line.input(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(line.Prefix) != 0 && len(line.Prefix) != len(placeholder) {
+			return nil, fmt.Errorf("invalid prefix %q: expected %d characters", line.Prefix, len(placeholder))
+		}
+		l.Entries = append(l.Entries, Entry{Input: c, Prefix: line.Prefix, Events: line.Events})
+	}
+	return l, nil
+}
+
+// until returns the log up to the entry n, which stays as it is when entries are added.
+func (l *Log) until(n int) *Log {
+	part := *l
+	part.Entries = l.Entries[:n:n]
+	return &part
+}
+
+// outcome returns the events of an entry.
+func (r *Record) outcome() string {
+	if r.Loose {
+		return ""
+	}
+	var b strings.Builder
+	conns := 0
+	for i := range r.Events {
+		if r.Events[i].Conn != canaryID {
+			conns = max(conns, r.Events[i].Conn+1)
+		}
+	}
+	for conn := range conns {
+		if conn > 0 {
+			b.WriteString("; ")
+		}
+		for i := range r.Events {
+			e := &r.Events[i]
+			switch {
+			case e.Conn != conn || e.From != codec.Server || e.Barrier:
+				continue
+			case e.Verb == transcript.Send:
+				b.WriteString(e.Type.Name)
+			default:
+				b.WriteString(e.Verb.String())
+			}
+			b.WriteByte(' ')
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// inputs returns the inputs of entries.
+func inputs(entries []Entry) []*Input {
+	all := make([]*Input, len(entries))
+	for i := range entries {
+		all[i] = entries[i].Input
+	}
+	return all
+}
+
+// pipelined returns entries with pipelined messages where possible.
+func pipelined(entries []Entry) []Entry {
+	all := slices.Clone(entries)
+	for i := range all {
+		if d := all[i].Input.pipelined(); d != nil {
+			all[i].Input = d
+		}
+	}
+	return all
+}

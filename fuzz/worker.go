@@ -1,0 +1,350 @@
+package fuzz
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"jobwire/internal/target"
+	"jobwire/internal/watch"
+)
+
+// worker runs inputs, one after the other, on a server of its own, which it restarts from time to time.
+type worker struct {
+	f    *Fuzzer
+	id   int
+	slow bool // the inputs have pauses
+	r    *rand.Rand
+	g    *generator
+	next chan started // the next server; nil if none was started
+	life int          // number of the server
+
+	t           target.Target
+	x           *executor
+	log         *Log
+	exclusive   bool     // the server is restarted after an input that leaves something behind
+	pristine    bool     // nothing is left of the inputs, so that names need no prefix
+	used        uint64   // prefixes
+	spare       []string // prefixes of whose names nothing is left
+	descriptors int      // of the server at its start
+	checked     int      // number of the entry at the last check of its resources
+}
+
+// started is the result of starting a server.
+type started struct {
+	t   target.Target
+	err error
+}
+
+// How many inputs a server gets. After a server that was used for long, several others are used only until an input leaves
+// something behind: only without such remains can the model judge names and numbers that all users of a server share.
+const (
+	longLife       = 1000
+	slowLife       = 40
+	exclusiveLives = 4
+	checkEvery     = 500 // inputs between two checks of the resources
+	soakEvery      = 6   // long lives: one of so many looks for memory leaks
+)
+
+// fuzzPatience is the timeout for replies while fuzzing. The replayer waits longer.
+const fuzzPatience = time.Second
+
+// maxStarts is how often in a row a server may fail to start, after one has started.
+const maxStarts = 3
+
+// run fuzzes until the limits of the run are reached. The error is about the server.
+func (w *worker) run(ctx context.Context) error {
+	defer w.discard()
+	for !w.over(ctx) {
+		if err := w.begin(ctx); err != nil {
+			return err
+		}
+		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 {
+			w.soak(ctx)
+		} else {
+			w.fuzz(ctx)
+		}
+		w.end(ctx)
+		w.life++
+		if w.f.cfg.Fixed {
+			if err := w.f.reachable(ctx, w.t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// over reports whether the run has ended.
+func (w *worker) over(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
+
+// begin takes the next server.
+func (w *worker) begin(ctx context.Context) error {
+	f := w.f
+	var err error
+	if w.t == nil || !f.cfg.Fixed {
+		if w.t, err = w.start(ctx); err != nil {
+			return err
+		}
+	}
+	to, err := resolve(w.t.Addr())
+	if err != nil {
+		return err
+	}
+	f.lives.Add(1)
+	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, min(f.cfg.Patience, fuzzPatience))
+	w.x.over = f.stopped
+	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Life: w.life}
+	w.exclusive = !w.slow && !f.cfg.Fixed && w.life%(1+exclusiveLives) != 0
+	w.checked, w.spare = 0, nil
+	if w.pristine = !f.cfg.Fixed; !f.cfg.Fixed {
+		w.used = 0
+		w.prepare(ctx)
+	}
+	u, _ := watch.AtRest(w.t, -1)
+	w.descriptors = u.Descriptors
+	return nil
+}
+
+// start returns the next server.
+func (w *worker) start(ctx context.Context) (target.Target, error) {
+	for n := 1; ; n++ {
+		if w.next == nil {
+			w.prepare(ctx)
+		}
+		next := <-w.next
+		w.next = nil
+		err := next.err
+		if err == nil {
+			if err = target.Alive(ctx, next.t); err == nil {
+				return next.t, nil
+			}
+			target.Kill(next.t)
+		}
+		if n == maxStarts || w.f.lives.Load() == 0 || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// prepare starts the next server in the background.
+func (w *worker) prepare(ctx context.Context) {
+	next := make(chan started, 1)
+	w.next = next
+	w.f.ending.Go(func() {
+		t, err := w.f.cfg.Start(context.WithoutCancel(ctx))
+		next <- started{t, err}
+	})
+}
+
+// discard stops the server and the next one.
+func (w *worker) discard() {
+	if w.x != nil {
+		w.x.closeCanary()
+	}
+	if w.t != nil {
+		target.Kill(w.t)
+	}
+	if w.next != nil {
+		if n := <-w.next; n.err == nil {
+			target.Kill(n.t)
+		}
+	}
+}
+
+// fuzz runs inputs on one server until it fails or was used enough.
+func (w *worker) fuzz(ctx context.Context) {
+	most := longLife
+	if w.slow {
+		most = slowLife
+	}
+	for n := 0; n < most && !w.over(ctx); n++ {
+		if !w.one() || w.exclusive && !w.pristine {
+			return
+		}
+		if w.f.cfg.Fixed {
+			w.f.triage.some(ctx)
+		} else if len(w.log.Entries)-w.checked >= checkEvery && !w.check() {
+			return
+		}
+	}
+}
+
+// one generates an input and runs it. It reports whether the server can be used for another one.
+func (w *worker) one() bool {
+	c, parent := w.input()
+	if c == nil || !w.f.claim() {
+		return true
+	}
+	r := w.execute(c)
+	if w.f.corpus.learn(c, parent, r) {
+		w.g.learn(c, r)
+	}
+	v := r.Fault
+	if v == nil && !ended(w.t) {
+		return true
+	}
+	return w.failed(verdict(w.t, v), parent)
+}
+
+// execute runs an input and adds it to the log.
+func (w *worker) execute(c *Input) *Record {
+	prefix := ""
+	if !w.pristine {
+		prefix = w.prefix()
+	}
+	r := w.x.execute(c, prefix)
+	w.log.Entries = append(w.log.Entries, Entry{Input: c, Prefix: prefix, Events: r.outcome()})
+	if clean := r.Clean && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
+		w.pristine = false
+	} else if prefix != "" {
+		w.spare = append(w.spare, prefix)
+	}
+	w.f.msgs.Add(int64(len(r.Events)))
+	return r
+}
+
+// prefix returns an unused prefix, or one of whose names nothing is left. The latest of those are used last, so that the
+// server has noticed that their connections were closed.
+func (w *worker) prefix() string {
+	if len(w.spare) > 16 {
+		p := w.spare[0]
+		w.spare = w.spare[1:]
+		return p
+	}
+	w.used++
+	if w.f.cfg.Fixed {
+		return w.f.prefix()
+	}
+	return prefixOf('A', w.used)
+}
+
+// input returns the next seed, or a new or mutated input and what it is a mutation of. It returns nil if the input is not to be
+// run.
+func (w *worker) input() (*Input, *corpusEntry) {
+	f := w.f
+	if c := f.corpus.seed(w.slow); c != nil {
+		return c, nil
+	}
+	if f.cfg.Workers == 1 {
+		if c := f.corpus.seed(true); c != nil {
+			return c, nil
+		}
+	}
+	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowShare) == 0
+	pick := func() *Input {
+		if e := f.corpus.pick(w.r); e != nil {
+			return e.input
+		}
+		return nil
+	}
+	parent := f.corpus.pick(w.r)
+	var c *Input
+	if parent == nil || w.r.IntN(3) == 0 {
+		c, parent = w.g.generate(), nil
+	} else {
+		c = w.g.mutate(parent.input, pick)
+	}
+	if w.g.slow && c.waits() == 0 {
+		w.g.wait(c, nil)
+	}
+	if len(c.Steps) == 0 || w.overlong(c) {
+		return nil, nil
+	}
+	return c, parent
+}
+
+// slowShare is how many inputs of a worker without slow workers beside it come to one with pauses.
+const slowShare = 2000
+
+// overlong reports whether an input asks for a list of what all inputs have left on a server that is never restarted. Longer
+// lists are requested less often, so that the run does not become slower and slower.
+func (w *worker) overlong(c *Input) bool {
+	if !w.f.cfg.Fixed || w.used <= longLife || w.r.Uint64N(w.used) < longLife {
+		return false
+	}
+	for i := range c.Steps {
+		if t := w.f.cfg.Protocol.TypeNamed(class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && listsAll(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// failed notes a fault of the last input. It reports whether the server can be used further.
+func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
+	if v == nil || w.f.stopped() {
+		return true
+	}
+	gone := false
+	if w.f.cfg.Fixed && v.grave() {
+		if u := w.f.unreachable(w.t); u != nil {
+			v, gone = u, true
+		}
+	}
+	m := &candidate{fault: v, log: w.log.until(len(w.log.Entries))}
+	if !w.f.triage.add(m) {
+		w.f.corpus.failed(parent)
+	}
+	return !gone && (w.f.cfg.Fixed || !v.grave() && !v.ends())
+}
+
+// check checks whether the idle server uses more of the machine than at first. It reports whether the server can be used
+// further.
+func (w *worker) check() bool {
+	from := w.checked
+	w.checked = len(w.log.Entries)
+	if v := verdict(w.t, nil); v != nil {
+		return w.suspect(v, from)
+	}
+	if target.Pid(w.t) == 0 || w.f.stopped() || from == w.checked {
+		return true
+	}
+	w.x.closeCanary()
+	if watch.Spinning(w.t) {
+		return w.suspect(spin(), from)
+	}
+	u, ok := watch.AtRest(w.t, w.descriptors+w.x.unnoticed)
+	if w.descriptors == 0 || !ok {
+		w.descriptors = u.Descriptors
+	} else if u.Descriptors >= w.descriptors+kept+w.x.unnoticed {
+		return w.suspect(&Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
+	}
+	return true
+}
+
+// suspect notes a fault that one of the entries has caused from the given one on.
+func (w *worker) suspect(v *Fault, from int) bool {
+	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
+	return false
+}
+
+// end checks the server a last time and stops it. Before it ends, a server may print a report.
+func (w *worker) end(ctx context.Context) {
+	if w.f.cfg.Fixed {
+		return
+	}
+	t, log := w.t, w.log
+	w.t = nil
+	w.x.closeCanary()
+	if w.f.cfg.Log != nil {
+		w.f.cfg.Log(log)
+	}
+	if w.exclusive || ended(t) || w.f.stopped() {
+		w.f.ending.Go(func() { target.Kill(t) })
+		return
+	}
+	from := w.checked
+	if w.t = t; !w.check() {
+		w.t = nil
+		w.f.ending.Go(func() { target.Kill(t) })
+		return
+	}
+	w.t = nil
+	w.f.ending.Go(func() {
+		t.Stop()
+		if v := verdict(t, nil); v != nil && !w.f.stopped() {
+			w.f.triage.add(&candidate{fault: v, log: log, from: from})
+		}
+	})
+}
