@@ -13,14 +13,14 @@ import (
 )
 
 // lab returns the triage of a run without workers.
-func lab(t *testing.T, cfg Config) *triage {
+func lab(t *testing.T, cfg Config) *examiner {
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, enough: func() {}}
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
-		f.triage.replay.close()
+		f.triage.alone.replay.close()
 		f.ending.Wait()
 	})
-	return f.triage
+	return f.triage.alone
 }
 
 // TestBlamesNobody holds inputs with faultless servers that a fuzzer who takes himself for

@@ -29,6 +29,7 @@ type executor struct {
 	nonce   uint64
 	step    int // index of the current step
 	stepID  int
+	acting  int    // connection of the current step
 	settled uint64 // state of the model when all effects of a step had arrived
 	burst   bool   // the messages are sent without waiting for replies
 	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
@@ -138,6 +139,7 @@ func (x *executor) fault(f Fault) {
 // do executes one step.
 func (x *executor) do(c *Input, s *Step) {
 	k := x.conns[s.Conn]
+	x.acting = s.Conn
 	if s.Verb == transcript.Nothing {
 		x.sleep(s.For)
 		x.tick()

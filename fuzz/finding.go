@@ -44,11 +44,15 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	if len(f.Stack) > 0 {
 		return id
 	}
+	// After a hang, the first message that the server did not answer counts, even if it is illegal.
 	if (f.Oracle == HangConn || f.Oracle == HangAll) && f.Step >= 0 && f.Step < len(c.Steps) {
-		return fmt.Sprintf("%s|%s %v", id, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
+		return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 	}
 	if f.Law == closedLaw && f.Step >= 0 && f.Step < len(c.Steps) {
 		return fmt.Sprintf("%s|%s %d", id, effect(p, &c.Steps[f.Step]), sizeClass(&c.Steps[f.Step]))
+	}
+	if f.Oracle == Disclosure {
+		id = f.Oracle // one cause shows in several fields
 	}
 	var shape []string
 	for i := range c.Steps {
@@ -72,13 +76,13 @@ func effect(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// family returns what steps have in common that a server handles alike: the broken rule, or the sender and the first field.
+// family returns what steps have in common that a server handles alike: the sender and the first field, or the broken rule of
+// bytes that are no message.
 func family(p *codec.Protocol, s *Step) string {
-	name := class(p, s)
-	if f := s.Type.FieldAt(0); f != nil && name == s.Type.Name {
+	if f := s.Type.FieldAt(0); f != nil {
 		return fmt.Sprint(s.Type.Req, " ", f.Name)
 	}
-	return name
+	return class(p, s)
 }
 
 // sizeClass returns the size class of a step.

@@ -88,6 +88,9 @@ type Fuzzer struct {
 // defaultWorkers keep two cores busy.
 const defaultWorkers = 4
 
+// maxEnding is the part of the duration of a run in which servers are stopped and candidates are saved.
+const maxEnding = time.Second
+
 // Run fuzzes until its limits are reached or ctx is canceled. The error is about the server: it could not be started or
 // reached.
 func Run(ctx context.Context, cfg Config) (Stats, error) {
@@ -109,7 +112,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.Duration)
+		ctx, cancel = context.WithTimeout(ctx, cfg.Duration-min(cfg.Duration/20, maxEnding))
 		defer cancel()
 	}
 	ctx, f.enough = context.WithCancel(ctx)
@@ -131,6 +134,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 func (f *Fuzzer) run(ctx context.Context) error {
 	if f.cfg.Fixed {
 		// There is one server, which must not be used otherwise while a candidate is examined.
+		defer f.triage.alone.replay.close()
 		return f.newWorker(0, false).run(ctx)
 	}
 	workers := []*worker{}

@@ -102,6 +102,13 @@ func (l *Log) until(n int) *Log {
 	return &part
 }
 
+// last returns the log of the last n inputs.
+func (l *Log) last(n int) *Log {
+	part := *l
+	part.Entries = l.Entries[max(0, len(l.Entries)-n):]
+	return &part
+}
+
 // outcome returns the events of an entry.
 func (r *Record) outcome() string {
 	if r.Loose {

@@ -7,7 +7,7 @@ import (
 
 // reproduce runs what a server was sent before a failure on new servers, and removes from it what the failure does not need. It
 // returns one input that causes the failure, or nil.
-func (t *triage) reproduce(m *candidate) (*Input, *Fault) {
+func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	v := m.fault
 	if v.Oracle == Memory {
 		return t.reproduceLeak(m)
@@ -44,7 +44,7 @@ func (t *triage) reproduce(m *candidate) (*Input, *Fault) {
 }
 
 // single runs one input in the forms that it may have had, a few times, because much depends on chance.
-func (t *triage) single(c *Input, v *Fault) (*Input, *Fault) {
+func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (t *triage) single(c *Input, v *Fault) (*Input, *Fault) {
 }
 
 // reduce returns the entries of a log that a failure needs. shows runs entries and returns the fault and how many entries it took.
-func (t *triage) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]Entry, *Fault) {
+func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]Entry, *Fault) {
 	f := t.f
 	var best []Entry
 	var fault *Fault
@@ -130,7 +130,7 @@ func ddmin[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 }
 
 // reproduceLeak returns the input, of those that were repeated together, that leaks memory alone.
-func (t *triage) reproduceLeak(m *candidate) (*Input, *Fault) {
+func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
 	for _, e := range m.log.Entries {
 		if t.f.stopped() {
 			break

@@ -15,6 +15,7 @@ type replayer struct {
 	f        *Fuzzer
 	cfg      *Config
 	ctx      context.Context
+	next     chan started // the next server; nil if none was started
 	t        target.Target
 	x        *executor
 	used     bool // the server is not as it was at its start
@@ -32,14 +33,19 @@ func (l *replayer) ready() error {
 		return errOver
 	}
 	if l.t != nil && l.used && !l.cfg.Fixed {
-		l.close()
+		l.discard()
 	}
 	if l.t == nil {
-		t, err := l.cfg.Start(l.ctx)
-		if err != nil {
-			return err
+		if l.next == nil {
+			l.prepare()
 		}
-		l.t, l.x = t, nil
+		next := <-l.next
+		if l.next = nil; next.err != nil {
+			return next.err
+		}
+		if l.t, l.x = next.t, nil; !l.cfg.Fixed {
+			l.prepare()
+		}
 	}
 	if l.x == nil {
 		to, err := resolve(l.t.Addr())
@@ -55,7 +61,29 @@ func (l *replayer) ready() error {
 	return nil
 }
 
+// prepare starts the next server in the background.
+func (l *replayer) prepare() {
+	next := make(chan started, 1)
+	l.next = next
+	l.f.ending.Go(func() {
+		t, err := l.cfg.Start(context.WithoutCancel(l.ctx))
+		next <- started{t, err}
+	})
+}
+
+// close stops the server and the next one.
 func (l *replayer) close() {
+	l.discard()
+	if l.next != nil {
+		if n := <-l.next; n.err == nil {
+			target.Kill(n.t)
+		}
+		l.next = nil
+	}
+}
+
+// discard stops the server.
+func (l *replayer) discard() {
 	if l.x != nil {
 		l.x.closeCanary()
 		l.x = nil

@@ -22,6 +22,9 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 	defer func() { l.x.thorough = true }()
 	for range runs {
 		for _, e := range entries {
+			if l.ctx.Err() != nil {
+				return watch.Usage{}, false
+			}
 			if r := l.x.execute(e.Input, e.Prefix); r.Fault != nil && r.Fault.grave() {
 				return watch.Usage{}, false
 			}

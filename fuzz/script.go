@@ -15,7 +15,7 @@ import (
 )
 
 // describe runs a finding once more for its record, and writes it as a transcript that passes on a correct server.
-func (t *triage) describe(fd *Finding) {
+func (t *examiner) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
 		if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
@@ -55,7 +55,7 @@ func (t *triage) describe(fd *Finding) {
 }
 
 // tells reports whether a script fails on the server and passes on the reference server.
-func (t *triage) tells(s *transcript.Script, ref *replayer) bool {
+func (t *examiner) tells(s *transcript.Script, ref *replayer) bool {
 	ok := t.plays(s, ref)
 	for n := 0; ok && n < 2; n++ {
 		ok = !t.plays(s, t.replay)
@@ -67,7 +67,7 @@ func (t *triage) tells(s *transcript.Script, ref *replayer) bool {
 const shortScript = 7
 
 // prune removes expectations that the script does not need.
-func (t *triage) prune(s *transcript.Script, ref *replayer) *transcript.Script {
+func (t *examiner) prune(s *transcript.Script, ref *replayer) *transcript.Script {
 	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
@@ -83,7 +83,7 @@ func (t *triage) prune(s *transcript.Script, ref *replayer) *transcript.Script {
 }
 
 // plays reports whether a script passes on a new server, and no oracle reports a fault.
-func (t *triage) plays(s *transcript.Script, l *replayer) bool {
+func (t *examiner) plays(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
 	}

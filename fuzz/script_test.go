@@ -76,8 +76,8 @@ Worker 2 -> Job Server: GRAB_JOB
 	}
 }
 
-// examiner returns the triage of a server with an injected fault, and what returns its first finding.
-func examiner(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *triage, told func() *Finding) {
+// examinerOf returns the triage of a server with an injected fault, and what returns its first finding.
+func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, told func() *Finding) {
 	var found []*Finding
 	l = lab(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }})
@@ -102,7 +102,7 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 // A server may give away what somebody else has said. Who got it is not enough to show that; what others
 // said just before is looked through for it.
 func TestFindsWhatTakesAnother(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
+	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	idle := input("Client -> Server: list-tubes-watched\n")
 	other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
@@ -126,7 +126,7 @@ Client -> Server: peek $id
 // Where others use the server, connections first say which names are theirs. What was seen there may take
 // that, which is not said where an input is held alone.
 func TestFindsWhatTakesAnIntroduction(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
+	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 Client -> Server: ignore default
 Client -> Server: put 0 0 60 "x"*4096
@@ -148,7 +148,7 @@ Client -> Server: reserve-with-timeout 0
 // Where many were connected, the one who has disturbed the others is found, whatever else is wrong with the
 // server.
 func TestFindsOneAmongMany(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
+	f, told := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
@@ -162,7 +162,7 @@ func TestFindsOneAmongMany(t *testing.T) {
 // What one attempt leaves on a server is not to have the next one look culprit: then it is told with all that
 // was said at first, or not at all.
 func TestFindsTheGuilty(t *testing.T) {
-	f, told := examiner(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
+	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 Client 2 -> Server: list-tubes-watched
 Client -> Server: put 4294967295 0 60 x
@@ -185,7 +185,7 @@ Client 2 -> Server: peek-ready
 // A server may fail where messages come together, and only there. It is told so, and the transcript has
 // them sent together.
 func TestFindsWhatComesTogether(t *testing.T) {
-	f, told := examiner(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
+	f, told := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CAN_DO a

@@ -14,10 +14,10 @@ import (
 
 // triage reproduces, minimizes and reports what workers observe.
 type triage struct {
-	f      *Fuzzer
-	ctx    context.Context
-	replay *replayer
-	spent  time.Duration
+	f     *Fuzzer
+	ctx   context.Context
+	alone *examiner     // at a fixed address, where there is one server
+	spent time.Duration // by it
 
 	mu       sync.Mutex
 	waiting  []*candidate
@@ -26,6 +26,16 @@ type triage struct {
 	observed map[string]int // by key of an observation
 	findings []*Finding     // in order of discovery
 }
+
+// examiner examines candidates, one after the other.
+type examiner struct {
+	*triage
+	replay *replayer
+}
+
+// examiners is how many candidates are examined at the same time. Most of the time of an examination is spent on waiting for
+// servers to start and for replies that do not come.
+const examiners = 2
 
 // candidate is a failure that was observed, with what the server had been sent.
 type candidate struct {
@@ -37,7 +47,13 @@ type candidate struct {
 }
 
 func newTriage(ctx context.Context, f *Fuzzer) *triage {
-	return &triage{f: f, ctx: ctx, replay: &replayer{f: f, cfg: &f.cfg, ctx: ctx, patience: f.cfg.Patience}, more: make(chan struct{}, 1), observed: map[string]int{}}
+	t := &triage{f: f, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{}}
+	t.alone = t.examiner()
+	return t
+}
+
+func (t *triage) examiner() *examiner {
+	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, patience: t.f.cfg.Patience}}
 }
 
 // class returns the message type of a step, or the rule that it breaks.
@@ -79,7 +95,7 @@ func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
 	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
-		key += "|" + class(p, &c.Steps[v.Step])
+		key += "|" + effect(p, &c.Steps[v.Step])
 		if v.Law == closedLaw {
 			key += fmt.Sprint(sizeClass(&c.Steps[v.Step]))
 		}
@@ -141,20 +157,34 @@ func (t *triage) noMore() {
 
 // work examines candidates until the run ends, or no more will be added.
 func (t *triage) work(ctx context.Context) {
-	defer t.replay.close()
-	for ctx.Err() == nil {
-		if m := t.take(); m != nil {
-			t.examine(m)
-			continue
-		}
-		select {
-		case _, open := <-t.more:
-			if !open {
-				return
+	var all sync.WaitGroup
+	for range examiners {
+		all.Go(func() {
+			e := t.examiner()
+			defer e.replay.close()
+			for ctx.Err() == nil {
+				if m := t.take(); m != nil {
+					e.examine(m)
+					continue
+				}
+				select {
+				case _, open := <-t.more:
+					if !open {
+						return
+					}
+				case <-ctx.Done():
+				}
 			}
-		case <-ctx.Done():
-		}
+		})
 	}
+	all.Wait()
+}
+
+// behind reports whether so many candidates are waiting that workers should leave the machine to the triage.
+func (t *triage) behind() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > 4*examiners
 }
 
 // some examines candidates between the inputs of the only worker, for at most half of the time.
@@ -165,7 +195,7 @@ func (t *triage) some(ctx context.Context) {
 			return
 		}
 		start := time.Now()
-		t.examine(m)
+		t.alone.examine(m)
 		t.spent += time.Since(start)
 	}
 }
@@ -174,12 +204,17 @@ func (t *triage) some(ctx context.Context) {
 func (t *triage) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	saved := map[string]bool{}
 	for _, m := range t.waiting {
+		if m.finding != nil || saved[m.key] {
+			continue // it is a finding already, or as good as saved
+		}
+		saved[m.key] = true
 		t.f.note(func(s *Stats) { s.Unexamined++ })
-		if t.f.cfg.Candidate == nil || m.finding != nil {
+		if t.f.cfg.Candidate == nil {
 			continue
 		}
-		fd := &Finding{Key: m.key, Fault: m.fault, Input: m.last(), Inputs: 1, Log: m.log}
+		fd := &Finding{Key: m.key, Fault: m.fault, Input: m.last(), Inputs: 1, Log: m.log.last(candidateInputs)}
 		t.f.write(fd)
 		t.f.cfg.Candidate(fd)
 	}
@@ -191,6 +226,9 @@ func (t *triage) finish() {
 	}
 }
 
+// candidateInputs is how many inputs before a failure are saved with a candidate.
+const candidateInputs = 16
+
 // How often a fault must appear in how many attempts to count as reproduced.
 const (
 	tries = 5
@@ -198,7 +236,7 @@ const (
 )
 
 // examine reproduces a candidate, minimizes and reports it.
-func (t *triage) examine(m *candidate) {
+func (t *examiner) examine(m *candidate) {
 	f := t.f
 	f.tally("reproducing")
 	t.replay.patience = f.cfg.Patience
@@ -254,7 +292,7 @@ func (t *triage) again(m *candidate) {
 }
 
 // minimize returns a smaller input with the fault.
-func (t *triage) minimize(c *Input, got *Fault) *Input {
+func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	f := t.f
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
@@ -275,7 +313,7 @@ func (t *triage) minimize(c *Input, got *Fault) *Input {
 }
 
 // disputed reports whether the reference server has the fault too. Then the oracle is as likely to be wrong.
-func (t *triage) disputed(c *Input, v *Fault) bool {
+func (t *examiner) disputed(c *Input, v *Fault) bool {
 	if t.f.cfg.Reference == nil {
 		return false
 	}
@@ -290,7 +328,7 @@ func (t *triage) disputed(c *Input, v *Fault) bool {
 }
 
 // reference returns a replayer with the reference server.
-func (t *triage) reference() *replayer {
+func (t *examiner) reference() *replayer {
 	cfg := t.f.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, Known{}, false
 	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, patience: cfg.Patience}
@@ -303,7 +341,7 @@ func alike(a, b *Fault) bool {
 }
 
 // count returns how often a fault appears, until that is often enough or cannot be any more.
-func (t *triage) count(c *Input, v *Fault) (n, of int, last *Fault) {
+func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	test := t.replay.test(v)
 	for of < tries && n < shows && of-n <= tries-shows && !t.f.stopped() {
 		of++
@@ -317,14 +355,15 @@ func (t *triage) count(c *Input, v *Fault) (n, of int, last *Fault) {
 
 // duplicate reports whether the fault is already a finding, as far as that can be told before it is minimized: the output of a
 // crash tells the cause.
-func (t *triage) duplicate(m *candidate, c *Input, got *Fault) bool {
+func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	if len(got.Stack) == 0 {
 		return false
 	}
 	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
 }
 
-// isKnown reports whether there is another finding with the key, and adds the observations of the candidate to it.
+// isKnown reports whether there is another finding with the key, and adds the observations of the candidate to it. Otherwise a
+// finding that is not only compared is kept.
 func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -337,6 +376,9 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 			t.drop(m.finding)
 			return true
 		}
+	}
+	if fd.Input != nil {
+		t.findings = append(slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == m.finding }), fd)
 	}
 	return false
 }
@@ -354,7 +396,7 @@ func (t *triage) drop(fd *Finding) {
 }
 
 // report reports a finding, unless it is a duplicate.
-func (t *triage) report(m *candidate, c *Input, v *Fault, shown, tried int) {
+func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	f := t.f
 	fd := &Finding{Key: key(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
 	if t.isKnown(m, fd) {
@@ -368,9 +410,6 @@ func (t *triage) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 		f.note(func(s *Stats) { s.Findings++ })
 	}
 	t.describe(fd)
-	t.mu.Lock()
-	t.findings = append(slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == m.finding }), fd)
-	t.mu.Unlock()
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)
 	}

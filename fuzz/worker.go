@@ -159,6 +159,7 @@ func (w *worker) fuzz(ctx context.Context) {
 		most = slowLife
 	}
 	for n := 0; n < most && !w.over(ctx); n++ {
+		w.giveWay(ctx)
 		if !w.one() || w.exclusive && !w.pristine {
 			return
 		}
@@ -166,6 +167,16 @@ func (w *worker) fuzz(ctx context.Context) {
 			w.f.triage.some(ctx)
 		} else if len(w.log.Entries)-w.checked >= checkEvery && !w.check() {
 			return
+		}
+	}
+}
+
+// giveWay pauses every second worker while many candidates wait for their triage.
+func (w *worker) giveWay(ctx context.Context) {
+	for w.id%2 == 1 && !w.over(ctx) && w.f.triage.behind() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
 		}
 	}
 }

@@ -40,6 +40,8 @@ type fuzzOptions struct {
 	selfTest bool
 	run      []string
 	verbose  bool
+	logs     string
+	replay   string
 	injected string // serve this fault instead of fuzzing
 	listen   string
 }
@@ -56,13 +58,15 @@ func newFuzz() *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
 	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit)")
 	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
-	f.IntVar(&o.workers, "workers", 20, "number of message sequences to send at the same time")
+	f.IntVar(&o.workers, "workers", 4, "number of servers to fuzz beside each other (with --addr: 1)")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "time limit for each reply")
 	f.DurationVar(&o.minimise, "minimize", 30*time.Second, "time limit for minimizing each finding")
 	f.StringVar(&o.known, "known", "", "do not report failures that this `PROFILE` lists (see docs/findings.md)")
 	f.StringVarP(&o.out, "out", "o", "findings", "`FOLDER` for the findings")
 	f.StringVar(&o.state, "state", "", "`FOLDER` in which to keep inputs and findings, so that the next run continues from them")
 	f.StringArrayVar(&o.seeds, "seed-file", nil, "transcript or capture `FILE` with messages to mutate; repeatable")
+	f.StringVar(&o.logs, "logs", "", "`FOLDER` for the logs of everything that was sent, one for each server")
+	f.StringVar(&o.replay, "replay", "", "send what the `LOG` of an earlier run contains, instead of fuzzing")
 	f.BoolVar(&o.first, "first", false, "stop at the first reproduced finding")
 	f.BoolVar(&o.remote, "yes-not-loopback", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
 	f.StringVar(&o.format, "format", "text", "output format: text or json (one object per line)")
@@ -101,9 +105,12 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	}
 	cfg.KnownAs = out.known
-	cfg.Found, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.progress, out.keep, out.candidate
+	cfg.Found, cfg.Dropped, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.dropped, out.progress, out.keep, out.candidate
+	if o.logs != "" {
+		cfg.Log = out.saveLog
+	}
 	if o.verbose {
-		cfg.Log = out.log
+		cfg.Note = out.log
 	}
 	out.begin(cfg)
 	stats, err := fuzz.Run(cmd.Context(), *cfg)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,9 +150,38 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	out.all = append(out.all, fd)
+	out.all = append(slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o.Name == fd.Name }), fd)
 	out.files[fd] = path
 	fmt.Fprintf(out.e, "jobwire: new finding, %s: %s; saved in %s\n", fd.Fault.Severity(), headline(fd), path)
+}
+
+// dropped removes the files of a crash that has the cause of another finding.
+func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.all = slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o == fd })
+	base := strings.TrimSuffix(out.files[fd], ".wire")
+	for _, ext := range []string{".wire", ".pcap", ".corpus", ".log"} {
+		if err := os.Remove(base + ext); err != nil && !errors.Is(err, os.ErrNotExist) && out.err == nil {
+			out.err = err
+		}
+	}
+	delete(out.files, fd)
+}
+
+// saveLog saves the log of a server.
+func (out *fuzzOutput) saveLog(l *fuzz.Log) {
+	var b bytes.Buffer
+	err := l.Write(&b)
+	if err == nil {
+		err = os.MkdirAll(out.o.logs, 0o777)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Life)), b.Bytes(), 0o666)
+	}
+	if err != nil {
+		out.fail(err)
+	}
 }
 
 // candidate saves what was not examined.
@@ -344,6 +374,13 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
 	wire.Write(fd.Text)
 	files := map[string][]byte{base + ".wire": wire.Bytes()}
+	if fd.Log != nil {
+		var log bytes.Buffer
+		if err := fd.Log.Write(&log); err != nil {
+			return "", err
+		}
+		files[base+".log"] = log.Bytes()
+	}
 	events := fd.Events(out.sys.Protocol)
 	var capture, raw bytes.Buffer
 	if len(events) > 0 {

@@ -125,7 +125,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 		p.Held = !faultless && p.Plays && p.Lines <= smallEnough
 	}
 	if o.verbose {
-		cfg.Log = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
+		cfg.Note = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
 	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
 	if err != nil && !errors.Is(err, context.Canceled) {
