@@ -60,7 +60,7 @@ func (x *executor) ours(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
 	}
-	x.feature(k, 1, 0, uint64(min(k.busy, 3)))
+	x.feature(k, coverLeft, 0, uint64(min(k.busy, 3)))
 }
 
 // connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.

@@ -27,7 +27,8 @@ type executor struct {
 	model   model.Model
 	chosen  map[int][]byte // by the ID of a step: what the server chose in the reply
 	nonce   uint64
-	step    int // index of the current step
+	runs    uint64 // inputs
+	step    int    // index of the current step
 	stepID  int
 	acting  int    // connection of the current step
 	settled uint64 // state of the model when all effects of a step had arrived
@@ -77,7 +78,8 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	clear(x.chosen)
 	x.step, x.stepID, x.settled, x.burst, x.lost, x.common, x.quit = -1, 0, 0, c.Burst, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
-	x.exact = x.thorough || x.nonce%8 == 0
+	x.runs++
+	x.exact = x.thorough || x.runs%8 == 0
 	x.proved, x.quiet = false, false
 	x.model = nil
 	if !c.Burst {
@@ -107,7 +109,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	case x.record.Fault != nil, x.quit:
 	case c.Burst:
 		x.finishBurst()
-	case !x.exact && !x.proved && (!x.quiet || x.nonce%4 == 1):
+	case !x.exact && !x.proved && (!x.quiet || x.runs%4 == 1):
 		x.exact = true
 		x.settleAll(nil, false)
 	}
@@ -139,7 +141,6 @@ func (x *executor) fault(f Fault) {
 // do executes one step.
 func (x *executor) do(c *Input, s *Step) {
 	k := x.conns[s.Conn]
-	x.acting = s.Conn
 	if s.Verb == transcript.Nothing {
 		x.sleep(s.For)
 		x.tick()

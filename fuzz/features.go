@@ -2,11 +2,22 @@ package fuzz
 
 import "jobwire/codec"
 
+// The kinds of coverage.
+const (
+	coverLeft = 1 + iota
+	coverSent
+	coverState
+	coverSilence
+	coverGone
+	coverIllegal
+	coverReceived
+)
+
 // feature records what happened on a connection, and what happened there before it, as coverage. What depends on time is left
-// out: what happens in a burst, after an effect that the server notices at an unknown time, or on other connections after illegal
-// bytes, whose effects nothing proves. So the same inputs always have the same coverage.
+// out: what happens in a burst, after an effect that the server notices at an unknown time, or after illegal bytes, whose effects
+// nothing proves. So the same inputs always have the same coverage.
 func (x *executor) feature(k *conn, kind, a, b uint64) {
-	if x.burst || x.common || x.tainted() && k.id != x.acting {
+	if x.burst || x.common || x.saying || x.tainted() {
 		return
 	}
 	h := mix(mix(kind, a), b)
@@ -23,7 +34,10 @@ func (x *executor) noteState() {
 		return
 	}
 	state := x.model.State()
-	x.record.features = append(x.record.features, mix(mix(3, x.settled), state))
+	if state == x.settled {
+		return
+	}
+	x.record.features = append(x.record.features, mix(mix(coverState, x.settled), state))
 	x.settled = state
 }
 

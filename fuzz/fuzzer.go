@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,19 +98,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Protocol.Barrier.Request == nil {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
-	if cfg.Workers == 0 {
-		cfg.Workers = defaultWorkers
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 2 * time.Second
-	}
-	if cfg.Minimize == 0 {
-		cfg.Minimize = 30 * time.Second
-	}
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
-	if cfg.Fixed {
-		f.names.Store(unusedNames())
-	}
+	f := newFuzzer(ctx, cfg)
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Duration-min(cfg.Duration/20, maxEnding))
@@ -128,6 +117,19 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		cfg.Keep(f.corpus.added())
 	}
 	return f.stats, err
+}
+
+// newFuzzer returns a fuzzer with the defaults filled in.
+func newFuzzer(ctx context.Context, cfg Config) *Fuzzer {
+	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
+	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Second)
+	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
+	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
+	if cfg.Fixed {
+		f.names.Store(unusedNames())
+	}
+	f.triage = newTriage(ctx, f)
+	return f
 }
 
 // run runs the workers and the triage until the run is over.

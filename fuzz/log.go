@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,6 +94,21 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 		l.Entries = append(l.Entries, Entry{Input: c, Prefix: line.Prefix, Events: line.Events})
 	}
 	return l, nil
+}
+
+// Replay sends what a log contains to a new server, in order, and returns the first fault that an oracle reports, or nil, and how
+// many inputs were sent until then. The error is about the server.
+func Replay(ctx context.Context, cfg Config, log *Log) (*Fault, int, error) {
+	f := newFuzzer(ctx, cfg)
+	f.stopped = func() bool { return ctx.Err() != nil }
+	l := f.triage.alone.replay
+	defer f.ending.Wait()
+	defer l.close()
+	if err := l.ready(); err != nil {
+		return nil, 0, err
+	}
+	v, n := l.entries(log.Entries, nil)
+	return v, n, ctx.Err()
 }
 
 // until returns the log up to the entry n, which stays as it is when entries are added.

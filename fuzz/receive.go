@@ -123,7 +123,7 @@ func (x *executor) silent(k *conn) {
 		x.quit = true
 		return
 	}
-	x.feature(k, 4, boolHash(k.soft), 0)
+	x.feature(k, coverSilence, boolHash(k.soft), 0)
 	if k.soft {
 		return
 	}
@@ -146,7 +146,7 @@ func (x *executor) gone(k *conn) {
 	k.s.close(true)
 	k.open = false
 	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
-	x.feature(k, 5, uint64(bits.Len(uint(len(k.ours)))), boolHash(k.tainted))
+	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.ours)))), boolHash(k.tainted))
 	x.lost = true
 	if len(k.in) > 0 && !k.desynced && !k.tainted {
 		x.fault(Fault{Oracle: Framing, Law: "cut off", Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message", len(k.in)), Conn: k.id})
@@ -181,7 +181,7 @@ func (x *executor) digest(k *conn) {
 			k.desynced, x.common = true, true // missing messages can no longer be seen
 		}
 		x.answered(k, nil)
-		x.feature(k, 6, errHash(e), 0)
+		x.feature(k, coverIllegal, errHash(e), 0)
 		if x.prefix != "" && x.d.openLists && !x.d.isBinary(rest) {
 			x.common = true // a list with names of other inputs
 			continue
@@ -216,7 +216,7 @@ func (x *executor) heard(k *conn) {
 	}
 	x.record.add(e)
 	if !e.Barrier {
-		x.feature(k, 7, typeHash(f.Type), x.settled)
+		x.feature(k, coverReceived, typeHash(f.Type), x.settled)
 	}
 	if model.Excused(x.p, f.Raw) {
 		x.common = true

@@ -131,7 +131,7 @@ func (x *executor) put(k *conn, b []byte) {
 			x.said(k, rest[:n], nil, nil)
 			continue
 		case codec.Whole:
-			x.feature(k, 2, typeHash(x.frame.Type), 0)
+			x.feature(k, coverSent, typeHash(x.frame.Type), 0)
 			if x.known.exceeded(&x.frame) {
 				x.abandon(k)
 				return
@@ -144,7 +144,7 @@ func (x *executor) put(k *conn, b []byte) {
 			x.noteBusy(k)
 			continue
 		}
-		x.feature(k, 2, typeHash(x.frame.Type), errHash(e))
+		x.feature(k, coverSent, typeHash(x.frame.Type), errHash(e))
 		if slices.Contains(x.known.Avoid, e.Rule) {
 			x.abandon(k)
 			return

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -182,10 +183,11 @@ func (x *executor) complain(err error) {
 
 // leave closes all connections and checks whether the server is still there.
 func (x *executor) leave() {
+	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in any order
 	x.noteAhead()
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
-			x.end(k, x.nonce%64 != 0)
+			x.end(k, x.runs%64 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)
 			}
@@ -200,7 +202,7 @@ func (x *executor) leave() {
 	if f := x.record.Fault; f != nil && f.Oracle != HangConn && f.Oracle != HangAll && !x.lost && !x.thorough {
 		return
 	}
-	if x.lost || x.thorough || x.record.Fault != nil || x.nonce%8 == 0 {
+	if x.lost || x.thorough || x.record.Fault != nil || x.runs%8 == 0 {
 		x.checkServer()
 	}
 }

@@ -100,6 +100,9 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return usage(err)
 	}
+	if o.replay != "" {
+		return o.replayLog(cmd, cfg)
+	}
 	out, err := newFuzzOutput(cmd, sys, o)
 	if err != nil {
 		return usage(err)
@@ -124,6 +127,32 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return &exit{exitFellShort, err}
 	}
 	return err
+}
+
+// replayLog sends what a log contains to a new server.
+func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
+	f, err := os.Open(o.replay)
+	if err != nil {
+		return usage(err)
+	}
+	defer f.Close()
+	log, err := fuzz.ReadLog(cfg.Protocol, f)
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", o.replay, err))
+	}
+	fault, n, err := fuzz.Replay(cmd.Context(), *cfg, log)
+	if err != nil {
+		return err
+	}
+	if fault == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "No failure after %s\n", counted(n, "message sequence"))
+		return nil
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Failed at message sequence %d of %d: %s: %s\n%s\n", n, len(log.Entries), fault.Severity(), fault.Title(), oneLine(fault.Text))
+	if fault.Output != "" {
+		fmt.Fprintf(cmd.OutOrStdout(), "Last output of the server:\n%s\n", fault.Output)
+	}
+	return &exit{exitFellShort, nil}
 }
 
 func (o *fuzzOptions) check(cmd *cobra.Command) error {
