@@ -66,7 +66,7 @@ func Ended(exit, output string) Report {
 		}
 		r.Text = text
 	case severity(r) < 2: // the report does not need to be why the process ended
-		r.Text = text + "; its output reports: " + r.Text
+		r.cause, r.Text = r.Text, text+"; its output reports: "+r.Text
 	}
 	return r
 }

@@ -31,7 +31,7 @@ func parseLibc(lines []string, i int) ([]Report, int) {
 	return nil, 0
 }
 
-var terminated = regexp.MustCompile(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+(?: \w+\*)?)(?:: (.*))?`)
+var terminated = regexp.MustCompile(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+?(?: \w+\*)?)(?:: (.*))?$`)
 
 // parseTerminate reads the message of a C++ program that ends because of an exception.
 func parseTerminate(lines []string, i int) ([]Report, int) {
@@ -92,7 +92,7 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 			}
 		}
 		if r.Place == "" {
-			r.Tool = "assert" // the text alone tells assertions apart
+			r.Tool = "assert" // so that the bucket has the text
 		}
 		return []Report{r}, i + 1
 	}

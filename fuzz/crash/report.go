@@ -33,6 +33,8 @@ type Report struct {
 
 	Place  string // file, without its directory, and line of the innermost frame, as in "server.c:120"; "" if not known
 	Leaked int64  // bytes, of a leak
+
+	cause string // the text for the bucket, if Text has more than the report
 }
 
 const maxFrames = 16
@@ -43,7 +45,7 @@ func (r Report) Bucket() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(r.Tool + " " + cmp.Or(r.Kind, "stack")))
 	if len(r.Frames) == 0 {
-		if text := normalize(r.Text); text != "" && r.Tool != "" {
+		if text := normalize(cmp.Or(r.cause, r.Text)); text != "" && r.Tool != "" {
 			b.WriteString(": " + text)
 		}
 		return b.String()
@@ -70,7 +72,7 @@ func Parse(output string) (Report, bool) {
 type parser func(lines []string, i int) (found []Report, next int)
 
 // parsers are in the order in which they are tried for each line.
-var parsers = []parser{parseSanitizer, parseUndefined, parseSummary, parseValgrind, parseGo, parsePython, parseJava, parseNode, parseRust, parseLibc,
+var parsers = []parser{parseSanitizer, parseSummary, parseValgrind, parseGo, parseUndefined, parsePython, parseJava, parseNode, parseRust, parseLibc,
 	parseTerminate, parseAssertion, parseBacktrace, parsePerl}
 
 // ParseAll returns every report in the output of a program, in its order. LeakSanitizer and Valgrind report each allocation
