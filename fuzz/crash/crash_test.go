@@ -157,3 +157,23 @@ func TestEnded(t *testing.T) {
 		}
 	}
 }
+
+// The beginning or the end of an output may be missing. What is left of a sanitizer's report is still one.
+func TestCut(t *testing.T) {
+	for name := range recorded {
+		data, err := os.ReadFile("testdata/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(data), "\n")
+		for i := range lines {
+			start, end := strings.Join(lines[:i], ""), strings.Join(lines[i:], "")
+			if Ended("exit status 1", start).Bucket() == "" || Ended("exit status 1", end).Bucket() == "" {
+				t.Errorf("%s: no bucket if cut at line %d", name, i)
+			}
+			if _, ok := Parse(end); !ok && strings.HasPrefix(name, "asan") && strings.Contains(end, "SUMMARY") {
+				t.Errorf("%s: no report from line %d on", name, i)
+			}
+		}
+	}
+}

@@ -69,38 +69,72 @@ func Parse(output string) (Report, bool) {
 
 // A parser reads the report that begins at line i. It returns the reports, usually one, and the line where the search for
 // more continues, or no reports.
-type parser func(lines []string, i int) (found []Report, next int)
+type parser struct {
+	read  func(lines []string, i int) (found []Report, next int)
+	hints []string // the first line of a report contains one of them
+	ahead bool     // the hints are of the line after the first
+}
 
-// parsers are in the order in which they are tried for each line.
-var parsers = []parser{parseSanitizer, parseSummary, parseValgrind, parseGo, parseUndefined, parsePython, parseJava, parseNode, parseRust, parseLibc,
-	parseTerminate, parseAssertion, parseBacktrace, parsePerl}
+// parsers are in the order in which they are tried for each line. The hints make the search in long logs fast.
+var parsers = []parser{
+	{read: parseSanitizer, hints: []string{"Sanitizer: "}},
+	{read: parseSummary, hints: []string{"SUMMARY: "}},
+	{read: parseValgrind, hints: []string{"== "}},
+	{read: parseGo, hints: []string{"panic", "fatal error: ", "goroutine ", "DATA RACE", "unexpected fault", "SIG"}},
+	{read: parseUndefined, hints: []string{": runtime error: "}},
+	{read: parsePython, hints: []string{"Traceback ", "Fatal Python error: "}},
+	{read: parseJava, hints: []string{"\tat ", " at "}, ahead: true},
+	{read: parseJavaCrash, hints: []string{"#  SIG"}},
+	{read: parseNode, hints: []string{" at "}, ahead: true},
+	{read: parseNodeMemory, hints: []string{"FATAL ERROR: "}},
+	{read: parseRust, hints: []string{" panicked at "}},
+	{read: parseLibc, hints: []string{"***", "(): ", "double free", "corrupted ", "break adjusted", "malloc.c:", "Fatal error: "}},
+	{read: parseTerminate, hints: []string{"terminate called ", "terminating "}},
+	{read: parseAssertion, hints: []string{"ssert"}},
+	{read: parseBacktrace, hints: []string{"[0x", " in "}},
+	{read: parsePerl, hints: []string{" line "}},
+}
+
+// hinted reports whether a text contains a hint of the parser.
+func (p *parser) hinted(text string) bool {
+	return slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(text, hint) })
+}
 
 // ParseAll returns every report in the output of a program, in its order. LeakSanitizer and Valgrind report each allocation
 // site of leaked memory. A stack that a signal handler prints after a message belongs to the report of the message.
 func ParseAll(output string) []Report {
-	output = escapes.ReplaceAllString(strings.ReplaceAll(output, "\r\n", "\n"), "")
-	lines := strings.Split(output, "\n")
+	var use []parser
+	for _, p := range parsers {
+		if p.hinted(output) {
+			use = append(use, p)
+		}
+	}
+	if use == nil {
+		return nil
+	}
+	lines := strings.Split(escapes.ReplaceAllString(strings.ReplaceAll(output, "\r\n", "\n"), ""), "\n")
 	var all []Report
 	for i := 0; i < len(lines); {
-		found, next := parse(lines, i)
-		for _, r := range found {
-			all = add(all, r)
+		next := i + 1
+		for _, p := range use {
+			at := i
+			if p.ahead {
+				at++
+			}
+			if lines[i] == "" || at == len(lines) || !p.hinted(lines[at]) {
+				continue
+			}
+			if found, after := p.read(lines, i); found != nil {
+				for _, r := range found {
+					all = add(all, r)
+				}
+				next = max(after, next)
+				break
+			}
 		}
-		i = max(next, i+1)
+		i = next
 	}
 	return all
-}
-
-func parse(lines []string, i int) ([]Report, int) {
-	if lines[i] == "" {
-		return nil, 0
-	}
-	for _, p := range parsers {
-		if found, next := p(lines, i); found != nil {
-			return found, next
-		}
-	}
-	return nil, 0
 }
 
 // add appends a report, unless it is about the same fault as the previous one.

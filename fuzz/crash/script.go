@@ -76,13 +76,10 @@ var (
 	javaNative = regexp.MustCompile(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
 )
 
-// parseJava reads an exception of a Java program, or a crash of the virtual machine.
+// parseJava reads an exception of a Java program.
 func parseJava(lines []string, i int) ([]Report, int) {
-	if m := javaCrash.FindStringSubmatch(lines[i]); m != nil {
-		return parseJavaCrash(lines, i, signalOf(m[1]))
-	}
 	m := javaTitle.FindStringSubmatch(lines[i])
-	if m == nil || i+1 >= len(lines) || !javaFrame.MatchString(lines[i+1]) && !strings.HasPrefix(lines[i], "Exception in thread ") {
+	if m == nil || !javaFrame.MatchString(lines[i+1]) {
 		return nil, 0
 	}
 	var stack []frame
@@ -105,7 +102,13 @@ func parseJava(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-func parseJavaCrash(lines []string, i int, signal string) ([]Report, int) {
+// parseJavaCrash reads the message of the virtual machine about a signal.
+func parseJavaCrash(lines []string, i int) ([]Report, int) {
+	m := javaCrash.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	signal := signalOf(m[1])
 	r := Report{Kind: kindOf(signal), Tool: "Java", Text: "fatal error in the Java virtual machine: " + signal, Signal: signal}
 	for next := i + 1; next < len(lines) && strings.HasPrefix(lines[next], "#"); next++ {
 		if m := javaNative.FindStringSubmatch(lines[next]); m != nil {
@@ -118,15 +121,12 @@ func parseJavaCrash(lines []string, i int, signal string) ([]Report, int) {
 
 var (
 	nodeFrame  = regexp.MustCompile(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
-	nodeMemory = regexp.MustCompile(`^FATAL ERROR: (.*heap out of memory.*)$`)
+	nodeMemory = regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`)
 )
 
 // parseNode reads an exception of a program that Node.js runs: its text, then the stack.
 func parseNode(lines []string, i int) ([]Report, int) {
-	if m := nodeMemory.FindStringSubmatch(lines[i]); m != nil {
-		return []Report{{Kind: "out-of-memory", Tool: "Node.js", Text: lines[i]}}, i + 1
-	}
-	if i+1 >= len(lines) || strings.HasPrefix(lines[i], " ") || !nodeFrame.MatchString(lines[i+1]) {
+	if strings.HasPrefix(lines[i], " ") || !nodeFrame.MatchString(lines[i+1]) {
 		return nil, 0
 	}
 	r := Report{Kind: exceptionKind(lines[i]), Tool: "Node.js", Text: basenames(strings.TrimPrefix(lines[i], "Uncaught "))}
@@ -143,6 +143,14 @@ func parseNode(lines []string, i int) ([]Report, int) {
 		r.Frames = r.Frames[:k]
 	}
 	return []Report{r}, i
+}
+
+// parseNodeMemory reads the message of Node.js about memory. The stack after it is that of the garbage collector.
+func parseNodeMemory(lines []string, i int) ([]Report, int) {
+	if !nodeMemory.MatchString(lines[i]) {
+		return nil, 0
+	}
+	return []Report{{Kind: "out-of-memory", Tool: "Node.js", Text: lines[i]}}, i + 1
 }
 
 var rustPanic = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
