@@ -1,6 +1,9 @@
 package crash
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Forms of output that other systems and versions print.
 func TestForms(t *testing.T) {
@@ -57,4 +60,22 @@ func TestForms(t *testing.T) {
 			t.Errorf("%q:\ngot  %q\nwant %q", test.output, got, test.bucket)
 		}
 	}
+}
+
+func FuzzParseAll(f *testing.F) {
+	for name := range recorded {
+		data, err := os.ReadFile("testdata/" + name + ".txt")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+	f.Fuzz(func(t *testing.T, output string) {
+		for _, r := range ParseAll(output) {
+			if r.Bucket() == "" || len(r.Frames) > maxFrames {
+				t.Errorf("%+v", r)
+			}
+		}
+		Ended("signal: killed", output)
+	})
 }

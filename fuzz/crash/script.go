@@ -48,7 +48,10 @@ func parsePython(lines []string, i int) ([]Report, int) {
 	if i+2 < len(lines) && strings.HasPrefix(lines[i+1], "The above exception was the direct cause") {
 		for i += 2; i < len(lines) && !strings.HasPrefix(lines[i], "Traceback "); i++ {
 		}
-		_, i = parsePython(lines, i) // the cause is the report
+		if i < len(lines) {
+			_, next := parsePython(lines, i) // the cause is the report
+			i = max(i, next)
+		}
 	}
 	return []Report{r}, i
 }
