@@ -43,6 +43,9 @@ var known = map[string]peer{
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
 	"node":         {program: "node"},
 
+	// A compiler with AddressSanitizer, for a server that tests build.
+	"gcc": {program: "gcc", probe: []string{"-fsanitize=address,undefined", "-fsyntax-only", "-x", "c", "/dev/null"}},
+
 	// Decoders, and what makes captures for them.
 	"tshark":  {program: "tshark"},
 	"tcpdump": {program: "tcpdump"},

@@ -1,0 +1,108 @@
+package crash
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// signals are what programs print about signals that end them.
+var signals = []struct {
+	name  string // as syscall.Signal writes it
+	words *regexp.Regexp
+}{
+	{"segmentation fault", regexp.MustCompile(`(?i)segmentation (?:fault|violation)|\bSIGSEGV\b`)},
+	{"aborted", regexp.MustCompile(`\bSIGABRT\b|(?m)^Aborted\b`)},
+	{"bus error", regexp.MustCompile(`(?i)\bbus error\b|\bSIGBUS\b`)},
+	{"illegal instruction", regexp.MustCompile(`(?i)\billegal instruction\b|\bSIGILL\b`)},
+	{"floating point exception", regexp.MustCompile(`(?i)\bfloating point exception\b|\bSIGFPE\b`)},
+}
+
+// signalOf returns the signal that a text names, or "".
+func signalOf(text string) string {
+	if text == "abort" {
+		return "aborted"
+	}
+	for _, s := range signals {
+		if s.words.MatchString(text) {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// kindOf returns the kind of a crash of which only the signal is known.
+func kindOf(signal string) string {
+	if signal == "aborted" {
+		return "abort"
+	}
+	return signal
+}
+
+// Ended returns the report about a process that has ended. exit is what os/exec says about it: "signal: segmentation
+// fault (core dumped)", "exit status 1", or what else is known. An exit status above 128 is that of a shell whose child
+// was ended by a signal. Without a report in the output, the kind is the signal, or exit itself.
+func Ended(exit, output string) Report {
+	r := fatal(ParseAll(output))
+	signal, text := ending(exit)
+	if signal == "" {
+		signal = r.Signal
+	}
+	if signal == "" && r.Kind == "" {
+		if signal = signalOf(output); signal != "" {
+			text += "; its output reports: " + signal
+		}
+	}
+	r.Signal = signal
+	switch {
+	case r.Kind == "":
+		r.Kind = kindOf(signal)
+		if r.Kind == "" {
+			r.Kind = strings.TrimSpace(exit)
+		}
+		if r.Text != "" {
+			text += ", after it printed a stack trace"
+		}
+		r.Text = text
+	case severity(r) < 2: // the report does not need to be why the process ended
+		r.cause, r.Text = r.Text, text+"; its output reports: "+r.Text
+	}
+	return r
+}
+
+// severity ranks reports: memory faults first, then what may be caught or does not end a process, then leaks.
+func severity(r Report) int {
+	switch {
+	case r.Kind == "leak":
+		return 0
+	case r.Tool == "Valgrind", strings.HasSuffix(r.Tool, "Sanitizer") && r.Tool != "UndefinedBehaviorSanitizer":
+		return 2
+	}
+	return 1
+}
+
+// fatal returns the report that explains best why a process ended: the first of a sanitizer, or else the last.
+func fatal(all []Report) Report {
+	var best Report
+	for i, r := range all {
+		if s, b := severity(r), severity(best); i == 0 || s > b || s == b && s == 1 {
+			best = r
+		}
+	}
+	return best
+}
+
+// ending returns the signal that ended a process, or "" if it is not known, and a sentence about how it ended.
+func ending(exit string) (signal, text string) {
+	if signal, ok := strings.CutPrefix(exit, "signal: "); ok {
+		return strings.TrimSuffix(signal, " (core dumped)"), "the server process was killed by a signal: " + signal
+	}
+	text = "the server process ended: " + exit
+	var status int
+	if n, _ := fmt.Sscanf(exit, "exit status %d", &status); n == 1 && status > 128 && status <= 128+31 {
+		signal = syscall.Signal(status - 128).String()
+		text = fmt.Sprintf("%s, which means: killed by signal %d (%s)", text, status-128, signal)
+	}
+	return signal, text
+}

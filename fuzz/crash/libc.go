@@ -1,0 +1,150 @@
+package crash
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// libcKinds are the messages that the C library prints before it aborts a process.
+var libcKinds = []struct {
+	line *regexp.Regexp
+	kind string
+}{
+	{regexp.MustCompile(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow"},
+	{regexp.MustCompile(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow"},
+	{regexp.MustCompile(`^\*\*\* .* detected \*\*\*`), "fortify failure"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`), "bad-free"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption"},
+	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort"},
+}
+
+// parseLibc reads a message of the C library.
+func parseLibc(lines []string, i int) ([]Report, int) {
+	for _, k := range libcKinds {
+		if k.line.MatchString(lines[i]) {
+			return []Report{{Kind: k.kind, Tool: "glibc", Text: basenames(lines[i])}}, i + 1
+		}
+	}
+	return nil, 0
+}
+
+var terminated = regexp.MustCompile(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+?(?: \w+\*)?)(?:: (.*))?$`)
+
+// parseTerminate reads the message of a C++ program that ends because of an exception.
+func parseTerminate(lines []string, i int) ([]Report, int) {
+	m := terminated.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	r := Report{Kind: "exception", Tool: "C++", Text: m[1] + m[3]}
+	if m[2] != "" {
+		r.Text = "terminate called " + m[2]
+	}
+	what := m[4]
+	if i+1 < len(lines) {
+		if w, ok := strings.CutPrefix(strings.TrimSpace(lines[i+1]), "what():  "); ok {
+			what, i = w, i+1
+		}
+	}
+	if what != "" {
+		r.Text += ": " + what
+	}
+	return []Report{r}, i + 1
+}
+
+// assertions are the forms of a failed assertion: of glibc, of musl and of BSD and macOS. The groups are named.
+var assertions = []*regexp.Regexp{
+	regexp.MustCompile(`^(?:\S+: )?(?P<file>[^\s:]+):(?P<line>\d+): (?:(?P<function>[^:]+(?:::[^:]+)*): )?(?P<text>Assertion .* failed\.?)`),
+	regexp.MustCompile(`^(?P<text>Assertion failed: .*?) \((?P<file>[^\s:]+): (?P<function>\w+): (?P<line>\d+)\)`),
+	regexp.MustCompile(`^(?P<text>Assertion failed: .*), function (?P<function>.+), file (?P<file>[^\s,]+), line (?P<line>\d+)`),
+	regexp.MustCompile(`^(?:.*\s)?(?P<file>[^\s:]+\.\w+):(?P<line>\d+):? .*(?P<text>[Aa]ssert(?:ion)? .*failed.*)$`),
+	regexp.MustCompile(`(?P<text>\b[Aa]ssertion\b.*\bfailed\b.*)$`),
+}
+
+// parseAssertion reads the message of a failed assertion.
+func parseAssertion(lines []string, i int) ([]Report, int) {
+	if !strings.Contains(lines[i], "ssert") {
+		return nil, 0
+	}
+	for _, re := range assertions {
+		m := re.FindStringSubmatch(lines[i])
+		if m == nil {
+			continue
+		}
+		group := func(name string) string {
+			if k := re.SubexpIndex(name); k >= 0 {
+				return strings.TrimSpace(m[k])
+			}
+			return ""
+		}
+		r := Report{Kind: "assertion", Text: group("text")}
+		if function := group("function"); function != "" {
+			r.Frames = []string{function}
+		}
+		if group("file") != "" {
+			r.Place = path.Base(group("file")) + ":" + group("line")
+			r.Text = r.Place + ": " + r.Text
+			if r.Frames == nil {
+				r.Frames = []string{r.Place}
+			}
+		}
+		if r.Place == "" {
+			r.Tool = "assert" // so that the bucket has the text
+		}
+		return []Report{r}, i + 1
+	}
+	return nil, 0
+}
+
+var (
+	symbolLine = regexp.MustCompile(`(?:^|[\s=])([^\s()\[\]]+)(?: [^()\[\]]*)?\(([^()+\s]*)(?:\+(0x[0-9a-f]+))?\)\s*\[0x[0-9a-f]+\]`)
+	namedLine  = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in (\S+) at (\S+)$`)
+	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `) // what gearmand writes before a line of backtrace_symbols
+	stackTitle = regexp.MustCompile(`(?i)stack ?trace|backtrace`)
+)
+
+// parseBacktrace reads a stack as backtrace_symbols writes it, "/usr/sbin/gearmand(+0x1a2b) [0x55d0c1a2b]", and the
+// lines of gearmand about functions with a name. Two frames are a stack.
+func parseBacktrace(lines []string, i int) ([]Report, int) {
+	var stack []frame
+	next := i
+	for ; next < len(lines); next++ {
+		if m := symbolLine.FindStringSubmatch(numbered.ReplaceAllString(lines[next], "")); m != nil {
+			stack = append(stack, frame{function: m[2], module: base(m[1]), offset: m[3]})
+		} else if m := namedLine.FindStringSubmatch(lines[next]); m != nil {
+			stack = append(stack, frame{function: m[1], module: base(m[2])})
+		} else {
+			break
+		}
+	}
+	if len(stack) < 2 {
+		return nil, 0
+	}
+	r := Report{Text: "stack trace"}
+	if i > 0 && stackTitle.MatchString(lines[i-1]) {
+		r.Text = strings.TrimSpace(lines[i-1])
+	}
+	r.setStack(withoutStart(withoutHandler(stack)), internalC)
+	return []Report{r}, next
+}
+
+// withoutHandler removes the frames of a signal handler, which are above the frame of the C library that called it. The
+// name of that function is not exported.
+func withoutHandler(stack []frame) []frame {
+	i := slices.IndexFunc(stack, func(f frame) bool { return libraries.MatchString(f.module) })
+	if i < 0 || i > 4 || i+1 >= len(stack) || stack[i].function != "" && stack[i].function != "__restore_rt" || starts.MatchString(stack[i+1].function) {
+		return stack
+	}
+	return stack[i+1:]
+}
+
+// base returns the last element of a path, or "" for an empty path.
+func base(name string) string {
+	if name == "" {
+		return ""
+	}
+	return path.Base(name)
+}

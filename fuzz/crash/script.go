@@ -1,0 +1,203 @@
+package crash
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	pythonFrame = regexp.MustCompile(`^\s+File "(.+)", line (\d+)(?:,)? in (.+)$`)
+	pythonLast  = regexp.MustCompile(`^[A-Za-z_][\w.]*(?:: .*)?$`)
+	pythonMore  = regexp.MustCompile(`^\s+\[Previous line repeated \d+ more times?\]$`)
+	pythonLib   = regexp.MustCompile(`/lib/python[\d.]+/|^<frozen `)
+)
+
+// parsePython reads a traceback, or the report of faulthandler about a signal.
+func parsePython(lines []string, i int) ([]Report, int) {
+	text, fatal := strings.CutPrefix(lines[i], "Fatal Python error: ")
+	if !fatal && !strings.HasSuffix(lines[i], "Traceback (most recent call last):") {
+		return nil, 0
+	}
+	r := Report{Kind: "exception", Tool: "Python"}
+	if fatal {
+		r.Text, r.Signal, r.Kind = lines[i], signalOf(text), cmp.Or(kindOf(signalOf(text)), "fatal error")
+	}
+	var stack []frame
+	for i++; i < len(lines); i++ {
+		if m := pythonFrame.FindStringSubmatch(lines[i]); m != nil {
+			stack = append(stack, frame{function: m[3], file: m[1], line: m[2]})
+		} else if pythonMore.MatchString(lines[i]) && len(stack) > 0 {
+			last := stack[len(stack)-1]
+			stack = append(stack, last, last)
+		} else if fatal && len(stack) > 0 || !fatal && pythonLast.MatchString(lines[i]) {
+			break
+		}
+	}
+	if !fatal {
+		slices.Reverse(stack)
+		if i < len(lines) {
+			r.Text = basenames(lines[i])
+			i++
+		}
+		r.Kind = exceptionKind(r.Text)
+	}
+	r.setStack(stack, func(f frame) bool { return pythonLib.MatchString(f.file) && !strings.Contains(f.file, "-packages/") })
+	if i+2 < len(lines) && strings.HasPrefix(lines[i+1], "The above exception was the direct cause") {
+		for i += 2; i < len(lines) && !strings.HasPrefix(lines[i], "Traceback "); i++ {
+		}
+		if i < len(lines) {
+			_, next := parsePython(lines, i) // the cause is the report
+			i = max(i, next)
+		}
+	}
+	return []Report{r}, i
+}
+
+// exceptionKind returns the kind of an exception from the text that begins with its type.
+func exceptionKind(text string) string {
+	kind, _, _ := strings.Cut(text, ":")
+	switch kind = kind[strings.LastIndexByte(kind, '.')+1:]; {
+	case kind == "RecursionError", kind == "StackOverflowError", strings.Contains(text, "Maximum call stack size exceeded"):
+		return "stack-overflow"
+	case kind == "MemoryError", kind == "OutOfMemoryError":
+		return "out-of-memory"
+	case strings.HasPrefix(kind, "Assertion"):
+		return "assertion"
+	}
+	return "exception"
+}
+
+var (
+	javaTitle  = regexp.MustCompile(`^(?:Exception in thread "[^"]*" |.*\s)?((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)?(?:: .*)?)$`)
+	javaFrame  = regexp.MustCompile(`^\s+at (?:[\w.@-]+/+)?([\w.$<>]+)\(([^()]*)\)$`)
+	javaLib    = regexp.MustCompile(`^(?:java|javax|jdk|sun|com\.sun)\.`)
+	javaSource = regexp.MustCompile(`^(.+):(\d+)$`)
+	javaCrash  = regexp.MustCompile(`^#\s+(SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=`)
+	javaNative = regexp.MustCompile(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
+)
+
+// parseJava reads an exception of a Java program.
+func parseJava(lines []string, i int) ([]Report, int) {
+	m := javaTitle.FindStringSubmatch(lines[i])
+	if m == nil || !javaFrame.MatchString(lines[i+1]) {
+		return nil, 0
+	}
+	var stack []frame
+	text := m[1]
+	for i++; i < len(lines); i++ {
+		if m := javaFrame.FindStringSubmatch(lines[i]); m != nil {
+			f := frame{function: m[1]}
+			if s := javaSource.FindStringSubmatch(m[2]); s != nil {
+				f.file, f.line = s[1], s[2]
+			}
+			stack = append(stack, f)
+		} else if cause, ok := strings.CutPrefix(lines[i], "Caused by: "); ok {
+			text, stack = cause, nil
+		} else if !strings.HasPrefix(lines[i], "\t... ") && !strings.HasPrefix(lines[i], "\tSuppressed: ") {
+			break
+		}
+	}
+	r := Report{Kind: exceptionKind(text), Tool: "Java", Text: text}
+	r.setStack(stack, func(f frame) bool { return javaLib.MatchString(f.function) })
+	return []Report{r}, i
+}
+
+// parseJavaCrash reads the message of the virtual machine about a signal.
+func parseJavaCrash(lines []string, i int) ([]Report, int) {
+	m := javaCrash.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	signal := signalOf(m[1])
+	r := Report{Kind: kindOf(signal), Tool: "Java", Text: "fatal error in the Java virtual machine: " + signal, Signal: signal}
+	for next := i + 1; next < len(lines) && strings.HasPrefix(lines[next], "#"); next++ {
+		if m := javaNative.FindStringSubmatch(lines[next]); m != nil {
+			r.setStack([]frame{{function: m[3], module: path.Base(m[1]), offset: m[2]}}, func(frame) bool { return false })
+			return []Report{r}, next + 1
+		}
+	}
+	return []Report{r}, i + 1
+}
+
+var (
+	nodeFrame  = regexp.MustCompile(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
+	nodeMemory = regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`)
+)
+
+// parseNode reads an exception of a program that Node.js runs: its text, then the stack.
+func parseNode(lines []string, i int) ([]Report, int) {
+	if strings.HasPrefix(lines[i], " ") || !nodeFrame.MatchString(lines[i+1]) {
+		return nil, 0
+	}
+	r := Report{Kind: exceptionKind(lines[i]), Tool: "Node.js", Text: basenames(strings.TrimPrefix(lines[i], "Uncaught "))}
+	var stack []frame
+	for i++; i < len(lines); i++ {
+		m := nodeFrame.FindStringSubmatch(lines[i])
+		if m == nil {
+			break
+		}
+		stack = append(stack, frame{function: cmp.Or(m[1], "<anonymous>"), file: m[2] + m[4], line: m[3] + m[5]})
+	}
+	r.setStack(stack, func(f frame) bool { return strings.HasPrefix(f.file, "node:") || f.file == "<anonymous>" })
+	if k := slices.IndexFunc(r.Frames, func(f string) bool { return strings.HasPrefix(f, "Module._") }); k > 0 {
+		r.Frames = r.Frames[:k]
+	}
+	return []Report{r}, i
+}
+
+// parseNodeMemory reads the message of Node.js about memory. The stack after it is that of the garbage collector.
+func parseNodeMemory(lines []string, i int) ([]Report, int) {
+	if !nodeMemory.MatchString(lines[i]) {
+		return nil, 0
+	}
+	return []Report{{Kind: "out-of-memory", Tool: "Node.js", Text: lines[i]}}, i + 1
+}
+
+var rustPanic = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
+
+// parseRust reads the message of a panic. The stack after it, if any, is not read: the position is enough.
+func parseRust(lines []string, i int) ([]Report, int) {
+	m := rustPanic.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	r := Report{Kind: "panic", Tool: "Rust", Text: m[1], Place: path.Base(m[2])}
+	if r.Text == "" && i+1 < len(lines) {
+		r.Text = lines[i+1]
+		i++
+	}
+	r.Frames = []string{r.Place}
+	return []Report{r}, i + 1
+}
+
+var (
+	perlLine    = regexp.MustCompile(`^(.+) at (\S+) line (\d+)(?:, <\S+> (?:line|chunk) \d+)?\.?$`)
+	perlCalled  = regexp.MustCompile(`^\s+(\S+)\(.*\) called at (\S+) line (\d+)$`)
+	perlEval    = regexp.MustCompile(`^\s+(?:eval \{\.\.\.\}|require \S+) called at \S+ line \d+$`)
+	perlWarning = regexp.MustCompile(`^(?:Use of uninitialized value|Argument ".*" isn't numeric|Deep recursion on|Odd number of elements|Wide character in|substr outside of string|Name ".*" used only once|Subroutine .* redefined|.* masks earlier declaration)`)
+)
+
+// parsePerl reads a message with the position in a Perl program, and the callers where Carp prints them. Perl's own
+// warnings are not reports. It is the last parser, since the form is that of an English sentence.
+func parsePerl(lines []string, i int) ([]Report, int) {
+	m := perlLine.FindStringSubmatch(lines[i])
+	if m == nil || perlWarning.MatchString(m[1]) || strings.HasPrefix(lines[i], " ") || strings.HasPrefix(lines[i], "\t") {
+		return nil, 0
+	}
+	r := Report{Kind: "exception", Tool: "Perl", Text: m[1], Place: path.Base(m[2]) + ":" + m[3]}
+	next := i + 1
+	for ; next < len(lines); next++ {
+		if m := perlCalled.FindStringSubmatch(lines[next]); m != nil && len(r.Frames) < maxFrames {
+			r.Frames = append(r.Frames, m[1])
+		} else if !perlEval.MatchString(lines[next]) {
+			break
+		}
+	}
+	if r.Frames == nil {
+		r.Frames = []string{r.Place}
+	}
+	return []Report{r}, next
+}

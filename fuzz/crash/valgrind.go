@@ -1,0 +1,112 @@
+package crash
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	valgrindLine  = regexp.MustCompile(`^==\d+== ?(.*)$`)
+	valgrindFrame = regexp.MustCompile(`^ +(?:at|by) (0x[0-9A-F]+): (.+)$`)
+	valgrindAt    = regexp.MustCompile(`^(.*) \((?:in ([^()]+)|([^():]+):(\d+))\)$`)
+	valgrindLost  = regexp.MustCompile(`^([\d,]+)(?: \(([\d,]+) direct, [\d,]+ indirect\))? bytes in [\d,]+ blocks are (?:definitely|possibly) lost`)
+	valgrindEnd   = regexp.MustCompile(`^Process terminating with default action of signal \d+ \((\w+)\)`)
+)
+
+// valgrindKinds are the first lines of Memcheck's reports.
+var valgrindKinds = []struct{ prefix, kind string }{
+	{"Invalid read of size", "invalid-read"}, {"Invalid write of size", "invalid-write"},
+	{"Invalid free()", "bad-free"}, {"Mismatched free()", "alloc-dealloc-mismatch"},
+	{"Conditional jump or move depends on uninit", "use-of-uninitialized-value"}, {"Use of uninit", "use-of-uninitialized-value"},
+	{"Syscall param", "use-of-uninitialized-value"}, {"Source and destination overlap", "memcpy-param-overlap"},
+	{"Jump to the invalid address", "invalid-jump"}, {"Argument ", "allocation-size-too-big"}, {"Possible data race", "data-race"},
+}
+
+// parseValgrind reads a report of Valgrind's Memcheck.
+func parseValgrind(lines []string, i int) ([]Report, int) {
+	text, ok := valgrind(lines[i])
+	if !ok || text == "" {
+		return nil, 0
+	}
+	r := Report{Tool: "Valgrind", Text: text}
+	for _, k := range valgrindKinds {
+		if strings.HasPrefix(text, k.prefix) {
+			r.Kind = k.kind
+		}
+	}
+	if m := valgrindLost.FindStringSubmatch(text); m != nil {
+		n := m[1]
+		if m[2] != "" {
+			n = m[2]
+		}
+		r.Kind = "leak"
+		r.Leaked, _ = strconv.ParseInt(strings.ReplaceAll(n, ",", ""), 10, 64)
+		r.Text, _, _ = strings.Cut(text, " in loss record")
+	}
+	if m := valgrindEnd.FindStringSubmatch(text); m != nil {
+		r.Signal = signalOf(m[1])
+		r.Kind = kindOf(r.Signal)
+	}
+	if r.Kind == "" {
+		return nil, 0
+	}
+	stack, note, next := valgrindStack(lines, i+1)
+	switch {
+	case strings.HasPrefix(r.Kind, "invalid-") && strings.Contains(note, " free'd"):
+		r.Kind = "heap-use-after-free"
+	case strings.HasPrefix(r.Kind, "invalid-") && strings.Contains(note, " alloc'd"):
+		r.Kind = "heap-buffer-overflow"
+	case r.Kind == "bad-free" && strings.Contains(note, " free'd"):
+		r.Kind = "double-free"
+	case strings.Contains(note, "Stack overflow"):
+		r.Kind = "stack-overflow"
+	}
+	r.setStack(stack, internalC)
+	return []Report{r}, next
+}
+
+// valgrind returns what follows the process ID in a line of Valgrind.
+func valgrind(line string) (text string, ok bool) {
+	m := valgrindLine.FindStringSubmatch(line)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// valgrindStack reads the stack of a report, and the lines before and after it that describe the address.
+func valgrindStack(lines []string, i int) (stack []frame, note string, next int) {
+	ended := false
+	for ; i < len(lines); i++ {
+		text, ok := valgrind(lines[i])
+		if !ok || text == "" {
+			break
+		}
+		m := valgrindFrame.FindStringSubmatch(text)
+		switch {
+		case m == nil:
+			note += text + "\n"
+			ended = ended || len(stack) > 0
+		case !ended:
+			stack = append(stack, valgrindFrameOf(m[1], m[2]))
+		}
+	}
+	return withoutStart(stack), note, i
+}
+
+// valgrindFrameOf reads what follows the address of a frame: "two (t.c:10)", "free (in /usr/lib/x.so)" or "???". Where only the
+// module is known, the last 12 bits of the address take the place of the offset: the rest depends on where it is loaded.
+func valgrindFrameOf(address, text string) frame {
+	f := frame{function: text}
+	if m := valgrindAt.FindStringSubmatch(text); m != nil {
+		f = frame{function: m[1], module: base(m[2]), file: m[3], line: m[4]}
+	}
+	if f.function == "???" {
+		f.function = ""
+		if f.module != "" && len(address) > 5 {
+			f.offset = "…" + strings.ToLower(address[len(address)-3:])
+		}
+	}
+	return f
+}
