@@ -144,26 +144,6 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func TestEnding(t *testing.T) {
-	for _, tt := range []struct{ exit, output, signal, text string }{
-		{"exit status 3", "", "", "exit status 3"},
-		{"signal: segmentation fault (core dumped)", "", "segmentation fault", "killed by a signal: segmentation fault"},
-		{"signal: killed", "", "killed", "killed by a signal: killed"},
-		{"exit status 139", "", "segmentation fault", "killed by signal 11 (segmentation fault)"},
-		{"exit status 134", "", "aborted", "killed by signal 6 (aborted)"},
-		{"exit status 255", "", "", "exit status 255"},
-		{"exit status 1", "x\nSegmentation fault (core dumped)\n", "segmentation fault", "its output reports: segmentation fault"},
-		{"exit status 2", "panic: runtime error: x\n[signal SIGSEGV: segmentation violation code=0x1]", "segmentation fault", "segmentation fault"},
-		{"exit status 2", "log\npanic: index out of range\n", "", "its output reports: panic: index out of range"},
-		{"exit status 1", "?0 0x55d09e090176 in x(+0x1e176) [0x55]", "", "stack trace"},
-	} {
-		signal, text := ending(tt.exit, tt.output)
-		if signal != tt.signal || !strings.Contains(text, tt.text) {
-			t.Errorf("%s, %q: got %q, %q; expected %q, %q", tt.exit, tt.output, signal, text, tt.signal, tt.text)
-		}
-	}
-}
-
 func TestBySeverity(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},

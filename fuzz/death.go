@@ -4,27 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
+	"jobwire/fuzz/crash"
 	"jobwire/internal/target"
 )
 
-// verdict returns the fault of an execution, with the state of the process taken into account.
+// verdict returns the fault of an execution, with the state of the process and its output taken into account.
 func verdict(t target.Target, f *Fault) *Fault {
 	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || ended(t) {
 		if err := target.Died(t); err != nil {
-			return death(t, err, f)
+			return death(t, err).at(f)
 		}
 	}
-	if report := sanitizer(t.Output()); report != "" {
-		s := &Fault{Oracle: Sanitizer, Law: normalize(report), Text: report, Conn: -1, Step: -1, Output: lastOutput(t.Output())}
-		if f != nil {
-			s.Conn, s.Step = f.Conn, f.Step
+	if v := reported(t.Output()); v != nil {
+		return v.at(f)
+	}
+	return f
+}
+
+// reported returns the fault of a server that prints the report of a sanitizer and goes on, or nil.
+func reported(output string) *Fault {
+	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
+		return nil
+	}
+	for _, r := range crash.ParseAll(output) {
+		switch r.Tool {
+		case "Go":
+			if r.Kind != "data-race" {
+				continue
+			}
+		case "Valgrind":
+		default:
+			if !strings.HasSuffix(r.Tool, "Sanitizer") {
+				continue
+			}
 		}
-		return s
+		return crashed(Sanitizer, r, output)
+	}
+	return nil
+}
+
+// crashed returns the fault of a server whose output has a report.
+func crashed(oracle string, r crash.Report, output string) *Fault {
+	if r.Kind == "leak" {
+		oracle = LeakReport
+	}
+	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output), Stack: r.Frames, Signal: r.Signal}
+}
+
+// at returns the fault with the place of another one.
+func (f *Fault) at(g *Fault) *Fault {
+	if g != nil {
+		f.Conn, f.Step = g.Conn, g.Step
 	}
 	return f
 }
@@ -39,105 +73,23 @@ func ended(t target.Target) bool {
 }
 
 // death returns the fault of a server that has ended.
-func death(t target.Target, err error, f *Fault) *Fault {
-	d := &Fault{Oracle: Exit, Conn: -1, Step: -1, Output: lastOutput(t.Output())}
-	exit := err.Error()
+func death(t target.Target, err error) *Fault {
+	exit, output := err.Error(), t.Output()
 	var e *target.Error
 	if errors.As(err, &e) {
-		exit, d.Output = e.Exit, lastOutput(e.Output)
-		if exit == "" {
+		if exit, output = e.Exit, e.Output; exit == "" {
 			exit = e.Reason
 		}
 	}
-	d.Law = normalize(exit) + trace(d.Output)
-	if cause := strings.TrimSpace(causes.FindString(d.Output)); cause != "" {
-		d.Law += " " + normalize(cause)
+	r := crash.Ended(exit, output)
+	oracle := Exit
+	switch {
+	case strings.HasSuffix(r.Tool, "Sanitizer") || r.Tool == "Valgrind":
+		oracle = Sanitizer
+	case r.Signal != "":
+		oracle = Signal
 	}
-	d.Signal, d.Text = ending(exit, d.Output)
-	if d.Signal != "" {
-		d.Oracle, d.Law = Signal, d.Law+" "+d.Signal
-	}
-	if f != nil {
-		d.Conn, d.Step = f.Conn, f.Step
-	}
-	d.Stack = strings.Fields(trace(d.Output))
-	if report := sanitizer(d.Output); report != "" {
-		d.Oracle, d.Law, d.Text = Sanitizer, normalize(report), report
-	}
-	return d
-}
-
-// causes matches the line in which a program reports why it ends.
-var causes = regexp.MustCompile(`(?m)^(?:panic: .*|fatal error: .*|terminate called .*|.*[Aa]ssertion .*failed.*|\*\*\* .* \*\*\*.*)$`)
-
-// signals are what programs print about signals that end them.
-var signals = []struct {
-	name  string
-	words *regexp.Regexp
-}{
-	{"segmentation fault", regexp.MustCompile(`(?i)segmentation (?:fault|violation)|\bSIGSEGV\b`)},
-	{"aborted", regexp.MustCompile(`\bSIGABRT\b|(?m)^Aborted\b`)},
-	{"bus error", regexp.MustCompile(`(?i)\bbus error\b|\bSIGBUS\b`)},
-	{"illegal instruction", regexp.MustCompile(`(?i)\billegal instruction\b|\bSIGILL\b`)},
-	{"floating point exception", regexp.MustCompile(`(?i)\bfloating point exception\b|\bSIGFPE\b`)},
-}
-
-// ending returns the signal that ended a server, or "" if it is not known, and how the server ended. The signal may be that of a
-// child, which a shell reports in its exit status, or one that the server has handled and printed.
-func ending(exit, output string) (signal, text string) {
-	if signal, ok := strings.CutPrefix(exit, "signal: "); ok {
-		return strings.TrimSuffix(signal, " (core dumped)"), "the server process was killed by a signal: " + signal
-	}
-	text = "the server process ended: " + exit
-	var status int
-	if n, _ := fmt.Sscanf(exit, "exit status %d", &status); n == 1 && status > 128 && status <= 128+31 {
-		signal = syscall.Signal(status - 128).String()
-		return signal, fmt.Sprintf("%s, which means: killed by signal %d (%s)", text, status-128, signal)
-	}
-	for _, s := range signals {
-		if s.words.MatchString(output) {
-			return s.name, fmt.Sprintf("%s; its output reports: %s", text, s.name)
-		}
-	}
-	if cause := strings.TrimSpace(causes.FindString(output)); cause != "" {
-		return "", text + "; its output reports: " + cause
-	}
-	if trace(output) != "" {
-		text += ", after it printed a stack trace"
-	}
-	return "", text
-}
-
-var reports = regexp.MustCompile(`(?m)^.*(?:AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer|UndefinedBehaviorSanitizer|^\S+:\d+:\d+: runtime error: |WARNING: DATA RACE|Invalid (?:read|write) of size|SUMMARY: \w+Sanitizer).*$`)
-
-// sanitizer returns the first line of a sanitizer report in the output of a server, or "".
-func sanitizer(output string) string {
-	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
-		return ""
-	}
-	return strings.TrimSpace(reports.FindString(output))
-}
-
-var numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
-
-// normalize removes numbers, which differ from run to run.
-func normalize(s string) string {
-	if len(s) > 200 {
-		s = s[:200]
-	}
-	return numbers.ReplaceAllString(s, "#")
-}
-
-var frames = regexp.MustCompile(`\((\+0x[0-9a-fA-F]+)\)`)
-
-// trace returns the offsets in a stack trace, which are the same in each process, or "". It tells apart the crashes of a server
-// that catches its signals.
-func trace(words string) string {
-	var b strings.Builder
-	for _, m := range frames.FindAllStringSubmatch(words, 6) {
-		b.WriteString(" " + m[1])
-	}
-	return b.String()
+	return crashed(oracle, r, output)
 }
 
 // lastOutput returns the end of the output of a server.

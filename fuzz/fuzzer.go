@@ -98,7 +98,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Protocol.Barrier.Request == nil {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
-	f := newFuzzer(ctx, cfg)
+	f := newFuzzer(cfg)
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Duration-min(cfg.Duration/20, maxEnding))
@@ -120,7 +120,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 }
 
 // newFuzzer returns a fuzzer with the defaults filled in.
-func newFuzzer(ctx context.Context, cfg Config) *Fuzzer {
+func newFuzzer(cfg Config) *Fuzzer {
 	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
@@ -128,7 +128,6 @@ func newFuzzer(ctx context.Context, cfg Config) *Fuzzer {
 	if cfg.Fixed {
 		f.names.Store(unusedNames())
 	}
-	f.triage = newTriage(ctx, f)
 	return f
 }
 

@@ -96,19 +96,34 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	return l, nil
 }
 
-// Replay sends what a log contains to a new server, in order, and returns the first fault that an oracle reports, or nil, and how
-// many inputs were sent until then. The error is about the server.
-func Replay(ctx context.Context, cfg Config, log *Log) (*Fault, int, error) {
-	f := newFuzzer(ctx, cfg)
+// Replay sends what a log contains to a new server, in order. It calls failed for each fault that an oracle reports, with the
+// number of the input from 1, until the server has ended. The error is about the server.
+func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fault)) error {
+	f := newFuzzer(cfg)
 	f.stopped = func() bool { return ctx.Err() != nil }
+	f.triage = newTriage(ctx, f)
 	l := f.triage.alone.replay
 	defer f.ending.Wait()
 	defer l.close()
 	if err := l.ready(); err != nil {
-		return nil, 0, err
+		return err
 	}
-	v, n := l.entries(log.Entries, nil)
-	return v, n, ctx.Err()
+	l.used, l.x.thorough = true, false
+	for i, e := range log.Entries {
+		r := l.x.execute(e.Input, e.Prefix)
+		if r.Fault == nil && !ended(l.t) {
+			continue
+		}
+		if v := verdict(l.t, r.Fault); v != nil && ctx.Err() == nil {
+			if failed(i+1, v); v.ends() || v.grave() {
+				return nil
+			}
+		}
+	}
+	if v := l.atEnd(nil); v != nil && ctx.Err() == nil {
+		failed(len(log.Entries), v)
+	}
+	return ctx.Err()
 }
 
 // until returns the log up to the entry n, which stays as it is when entries are added.

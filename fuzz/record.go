@@ -14,6 +14,7 @@ const (
 	Exit        = "exit"        // the process has ended
 	Signal      = "signal"      // it was ended by a signal
 	Sanitizer   = "sanitizer"   // it has printed a sanitizer report
+	LeakReport  = "leak-report" // it has printed at its end that memory was not freed
 	HangConn    = "hang"        // no reply on one connection
 	HangAll     = "server-hang" // no reply on any connection
 	Processor   = "spin"        // the process is busy without requests

@@ -186,7 +186,7 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 	if (expected == nil || expected.Oracle == Processor) && watch.Spinning(l.t) {
 		return spin()
 	}
-	if (expected == nil || expected.Oracle == Sanitizer) && !l.cfg.Fixed {
+	if (expected == nil || expected.Oracle == Sanitizer || expected.Oracle == LeakReport) && !l.cfg.Fixed {
 		l.t.Stop() // a report about leaks comes at the end
 		return verdict(l.t, nil)
 	}
@@ -196,7 +196,7 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 // test returns a function that runs an input on a new server and reports a fault of the same oracle, if there is one.
 func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	switch expected.Oracle {
-	case Processor, Sanitizer:
+	case Processor, Sanitizer, LeakReport:
 		return func(c *Input) *Fault {
 			_, v := l.execute(c)
 			if v == nil && l.t != nil && l.x != nil {

@@ -16,6 +16,7 @@ var kinds = []struct{ oracle, severity, title string }{
 	{Processor, "high", "CPU loop"},
 	{HangConn, "high", "connection hang"},
 	{Memory, "medium", "memory leak"},
+	{LeakReport, "medium", "memory leak reported by a sanitizer"},
 	{Descriptors, "medium", "file descriptor leak"},
 	{Framing, "medium", "malformed reply"},
 	{Law, "medium", "wrong reply"},

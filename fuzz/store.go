@@ -42,9 +42,6 @@ func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 			if s.Step.Type = p.TypeNamed(s.Type); s.Step.Type == nil {
 				return nil, fmt.Errorf("%s has no message type %q", p.Title, s.Type)
 			}
-			for len(s.Args) > 0 && s.Step.Type.FieldAt(len(s.Args)-1) == nil {
-				return nil, fmt.Errorf("%s: %d arguments are too many", s.Type, len(s.Args))
-			}
 		}
 		if s.Conn < 0 || s.Verb > transcript.Resets || s.Verb == transcript.Send && s.Type == "" {
 			return nil, errors.New("invalid input: the number of a connection, action or message type is out of range")

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,19 +141,22 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", o.replay, err))
 	}
-	fault, n, err := fuzz.Replay(cmd.Context(), *cfg, log)
+	w, failures := cmd.OutOrStdout(), 0
+	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
+		failures++
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(), oneLine(v.Text))
+		for line := range strings.Lines(v.Output) {
+			fmt.Fprintf(w, "    %s\n", printable(strings.TrimRight(line, "\n")))
+		}
+	})
 	if err != nil {
 		return err
 	}
-	if fault == nil {
-		fmt.Fprintf(cmd.OutOrStdout(), "No failure after %s\n", counted(n, "message sequence"))
-		return nil
+	fmt.Fprintf(w, "%s in %s\n", counted(failures, "failure"), counted(len(log.Entries), "message sequence"))
+	if failures > 0 {
+		return &exit{exitFellShort, nil}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Failed at message sequence %d of %d: %s: %s\n%s\n", n, len(log.Entries), fault.Severity(), fault.Title(), oneLine(fault.Text))
-	if fault.Output != "" {
-		fmt.Fprintf(cmd.OutOrStdout(), "Last output of the server:\n%s\n", fault.Output)
-	}
-	return &exit{exitFellShort, nil}
+	return nil
 }
 
 func (o *fuzzOptions) check(cmd *cobra.Command) error {

@@ -464,7 +464,7 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 	fmt.Fprintf(out.w, "Candidates: %s, %d not reproduced, %d not counted because the reference server fails in the same way\n", counted(s.Duplicates, "duplicate"), s.NotReproduced, s.ReferenceFails)
 	if s.Unexamined > 0 {
 		end := "the run was stopped"
-		if d := out.o.duration; d > 0 && s.Elapsed >= d {
+		if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
 			end = "the time ran out"
 		}
 		fmt.Fprintf(out.w, "%s not tried again before %s", were(s.Unexamined, "candidate"), end)
