@@ -171,7 +171,7 @@ func (x *executor) do(c *Input, s *Step) {
 		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.said, b) {
 			return
 		}
-		if len(k.out) > 0 && !c.Burst && (len(b) == 0 || x.barred(k, b)) {
+		if len(k.out) > 0 && !c.Burst && (len(b) == 0 || x.barred(k, b, s.Verb == transcript.Raw)) {
 			x.settle(k) // only the preamble is sent
 			return
 		}

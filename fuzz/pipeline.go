@@ -37,7 +37,7 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 			break
 		}
 		b := x.encode(s)
-		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, b) {
+		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, b, false) {
 			break
 		}
 		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks(&x.frame) {

@@ -42,7 +42,7 @@ func (x *executor) encode(s *Step) []byte {
 
 // say sends bytes: message by message with a barrier after each, or all at once in a burst.
 func (x *executor) say(c *Input, k *conn, b []byte) {
-	if len(b) == 0 || x.barred(k, b) {
+	if len(b) == 0 || x.barred(k, b, c.Steps[x.step].Verb == transcript.Raw) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
@@ -68,9 +68,22 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 	}
 }
 
+// neverWithin is how many bytes at the start of a message are searched for what is never sent. To search long payloads would take
+// most of the time of a run.
+const neverWithin = 2 << 10
+
 // barred reports whether bytes are not to be sent after those that were sent before.
-func (x *executor) barred(k *conn, b []byte) bool {
-	return x.d.isUnsafe(k.said, b) || x.known.Never != nil && x.known.Never.Match(after(k.said, b))
+func (x *executor) barred(k *conn, b []byte, raw bool) bool {
+	if x.d.isUnsafe(k.said, b) {
+		return true
+	}
+	if x.known.Never == nil {
+		return false
+	}
+	if !raw {
+		b = b[:min(len(b), neverWithin)]
+	}
+	return x.known.Never.Match(after(k.said, b))
 }
 
 // first returns the length of the part of b that completes the first message.
