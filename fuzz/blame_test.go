@@ -12,8 +12,8 @@ import (
 	"jobwire/fuzz/faults"
 )
 
-// lab returns the triage of a run without workers.
-func lab(t *testing.T, cfg Config) *examiner {
+// testTriage returns the triage of a run without workers.
+func testTriage(t *testing.T, cfg Config) *examiner {
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, enough: func() {}}
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
@@ -23,39 +23,39 @@ func lab(t *testing.T, cfg Config) *examiner {
 	return f.triage.alone
 }
 
-// TestBlamesNobody holds inputs with faultless servers that a fuzzer who takes himself for
-// alone, or knows more than he can, would object to.
-func TestBlamesNobody(t *testing.T) {
+// TestNoFaults runs inputs on servers without a fault that a model could report by mistake: it assumes that no other client uses
+// the server, or knows more than it can.
+func TestNoFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		p    *codec.Protocol
 		wire string
 	}{
-		{"his own questions are counted", beanstalk.Protocol, `Client -> Server: stats
+		{"the requests for statistics are counted", beanstalk.Protocol, `Client -> Server: stats
 Server -> Client: stats-reply ...
 `},
-		{"what was counted before is not", beanstalk.Protocol, `Client -> Server: put 0 0 60 x
+		{"what was counted before the input is unknown", beanstalk.Protocol, `Client -> Server: put 0 0 60 x
 Server -> Client: INSERTED $id
 Client -> Server: delete $id
 Client -> Server: stats-tube default
 `},
-		{"he uses the default tube himself", beanstalk.Protocol, `Client -> Server: stats-tube default
+		{"the client itself uses the default tube", beanstalk.Protocol, `Client -> Server: stats-tube default
 Server -> Client: stats-reply ...
 `},
-		{"a job that nobody saw begin is joined", gearman.Protocol, `Client -> Job Server: unchecked GET_STATUS ""
+		{"a submission joins a job", gearman.Protocol, `Client -> Job Server: unchecked GET_STATUS ""
 Client -> Job Server: SUBMIT_JOB_HIGH a u ""
 Client 2 -> Job Server: SUBMIT_JOB a u b
 Worker -> Job Server: CAN_DO a
 Worker -> Job Server: GRAB_JOB
 `},
-		{"who asks for the end in two parts", gearman.Protocol, `Client -> Job Server: raw "shut"
+		{"shutdown in two parts", gearman.Protocol, `Client -> Job Server: raw "shut"
 Client -> Job Server: raw "down\n"
 `},
-		{"a key is to be kept longer than anybody counts", gearmonkey.Protocol, `Operator -> Server: HMSET_DONE a 1 success ""
+		{"a lifetime overflows", gearmonkey.Protocol, `Operator -> Server: HMSET_DONE a 1 success ""
 Operator -> Server: EXPIRE_JOB a 1 274877906943
 Operator -> Server: TTL_JOB a 1
 `},
-		{"a count is the least there may be", gearmonkey.Protocol, `Operator -> Server: SET_COUNT a -9223372036854775808
+		{"the smallest count", gearmonkey.Protocol, `Operator -> Server: SET_COUNT a -9223372036854775808
 Worker -> Server: INCR_COUNT a
 Worker -> Server: DECR_COUNT a
 Worker -> Server: DECR_COUNT a
@@ -65,7 +65,7 @@ Client -> Server: reserve-job 1
 Client -> Server: release 01 0 0
 Client -> Server: delete 001
 `},
-		{"a reply came while he waited", beanstalk.Protocol, `Client -> Server: use b
+		{"a reply arrived during the pause", beanstalk.Protocol, `Client -> Server: use b
 Client -> Server: put 0 0 1 x
 Client -> Server: pause-tube b 1
 Client -> Server: watch b
@@ -73,7 +73,7 @@ Client -> Server: reserve-with-timeout 1000
 Client -> Server: watch b after 2.2s
 Client -> Server: reserve-with-timeout 0
 `},
-		{"a name is not written as it is", gearman.Protocol, `Client -> Job Server: SUBMIT_JOB "\x06" "" x
+		{"a name is escaped in lists", gearman.Protocol, `Client -> Job Server: SUBMIT_JOB "\x06" "" x
 Client -> Job Server: SUBMIT_JOB "\\" "" x
 Admin -> Job Server: status
 Admin -> Job Server: prioritystatus
@@ -82,7 +82,7 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := lab(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Patience: 5 * time.Second}).replay
+			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Patience: 5 * time.Second}).replay
 			for range 2 { // the same server, if nothing is left of the first time
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
@@ -92,17 +92,17 @@ Admin -> Job Server: show-unique-jobs
 	}
 }
 
-var blamesFlag = flag.Int("blames", 200, "inputs of each protocol that are held with a faultless server, alone")
+var randomInputs = flag.Int("random-inputs", 200, "inputs of each protocol that run on a server without a fault")
 
-// TestBlamesNobodyAtRandom holds inputs as the fuzzer makes them, each alone with a faultless
-// server. What shows only once is a busy machine's.
-func TestBlamesNobodyAtRandom(t *testing.T) {
+// TestNoFaultsAtRandom runs generated inputs, each alone, on a server without a fault. A fault that appears only once may have been
+// caused by a busy machine.
+func TestNoFaultsAtRandom(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			l := lab(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Patience: 10 * time.Second}).replay
+			l := testTriage(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Patience: 10 * time.Second}).replay
 			b := newGenerator(p, randOf(11), &Known{})
-			for range *blamesFlag {
+			for range *randomInputs {
 				c := b.generate()
 				if len(c.Steps) == 0 {
 					continue

@@ -19,8 +19,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// A server at a fixed address is never started again, and names never run out there.
-func TestGoesOnAtAFixedAddress(t *testing.T) {
+// TestFixedAddress tests that a run at a fixed address, where the server is never restarted, executes all its inputs.
+func TestFixedAddress(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -57,8 +57,8 @@ func TestPrefixesDiffer(t *testing.T) {
 	}
 }
 
-// A run ends when its time is up also if there is much to examine, and every examination takes long:
-// this server answers nothing. What was not examined is counted, and handed on.
+// TestEndsInTime tests that a run ends in time although its candidates take long to examine: the server never replies. Candidates
+// that were not examined are counted, and passed on.
 func TestEndsInTime(t *testing.T) {
 	mute := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
@@ -99,8 +99,8 @@ func TestEndsInTime(t *testing.T) {
 	}
 }
 
-// A server that ends once and never again is a finding nevertheless.
-func TestSavesTheEndThatDoesNotShowAgain(t *testing.T) {
+// TestCrashThatIsNotReproduced tests that a crash which happens only once is a finding.
+func TestCrashThatIsNotReproduced(t *testing.T) {
 	ended := errors.New("out of luck")
 	var accepted atomic.Int64 // by all servers: one of them ends, with the connection of this number
 	const last = 400
@@ -159,9 +159,9 @@ func TestBySeverity(t *testing.T) {
 	}
 }
 
-// Lists of what earlier inputs left are asked for the less often the more there is, and only
-// where the server cannot be started again.
-func TestAsksLessOftenForLongLists(t *testing.T) {
+// TestLongLists tests that lists of what earlier inputs have left are requested less often the longer they are, at a fixed address
+// only.
+func TestLongLists(t *testing.T) {
 	list := FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
 	for _, tt := range []struct {
 		fixed bool

@@ -11,7 +11,7 @@ const (
 	maxBytes  = 48 << 20
 )
 
-// coverageBits is the size of the coverage map: 1<<coverageBits features are told apart.
+// coverageBits is the size of the coverage map: it distinguishes 1<<coverageBits features.
 const coverageBits = 18
 
 // corpus holds the seeds and the inputs that reached new coverage, with the energy with which they are mutated.
@@ -23,7 +23,8 @@ type corpus struct {
 	seeds   int
 	bytes   int               // of inputs that are not seeds
 	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
-	soaked  int               // entries that were repeated to look for leaks
+	soaked  int               // entries that were considered for repetition, which shows leaks
+	shapes  map[string]bool   // the types of messages of those that were repeated
 }
 
 // corpusEntry is an input with its history.
@@ -33,11 +34,11 @@ type corpusEntry struct {
 	picked int
 	finds  int  // of its mutations, how many reached new coverage
 	fails  int  // how many failed as mutations had failed before
-	clean  bool // it leaves nothing behind
+	clean  bool // nothing is left of it on the server
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}}
+	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, shapes: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
 		p.dry[pauses] = append(p.dry[pauses], c)
@@ -153,13 +154,19 @@ func (p *corpus) seed(pauses bool) *Input {
 	return left[0]
 }
 
-// soak returns the next inputs to repeat, at most n that leave nothing behind.
+// soak returns the next inputs to repeat, at most n: those of which nothing is left on the server, one for each sequence of types
+// of messages.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ; p.soaked < len(p.entries) && len(all) < n; p.soaked++ {
 		e := p.entries[p.soaked]
-		if c := e.input; e.clean && !c.Burst && c.waits() == 0 && c.bytes() <= big {
+		c := e.input
+		if !e.clean || c.Burst || c.waits() > 0 || c.bytes() > big {
+			continue
+		}
+		if types := c.types(); !p.shapes[types] {
+			p.shapes[types] = true
 			all = append(all, c)
 		}
 	}

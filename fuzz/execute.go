@@ -17,6 +17,7 @@ type executor struct {
 	known    *Known
 	patience time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
+	crashes  bool          // only a crash is of interest: wrong replies do not end the input
 	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
 
 	loose  codec.Session // encodes messages with all rules waived
@@ -30,8 +31,8 @@ type executor struct {
 	runs    uint64 // inputs
 	step    int    // index of the current step
 	stepID  int
-	acting  int    // connection of the current step
 	settled uint64 // state of the model when all effects of a step had arrived
+	timed   bool   // a step had effects that the server notices at an unknown time: a pause, the end of a connection
 	burst   bool   // the messages are sent without waiting for replies
 	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
 	proved  bool   // all effects of the last step have arrived
@@ -76,7 +77,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.settled, x.burst, x.lost, x.common, x.quit = -1, 0, 0, c.Burst, false, false, false
+	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.quit = -1, 0, 0, c.Burst, false, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.runs%8 == 0
@@ -130,6 +131,9 @@ func (x *executor) tick() {
 func (x *executor) isOver() bool { return x.over != nil && x.over() }
 
 func (x *executor) fault(f Fault) {
+	if x.crashes && (f.Oracle == Law || f.Oracle == Framing || f.Oracle == Disclosure) {
+		return
+	}
 	if x.record.Fault == nil && !x.isOver() {
 		if f.Step == 0 {
 			f.Step = x.step
@@ -142,6 +146,7 @@ func (x *executor) fault(f Fault) {
 func (x *executor) do(c *Input, s *Step) {
 	k := x.conns[s.Conn]
 	if s.Verb == transcript.Nothing {
+		x.timed = true
 		x.sleep(s.For)
 		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
@@ -181,6 +186,7 @@ func (x *executor) do(c *Input, s *Step) {
 			x.settle(k)
 		}
 	case transcript.HalfCloses:
+		x.timed = true
 		if k.ended {
 			return
 		}
@@ -196,6 +202,7 @@ func (x *executor) do(c *Input, s *Step) {
 			x.settle(nil)
 		}
 	default:
+		x.timed = true
 		if x.flush(k); !k.open {
 			return
 		}

@@ -14,10 +14,9 @@ const (
 )
 
 // feature records what happened on a connection, and what happened there before it, as coverage. What depends on time is left
-// out: what happens in a burst, after an effect that the server notices at an unknown time, or after illegal bytes, whose effects
-// nothing proves. So the same inputs always have the same coverage.
+// out, so that the same inputs always have the same coverage.
 func (x *executor) feature(k *conn, kind, a, b uint64) {
-	if x.burst || x.common || x.saying || x.tainted() {
+	if x.depends() || x.saying {
 		return
 	}
 	h := mix(mix(kind, a), b)
@@ -25,12 +24,15 @@ func (x *executor) feature(k *conn, kind, a, b uint64) {
 	k.last = h
 }
 
-// tainted reports whether the model does not know the effects of what was sent.
-func (x *executor) tainted() bool { return x.model == nil || x.model.Tainted() }
+// depends reports whether the order of further events may depend on time: in a burst, after effects that the server notices at an
+// unknown time, such as the end of a connection, and after illegal bytes, whose effects nothing proves.
+func (x *executor) depends() bool {
+	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
+}
 
 // noteState records the state of the model, and the one before it, as coverage.
 func (x *executor) noteState() {
-	if x.burst || x.common || x.tainted() {
+	if x.depends() {
 		return
 	}
 	state := x.model.State()

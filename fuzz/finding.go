@@ -37,8 +37,8 @@ type Finding struct {
 	keys map[string]bool // of its observations
 }
 
-// key identifies a finding. Crashes with a stack are told apart by the stack alone, and other findings by the oracle and by what
-// the messages of the smallest input do, in any order.
+// key identifies a finding. The stack alone identifies a crash that has one. The oracle and what the
+// messages of the smallest input do, in any order, identify other findings.
 func key(p *codec.Protocol, c *Input, f *Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if len(f.Stack) > 0 {
@@ -99,8 +99,8 @@ func sizeClass(s *Step) (n int) {
 	return n
 }
 
-// closedLaw is the law that a server breaks if it closes a connection without a reason. The message and its size tell
-// such findings apart.
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The message and its size
+// identify such findings.
 const closedLaw = "unexpected disconnect"
 
 // lastInputs is how many inputs the transcript of a crash has that was not reproduced.

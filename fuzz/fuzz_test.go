@@ -49,7 +49,7 @@ Worker -> Job Server: WORK_COMPLETE $handle tset
 Job Server -> Client: WORK_COMPLETE $handle tset
 `
 
-func TestPerforms(t *testing.T) {
+func TestExecutes(t *testing.T) {
 	srv, err := serve(faults.Faultless("gearman"))(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -74,14 +74,13 @@ func TestPerforms(t *testing.T) {
 			}
 		}
 		if want := "JOB_CREATED JOB_ASSIGN WORK_COMPLETE"; strings.Join(got, " ") != want {
-			t.Errorf("prefix %q: the server said %v, want %s", prefix, got, want)
+			t.Errorf("prefix %q: the server sent %v, want %s", prefix, got, want)
 		}
 	}
 }
 
-// A fault that takes three connections' worth of noise to find is told as the two messages
-// that it takes.
-func TestMinimises(t *testing.T) {
+// TestMinimizes tests that a fault of two messages is reduced to these, although the input has eight on three connections.
+func TestMinimizes(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
 Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
 Job Server -> Client: JOB_CREATED $handle
@@ -110,7 +109,7 @@ Client -> Job Server: closes
 	}
 }
 
-// A tab in a function's name is what docs/findings.md tells of gearmand; one in a workload is not.
+// TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, and not in a workload.
 func TestKnownOfGearmand(t *testing.T) {
 	suite, err := conform.Load(gearman.Protocol)
 	if err != nil {
@@ -142,8 +141,8 @@ func TestKnownOfGearmand(t *testing.T) {
 	}
 }
 
-// A name that several messages have to share is made short in all of them.
-func TestMinimisesSharedNames(t *testing.T) {
+// TestMinimizesSharedNames tests that a name which several messages must share becomes short in all of them.
+func TestMinimizesSharedNames(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
 Worker -> Job Server: CAN_DO "a long name"
 Worker -> Job Server: CAN_DO a
@@ -157,8 +156,8 @@ Worker -> Job Server: CAN_DO a
 	}
 }
 
-// What is not needed is left out also where one message is not legal, or shows nothing, without another.
-func TestMinimisesPairs(t *testing.T) {
+// TestMinimizesPairs tests that two messages are removed together if neither can be removed alone.
+func TestMinimizesPairs(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CANT_DO a
@@ -177,7 +176,7 @@ Worker -> Job Server: CANT_DO b
 	}
 }
 
-func TestPoolIsKept(t *testing.T) {
+func TestCorpusFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "corpus")
 	none, err := ReadCorpus(gearman.Protocol, name)
 	if err != nil || none != nil {
@@ -192,12 +191,12 @@ func TestPoolIsKept(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", back, err, c)
 	}
 	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
-		t.Error("another protocol takes it")
+		t.Error("another protocol accepts it")
 	}
 }
 
-// Chance depends on the seed alone.
-func TestBreedsBySeed(t *testing.T) {
+// TestGeneratesBySeed tests that the inputs depend on the seed alone.
+func TestGeneratesBySeed(t *testing.T) {
 	make := func() (all []*Input) {
 		f := FromScript(script(t, gearman.Protocol, work))
 		b := newGenerator(gearman.Protocol, randOf(7), &Known{})
@@ -208,19 +207,18 @@ func TestBreedsBySeed(t *testing.T) {
 	}
 	a, b := make(), make()
 	if !slices.EqualFunc(a, b, (*Input).equal) {
-		t.Error("the same seed makes other inputs")
+		t.Error("the same seed generates other inputs")
 	}
 	for _, c := range a {
 		for _, s := range c.Steps {
 			if s.Conn >= maxConns || s.Type != nil && s.Type.Name == "shutdown" {
-				t.Fatalf("a step that is not to be taken: %+v", s)
+				t.Fatalf("a step that must not be generated: %+v", s)
 			}
 		}
 	}
 }
 
-// The fuzzer finds faults of some kinds by itself, makes them small, and writes a transcript
-// that shows them.
+// TestFinds tests that the fuzzer finds an injected fault, and writes a short transcript that shows it.
 func TestFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -245,7 +243,7 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// A server that once takes too long to start, on a busy machine, does not end a run.
+// TestStartsAgain tests that a server which once takes too long to start does not end a run.
 func TestStartsAgain(t *testing.T) {
 	start := serve(faults.Faultless("gearman"))
 	failures := 0

@@ -38,7 +38,7 @@ func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 }
 
 // Whatever servers were found to break of, inputs made of nothing come by.
-func TestBreedsWhatBreaksServers(t *testing.T) {
+func TestGeneratesWhatBreaksServers(t *testing.T) {
 	any := func(cond func(s *Step) bool) func(c *Input) bool {
 		return func(c *Input) bool { return inTurn(c, cond) }
 	}
@@ -105,30 +105,30 @@ func TestBreedsWhatBreaksServers(t *testing.T) {
 	}
 }
 
-// A hang that several inputs lead to is told once, another one too; connections closed for no
-// reason are told apart by the message and its size.
-func TestCausesAreToldApart(t *testing.T) {
+// TestKeys tests that findings with one cause have one key: a hang after different inputs, and a connection that the server closes
+// after different messages of one kind and size.
+func TestKeys(t *testing.T) {
 	input := func(src string) *Input { return FromScript(script(t, gearman.Protocol, src)) }
 	first := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
 	longer := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: WORK_FAIL h\n")
 	other := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: PRE_SLEEP\n")
 	hang := func(c *Input) string {
-		return key(gearman.Protocol, c, &Fault{Oracle: HangAll, Law: "nobody is answered", Step: len(c.Steps) - 1})
+		return key(gearman.Protocol, c, &Fault{Oracle: HangAll, Law: "no connection answered", Step: len(c.Steps) - 1})
 	}
 	if hang(first) != hang(longer) {
-		t.Errorf("one hang is told twice: %q, %q", hang(first), hang(longer))
+		t.Errorf("one hang has two keys: %q, %q", hang(first), hang(longer))
 	}
 	if hang(first) == hang(other) {
-		t.Errorf("two hangs are one: %q", hang(first))
+		t.Errorf("two hangs have one key: %q", hang(first))
 	}
 	long := input("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
 	closed := func(c *Input) string {
 		return key(gearman.Protocol, c, &Fault{Oracle: Law, Law: closedLaw, Step: len(c.Steps) - 1})
 	}
 	if closed(first) == closed(other) || closed(other) == closed(long) || closed(input("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
-		t.Error("connections closed for different reasons are told as one")
+		t.Error("connections that are closed for different reasons have one key")
 	}
 	if closed(input("Worker -> Job Server: CAN_DO b\n")) != closed(input("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
-		t.Error("connections closed for the same reason are told apart")
+		t.Error("connections that are closed for the same reason have two keys")
 	}
 }

@@ -176,6 +176,19 @@ func (c *Input) size() int {
 	return n
 }
 
+// types returns the types of the messages and the actions, in order.
+func (c *Input) types() string {
+	var b strings.Builder
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Type != nil {
+			b.WriteString(s.Type.Name + " ")
+		} else {
+			b.WriteString(s.Verb.String() + " ")
+		}
+	}
+	return b.String()
+}
+
 // String returns the input in one line, for logs, with long values cut short. "of N" follows a value that the server
 // chose in the reply to step N.
 func (c *Input) String() string {

@@ -37,7 +37,7 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 		}
 	}
 	c := traitsOf(t.f.cfg.Protocol).join(inputs(entries))
-	if again := t.replay.test(got)(c); again != nil && alike(again, v) {
+	if again := t.replay.test(got)(c); again != nil && again.matches(v) {
 		return c, again
 	}
 	return nil, nil
@@ -59,7 +59,7 @@ func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 		if t.f.stopped() {
 			break
 		}
-		if got := test(d); got != nil && alike(got, v) {
+		if got := test(d); got != nil && got.matches(v) {
 			return d, got
 		}
 	}
@@ -76,7 +76,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 			return false
 		}
 		got, n := shows(entries)
-		if got == nil || !alike(got, m.fault) {
+		if got == nil || !got.matches(m.fault) {
 			return false
 		}
 		best, fault = entries[:n], got
@@ -109,8 +109,8 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 // maxJoined is how many inputs of a log one input may join.
 const maxJoined = 40
 
-// ddmin removes parts of a list as long as the rest holds: halves at first, then smaller parts, and single elements at last. It
-// returns the smallest list that holds.
+// ddmin removes parts of a list as long as the condition is true of the rest: halves at first, then smaller parts, and single
+// elements at last. It returns the smallest list.
 func ddmin[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	for n := (len(list) + 1) / 2; n > 0 && len(list) > 1 && !stop(); {
 		smaller := false
@@ -131,14 +131,16 @@ func ddmin[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 
 // reproduceLeak returns the input, of those that were repeated together, that leaks memory alone.
 func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
-	for _, e := range m.log.Entries {
-		if t.f.stopped() {
-			break
+	entries := m.log.Entries
+	for len(entries) > 1 && !t.f.stopped() {
+		half := entries[:len(entries)/2]
+		if entries = entries[len(half):]; t.replay.soaks(half) {
+			entries = half
 		}
-		t.replay.leakRuns = 0
-		if v := t.replay.grows(e.Input); v != nil {
-			return e.Input, v
-		}
+	}
+	t.replay.leakRuns = 0
+	if v := t.replay.grows(entries[0].Input); v != nil {
+		return entries[0].Input, v
 	}
 	return nil, nil
 }

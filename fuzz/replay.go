@@ -137,10 +137,11 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	l.used = true
 	l.x.ping()
 	// The next input notices a crash, so there is no need to check the server after each.
-	l.x.thorough = expected != nil && !expected.ends()
+	crash := expected != nil && expected.ends()
+	l.x.thorough, l.x.crashes = expected != nil && !crash, crash
 	defer func() {
 		if l.x != nil {
-			l.x.thorough = true
+			l.x.thorough, l.x.crashes = true, false
 		}
 	}()
 	lost := time.Duration(0)
@@ -155,11 +156,17 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 		}
 		l.observe(v, entries[:i+1])
 		lost += time.Since(start)
-		if ended(l.t) || expected == nil || alike(v, expected) || v.Oracle == HangAll || lost > onOthers {
+		if ended(l.t) || expected == nil || v.matches(expected) || v.Oracle == HangAll || lost > onOthers {
 			return v, i + 1
 		}
 	}
-	l.x.ping()
+	if !l.x.ping() {
+		if err := target.Died(l.t); err != nil && l.ctx.Err() == nil {
+			v = death(l.t, err)
+			l.observe(v, entries)
+			return v, len(entries)
+		}
+	}
 	return l.atEnd(expected), len(entries)
 }
 
@@ -196,13 +203,9 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 // test returns a function that runs an input on a new server and reports a fault of the same oracle, if there is one.
 func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	switch expected.Oracle {
-	case Processor, Sanitizer, LeakReport:
+	case Exit, Signal, Sanitizer, LeakReport, Processor:
 		return func(c *Input) *Fault {
-			_, v := l.execute(c)
-			if v == nil && l.t != nil && l.x != nil {
-				l.used = true
-				v = l.atEnd(expected)
-			}
+			v, _ := l.entries([]Entry{{Input: c}}, expected)
 			return v
 		}
 	case Memory:

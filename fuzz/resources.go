@@ -68,8 +68,8 @@ func (l *replayer) leaksDescriptors(entries []Entry) bool {
 	return ok && after.Descriptors-before.Descriptors-(l.x.unnoticed-by) >= times
 }
 
-// mayGrow reports whether a growth of memory after an execution is a fault. Jobs that are left need memory. If the model cannot
-// tell what is left, the reference server is asked too.
+// mayGrow reports whether a growth of memory after an execution is a fault. Jobs that are left need memory. If the model does
+// not know what is left, the reference server is asked too.
 func (l *replayer) mayGrow(r *Record) bool {
 	return r.Clean || r.Vague && l.cfg.Reference != nil
 }
@@ -110,16 +110,17 @@ func (l *replayer) grows(c *Input) *Fault {
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// A worker repeats some inputs of the corpus together to look for leaks of memory: soakRounds times soakRuns executions of each
-// after a warm-up. Growth is suspicious if each round keeps as much as a leak of smallLeak in one of the inputs.
+// A worker repeats a few inputs of the corpus together to look for leaks of memory: soakRounds rounds of soakRuns executions of each,
+// after a warm-up. Growth is suspicious if the server keeps as much of each round as a leak of smallLeak in one of the inputs.
 const (
-	soakInputs = 16
+	soakInputs = 8
 	soakWarm   = 2
-	soakRounds = 3
-	soakRuns   = 96
+	soakRounds = 2
+	soakRuns   = 32
+	soakGrowth = smallLeak * soakRuns * 3 / 4
 )
 
-// soak repeats inputs of the corpus that leave nothing behind.
+// soak repeats inputs of the corpus of which nothing is left on the server.
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
 	last := int64(0)
@@ -136,19 +137,31 @@ func (w *worker) soak(ctx context.Context) {
 			}
 		}
 		at, ok := watch.Of(w.t)
-		if !ok || len(all) == 0 {
-			return
-		}
-		if round >= soakWarm && at.Resident-last < smallLeak*soakRuns*3/4 {
+		if !ok || len(all) == 0 || round >= soakWarm && at.Resident-last < soakGrowth {
 			return
 		}
 		last = at.Resident
 	}
-	var entries []Entry
-	for _, c := range all {
-		entries = append(entries, Entry{Input: c})
-	}
 	log := *w.log
-	log.Entries = entries
+	log.Entries = nil
+	for _, c := range all {
+		log.Entries = append(log.Entries, Entry{Input: c})
+	}
 	w.f.triage.add(&candidate{fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}, log: &log})
+}
+
+// soaks reports whether a new server grows with each round in which entries are repeated.
+func (l *replayer) soaks(entries []Entry) bool {
+	if l.ready() != nil {
+		return false
+	}
+	last, descriptors := int64(0), -1
+	for round := range soakWarm + 2*soakRounds {
+		u, ok := l.repeat(entries, soakRuns, descriptors)
+		if !ok || round >= soakWarm && u.Resident-last < soakGrowth {
+			return false
+		}
+		last, descriptors = u.Resident, u.Descriptors
+	}
+	return true
 }

@@ -12,17 +12,17 @@ import (
 	"jobwire/fuzz/faults"
 )
 
-// TestFindingsPlay has findings written whose faults show in places that are easily left out. Whoever
-// plays their transcripts sees them.
+// TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily left out. The transcripts
+// must fail on the server.
 func TestFindingsPlay(t *testing.T) {
 	for _, tt := range []struct{ fault, wire string }{
-		// The canary's was the other connection.
+		// The other connection was that of the canary.
 		{"empty-echo-of-another", `Client -> Job Server: ECHO_REQ ""
 `},
-		// The reply to the barrier tells.
+		// The reply to the barrier shows the fault.
 		{"tube-of-64-not-used", `Client -> Server: use "x"*64
 `},
-		// The server tells one handle twice.
+		// The server sends one handle twice.
 		{"empty-result-forgotten", `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Job Server -> Client: JOB_CREATED $a
 Client -> Job Server: unchecked CAN_DO a
@@ -44,7 +44,7 @@ Client -> Server: use "x"*64
 Client -> Server: ignore default
 Client -> Server: watch a
 `},
-		// The next one comes when the server has seen that the worker has left.
+		// The next worker connects when the server has noticed that the first has left.
 		{"lost-with-its-worker", `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO a
 Worker -> Job Server: GRAB_JOB
@@ -58,13 +58,13 @@ Worker 2 -> Job Server: GRAB_JOB
 			fault := faults.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
 			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Patience: 2 * time.Second}
-			l := lab(t, cfg)
+			l := testTriage(t, cfg)
 			fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
 			if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
-				t.Fatal("nobody objects")
+				t.Fatal("no oracle reports a fault")
 			}
 			if l.describe(fd); !fd.Plays {
-				t.Errorf("%v: this does not tell:\n%s", fd.Fault, fd.Text)
+				t.Errorf("%v: the transcript does not show the fault:\n%s", fd.Fault, fd.Text)
 			}
 			if n := len(fd.Script.Steps); n > 10 {
 				t.Errorf("%d lines:\n%s", n, fd.Text)
@@ -79,7 +79,7 @@ Worker 2 -> Job Server: GRAB_JOB
 // examinerOf returns the triage of a server with an injected fault, and what returns its first finding.
 func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, told func() *Finding) {
 	var found []*Finding
-	l = lab(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
+	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }})
 	return l, func() *Finding {
 		t.Helper()
@@ -99,9 +99,8 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 	return m
 }
 
-// A server may give away what somebody else has said. Who got it is not enough to show that; what others
-// said just before is looked through for it.
-func TestFindsWhatTakesAnother(t *testing.T) {
+// TestNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends its data to this one.
+func TestNeedsAnotherInput(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	idle := input("Client -> Server: list-tubes-watched\n")
@@ -112,10 +111,10 @@ Client -> Server: peek $id
 `)
 	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &Fault{Oracle: Law})
 	if v == nil {
-		t.Fatal("nobody objects")
+		t.Fatal("no oracle reports a fault")
 	}
 	if f.examine(seen(beanstalk.Protocol, v, c)); len(f.findings) > 0 {
-		t.Fatal("it shows without the other")
+		t.Fatal("it is reproduced without the other input")
 	}
 	f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
 	if found := told(); len(found.Input.Steps) > 4 || !found.Plays {
@@ -123,9 +122,8 @@ Client -> Server: peek $id
 	}
 }
 
-// Where others use the server, connections first say which names are theirs. What was seen there may take
-// that, which is not said where an input is held alone.
-func TestFindsWhatTakesAnIntroduction(t *testing.T) {
+// TestNeedsPreamble tests a fault that needs the messages with which connections begin on a shared server.
+func TestNeedsPreamble(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 Client -> Server: ignore default
@@ -133,11 +131,11 @@ Client -> Server: put 0 0 60 "x"*4096
 Client -> Server: reserve-with-timeout 0
 `))
 	if _, v := f.replay.execute(c); v != nil {
-		t.Fatalf("it shows without: %v", v)
+		t.Fatalf("it appears without the preamble: %v", v)
 	}
 	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &Fault{Oracle: Framing})
 	if v == nil {
-		t.Fatal("nobody objects")
+		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(beanstalk.Protocol, v, c))
 	if found := told(); len(found.Input.Steps) > 3 || !found.Plays {
@@ -145,9 +143,8 @@ Client -> Server: reserve-with-timeout 0
 	}
 }
 
-// Where many were connected, the one who has disturbed the others is found, whatever else is wrong with the
-// server.
-func TestFindsOneAmongMany(t *testing.T) {
+// TestCauseAmongMany tests that one of many inputs is found that disturbs other clients, although the server has another fault.
+func TestCauseAmongMany(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
@@ -159,9 +156,8 @@ func TestFindsOneAmongMany(t *testing.T) {
 	}
 }
 
-// What one attempt leaves on a server is not to have the next one look culprit: then it is told with all that
-// was said at first, or not at all.
-func TestFindsTheGuilty(t *testing.T) {
+// TestMinimizesToCause tests that what one attempt leaves on a server does not change the result of the next one.
+func TestMinimizesToCause(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 Client 2 -> Server: list-tubes-watched
@@ -174,7 +170,7 @@ Client 2 -> Server: peek-ready
 `))
 	_, v := f.replay.execute(c)
 	if v == nil {
-		t.Fatal("nobody objects")
+		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(beanstalk.Protocol, v, c))
 	if found := told(); len(found.Input.Steps) != 3 || !found.Plays {
@@ -182,9 +178,8 @@ Client 2 -> Server: peek-ready
 	}
 }
 
-// A server may fail where messages come together, and only there. It is told so, and the transcript has
-// them sent together.
-func TestFindsWhatComesTogether(t *testing.T) {
+// TestPipelined tests a fault that appears only if messages arrive together. The transcript sends them together.
+func TestPipelined(t *testing.T) {
 	f, told := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
@@ -193,14 +188,14 @@ Worker -> Job Server: ECHO_REQ x
 Worker -> Job Server: GRAB_JOB
 `))
 	for i := range c.Steps {
-		c.Steps[i].Conn = 0 // nothing is sent ahead while others look on
+		c.Steps[i].Conn = 0 // messages of one connection only can be pipelined
 	}
 	if _, v := f.replay.execute(c); v != nil {
-		t.Fatalf("one after the other they are objected to: %v", v)
+		t.Fatalf("it appears with one message after the other: %v", v)
 	}
 	_, v := f.replay.execute(c.pipelined())
 	if v == nil {
-		t.Fatal("nobody objects")
+		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(gearman.Protocol, v, c))
 	found := told()
@@ -214,6 +209,6 @@ Worker -> Job Server: GRAB_JOB
 		}
 	}
 	if grab, created := slices.Index(order, "GRAB_JOB"), slices.Index(order, "JOB_CREATED"); grab < 0 || created < grab {
-		t.Errorf("the capture does not have them together: %v", order)
+		t.Errorf("the messages are not together in the capture: %v", order)
 	}
 }

@@ -194,7 +194,7 @@ func (x *executor) leave() {
 		}
 	}
 	x.record.Vague = x.model == nil || x.model.Tainted()
-	x.record.Loose = x.record.Vague || x.common
+	x.record.Loose = x.depends()
 	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
 		x.record.Clean = fresh != nil && fresh.State() == x.model.State()

@@ -89,8 +89,8 @@ func (m *candidate) last() *Input {
 	return m.log.Entries[len(m.log.Entries)-1].Input
 }
 
-// keyOf returns the key of an observation: what is known of its cause before it is reproduced. The output of a crash tells the
-// cause. Otherwise it is the step at which the failure was seen.
+// keyOf returns the key of an observation: what is known of its cause before it is reproduced. The output of a crash contains
+// the cause. Otherwise it is the step at which the failure was seen.
 func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
@@ -103,9 +103,9 @@ func (m *candidate) keyOf(p *codec.Protocol) string {
 	return key
 }
 
-// due reports whether the n-th observation with one key is examined: the first, the fourth, the sixteenth, and so on, because
+// examined reports whether the n-th observation with one key is examined: the first, the fourth, the sixteenth, and so on, because
 // observations with one key may have several causes.
-func due(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
+func examined(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
 
 // add notes an observation. It reports whether the key is new. A crash is reported at once.
 func (t *triage) add(m *candidate) bool {
@@ -114,7 +114,7 @@ func (t *triage) add(m *candidate) bool {
 	defer t.mu.Unlock()
 	t.observed[m.key]++
 	n := t.observed[m.key]
-	if t.closed || !due(n) || n > 1 && len(m.fault.Stack) > 0 {
+	if t.closed || !examined(n) || n > 1 && len(m.fault.Stack) > 0 {
 		return false
 	}
 	if n == 1 && m.fault.ends() {
@@ -180,8 +180,8 @@ func (t *triage) work(ctx context.Context) {
 	all.Wait()
 }
 
-// behind reports whether so many candidates are waiting that workers should leave the machine to the triage.
-func (t *triage) behind() bool {
+// busy reports whether so many candidates are waiting that workers should leave the machine to the triage.
+func (t *triage) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting) > 4*examiners
@@ -334,10 +334,14 @@ func (t *examiner) reference() *replayer {
 	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, patience: cfg.Patience}
 }
 
-// alike reports whether two faults may be the same one: a crash may look like a hang at first.
-func alike(a, b *Fault) bool {
+// matches reports whether a fault may be the expected one. A crash must be a crash at the same place, if that is known. A hang may
+// be seen on another connection, and a wrong reply in another message.
+func (f *Fault) matches(expected *Fault) bool {
+	if expected.ends() || expected.Oracle == LeakReport {
+		return (f.ends() || f.Oracle == LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
+	}
 	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
-	return a.Oracle == b.Oracle || group[a.Oracle] != 0 && group[a.Oracle] == group[b.Oracle]
+	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
 // count returns how often a fault appears, until that is often enough or cannot be any more.
@@ -353,8 +357,8 @@ func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	return n, of, last
 }
 
-// duplicate reports whether the fault is already a finding, as far as that can be told before it is minimized: the output of a
-// crash tells the cause.
+// duplicate reports whether the fault is already a finding, as far as that is known before it is minimized: from the output of a
+// crash.
 func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	if len(got.Stack) == 0 {
 		return false

@@ -22,7 +22,7 @@ type worker struct {
 	t           target.Target
 	x           *executor
 	log         *Log
-	exclusive   bool     // the server is restarted after an input that leaves something behind
+	exclusive   bool     // the server is restarted after an input of which something is left
 	pristine    bool     // nothing is left of the inputs, so that names need no prefix
 	used        uint64   // prefixes
 	spare       []string // prefixes of whose names nothing is left
@@ -36,14 +36,14 @@ type started struct {
 	err error
 }
 
-// How many inputs a server gets. After a server that was used for long, several others are used only until an input leaves
-// something behind: only without such remains can the model judge names and numbers that all users of a server share.
+// How many inputs a server gets. After a server that was used for long, several others are used only until something is left
+// of an input: only before that can the model check names and numbers that all users of a server share.
 const (
 	longLife       = 1000
 	slowLife       = 40
 	exclusiveLives = 4
 	checkEvery     = 500 // inputs between two checks of the resources
-	soakEvery      = 6   // long lives: one of so many looks for memory leaks
+	soakEvery      = 4   // long lives: one of so many looks for memory leaks
 )
 
 // fuzzPatience is the timeout for replies while fuzzing. The replayer waits longer.
@@ -173,7 +173,7 @@ func (w *worker) fuzz(ctx context.Context) {
 
 // giveWay pauses every second worker while many candidates wait for their triage.
 func (w *worker) giveWay(ctx context.Context) {
-	for w.id%2 == 1 && !w.over(ctx) && w.f.triage.behind() {
+	for w.id%2 == 1 && !w.over(ctx) && w.f.triage.busy() {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
@@ -188,7 +188,7 @@ func (w *worker) one() bool {
 		return true
 	}
 	r := w.execute(c)
-	if w.f.corpus.learn(c, parent, r) {
+	if w.f.corpus.learn(c, parent, r) && !r.Loose {
 		w.g.learn(c, r)
 	}
 	v := r.Fault
@@ -206,7 +206,7 @@ func (w *worker) execute(c *Input) *Record {
 	}
 	r := w.x.execute(c, prefix)
 	w.log.Entries = append(w.log.Entries, Entry{Input: c, Prefix: prefix, Events: r.outcome()})
-	if clean := r.Clean && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
+	if clean := r.Clean && !r.Loose && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
 		w.pristine = false
 	} else if prefix != "" {
 		w.spare = append(w.spare, prefix)

@@ -1,4 +1,4 @@
-package fuzz
+package sanitized
 
 import (
 	"bufio"
@@ -13,20 +13,23 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/codec/beanstalk"
+	"jobwire/conform"
+	"jobwire/fuzz"
 	"jobwire/fuzz/crash"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
 
-// buildSanitized compiles the Beanstalk server in testdata/sanitized with AddressSanitizer and UndefinedBehaviorSanitizer and with
+// buildSanitized compiles the Beanstalk server in testdata with AddressSanitizer and UndefinedBehaviorSanitizer and with
 // the fault of this number, and returns the path of the program. The source file describes the faults; 0 is none.
 func buildSanitized(t *testing.T, fault int) string {
 	t.Helper()
 	gcc := peers.Need(t, "gcc")
 	program := filepath.Join(t.TempDir(), fmt.Sprintf("server-%d", fault))
 	out, err := exec.Command(gcc, "-g", "-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", fmt.Sprintf("-DFAULT=%d", fault),
-		"-o", program, filepath.Join("testdata", "sanitized", "server.c")).CombinedOutput()
+		"-o", program, filepath.Join("testdata", "server.c")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -166,5 +169,66 @@ func TestSanitizedGrowth(t *testing.T) {
 	}
 	if growth[1]-growth[0] < requests*2048/2 {
 		t.Errorf("the memory grows by %d bytes without the fault and by %d with it", growth[0], growth[1])
+	}
+}
+
+// TestFindsSanitized tests that the fuzzer finds the faults of a server that was compiled with sanitizers, with the right cause and
+// severity.
+func TestFindsSanitized(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	peers.Need(t, "gcc")
+	suite, err := conform.Load(beanstalk.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []*fuzz.Input
+	for _, c := range suite.Cases {
+		if in := fuzz.FromScript(c.Script); in != nil {
+			seeds = append(seeds, in)
+		}
+	}
+	for _, tt := range []struct {
+		name     string
+		fault    int
+		causes   int
+		oracle   string
+		severity string
+	}{
+		{"heap overflow", 1, 1, fuzz.Sanitizer, "critical"}, {"use after free", 2, 1, fuzz.Sanitizer, "critical"}, {"leak at exit", 3, 1, fuzz.LeakReport, "medium"},
+		{"double free in two places", 5, 2, fuzz.Sanitizer, "critical"}, {"stack overflow", 6, 1, fuzz.Sanitizer, "critical"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			program := buildSanitized(t, tt.fault)
+			found := map[string]string{} // severity by key
+			ctx, enough := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer enough()
+			start := time.Now()
+			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,
+				Start: func(ctx context.Context) (target.Target, error) {
+					return target.Command{Name: "server", Args: []string{program, "{port}"}}.Start(ctx)
+				},
+				Found: func(fd *fuzz.Finding) {
+					if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
+						t.Logf("after %v: %s: %s", time.Since(start).Round(time.Second), fd.Key, fd.Fault.Text)
+						found[fd.Key] = fd.Fault.Severity()
+					}
+					if len(found) == tt.causes {
+						enough()
+					}
+				}})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if len(found) != tt.causes {
+				t.Errorf("expected %d causes, found %v", tt.causes, found)
+			}
+			for key, severity := range found {
+				if severity != tt.severity {
+					t.Errorf("%s: expected the severity %s, got %s", key, tt.severity, severity)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,148 @@
+package fuzz
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	"jobwire/fuzz/faults"
+	"jobwire/internal/target"
+)
+
+// logsOf returns the logs of a run with one worker.
+func logsOf(t *testing.T, cfg Config) string {
+	t.Helper()
+	var b bytes.Buffer
+	cfg.Workers, cfg.Log = 1, func(l *Log) {
+		if err := l.Write(&b); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestSameLogs tests that two runs with one seed, one worker and a number of inputs have the same logs.
+func TestSameLogs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	suite, err := conform.Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []*Input
+	for _, c := range suite.Cases {
+		if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+			seeds = append(seeds, in)
+		}
+	}
+	run := func() string {
+		return logsOf(t, Config{Protocol: gearman.Protocol, Start: serve(faults.Faultless("gearman")), Seeds: seeds, Seed: 7, Count: 3000})
+	}
+	a, b := run(), run()
+	if strings.Count(a, "\n") < 3000 {
+		t.Fatalf("the logs have only %d lines", strings.Count(a, "\n"))
+	}
+	if a != b {
+		one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
+		for i := range min(len(one), len(two)) {
+			if one[i] != two[i] {
+				t.Fatalf("line %d differs:\n%.500s\n%.500s", i+1, one[i], two[i])
+			}
+		}
+		t.Fatalf("%d and %d lines", len(one), len(two))
+	}
+}
+
+// TestReplay tests that a log, written and read back, repeats what happened: the fault of a server that fails at its third input.
+func TestReplay(t *testing.T) {
+	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+	log := seen(beanstalk.Protocol, nil,
+		input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
+		input("Client -> Server: list-tubes-watched\n"),
+		input("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
+	var b bytes.Buffer
+	if err := log.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
+		t.Error("the log of another protocol is accepted")
+	}
+	back, err := ReadLog(beanstalk.Protocol, &b)
+	if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.equal(log.Entries[2].Input) {
+		t.Fatalf("read %+v, %v", back, err)
+	}
+	for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
+		served := faults.Faultless("beanstalk")
+		if f := faults.Named(fault); f != nil {
+			served = *f
+		}
+		var got []string
+		cfg := Config{Protocol: beanstalk.Protocol, Start: serve(served)}
+		if err := Replay(t.Context(), cfg, back, func(n int, v *Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: expected %q, got %q", fault, want, got)
+		}
+	}
+}
+
+// TestCrashIsSavedAtOnce tests that a crash is a finding, with its log, before it is reproduced.
+func TestCrashIsSavedAtOnce(t *testing.T) {
+	var mu sync.Mutex
+	lives := 0
+	start := func(ctx context.Context) (target.Target, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		lives++
+		ends := lives == 1 // the first server ends after some inputs; the others never do
+		return target.Func(ctx, "unstable", func(ctx context.Context, ln net.Listener) error {
+			if !ends {
+				return faults.Faultless("gearman").Serve(ctx, ln)
+			}
+			serve, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer cancel()
+			return faults.Faultless("gearman").Serve(serve, ln)
+		})
+	}
+	var found []*Finding
+	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Workers: 1, Count: 2000, Duration: time.Minute,
+		Found: func(fd *Finding) { found = append(found, fd) }})
+	if err != nil || stats.Findings != 1 || len(found) != 1 {
+		t.Fatalf("%v, %+v, %v", err, stats, found)
+	}
+	if fd := found[0]; fd.Reproduced || fd.Log == nil || len(fd.Log.Entries) == 0 || fd.Fault.Oracle != Exit {
+		t.Errorf("%+v of %v", fd, fd.Fault)
+	}
+}
+
+// TestDDMin tests that delta debugging finds the elements that are needed, wherever they are.
+func TestDDMin(t *testing.T) {
+	for _, need := range [][]int{{0}, {99}, {3, 50}, {0, 1, 98, 99}, {10, 20, 30, 40, 50, 60}} {
+		all := make([]int, 100)
+		for i := range all {
+			all[i] = i
+		}
+		tests := 0
+		got := ddmin(all, func() bool { return false }, func(list []int) bool {
+			tests++
+			return !slices.ContainsFunc(need, func(n int) bool { return !slices.Contains(list, n) })
+		})
+		if !slices.Equal(got, need) || tests > 400 {
+			t.Errorf("%v: got %v after %d tests", need, got, tests)
+		}
+	}
+}
