@@ -83,16 +83,23 @@ func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why e
 	defer delete(w.pending, name)
 	final = true
 	for range 2 { // a busy machine may miss a time limit
+		preferred := true // all ways before this one do not work
 		for way := range w.setups.Named(name).Ways {
 			w.chosen[name] = way
 			failure, certain, err := w.probe(ctx, name, try)
 			if err != nil {
 				return nil, false, err
 			}
+			if !certain { // the machine may have been late: once more
+				if failure, certain, err = w.probe(ctx, name, try); err != nil {
+					return nil, false, err
+				}
+			}
 			if failure == nil && certain {
-				w.found[name] = true
+				w.found[name] = preferred
 				return nil, true, nil
 			}
+			preferred = preferred && certain
 			final = final && certain
 			if why == nil {
 				why = failure

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver"
@@ -104,5 +106,37 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLateProbe tests that a probe that says nothing, because the machine was late, does not lead to another way for good.
+func TestLateProbe(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Cases[0]
+	for i := range s.Cases {
+		if len(s.Cases[i].Script.Setups) == 1 && s.Cases[i].Script.Setups[0] == "barrier" {
+			c = s.Cases[i]
+		}
+	}
+	ways := newSetupWays(s.Setups)
+	late := 2 // probes by the first way
+	try := func(probe *transcript.Script) (error, bool) {
+		if probe.Steps[0].Choices[0].Type.Name == "ECHO_REQ" && late > 0 {
+			late--
+			return errors.New("no reply in time"), false
+		}
+		return nil, true
+	}
+	for _, want := range []string{"GET_STATUS", "ECHO_REQ", "ECHO_REQ"} {
+		script, broken, err := ways.script(t.Context(), c, try)
+		if err != nil || broken != nil {
+			t.Fatal(broken, err)
+		}
+		if got := script.Steps[len(script.Steps)-2].Choices[0].Type.Name; got != want {
+			t.Errorf("expected the way with %s, got %s", want, got)
+		}
 	}
 }
