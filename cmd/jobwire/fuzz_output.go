@@ -284,7 +284,10 @@ func (out *fuzzOutput) show(n int, fd *fuzz.Finding) {
 	if rule := out.rule(fd); rule != "" {
 		fmt.Fprintf(out.w, "   Rule %s\n", rule)
 	}
-	fmt.Fprintf(out.w, "   %s\n   To repeat it:\n     %s\n   Transcript:\n", out.evidence(fd), out.command(fd, out.files[fd]))
+	if stack := stackOf(fd); stack != "" {
+		fmt.Fprintf(out.w, "   Stack: %s\n", stack)
+	}
+	fmt.Fprintf(out.w, "   %s%s\n   To repeat it:\n     %s\n   Transcript:\n", out.evidence(fd), observed(fd), out.command(fd, out.files[fd]))
 	steps := strings.Split(strings.TrimSuffix(string(body(fd)), "\n"), "\n")
 	for _, line := range steps[:min(len(steps), mostSteps)] {
 		fmt.Fprintf(out.w, "     %s\n", folded(line))
@@ -292,7 +295,7 @@ func (out *fuzzOutput) show(n int, fd *fuzz.Finding) {
 	if more := len(steps) - mostSteps; more > 0 {
 		fmt.Fprintf(out.w, "     ... and %s in the file\n", counted(more, "more line"))
 	}
-	if fd.Fault.Output != "" {
+	if fd.Fault.Output != "" && len(fd.Fault.Stack) == 0 {
 		lines := strings.Split(fd.Fault.Output, "\n")
 		fmt.Fprintf(out.w, "   Last output of the server:\n")
 		for _, line := range lines[max(0, len(lines)-mostLines):] {
@@ -301,6 +304,23 @@ func (out *fuzzOutput) show(n int, fd *fuzz.Finding) {
 	}
 	fmt.Fprintln(out.w)
 }
+
+// observed returns how often a finding was observed, if more than once.
+func observed(fd *fuzz.Finding) string {
+	if fd.Count < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" Observed %d times.", fd.Count)
+}
+
+// stackOf returns the functions in which the server crashed, the innermost first, or "".
+func stackOf(fd *fuzz.Finding) string {
+	stack := fd.Fault.Stack
+	return printable(strings.Join(stack[:min(len(stack), mostFrames)], " < "))
+}
+
+// mostFrames is how many functions of a stack are shown.
+const mostFrames = 4
 
 // So many lines of a transcript, and of a server's output, are shown: the file has more.
 const (
@@ -333,10 +353,12 @@ func (out *fuzzOutput) findingJSON(fd *fuzz.Finding, path string) any {
 		Title      string       `json:"title"`
 		Oracle     string       `json:"oracle"`
 		Signal     string       `json:"signal,omitempty"`
+		Stack      []string     `json:"stack,omitempty"`
 		Rule       string       `json:"rule,omitempty"`
 		Text       string       `json:"text"`
 		Output     string       `json:"last_output,omitempty"`
 		Reproduced bool         `json:"reproduced"`
+		Observed   int          `json:"observed"`
 		Shown      int          `json:"shown"`
 		Tried      int          `json:"tried"`
 		Plays      bool         `json:"plays"`
@@ -346,8 +368,8 @@ func (out *fuzzOutput) findingJSON(fd *fuzz.Finding, path string) any {
 		Seed       uint64       `json:"seed"`
 		Target     string       `json:"target"`
 		Jobwire    version.Info `json:"jobwire"`
-	}{fd.Name, fd.Fault.Severity(), fd.Fault.Title(), fd.Fault.Oracle, fd.Fault.Signal, string(fd.Fault.Rule), fd.Fault.Text, fd.Fault.Output,
-		fd.Reproduced, fd.Shown, fd.Tried, fd.Plays, out.command(fd, path), path, string(body(fd)), out.o.seed, out.target, version.Get()}
+	}{fd.Name, fd.Fault.Severity(), fd.Fault.Title(), fd.Fault.Oracle, fd.Fault.Signal, fd.Fault.Stack, string(fd.Fault.Rule), fd.Fault.Text, fd.Fault.Output,
+		fd.Reproduced, fd.Count, fd.Shown, fd.Tried, fd.Plays, out.command(fd, path), path, string(body(fd)), out.o.seed, out.target, version.Get()}
 }
 
 // save writes the files of a finding to a folder and returns the name of the transcript.
@@ -361,6 +383,9 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 		headline(fd), oneLine(fd.Fault.Text), fd.Fault.Severity(), out.evidence(fd), oneLine(out.target), oneLine(out.command(fd, base+".wire")), version.Get(), out.o.seed)
 	if rule := out.rule(fd); rule != "" {
 		fmt.Fprintf(&wire, "# Rule %s\n", rule)
+	}
+	if stack := stackOf(fd); stack != "" {
+		fmt.Fprintf(&wire, "# Stack: %s\n", stack)
 	}
 	if fd.Reproduced && !fd.Plays {
 		fmt.Fprintf(&wire, "# 'jobwire play' with this file does not show the fault. 'jobwire fuzz --seed-file' with this file shows it.\n")
