@@ -1,7 +1,10 @@
 package fuzz
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 )
 
@@ -23,8 +26,8 @@ type corpus struct {
 	seeds   int
 	bytes   int               // of inputs that are not seeds
 	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
-	soaked  int               // entries that were considered for repetition, which shows leaks
-	shapes  map[string]bool   // the types of messages of those that were repeated
+	clean   map[string]*Input // inputs of which nothing is left on the server, by the types of their messages
+	soaked  map[string]bool   // the types of those that were repeated
 }
 
 // corpusEntry is an input with its history.
@@ -32,13 +35,12 @@ type corpusEntry struct {
 	input  *Input
 	rare   uint32 // its rarest feature
 	picked int
-	finds  int  // of its mutations, how many reached new coverage
-	fails  int  // how many failed as mutations had failed before
-	clean  bool // nothing is left of it on the server
+	finds  int // of its mutations, how many reached new coverage
+	fails  int // how many failed as mutations had failed before
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, shapes: map[string]bool{}}
+	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
 		p.dry[pauses] = append(p.dry[pauses], c)
@@ -69,7 +71,7 @@ func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
 	if parent != nil {
 		parent.finds++
 	}
-	e := &corpusEntry{input: c, rare: rare, clean: r.Clean}
+	e := &corpusEntry{input: c, rare: rare}
 	p.bytes += c.bytes()
 	if own := len(p.entries) - p.seeds; own > 0 && (own >= maxCorpus || p.bytes > maxBytes) {
 		at := p.seeds + p.reached%own
@@ -154,20 +156,38 @@ func (p *corpus) seed(pauses bool) *Input {
 	return left[0]
 }
 
-// soak returns the next inputs to repeat, at most n: those of which nothing is left on the server, one for each sequence of types
-// of messages.
+// Limits of the inputs that are repeated to look for leaks.
+const (
+	soakSteps = 6
+	maxClean  = 2000
+)
+
+// noteClean notes an input of which nothing is left on the server.
+func (p *corpus) noteClean(c *Input) {
+	if len(c.Steps) > soakSteps || c.Burst || c.waits() > 0 || c.bytes() > big {
+		return
+	}
+	types := c.types()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.soaked[types] && len(p.clean) < maxClean {
+		p.clean[types] = c
+	}
+}
+
+// soak returns the next inputs to repeat, at most n: the shortest of those of which nothing is left on the server, one for each
+// sequence of types of messages.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for ; p.soaked < len(p.entries) && len(all) < n; p.soaked++ {
-		e := p.entries[p.soaked]
-		c := e.input
-		if !e.clean || c.Burst || c.waits() > 0 || c.bytes() > big {
-			continue
-		}
-		if types := c.types(); !p.shapes[types] {
-			p.shapes[types] = true
-			all = append(all, c)
+	shortest := func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(p.clean[a].Steps), len(p.clean[b].Steps)), cmp.Compare(a, b))
+	}
+	for _, types := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
+		if len(all) < n {
+			p.soaked[types] = true
+			all = append(all, p.clean[types])
+			delete(p.clean, types)
 		}
 	}
 	return all

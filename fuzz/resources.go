@@ -110,37 +110,38 @@ func (l *replayer) grows(c *Input) *Fault {
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// A worker repeats a few inputs of the corpus together to look for leaks of memory: soakRounds rounds of soakRuns executions of each,
-// after a warm-up. Growth is suspicious if the server keeps as much of each round as a leak of smallLeak in one of the inputs.
+// A worker repeats a few inputs of the corpus together to look for leaks of memory: soakRuns executions of each after a warm-up.
+// Growth is suspicious if it is as large as that of a leak of smallLeak in one of the inputs. Servers take memory from the system in
+// large pieces, so a search for the input repeats it more often.
 const (
 	soakInputs = 8
-	soakWarm   = 2
-	soakRounds = 2
-	soakRuns   = 32
-	soakGrowth = smallLeak * soakRuns * 3 / 4
+	soakWarm   = 64
+	soakRuns   = 64
+	searchRuns = 512
 )
 
 // soak repeats inputs of the corpus of which nothing is left on the server.
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
-	last := int64(0)
-	for round := range soakWarm + soakRounds {
-		for range soakRuns {
-			for _, c := range all {
-				if w.over(ctx) || !w.f.claim() {
-					return
-				}
-				if r := w.execute(c); r.Fault != nil || ended(w.t) {
-					w.failed(verdict(w.t, r.Fault), nil)
-					return
-				}
+	first := int64(0)
+	for n := range soakWarm + soakRuns {
+		if n == soakWarm {
+			at, _ := watch.Of(w.t)
+			first = at.Resident
+		}
+		for _, c := range all {
+			if w.over(ctx) || !w.f.claim() {
+				return
+			}
+			w.pristine = true // nothing is left of these inputs
+			if r := w.execute(c); r.Fault != nil || ended(w.t) {
+				w.failed(verdict(w.t, r.Fault), nil)
+				return
 			}
 		}
-		at, ok := watch.Of(w.t)
-		if !ok || len(all) == 0 || round >= soakWarm && at.Resident-last < soakGrowth {
-			return
-		}
-		last = at.Resident
+	}
+	if at, ok := watch.Of(w.t); !ok || len(all) == 0 || at.Resident-first < smallLeak*soakRuns {
+		return
 	}
 	log := *w.log
 	log.Entries = nil
@@ -150,18 +151,17 @@ func (w *worker) soak(ctx context.Context) {
 	w.f.triage.add(&candidate{fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}, log: &log})
 }
 
-// soaks reports whether a new server grows with each round in which entries are repeated.
+// soaks reports whether a new server grows each time that entries are repeated.
 func (l *replayer) soaks(entries []Entry) bool {
 	if l.ready() != nil {
 		return false
 	}
-	last, descriptors := int64(0), -1
-	for round := range soakWarm + 2*soakRounds {
-		u, ok := l.repeat(entries, soakRuns, descriptors)
-		if !ok || round >= soakWarm && u.Resident-last < soakGrowth {
+	at, ok := l.repeat(entries, soakWarm, -1)
+	for range 2 {
+		before := at
+		if at, ok = l.repeat(entries, searchRuns, at.Descriptors); !ok || at.Resident-before.Resident < smallLeak*searchRuns*3/4 {
 			return false
 		}
-		last, descriptors = u.Resident, u.Descriptors
 	}
-	return true
+	return ok
 }

@@ -246,7 +246,7 @@ func (t *examiner) examine(m *candidate) {
 		return
 	}
 	if got == nil {
-		f.logf("not reproduced: %s, after %d message sequences", m.fault, len(m.log.Entries))
+		f.logf("not reproduced: %s, after %s; the last: %s", m.fault, counted(len(m.log.Entries)), m.last())
 		f.note(func(s *Stats) { s.NotReproduced++ })
 		return
 	}
@@ -428,4 +428,12 @@ func steps(n int) string {
 		return "1 message or action"
 	}
 	return fmt.Sprintf("%d messages and actions", n)
+}
+
+// counted returns a number of message sequences in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 message sequence"
+	}
+	return fmt.Sprintf("%d message sequences", n)
 }

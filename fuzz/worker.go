@@ -43,7 +43,7 @@ const (
 	slowLife       = 40
 	exclusiveLives = 4
 	checkEvery     = 500 // inputs between two checks of the resources
-	soakEvery      = 4   // long lives: one of so many looks for memory leaks
+	soakEvery      = 2   // long lives: one of so many looks for memory leaks
 )
 
 // fuzzPatience is the timeout for replies while fuzzing. The replayer waits longer.
@@ -188,6 +188,9 @@ func (w *worker) one() bool {
 		return true
 	}
 	r := w.execute(c)
+	if r.Clean && !r.Loose {
+		w.f.corpus.noteClean(c)
+	}
 	if w.f.corpus.learn(c, parent, r) && !r.Loose {
 		w.g.learn(c, r)
 	}
