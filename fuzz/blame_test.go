@@ -18,7 +18,7 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
 		f.triage.alone.replay.close()
-		f.ending.Wait()
+		f.triage.ending.Wait()
 	})
 	return f.triage.alone
 }

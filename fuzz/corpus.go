@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"jobwire/codec"
 )
 
 // Limits of the corpus without its seeds. A full corpus replaces old inputs.
@@ -26,8 +28,8 @@ type corpus struct {
 	seeds   int
 	bytes   int               // of inputs that are not seeds
 	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
-	clean   map[string]*Input // inputs of which nothing is left on the server, by the types of their messages
-	soaked  map[string]bool   // the types of those that were repeated
+	clean   map[string]*Input // inputs of which nothing is left on the server, by shape
+	soaked  map[string]bool   // the shapes of those that were repeated
 }
 
 // corpusEntry is an input with its history.
@@ -163,31 +165,31 @@ const (
 )
 
 // noteClean notes an input of which nothing is left on the server.
-func (p *corpus) noteClean(c *Input) {
+func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	if len(c.Steps) > soakSteps || c.Burst || c.waits() > 0 || c.bytes() > big {
 		return
 	}
-	types := c.types()
+	shape := c.shape(proto)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.soaked[types] && len(p.clean) < maxClean {
-		p.clean[types] = c
+	if !p.soaked[shape] && len(p.clean) < maxClean {
+		p.clean[shape] = c
 	}
 }
 
 // soak returns the next inputs to repeat, at most n: the shortest of those of which nothing is left on the server, one for each
-// sequence of types of messages.
+// shape.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shortest := func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(p.clean[a].Steps), len(p.clean[b].Steps)), cmp.Compare(a, b))
 	}
-	for _, types := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
+	for _, shape := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
 		if len(all) < n {
-			p.soaked[types] = true
-			all = append(all, p.clean[types])
-			delete(p.clean, types)
+			p.soaked[shape] = true
+			all = append(all, p.clean[shape])
+			delete(p.clean, shape)
 		}
 	}
 	return all

@@ -76,7 +76,7 @@ type Fuzzer struct {
 	msgs    atomic.Int64   // events
 	lives   atomic.Uint64  // servers
 	names   atomic.Uint64  // prefixes used at a fixed address, by earlier runs too
-	ending  sync.WaitGroup // starts and stops of servers in the background
+	ending  sync.WaitGroup // starts and stops of servers of workers in the background
 	stopped func() bool    // whether the run has ended
 	until   time.Time      // end of the run; zero: none
 	enough  func()         // ends the run
@@ -111,6 +111,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	f.triage = newTriage(ctx, f)
 	err := f.run(ctx)
 	f.ending.Wait()
+	f.triage.ending.Wait()
 	f.triage.finish()
 	f.tally("finished")
 	if cfg.Keep != nil {

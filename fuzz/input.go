@@ -176,15 +176,11 @@ func (c *Input) size() int {
 	return n
 }
 
-// types returns the types of the messages and the actions, in order.
-func (c *Input) types() string {
+// shape returns the types of the messages, the rules that they break and the actions, in order.
+func (c *Input) shape(p *codec.Protocol) string {
 	var b strings.Builder
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Type != nil {
-			b.WriteString(s.Type.Name + " ")
-		} else {
-			b.WriteString(s.Verb.String() + " ")
-		}
+		b.WriteString(class(p, &c.Steps[i]) + " ")
 	}
 	return b.String()
 }

@@ -103,7 +103,7 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.triage = newTriage(ctx, f)
 	l := f.triage.alone.replay
-	defer f.ending.Wait()
+	defer f.triage.ending.Wait()
 	defer l.close()
 	if err := l.ready(); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (l *replayer) ready() error {
 func (l *replayer) prepare() {
 	next := make(chan started, 1)
 	l.next = next
-	l.f.ending.Go(func() {
+	l.f.triage.ending.Go(func() {
 		t, err := l.cfg.Start(context.WithoutCancel(l.ctx))
 		next <- started{t, err}
 	})
@@ -91,7 +91,7 @@ func (l *replayer) discard() {
 	if l.t != nil {
 		t := l.t
 		l.t = nil
-		l.f.ending.Go(func() { target.Kill(t) })
+		l.f.triage.ending.Go(func() { target.Kill(t) })
 	}
 }
 

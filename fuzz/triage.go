@@ -14,10 +14,11 @@ import (
 
 // triage reproduces, minimizes and reports what workers observe.
 type triage struct {
-	f     *Fuzzer
-	ctx   context.Context
-	alone *examiner     // at a fixed address, where there is one server
-	spent time.Duration // by it
+	f      *Fuzzer
+	ctx    context.Context
+	ending sync.WaitGroup // starts and stops of servers in the background
+	alone  *examiner      // at a fixed address, where there is one server
+	spent  time.Duration  // by it
 
 	mu       sync.Mutex
 	waiting  []*candidate

@@ -189,7 +189,7 @@ func (w *worker) one() bool {
 	}
 	r := w.execute(c)
 	if r.Clean && !r.Loose {
-		w.f.corpus.noteClean(c)
+		w.f.corpus.noteClean(w.f.cfg.Protocol, c)
 	}
 	if w.f.corpus.learn(c, parent, r) && !r.Loose {
 		w.g.learn(c, r)
