@@ -125,7 +125,7 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 	if stats.Findings != 1 || len(found) != 1 {
 		t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
 	}
-	if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != Exit || fd.Inputs == 0 || len(fd.Text) == 0 || fd.Fault.Severity() != "critical" {
+	if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != Exit || fd.Inputs == 0 || len(fd.Text) == 0 || fd.Fault.Severity() != RemoteCrash {
 		t.Errorf("got %+v of %v", fd, fd.Fault)
 	}
 }
@@ -148,13 +148,14 @@ func TestBySeverity(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
 		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},
+		{Name: "f", Fault: &Fault{Oracle: Law}, LosesJob: true}, {Name: "g", Fault: &Fault{Oracle: Law, Rule: "gearman.queue.fifo"}},
 	}
-	BySeverity(all)
+	BySeverity(gearman.Protocol, all)
 	order := ""
 	for _, fd := range all {
 		order += fd.Name
 	}
-	if order != "dcbea" {
+	if order != "dcbfeag" {
 		t.Errorf("got %s", order)
 	}
 }

@@ -34,6 +34,9 @@ type Finding struct {
 	// Plays says that the script fails on servers with the fault and passes on the reference server.
 	Plays bool
 
+	// LosesJob says that the server with the fault does not assign a job or does not report its end, and a correct server does.
+	LosesJob bool
+
 	keys map[string]bool // of its observations
 }
 
@@ -44,7 +47,11 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	if len(f.Stack) > 0 {
 		return id
 	}
-	// After a hang, the first message that the server did not answer counts, even if it is illegal.
+	// A hang is identified by the rule that the client has broken before, or else by the first message that the server did
+	// not answer.
+	if f.Oracle == HangConn && f.Rule != "" {
+		return id
+	}
 	if (f.Oracle == HangConn || f.Oracle == HangAll) && f.Step >= 0 && f.Step < len(c.Steps) {
 		return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 	}
@@ -106,12 +113,12 @@ const closedLaw = "unexpected disconnect"
 // lastInputs is how many inputs the transcript of a crash has that was not reproduced.
 const lastInputs = 8
 
-// crash reports a crash at once, because it is a finding even if it cannot be reproduced.
-func (f *Fuzzer) crash(m *candidate) *Finding {
+// crash reports a crash with a key at once, because it is a finding even if it cannot be reproduced.
+func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	seen := *m.fault
 	seen.Conn, seen.Step = -1, -1
 	all := inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
-	fd := &Finding{Key: "not reproduced|" + m.key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all), keys: map[string]bool{m.key: true}}
+	fd := &Finding{Key: key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all), keys: map[string]bool{m.key: true}}
 	if len(all) == 1 {
 		fd.Input = all[0].clone()
 	} else {

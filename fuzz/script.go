@@ -33,6 +33,7 @@ func (t *examiner) describe(fd *Finding) {
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.clone()
+			fd.LosesJob = losesJob(fd.Fault, right, fd.Record)
 		}
 	}
 	for i, w := range []transcriptWriter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {

@@ -2,54 +2,177 @@ package fuzz
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+
+	"jobwire/codec"
 )
 
-// kinds are the oracles, the most severe first, with their severity and title.
-var kinds = []struct{ oracle, severity, title string }{
-	{Signal, "critical", "server crash"},
-	{Sanitizer, "critical", "memory error reported by a sanitizer"},
-	{Exit, "critical", "server crash"},
-	{HangAll, "critical", "server hang"},
-	{Disturbed, "high", "another client's connection is disturbed"},
-	{Disclosure, "high", "disclosure of data that no client sent"},
-	{Processor, "high", "CPU loop"},
-	{HangConn, "high", "connection hang"},
-	{Memory, "medium", "memory leak"},
-	{LeakReport, "medium", "memory leak reported by a sanitizer"},
-	{Descriptors, "medium", "file descriptor leak"},
-	{Framing, "medium", "malformed reply"},
-	{Law, "medium", "wrong reply"},
+// Severity is what a fault allows a client, or somebody who pretends to be one, to do to the server. The first is the
+// most severe.
+type Severity int
+
+// The severities.
+const (
+	RemoteCrash        Severity = iota // the process of the server ends, or its memory is corrupted
+	MemoryDisclosure                   // replies contain data that no client has sent
+	DenialOfService                    // the server no longer answers other clients
+	LostJob                            // a job is not assigned, or its end is not reported
+	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
+	ConnectionHang                     // the server no longer answers on the connection that sent the messages
+	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
+	Cosmetic                           // a reply differs from what the specification recommends, or from jobwire's interpretation
+)
+
+var severities = []struct{ name, level string }{
+	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"}, {"lost job", "high"},
+	{"resource exhaustion", "high"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
 }
 
-func (f *Fault) rank() int {
-	for i := range kinds {
-		if kinds[i].oracle == f.Oracle {
-			return i
-		}
+// String returns the name, such as "remote crash".
+func (s Severity) String() string { return severities[s].name }
+
+// Level returns critical, high, medium or low.
+func (s Severity) Level() string { return severities[s].level }
+
+// oracles are the oracles with the severity and title of their faults.
+var oracles = map[string]struct {
+	severity Severity
+	title    string
+}{
+	Signal:      {RemoteCrash, "server crash"},
+	Sanitizer:   {RemoteCrash, "memory error reported by a sanitizer"},
+	Exit:        {RemoteCrash, "server exit"},
+	Disclosure:  {MemoryDisclosure, "disclosure of data that no client sent"},
+	HangAll:     {DenialOfService, "server hang"},
+	Disturbed:   {DenialOfService, "connections of other clients disturbed"},
+	Processor:   {ResourceExhaustion, "CPU loop"},
+	Memory:      {ResourceExhaustion, "memory leak"},
+	LeakReport:  {ResourceExhaustion, "memory leak reported by a sanitizer"},
+	Descriptors: {ResourceExhaustion, "file descriptor leak"},
+	HangConn:    {ConnectionHang, "no reply to a request"},
+	Framing:     {WrongAnswer, "malformed reply"},
+	Law:         {WrongAnswer, "wrong reply"},
+}
+
+// Severity returns the severity of the fault, without regard to lost jobs.
+func (f *Fault) Severity() Severity { return oracles[f.Oracle].severity }
+
+// Severity returns the severity of the finding in the protocol p.
+func (fd *Finding) Severity(p *codec.Protocol) Severity {
+	s := fd.Fault.Severity()
+	if s != WrongAnswer {
+		return s
 	}
-	return len(kinds) - 1
+	if fd.LosesJob {
+		return LostJob
+	}
+	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Interpretation}, r.Level) {
+		return Cosmetic
+	}
+	return s
 }
 
-// Severity returns critical, high or medium.
-func (f *Fault) Severity() string { return kinds[f.rank()].severity }
-
-// Title returns what the fault is called, with the signal of a crash: "server crash (segmentation fault)".
+// Title returns what the fault is called, with the signal and function of a crash: "server crash (segmentation fault) in
+// _free_job".
 func (f *Fault) Title() string {
-	title := kinds[f.rank()].title
+	title := oracles[f.Oracle].title
 	if f.Oracle == Law && f.Law != "" {
 		title = f.Law // which is more specific, such as "missing message"
+	}
+	if f.Oracle == Exit && len(f.Stack) > 0 {
+		title = oracles[Signal].title // the server has handled the signal
 	}
 	if f.Signal != "" {
 		title += " (" + f.Signal + ")"
 	}
+	if len(f.Stack) > 0 {
+		title += " in " + f.Stack[0]
+	}
 	return title
 }
 
-// BySeverity sorts findings: the most severe first, reproduced ones before others, and then by name.
-func BySeverity(all []*Finding) {
+// Impact returns one sentence that says what the finding means for users of a server of the protocol p.
+func (fd *Finding) Impact(p *codec.Protocol) string {
+	cause := fd.cause()
+	switch fd.Severity(p) {
+	case RemoteCrash:
+		if !fd.Reproduced {
+			return "The server process ended once while clients sent messages; jobwire could not repeat this."
+		}
+		return cause + " can end the server process, for all clients."
+	case MemoryDisclosure:
+		return "After " + lower(cause) + ", the server sends bytes that no client has sent. They may be from the memory of the server process."
+	case DenialOfService:
+		if fd.Fault.Oracle == Disturbed {
+			return cause + " can make the server close the connections of other clients, or stop answering them."
+		}
+		return cause + " can make the server stop answering all clients."
+	case LostJob:
+		return "After " + lower(cause) + ", the server does not assign a job, or does not report its end, where a correct server does."
+	case ResourceExhaustion:
+		switch fd.Fault.Oracle {
+		case Descriptors:
+			return cause + ", repeated, can use up the file descriptors of the server: it keeps them open after all clients have disconnected."
+		case Processor:
+			return cause + " can make the server use all time of a CPU core, even after all clients have disconnected."
+		}
+		return cause + ", repeated, can use up the memory of the machine: the server does not free it after all clients have disconnected."
+	case ConnectionHang:
+		return "After " + lower(cause) + ", the server does not answer on this connection any more."
+	case Cosmetic:
+		return "After " + lower(cause) + ", the server does not do what the specification recommends, or what jobwire assumes where the specification is silent."
+	}
+	return "After " + lower(cause) + ", the server does not do what the specification requires."
+}
+
+// cause returns what the clients do, such as "3 messages on 2 connections".
+func (fd *Finding) cause() string {
+	if fd.Input == nil || len(fd.Input.Steps) == 0 {
+		return "A client"
+	}
+	messages := 0
+	for i := range fd.Input.Steps {
+		if !slices.Contains(leaves, fd.Input.Steps[i].Verb) {
+			messages++
+		}
+	}
+	plural := func(n int) string { return strings.Repeat("s", min(1, max(0, n-1))) }
+	conns := fd.Input.conns()
+	return fmt.Sprintf("%d message%s on %d connection%s", messages, plural(messages), conns, plural(conns))
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// losesJob reports whether, on one connection and until the step at which the fault appeared, a correct server assigned a job
+// or reported the end of one and the server with the fault did not.
+func losesJob(v *Fault, correct, got *Record) bool {
+	if v.Oracle != Law || correct == nil || got == nil {
+		return false
+	}
+	count := func(r *Record) int {
+		n := 0
+		for i := range r.Events {
+			e := &r.Events[i]
+			if e.Conn != v.Conn || e.From != codec.Server || e.Step > v.Step || e.Type == nil {
+				continue
+			}
+			switch e.Type.Does {
+			case codec.Assign, codec.Complete, codec.Fail, codec.Exception:
+				n++
+			}
+		}
+		return n
+	}
+	return count(got) < count(correct)
+}
+
+// BySeverity sorts findings about a server of the protocol p: the most severe first, reproduced ones before others, and then
+// by name.
+func BySeverity(p *codec.Protocol, all []*Finding) {
 	reproduced := map[bool]int{true: -1}
 	slices.SortStableFunc(all, func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.Fault.rank(), b.Fault.rank()), cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Severity(p), b.Severity(p)), cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
 	})
 }

@@ -118,9 +118,8 @@ func (t *triage) add(m *candidate) bool {
 	if t.closed || !examined(n) || n > 1 && len(m.fault.Stack) > 0 {
 		return false
 	}
-	if n == 1 && m.fault.ends() {
-		m.finding = t.f.crash(m)
-		t.findings = append(t.findings, m.finding)
+	if m.fault.ends() {
+		m.finding = t.crash(m, n == 1)
 	}
 	t.waiting = append(t.waiting, m)
 	select {
@@ -128,6 +127,25 @@ func (t *triage) add(m *candidate) bool {
 	default:
 	}
 	return n == 1
+}
+
+// crash returns the finding for a crash that is not reproduced yet. It reports a new one if the observation is the first with
+// its key and no finding is alike. Crashes without a stack are alike if their oracle and signal are, because a server may end for
+// reasons that are not in the input.
+func (t *triage) crash(m *candidate, first bool) *Finding {
+	alike := "not reproduced|" + m.fault.Oracle + "|" + m.fault.Law + "|" + m.fault.Signal
+	for _, fd := range t.findings {
+		if fd.Key == alike && (first || fd.keys[m.key]) {
+			fd.keys[m.key] = true
+			return fd
+		}
+	}
+	if !first {
+		return nil // it is reproduced
+	}
+	fd := t.f.crash(m, alike)
+	t.findings = append(t.findings, fd)
+	return fd
 }
 
 // take removes and returns the most severe of the candidates, or nil.
@@ -139,7 +157,7 @@ func (t *triage) take() *candidate {
 	}
 	best := 0
 	for i, m := range t.waiting {
-		if m.fault.rank() < t.waiting[best].fault.rank() {
+		if m.fault.Severity() < t.waiting[best].fault.Severity() {
 			best = i
 		}
 	}
@@ -378,19 +396,23 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	for _, old := range t.findings {
 		if old.Reproduced && old != m.finding && old.Key == fd.Key {
 			old.keys[m.key] = true
-			t.drop(m.finding)
+			t.settle(m)
 			return true
 		}
 	}
 	if fd.Input != nil {
-		t.findings = append(slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == m.finding }), fd)
+		t.findings = append(t.findings, fd)
 	}
 	return false
 }
 
-// drop removes a crash that has the cause of another finding.
-func (t *triage) drop(fd *Finding) {
-	if fd == nil {
+// settle removes the candidate from the finding for crashes that are not reproduced, because it has the cause of another finding.
+func (t *triage) settle(m *candidate) {
+	fd := m.finding
+	if fd == nil || !slices.Contains(t.findings, fd) {
+		return
+	}
+	if delete(fd.keys, m.key); len(fd.keys) > 0 {
 		return
 	}
 	t.findings = slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == fd })
@@ -408,16 +430,15 @@ func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 		f.logf("a duplicate: %s", v)
 		return
 	}
-	if m.finding != nil {
-		fd.Name = m.finding.Name
-	} else {
-		fd.Name = nameOf(f.cfg.Protocol, fd)
-		f.note(func(s *Stats) { s.Findings++ })
-	}
+	fd.Name = nameOf(f.cfg.Protocol, fd)
+	f.note(func(s *Stats) { s.Findings++ })
 	t.describe(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)
 	}
+	t.mu.Lock()
+	t.settle(m)
+	t.mu.Unlock()
 	if f.cfg.First {
 		f.enough()
 	}

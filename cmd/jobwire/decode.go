@@ -105,10 +105,10 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		return o.page(cmd, in, opts)
 	case o.summary:
 		var sum pcap.Summary
-		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) report { return sum.Report(d) })
+		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) captureReport { return sum.Report(d) })
 	case o.jobs:
 		jobs := pcap.NewJobs()
-		return o.count(cmd.OutOrStdout(), in, opts, jobs.Add, func(*pcap.Decoder) report { return jobs.Report() })
+		return o.count(cmd.OutOrStdout(), in, opts, jobs.Add, func(*pcap.Decoder) captureReport { return jobs.Report() })
 	}
 	var w itemWriter
 	if o.json {
@@ -194,14 +194,14 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 	return opts, nil
 }
 
-// report is what is told of a whole capture.
-type report interface {
+// captureReport is a report about a whole capture.
+type captureReport interface {
 	WriteText(io.Writer) error
 	WriteJSON(io.Writer) error
 }
 
 // count reads a capture and reports on it, also on one that is damaged.
-func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) report) error {
+func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) captureReport) error {
 	d := pcap.NewDecoder(opts, add)
 	err := d.Decode(in)
 	if r := tell(d); o.format == "json" {

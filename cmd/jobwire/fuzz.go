@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"jobwire/conform"
 	"jobwire/fuzz"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/report"
 	"jobwire/internal/target"
 )
 
@@ -38,6 +40,7 @@ type fuzzOptions struct {
 	first    bool
 	remote   bool
 	format   string
+	html     string
 	selfTest bool
 	run      []string
 	verbose  bool
@@ -70,7 +73,8 @@ func newFuzz() *cobra.Command {
 	f.StringVar(&o.replay, "replay", "", "send what the `LOG` of an earlier run contains, instead of fuzzing")
 	f.BoolVar(&o.first, "first", false, "stop at the first reproduced finding")
 	f.BoolVar(&o.remote, "yes-not-loopback", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
-	f.StringVar(&o.format, "format", "text", "output format: text or json (one object per line)")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text, json (one object per line), junit, markdown, sarif")
+	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
 	f.BoolVar(&o.selfTest, "self-test", false, "check that fuzz finds faults that are injected into the reference server")
 	f.StringArrayVar(&o.run, "run", nil, "with --self-test: only the faults whose name matches `GLOB`; repeatable")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log each step of reproducing a failure")
@@ -78,7 +82,7 @@ func newFuzz() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "", "")
 	f.MarkHidden("injected")
 	f.MarkHidden("listen")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(slices.Sorted(maps.Keys(report.Formats)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -171,8 +175,10 @@ func (o *fuzzOptions) check(cmd *cobra.Command) error {
 		return fmt.Errorf("--count %d: expected 0 or more", o.count)
 	case o.minimise <= 0:
 		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimise)
-	case o.format != "text" && o.format != "json":
-		return fmt.Errorf("--format %q: expected text or json", o.format)
+	case report.Formats[o.format] == nil:
+		return fmt.Errorf("--format %q: expected %s", o.format, strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", "))
+	case o.selfTest && (o.format != "text" && o.format != "json" || o.html != ""):
+		return errors.New("--self-test has no report: remove --html, and use --format text or json")
 	case o.selfTest && (o.target != targetFlags{} || o.known != "" || o.state != ""):
 		return errors.New("--self-test starts its own servers: remove --addr, --exec, --known and --state")
 	case len(o.run) > 0 && !o.selfTest:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
+	"jobwire/fuzz/report"
 	"jobwire/internal/version"
 )
 
@@ -40,10 +40,17 @@ type fuzzOutput struct {
 	all    []*fuzz.Finding
 	files  map[*fuzz.Finding]string // the transcript of each
 	saved  int                      // candidates
+	page   *os.File                 // for the HTML report, or nil
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
 	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now(), files: map[*fuzz.Finding]string{}}
+	if o.html != "" { // before the run, so that a wrong name is reported at once
+		var err error
+		if out.page, err = os.Create(o.html); err != nil {
+			return nil, err
+		}
+	}
 	if o.state != "" {
 		if err := os.MkdirAll(o.state, 0o777); err != nil {
 			return nil, err
@@ -152,7 +159,7 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	out.clear()
 	out.all = append(slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o.Name == fd.Name }), fd)
 	out.files[fd] = path
-	fmt.Fprintf(out.e, "jobwire: new finding, %s: %s; saved in %s\n", fd.Fault.Severity(), headline(fd), path)
+	fmt.Fprintf(out.e, "jobwire: new finding, %s; saved in %s\n", oneLine(out.describe(fd, path).Headline()), path)
 }
 
 // dropped removes the files of a crash that has the cause of another finding.
@@ -194,18 +201,6 @@ func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
 }
 
 func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.out, "candidates") }
-
-// headline says in a few words what is wrong, with the rule.
-func headline(fd *fuzz.Finding) string {
-	s := fd.Fault.Title()
-	if fd.Fault.Rule != "" {
-		s += " [" + string(fd.Fault.Rule) + "]"
-	}
-	if !fd.Reproduced {
-		s += ", not reproduced"
-	}
-	return s
-}
 
 // evidence says how a finding was seen.
 func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
@@ -269,75 +264,6 @@ func shellQuoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// rule returns the text of the rule that a finding breaks, or "".
-func (out *fuzzOutput) rule(fd *fuzz.Finding) string {
-	r := out.sys.Protocol.Rule(fd.Fault.Rule)
-	if r == nil {
-		return ""
-	}
-	return oneLine(fmt.Sprintf("%s: %s (%s)", r.ID, r.Text, r.Section))
-}
-
-// show prints a finding.
-func (out *fuzzOutput) show(n int, fd *fuzz.Finding) {
-	fmt.Fprintf(out.w, "%d. %s: %s\n   %s\n", n, fd.Fault.Severity(), headline(fd), folded(oneLine(fd.Fault.Text)))
-	if rule := out.rule(fd); rule != "" {
-		fmt.Fprintf(out.w, "   Rule %s\n", rule)
-	}
-	if stack := stackOf(fd); stack != "" {
-		fmt.Fprintf(out.w, "   Stack: %s\n", stack)
-	}
-	fmt.Fprintf(out.w, "   %s%s\n   To repeat it:\n     %s\n   Transcript:\n", out.evidence(fd), observed(fd), out.command(fd, out.files[fd]))
-	steps := strings.Split(strings.TrimSuffix(string(body(fd)), "\n"), "\n")
-	for _, line := range steps[:min(len(steps), mostSteps)] {
-		fmt.Fprintf(out.w, "     %s\n", folded(line))
-	}
-	if more := len(steps) - mostSteps; more > 0 {
-		fmt.Fprintf(out.w, "     ... and %s in the file\n", counted(more, "more line"))
-	}
-	if fd.Fault.Output != "" && len(fd.Fault.Stack) == 0 {
-		lines := strings.Split(fd.Fault.Output, "\n")
-		fmt.Fprintf(out.w, "   Last output of the server:\n")
-		for _, line := range lines[max(0, len(lines)-mostLines):] {
-			fmt.Fprintf(out.w, "     %s\n", folded(printable(line)))
-		}
-	}
-	fmt.Fprintln(out.w)
-}
-
-// observed returns how often a finding was observed, if more than once.
-func observed(fd *fuzz.Finding) string {
-	if fd.Count < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" Observed %d times.", fd.Count)
-}
-
-// stackOf returns the functions in which the server crashed, the innermost first, or "".
-func stackOf(fd *fuzz.Finding) string {
-	stack := fd.Fault.Stack
-	return printable(strings.Join(stack[:min(len(stack), mostFrames)], " < "))
-}
-
-// mostFrames is how many functions of a stack are shown.
-const mostFrames = 4
-
-// So many lines of a transcript, and of a server's output, are shown: the file has more.
-const (
-	mostSteps = 12
-	mostLines = 5
-)
-
-// mostShown is how much of a line of a transcript is shown, in bytes: the file has all.
-const mostShown = 200
-
-func folded(line string) string {
-	if len(line) <= mostShown {
-		return line
-	}
-	return fmt.Sprintf("%s ... and %d more bytes", line[:mostShown], len(line)-mostShown)
-}
-
 // body is a transcript without what stands above its steps.
 func body(fd *fuzz.Finding) []byte {
 	if _, steps, ok := bytes.Cut(fd.Text, []byte("\n\n")); ok {
@@ -346,30 +272,19 @@ func body(fd *fuzz.Finding) []byte {
 	return fd.Text
 }
 
-func (out *fuzzOutput) findingJSON(fd *fuzz.Finding, path string) any {
-	return struct {
-		Name       string       `json:"name"`
-		Severity   string       `json:"severity"`
-		Title      string       `json:"title"`
-		Oracle     string       `json:"oracle"`
-		Signal     string       `json:"signal,omitempty"`
-		Stack      []string     `json:"stack,omitempty"`
-		Rule       string       `json:"rule,omitempty"`
-		Text       string       `json:"text"`
-		Output     string       `json:"last_output,omitempty"`
-		Reproduced bool         `json:"reproduced"`
-		Observed   int          `json:"observed"`
-		Shown      int          `json:"shown"`
-		Tried      int          `json:"tried"`
-		Plays      bool         `json:"plays"`
-		Command    string       `json:"command"`
-		File       string       `json:"file"`
-		Wire       string       `json:"transcript"`
-		Seed       uint64       `json:"seed"`
-		Target     string       `json:"target"`
-		Jobwire    version.Info `json:"jobwire"`
-	}{fd.Name, fd.Fault.Severity(), fd.Fault.Title(), fd.Fault.Oracle, fd.Fault.Signal, fd.Fault.Stack, string(fd.Fault.Rule), fd.Fault.Text, fd.Fault.Output,
-		fd.Reproduced, fd.Count, fd.Shown, fd.Tried, fd.Plays, out.command(fd, path), path, string(body(fd)), out.o.seed, out.target, version.Get()}
+// describe returns a finding as reports show it, with the transcript in a file.
+func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
+	p, v := out.sys.Protocol, fd.Fault
+	f := &report.Finding{
+		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: v.Title(), Impact: fd.Impact(p),
+		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
+		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd), Plays: fd.Plays,
+		Command: out.command(fd, file), File: file, Transcript: string(body(fd)),
+	}
+	if r := p.Rule(v.Rule); r != nil {
+		f.Rule, f.RuleLevel, f.RuleSection, f.RuleText = string(r.ID), string(r.Level), r.Section, r.Text
+	}
+	return f
 }
 
 // save writes the files of a finding to a folder and returns the name of the transcript.
@@ -379,12 +294,13 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	}
 	base := filepath.Join(folder, fd.Name)
 	var wire bytes.Buffer
-	fmt.Fprintf(&wire, "# %s\n# %s\n# Severity: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
-		headline(fd), oneLine(fd.Fault.Text), fd.Fault.Severity(), out.evidence(fd), oneLine(out.target), oneLine(out.command(fd, base+".wire")), version.Get(), out.o.seed)
-	if rule := out.rule(fd); rule != "" {
+	f := out.describe(fd, base+".wire")
+	fmt.Fprintf(&wire, "# %s\n# %s\n# Observed: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
+		oneLine(f.Headline()), f.Impact, oneLine(f.Text), f.Evidence, oneLine(out.target), oneLine(f.Command), version.Get(), out.o.seed)
+	if rule := f.Cites(); rule != "" {
 		fmt.Fprintf(&wire, "# Rule %s\n", rule)
 	}
-	if stack := stackOf(fd); stack != "" {
+	if stack := f.Frames(); stack != "" {
 		fmt.Fprintf(&wire, "# Stack: %s\n", stack)
 	}
 	if fd.Reproduced && !fd.Plays {
@@ -456,57 +372,24 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	fuzz.BySeverity(out.all)
-	if out.o.format == "json" {
-		for _, fd := range out.all {
-			json.NewEncoder(out.w).Encode(out.findingJSON(fd, out.files[fd]))
-		}
-		json.NewEncoder(out.w).Encode(struct {
-			Seconds     float64      `json:"seconds"`
-			Executions  int64        `json:"executions"`
-			Messages    int64        `json:"messages"`
-			Corpus      int          `json:"corpus"`
-			Features    int          `json:"features"`
-			Findings    int          `json:"findings"`
-			Duplicates  int          `json:"duplicates"`
-			Unconfirmed int          `json:"not_reproduced"`
-			Disputed    int          `json:"reference_fails_too"`
-			Unexamined  int          `json:"not_examined"`
-			Starts      int          `json:"server_starts"`
-			Seed        uint64       `json:"seed"`
-			Target      string       `json:"target"`
-			Jobwire     version.Info `json:"jobwire"`
-		}{s.Elapsed.Seconds(), s.Executions, s.Messages, s.Corpus, s.Features, s.Findings, s.Duplicates, s.NotReproduced, s.ReferenceFails, s.Unexamined, s.Starts, out.o.seed, out.target, version.Get()})
-		return out.err
+	fuzz.BySeverity(out.sys.Protocol, out.all)
+	r := &report.Report{
+		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target, Began: time.Now().Add(-s.Elapsed),
+		Summary: report.Summary{
+			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features, Findings: s.Findings, Duplicates: s.Duplicates,
+			Failed: s.NotReproduced, Disputed: s.ReferenceFails, Unexamined: s.Unexamined, Starts: s.Starts, Seed: out.o.seed,
+			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",
+		},
 	}
-	for i, fd := range out.all {
-		out.show(i+1, fd)
+	if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
+		r.Summary.Reason = "the time ran out"
 	}
-	fmt.Fprintf(out.w, "%s in %v: %d executions, %.0f/s\n", counted(s.Findings, "finding"), s.Elapsed.Round(100*time.Millisecond), s.Executions, float64(s.Executions)/s.Elapsed.Seconds())
-	for i, fd := range out.all {
-		fmt.Fprintf(out.w, "  %d. %-8s  %s\n      %s\n", i+1, fd.Fault.Severity(), headline(fd), out.files[fd])
+	for _, fd := range out.all {
+		r.Findings = append(r.Findings, out.describe(fd, out.files[fd]))
 	}
-	fmt.Fprintf(out.w, "Candidates: %s, %d not reproduced, %d not counted because the reference server fails in the same way\n", counted(s.Duplicates, "duplicate"), s.NotReproduced, s.ReferenceFails)
-	if s.Unexamined > 0 {
-		end := "the run was stopped"
-		if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
-			end = "the time ran out"
-		}
-		fmt.Fprintf(out.w, "%s not tried again before %s", were(s.Unexamined, "candidate"), end)
-		if out.saved > 0 {
-			fmt.Fprintf(out.w, "; %d saved in %s", out.saved, out.candidates())
-		}
-		fmt.Fprintln(out.w)
+	err := report.Formats[out.o.format](out.w, r)
+	if out.page != nil {
+		err = errors.Join(err, report.WriteHTML(out.page, r), out.page.Close())
 	}
-	fmt.Fprintf(out.w, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input"), counted(s.Features, "feature"), counted(s.Starts, "server start"))
-	fmt.Fprintf(out.w, "Random seed %d; jobwire %s\n", out.o.seed, version.Get())
-	return out.err
-}
-
-// were writes a number with its noun and verb.
-func were(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun + " was"
-	}
-	return counted(n, noun) + " were"
+	return errors.Join(out.err, err)
 }

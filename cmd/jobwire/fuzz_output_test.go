@@ -15,17 +15,6 @@ import (
 	"jobwire/internal/target"
 )
 
-func TestLongLinesOfFindingsAreFolded(t *testing.T) {
-	short := "Client -> Job Server: ECHO_REQ there"
-	if got := folded(short); got != short {
-		t.Errorf("%q", got)
-	}
-	long := short + strings.Repeat("x", mostShown)
-	if got := folded(long); len(got) > mostShown+30 || !strings.HasPrefix(got, short) || !strings.HasSuffix(got, " ... and 36 more bytes") {
-		t.Errorf("%q", got)
-	}
-}
-
 // outputOf returns what is printed of a wrong reply and a crash that is found after it, in a folder
 // whose name a shell would split.
 func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
@@ -59,7 +48,7 @@ const quotedExec = `sh -c "it's \$x" {port}`
 func TestFindingsBySeverity(t *testing.T) {
 	out, printed := outputOf(t, "text", quotedExec)
 	for _, want := range []string{
-		"1. critical: server crash (segmentation fault), not reproduced", "2. medium: missing message [gearman.worker.wake]",
+		"1. critical: remote crash: server crash (segmentation fault), not reproduced", "2. medium: wrong answer: missing message [gearman.worker.wake]",
 		"Reproduced in 3 of 3 attempts", "3 candidates were not tried again before the time ran out; 1 saved in ", "Random seed 42",
 	} {
 		at := strings.Index(printed, want)

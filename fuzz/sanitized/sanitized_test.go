@@ -194,14 +194,14 @@ func TestFindsSanitized(t *testing.T) {
 		fault    int
 		causes   int
 		oracle   string
-		severity string
+		severity fuzz.Severity
 	}{
-		{"heap overflow", 1, 1, fuzz.Sanitizer, "critical"}, {"use after free", 2, 1, fuzz.Sanitizer, "critical"}, {"leak at exit", 3, 1, fuzz.LeakReport, "medium"},
-		{"double free in two places", 5, 2, fuzz.Sanitizer, "critical"}, {"stack overflow", 6, 1, fuzz.Sanitizer, "critical"},
+		{"heap overflow", 1, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"use after free", 2, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"leak at exit", 3, 1, fuzz.LeakReport, fuzz.ResourceExhaustion},
+		{"double free in two places", 5, 2, fuzz.Sanitizer, fuzz.RemoteCrash}, {"stack overflow", 6, 1, fuzz.Sanitizer, fuzz.RemoteCrash},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := buildSanitized(t, tt.fault)
-			found := map[string]string{} // severity by key
+			found := map[string]fuzz.Severity{} // severity by key
 			ctx, enough := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer enough()
 			start := time.Now()

@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// So many lines of a transcript and of the output of a server are shown. The file has all.
+const (
+	maxLines  = 12
+	maxOutput = 5
+)
+
+// maxLine is how much of a line is shown, in bytes.
+const maxLine = 200
+
+// WriteText writes the findings and the summary for people.
+func WriteText(w io.Writer, r *Report) error {
+	var b strings.Builder
+	for i, f := range r.Findings {
+		fmt.Fprintf(&b, "%d. %s\n   %s\n   Observed: %s\n", i+1, f.Headline(), f.Impact, shortened(oneLine(f.Text)))
+		if rule := f.Cites(); rule != "" {
+			fmt.Fprintf(&b, "   Rule %s\n", rule)
+		}
+		if stack := f.Frames(); stack != "" {
+			fmt.Fprintf(&b, "   Stack: %s\n", stack)
+		}
+		fmt.Fprintf(&b, "   %s\n   To repeat it:\n     %s\n   Transcript:\n", f.seen(), f.Command)
+		lines := strings.Split(strings.TrimSuffix(f.Transcript, "\n"), "\n")
+		for _, line := range lines[:min(len(lines), maxLines)] {
+			fmt.Fprintf(&b, "     %s\n", shortened(line))
+		}
+		if more := len(lines) - maxLines; more > 0 {
+			fmt.Fprintf(&b, "     ... and %s in the file\n", counted(more, "more line", "more lines"))
+		}
+		if len(f.Stack) == 0 && f.Output != "" {
+			b.WriteString("   Last output of the server:\n")
+			for _, line := range f.lastOutput(maxOutput) {
+				fmt.Fprintf(&b, "     %s\n", shortened(line))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	s := &r.Summary
+	fmt.Fprintf(&b, "%s in %v: %d executions, %.0f/s\n", counted(s.Findings, "finding", "findings"), s.Duration(), s.Executions, s.Rate())
+	for i, f := range r.Findings {
+		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n", i+1, f.Level, f.what(), f.File)
+	}
+	fmt.Fprintf(&b, "Candidates: %s, %d not reproduced, %d not counted because the reference server fails in the same way\n", counted(s.Duplicates, "duplicate", "duplicates"), s.Failed, s.Disputed)
+	if waiting := s.Waiting(); waiting != "" {
+		fmt.Fprintln(&b, waiting)
+	}
+	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"), counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))
+	fmt.Fprintf(&b, "Random seed %d; jobwire %s\n", s.Seed, r.Jobwire)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shortened returns a line of at most maxLine bytes and how many bytes are left out.
+func shortened(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	return fmt.Sprintf("%s ... and %d more bytes", strings.ToValidUTF8(line[:maxLine], ""), len(line)-maxLine)
+}
+
+// WriteMarkdown writes the findings for an issue tracker, a section each.
+func WriteMarkdown(w io.Writer, r *Report) error {
+	var b strings.Builder
+	s := &r.Summary
+	fmt.Fprintf(&b, "# Fuzzing %s: %s\n\n", r.Title, counted(s.Findings, "finding", "findings"))
+	fmt.Fprintf(&b, "- Server: %s\n- Run: %s, %v, %d executions, random seed %d\n- jobwire %s\n\n",
+		code(r.Target), r.Began.UTC().Format(time.RFC3339), s.Duration(), s.Executions, s.Seed, r.Jobwire)
+	if len(r.Findings) > 0 {
+		b.WriteString("| # | Level | Severity | Finding |\n|---|---|---|---|\n")
+	}
+	for i, f := range r.Findings {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", i+1, f.Level, f.Severity, escaped(f.what()))
+	}
+	for i, f := range r.Findings {
+		fmt.Fprintf(&b, "\n## %d. %s\n\n%s\n\n", i+1, escaped(f.Headline()), escaped(f.Impact))
+		fmt.Fprintf(&b, "- Observed: %s\n", escaped(oneLine(f.Text)))
+		if rule := f.Cites(); rule != "" {
+			fmt.Fprintf(&b, "- Rule %s\n", escaped(rule))
+		}
+		fmt.Fprintf(&b, "- %s\n", escaped(f.seen()))
+		fmt.Fprintf(&b, "\nTo repeat it:\n\n%s", block("sh", f.Command))
+		fmt.Fprintf(&b, "\nTranscript:\n\n%s", block("text", f.Transcript))
+		if len(f.Stack) > 0 {
+			fmt.Fprintf(&b, "\nStack, innermost function first:\n\n%s", block("text", printable(strings.Join(f.Stack, "\n"))))
+		}
+		if f.Output != "" {
+			fmt.Fprintf(&b, "\nLast output of the server:\n\n%s", block("text", strings.Join(f.lastOutput(maxPageOutput), "\n")))
+		}
+	}
+	if waiting := s.Waiting(); waiting != "" {
+		fmt.Fprintf(&b, "\n%s.\n", escaped(waiting))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// maxPageOutput is how many lines of the output of a server Markdown and HTML show.
+const maxPageOutput = 60
+
+// escaped returns text without Markdown markup.
+func escaped(s string) string { return markup.Replace(printable(s)) }
+
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`)
+
+// code returns text as a code span.
+func code(s string) string {
+	fence := fenceOf(s, 1)
+	return fence + " " + oneLine(s) + " " + fence
+}
+
+// block returns text as a code block.
+func block(language, s string) string {
+	fence := fenceOf(s, 3)
+	return fence + language + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
+}
+
+// fenceOf returns at least n backquotes, which the text does not contain.
+func fenceOf(s string, n int) string {
+	fence := strings.Repeat("`", n)
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	return fence
+}

@@ -1,0 +1,51 @@
+package fuzz
+
+import (
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+)
+
+// TestLosesJob tests that a job is lost if a correct server assigns it, or reports its end, and the other server does not.
+func TestLosesJob(t *testing.T) {
+	sent := func(conn, step int, name string) Event {
+		return Event{Conn: conn, From: codec.Server, Verb: transcript.Send, Type: gearman.Protocol.TypeNamed(name), Step: step}
+	}
+	correct := &Record{Events: []Event{sent(0, 1, "JOB_CREATED"), sent(1, 2, "JOB_ASSIGN"), sent(0, 3, "WORK_COMPLETE")}}
+	for _, tt := range []struct {
+		name  string
+		fault Fault
+		got   []Event
+		lost  bool
+	}{
+		{"not assigned", Fault{Oracle: Law, Conn: 1, Step: 2}, []Event{sent(0, 1, "JOB_CREATED"), sent(1, 2, "NO_JOB")}, true},
+		{"end not reported", Fault{Oracle: Law, Conn: 0, Step: 3}, []Event{sent(0, 1, "JOB_CREATED"), sent(1, 2, "JOB_ASSIGN")}, true},
+		{"assigned with a wrong field", Fault{Oracle: Law, Conn: 1, Step: 2}, []Event{sent(0, 1, "JOB_CREATED"), sent(1, 2, "JOB_ASSIGN")}, false},
+		{"not created", Fault{Oracle: Law, Conn: 0, Step: 1}, nil, false},
+		{"crash", Fault{Oracle: Signal, Conn: -1, Step: 2}, nil, false},
+	} {
+		if got := losesJob(&tt.fault, correct, &Record{Events: tt.got}); got != tt.lost {
+			t.Errorf("%s: got %v, expected %v", tt.name, got, tt.lost)
+		}
+	}
+}
+
+// TestImpact tests that each oracle has a severity, a title and a sentence that ends.
+func TestImpact(t *testing.T) {
+	for oracle := range oracles {
+		for _, fd := range []*Finding{
+			{Fault: &Fault{Oracle: oracle}, Reproduced: true, Input: &Input{Steps: make([]Step, 1)}},
+			{Fault: &Fault{Oracle: oracle}, Input: &Input{}},
+			{Fault: &Fault{Oracle: oracle, Rule: "gearman.queue.fifo"}, Input: &Input{Steps: []Step{{Conn: 2}}}},
+			{Fault: &Fault{Oracle: oracle}, LosesJob: true, Input: &Input{}},
+		} {
+			text := fd.Impact(gearman.Protocol)
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || fd.Fault.Title() == "" || fd.Severity(gearman.Protocol).Level() == "" {
+				t.Errorf("%s: %q, %q", oracle, text, fd.Fault.Title())
+			}
+		}
+	}
+}
