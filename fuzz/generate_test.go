@@ -105,6 +105,21 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 	}
 }
 
+// TestBehavior tests that bytes that begin a message count as this message together with the messages after them.
+func TestBehavior(t *testing.T) {
+	for _, tt := range []struct{ src, want string }{
+		{"Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n", "register ask"},
+		{"Worker -> Job Server: raw 00 \"REQ\" 00 00 00 0f 00 00 00\nWorker -> Job Server: GRAB_JOB\n", " gearman.handle.not-empty"},
+		{"Worker -> Job Server: raw 00 \"REQ\" 00 00 00 09 00 00 00 00 00\nWorker -> Job Server: GRAB_JOB\n", "ask gearman.packet.magic"},
+		{"Client -> Job Server: raw 00 \"REQ\"\nClient 2 -> Job Server: ECHO_REQ a\nClient -> Job Server: unchecked GRAB_JOB\nClient -> Job Server: ECHO_REQ a\n", " echo  gearman.packet.type-known"},
+	} {
+		in := FromScript(script(t, gearman.Protocol, tt.src))
+		if got := strings.Join(behavior(gearman.Protocol, in), " "); got != tt.want {
+			t.Errorf("%s: got %q, expected %q", tt.src, got, tt.want)
+		}
+	}
+}
+
 // TestKeys tests that findings with one cause have one key: a hang after different inputs, and a connection that the server closes
 // after different messages of one kind and size.
 func TestKeys(t *testing.T) {
@@ -127,6 +142,9 @@ func TestKeys(t *testing.T) {
 	}
 	if closed(first) == closed(other) || closed(other) == closed(long) || closed(input("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
 		t.Error("connections that are closed for different reasons have one key")
+	}
+	if closed(long) != closed(input("Worker -> Job Server: CANT_DO \""+strings.Repeat("x", 8001)+"\"\n")) {
+		t.Error("connections that are closed because a message is too long have two keys")
 	}
 	if closed(input("Worker -> Job Server: CAN_DO b\n")) != closed(input("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")

@@ -224,6 +224,9 @@ func (x *executor) heard(k *conn) {
 	if x.model != nil {
 		x.tick()
 		x.complain(x.model.Received(k.id, f))
+		if v := x.record.Fault; v != nil && v.Oracle == Law && v.Refusal == "" && f.Type.Does == codec.Refuse {
+			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
+		}
 	}
 	if x.record.Fault == nil && !e.Barrier && !x.common {
 		x.disclosed(k, f)

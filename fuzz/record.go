@@ -28,15 +28,16 @@ const (
 
 // Fault is a failure that an oracle reports.
 type Fault struct {
-	Oracle string
-	Rule   codec.RuleID // of the codec or the model, if there is one
-	Law    string       // a few words, the same for all such faults
-	Text   string       // what happened, in one line
-	Conn   int          // -1: none
-	Step   int          // index in the input; -1: none
-	Output string       // end of the output of the server
-	Stack  []string     // functions in the output of a crash, the innermost first
-	Signal string       // that ended the server, such as "segmentation fault"; "" if unknown
+	Oracle  string
+	Rule    codec.RuleID // of the codec or the model, if there is one
+	Law     string       // a few words, the same for all such faults
+	Text    string       // what happened, in one line
+	Conn    int          // -1: none
+	Step    int          // index in the input; -1: none
+	Output  string       // end of the output of the server
+	Stack   []string     // functions in the output of a crash, the innermost first
+	Refusal string       // the unexpected reply by which the server rejected a message: its type and first field
+	Signal  string       // that ended the server, such as "segmentation fault"; "" if unknown
 }
 
 // same reports whether two faults are of one kind.

@@ -134,7 +134,7 @@ func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
 	entries := m.log.Entries
 	for len(entries) > 1 && !t.f.stopped() {
 		half := entries[:len(entries)/2]
-		if entries = entries[len(half):]; t.replay.soaks(half) {
+		if entries = entries[len(half):]; t.replay.growth(half) > t.replay.growth(entries) {
 			entries = half
 		}
 	}

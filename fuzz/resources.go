@@ -110,12 +110,13 @@ func (l *replayer) grows(c *Input) *Fault {
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// A worker repeats a few inputs of the corpus together to look for leaks of memory: soakRuns executions of each after a warm-up.
-// Growth is suspicious if it is as large as that of a leak of smallLeak in one of the inputs. Servers take memory from the system in
-// large pieces, so a search for the input repeats it more often.
+// A worker repeats a few inputs of the corpus together to look for leaks of memory: a warm-up, and then several rounds of soakRuns
+// executions of each. Growth is suspicious if it is, in each round, as large as that of a leak of smallLeak in one of the inputs.
+// Servers take memory from the system in large pieces, so a search for the input repeats it more often.
 const (
 	soakInputs = 8
 	soakWarm   = 64
+	soakRounds = 3
 	soakRuns   = 64
 	searchRuns = 512
 )
@@ -123,11 +124,14 @@ const (
 // soak repeats inputs of the corpus of which nothing is left on the server.
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
-	first := int64(0)
-	for n := range soakWarm + soakRuns {
-		if n == soakWarm {
-			at, _ := watch.Of(w.t)
-			first = at.Resident
+	last := int64(0) // resident memory when the round began
+	for n := range soakWarm + soakRounds*soakRuns {
+		if n >= soakWarm && (n-soakWarm)%soakRuns == 0 {
+			at, ok := watch.Of(w.t)
+			if !ok || n > soakWarm && at.Resident-last < smallLeak*soakRuns {
+				return
+			}
+			last = at.Resident
 		}
 		for _, c := range all {
 			if w.over(ctx) || !w.f.claim() {
@@ -140,7 +144,7 @@ func (w *worker) soak(ctx context.Context) {
 			}
 		}
 	}
-	if at, ok := watch.Of(w.t); !ok || len(all) == 0 || at.Resident-first < smallLeak*soakRuns {
+	if at, ok := watch.Of(w.t); !ok || len(all) == 0 || at.Resident-last < smallLeak*soakRuns {
 		return
 	}
 	log := *w.log
@@ -148,20 +152,19 @@ func (w *worker) soak(ctx context.Context) {
 	for _, c := range all {
 		log.Entries = append(log.Entries, Entry{Input: c})
 	}
+	w.f.triage.leaks.Add(1)
 	w.f.triage.add(&candidate{fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}, log: &log})
 }
 
-// soaks reports whether a new server grows each time that entries are repeated.
-func (l *replayer) soaks(entries []Entry) bool {
+// growth returns how much memory, in bytes, a new server keeps of entries that are repeated after a warm-up.
+func (l *replayer) growth(entries []Entry) int64 {
 	if l.ready() != nil {
-		return false
+		return 0
 	}
-	at, ok := l.repeat(entries, soakWarm, -1)
-	for range 2 {
-		before := at
-		if at, ok = l.repeat(entries, searchRuns, at.Descriptors); !ok || at.Resident-before.Resident < smallLeak*searchRuns*3/4 {
-			return false
-		}
+	before, ok := l.repeat(entries, searchRuns, -1)
+	if !ok {
+		return 0
 	}
-	return ok
+	after, _ := l.repeat(entries, searchRuns, before.Descriptors)
+	return after.Resident - before.Resident
 }

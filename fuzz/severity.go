@@ -9,7 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// Severity is what a fault allows a client, or somebody who pretends to be one, to do to the server. The first is the
+// Severity is what a fault allows any client to do to the server. The first is the
 // most severe.
 type Severity int
 

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -19,6 +20,8 @@ type triage struct {
 	ending sync.WaitGroup // starts and stops of servers in the background
 	alone  *examiner      // at a fixed address, where there is one server
 	spent  time.Duration  // by it
+
+	leaks atomic.Int32 // candidates for leaks of memory that are waiting or examined
 
 	mu       sync.Mutex
 	waiting  []*candidate
@@ -95,6 +98,9 @@ func (m *candidate) last() *Input {
 func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
+	if v.Oracle == Memory {
+		return key + "|" + c.shape(p) // a worker repeats other inputs each time
+	}
 	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
 		key += "|" + effect(p, &c.Steps[v.Step])
 		if v.Law == closedLaw {
@@ -257,6 +263,9 @@ const (
 // examine reproduces a candidate, minimizes and reports it.
 func (t *examiner) examine(m *candidate) {
 	f := t.f
+	if m.fault.Oracle == Memory {
+		defer t.leaks.Add(-1)
+	}
 	f.tally("reproducing")
 	t.replay.patience = f.cfg.Patience
 	c, got := t.reproduce(m)

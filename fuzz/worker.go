@@ -59,7 +59,7 @@ func (w *worker) run(ctx context.Context) error {
 		if err := w.begin(ctx); err != nil {
 			return err
 		}
-		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 {
+		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 && w.f.triage.leaks.Load() == 0 {
 			w.soak(ctx)
 		} else {
 			w.fuzz(ctx)

@@ -225,6 +225,12 @@ func (m *beanstalk) sweep() {
 
 // exists reports whether a tube is there surely, and whether it may be.
 func (m *beanstalk) exists(name string) (sure, maybe bool) {
+	sure, maybe = m.needs(name)
+	return sure, maybe || m.quirks[Shared]
+}
+
+// needs reports whether a connection or job of this model needs the tube surely, and whether one may need it.
+func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	if name == "default" {
 		return true, true
 	}
@@ -239,7 +245,7 @@ func (m *beanstalk) exists(name string) (sure, maybe bool) {
 			sure = sure || j.state != bReserved
 		}
 	}
-	return sure, maybe || m.quirks[Shared]
+	return sure, maybe
 }
 
 func (m *beanstalk) Settled() error {
@@ -302,7 +308,7 @@ func (m *beanstalk) State() uint64 {
 	for _, j := range m.live {
 		by[j.state]++
 	}
-	waiting, paused := 0, 0
+	waiting, paused, tubes := 0, 0, 0
 	for _, p := range m.peers {
 		if p.waiting {
 			waiting++
@@ -312,8 +318,11 @@ func (m *beanstalk) State() uint64 {
 		if t.paused > 0 && !m.must(t.paused) {
 			paused++
 		}
+		if _, maybe := m.needs(t.name); maybe && t.name != "default" {
+			tubes++
+		}
 	}
-	for _, n := range []int{by[0], by[1], by[2], by[3], waiting, paused, len(m.tubes) - 1} {
+	for _, n := range []int{by[0], by[1], by[2], by[3], waiting, paused, tubes} {
 		h = fold(h, class(n))
 	}
 	return h
