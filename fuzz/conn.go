@@ -44,7 +44,7 @@ const checkOthersAfter = 2 * time.Millisecond
 
 // atFirst returns how long the executor waits for a reply before it pings.
 func (x *executor) atFirst() time.Duration {
-	if x.thorough {
+	if x.thorough || x.steady {
 		return x.patience
 	}
 	return min(x.patience, firstWait)
@@ -99,7 +99,7 @@ func (x *executor) streams() [2]codec.Stream {
 // no longer judges what is missing.
 func (x *executor) noticed(k *conn) {
 	most := 30 * time.Millisecond
-	if x.thorough {
+	if x.thorough || x.steady {
 		most = min(x.patience, 300*time.Millisecond)
 	}
 	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {

@@ -68,7 +68,12 @@ func TestSameLogs(t *testing.T) {
 		one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
 		for i := range min(len(one), len(two)) {
 			if one[i] != two[i] {
-				t.Fatalf("line %d differs:\n%.500s\n%.500s", i+1, one[i], two[i])
+				at := 0 // the first byte that differs
+				for at < min(len(one[i]), len(two[i])) && one[i][at] == two[i][at] {
+					at++
+				}
+				at = max(0, at-200)
+				t.Fatalf("line %d differs at byte %d:\n%.500s\n%.500s", i+1, at, one[i][min(at, len(one[i])):], two[i][min(at, len(two[i])):])
 			}
 		}
 		t.Fatalf("%d and %d lines", len(one), len(two))

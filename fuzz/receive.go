@@ -109,7 +109,7 @@ func (x *executor) lookRound(k *conn) {
 // isLate reports whether to wait for a late reply until the timeout. If the server replies to a ping meanwhile, the
 // reply counts as missing; the replayer has all patience.
 func (x *executor) isLate(k *conn) bool {
-	if x.thorough || k == x.canary || k.soft || x.patience <= firstWait || x.ping() {
+	if x.thorough || x.steady || k == x.canary || k.soft || x.patience <= firstWait || x.ping() {
 		return false
 	}
 	k.within = x.patience - firstWait

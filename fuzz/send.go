@@ -170,7 +170,9 @@ func (x *executor) put(k *conn, b []byte) {
 		if !x.d.isBinary(rest) {
 			k.expect(x.d.inOrder, true)
 			k.soft = true
-			k.within = min(x.patience, 50*time.Millisecond)
+			if k.within = min(x.patience, 50*time.Millisecond); x.steady {
+				k.within = min(x.patience, firstWait)
+			}
 		}
 	}
 	k.ours = k.ours[:copy(k.ours, k.ours[at:])]

@@ -46,7 +46,8 @@ const (
 	soakEvery      = 2   // long lives: one of so many looks for memory leaks
 )
 
-// fuzzPatience is the timeout for replies while fuzzing. The replayer waits longer.
+// fuzzPatience is the timeout for replies while several workers fuzz. The replayer waits longer. A single worker does too, because
+// the log of its run must not depend on how busy the machine is.
 const fuzzPatience = time.Second
 
 // maxStarts is how often in a row a server may fail to start, after one has started.
@@ -92,8 +93,12 @@ func (w *worker) begin(ctx context.Context) error {
 		return err
 	}
 	f.lives.Add(1)
-	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, min(f.cfg.Patience, fuzzPatience))
-	w.x.over = f.stopped
+	steady, patience := f.cfg.Workers == 1, f.cfg.Patience
+	if !steady {
+		patience = min(patience, fuzzPatience)
+	}
+	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, patience)
+	w.x.over, w.x.steady = f.stopped, steady
 	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Life: w.life}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.life%(1+exclusiveLives) != 0
 	w.checked, w.spare = 0, nil
