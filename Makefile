@@ -10,7 +10,7 @@ STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 # Third-party programs that the tests run: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
         gcc libc6-dev libgearman-dev php-cli php-gearman php-pda-pheanstalk beanstalkd ruby ruby-beaneater \
-        redis-server tshark tcpdump chromium
+        redis-server tshark tcpdump chromium faketime
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
@@ -38,8 +38,8 @@ test: ## run the tests (skips tests whose third-party program is missing)
 # without it; the packages that the commands are made of are tested with it.
 PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/fuzz/sanitized
 
-# With the race detector, these packages test only some of their correct clients and workers.
-VARIANTS = jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman
+# With the race detector, these packages test only some of their faulty servers, and correct clients and workers.
+VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.

@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"bytes"
 	"flag"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
+	"jobwire/refserver/inject"
 )
 
 // testTriage returns the triage of a run without workers.
@@ -89,6 +91,20 @@ Admin -> Job Server: show-unique-jobs
 				}
 			}
 		})
+	}
+}
+
+// TestUnfinishedPut tests that statistics may count a put that is not finished, and no other.
+func TestUnfinishedPut(t *testing.T) {
+	counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
+		m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
+	})}
+	l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Patience: 5 * time.Second}).replay
+	for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
+		_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
+		if (v != nil) != wrong {
+			t.Errorf("after %s: expected a wrong reply: %v, got %v", first, wrong, v)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ func TestFixedAddress(t *testing.T) {
 			defer srv.Stop()
 			const count = 5000
 			stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Duration: 2 * time.Minute, Fixed: true,
+				Found: func(fd *Finding) { t.Logf("found: %v", fd.Fault) },
 				Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }})
 			if err != nil || stats.Executions < count || stats.Findings > 0 {
 				t.Errorf("expected %d executions without a finding, got %d and %d findings in %v, %v", count, stats.Executions, stats.Findings, stats.Elapsed, err)
@@ -144,18 +145,23 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func TestBySeverity(t *testing.T) {
+// TestGroups tests the order of findings, and that those with one cause are together.
+func TestGroups(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
 		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},
 		{Name: "f", Fault: &Fault{Oracle: Law}, LosesJob: true}, {Name: "g", Fault: &Fault{Oracle: Law, Rule: "gearman.queue.fifo"}},
 	}
-	BySeverity(gearman.Protocol, all)
+	all[5].Of = all[0]
+	all[6].Of = all[0]
 	order := ""
-	for _, fd := range all {
-		order += fd.Name
+	for _, group := range Groups(gearman.Protocol, all) {
+		for _, fd := range group {
+			order += fd.Name
+		}
+		order += " "
 	}
-	if order != "dcbfeag" {
+	if order != "d c b fag e " {
 		t.Errorf("got %s", order)
 	}
 }

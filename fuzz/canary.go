@@ -29,7 +29,7 @@ func (x *executor) ping() bool {
 	fault, features := x.record.Fault, len(x.record.features)
 	defer func() { x.record.features = x.record.features[:features] }()
 	if k == nil || !k.open {
-		s, err := dial(x.to, x.patience)
+		s, err := x.to.dial(x.patience)
 		if err != nil {
 			x.lost = true
 			return false

@@ -11,7 +11,7 @@ import (
 // conn is one connection of an execution.
 type conn struct {
 	id       int
-	s        socket
+	s        link
 	open     bool
 	streams  [2]codec.Stream // by side; strict
 	ours     []byte          // bytes that were sent and are not a whole message yet
@@ -20,6 +20,8 @@ type conn struct {
 	out      []byte          // bytes to send
 	early    []byte          // bytes that were sent ahead of their steps
 	led      int             // index of their first event
+	bare     int             // how many of them have no barrier
+	replies  []*codec.Type   // of which one is expected for a message without a barrier, if replies are not in order
 	in       []byte          // received bytes that are not decoded
 	waiting  int             // barriers without a reply
 	nonces   [][]byte
@@ -65,7 +67,7 @@ func (x *executor) ours(k *conn) {
 
 // connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.
 func (x *executor) connect(k *conn, id int) bool {
-	s, err := dial(x.to, x.patience)
+	s, err := x.to.dial(x.patience)
 	if err != nil {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("cannot connect to the server: %v", err), Conn: id})

@@ -166,7 +166,7 @@ const (
 
 // noteClean notes an input of which nothing is left on the server.
 func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
-	if len(c.Steps) > soakSteps || c.Burst || c.waits() > 0 || c.bytes() > big {
+	if len(c.Steps) > soakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
 		return
 	}
 	shape := c.shape(proto)

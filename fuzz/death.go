@@ -63,6 +63,12 @@ func (f *Fault) at(g *Fault) *Fault {
 	return f
 }
 
+// stop asks a server to end, so that it can print a report, such as one about leaks. When ctx is done, it kills the server.
+func stop(ctx context.Context, t target.Target) {
+	defer context.AfterFunc(ctx, func() { target.Kill(t) })()
+	t.Stop()
+}
+
 func ended(t target.Target) bool {
 	select {
 	case <-t.Done():

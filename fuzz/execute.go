@@ -13,7 +13,8 @@ import (
 type executor struct {
 	d        *traits
 	p        *codec.Protocol
-	to       endpoint
+	to       transport
+	clock    clock // of the server
 	known    *Known
 	patience time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
@@ -52,7 +53,7 @@ type executor struct {
 	out, out2 []byte
 }
 
-func newExecutor(p *codec.Protocol, to endpoint, known *Known, patience time.Duration) *executor {
+func newExecutor(p *codec.Protocol, to transport, known *Known, patience time.Duration) *executor {
 	d := traitsOf(p)
 	x := &executor{d: d, p: p, to: to, known: known, patience: patience}
 	x.loose = p.NewSession(codec.Options{WaiveAll: true})
@@ -69,7 +70,7 @@ func (x *executor) newModel() model.Model {
 	if x.prefix != "" {
 		quirks = append(quirks, model.Shared)
 	}
-	return model.New(x.p, quirks...)
+	return model.New(x.p, x.clock.now(), quirks...)
 }
 
 // execute runs an input. The record is valid until the next call. On a shared server, prefix is the beginning of the names
@@ -78,13 +79,13 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.quit = -1, 0, 0, c.Burst, false, false, false, false
+	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.steady || x.runs%8 == 0
 	x.proved, x.quiet = false, false
 	x.model = nil
-	if !c.Burst {
+	if c.Mode != Burst {
 		x.model = x.newModel()
 	}
 	for _, k := range x.conns {
@@ -96,7 +97,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	for len(x.conns) < c.conns() {
 		x.conns = append(x.conns, &conn{})
 	}
-	x.told = time.Now()
+	x.told = x.clock.now()
 	for i := range c.Steps {
 		x.step, x.stepID, x.proved, x.quiet = i, c.Steps[i].ID, false, false
 		x.tick()
@@ -109,7 +110,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	}
 	switch {
 	case x.record.Fault != nil, x.quit:
-	case c.Burst:
+	case c.Mode == Burst:
 		x.finishBurst()
 	case !x.exact && !x.proved && (!x.quiet || x.runs%4 == 1):
 		x.exact = true
@@ -122,7 +123,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 // tick tells the model the time.
 func (x *executor) tick() {
 	if x.model != nil {
-		now := time.Now()
+		now := x.clock.now()
 		x.model.Elapsed(now.Sub(x.told))
 		x.told = now
 	}
@@ -151,7 +152,7 @@ func (x *executor) do(c *Input, s *Step) {
 		x.sleep(s.For)
 		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
-		if !c.Burst {
+		if c.Mode != Burst {
 			x.settle(nil)
 		}
 		return
@@ -177,13 +178,13 @@ func (x *executor) do(c *Input, s *Step) {
 		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.said, b) {
 			return
 		}
-		if len(k.out) > 0 && !c.Burst && (len(b) == 0 || x.barred(k, b, s.Verb == transcript.Raw)) {
+		if len(k.out) > 0 && c.Mode != Burst && (len(b) == 0 || x.barred(k, s, b)) {
 			x.settle(k) // only the preamble is sent
 			return
 		}
 		x.say(c, k, b)
 	case transcript.Opens:
-		if !c.Burst {
+		if c.Mode != Burst {
 			x.settle(k)
 		}
 	case transcript.HalfCloses:
@@ -198,7 +199,7 @@ func (x *executor) do(c *Input, s *Step) {
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.ours(k)
 		k.s.halfClose()
-		if !c.Burst {
+		if c.Mode != Burst {
 			x.noticed(k)
 			x.settle(nil)
 		}
@@ -209,7 +210,7 @@ func (x *executor) do(c *Input, s *Step) {
 		}
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.ours(k)
-		if !c.Burst && s.Verb == transcript.Closes {
+		if c.Mode != Burst && s.Verb == transcript.Closes {
 			// The server sees a half-close, and its reaction is visible.
 			k.ended = true
 			k.s.halfClose()
@@ -221,16 +222,16 @@ func (x *executor) do(c *Input, s *Step) {
 			x.end(k, s.Verb == transcript.Resets)
 		}
 		k.ended = false
-		if !c.Burst {
+		if c.Mode != Burst {
 			x.settle(nil)
 		}
 	}
 }
 
-// sleep waits, and reads what the server sends meanwhile, because the model must know when it was sent.
+// sleep waits for a time on the clock of the server, and reads what the server sends meanwhile, because the model must know when it was sent.
 func (x *executor) sleep(d time.Duration) {
 	const piece = 20 * time.Millisecond
-	for end := time.Now().Add(d); x.record.Fault == nil; {
+	for end := time.Now().Add(x.clock.real(d)); x.record.Fault == nil; {
 		left := time.Until(end)
 		if left <= 0 || x.isOver() {
 			return

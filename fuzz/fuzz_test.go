@@ -248,7 +248,7 @@ func TestStartsAgain(t *testing.T) {
 	start := serve(faults.Faultless("gearman"))
 	failures := 0
 	f := &Fuzzer{}
-	f.cfg.Start = func(ctx context.Context) (target.Target, error) {
+	late := func(ctx context.Context) (target.Target, error) {
 		if failures > 0 {
 			failures--
 			return nil, errors.New("too late")
@@ -262,7 +262,7 @@ func TestStartsAgain(t *testing.T) {
 	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
 		f.lives.Store(tt.lives)
 		failures = tt.failures
-		server, err := (&worker{f: f}).start(t.Context())
+		server, err := (&worker{f: f, start: late}).take(t.Context())
 		if (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/model"
 	"jobwire/internal/target"
 )
 
@@ -23,6 +24,11 @@ type Config struct {
 	// faults that the server survives can be reproduced.
 	Start func(context.Context) (target.Target, error)
 	Fixed bool
+
+	// StartFast starts a server whose clock runs FastClock times as fast as the clock of the machine. Inputs with pauses run on
+	// such servers, and their failures are reproduced on servers of Start. It may be nil.
+	StartFast func(context.Context) (target.Target, error)
+	FastClock int
 
 	// Reference starts a correct server. Findings state its replies as expected. It may be nil.
 	Reference func(context.Context) (target.Target, error)
@@ -89,6 +95,9 @@ type Fuzzer struct {
 // defaultWorkers keep two cores busy.
 const defaultWorkers = 4
 
+// slowWorkers is how many workers whose inputs mostly pause there are beside each other worker.
+const slowWorkers = 2
+
 // maxEnding is the part of the duration of a run in which servers are stopped and candidates are saved.
 const maxEnding = time.Second
 
@@ -99,6 +108,9 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
 	f := newFuzzer(cfg)
+	if model.New(cfg.Protocol, time.Now()) == nil {
+		f.logf("there is no model of a server for %s: replies are checked only against the rules of its messages", cfg.Protocol.Title)
+	}
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Duration-min(cfg.Duration/20, maxEnding))
@@ -143,8 +155,8 @@ func (f *Fuzzer) run(ctx context.Context) error {
 	for id := range f.cfg.Workers {
 		workers = append(workers, f.newWorker(id, false))
 	}
-	for id := range f.cfg.Workers {
-		if f.cfg.Workers > 1 { // a single worker has some inputs with pauses among the others
+	if f.cfg.Workers > 1 { // a single worker has some inputs with pauses among the others
+		for id := range slowWorkers * f.cfg.Workers {
 			workers = append(workers, f.newWorker(f.cfg.Workers+id, true))
 		}
 	}
@@ -186,7 +198,11 @@ func (f *Fuzzer) run(ctx context.Context) error {
 
 func (f *Fuzzer) newWorker(id int, slow bool) *worker {
 	r := randOf(f.cfg.Seed + uint64(id)<<32)
-	return &worker{f: f, id: id, slow: slow, r: r, g: newGenerator(f.cfg.Protocol, r, &f.cfg.Known)}
+	w := &worker{f: f, id: id, slow: slow, r: r, g: newGenerator(f.cfg.Protocol, r, &f.cfg.Known), start: f.cfg.Start}
+	if slow && f.cfg.StartFast != nil {
+		w.start, w.clock, w.g.long = f.cfg.StartFast, f.cfg.FastClock, true
+	}
+	return w
 }
 
 func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x66757a7a)) }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -20,18 +21,21 @@ type generator struct {
 	sess  codec.Session
 	frame codec.Frame
 	slow  bool                 // inputs may contain pauses
+	long  bool                 // and long ones, because the clock of the server runs fast
 	gives map[*codec.Type]bool // types whose replies contain a value that the server chose
 
 	takers    []*codec.Type // types with a value that the server chooses
 	templates [][]slot
+	timed     [][]slot
 	drains    [][]slot
 	turns     map[*codec.Field]int // the last of the limits that a field had
 }
 
 func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
 	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, turns: map[*codec.Field]int{}}
-	sendable := func(t *codec.Type) bool { return !b.d.isUnsafe(nil, []byte(t.Word)) }
+	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
+	b.timed = readTemplates(p, timedTemplates, sendable)
 	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // what needs no ID of a job, and no long wait
 		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) && (t.Blocks != codec.Always || t.Has(codec.Timeout))
 	})
@@ -67,7 +71,7 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 	if len(c.Steps) == 0 {
 		return b.generate()
 	}
-	c.Burst = b.r.IntN(4) == 0
+	c.Mode = b.mode(4)
 	b.restrict(c)
 	return c
 }
@@ -79,7 +83,7 @@ func (b *generator) generate() *Input {
 	if len(b.templates) > 0 && b.r.IntN(4) > 0 {
 		return b.fromTemplate()
 	}
-	c := &Input{Burst: b.r.IntN(3) == 0}
+	c := &Input{Mode: b.mode(3)}
 	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
 	for i := range roles {
 		roles[i] = 1 << b.r.IntN(len(b.p.Roles))
@@ -94,7 +98,11 @@ func (b *generator) generate() *Input {
 
 func (b *generator) fromTemplate() *Input {
 	c := &Input{}
-	b.fill(c, b.templates[b.r.IntN(len(b.templates))])
+	if b.slow && len(b.timed) > 0 && b.r.IntN(2) == 0 {
+		b.fill(c, b.timed[b.r.IntN(len(b.timed))])
+	} else {
+		b.fill(c, b.templates[b.r.IntN(len(b.templates))])
+	}
 	for range b.r.IntN(3) {
 		if len(c.Steps) > 0 {
 			mutations[b.r.IntN(len(mutations))](b, c, func() *Input { return nil })
@@ -103,9 +111,20 @@ func (b *generator) fromTemplate() *Input {
 	if b.r.IntN(3) > 0 {
 		b.drain(c, nil)
 	}
-	c.Burst = b.r.IntN(6) == 0
+	c.Mode = b.mode(6)
 	b.restrict(c)
 	return c
+}
+
+// mode returns how to send an input: one of n is a burst, and half as many are joined.
+func (b *generator) mode(n int) Mode {
+	switch b.r.IntN(2 * n) {
+	case 0, 1:
+		return Burst
+	case 2:
+		return Joined
+	}
+	return OneByOne
 }
 
 // restrict removes what is not to be sent.
@@ -127,7 +146,7 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	}
 	s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: m.Type, CRLF: m.CRLF}
 	for i, v := range m.Args {
-		s.Args = append(s.Args, Arg{Value: placed(m.Type.FieldAt(i), v)})
+		s.Args = append(s.Args, b.arg(m.Type.FieldAt(i), v))
 		if assignedField(m.Type, i) != nil && at > 0 && b.r.IntN(8) > 0 {
 			s.Args[i].Of = b.source(c, at)
 		}
@@ -136,6 +155,33 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 		b.stretch(&s, b.r.IntN(len(s.Args)))
 	}
 	c.Steps = slices.Insert(c.Steps, at, s)
+}
+
+// arg returns an argument with a generated value. Where inputs have pauses, times and durations are often so short that they are over
+// after a pause.
+func (b *generator) arg(f *codec.Field, v []byte) Arg {
+	if f == nil || f.Kind != codec.Number || b.r.IntN(2) == 0 {
+		return Arg{Value: placed(f, v)}
+	}
+	seconds := 1 + b.r.IntN(2)
+	switch f.Means {
+	case codec.StartTime:
+		return Arg{Value: strconv.AppendInt(nil, int64(seconds), 10), Now: true}
+	case codec.Delay, codec.TimeLimit, codec.Timeout:
+		if b.slow && f.Unit > 0 {
+			return Arg{Value: strconv.AppendInt(nil, int64(time.Duration(seconds)*time.Second/f.Unit), 10)}
+		}
+	}
+	return Arg{Value: v}
+}
+
+// pause returns how long a peer waits.
+func (b *generator) pause() time.Duration {
+	d := pauses[b.r.IntN(len(pauses))]
+	if b.long && b.r.IntN(4) == 0 {
+		d *= 5
+	}
+	return d
 }
 
 // resize gives an argument a length at which buffers end.

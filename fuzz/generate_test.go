@@ -114,7 +114,11 @@ func TestBehavior(t *testing.T) {
 		{"Client -> Job Server: raw 00 \"REQ\"\nClient 2 -> Job Server: ECHO_REQ a\nClient -> Job Server: unchecked GRAB_JOB\nClient -> Job Server: ECHO_REQ a\n", " echo  gearman.packet.type-known"},
 	} {
 		in := FromScript(script(t, gearman.Protocol, tt.src))
-		if got := strings.Join(behavior(gearman.Protocol, in), " "); got != tt.want {
+		var does []string
+		for _, a := range behavior(gearman.Protocol, in) {
+			does = append(does, a.does)
+		}
+		if got := strings.Join(does, " "); got != tt.want {
 			t.Errorf("%s: got %q, expected %q", tt.src, got, tt.want)
 		}
 	}
@@ -148,5 +152,49 @@ func TestKeys(t *testing.T) {
 	}
 	if closed(input("Worker -> Job Server: CAN_DO b\n")) != closed(input("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")
+	}
+}
+
+// TestCauses tests which minimized inputs count as one cause, and that a message may break more rules than another.
+func TestCauses(t *testing.T) {
+	of := func(v Fault, src string) cause {
+		return causeOf(gearman.Protocol, FromScript(script(t, gearman.Protocol, src)), &v)
+	}
+	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
+	long := strings.Repeat("x", 64)
+	woken := Fault{Oracle: Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
+	stuck := Fault{Oracle: HangAll, Law: "no connection"}
+	listed := func(step int) Fault { return Fault{Oracle: Law, Law: wrongContent, Step: step} }
+	law, hang, closed := Fault{Oracle: Law, Law: "unexpected message"}, Fault{Oracle: HangConn, Law: "no answer"}, Fault{Oracle: Law, Law: closedLaw}
+	for _, tt := range []struct {
+		what string
+		a, b cause
+		same bool
+	}{
+		{"reports after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: WORK_STATUS h 1 1\n"), true},
+		{"a status after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(Fault{Oracle: Law, Law: "wrong reply content"}, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a worker that sleeps after the end of its registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: PRE_SLEEP\n"), true},
+		{"ordinary messages", of(law, job), of(law, job+"Worker -> Job Server: WORK_FAIL h\n"), false},
+		{"another worker that leaves", of(law, job+"Worker -> Job Server: CANT_DO a\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: closes\n"), false},
+		{"long unique IDs", of(law, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(law, "Client -> Job Server: SUBMIT_JOB_BG a "+long+" a\n"), true},
+		{"another long value", of(law, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(law, "Client -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), false},
+		{"connections closed after a long value", of(closed, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(closed, "Client -> Job Server: OPTION_REQ "+long+"\n"), true},
+		{"more unusual things before the same failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), true},
+		{"more unusual things before another failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(Fault{Oracle: Law, Law: "wrong reply content"}, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), false},
+		{"a time limit, and a message of a worker", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: WORK_WARNING h x\n"), true},
+		{"servers that hang, and more unusual things", of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nClient -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), true},
+		{"connections closed after large times", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 9223372036854775807 \"\"\n"), true},
+		{"connections closed after another large number", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Worker -> Job Server: WORK_STATUS h 1 9223372036854775807\n"), false},
+		{"lists that show one state", of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked prioritystatus\n"), true},
+		{"lists that show different states", of(listed(1), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), false},
+		{"values that are sent on although they break rules", of(Fault{Oracle: Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(Fault{Oracle: Framing, Rule: "gearman.handle.not-empty"}, "Client -> Job Server: unchecked GET_STATUS \"\"\n"), true},
+		{"a value that is sent on, and a reply that breaks a rule of its own", of(Fault{Oracle: Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(Fault{Oracle: Framing, Rule: "gearman.admin.reply-form"}, "Client -> Job Server: SUBMIT_JOB \"\\n\" \"\" \"\"\n"), false},
+		{"a time limit", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO a\n"), false},
+		{"missing arguments, and an empty handle too", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_STATUS \"\"\n"), true},
+		{"missing arguments and other rules", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_FAIL \"\"\n"), false},
+	} {
+		if got := tt.a.same(&tt.b); got != tt.same {
+			t.Errorf("%s: one cause: %v, expected %v: %v, %v", tt.what, got, tt.same, tt.a, tt.b)
+		}
 	}
 }

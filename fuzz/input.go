@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,12 +15,32 @@ import (
 // Input is what several peers do to a server. Connections are numbered from 0; their first step opens them.
 type Input struct {
 	Steps []Step
+	Mode  Mode
+}
 
-	// Burst inputs are sent without waiting for replies. Models cannot follow them.
-	Burst bool
+// Mode is how the messages of an input are sent.
+type Mode uint8
 
-	// Ahead inputs pipeline messages that need no value from the server.
-	Ahead bool
+const (
+	OneByOne  Mode = iota // each after the effects of those before it
+	Pipelined             // each with a barrier, several in one write
+	Joined                // several in one write, with one barrier after them
+	Burst                 // without waiting for replies; models cannot follow that
+)
+
+var modes = [...]string{"one-by-one", "pipelined", "joined", "burst"}
+
+// MarshalText returns the name of the mode.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(modes[m]), nil }
+
+// UnmarshalText reads the name of a mode.
+func (m *Mode) UnmarshalText(b []byte) error {
+	at := slices.Index(modes[:], string(b))
+	if at < 0 {
+		return fmt.Errorf("expected one of the modes %s, got %q", strings.Join(modes[:], ", "), b)
+	}
+	*m = Mode(at)
+	return nil
 }
 
 // Step is one message or action of a peer.
@@ -35,11 +56,12 @@ type Step struct {
 	For   time.Duration `json:"for,omitempty"`
 }
 
-// Arg is an argument: a value, or what the server chose in the reply to another step, such as the handle of the job that
+// Arg is an argument: a value, a time, or what the server chose in the reply to another step, such as the handle of the job that
 // the step submitted. Value is used instead if the server chose nothing.
 type Arg struct {
 	Value []byte `json:"v"`
-	Of    int    `json:"of,omitempty"` // ID of a step; 0: none
+	Of    int    `json:"of,omitempty"`  // ID of a step; 0: none
+	Now   bool   `json:"now,omitempty"` // Value is the number of seconds from the time at which the step is executed
 }
 
 // maxConns is how many connections an input may have.
@@ -47,7 +69,7 @@ const maxConns = 6
 
 // clone returns a copy whose steps may be changed; the bytes are shared.
 func (c *Input) clone() *Input {
-	d := &Input{Steps: slices.Clone(c.Steps), Burst: c.Burst, Ahead: c.Ahead}
+	d := &Input{Steps: slices.Clone(c.Steps), Mode: c.Mode}
 	for i := range d.Steps {
 		d.Steps[i].Args = slices.Clone(d.Steps[i].Args)
 	}
@@ -105,8 +127,7 @@ func (d *traits) join(inputs []*Input) *Input {
 	base := 0
 	for i, c := range inputs {
 		c = d.apart(c, nth(i))
-		all.Burst = all.Burst || c.Burst
-		all.Ahead = all.Ahead || c.Ahead
+		all.Mode = max(all.Mode, c.Mode)
 		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
 		n := all.conns()
 		for conn := base; conn < n; conn++ {
@@ -119,12 +140,12 @@ func (d *traits) join(inputs []*Input) *Input {
 	return all
 }
 
-// pipelined returns the input with pipelined messages, or nil if no message can be pipelined.
-func (c *Input) pipelined() *Input {
-	for i := 1; i < len(c.Steps) && !c.Burst && !c.Ahead; i++ {
+// together returns the input in a mode that sends several messages in one write, or nil if there are no such messages.
+func (c *Input) together(mode Mode) *Input {
+	for i := 1; i < len(c.Steps) && c.Mode == OneByOne; i++ {
 		if c.follows(i) {
 			d := c.clone()
-			d.Ahead = true
+			d.Mode = mode
 			return d
 		}
 	}
@@ -143,10 +164,10 @@ func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
 
 // equal reports whether two inputs are the same.
 func (c *Input) equal(d *Input) bool {
-	return c.Burst == d.Burst && c.Ahead == d.Ahead && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
+	return c.Mode == d.Mode && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
 		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF && a.For == b.For &&
 			bytes.Equal(a.Bytes, b.Bytes) && slices.EqualFunc(a.Args, b.Args, func(x, y Arg) bool {
-			return x.Of == y.Of && bytes.Equal(x.Value, y.Value)
+			return x.Of == y.Of && x.Now == y.Now && bytes.Equal(x.Value, y.Value)
 		})
 	})
 }
@@ -199,6 +220,8 @@ func (c *Input) String() string {
 		for _, a := range s.Args {
 			if fmt.Fprintf(&b, " %.32q", a.Value); a.Of > 0 {
 				fmt.Fprintf(&b, " of %d", a.Of)
+			} else if a.Now {
+				b.WriteString(" s from now")
 			}
 		}
 		if len(s.Bytes) > 0 {
@@ -331,7 +354,7 @@ func fromArg(a *transcript.Arg, f *codec.Field, chosen map[string]int, words *wo
 		if f != nil && f.Width > 0 {
 			return Arg{Value: make([]byte, f.Width)}
 		}
-		return Arg{Value: []byte("1")}
+		return Arg{Value: strconv.AppendInt(nil, a.Delta, 10), Now: true}
 	}
 	return Arg{Value: []byte("x")}
 }

@@ -23,6 +23,7 @@ type Log struct {
 	Seed     uint64 // of the run
 	Worker   int
 	Life     int // number of the server of the worker
+	Clock    int // how many times as fast as the clock of the machine the clock of the server ran; 0: as fast
 	Entries  []Entry
 }
 
@@ -44,6 +45,7 @@ type logHeader struct {
 	Seed     uint64 `json:"seed"`
 	Worker   int    `json:"worker"`
 	Life     int    `json:"life"`
+	Clock    int    `json:"clock,omitempty"`
 }
 
 // logLine is one further line of a log file.
@@ -57,7 +59,7 @@ type logLine struct {
 func (l *Log) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
-	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Life})
+	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Life, l.Clock})
 	for i := range l.Entries {
 		if err != nil {
 			return err
@@ -78,7 +80,7 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	if head.Protocol != p.Name {
 		return nil, fmt.Errorf("the log is about %q, not about %q", head.Protocol, p.Name)
 	}
-	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Life: head.Life}
+	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Life: head.Life, Clock: head.Clock}
 	for d.More() {
 		var line logLine
 		if err := d.Decode(&line); err != nil {
@@ -103,6 +105,10 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.triage = newTriage(ctx, f)
 	l := f.triage.alone.replay
+	if log.Clock > 1 && cfg.StartFast == nil {
+		return fmt.Errorf("the clock of the server of this log ran %d times as fast: add --fast-clock=%[1]d", log.Clock)
+	}
+	l.clock = log.Clock
 	defer f.triage.ending.Wait()
 	defer l.close()
 	if err := l.ready(); err != nil {
@@ -181,11 +187,11 @@ func inputs(entries []Entry) []*Input {
 	return all
 }
 
-// pipelined returns entries with pipelined messages where possible.
-func pipelined(entries []Entry) []Entry {
+// together returns entries with several messages in one write where possible.
+func together(entries []Entry, mode Mode) []Entry {
 	all := slices.Clone(entries)
 	for i := range all {
-		if d := all[i].Input.pipelined(); d != nil {
+		if d := all[i].Input.together(mode); d != nil {
 			all[i].Input = d
 		}
 	}

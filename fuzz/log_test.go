@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,23 +139,5 @@ func TestCrashIsSavedAtOnce(t *testing.T) {
 	}
 	if fd := found[0]; fd.Reproduced || fd.Log == nil || len(fd.Log.Entries) == 0 || fd.Fault.Oracle != Exit {
 		t.Errorf("%+v of %v", fd, fd.Fault)
-	}
-}
-
-// TestDDMin tests that delta debugging finds the elements that are needed, wherever they are.
-func TestDDMin(t *testing.T) {
-	for _, need := range [][]int{{0}, {99}, {3, 50}, {0, 1, 98, 99}, {10, 20, 30, 40, 50, 60}} {
-		all := make([]int, 100)
-		for i := range all {
-			all[i] = i
-		}
-		tests := 0
-		got := ddmin(all, func() bool { return false }, func(list []int) bool {
-			tests++
-			return !slices.ContainsFunc(need, func(n int) bool { return !slices.Contains(list, n) })
-		})
-		if !slices.Equal(got, need) || tests > 400 {
-			t.Errorf("%v: got %v after %d tests", need, got, tests)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/reduce"
 )
 
 // minimizer makes an input smaller while a fault holds: by connections, steps, arguments and bytes.
@@ -59,13 +60,13 @@ func (m *minimizer) change(change func(c *Input)) bool {
 // minimize returns the smallest input that it finds in its time.
 func (m *minimizer) minimize() *Input {
 	m.start = time.Now()
+	m.waits() // each attempt takes as long as the pauses
 	m.oneByOne()
 	m.order(1) // other orders take too long while there are many steps
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
-		m.truncate()
 		m.connections()
-		m.steps()
+		reduce.List(m.best.Steps, m.late, m.takes)
 		m.merge()
 		m.glue()
 		m.rename()
@@ -74,8 +75,8 @@ func (m *minimizer) minimize() *Input {
 		m.values()
 		m.raws()
 		m.order(12)
-		if before == m.best.size() {
-			m.pairs(12)
+		if before == m.best.size() && len(m.best.Steps) <= 12 {
+			reduce.Pairs(m.best.Steps, m.late, m.takes)
 		}
 	}
 	return m.best
@@ -83,36 +84,27 @@ func (m *minimizer) minimize() *Input {
 
 // oneByOne sends messages without pipelining.
 func (m *minimizer) oneByOne() {
-	m.change(func(c *Input) { c.Ahead = false })
+	if m.best.Mode != Burst {
+		m.change(func(c *Input) { c.Mode = OneByOne })
+	}
 }
 
 // order sends the messages of a burst one after the other, for inputs of at most so many steps in all orders of two steps.
 func (m *minimizer) order(most int) {
-	if !m.best.Burst {
+	if m.best.Mode != Burst {
 		return
 	}
 	c := m.best.clone()
-	c.Burst = false
-	if m.try(c) || len(c.Steps) > most {
+	c.Mode = OneByOne
+	if m.try(c) || m.change(func(c *Input) { c.Mode = Joined }) || len(c.Steps) > most {
 		return
 	}
 	for i := range c.Steps {
-		for k := i + 1; k < len(c.Steps) && m.best.Burst; k++ {
+		for k := i + 1; k < len(c.Steps) && m.best.Mode == Burst; k++ {
 			m.change(func(d *Input) {
-				d.Burst = false
+				d.Mode = OneByOne
 				d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
 			})
-		}
-	}
-}
-
-// truncate removes steps at the end.
-func (m *minimizer) truncate() {
-	for n := len(m.best.Steps) / 2; n > 0; n /= 2 {
-		for len(m.best.Steps) > n {
-			if !m.change(func(c *Input) { c.Steps = c.Steps[:len(c.Steps)-n] }) {
-				break
-			}
 		}
 	}
 }
@@ -135,29 +127,8 @@ func (m *minimizer) connections() {
 	}
 }
 
-// steps removes steps, many at a time at first.
-func (m *minimizer) steps() {
-	for n := max(1, len(m.best.Steps)/2); n > 0; n /= 2 {
-		for at := len(m.best.Steps) - n; at >= 0; at -= n {
-			m.change(func(c *Input) { c.Steps = slices.Delete(c.Steps, at, min(at+n, len(c.Steps))) })
-			at = min(at, len(m.best.Steps))
-		}
-	}
-}
-
-// pairs removes pairs of steps, for inputs of at most so many steps.
-func (m *minimizer) pairs(most int) {
-	if len(m.best.Steps) > most {
-		return
-	}
-	for a := len(m.best.Steps) - 2; a >= 0; a-- {
-		for b := len(m.best.Steps) - 1; b > a; b-- {
-			if m.change(func(c *Input) { c.Steps = slices.Delete(slices.Delete(c.Steps, b, b+1), a, a+1) }) {
-				break
-			}
-		}
-	}
-}
+// takes tries other steps.
+func (m *minimizer) takes(steps []Step) bool { return m.change(func(c *Input) { c.Steps = steps }) }
 
 // merge moves the steps of one connection to another.
 func (m *minimizer) merge() {
@@ -307,24 +278,7 @@ func (m *minimizer) value(i, k int) {
 		}
 		return
 	}
-	if len(a.Value) == 0 || with(nil) {
-		return
-	}
-	if len(a.Value) > 1 && (with([]byte("a")) || with([]byte("x"))) {
-		return
-	}
-	for n := len(a.Value) / 2; n > 0 && !m.late(); n /= 2 {
-		for len(m.best.Steps[i].Args[k].Value) > n {
-			v := m.best.Steps[i].Args[k].Value
-			if !with(v[:len(v)-n:len(v)-n]) && !with(v[n:]) {
-				break
-			}
-		}
-	}
-	v := m.best.Steps[i].Args[k].Value
-	if plain := bytes.Repeat([]byte("x"), len(v)); len(v) > 1 && !bytes.Equal(plain, v) {
-		with(plain)
-	}
+	reduce.Bytes(a.Value, m.late, with)
 }
 
 // source takes a value that the server chose from the first step that will do, so that other steps can be removed.
@@ -349,13 +303,7 @@ func (m *minimizer) raws() {
 		if m.asMessage(i) {
 			continue
 		}
-		for n := len(m.best.Steps[i].Bytes) / 2; n > 0 && !m.late(); n /= 2 {
-			for at := len(m.best.Steps[i].Bytes) - n; at >= 0; at -= n {
-				if b := m.best.Steps[i].Bytes; at+n <= len(b) && n < len(b) {
-					m.change(func(c *Input) { c.Steps[i].Bytes = slices.Delete(slices.Clone(b), at, at+n) })
-				}
-			}
-		}
+		reduce.List(m.best.Steps[i].Bytes, m.late, func(b []byte) bool { return m.change(func(c *Input) { c.Steps[i].Bytes = b }) })
 		m.asMessage(i)
 	}
 }

@@ -120,7 +120,7 @@ func (b *generator) changeArg(c *Input, _ func() *Input) {
 			b.stretch(s, i)
 		default:
 			if m := gen.Of(b.r, s.Type, gen.Options{}); i < len(m.Args) {
-				s.Args[i] = Arg{Value: placed(f, m.Args[i])}
+				s.Args[i] = b.arg(f, m.Args[i])
 			}
 		}
 		return
@@ -290,9 +290,9 @@ func (b *generator) wait(c *Input, _ func() *Input) {
 	if !b.slow || len(c.Steps) == 0 {
 		return
 	}
-	d := pauses[b.r.IntN(len(pauses))]
+	d := b.pause()
 	at := b.r.IntN(len(c.Steps) + 1)
-	if c.waits()+d > 5*time.Second {
+	if most := 5 * time.Second; c.waits()+d > most && !(b.long && c.waits()+d <= 6*most) {
 		return
 	}
 	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})

@@ -15,19 +15,20 @@ const (
 	aheadBytes = 8 << 10
 )
 
-// ahead sends the messages of the steps from i on at once, each with its barrier, if connection k is the only one. The
-// steps are then executed one by one, each after the replies to those before it, so that session and model see no
-// difference. This saves most of the time that an input takes.
+// ahead sends the messages of the steps from i on at once. The steps are then executed one by one, each after the replies to
+// those before it, so that session and model see no difference. If connection k is the only one, each message has its barrier. This
+// saves most of the time that an input takes. The messages of a joined input have none but the last.
 func (x *executor) ahead(c *Input, k *conn, i int) {
-	if !c.Ahead && (x.exact || x.thorough) || c.Burst || x.model == nil || len(k.early) > 0 || !x.ready(k) {
+	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
 	}
 	for _, o := range x.conns {
-		if o != k && o.open {
+		if o != k && o.open && !(c.Mode == Joined && x.ready(o)) {
 			return
 		}
 	}
 	n, nonce := 0, x.nonce
+	k.bare = 0
 	k.led = len(x.record.Events)
 	k.early = append(k.early, k.out...) // the preamble
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
@@ -37,24 +38,39 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 			break
 		}
 		b := x.encode(s)
-		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, b, false) {
+		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, s, b) {
 			break
 		}
 		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks(&x.frame) {
 			break
 		}
-		nonce++
-		k.early = append(k.early, b...)
-		k.early = x.appendBarrier(k.early, nonceOf(nonce))
 		n++
+		if k.early = append(k.early, b...); c.Mode != Joined {
+			nonce++
+			k.early = x.appendBarrier(k.early, nonceOf(nonce))
+		} else if !joins(c, i) {
+			break
+		}
 	}
 	if n < 2 {
 		k.early = k.early[:0]
 		return
 	}
+	if c.Mode == Joined {
+		k.bare = n - 1
+		k.early = x.appendBarrier(k.early, nonceOf(nonce+1))
+	}
 	if err := k.s.write(k.early); err != nil {
 		x.giveUp(k)
 	}
+}
+
+// joins reports whether the message of a step needs no barrier, because it is known when its effects have arrived: at once, or with its
+// reply. A worker that sleeps may get messages at any time.
+func joins(c *Input, i int) bool {
+	s := &c.Steps[i]
+	return (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register) &&
+		!slices.ContainsFunc(c.Steps[:i+1], func(o Step) bool { return o.Conn == s.Conn && o.Type != nil && o.Type.Does == codec.Sleep })
 }
 
 // settles reports whether the values of a step are known before the steps ahead of it have been answered.

@@ -10,7 +10,7 @@ import (
 
 // apart returns an input with a prefix and the preamble written out, so that several can run on one server.
 func (d *traits) apart(c *Input, prefix string) *Input {
-	out := &Input{Burst: c.Burst, Ahead: c.Ahead}
+	out := &Input{Mode: c.Mode}
 	id := c.nextID()
 	open := make([]bool, c.conns())
 	for _, s := range c.clone().Steps {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -152,8 +153,35 @@ func (x *executor) gone(k *conn) {
 		x.fault(Fault{Oracle: Framing, Law: "cut off", Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message", len(k.in)), Conn: k.id})
 	}
 	if x.model != nil {
+		if x.hopeless(k.ours) {
+			x.model.Garbled(k.id)
+		}
 		x.complain(x.model.Gone(k.id))
 	}
+}
+
+// hopeless reports whether the data that an unfinished message announces cannot make it legal, as far as two kinds of data show. Then
+// a server may act on the message before it is finished.
+func (x *executor) hopeless(b []byte) bool {
+	if len(b) == 0 || !x.d.isBinary(b) {
+		return false
+	}
+	const most = 32 << 20 // bytes of data
+	var broken codec.RuleID
+	for _, data := range []string{"\x01\x01", "\x00\x01"} {
+		sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
+		n, err := sess.Decode(codec.Peer, b, &x.frame)
+		if err != codec.ErrShort || n-len(b) > most {
+			return false
+		}
+		_, err = sess.Decode(codec.Peer, append(slices.Clone(b), strings.Repeat(data, (n-len(b)+1)/2)[:n-len(b)]...), &x.frame)
+		e, illegal := err.(*codec.Error)
+		if !illegal || broken != "" && e.Rule != broken {
+			return false // if the message is still too short, its length is not known yet
+		}
+		broken = e.Rule
+	}
+	return true
 }
 
 // digest decodes the received bytes.
@@ -168,7 +196,7 @@ func (x *executor) digest(k *conn) {
 			}
 		}
 		if at += n; found == codec.Whole {
-			if x.heard(k); k.waiting == 0 && len(k.early) > 0 {
+			if x.heard(k); len(k.early) > 0 && !x.replyMissing(k) {
 				break // the rest is for the next step
 			}
 			continue
@@ -199,6 +227,9 @@ func (x *executor) heard(k *conn) {
 	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
 	f.Message(&x.msg)
 	x.answered(k, f)
+	if f.Type.Does == codec.Refuse || slices.Contains(k.replies, f.Type) {
+		k.replies = nil
+	}
 	if k.waiting > 0 && x.d.answersBarrier(f, k.nonces[0]) && (x.d.nonced || k.earlier == 0) {
 		e.Barrier = true
 		k.waiting--
@@ -223,7 +254,9 @@ func (x *executor) heard(k *conn) {
 	}
 	if x.model != nil {
 		x.tick()
-		x.complain(x.model.Received(k.id, f))
+		err := x.model.Received(k.id, f)
+		x.common = x.common || err != nil && len(f.Type.Repeat) > 0 && x.unfinished(k)
+		x.complain(err)
 		if v := x.record.Fault; v != nil && v.Oracle == Law && v.Refusal == "" && f.Type.Does == codec.Refuse {
 			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
 		}
@@ -231,6 +264,11 @@ func (x *executor) heard(k *conn) {
 	if x.record.Fault == nil && !e.Barrier && !x.common {
 		x.disclosed(k, f)
 	}
+}
+
+// unfinished reports whether another connection has sent a part of a message, which lists and statistics may count already.
+func (x *executor) unfinished(k *conn) bool {
+	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.ours) > 0 })
 }
 
 // disclosed checks that values which must come from peers do.
@@ -244,7 +282,7 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 			continue
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.anySaid(v) {
-			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Name + " " + fd.Name, Conn: k.id,
+			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Does.String(), Conn: k.id,
 				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)})
 			return
 		}

@@ -33,3 +33,23 @@ func TestSilentServer(t *testing.T) {
 		t.Fatal("it still waits")
 	}
 }
+
+// TestHopeless tests whether more bytes can make the beginning of a packet legal.
+func TestHopeless(t *testing.T) {
+	x := newExecutor(gearman.Protocol, nil, &Known{}, time.Second)
+	for packet, want := range map[string]bool{
+		"":                        false,
+		"\x00REQ":                 false,
+		"\x00REQ\x00\x00\x00\x01": false, // CAN_DO
+		"\x00REQ\x00\x00\x00\x07\x00\x00\x00\x10fn": false, // SUBMIT_JOB
+		"\x00REQ\x00\x00\x00\x07":                   false, // SUBMIT_JOB
+		"\x00REQ\x00\x00\x00\x18\x00\x00\x00\x10":   true,  // ALL_YOURS, which has no data
+		"\x00REQ\x00\x40\x00\x01":                   false, // an unknown type, of which the length is missing
+		"\x00REQ\x00\x80\x00\x00\x00\xff\x00R":      true,  // with much data
+		"\x00REQ\x00\x00\x00\x08\x00\x00\x00\x05":   true,  // JOB_CREATED, which only servers send
+	} {
+		if got := x.hopeless([]byte(packet)); got != want {
+			t.Errorf("%q: expected %v, got %v", packet, want, got)
+		}
+	}
+}

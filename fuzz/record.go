@@ -131,7 +131,7 @@ func (r *Record) asSent() []Event {
 
 // clone returns a copy that stays valid.
 func (r *Record) clone() *Record {
-	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, start: r.start}
+	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, features: slices.Clone(r.features), start: r.start}
 	for i := range c.Events {
 		e := &c.Events[i]
 		e.Raw = slices.Clone(e.Raw)

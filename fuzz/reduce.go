@@ -1,8 +1,9 @@
 package fuzz
 
 import (
-	"slices"
 	"time"
+
+	"jobwire/internal/reduce"
 )
 
 // reproduce runs what a server was sent before a failure on new servers, and removes from it what the failure does not need. It
@@ -52,8 +53,9 @@ func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	forms := traitsOf(t.f.cfg.Protocol).alone(c)
 	last := forms[len(forms)-1]
 	forms = append(forms, last)
-	if ahead := last.pipelined(); ahead != nil {
-		forms = append(forms, ahead, ahead)
+	if d := last.together(Pipelined); d != nil {
+		joined := last.together(Joined)
+		forms = append(forms, joined, d, joined, d)
 	}
 	for _, d := range forms {
 		if t.f.stopped() {
@@ -71,7 +73,8 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	f := t.f
 	var best []Entry
 	var fault *Fault
-	holds := func(entries []Entry) bool {
+	repeat := 1 // attempts with the same entries
+	once := func(entries []Entry) bool {
 		if len(entries) == 0 || f.stopped() {
 			return false
 		}
@@ -82,13 +85,25 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 		best, fault = entries[:n], got
 		return true
 	}
+	holds := func(entries []Entry) bool {
+		for range repeat {
+			if once(entries) {
+				return true
+			}
+		}
+		return false
+	}
 	all := m.log.Entries
 	shown := false
 	for n := max(2, len(all)-m.from); !shown; n *= 2 {
 		part := all[max(0, len(all)-n):]
-		if shown = holds(part) || holds(pipelined(part)); n >= len(all) {
+		if shown = holds(part) || holds(together(part, Pipelined)) || holds(together(part, Joined)); n >= len(all) {
 			break
 		}
+	}
+	if !shown && m.fault.ends() { // corrupted memory does not always lead to a crash
+		repeat = crashTries
+		shown = holds(all)
 	}
 	if !shown {
 		return nil, nil
@@ -99,48 +114,31 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	if last := best[len(best)-1:]; len(best) > 1 && holds(last) {
 		return best, fault
 	}
-	ddmin(best, stop, func(entries []Entry) bool { return holds(entries) })
+	reduce.List(best, stop, func(entries []Entry) bool { return holds(entries) })
 	if len(best) > maxJoined {
 		return nil, nil
 	}
 	return best, fault
 }
 
+// crashTries is how often a log is sent to new servers until one of them crashes.
+const crashTries = 8
+
 // maxJoined is how many inputs of a log one input may join.
 const maxJoined = 40
 
-// ddmin removes parts of a list as long as the condition is true of the rest: halves at first, then smaller parts, and single
-// elements at last. It returns the smallest list.
-func ddmin[E any](list []E, stop func() bool, holds func([]E) bool) []E {
-	for n := (len(list) + 1) / 2; n > 0 && len(list) > 1 && !stop(); {
-		smaller := false
-		for at := len(list) - n; at > -n && !stop(); at -= n {
-			from := max(0, at)
-			if less := slices.Delete(slices.Clone(list), from, min(at+n, len(list))); len(less) > 0 && holds(less) {
-				list, smaller = less, true
-				at = min(at, len(list))
-			}
-		}
-		if n == 1 && !smaller {
-			break
-		}
-		n = max(1, n/2)
-	}
-	return list
-}
-
 // reproduceLeak returns the input, of those that were repeated together, that leaks memory alone.
 func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
-	entries := m.log.Entries
+	l, entries := t.replay, m.log.Entries
+	if !l.leaks(entries) {
+		return nil, nil
+	}
 	for len(entries) > 1 && !t.f.stopped() {
-		half := entries[:len(entries)/2]
-		if entries = entries[len(half):]; t.replay.growth(half) > t.replay.growth(entries) {
-			entries = half
+		half, rest := entries[:len(entries)/2], entries[len(entries)/2:]
+		if entries = half; !l.leaks(half) {
+			entries = rest
 		}
 	}
-	t.replay.leakRuns = 0
-	if v := t.replay.grows(entries[0].Input); v != nil {
-		return entries[0].Input, v
-	}
-	return nil, nil
+	l.leakRuns = 0
+	return entries[0].Input, l.leaksMemory(entries[0].Input)
 }

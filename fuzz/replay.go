@@ -15,6 +15,7 @@ type replayer struct {
 	f        *Fuzzer
 	cfg      *Config
 	ctx      context.Context
+	clock    int          // of the servers, as in Log
 	next     chan started // the next server; nil if none was started
 	t        target.Target
 	x        *executor
@@ -54,6 +55,9 @@ func (l *replayer) ready() error {
 		}
 		l.x = newExecutor(l.cfg.Protocol, to, &l.cfg.Known, l.patience)
 		l.x.thorough = true
+		if l.clock > 1 {
+			l.x.clock = clockOf(l.t, l.clock)
+		}
 		l.x.over = func() bool { return l.ctx.Err() != nil }
 		l.used, l.held = false, 0
 	}
@@ -65,10 +69,22 @@ func (l *replayer) ready() error {
 func (l *replayer) prepare() {
 	next := make(chan started, 1)
 	l.next = next
+	start := l.cfg.Start
+	if l.clock > 1 {
+		start = l.cfg.StartFast
+	}
 	l.f.triage.ending.Go(func() {
-		t, err := l.cfg.Start(context.WithoutCancel(l.ctx))
+		t, err := start(context.WithoutCancel(l.ctx))
 		next <- started{t, err}
 	})
+}
+
+// setClock sets how fast the clocks of the servers run.
+func (l *replayer) setClock(times int) {
+	if l.clock != times {
+		l.close()
+		l.clock = times
+	}
 }
 
 // close stops the server and the next one.
@@ -194,7 +210,7 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 		return spin()
 	}
 	if (expected == nil || expected.Oracle == Sanitizer || expected.Oracle == LeakReport) && !l.cfg.Fixed {
-		l.t.Stop() // a report about leaks comes at the end
+		stop(l.ctx, l.t) // a report about leaks comes at the end
 		return verdict(l.t, nil)
 	}
 	return nil
@@ -209,7 +225,7 @@ func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 			return v
 		}
 	case Memory:
-		return l.grows
+		return l.leaksMemory
 	case Descriptors:
 		return l.keeps
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"jobwire/internal/watch"
 )
@@ -103,48 +104,87 @@ func (l *replayer) grows(c *Input) *Fault {
 	}
 	each := n / int64(repetitions)
 	l.leakRuns = min(watch.LeakBytes/smallLeak, max(16, int(2*watch.LeakBytes/each)))
-	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
-		Text: fmt.Sprintf("the server uses %d KiB more memory after %d repetitions of the messages (%d bytes each), with all connections closed", n>>10, repetitions, each)}
+	v := memoryGrows()
+	v.Text = fmt.Sprintf("the server uses %d KiB more memory after %d repetitions of the messages (%d bytes each), with all connections closed", n>>10, repetitions, each)
+	return v
+}
+
+// leaksMemory reports whether the memory of a new server grows while an input is repeated. It takes fewer repetitions than grows, and is
+// less certain about programs with a garbage collector.
+func (l *replayer) leaksMemory(c *Input) *Fault {
+	if !l.leaks([]Entry{{Input: c}}) {
+		return nil
+	}
+	return memoryGrows()
+}
+
+func memoryGrows() *Fault {
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1, Text: "the server uses more memory after repetitions of the messages"}
 }
 
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// A worker repeats a few inputs of the corpus together to look for leaks of memory: a warm-up, and then several rounds of soakRuns
-// executions of each. Growth is suspicious if it is, in each round, as large as that of a leak of smallLeak in one of the inputs.
-// Servers take memory from the system in large pieces, so a search for the input repeats it more often.
+// A worker repeats a few inputs of the corpus together to look for leaks of memory: a warm-up, and then rounds. To find the input that
+// leaks, the same is done with half of them on new servers, with as many executions: the fewer inputs, the larger is the growth by the
+// one that leaks.
 const (
 	soakInputs = 8
-	soakWarm   = 64
-	soakRounds = 3
-	soakRuns   = 64
-	searchRuns = 512
+	soakWarm   = 64 // executions of each input
+	soakRounds = 6
+	soakRuns   = 64 // executions of each input in a round, if there are soakInputs
 )
+
+// growth is the resident memory of a server before the first round and after each. It does not grow evenly: allocators take memory in
+// large pieces, and garbage collectors return some.
+type growth struct {
+	at   []int64
+	runs int64 // executions of each input in a round
+}
+
+// of returns the growth from the round i on, in bytes.
+func (g *growth) of(i int) int64 { return g.at[len(g.at)-1] - g.at[i] }
+
+// ended reports whether the growth is smaller than half of that of a leak of smallLeak in one of the inputs.
+func (g *growth) ended() bool {
+	rounds := len(g.at) - 1
+	return rounds > 1 && g.of(0) < int64(rounds)*g.runs*smallLeak/2
+}
+
+// leaks reports whether the memory has grown in both halves of the rounds.
+func (g *growth) leaks() bool {
+	half := len(g.at) / 2
+	return len(g.at) == soakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(soakRounds/2)*g.runs*smallLeak/2
+}
 
 // soak repeats inputs of the corpus of which nothing is left on the server.
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
-	last := int64(0) // resident memory when the round began
+	g := growth{runs: soakRuns}
 	for n := range soakWarm + soakRounds*soakRuns {
 		if n >= soakWarm && (n-soakWarm)%soakRuns == 0 {
-			at, ok := watch.Of(w.t)
-			if !ok || n > soakWarm && at.Resident-last < smallLeak*soakRuns {
+			at, _ := watch.Of(w.t)
+			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // what a steady executor does must not depend on a measurement
 				return
 			}
-			last = at.Resident
 		}
-		for _, c := range all {
+		for _, c := range slices.Clone(all) {
 			if w.over(ctx) || !w.f.claim() {
 				return
 			}
 			w.pristine = true // nothing is left of these inputs
-			if r := w.execute(c); r.Fault != nil || ended(w.t) {
-				w.failed(verdict(w.t, r.Fault), nil)
+			r := w.execute(c)
+			if r.Fault == nil && !ended(w.t) {
+				continue
+			}
+			if !w.failed(verdict(w.t, r.Fault), nil) {
 				return
 			}
+			all = slices.DeleteFunc(all, func(d *Input) bool { return d == c })
 		}
 	}
-	if at, ok := watch.Of(w.t); !ok || len(all) == 0 || at.Resident-last < smallLeak*soakRuns {
+	at, ok := watch.Of(w.t)
+	if g.at = append(g.at, at.Resident); !ok || !g.leaks() || len(all) == 0 {
 		return
 	}
 	log := *w.log
@@ -153,18 +193,21 @@ func (w *worker) soak(ctx context.Context) {
 		log.Entries = append(log.Entries, Entry{Input: c})
 	}
 	w.f.triage.leaks.Add(1)
-	w.f.triage.add(&candidate{fault: &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1}, log: &log})
+	w.f.triage.add(&candidate{fault: memoryGrows(), log: &log})
 }
 
-// growth returns how much memory, in bytes, a new server keeps of entries that are repeated after a warm-up.
-func (l *replayer) growth(entries []Entry) int64 {
+// leaks reports whether the memory of a new server grows while entries are repeated.
+func (l *replayer) leaks(entries []Entry) bool {
 	if l.ready() != nil {
-		return 0
+		return false
 	}
-	before, ok := l.repeat(entries, searchRuns, -1)
-	if !ok {
-		return 0
+	times := soakInputs / len(entries)
+	first, ok := l.repeat(entries, times*soakWarm, -1)
+	g := growth{at: []int64{first.Resident}, runs: int64(times * soakRuns)}
+	for n := 0; ok && n < soakRounds && !g.ended(); n++ {
+		var at watch.Usage
+		at, ok = l.repeat(entries, times*soakRuns, first.Descriptors)
+		g.at = append(g.at, at.Resident)
 	}
-	after, _ := l.repeat(entries, searchRuns, before.Descriptors)
-	return after.Resident - before.Resident
+	return ok && g.leaks()
 }

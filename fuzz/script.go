@@ -36,17 +36,18 @@ func (t *examiner) describe(fd *Finding) {
 			fd.LosesJob = losesJob(fd.Fault, right, fd.Record)
 		}
 	}
+	until := time.Now().Add(maxWriting)
 	for i, w := range []transcriptWriter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
 		w.p, w.d, w.fd, w.right = t.f.cfg.Protocol, traitsOf(t.f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
 			fd.Script, fd.Text = script, text(script)
 		}
-		if script == nil || ref == nil || t.f.stopped() {
+		if script == nil || ref == nil || t.f.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
 		if fd.Plays = t.tells(script, ref); fd.Plays {
-			if len(script.Steps) > shortScript {
+			if len(script.Steps) > shortScript && fd.Input.waits() < time.Second {
 				script = t.prune(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)
@@ -63,6 +64,9 @@ func (t *examiner) tells(s *transcript.Script, ref *replayer) bool {
 	}
 	return ok
 }
+
+// maxWriting is how long forms of a transcript are tried, which play the pauses of the input each time.
+const maxWriting = 15 * time.Second
 
 // shortScript is how many steps of a script need no pruning.
 const shortScript = 7

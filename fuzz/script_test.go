@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/faults"
+	"jobwire/refserver/inject"
 )
 
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily left out. The transcripts
@@ -193,14 +195,14 @@ Worker -> Job Server: GRAB_JOB
 	if _, v := f.replay.execute(c); v != nil {
 		t.Fatalf("it appears with one message after the other: %v", v)
 	}
-	_, v := f.replay.execute(c.pipelined())
+	_, v := f.replay.execute(c.together(Pipelined))
 	if v == nil {
 		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(gearman.Protocol, v, c))
 	found := told()
-	if !found.Input.Ahead || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
-		t.Errorf("ahead %v, %d steps, plays %v:\n%s", found.Input.Ahead, len(found.Input.Steps), found.Plays, found.Text)
+	if found.Input.Mode == OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 	}
 	var order []string
 	for _, e := range found.Events(gearman.Protocol) {
@@ -210,5 +212,29 @@ Worker -> Job Server: GRAB_JOB
 	}
 	if grab, created := slices.Index(order, "GRAB_JOB"), slices.Index(order, "JOB_CREATED"); grab < 0 || created < grab {
 		t.Errorf("the messages are not together in the capture: %v", order)
+	}
+}
+
+// TestJoined tests a fault that appears only if a message follows another directly in one segment.
+func TestJoined(t *testing.T) {
+	f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
+		return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
+	})})
+	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
+Client -> Server: use b
+Client -> Server: watch b
+Client -> Server: list-tubes-watched
+`))
+	if _, v := f.replay.execute(c); v != nil {
+		t.Fatalf("it appears with one message after the other: %v", v)
+	}
+	_, v := f.replay.execute(c.together(Joined))
+	if v == nil {
+		t.Fatal("no oracle reports a fault")
+	}
+	f.examine(seen(beanstalk.Protocol, v, c))
+	found := first()
+	if found.Input.Mode != Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 	}
 }

@@ -27,6 +27,10 @@ func (x *executor) encode(s *Step) []byte {
 		} else if x.prefix != "" && x.d.hasNumbers && assignedField(s.Type, i) != nil {
 			return nil // it may name a job of another input
 		}
+		if a.Now {
+			x.timed = true
+			v = x.clock.at(v)
+		}
 		x.msg.Args = append(x.msg.Args, x.d.own(s.Type.FieldAt(i), v, x.prefix))
 	}
 	b, err := x.loose.Append(x.out[:0], codec.Peer, &x.msg)
@@ -42,7 +46,7 @@ func (x *executor) encode(s *Step) []byte {
 
 // say sends bytes: message by message with a barrier after each, or all at once in a burst.
 func (x *executor) say(c *Input, k *conn, b []byte) {
-	if len(b) == 0 || x.barred(k, b, c.Steps[x.step].Verb == transcript.Raw) {
+	if len(b) == 0 || x.barred(k, &c.Steps[x.step], b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
@@ -53,7 +57,7 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 			return // the effects are unknown
 		}
 	}
-	if c.Burst {
+	if c.Mode == Burst {
 		x.put(k, b)
 		return
 	}
@@ -64,7 +68,12 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 		}
 		x.put(k, b[:n])
 		b = b[n:]
-		x.settle(k)
+		if len(b) == 0 && k.bare > 0 {
+			k.bare--
+			x.awaitReply(k)
+		} else {
+			x.settle(k)
+		}
 	}
 }
 
@@ -73,14 +82,14 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 const neverWithin = 2 << 10
 
 // barred reports whether bytes are not to be sent after those that were sent before.
-func (x *executor) barred(k *conn, b []byte, raw bool) bool {
-	if x.d.isUnsafe(k.said, b) {
+func (x *executor) barred(k *conn, s *Step, b []byte) bool {
+	if x.d.isUnsafe(k.said, b) && !x.d.isSafe(s, b) {
 		return true
 	}
 	if x.known.Never == nil {
 		return false
 	}
-	if !raw {
+	if s.Verb != transcript.Raw {
 		b = b[:min(len(b), neverWithin)]
 	}
 	return x.known.Never.Match(after(k.said, b))

@@ -125,10 +125,13 @@ func (x *executor) settleOne(k *conn) {
 		x.await(k)
 		return
 	}
-	if k.early = k.early[:0]; len(k.in) > 0 { // the server is to close: it does not read what was sent ahead
+	if k.early, k.bare = k.early[:0], 0; len(k.in) > 0 { // the server is to close: it does not read what was sent ahead
 		x.digest(k)
 	}
 	x.drain(k)
+	for end := time.Now().Add(x.patience); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); x.drain(k) {
+		time.Sleep(50 * time.Microsecond)
+	}
 }
 
 // finishBurst waits until the server has handled a burst.
@@ -164,6 +167,25 @@ func (x *executor) await(k *conn) {
 	}
 }
 
+// awaitReply waits for the reply to a message that has no barrier, if it has a reply.
+func (x *executor) awaitReply(k *conn) {
+	if e := &x.record.Events[len(x.record.Events)-1]; !x.d.inOrder && e.Type != nil {
+		k.replies = e.Type.Answers
+	}
+	x.flush(k)
+	if x.replyMissing(k) && len(k.in) > 0 {
+		x.digest(k)
+	}
+	for k.open && x.replyMissing(k) && !k.desynced && x.record.Fault == nil && x.receive(k, true) {
+	}
+	k.replies = nil
+}
+
+// replyMissing reports whether the reply to a barrier, or to a message without a barrier, has not arrived.
+func (x *executor) replyMissing(k *conn) bool {
+	return k.waiting > 0 || len(k.queue) > 0 || len(k.replies) > 0
+}
+
 // drain reads what has arrived.
 func (x *executor) drain(k *conn) {
 	for x.flush(k); k.open && x.record.Fault == nil && x.receive(k, false); {
@@ -181,12 +203,32 @@ func (x *executor) complain(err error) {
 	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})
 }
 
+// closeTime is how long a server may take to close a connection that its peer closes.
+const closeTime = 100 * time.Millisecond
+
+// awaitClose ends the sending direction of a connection and waits until the server closes the connection. It reports whether the server
+// did. Until then, a server may count the connection, and keep what belongs to it: the next input would find that under its own names.
+func (x *executor) awaitClose(k *conn) bool {
+	if k.ended || !x.ready(k) {
+		return false // the server may wait for more
+	}
+	k.s.halfClose()
+	for end := time.Now().Add(closeTime); time.Now().Before(end) && !x.isOver(); {
+		if n, err := k.s.read(k.room(), closeTime); n == 0 {
+			return err != errTimeout
+		}
+	}
+	return false
+}
+
 // leave closes all connections and checks whether the server is still there.
 func (x *executor) leave() {
 	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in any order
 	x.noteAhead()
+	noticed := true
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
+			noticed = !x.steady || x.prefix != "" || x.awaitClose(k) && noticed
 			x.end(k, x.runs%64 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)
@@ -197,7 +239,7 @@ func (x *executor) leave() {
 	x.record.Loose = x.depends()
 	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
-		x.record.Clean = fresh != nil && fresh.State() == x.model.State()
+		x.record.Clean = noticed && fresh != nil && fresh.State() == x.model.State()
 	}
 	if f := x.record.Fault; f != nil && f.Oracle != HangConn && f.Oracle != HangAll && !x.lost && !x.thorough {
 		return

@@ -22,7 +22,7 @@ const (
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
 	ConnectionHang                     // the server no longer answers on the connection that sent the messages
 	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
-	Cosmetic                           // a reply differs from what the specification recommends, or from jobwire's interpretation
+	Cosmetic                           // a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
 )
 
 var severities = []struct{ name, level string }{
@@ -68,7 +68,7 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	if fd.LosesJob {
 		return LostJob
 	}
-	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Interpretation}, r.Level) {
+	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Extension, codec.Interpretation}, r.Level) {
 		return Cosmetic
 	}
 	return s
@@ -95,7 +95,7 @@ func (f *Fault) Title() string {
 
 // Impact returns one sentence that says what the finding means for users of a server of the protocol p.
 func (fd *Finding) Impact(p *codec.Protocol) string {
-	cause := fd.cause()
+	cause := fd.actions()
 	switch fd.Severity(p) {
 	case RemoteCrash:
 		if !fd.Reproduced {
@@ -127,8 +127,8 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 	return "After " + lower(cause) + ", the server does not do what the specification requires."
 }
 
-// cause returns what the clients do, such as "3 messages on 2 connections".
-func (fd *Finding) cause() string {
+// actions returns what the clients do, such as "3 messages on 2 connections".
+func (fd *Finding) actions() string {
 	if fd.Input == nil || len(fd.Input.Steps) == 0 {
 		return "A client"
 	}
@@ -168,11 +168,22 @@ func losesJob(v *Fault, correct, got *Record) bool {
 	return count(got) < count(correct)
 }
 
-// BySeverity sorts findings about a server of the protocol p: the most severe first, reproduced ones before others, and then
-// by name.
-func BySeverity(p *codec.Protocol, all []*Finding) {
+// Groups returns the findings about a server of the protocol p in groups that have one cause. The most severe group and the most
+// severe finding of each group come first; among equals, reproduced findings come before others.
+func Groups(p *codec.Protocol, all []*Finding) (groups [][]*Finding) {
+	byCause := map[*Finding][]*Finding{}
+	for _, fd := range all {
+		first := cmp.Or(fd.Of, fd)
+		byCause[first] = append(byCause[first], fd)
+	}
 	reproduced := map[bool]int{true: -1}
-	slices.SortStableFunc(all, func(a, b *Finding) int {
+	order := func(a, b *Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity(p), b.Severity(p)), cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
-	})
+	}
+	for _, group := range byCause {
+		slices.SortFunc(group, order)
+		groups = append(groups, group)
+	}
+	slices.SortFunc(groups, func(a, b []*Finding) int { return order(a[0], b[0]) })
+	return groups
 }

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// socket is a connection with little overhead: inputs open thousands of connections per second.
+// socket is a TCP connection with little overhead: inputs open thousands of connections per second.
 type socket struct {
 	fd       int
 	f        *os.File      // the same, to wait
 	patience time.Duration // timeout of writes
 }
 
-var errTimeout = errors.New("timeout: no data")
-
-// endpoint returns the address of a server. It is a new value for each call, because system calls write to it.
+// endpoint is a server that accepts TCP connections: it returns the address, a new value for each call, because system calls write to
+// it.
 type endpoint func() (family int, addr syscall.Sockaddr)
 
 func resolve(addr string) (endpoint, error) {
@@ -45,8 +44,7 @@ func resolve(addr string) (endpoint, error) {
 	}, nil
 }
 
-// dial connects. It fails after the patience. Writes fail with errTimeout after the patience.
-func dial(to endpoint, patience time.Duration) (socket, error) {
+func (to endpoint) dial(patience time.Duration) (link, error) {
 	syscall.ForkLock.RLock() // so that a program that is started now does not inherit it
 	family, _ := to()
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
@@ -55,7 +53,7 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return socket{fd: -1}, os.NewSyscallError("socket", err)
+		return nil, os.NewSyscallError("socket", err)
 	}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	tv := syscall.NsecToTimeval(max(patience, time.Microsecond).Nanoseconds())
@@ -72,9 +70,9 @@ func dial(to endpoint, patience time.Duration) (socket, error) {
 	}
 	if err != nil {
 		syscall.Close(fd)
-		return socket{fd: -1}, os.NewSyscallError("connect", err)
+		return nil, os.NewSyscallError("connect", err)
 	}
-	return socket{fd, os.NewFile(uintptr(fd), "connection"), patience}, nil
+	return &socket{fd, os.NewFile(uintptr(fd), "connection"), patience}, nil
 }
 
 func (s *socket) write(b []byte) error {
@@ -96,14 +94,12 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
-// read waits for bytes and reads them.
 func (s *socket) read(b []byte, within time.Duration) (int, error) {
 	s.f.SetReadDeadline(time.Now().Add(within))
 	n, err := s.f.Read(b)
 	return n, timeout(err)
 }
 
-// peek reads what has arrived.
 func (s *socket) peek(b []byte) (int, error) {
 	for {
 		n, _, err := syscall.Recvfrom(s.fd, b, syscall.MSG_DONTWAIT)
@@ -130,7 +126,6 @@ func timeout(err error) error {
 
 func (s *socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }
 
-// close closes the connection, with a reset if reset is set.
 func (s *socket) close(reset bool) {
 	if reset {
 		syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})

@@ -13,8 +13,7 @@ import (
 
 // storedInput is an input in a file.
 type storedInput struct {
-	Burst bool         `json:"burst,omitempty"`
-	Ahead bool         `json:"pipelined,omitempty"`
+	Mode  Mode         `json:"mode,omitempty"`
 	Steps []storedStep `json:"steps"`
 }
 
@@ -25,7 +24,7 @@ type storedStep struct {
 }
 
 func stored(c *Input) storedInput {
-	s := storedInput{Burst: c.Burst, Ahead: c.Ahead, Steps: make([]storedStep, len(c.Steps))}
+	s := storedInput{Mode: c.Mode, Steps: make([]storedStep, len(c.Steps))}
 	for i, step := range c.Steps {
 		if s.Steps[i].Step = step; step.Type != nil {
 			s.Steps[i].Type = step.Type.Name
@@ -36,7 +35,7 @@ func stored(c *Input) storedInput {
 
 // input returns the input that was stored.
 func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
-	c := &Input{Burst: s.Burst, Ahead: s.Ahead}
+	c := &Input{Mode: s.Mode}
 	for _, s := range s.Steps {
 		if s.Type != "" {
 			if s.Step.Type = p.TypeNamed(s.Type); s.Step.Type == nil {

@@ -15,7 +15,8 @@ import (
 // is the number of a connection and the effects of the message, one of which is chosen. After a period stands what the
 // message must name. "report" is any report of a worker; "leaves" and "waits" are actions of the peer. The reply to a
 // message with "=" names a job, to which later messages refer. A slot with "?" may be left out. A slot whose effects
-// the protocol lacks is left out, or the whole template if the slot has "!".
+// the protocol lacks is left out, or the whole template if the slot has "!". "*" is any of the connections, and "any" is any
+// message or action of a peer: these templates bring a job into each of its states, in which everything is then tried.
 var templates = []string{
 	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 report|delete; 0 query.job|wait?; 1 report?; 1 leaves?",
 	"0 =submit; 2 =submit; 0 leaves?; 1 register; 1 =ask; 2 leaves?; 1 !report; 3 query.job?",
@@ -33,6 +34,30 @@ var templates = []string{
 	"0 configure.queue?; 0 !store; 0 store; 0 =submit; 1 =ask; 1 query.job; 1 report|store; 1 store?; 2 query.job",
 	"0 =submit; 0 =submit?; 1 =ask; 2 query.queue; 1 !store; 0 wait; 0 delete?; 2 query.queue",
 	"2 configure.queue; 0 !notify; 2 configure.queue?; 1 notify?",
+
+	"0 use?; 0 =submit; * any; 2 query.job?; 1 register; 1 =ask; 1 report|delete?",
+	"0 =submit; 1 register; 1 =ask; * any; * any?; 2 query.job?; 1 report|delete",
+	"0 =submit; 1 register; 1 =ask; 1 report|delete; * any; 2 query.job?; 1 report|delete?",
+	"0 =submit; 1 register; 1 =ask; 0 leaves; * any; 1 report|delete?",
+	"0 =submit; 1 register; 1 =ask; 1 leaves; * any; 2 register; 2 =ask",
+	"0 =submit; 1 register.limit; 1 =ask; 1 waits; * any; 2 query.job?; 1 report|delete?",
+	"0 =submit; 1 =ask; 1 !bury|release; * any; 2 query.job?; 1 =ask",
+	"0 =submit; 1 register; 1 =ask?; 2 !cancel; * any; 2 query.job?; 0 =submit; 1 =ask",
+	"1 register; 1 !sleep; * any; 0 =submit; * any; 1 =ask",
+}
+
+// timedTemplates are templates of inputs in which a time comes or a time limit is exceeded.
+var timedTemplates = []string{
+	"1 register.limit; 0 =submit; 1 =ask; 1 waits; 1 report|delete; 0 query.job?; 2 register?; 2 =ask?",
+	"1 register.limit; 0 =submit; 1 =ask; 1 report|delete; 1 waits; 1 =ask; 2 query?",
+	"1 register.limit; 0 =submit; 1 =ask; 1 leaves; 2 register; 2 =ask?; 2 waits; 2 =ask?; 2 report|delete?; 0 query.job?",
+	"1 register; 1 sleep; 0 !=submit.start; 1 waits; 1 =ask; 1 report?",
+	"0 !=submit.start; 1 register; 1 ask?; 1 sleep; 1 waits; 1 =ask",
+	"0 =submit?; 0 !=submit.start; 1 register; 1 =ask; 1 waits; 1 =ask; 1 report?",
+	"0 !=submit.delay; 1 =ask?; 1 waits; 1 =ask; 1 delete|release; 1 waits?; 2 =ask",
+	"0 =submit; 1 =ask; 1 !release.delay; 1 waits; 2 =ask; 2 delete?",
+	"0 =submit; 0 !pause; 1 =ask?; 1 waits; 1 =ask",
+	"1 !ask|wait; 1 waits; 0 =submit; 1 =ask; 1 delete|report",
 }
 
 // drains are templates of requests for what is queued under one name.
@@ -45,16 +70,19 @@ var drains = []string{
 
 var workerReports = []codec.Effect{codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception}
 
-var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName, "limit": codec.TimeLimit}
+var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName, "limit": codec.TimeLimit, "start": codec.StartTime, "delay": codec.Delay}
 
 // slot is one message or action of a template.
 type slot struct {
-	conn     int
+	conn     int               // anyConn: any
 	types    []*codec.Type     // to choose from, and
 	verbs    []transcript.Verb // these
 	gives    bool              // the reply names a job
 	optional bool
 }
+
+// anyConn stands for any connection of a template, which has up to three.
+const anyConn = -1
 
 var leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
 
@@ -72,12 +100,22 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 	for part := range strings.SplitSeq(text, "; ") {
 		conn, what, _ := strings.Cut(part, " ")
 		var s slot
-		s.conn, _ = strconv.Atoi(conn)
+		if s.conn = anyConn; conn != "*" {
+			s.conn, _ = strconv.Atoi(conn)
+		}
 		what, needed := strings.CutPrefix(what, "!")
 		what, s.gives = strings.CutPrefix(what, "=")
 		what, s.optional = strings.CutSuffix(what, "?")
 		for i, word := range strings.Split(what, "|") {
 			switch word {
+			case "any":
+				for _, t := range p.Types {
+					if t.Req != 0 && keep(t) {
+						s.types = append(s.types, t)
+					}
+				}
+				s.verbs = append(s.verbs, leaves...)
+				continue
 			case "leaves":
 				s.verbs = append(s.verbs, leaves...)
 			case "waits":
@@ -111,10 +149,13 @@ func (b *generator) fill(c *Input, slots []slot) {
 			continue
 		}
 		s := Step{ID: c.nextID(), Conn: sl.conn}
+		if sl.conn == anyConn {
+			s.Conn = b.r.IntN(3)
+		}
 		n := b.r.IntN(len(sl.types) + len(sl.verbs))
 		if n >= len(sl.types) {
 			if s.Verb = sl.verbs[n-len(sl.types)]; s.Verb == transcript.Nothing {
-				s.For = pauses[b.r.IntN(len(pauses))]
+				s.For = b.pause()
 			}
 			c.Steps = append(c.Steps, s)
 			continue
@@ -124,7 +165,7 @@ func (b *generator) fill(c *Input, slots []slot) {
 		s.CRLF = m.CRLF
 		for i, v := range m.Args {
 			f := s.Type.FieldAt(i)
-			a := Arg{Value: placed(f, v)}
+			a := b.arg(f, v)
 			switch {
 			case f.Assigned && len(givers) > 0 && b.r.IntN(12) > 0:
 				a.Of = givers[len(givers)-1]

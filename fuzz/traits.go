@@ -155,12 +155,32 @@ func (d *traits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbe
 // isUnsafe reports whether bytes are not to be sent after others.
 func (d *traits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
 
+// containsWord reports whether bytes contain a word, or its end if it begins in those that were sent before them.
 func containsWord(words []string, sent, b []byte) bool {
 	if len(words) == 0 {
 		return false
 	}
 	low := bytes.ToLower(after(sent, b))
-	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(low, []byte(w)) })
+	before := len(low) - len(b)
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(low[max(0, before-len(w)+1):], []byte(w)) })
+}
+
+// isSafe reports whether bytes are one legal message, with values for which the contract has examples where other values may do
+// harm. It may contain unsafe words.
+func (d *traits) isSafe(s *Step, b []byte) bool {
+	if s.Verb != transcript.Send || s.Type.Does == codec.Shutdown {
+		return false
+	}
+	var f codec.Frame
+	if n, err := d.protocol.NewSession(codec.Options{}).Decode(codec.Peer, b, &f); err != nil || n != len(b) || f.Type != s.Type {
+		return false
+	}
+	for i, a := range s.Args {
+		if f := s.Type.FieldAt(i); f != nil && f.Only && !slices.Contains(f.Examples, string(a.Value)) {
+			return false
+		}
+	}
+	return true
 }
 
 // isBinary reports whether bytes begin a message whose end is known, whatever is illegal.
@@ -181,7 +201,7 @@ func changesQueue(t *codec.Type) bool {
 
 // changesQueues reports whether an input may have effects on a queue that outlast its jobs.
 func changesQueues(c *Input) bool {
-	if c.Burst {
+	if c.Mode == Burst {
 		return true
 	}
 	for i := range c.Steps {

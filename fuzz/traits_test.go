@@ -19,6 +19,16 @@ func TestWordsInParts(t *testing.T) {
 	if !d.isUnsafe([]byte("status\nshut"), []byte("down\n")) || d.isUnsafe([]byte("shut\n"), []byte("status\n")) {
 		t.Error("expected only shutdown to be unsafe")
 	}
+	if d.isUnsafe([]byte("shutdown\n"), []byte("status\n")) {
+		t.Error("expected that shutdown, which was sent before, does not make status unsafe")
+	}
+	d = traitsOf(gearmonkey.Protocol)
+	for script, safe := range map[string]bool{gearmonkey.Script: true, "while true do end": false} {
+		load := Step{Type: gearmonkey.Protocol.TypeNamed("SCRIPT_LOAD"), Args: []Arg{{Value: []byte(script)}}}
+		if d.isSafe(&load, plainBytes(gearmonkey.Protocol, &load)) != safe {
+			t.Errorf("the script %s: expected that it is safe: %v", script, safe)
+		}
+	}
 	d = traitsOf(beanstalk.Protocol)
 	if !d.namesNumbers([]byte("reserve-jo"), []byte("b 42\r\n")) || !d.namesNumbers(nil, []byte("stats-job 1\r\n")) || d.namesNumbers([]byte("stats\r\n"), []byte("use a\r\n")) {
 		t.Error("expected reserve-job and stats-job to name a job, and use to name none")

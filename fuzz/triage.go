@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -21,6 +22,7 @@ type triage struct {
 	alone  *examiner      // at a fixed address, where there is one server
 	spent  time.Duration  // by it
 
+	first atomic.Bool  // with Config.First: the finding is known
 	leaks atomic.Int32 // candidates for leaks of memory that are waiting or examined
 
 	mu       sync.Mutex
@@ -28,6 +30,7 @@ type triage struct {
 	more     chan struct{}  // has an element after add
 	closed   bool           // no more candidates will be added
 	observed map[string]int // by key of an observation
+	tried    map[string]int // candidates that were examined, by kind
 	findings []*Finding     // in order of discovery
 }
 
@@ -39,7 +42,7 @@ type examiner struct {
 
 // examiners is how many candidates are examined at the same time. Most of the time of an examination is spent on waiting for
 // servers to start and for replies that do not come.
-const examiners = 2
+const examiners = 6
 
 // candidate is a failure that was observed, with what the server had been sent.
 type candidate struct {
@@ -51,7 +54,7 @@ type candidate struct {
 }
 
 func newTriage(ctx context.Context, f *Fuzzer) *triage {
-	t := &triage{f: f, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{}}
+	t := &triage{f: f, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{}, tried: map[string]int{}}
 	t.alone = t.examiner()
 	return t
 }
@@ -154,22 +157,36 @@ func (t *triage) crash(m *candidate, first bool) *Finding {
 	return fd
 }
 
-// take removes and returns the most severe of the candidates, or nil.
-func (t *triage) take() *candidate {
+// kind returns what candidates have in common that probably have one cause.
+func (m *candidate) kind() string {
+	return m.fault.Oracle + "|" + string(m.fault.Rule) + "|" + m.fault.Law + "|" + m.fault.Refusal
+}
+
+// fresh is how many candidates of one kind are examined before those that follow are probably duplicates.
+const fresh = 3
+
+// take removes and returns the candidate to examine next, or nil: one whose kind was examined less often than others, and of those
+// the most severe. Candidates of kinds that were examined often are stale: it returns none of them, unless anyway is set.
+func (t *triage) take(anyway bool) (m *candidate, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		return nil
-	}
-	best := 0
+	best, least := -1, 0
 	for i, m := range t.waiting {
-		if m.fault.Severity() < t.waiting[best].fault.Severity() {
-			best = i
+		tried := t.tried[m.kind()]
+		if tried >= fresh && !anyway {
+			continue
+		}
+		if rank := tried*len(severities) + int(m.fault.Severity()); best < 0 || rank < least {
+			best, least = i, rank
 		}
 	}
-	m := t.waiting[best]
+	if best < 0 {
+		return nil, false
+	}
+	m = t.waiting[best]
+	t.tried[m.kind()]++
 	t.waiting = slices.Delete(t.waiting, best, best+1)
-	return m
+	return m, t.tried[m.kind()] > fresh
 }
 
 // noMore ends work when no candidate is left.
@@ -187,35 +204,59 @@ func (t *triage) work(ctx context.Context) {
 		all.Go(func() {
 			e := t.examiner()
 			defer e.replay.close()
-			for ctx.Err() == nil {
-				if m := t.take(); m != nil {
-					e.examine(m)
-					continue
-				}
-				select {
-				case _, open := <-t.more:
-					if !open {
-						return
-					}
-				case <-ctx.Done():
-				}
-			}
+			e.work(ctx)
 		})
 	}
 	all.Wait()
+}
+
+// staleShare limits the time that an examiner spends on candidates that are probably duplicates to one part of so many.
+const staleShare = 4
+
+func (t *examiner) work(ctx context.Context) {
+	closed := false
+	var rest time.Time // until then, it examines no candidates that are probably duplicates
+	for ctx.Err() == nil {
+		if m, stale := t.take(closed || time.Now().After(rest)); m != nil {
+			start := time.Now()
+			if t.examine(m); stale {
+				rest = time.Now().Add((staleShare - 1) * time.Since(start))
+			}
+			continue
+		}
+		var rested <-chan time.Time
+		if d := time.Until(rest); d > 0 {
+			rested = time.After(d)
+		}
+		select {
+		case _, open := <-t.more:
+			if !open && closed {
+				return
+			}
+			closed = !open
+		case <-rested:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // busy reports whether so many candidates are waiting that workers should leave the machine to the triage.
 func (t *triage) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.waiting) > 4*examiners
+	n := 0
+	for _, m := range t.waiting {
+		if t.tried[m.kind()] < fresh {
+			n++
+		}
+	}
+	return n > 4*examiners
 }
 
 // some examines candidates between the inputs of the only worker, for at most half of the time.
 func (t *triage) some(ctx context.Context) {
 	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
-		m := t.take()
+		m, _ := t.take(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*staleShare))
 		if m == nil {
 			return
 		}
@@ -243,11 +284,34 @@ func (t *triage) finish() {
 		t.f.write(fd)
 		t.f.cfg.Candidate(fd)
 	}
+	t.joinCauses()
 	for _, fd := range t.findings {
 		for key := range fd.keys {
 			fd.Count += t.observed[key]
 		}
 		t.f.note(func(s *Stats) { s.Duplicates += max(0, fd.Count-1) })
+	}
+}
+
+// joinCauses joins the findings of several causes that a later finding has shown to be one.
+func (t *triage) joinCauses() {
+	first := func(fd *Finding) *Finding { return cmp.Or(fd.Of, fd) }
+	for i, fd := range t.findings {
+		for _, old := range t.findings[:i] {
+			from, to := first(fd), first(old)
+			if from == to || !fd.Reproduced || !old.Reproduced || !fd.cause.same(&old.cause) {
+				continue
+			}
+			if slices.Index(t.findings, from) < slices.Index(t.findings, to) {
+				from, to = to, from
+			}
+			for _, o := range t.findings {
+				if first(o) == from {
+					o.Of = to
+				}
+			}
+			t.f.note(func(s *Stats) { s.Findings-- })
+		}
 	}
 }
 
@@ -268,6 +332,8 @@ func (t *examiner) examine(m *candidate) {
 	}
 	f.tally("reproducing")
 	t.replay.patience = f.cfg.Patience
+	t.replay.setClock(m.log.Clock)
+	defer t.replay.setClock(0)
 	c, got := t.reproduce(m)
 	if f.stopped() {
 		t.again(m)
@@ -291,7 +357,7 @@ func (t *examiner) examine(m *candidate) {
 	small := t.minimize(c, got)
 	t.replay.patience = f.cfg.Patience
 	n, of, last := t.count(small, got)
-	if n < shows && small != c {
+	if last == nil && small != c {
 		f.logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
 		small = c
 		n, of, last = t.count(c, got)
@@ -299,7 +365,7 @@ func (t *examiner) examine(m *candidate) {
 	switch {
 	case f.stopped():
 		t.again(m)
-	case n < shows:
+	case last == nil:
 		f.logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
 		f.note(func(s *Stats) { s.NotReproduced++ })
 	case t.disputed(small, last):
@@ -319,16 +385,17 @@ func (t *triage) again(m *candidate) {
 	t.mu.Unlock()
 }
 
+// minimizePatience is the timeout for replies while an input is minimized, which most attempts at a hang wait for.
+const minimizePatience = 150 * time.Millisecond
+
 // minimize returns a smaller input with the fault.
 func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	f := t.f
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
 	switch got.Oracle {
-	case HangConn, HangAll:
-		t.replay.patience = min(t.replay.patience, 300*time.Millisecond)
-	case Law:
-		t.replay.patience = min(t.replay.patience, 500*time.Millisecond)
+	case HangConn, HangAll, Law: // the minimized input is then run with the whole timeout
+		t.replay.patience = min(t.replay.patience, minimizePatience)
 		budget /= 2
 	case Framing, Disclosure:
 		budget /= 2
@@ -372,23 +439,35 @@ func (f *Fault) matches(expected *Fault) bool {
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
-// count returns how often a fault appears, until that is often enough or cannot be any more.
+// count returns how often a fault appears, until that is often enough or cannot be any more. Otherwise last is nil. The last attempt runs
+// on a server with the clock of the machine. A leak shows in many executions, so one attempt is enough.
 func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
+	if v.Oracle == Memory {
+		if last = t.replay.grows(c); last != nil {
+			n = 1
+		}
+		return n, 1, last
+	}
 	test := t.replay.test(v)
+	clock := t.replay.clock
+	defer t.replay.setClock(clock)
 	for of < tries && n < shows && of-n <= tries-shows && !t.f.stopped() {
+		if n == shows-1 {
+			t.replay.setClock(0)
+		}
 		of++
 		if got := test(c); v.same(got) {
-			n++
-			last = got
+			if n++; n == shows {
+				last = got
+			}
 		}
 	}
 	return n, of, last
 }
 
-// duplicate reports whether the fault is already a finding, as far as that is known before it is minimized: from the output of a
-// crash.
+// duplicate reports whether the fault is already a finding, as far as that is known before it is minimized.
 func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
-	if len(got.Stack) == 0 {
+	if !inputFree(got) {
 		return false
 	}
 	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
@@ -409,9 +488,16 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 			return true
 		}
 	}
-	if fd.Input != nil {
-		t.findings = append(t.findings, fd)
+	if fd.Input == nil {
+		return false
 	}
+	for _, old := range t.findings {
+		if old.Reproduced && fd.cause.same(&old.cause) {
+			fd.Of = cmp.Or(old.Of, old)
+			break
+		}
+	}
+	t.findings = append(t.findings, fd)
 	return false
 }
 
@@ -434,13 +520,20 @@ func (t *triage) settle(m *candidate) {
 // report reports a finding, unless it is a duplicate.
 func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	f := t.f
-	fd := &Finding{Key: key(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
+	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
 	if t.isKnown(m, fd) {
 		f.logf("a duplicate: %s", v)
 		return
 	}
+	if f.cfg.First && !t.first.CompareAndSwap(false, true) {
+		t.again(m)
+		return
+	}
 	fd.Name = nameOf(f.cfg.Protocol, fd)
-	f.note(func(s *Stats) { s.Findings++ })
+	t.replay.setClock(0)
+	if fd.Of == nil {
+		f.note(func(s *Stats) { s.Findings++ })
+	}
 	t.describe(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)

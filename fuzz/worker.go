@@ -3,31 +3,36 @@ package fuzz
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
 
 // worker runs inputs, one after the other, on a server of its own, which it restarts from time to time.
 type worker struct {
-	f    *Fuzzer
-	id   int
-	slow bool // the inputs have pauses
-	r    *rand.Rand
-	g    *generator
-	next chan started // the next server; nil if none was started
-	life int          // number of the server
+	f     *Fuzzer
+	id    int
+	slow  bool // the inputs have pauses
+	r     *rand.Rand
+	g     *generator
+	start func(context.Context) (target.Target, error)
+	clock int          // how many times as fast the clocks of the servers run; 0: as fast as that of the machine
+	next  chan started // the next server; nil if none was started
+	life  int          // number of the server
 
 	t           target.Target
 	x           *executor
 	log         *Log
-	exclusive   bool     // the server is restarted after an input of which something is left
-	pristine    bool     // nothing is left of the inputs, so that names need no prefix
-	used        uint64   // prefixes
-	spare       []string // prefixes of whose names nothing is left
-	descriptors int      // of the server at its start
-	checked     int      // number of the entry at the last check of its resources
+	exclusive   bool          // the server is restarted after an input of which something is left
+	pristine    bool          // nothing is left of the inputs, so that names need no prefix
+	used        uint64        // prefixes
+	spare       []string      // prefixes of whose names nothing is left
+	descriptors int           // of the server at its start
+	checked     int           // number of the entry at the last check of its resources
+	paused      time.Duration // because of the triage
 }
 
 // started is the result of starting a server.
@@ -60,7 +65,7 @@ func (w *worker) run(ctx context.Context) error {
 		if err := w.begin(ctx); err != nil {
 			return err
 		}
-		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 && w.f.triage.leaks.Load() == 0 {
+		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 && w.searchesLeaks() {
 			w.soak(ctx)
 		} else {
 			w.fuzz(ctx)
@@ -76,6 +81,9 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
+// searchesLeaks reports whether to look for leaks: not while others are examined. What a single worker does must not depend on that.
+func (w *worker) searchesLeaks() bool { return w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0 }
+
 // over reports whether the run has ended.
 func (w *worker) over(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
 
@@ -84,7 +92,7 @@ func (w *worker) begin(ctx context.Context) error {
 	f := w.f
 	var err error
 	if w.t == nil || !f.cfg.Fixed {
-		if w.t, err = w.start(ctx); err != nil {
+		if w.t, err = w.take(ctx); err != nil {
 			return err
 		}
 	}
@@ -99,7 +107,10 @@ func (w *worker) begin(ctx context.Context) error {
 	}
 	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, patience)
 	w.x.over, w.x.steady = f.stopped, steady
-	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Life: w.life}
+	if w.clock > 1 {
+		w.x.clock = clockOf(w.t, w.clock)
+	}
+	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Life: w.life, Clock: w.clock}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.life%(1+exclusiveLives) != 0
 	w.checked, w.spare = 0, nil
 	if w.pristine = !f.cfg.Fixed; !f.cfg.Fixed {
@@ -111,8 +122,8 @@ func (w *worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// start returns the next server.
-func (w *worker) start(ctx context.Context) (target.Target, error) {
+// take returns the next server.
+func (w *worker) take(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
 		if w.next == nil {
 			w.prepare(ctx)
@@ -137,7 +148,7 @@ func (w *worker) prepare(ctx context.Context) {
 	next := make(chan started, 1)
 	w.next = next
 	w.f.ending.Go(func() {
-		t, err := w.f.cfg.Start(context.WithoutCancel(ctx))
+		t, err := w.start(context.WithoutCancel(ctx))
 		next <- started{t, err}
 	})
 }
@@ -176,15 +187,21 @@ func (w *worker) fuzz(ctx context.Context) {
 	}
 }
 
-// giveWay pauses every second worker while many candidates wait for their triage.
+// giveWay pauses all workers but one, and those whose inputs mostly pause, while many candidates wait for their triage, for at most a
+// share of the time.
 func (w *worker) giveWay(ctx context.Context) {
-	for w.id%2 == 1 && !w.over(ctx) && w.f.triage.busy() {
+	for w.id > 0 && !w.slow && !w.over(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
+		begin := time.Now()
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 		}
+		w.paused += time.Since(begin)
 	}
 }
+
+// triageShare is the share of the time for which workers pause at most: one of so many.
+const triageShare = 3
 
 // one generates an input and runs it. It reports whether the server can be used for another one.
 func (w *worker) one() bool {
@@ -193,7 +210,7 @@ func (w *worker) one() bool {
 		return true
 	}
 	r := w.execute(c)
-	if r.Clean && !r.Loose {
+	if r.Clean && !r.Loose && r.Fault == nil {
 		w.f.corpus.noteClean(w.f.cfg.Protocol, c)
 	}
 	if w.f.corpus.learn(c, parent, r) && !r.Loose {
@@ -242,13 +259,16 @@ func (w *worker) prefix() string {
 // run.
 func (w *worker) input() (*Input, *corpusEntry) {
 	f := w.f
-	if c := f.corpus.seed(w.slow); c != nil {
-		return c, nil
+	single := f.cfg.Workers == 1
+	c := f.corpus.seed(w.slow)
+	if c == nil && single {
+		c = f.corpus.seed(true)
 	}
-	if f.cfg.Workers == 1 {
-		if c := f.corpus.seed(true); c != nil {
-			return c, nil
+	if c != nil {
+		if single && races(c) {
+			return nil, nil
 		}
+		return c, nil
 	}
 	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowShare) == 0
 	pick := func() *Input {
@@ -258,7 +278,6 @@ func (w *worker) input() (*Input, *corpusEntry) {
 		return nil
 	}
 	parent := f.corpus.pick(w.r)
-	var c *Input
 	if parent == nil || w.r.IntN(3) == 0 {
 		c, parent = w.g.generate(), nil
 	} else {
@@ -267,10 +286,26 @@ func (w *worker) input() (*Input, *corpusEntry) {
 	if w.g.slow && c.waits() == 0 {
 		w.g.wait(c, nil)
 	}
-	if len(c.Steps) == 0 || w.overlong(c) {
+	if len(c.Steps) == 0 || w.overlong(c) || single && races(c) {
 		return nil, nil
 	}
 	return c, parent
+}
+
+// races reports whether an input has a time limit that is over so soon that the replies depend on chance.
+func races(c *Input) bool {
+	const soon = 100 * time.Millisecond
+	return slices.ContainsFunc(c.Steps, func(s Step) bool {
+		if s.Type == nil || !s.Type.Has(codec.TimeLimit) {
+			return false
+		}
+		at := s.Type.At(codec.TimeLimit)
+		if at >= len(s.Args) {
+			return false
+		}
+		n, bad := codec.ParseNumber(s.Args[at].Value)
+		return bad < 0 && n > 0 && n < uint64(soon/s.Type.FieldAt(at).Unit)
+	})
 }
 
 // slowShare is how many inputs of a worker without slow workers beside it come to one with pauses.
@@ -361,7 +396,7 @@ func (w *worker) end(ctx context.Context) {
 	}
 	w.t = nil
 	w.f.ending.Go(func() {
-		t.Stop()
+		stop(ctx, t)
 		if v := verdict(t, nil); v != nil && !w.f.stopped() {
 			w.f.triage.add(&candidate{fault: v, log: log, from: from})
 		}

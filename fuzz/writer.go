@@ -3,6 +3,7 @@ package fuzz
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,7 +126,7 @@ func (w *transcriptWriter) meta() {
 
 // segments returns how the messages have to be sent, or "" if that does not matter.
 func (w *transcriptWriter) segments() string {
-	if w.fd.Input.Ahead {
+	if m := w.fd.Input.Mode; m == Pipelined || m == Joined {
 		return play.Coalesced.String()
 	}
 	return ""
@@ -200,7 +201,7 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 	} else if past {
 		st.Past = w.p.Sent(codec.Server, a.Role)
 	}
-	if from == codec.Server && w.fd.Input.Ahead {
+	if from == codec.Server && w.fd.Input.Mode == Pipelined {
 		w.held = append(w.held, st)
 		return
 	}
@@ -333,8 +334,13 @@ func (w *transcriptWriter) message(s *Step) transcript.Choice {
 			m.Args = append(m.Args, []byte("1"))
 			continue
 		}
-		c.Args = append(c.Args, transcript.Arg{Value: arg.Value})
 		m.Args = append(m.Args, arg.Value)
+		if arg.Now {
+			seconds, _ := strconv.ParseInt(string(arg.Value), 10, 64)
+			c.Args = append(c.Args, transcript.Arg{Kind: transcript.Now, Delta: seconds})
+			continue
+		}
+		c.Args = append(c.Args, transcript.Arg{Value: arg.Value})
 	}
 	_, err := w.p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
 	c.Unchecked = err != nil || s.Type.Req&w.roles[s.Conn] == 0

@@ -3,6 +3,7 @@ package loadgen
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"jobwire/codec"
 )
@@ -18,6 +19,7 @@ type Scenario struct {
 	Updates    int          // how many times a worker reports the progress of a job, or touches it
 	PerUnique  int          // consecutive submissions with the same unique ID; 0: jobs have no unique ID
 	Kills      bool         // workers are killed while they have jobs
+	Crash      bool         // the server is killed: see [Crash]
 	Request    codec.Effect // Echo or Query: clients send such requests instead of jobs, and there are no workers
 
 	MaxWindow int    // 0: no limit
@@ -37,6 +39,8 @@ var common = []Scenario{
 	{Name: "updates", About: "as in cycle, with two progress reports for each job", Updates: 2},
 	{Name: "coalesce", About: "as in cycle, with four submissions of each unique ID, which the server combines into one job", PerUnique: 4},
 	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs", Kills: true},
+	{Name: "crash", About: "kill the server while jobs are queued, start it again, and count what it has kept", Backlog: true, Background: true, Crash: true},
+	{Name: "crash-unique", About: "as in crash, with a different unique ID for each job", Backlog: true, Background: true, Crash: true, PerUnique: 1},
 	{Name: "echo", About: "requests whose data the server returns; no jobs and no workers", Request: codec.Echo},
 	{Name: "status", About: "the state of a job that does not exist; no workers", Request: codec.Query},
 }
@@ -125,8 +129,15 @@ func (a *Adapter) grabs(c *Config) int {
 	if a.OneGrab {
 		return 1
 	}
-	return max(1, min(c.Window*c.Clients/c.Workers, 1024))
+	flight := c.Window * c.Clients
+	if c.Rate != nil { // so many jobs as come in the time that a request for a job takes on a busy server
+		flight = max(flight, int(c.Rate.highest()*time.Millisecond.Seconds()))
+	}
+	return max(1, min(flight/c.Workers, 1024))
 }
+
+// confirmsEnds reports whether the server confirms to a worker that a job has ended.
+func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.rows.finish.Answers) > 0 }
 
 func (a *Adapter) client(c *Conn, s *Scenario) Client {
 	switch {

@@ -33,16 +33,16 @@ func TestLoadDerivedFromMessageTypes(t *testing.T) {
 		oneGrab      bool
 	}{
 		{gearman.Protocol, without(gearman.Protocol, "all", func(t *codec.Type) bool { return false }), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
-			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "echo", "status"}, false},
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "echo", "status"}, false},
 		{gearman.Protocol, without(gearman.Protocol, "plain", func(t *codec.Type) bool {
 			return t.Priority != codec.Normal || t.Does == codec.Echo || t.Does == codec.Query || t.Does == codec.Status || t.Does == codec.Data
-		}), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, []string{"cycle", "background", "drain", "chaos"}, false},
+		}), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, []string{"cycle", "background", "drain", "chaos", "crash"}, false},
 		{beanstalk.Protocol, without(beanstalk.Protocol, "waiting", func(t *codec.Type) bool { return t.Blocks == codec.UnlessZero }), newBeanstalk,
-			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "status"}, true},
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "status"}, true},
 		{beanstalk.Protocol, without(beanstalk.Protocol, "polling", func(t *codec.Type) bool { return t.Blocks == codec.Always }), newBeanstalk,
-			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "status"}, false},
+			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "status"}, false},
 		{danga.Protocol, without(danga.Protocol, "one", func(t *codec.Type) bool { return t.Does == codec.Query }), func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
-			[]string{"cycle", "background", "drain", "updates", "chaos"}, true},
+			[]string{"cycle", "background", "drain", "updates", "chaos", "crash"}, true},
 	} {
 		a := &loadgen.Adapter{Protocol: tt.protocol}
 		loadgen.Register(a)

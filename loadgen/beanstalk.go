@@ -11,4 +11,5 @@ var Beanstalk = &Adapter{Protocol: beanstalk.Protocol, Scenarios: []Scenario{
 	{Name: "updates", About: "as in cycle, with two touch commands for each job"},
 	{Name: "status", About: "peek at a job that does not exist; no workers"},
 	{Name: "chaos"},
+	{Name: "crash"},
 }}

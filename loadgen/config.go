@@ -21,7 +21,9 @@ type Config struct {
 	Workers   int    // connections that work; 0 is 4
 	Functions int    // functions, or tubes, that jobs are spread over; 0 is 1
 	Prefix    string // of their names; "" is "jobwire"
-	Window    int    // jobs that a client has under way in a closed loop at most, filled up when half is free; 0 is 1
+	Window    int    // jobs that a client keeps in flight in a closed loop; 0 is 1
+	Batch     int    // jobs that a client of a closed loop submits together, once so many of the window are free; 0 is 1
+	MaxFlight int    // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
 	Grabs     int    // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
 	Size      Sizes
 	Think     time.Duration // from a job's end to the client's next
@@ -44,7 +46,10 @@ type Config struct {
 }
 
 // backlogJobs is how many jobs are queued where the user does not say.
-const backlogJobs = 100_000
+const (
+	backlogJobs = 100_000
+	crashJobs   = 1_000_000 // until a kill
+)
 
 // Limits of a run.
 const (
@@ -62,7 +67,7 @@ func (c Config) Complete() (Config, error) {
 	for _, d := range []struct {
 		v     *int
 		value int
-	}{{&c.Clients, 16}, {&c.Workers, 4}, {&c.Functions, 1}, {&c.Window, 1}} {
+	}{{&c.Clients, 16}, {&c.Workers, 4}, {&c.Functions, 1}, {&c.Window, 1}, {&c.Batch, 1}} {
 		if *d.v == 0 {
 			*d.v = d.value
 		}
@@ -95,6 +100,9 @@ func (c Config) Complete() (Config, error) {
 	}
 	if sc.Backlog && c.Count == 0 {
 		c.Count = backlogJobs
+		if sc.Crash {
+			c.Count = crashJobs
+		}
 	}
 	if sc.Kills && c.Work == 0 {
 		c.Work = time.Millisecond // else a worker hardly ever has a job when it is killed
@@ -103,12 +111,14 @@ func (c Config) Complete() (Config, error) {
 		c.Duration = 10 * time.Second
 	}
 	switch {
-	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Grabs < 0:
-		return c, errors.New("clients, workers, functions and window must be at least 1, and grabs not negative")
+	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Batch < 1 || c.MaxFlight < 0 || c.Grabs < 0:
+		return c, errors.New("clients, workers, functions, window and batch must be at least 1, and grabs and the jobs in flight not negative")
+	case c.Batch > c.Window:
+		return c, fmt.Errorf("batch %d: expected at most the window, %d", c.Batch, c.Window)
 	case c.Clients+c.Workers > maxConns:
 		return c, fmt.Errorf("%d clients and workers: expected at most %d connections", c.Clients+c.Workers, maxConns)
-	case c.Window > maxWindow:
-		return c, fmt.Errorf("window %d: expected at most %d", c.Window, maxWindow)
+	case max(c.Window, c.MaxFlight) > maxWindow:
+		return c, fmt.Errorf("%d jobs in flight for each client: expected at most %d", max(c.Window, c.MaxFlight), maxWindow)
 	case c.Size.Lo < MinPayload:
 		return c, fmt.Errorf("payload of %d bytes: expected at least %d bytes, because the payload contains the number of the job and a checksum", c.Size.Lo, MinPayload)
 	case sc.Backlog && (c.Rate != nil || c.Duration > 0):
@@ -141,6 +151,8 @@ func (c *Config) slots(sc *Scenario) int {
 		return int((c.Count + int64(c.Clients) - 1) / int64(c.Clients) * int64(c.Clients))
 	case c.Rate != nil && sc.MaxWindow > 0:
 		return c.Clients * sc.MaxWindow
+	case c.Rate != nil && c.MaxFlight > 0:
+		return c.Clients * c.MaxFlight
 	case c.Rate != nil:
 		return c.Clients * max(1024, min(openSlots, maxSlots/c.Clients/4))
 	}

@@ -12,6 +12,8 @@ var Gearman = &Adapter{Protocol: gearman.Protocol, Scenarios: []Scenario{
 	{Name: "updates", About: "as in cycle, with two status and two data updates for each job"},
 	{Name: "coalesce"},
 	{Name: "chaos"},
+	{Name: "crash"},
+	{Name: "crash-unique"},
 	{Name: "echo", About: "ECHO_REQ and ECHO_RES; no jobs and no workers"},
 	{Name: "status", About: "GET_STATUS of a job that does not exist; no workers"},
 }}

@@ -19,6 +19,7 @@ var GearMonkey = &Adapter{Protocol: gearmonkey.Protocol, Scenarios: []Scenario{
 	{Name: "echo", About: "ECHO; no jobs and no workers"},
 	{Name: "status", About: "HGETALL of a job that does not exist; no workers"},
 	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs; GearMonkey loses these jobs"},
+	{Name: "crash"},
 }, Client: newMonkeyClient, Worker: newMonkeyWorker}
 
 var (

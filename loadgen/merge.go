@@ -148,9 +148,8 @@ func (m *Report) add(parts []*Report) {
 // each see all of it; the use by other processes is not known for several machines.
 func (m *Report) addProcessors(parts []*Report) {
 	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
-	generator, target, busy, late := 0.0, 0.0, 0.0, 0.0
+	generator, target, busy := 0.0, 0.0, 0.0
 	known := true
-	var worst Micros
 	for _, p := range parts {
 		m.Processors += p.Processors
 		generator += float64(p.CPU.Generator) * float64(p.Jobs)
@@ -164,8 +163,10 @@ func (m *Report) addProcessors(parts []*Report) {
 			m.Cores.Target = p.Cores.Target
 		}
 		if p.Pacing != nil {
-			late += float64(p.Pacing.Mean) * float64(p.Jobs)
-			worst = max(worst, p.Pacing.Max)
+			if m.Pacing == nil {
+				m.Pacing = &Quantiles{}
+			}
+			m.Pacing.worse(p.Pacing)
 		}
 		if p.Saturated && !m.Saturated {
 			m.Saturated, m.Saturation = true, "share "+p.Share+": "+p.Saturation
@@ -177,9 +178,6 @@ func (m *Report) addProcessors(parts []*Report) {
 	m.CPU = PerJob{}
 	if m.Jobs > 0 {
 		m.CPU = PerJob{Micros(generator / float64(m.Jobs)), Micros(target / float64(m.Jobs))}
-		if parts[0].Pacing != nil {
-			m.Pacing = &Pacing{Micros(late / float64(m.Jobs)), worst}
-		}
 	}
 }
 

@@ -43,7 +43,7 @@ type meter struct {
 }
 
 func newMeter(r *run) *meter {
-	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms()}
+	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms(), pacing: lateness{hist: newHistogram()}}
 }
 
 // begin starts the measured part: what was before does not count.

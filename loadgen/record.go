@@ -35,10 +35,12 @@ type Histograms [stageCount]*hdrhistogram.Histogram
 
 func newHistograms() (h Histograms) {
 	for i := range h {
-		h[i] = hdrhistogram.New(lowest, highest, digits)
+		h[i] = newHistogram()
 	}
 	return h
 }
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(lowest, highest, digits) }
 
 func (h Histograms) reset() {
 	for i := range h {

@@ -12,22 +12,23 @@ import (
 // Report is a run as it is shown, saved and compared. Its JSON is what bench writes; times in
 // microseconds are null where they are not known, or too few samples carry them.
 type Report struct {
-	Jobwire   version.Info `json:"jobwire"` // the build that made the report
-	Verdict   Verdict      `json:"verdict"`
-	Reasons   []string     `json:"verdict_reasons"` // empty if the run passed
-	Protocol  string       `json:"protocol"`
-	Scenario  string       `json:"scenario"`
-	Target    string       `json:"target"`
-	Share     string       `json:"share,omitempty"` // as "2/3": this run is a part of one
-	Started   time.Time    `json:"started"`         // the measured part
-	Clients   int          `json:"clients"`
-	Workers   int          `json:"workers"`
-	Functions int          `json:"functions"`
-	Window    int          `json:"window"` // jobs that each client has under way; 0 in an open loop
-	Grabs     int          `json:"grabs"`  // requests for a job that each worker has outstanding
-	Payload   string       `json:"payload"`
-	Seed      uint64       `json:"seed"`
-	Requested string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
+	Jobwire     version.Info `json:"jobwire"` // the build that made the report
+	Environment *Environment `json:"environment,omitempty"`
+	Verdict     Verdict      `json:"verdict"`
+	Reasons     []string     `json:"verdict_reasons"` // empty if the run passed
+	Protocol    string       `json:"protocol"`
+	Scenario    string       `json:"scenario"`
+	Target      string       `json:"target"`
+	Share       string       `json:"share,omitempty"` // as "2/3": this run is a part of one
+	Started     time.Time    `json:"started"`         // the measured part
+	Clients     int          `json:"clients"`
+	Workers     int          `json:"workers"`
+	Functions   int          `json:"functions"`
+	Window      int          `json:"window"` // jobs that each client has under way; 0 in an open loop
+	Grabs       int          `json:"grabs"`  // requests for a job that each worker has outstanding
+	Payload     string       `json:"payload"`
+	Seed        uint64       `json:"seed"`
+	Requested   string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
 
 	Jobs    int64   `json:"jobs"`    // that came to their end in the measured part
 	Seconds float64 `json:"seconds"` // that it took
@@ -50,11 +51,11 @@ type Report struct {
 	Processors int    `json:"processors"` // that the generator may use
 	Cores
 
-	Collections int64   `json:"gc_count"`
-	Pauses      float64 `json:"gc_pauses_us"` // in all
-	Pacing      *Pacing `json:"pacing_late_us"`
-	Saturated   bool    `json:"saturated"`     // the load generator, or what else ran on its machine, was the bottleneck
-	Saturation  string  `json:"saturated_why"` // how that shows, and what to change
+	Collections int64      `json:"gc_count"`
+	Pauses      float64    `json:"gc_pauses_us"`   // in all
+	Pacing      *Quantiles `json:"pacing_late_us"` // of an open loop: how late jobs were submitted, which is not the server's fault
+	Saturated   bool       `json:"saturated"`      // the load generator, or what else ran on its machine, was the bottleneck
+	Saturation  string     `json:"saturated_why"`  // how that shows, and what to change
 
 	Objectives []SLOResult     `json:"slo,omitempty"`
 	Interval   float64         `json:"interval_seconds"`
@@ -77,12 +78,6 @@ type Cores struct {
 	Idle      *float64 `json:"idle_cpu"`
 }
 
-// Pacing is how late jobs of an open loop were submitted, for which the generator is to blame.
-type Pacing struct {
-	Mean Micros `json:"mean"`
-	Max  Micros `json:"max"`
-}
-
 // IntervalEntry is one entry of the time series.
 type IntervalEntry struct {
 	Start     float64              `json:"start"` // in seconds since the measured part began
@@ -98,11 +93,12 @@ func (e *IntervalEntry) Rate() float64 { return float64(e.Jobs) / e.Seconds }
 
 // Recorder records what the report of a run shows in addition to its result.
 type Recorder struct {
-	Target    string
-	Share     string
-	Processor Processor
-	Log       *Log // takes the latencies of every interval; may be nil
-	Heat      bool // keep the distribution of every interval, for a page
+	Target      string
+	Share       string
+	Environment *Environment // nil is unknown
+	Processor   Processor
+	Log         *Log // takes the latencies of every interval; may be nil
+	Heat        bool // keep the distribution of every interval, for a page
 
 	// Live is called after every interval, with whether it is in the measured part. It may be nil.
 	Live func(iv *Interval, measured bool)
@@ -157,6 +153,7 @@ func planOf(cfg *Config) *Report {
 func (t *Recorder) Report(res *Result) *Report {
 	cfg := &res.Config
 	r := planOf(cfg)
+	r.Environment = t.Environment
 	r.Target, r.Share, r.Started = t.Target, t.Share, t.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
 	r.Account, r.Settled, r.Backlog = res.Account, res.Settled, res.backlog
@@ -170,7 +167,7 @@ func (t *Recorder) Report(res *Result) *Report {
 		r.Error = res.Err.Error()
 	}
 	if cfg.Rate != nil {
-		r.Pacing = &Pacing{micros(res.LateAvg), micros(res.Late)}
+		r.Pacing = &res.Late
 		r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
 		kept := r.keepsUp(res.steady)
 		r.KeptUp = &kept

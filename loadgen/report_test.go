@@ -82,7 +82,7 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 
 	open := sampleResult()
 	open.Config.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}, Poisson: true}
-	open.Late, open.LateAvg, open.Account.Skipped = 9*time.Millisecond, 3*time.Millisecond, 5
+	open.Late, open.Account.Skipped = Quantiles{Count: 3000, Mean: 3000, P50: 2000, P99: 8000, Max: 9000}, 5
 
 	overloaded := overloadedResult()
 
@@ -178,7 +178,7 @@ func TestSaturation(t *testing.T) {
 	} {
 		r := &Report{Seconds: 1, Processors: 3, Cores: tt.cores}
 		if tt.late > 0 {
-			r.Pacing = &Pacing{Mean: tt.late}
+			r.Pacing = &Quantiles{Mean: tt.late}
 		}
 		cfg := sampleResult().Config
 		if tt.late > 0 {
@@ -218,7 +218,7 @@ func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := o.judge(sampleReport(sampleResult()))
-	if j.Result != Failed || !strings.Contains(j.Why, "too few samples") {
+	if j.Result != Invalid || !strings.Contains(j.Why, "too few samples") {
 		t.Errorf("%+v", j)
 	}
 }

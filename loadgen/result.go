@@ -17,8 +17,7 @@ type Result struct {
 	CPU     time.Duration // of this process
 	Pauses  time.Duration // for which the collector stopped it
 	GCs     int64
-	Late    time.Duration // at most, after the scheduled time of an open loop
-	LateAvg time.Duration
+	Late    Quantiles  // of an open loop: how long after their scheduled times jobs were submitted
 	Settled int64      // jobs of an open loop that ended after the measured part
 	Linear  *Linearity // if the history was kept
 	Err     error      // why the run ended early
@@ -37,10 +36,7 @@ func (m *meter) result(err error) *Result {
 	m.end()
 	r := m.r
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
-		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: m.pacing.worst, Settled: m.late, steady: m.steady, backlog: m.backlog, Err: err}
-	if m.pacing.count > 0 {
-		res.LateAvg = m.pacing.sum / time.Duration(m.pacing.count)
-	}
+		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: quantilesOf(m.pacing.hist), Settled: m.late, steady: m.steady, backlog: m.backlog, Err: err}
 	if r.history != nil {
 		res.Linear = r.history.check()
 	}

@@ -74,7 +74,7 @@ func (r *run) fail(err error) {
 }
 
 func (r *run) wasKilled(id int) bool {
-	if !r.scenario.Kills {
+	if !r.scenario.Kills && !r.scenario.Crash {
 		return false
 	}
 	r.mu.Lock()
@@ -118,8 +118,15 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return m.result(err), err
 }
 
-// connect makes the clients' connections, and the workers'.
+// connect makes the connections of clients and workers.
 func (r *run) connect(ctx context.Context) error {
+	if err := r.connectClients(ctx); err != nil || r.scenario.NoWorkers() {
+		return err
+	}
+	return r.connectWorkers(ctx)
+}
+
+func (r *run) connectClients(ctx context.Context) error {
 	for i := range r.cfg.Clients {
 		c, err := r.dial(ctx, "Client "+strconv.Itoa(i+1))
 		if err != nil {
@@ -131,10 +138,11 @@ func (r *run) connect(ctx context.Context) error {
 		c.begin, c.peer = c.fill, c.client
 		r.clients = append(r.clients, c)
 	}
+	return nil
+}
+
+func (r *run) connectWorkers(ctx context.Context) error {
 	for i := range r.cfg.Workers {
-		if r.scenario.NoWorkers() {
-			break
-		}
 		if err := r.addWorker(ctx, i); err != nil {
 			return err
 		}

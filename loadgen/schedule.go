@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Schedule says when jobs are submitted in an open loop.
@@ -21,20 +23,28 @@ type Step struct {
 	For      time.Duration
 }
 
-// lateness is how much later than scheduled the generator submitted jobs, which has nothing to do
-// with the server.
+// lateness is how much later than scheduled the generator submitted jobs, in nanoseconds. The server has no part in it.
 type lateness struct {
-	mu         sync.Mutex // not the meter's, which is held while it waits for connections
-	count      int64
-	sum, worst time.Duration
-	skipped    int64 // jobs whose time came while too many were in flight
+	mu      sync.Mutex // not the meter's, which is locked while it waits for connections
+	hist    *hdrhistogram.Histogram
+	skipped int64 // jobs whose time came while too many were in flight
 }
 
 // begin forgets how late jobs of the warm-up were.
 func (l *lateness) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count, l.sum, l.worst = 0, 0, 0
+	l.hist.Reset()
+}
+
+// add adds the jobs of a batch.
+func (l *lateness) add(late []int64, skipped int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ns := range late {
+		l.hist.RecordValue(min(max(ns, lowest), highest))
+	}
+	l.skipped += skipped
 }
 
 // mean returns the average rate between two times since the beginning, in jobs a second with three
@@ -69,6 +79,14 @@ func (st Step) rateAt(t time.Duration) float64 {
 	return st.From + (st.To-st.From)*float64(t)/float64(st.For)
 }
 
+// highest returns the highest rate of all steps.
+func (s *Schedule) highest() (rate float64) {
+	for _, st := range s.Steps {
+		rate = max(rate, st.From, st.To)
+	}
+	return rate
+}
+
 // rateAt returns the rate at a time since the beginning.
 func (s *Schedule) rateAt(t time.Duration) float64 {
 	for _, st := range s.Steps {
@@ -98,51 +116,90 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	}
 }
 
+// Limits of the batches of an open loop.
+const (
+	paceStep = 50 * time.Microsecond // least time between two batches: to wake up costs more than to submit several jobs
+	maxBatch = 64                    // jobs that one client submits in one write
+)
+
+// arrivals are the times of the jobs of a schedule.
+type arrivals struct {
+	*Schedule
+	rand *rand.Rand
+	due  time.Duration // of the next job, since the beginning
+}
+
+func (s *Schedule) arrivals(seed uint64) *arrivals {
+	a := &arrivals{Schedule: s, rand: rand.New(rand.NewPCG(seed, 1))}
+	a.next()
+	return a
+}
+
+// next goes on to the next job.
+func (a *arrivals) next() {
+	gap := 1 / a.rateAt(a.due)
+	if a.Poisson {
+		gap *= a.rand.ExpFloat64()
+	}
+	a.due += time.Duration(gap * float64(time.Second))
+}
+
+// keepPace submits jobs at their times. Those of the same time go to one client, or to several if they are many.
 func (r *run) keepPace(ctx context.Context, m *meter) {
-	rnd := rand.New(rand.NewPCG(r.cfg.Seed, 1))
 	clock := newPreciseTimer()
 	defer clock.close()
-	began := r.clock()
-	due := time.Duration(0)
-	for turn := 0; ; turn++ {
-		rate := r.cfg.Rate.rateAt(due)
-		gap := 1 / rate
-		if r.cfg.Rate.Poisson {
-			gap = rnd.ExpFloat64() / rate
-		}
-		due += time.Duration(gap * float64(time.Second))
-		if wait := began + int64(due) - r.clock(); wait > 0 {
-			if !clock.wait(ctx, time.Duration(wait)) {
+	jobs := r.cfg.Rate.arrivals(r.cfg.Seed)
+	began, last, turn := r.clock(), -paceStep, 0
+	late := make([]int64, 0, maxBatch)
+	for {
+		now := time.Duration(r.clock() - began)
+		if wait := max(jobs.due, last+paceStep) - now; wait > 0 {
+			if !clock.wait(ctx, wait) {
 				return
 			}
+			now = time.Duration(r.clock() - began)
 		} else if ctx.Err() != nil {
 			return
 		}
-		if !r.claim() {
-			return
+		for last = now; jobs.due <= now; turn++ {
+			late = late[:0]
+			skipped := int64(0)
+			c := r.available(&turn)
+			c.mu.Lock()
+			c.now = r.clock()
+			for jobs.due <= now && len(late) < maxBatch {
+				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
+					break // others may have room
+				}
+				if !r.claim() {
+					c.flush()
+					c.mu.Unlock()
+					m.pacing.add(late, skipped)
+					return
+				}
+				if late = append(late, c.now-began-int64(jobs.due)); !c.start(began + int64(jobs.due)) {
+					skipped++
+				}
+				jobs.next()
+			}
+			c.flush()
+			c.mu.Unlock()
+			m.pacing.add(late, skipped)
 		}
-		c := r.clients[turn%len(r.clients)]
-		c.mu.Lock()
-		c.now = r.clock()
-		m.paced(time.Duration(c.now-began) - due)
-		if !c.start(began + int64(due)) {
-			m.skip()
-		}
-		c.flush()
-		c.mu.Unlock()
 	}
 }
 
-func (m *meter) paced(late time.Duration) {
-	m.pacing.mu.Lock()
-	defer m.pacing.mu.Unlock()
-	m.pacing.count++
-	m.pacing.sum += late
-	m.pacing.worst = max(m.pacing.worst, late)
-}
-
-func (m *meter) skip() {
-	m.pacing.mu.Lock()
-	defer m.pacing.mu.Unlock()
-	m.pacing.skipped++
+// available returns the next client that may have another job in flight, and sets turn to it. If there is none, it is the next one.
+func (r *run) available(turn *int) *Conn {
+	for n := range r.clients {
+		c := r.clients[(*turn+n)%len(r.clients)]
+		c.mu.Lock()
+		free := !c.closed && len(c.pool.free) > 0
+		c.mu.Unlock()
+		if free {
+			*turn += n
+			return c
+		}
+	}
+	return r.clients[*turn%len(r.clients)]
 }

@@ -96,7 +96,7 @@ func TestTrialsOfReports(t *testing.T) {
 	if tr := at(1000, long); !tr.Held {
 		t.Errorf("%+v", tr)
 	}
-	if tr := at(1000, func(res *Result) { res.LateAvg = 3 * time.Millisecond }); tr.Held || !tr.Saturated {
+	if tr := at(1000, func(res *Result) { res.Late.Mean = 3000 }); tr.Held || !tr.Saturated {
 		t.Errorf("the load generator was late, and the trial passed: %+v", tr)
 	}
 }

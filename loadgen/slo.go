@@ -17,7 +17,8 @@ type Objective struct {
 	limit  float64 // in microseconds, or jobs a second
 }
 
-// SLOResult is the result of an objective: Passed, Failed, or Skipped if it could not be checked.
+// SLOResult is the result of an objective: Passed, Failed, Invalid if the run does not show whether it was met, or Skipped if it could
+// not be checked.
 type SLOResult struct {
 	Objective string  `json:"objective"`
 	Result    Verdict `json:"result"`
@@ -103,14 +104,25 @@ func (o *Objective) judge(r *Report) SLOResult {
 	q := r.Latency[o.stage]
 	v := columns[column(o.metric)].of(&q)
 	if v == 0 {
-		// A run that is too short must not pass.
-		j.Result = Failed
-		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s", prose.Grouped(q.Count), prose.Grouped(columns[column(o.metric)].samples))
+		j.Result = Invalid
+		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s; make the run longer (--duration or --count)", prose.Grouped(q.Count), prose.Grouped(columns[column(o.metric)].samples))
 		return j
 	}
 	j.Result = result(float64(v) < o.limit)
 	j.Why = fmt.Sprintf("measured %s", v)
+	if late := r.lateness(o.metric); j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > lateShare*o.limit && late > lateShare*v {
+		j.Result = Invalid
+		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)
+	}
 	return j
+}
+
+// lateness returns a percentile of how late the load generator was; 0 is unknown.
+func (r *Report) lateness(metric string) Micros {
+	if r.Pacing == nil {
+		return 0
+	}
+	return columns[column(metric)].of(r.Pacing)
 }
 
 // Samples is how many jobs a run needs for the objective to be judged.

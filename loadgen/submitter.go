@@ -31,12 +31,11 @@ func (c *Conn) fill() {
 // next starts a job of a closed loop, if there are any left.
 func (c *Conn) next() bool { return len(c.pool.free) > 0 && c.run.claim() && c.start(c.now) }
 
-// refill goes on with a closed loop. Jobs start once half of the window is free: those that go
-// together take one write at either end. Of a standing queue each acknowledgement has one follow.
+// refill starts the next jobs of a closed loop, once as many as a batch may start. Jobs that start together take one write at either end.
 func (c *Conn) refill() {
 	if c.run.scenario.Backlog {
 		c.next()
-	} else if 2*c.pool.inFlight() <= c.run.cfg.Window {
+	} else if c.run.cfg.Window-c.pool.inFlight() >= c.run.cfg.Batch {
 		c.fill()
 	}
 }

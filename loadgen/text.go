@@ -101,14 +101,17 @@ func (r *Report) textPlan(b *strings.Builder) {
 var columns = []struct {
 	name    string
 	samples int64 // that carry it
+	text    bool  // in the text report, which has no room for all
 	of      func(*Quantiles) Micros
 }{
-	{"p50", 2 * minTail, func(q *Quantiles) Micros { return q.P50 }},
-	{"p90", 10 * minTail, func(q *Quantiles) Micros { return q.P90 }},
-	{"p99", 100 * minTail, func(q *Quantiles) Micros { return q.P99 }},
-	{"p99.9", 1000 * minTail, func(q *Quantiles) Micros { return q.P999 }},
-	{"max", 1, func(q *Quantiles) Micros { return q.Max }},
-	{"mean", 1, func(q *Quantiles) Micros { return q.Mean }},
+	{"p50", 2 * minTail, true, func(q *Quantiles) Micros { return q.P50 }},
+	{"p90", 10 * minTail, false, func(q *Quantiles) Micros { return q.P90 }},
+	{"p95", 20 * minTail, true, func(q *Quantiles) Micros { return q.P95 }},
+	{"p99", 100 * minTail, true, func(q *Quantiles) Micros { return q.P99 }},
+	{"p99.9", 1000 * minTail, true, func(q *Quantiles) Micros { return q.P999 }},
+	{"p99.99", 10000 * minTail, true, func(q *Quantiles) Micros { return q.P9999 }},
+	{"max", 1, true, func(q *Quantiles) Micros { return q.Max }},
+	{"mean", 1, false, func(q *Quantiles) Micros { return q.Mean }},
 }
 
 // stageWords say where the stages begin and end.
@@ -118,7 +121,9 @@ func (r *Report) textLatency(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "latency\t")
 	for _, c := range columns {
-		fmt.Fprint(t, c.name, "\t")
+		if c.text {
+			fmt.Fprint(t, c.name, "\t")
+		}
 	}
 	fmt.Fprintln(t)
 	for i, name := range Stages {
@@ -128,13 +133,15 @@ func (r *Report) textLatency(b *strings.Builder) {
 		}
 		fmt.Fprint(t, name, "\t")
 		for _, c := range columns {
-			fmt.Fprint(t, c.of(&q), "\t")
+			if c.text {
+				fmt.Fprint(t, c.of(&q), "\t")
+			}
 		}
 		fmt.Fprintf(t, "  %s\n", stageWords[i])
 	}
 	t.Flush()
 	if r.Pacing != nil {
-		fmt.Fprintf(b, "latency counts from the scheduled time; jobs were submitted late by\n%s on average, %s at most\n", r.Pacing.Mean, r.Pacing.Max)
+		fmt.Fprintf(b, "latency counts from the scheduled time; jobs were submitted late by\n%s on average, p99 %s, at most %s\n", r.Pacing.Mean, r.Pacing.P99, r.Pacing.Max)
 	}
 	if r.Settled > 0 {
 		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.Settled), "job"))
@@ -186,6 +193,9 @@ func (r *Report) textProcessors(b *strings.Builder) {
 		text += fmt.Sprintf(", paused for %s in total", Micros(r.Pauses))
 	}
 	wrap(b, "GC", text)
+	if r.Environment != nil {
+		wrap(b, "machine", r.Environment.String())
+	}
 }
 
 // textVerdict writes the verdict with its reasons, and notes on the figures.

@@ -38,12 +38,14 @@ func (r *Report) verdict() (Verdict, []string) {
 	if broken := r.broken(); len(broken) > 0 {
 		return Failed, append(broken, r.unmet()...)
 	}
-	unmet := r.unmet()
+	unmet, unknown := r.unmet(), r.undecided()
 	switch {
-	case r.Requested != "" && r.Saturated && (len(unmet) > 0 || r.late()):
+	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.late()):
 		return Invalid, []string{r.Saturation}
 	case len(unmet) > 0:
 		return Failed, unmet
+	case len(unknown) > 0:
+		return Invalid, unknown
 	}
 	return Passed, []string{}
 }
@@ -88,6 +90,16 @@ func (r *Report) unmet() (why []string) {
 	return why
 }
 
+// undecided lists the objectives of which the run does not show whether they were met.
+func (r *Report) undecided() (why []string) {
+	for i := range r.Objectives {
+		if o := &r.Objectives[i]; o.Result == Invalid {
+			why = append(why, o.Objective+": "+o.Why)
+		}
+	}
+	return why
+}
+
 // Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that its
 // average latency explains. If it does only a share s of the jobs, the excess is (1-s)/2 of them, so
 // half of the missing share is compared.
@@ -110,20 +122,20 @@ func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.
 // processors that it may, or the machine had nearly nothing left.
 const (
 	fullyBusy  = 0.9
-	maxLate    = 2 * time.Millisecond // on average
-	lateShare  = 0.1                  // of the average latency, below which being late explains nothing
+	maxLate    = 2 * time.Millisecond // on average, and at the 99th percentile
+	lateShare  = 0.1                  // of the latency, or of the limit of an objective, below which being late explains nothing
 	othersMuch = 0.15                 // of a full machine's processors, from which on others are to blame
 	shortest   = 0.2                  // seconds, below which processor times, in ticks, say too little
 )
 
-// late reports whether the load generator submitted the jobs of an open loop too late for the
-// latencies to be the server's.
+// late reports whether the load generator submitted the jobs of an open loop too late for the latencies, or the rate, to be the server's.
 func (r *Report) late() bool {
 	if r.Pacing == nil {
 		return false
 	}
-	mean := r.Pacing.Mean
-	return mean.Duration() > maxLate && (mean > lateShare*r.Latency[Stages[stageTotal]].Mean || r.submittedRate() < reached*r.RateRequested)
+	l, q := r.Pacing, r.Latency[Stages[stageTotal]]
+	matters := func(late, latency Micros) bool { return late.Duration() > maxLate && late > lateShare*latency }
+	return matters(l.Mean, q.Mean) || matters(l.P99, q.P99) || l.Mean.Duration() > maxLate && r.submittedRate() < reached*r.RateRequested
 }
 
 // saturation returns why the figures are not the server's, and what to change; "" if nothing shows
@@ -169,10 +181,10 @@ func (r *Report) openSaturation(cfg *Config) string {
 	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // jobs a second; infinite without work
 	switch {
 	case r.late() && r.Disturbed():
-		return fmt.Sprintf("the load generator submitted jobs %s late on average, and other programs used %.2f of this machine's %s; stop them, or use another machine",
-			r.Pacing.Mean, *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
+		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
+			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
 	case r.late():
-		return fmt.Sprintf("the load generator submitted jobs %s late on average; lower --rate, or split the load over several machines (--share)", r.Pacing.Mean)
+		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s; lower --rate, or split the load over several machines (--share)", r.Pacing.Mean, r.Pacing.P99)
 	case !sc.NoWorkers() && most*reached < r.RateRequested:
 		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
 			plural(cfg.Workers, "worker"), plural(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))

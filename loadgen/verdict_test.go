@@ -13,7 +13,7 @@ func overloadedResult() *Result {
 	res := sampleResult()
 	res.Config.Window, res.Config.Grabs = 1, 4
 	res.Config.Rate = &Schedule{Steps: []Step{{10000, 10000, 0}}}
-	res.Late, res.LateAvg = 900*time.Microsecond, 80*time.Microsecond
+	res.Late = Quantiles{Count: 30000, Mean: 80, P99: 300, Max: 900}
 	res.backlog, res.Settled = 27000, 27000
 	res.steady = 5500 * time.Microsecond
 	res.Account.Submitted = 30000
@@ -40,12 +40,14 @@ func TestVerdictOfOverload(t *testing.T) {
 		{"jobs that take long", func(res *Result) { res.Jobs, res.backlog, res.steady = 20000, 10000, time.Second }, nil, 1, Passed, ""},
 		{"a pause at the end", func(res *Result) { res.backlog = 900 }, nil, 1, Passed, ""},
 		{"jobs that were not submitted", func(res *Result) { res.backlog, res.Account.Skipped = 0, 5 }, nil, 1, Failed, "5 scheduled jobs not submitted"},
-		{"a late load generator", func(res *Result) { res.LateAvg = 3 * time.Millisecond }, nil, 1, Invalid, "submitted jobs 3.00 ms late on average"},
-		{"a late load generator whose rate is reached", func(res *Result) { res.backlog, res.LateAvg = 0, 3*time.Millisecond }, nil, 1, Invalid, "late on average"},
-		{"late by little of the latency", func(res *Result) { res.LateAvg = 3 * time.Millisecond },
+		{"a late load generator", func(res *Result) { res.Late.Mean = 3000 }, nil, 1, Invalid, "submitted jobs late by 3.00 ms on average"},
+		{"a late load generator whose rate is reached", func(res *Result) { res.backlog, res.Late.Mean = 0, 3000 }, nil, 1, Invalid, "late by 3.00 ms on average"},
+		{"a load generator that was late for some jobs", func(res *Result) { res.backlog, res.Late.P99 = 0, 5000 },
+			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 900, P99: 6000, Max: 8000} }, 1, Invalid, "p99 5.00 ms"},
+		{"late by little of the latency", func(res *Result) { res.Late.Mean = 3000 },
 			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Failed, "latency rose to 4.00 s"},
-		{"late, and half of the jobs were not submitted", func(res *Result) { res.LateAvg, res.backlog = 3*time.Millisecond, 12000 },
-			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Invalid, "late on average"},
+		{"late, and half of the jobs were not submitted", func(res *Result) { res.Late.Mean, res.backlog = 3000, 12000 },
+			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Invalid, "late by 3.00 ms on average"},
 		{"fewer jobs than requested, of which each waits longer", func(res *Result) { res.backlog, res.steady = 12000, 2*time.Second }, nil, 1, Failed, "did not keep up"},
 		{"all processors of the load generator", nil, func(r *Report) { r.Processors, r.Cores = 1, cores(0.95, 0.01, 0, all-1) }, 8, Invalid, "used 0.95 of its 1 processor;"},
 		{"other programs", nil, func(r *Report) { r.Cores = cores(0.1*all, 0.01*all, 0.85*all, 0) }, 8, Invalid, "other programs used"},
@@ -56,7 +58,7 @@ func TestVerdictOfOverload(t *testing.T) {
 		{"a full machine, and a server whose one thread is busy", nil, func(r *Report) { r.Cores = cores(all-1, 0.9, 0, 0) }, 1, Failed, "did not keep up"},
 		{"an unknown server on a full machine", nil, func(r *Report) { r.Cores = cores(0.4*all, 0, 0.6*all, 0); r.Cores.Target = nil }, 0, Invalid, "--pid"},
 		{"slow workers", func(res *Result) { res.Config.Work = 5 * time.Millisecond }, nil, 1, Invalid, "4 workers with 4 requests each and 5ms of work per job finish at most 3,200 jobs/s"},
-		{"a lost job", func(res *Result) { res.LateAvg, res.Account.Lost = 3*time.Millisecond, 1 }, nil, 1, Failed, "1 lost"},
+		{"a lost job", func(res *Result) { res.Late.Mean, res.Account.Lost = 3000, 1 }, nil, 1, Failed, "1 lost"},
 	} {
 		res := overloadedResult()
 		if tt.res != nil {

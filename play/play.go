@@ -129,7 +129,8 @@ type performer struct {
 	wake    chan struct{}
 	result  Result
 	start   time.Time
-	since   time.Time // when the step before ended
+	since   time.Time                 // when the step before ended
+	sent    map[*codec.Type]time.Time // when the last message of a type was sent, by our side
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error)
 }
 
@@ -141,7 +142,7 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 		o.Segments = how
 	}
 	now := time.Now()
-	p := &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now}
+	p := &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now, sent: map[*codec.Type]time.Time{}}
 	for name, value := range o.Names {
 		p.bind.Set(name, []byte(value))
 	}
@@ -296,6 +297,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 		var out []byte
 		if out, err = p.encode(l, c); err == nil {
 			ev.Frame = l.sent(p.side, out)
+			p.sent[c.Type] = time.Now()
 			err = l.write(out, p.opts.Segments, deadline)
 		}
 	case transcript.Nothing:

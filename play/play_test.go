@@ -237,7 +237,13 @@ func TestFallsShort(t *testing.T) {
 			play.Mismatched, "", "expected silence for 1s, got ECHO_RES"},
 		{"too early", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x after 1s",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x",
-			play.TooEarly, "", "expected the message at least 1s after the previous one, got it after 0s"},
+			play.TooEarly, "", "expected the message at least 1s after the previous message, got it after 0s"},
+		{"too early after a request", "Client -> Job Server: ECHO_REQ x\nClient -> Job Server: ECHO_REQ y\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: ECHO_RES y after 3s of ECHO_REQ",
+			"Client -> Job Server: ECHO_REQ x\nClient -> Job Server: ECHO_REQ y\nJob Server -> Client: ECHO_RES x after 1s\nJob Server -> Client: ECHO_RES y after 1s",
+			play.TooEarly, "", "expected the message at least 3s after ECHO_REQ, got it after 2s"},
+		{"after a request that was not sent", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x after 1s of PRE_SLEEP",
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x",
+			play.CannotSend, "", "measures a time from PRE_SLEEP and does not send it before"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -83,9 +83,17 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 				}
 				continue
 			}
-			if early := st.After - out.at.Sub(p.since); early > 0 && st.After > 0 {
+			since, of := p.since, "the previous message"
+			if st.Of != nil {
+				var ok bool
+				if since, ok = p.sent[st.Of]; !ok {
+					return &Failure{Reason: CannotSend, Text: fmt.Sprintf("the transcript measures a time from %s and does not send it before", st.Of.Name)}
+				}
+				of = st.Of.Name
+			}
+			if took := out.at.Sub(since); st.After > 0 && took < st.After {
 				p.record(&ev)
-				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after the previous one, got it after %v", st.After, out.at.Sub(p.since).Round(time.Millisecond))}
+				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of, took.Round(time.Millisecond))}
 			}
 			if out.kind == message || out.kind == broken {
 				l.consume(out.size)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -36,6 +37,9 @@ type benchOptions struct {
 	tolerance string
 	share     string
 	startAt   string
+	kills     int
+	killAfter time.Duration
+	allowLoss time.Duration
 
 	objective []*loadgen.Objective
 	before    []*loadgen.Report // the baseline
@@ -62,6 +66,8 @@ func newBench() *cobra.Command {
 	f.IntVar(&o.cfg.Functions, "functions", 1, "number of queues (functions or tubes) that jobs are spread over")
 	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "prefix of the names of queues (functions or tubes)")
 	f.IntVar(&o.cfg.Window, "window", 1, "number of jobs that each client keeps in flight (closed loop)")
+	f.IntVar(&o.cfg.Batch, "batch", 1, "number of jobs that a client submits together when as many of the window are free (closed loop)")
+	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
 	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
 	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
 	f.DurationVar(&o.cfg.Think, "think", 0, "pause of a client after each job (closed loop)")
@@ -72,6 +78,9 @@ func newBench() *cobra.Command {
 	f.DurationVar(&o.cfg.Settle, "settle", 10*time.Second, "time without any progress until unfinished jobs count as lost")
 	f.StringVar(&o.rate, "rate", "", "`RATE` in jobs per second: 5000, poisson:5000, 1000/10s")
 	f.Float64Var(&o.cfg.Kill, "kill", 5, "number of workers to kill per second (scenario chaos)")
+	f.IntVar(&o.kills, "kills", 10, "number of times that the server is killed (scenarios crash and crash-unique)")
+	f.DurationVar(&o.killAfter, "kill-after", time.Second, "mean time from the start of the load to a kill (scenarios crash and crash-unique)")
+	f.DurationVar(&o.allowLoss, "allow-loss", 0, "jobs acknowledged so shortly before a kill may be lost (scenarios crash and crash-unique)")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed")
 	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server assigns jobs first-in, first-out (needs --count)")
 	f.DurationVar(&o.cfg.Interval, "interval", time.Second, "interval of the progress lines and of the time series in the report")
@@ -102,6 +111,8 @@ func (o *benchOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	}
 	switch {
+	case slices.ContainsFunc(loadgen.Scenarios(sys.Protocol), func(s loadgen.Scenario) bool { return s.Crash && s.Name == cfg.Scenario }):
+		return o.crash(cmd, sys, cfg)
 	case (o.searching || len(o.compare) > 0) && (o.part.N > 0 || !o.start.IsZero()):
 		return usage(errors.New("--share and --start-at cannot be used with --search or --compare"))
 	case o.searching && len(o.compare) > 0:
@@ -206,7 +217,7 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 // measure loads a target.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.searching || len(o.compare) > 0)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Heat: o.html != "", Live: live.interval}
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Heat: o.html != "", Live: live.interval}
 	recorder.Attach(&cfg)
 	cfg.Dial = dialer(t)
 	res, err := loadgen.Run(cmd.Context(), cfg)

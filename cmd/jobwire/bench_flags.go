@@ -15,8 +15,9 @@ import (
 // benchFlagGroups are the groups in which the help of bench lists its flags.
 var benchFlagGroups = []flagGroup{
 	{"Server", []string{"addr", "exec", "pid"}},
-	{"Load", []string{"scenario", "list", "clients", "window", "think", "workers", "grabs", "work", "kill", "functions", "prefix", "size", "seed"}},
-	{"Scheduled rate", []string{"rate", "search"}},
+	{"Load", []string{"scenario", "list", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "prefix", "size", "seed"}},
+	{"Scheduled rate", []string{"rate", "max-in-flight", "search"}},
+	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
 	{"Length", []string{"count", "duration", "warmup", "settle"}},
 	{"Criteria", []string{"slo", "linear", "baseline", "tolerance"}},
 	{"Comparison of servers", []string{"compare", "rounds"}},
@@ -51,6 +52,11 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{"window", o.cfg.Window >= 1, "at least 1"},
 		{"rounds", o.rounds >= 1, "at least 1"},
 		{"pid", o.pid >= 1, "a process ID"},
+		{"batch", o.cfg.Batch >= 1, "at least 1"},
+		{"kills", o.kills >= 1, "at least 1"},
+		{"kill-after", o.killAfter > 0, "a positive time, as 1s"},
+		{"allow-loss", o.allowLoss >= 0, "a time that is not negative"},
+		{"max-in-flight", o.cfg.MaxFlight >= 1, "at least 1"},
 		{"grabs", o.cfg.Grabs >= 0, "at least 1, or 0 for the default"},
 		{"count", o.cfg.Count >= 0, "at least 1, or 0 for no limit"},
 		{"kill", o.cfg.Kill > 0 && !math.IsInf(o.cfg.Kill, 1), "a positive number"},
@@ -77,7 +83,10 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		names   []string
 		why     string
 	}{
-		{o.rate != "" || o.searching, []string{"window", "think"}, "has no effect with --rate or --search: clients submit jobs at scheduled times, however many jobs are in flight"},
+		{o.rate != "" || o.searching, []string{"window", "batch", "think"}, "has no effect with --rate or --search: clients submit jobs at scheduled times, however many jobs are in flight"},
+		{o.rate == "" && !o.searching, []string{"max-in-flight"}, "needs --rate: in a closed loop, --window says how many jobs are in flight"},
+		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with + ", which does not kill the server; use --scenario crash"},
+		{sc.Crash, []string{"interval", "work", "think", "linear"}, "has no effect with " + with},
 		{o.searching, []string{"interval"}, "has no effect with --search, which reports no time series"},
 		{sc.Backlog, []string{"warmup"}, "has no effect with " + with + ", which measures all jobs"},
 		{sc.Backlog, []string{"think"}, "has no effect with " + with + ": clients submit the next job when the server has acknowledged the previous one"},

@@ -32,6 +32,7 @@ type fuzzOptions struct {
 	count    int64
 	workers  int
 	patience time.Duration
+	clock    int
 	minimise time.Duration
 	known    string
 	out      string
@@ -64,6 +65,8 @@ func newFuzz() *cobra.Command {
 	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
 	f.IntVar(&o.workers, "workers", 4, "number of servers to fuzz beside each other (with --addr: 1)")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "time limit for each reply")
+	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: run servers whose clock runs `FACTOR` times as fast beside the others, to reach time limits sooner (C programs; needs libfaketime)")
+	f.Lookup("fast-clock").NoOptDefVal = "10"
 	f.DurationVar(&o.minimise, "minimize", 30*time.Second, "time limit for minimizing each finding")
 	f.StringVar(&o.known, "known", "", "do not report failures that this `PROFILE` lists (see docs/findings.md)")
 	f.StringVarP(&o.out, "out", "o", "findings", "`FOLDER` for the findings")
@@ -87,6 +90,7 @@ func newFuzz() *cobra.Command {
 }
 
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	begun := time.Now()
 	if o.injected != "" {
 		return o.servePlanted(cmd.Context(), sys)
 	}
@@ -108,6 +112,13 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if o.replay != "" {
 		return o.replayLog(cmd, cfg)
 	}
+	if cfg.StartFast != nil { // so that a program that it does not work for is reported at once
+		t, err := cfg.StartFast(cmd.Context())
+		if err != nil {
+			return err
+		}
+		target.Kill(t)
+	}
 	out, err := newFuzzOutput(cmd, sys, o)
 	if err != nil {
 		return usage(err)
@@ -121,6 +132,9 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		cfg.Note = out.log
 	}
 	out.begin(cfg)
+	if cfg.Duration > 0 { // with the time to read the seeds
+		cfg.Duration = max(time.Millisecond, cfg.Duration-time.Since(begun))
+	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
 	if werr := out.end(stats); werr != nil {
 		return werr
@@ -173,6 +187,10 @@ func (o *fuzzOptions) check(cmd *cobra.Command) error {
 		return fmt.Errorf("--duration %v: expected 0 or more", o.duration)
 	case o.count < 0:
 		return fmt.Errorf("--count %d: expected 0 or more", o.count)
+	case o.clock < 0 || o.clock > maxClock:
+		return fmt.Errorf("--fast-clock %d: expected a factor from 2 to %d", o.clock, maxClock)
+	case o.clock > 0 && o.target.exec == "":
+		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
 	case o.minimise <= 0:
 		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimise)
 	case report.Formats[o.format] == nil:
@@ -241,7 +259,22 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return nil, err
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) {
-			return target.Command{Args: words, Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+			return target.Command{Args: words, Env: fuzzEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+		}
+		if o.clock > 1 {
+			env, err := fastClock(o.clock)
+			if err != nil {
+				return nil, err
+			}
+			cfg.FastClock = o.clock
+			cfg.StartFast = func(ctx context.Context) (target.Target, error) {
+				t, err := target.Command{Args: words, Env: append(fuzzEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+				if err == nil && !target.Loads(t, "libfaketime") {
+					target.Kill(t)
+					err = usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))
+				}
+				return t, err
+			}
 		}
 	}
 	return cfg, nil
@@ -257,8 +290,30 @@ const fuzzGarbage = 800
 // fuzzReady is how long a server may take to start, on a machine that the fuzzer keeps busy.
 const fuzzReady = 30 * time.Second
 
-// fuzzGrace is how long a server may take to end: what it would save is of no interest.
-const fuzzGrace = 20 * time.Millisecond
+// fuzzGrace is how long a server may take to end, and to print a report about leaks.
+const fuzzGrace = 5 * time.Second
+
+// maxClock is the highest factor of --fast-clock: above it, a delay of a few milliseconds is longer than the tolerance of the models.
+const maxClock = 100
+
+// fastClock returns the environment of a program whose clock runs a number of times as fast.
+func fastClock(times int) ([]string, error) {
+	for _, folder := range []string{"/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib*/faketime"} {
+		if found, _ := filepath.Glob(filepath.Join(folder, "libfaketimeMT.so.1")); len(found) > 0 {
+			return []string{"LD_PRELOAD=" + found[0], fmt.Sprintf("FAKETIME=+0 x%d", times)}, nil
+		}
+	}
+	return nil, errors.New("--fast-clock: libfaketime is not installed (Debian package libfaketime)")
+}
+
+// fuzzEnv returns the environment of servers, in addition to that of this process. A server in Go collects garbage often, so that a small
+// leak of memory is seen early, unless the user has set GOGC.
+func fuzzEnv() []string {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	return []string{"GOGC=10"}
+}
 
 // startSelf starts this program as a server in a process of its own.
 func startSelf(ctx context.Context, name string, args ...string) (target.Target, error) {
@@ -266,7 +321,8 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 	if err != nil {
 		return nil, err
 	}
-	return target.Command{Name: name, Args: append([]string{self}, args...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+	// Several servers run beside each other, so one processor is enough for each, and costs less time.
+	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzzEnv(), "GOMAXPROCS=1"), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
 // startServe starts the reference server in a process of its own.

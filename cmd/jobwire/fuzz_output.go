@@ -159,7 +159,11 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	out.clear()
 	out.all = append(slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o.Name == fd.Name }), fd)
 	out.files[fd] = path
-	fmt.Fprintf(out.e, "jobwire: new finding, %s; saved in %s\n", oneLine(out.describe(fd, path).Headline()), path)
+	what := "new finding"
+	if fd.Of != nil {
+		what = "another symptom of " + fd.Of.Name
+	}
+	fmt.Fprintf(out.e, "jobwire: %s, %s; saved in %s\n", what, oneLine(out.describe(fd, path).Headline()), path)
 }
 
 // dropped removes the files of a crash that has the cause of another finding.
@@ -372,7 +376,6 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	fuzz.BySeverity(out.sys.Protocol, out.all)
 	r := &report.Report{
 		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target, Began: time.Now().Add(-s.Elapsed),
 		Summary: report.Summary{
@@ -384,8 +387,12 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 	if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
 		r.Summary.Reason = "the time ran out"
 	}
-	for _, fd := range out.all {
-		r.Findings = append(r.Findings, out.describe(fd, out.files[fd]))
+	for _, group := range fuzz.Groups(out.sys.Protocol, out.all) {
+		f := out.describe(group[0], out.files[group[0]])
+		for _, fd := range group[1:] {
+			f.Symptoms = append(f.Symptoms, out.describe(fd, out.files[fd]))
+		}
+		r.Findings = append(r.Findings, f)
 	}
 	err := report.Formats[out.o.format](out.w, r)
 	if out.page != nil {

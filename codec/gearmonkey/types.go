@@ -56,6 +56,7 @@ var fields = map[string]codec.Field{
 	"System date": {Means: codec.Clock, Kind: codec.Number, Rule: RuleTimestamp},
 	"Timeout":     {Means: codec.Timeout, Unit: time.Second, Kind: codec.Number, Rule: RuleTimeout},
 	"Status":      {Means: codec.Outcome, Kind: codec.Text, Values: []string{StatusSuccess, StatusError}, Rule: RuleStatus},
+	"Script":      {Only: true, Examples: []string{Script, HashedScript}},
 	"SHA1":        {Kind: codec.Text, Width: 40, Chars: "0123456789abcdefABCDEF", Rule: RuleSHA1},
 	"Seconds":     {Kind: codec.Number, Rule: RuleSeconds},
 	"Event":       {NonEmpty: RuleEvent},

@@ -67,7 +67,9 @@
 //	                               unable to send any more as well, which is not a failure
 //
 // Behind a step may stand, in any order: "within 2s", the deadline of an
-// expectation; "after 900ms", the earliest time at which it may come, or is sent; "past
+// expectation; "after 900ms", the earliest time at which it may come, or is sent, measured
+// from the step before; "after 900ms of put", measured from the sending of the last put, which is right on
+// slow networks too, where the message starts a time limit of the other side; "past
 // NOOP ECHO_RES", types that may come before it and are passed over, or "past *",
 // which are all of them; "crlf", lines that end CR LF where the protocol allows LF
 // alone.

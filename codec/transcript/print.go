@@ -95,6 +95,9 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	}
 	if st.After > 0 {
 		dst = fmt.Appendf(dst, " after %s", st.After)
+		if st.Of != nil {
+			dst = fmt.Appendf(dst, " of %s", st.Of.Name)
+		}
 	}
 	if len(st.Past) > 0 {
 		dst = append(dst, " past"...)

@@ -58,7 +58,8 @@ type Step struct {
 	Choices []Choice
 
 	Within time.Duration // deadline; 0 is the performer's default
-	After  time.Duration // earliest time
+	After  time.Duration // earliest time, from the end of the step before or from the sending of Of
+	Of     *codec.Type   // of a message that is expected: the last message of this type before it, which starts a time limit; nil if none
 	Past   []*codec.Type // may come before it and are passed over
 }
 

@@ -292,13 +292,30 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 				return here.errorf("expected %s once, got it twice", word.text)
 			}
 			*d, err = duration(pos, toks[1])
-			toks = toks[2:]
+			if toks = toks[2:]; err == nil && word.text == "after" && len(toks) > 0 && toks[0].is("of") {
+				toks, err = r.of(pos, st, toks)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// of reads the type of the message from whose sending the earliest time of a step is measured.
+func (r *parser) of(pos at, st *Step, toks []token) ([]token, *Error) {
+	if len(toks) < 2 || toks[1].quoted {
+		return nil, pos.to(toks[0].col).errorf("expected a message type after \"of\", got none")
+	}
+	here := pos.to(toks[1].col)
+	if st.Of = r.proto.TypeNamed(toks[1].text); st.Of == nil {
+		return nil, here.errorf("expected a message type, got %q%s", toks[1].text, nearest(toks[1].text, typeNames(r.proto)))
+	}
+	if st.From != codec.Server || !st.Of.Sends(codec.Peer) {
+		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s", r.proto.ServerName, st.Of.Name)
+	}
+	return toks[2:], nil
 }
 
 // past reads the types that may be passed over; a star is all that may come that way.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"iter"
 	"reflect"
 	"runtime/debug"
 	"strings"
@@ -100,7 +99,7 @@ func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestRes
 	generate := func(*gopter.GenParameters) *gopter.GenResult {
 		c := tr.make(p, tr.next)
 		tr.next++
-		return &gopter.GenResult{Result: c, ResultType: reflect.TypeFor[*Case](), Shrinker: shrink(t), Sieve: valid}
+		return &gopter.GenResult{Result: c, ResultType: reflect.TypeFor[*Case](), Shrinker: gopter.NoShrinker, Sieve: valid}
 	}
 	check := func(c *Case) (bool, error) {
 		err := tr.law(c)
@@ -111,20 +110,16 @@ func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestRes
 	}
 	parameters := gopter.DefaultTestParametersWithSeed(1)
 	parameters.MinSuccessfulTests = cases
-	return prop.ForAll(check, generate).Check(parameters)
+	result := prop.ForAll(check, generate).Check(parameters)
+	if tr.least != nil {
+		tr.least = tr.least.Reduce(func(c *Case) bool { return (valid == nil || valid(c)) && tr.law(c) != nil })
+		tr.broken = tr.law(tr.least)
+	}
+	return result
 }
 
 // Format keeps gopter from printing every case that it tries.
 func (c *Case) Format(s fmt.State, _ rune) { fmt.Fprint(s, c.Seed) }
-
-// shrink yields smaller cases, as gopter wants them.
-func shrink(t *testing.T) gopter.Shrinker {
-	return func(v any) gopter.Shrink {
-		next, stop := iter.Pull(v.(*Case).Smaller)
-		t.Cleanup(stop)
-		return func() (any, bool) { return next() }
-	}
-}
 
 // afterPacket returns the Danga draft's protocol with sessions that have sent a packet. Its magic settles
 // that of later packets, which no message carries: they would not be written again as they were read.

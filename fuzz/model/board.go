@@ -49,6 +49,12 @@ type board struct {
 	unjudged string // replies that may break rules whose IDs begin so are not judged; "": all are
 }
 
+// began sets the time at which the model was made.
+func (b *board) began(now time.Time) { b.start = now }
+
+// wall returns the time of the server's clock.
+func (b *board) wall() time.Time { return b.start.Add(b.now) }
+
 // leave is why the server has to close a connection.
 type leave struct {
 	rule codec.RuleID
@@ -56,7 +62,7 @@ type leave struct {
 }
 
 func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
-	return board{p: p, quirks: quirks, start: time.Now(), deaf: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
+	return board{p: p, quirks: quirks, deaf: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
 }
 
 // owe adds what must come, as far as anybody can tell.
@@ -164,6 +170,12 @@ func (b *board) settled() error {
 	}
 	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return b.deaf[d.conn] })
 	return nil
+}
+
+// Leaving implements Model.
+func (b *board) Leaving(conn int) bool {
+	_, leaving := b.leaving[conn]
+	return leaving && !b.tainted
 }
 
 // opened begins anew with a connection.

@@ -85,8 +85,10 @@ type gJob struct {
 	state                     gState
 	requeued                  bool // its place in the queue is not certain
 	vague                     bool // its state is not: it may be queued, running or gone
+	soon                      bool // its time is near: the state is not certain until Slack after that time
 	holder                    int
 	due                       time.Duration // when its time comes, or its timeout; 0 is never
+	latest                    time.Duration // when its time has come in any case
 	numer, denom              []byte
 	hazy                      bool  // whether what was told of its progress counts is not certain
 	waits                     []int // a connection for each submission
@@ -205,9 +207,21 @@ func (m *gearman) requeue(j *gJob) {
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
-		d.must = d.must && !j.vague
+		d.must = d.must && !j.unsure()
 	}
 	m.end(j)
+}
+
+// mayFail allows a WORK_FAIL to a client, because the time limit of the job may be exceeded.
+func (m *gearman) mayFail(j *gJob, client int) {
+	same := m.sameHandle(j, "WORK_FAIL")
+	m.allow(client, "WORK_FAIL "+string(j.handle), func(f *codec.Frame) error {
+		err := same(f)
+		if i := slices.Index(j.waits, client); err == nil && i >= 0 {
+			j.waits = slices.Delete(j.waits, i, i+1)
+		}
+		return err
+	})
 }
 
 func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
@@ -218,6 +232,9 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 		return nil
 	})
 }
+
+// unsure reports whether the state of a job is not certain.
+func (j *gJob) unsure() bool { return j.vague || j.soon }
 
 func (m *gearman) end(j *gJob) {
 	j.state = gEnded
@@ -239,7 +256,7 @@ func (m *gearman) function(name []byte) *gFunction {
 func (m *gearman) wake(j *gJob, must bool) {
 	for _, p := range m.peers {
 		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
-			d := m.noop(p, must && !j.vague)
+			d := m.noop(p, must && !j.unsure())
 			if m.quirks[FewWakeups] {
 				d.must = false
 			}
@@ -296,7 +313,7 @@ func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 // mayWake reports whether there is a job for a worker that comes into its queue by the clock about now.
 func (m *gearman) mayWake(p *gPeer) bool {
 	for name := range p.abilities {
-		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.vague && (j.due > 0 || j.state == gLater) }) {
+		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.unsure() && (j.due > 0 || j.state == gLater) }) {
 			return true
 		}
 	}
@@ -323,7 +340,10 @@ func (m *gearman) Elapsed(d time.Duration) {
 			if j.due == 0 || m.now < j.due-Slack {
 				continue
 			}
-			sure := m.now >= j.due+Slack
+			sure := m.now >= j.latest+Slack
+			if sure {
+				j.soon = false
+			}
 			switch {
 			case j.state == gLater && sure:
 				j.due, j.state = 0, gQueued
@@ -333,12 +353,12 @@ func (m *gearman) Elapsed(d time.Duration) {
 			case j.state == gRunning && sure:
 				m.fail(j)
 			default:
-				if !j.vague {
+				if !j.unsure() {
 					m.wake(j, false)
 				}
-				j.vague = true
+				j.soon = true
 				for _, c := range j.waits {
-					m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+					m.mayFail(j, c)
 				}
 			}
 		}
@@ -356,7 +376,7 @@ func (m *gearman) State() uint64 {
 			if j.state == gQueued {
 				prio[j.priority]++
 			}
-			if j.vague {
+			if j.unsure() {
 				vague++
 			}
 			if j.background {

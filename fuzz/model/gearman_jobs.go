@@ -80,13 +80,20 @@ func gEcho(m *gearman, p *gPeer, f codec.Frame) {
 }
 
 func gOption(m *gearman, p *gPeer, f codec.Frame) {
-	if string(f.Arg(0)) != "exceptions" {
+	const exceptions = "exceptions"
+	switch name := string(f.Arg(0)); {
+	case name == exceptions:
+	case strings.EqualFold(name, exceptions): // the specification does not say whether case matters
+		m.allow(p.conn, "OPTION_RES or ERROR", typed("OPTION_RES ERROR", nil))
+		m.taint()
+		return
+	default:
 		m.owe(p.conn, "gearman.option.unknown", "ERROR", typed("ERROR", nil))
 		return
 	}
 	p.exceptions = true
 	m.owe(p.conn, "gearman.option.exceptions", "OPTION_RES exceptions", typed("OPTION_RES", func(r *codec.Frame) error {
-		if string(r.Arg(0)) != "exceptions" {
+		if string(r.Arg(0)) != exceptions {
 			return wrong("expected the option that the client requested, which is exceptions")
 		}
 		return nil
@@ -113,10 +120,10 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	if s.epoch {
 		n, _ := strconv.ParseInt(string(f.Arg(2)), 10, 64)
-		if at := time.Until(time.Unix(n, 0)); n > m.start.Unix()+1<<31 {
+		if at := time.Unix(n, 0).Sub(m.wall()); n > m.start.Unix()+1<<31 {
 			j.state = gLater // never
 		} else if at > 0 {
-			j.state, j.due = gLater, m.now+at
+			j.state, j.due, j.latest = gLater, m.now+at, m.now+at
 		}
 	}
 	if s.sched {
@@ -127,7 +134,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if j.key == "" || o.key != j.key {
 			continue
 		}
-		if o.vague || s.sched || j.key == "-" { // whether an empty workload is a key is open
+		if o.unsure() || s.sched || j.key == "-" { // whether an empty workload is a key is open
 			doubtful = o
 		} else {
 			old = o
@@ -142,7 +149,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	// A limit counts the jobs that wait; whether those that run are in the queue too is open.
 	waiting, total := 0, 0
 	for _, o := range fn.jobs {
-		if o.vague {
+		if o.unsure() {
 			fn.vague = true
 		}
 		if total++; o.state != gRunning {
@@ -201,7 +208,7 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 	j.fn.jobs = append(j.fn.jobs, j)
 	if j.state == gQueued {
 		m.wake(j, true)
-	} else if m.quirks[EpochWakesEarly] || j.vague {
+	} else if m.quirks[EpochWakesEarly] || j.unsure() {
 		m.wake(j, false)
 	}
 }

@@ -55,7 +55,7 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 		switch {
 		case !bytes.Equal(r.Arg(0), f.Arg(0)):
 			return wrong("expected the handle of the request, %s", f.Arg(0))
-		case j == nil && m.quirks[Shared], j != nil && j.vague:
+		case j == nil && m.quirks[Shared], j != nil && j.unsure():
 			return nil
 		case j == nil || j.state == gEnded:
 			return unknownStatus(r)
@@ -81,7 +81,7 @@ func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 					continue
 				}
 				found = true
-				if j.vague {
+				if j.unsure() {
 					return nil
 				}
 				if err = j.progress(m, r); err == nil && !j.leavers && string(r.Arg(5)) != string(gNumber(len(j.waits))) {

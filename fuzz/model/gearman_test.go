@@ -31,7 +31,7 @@ func gearmanFrame(t *testing.T, from codec.Side, name string, args ...string) *c
 // gearmanTalk is a model of which two connections are open, what tells it of a message of either's, and
 // what holds one of the server's against it.
 func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name string, args ...string)) {
-	m = New(codecgearman.Protocol)
+	m = New(codecgearman.Protocol, time.Now())
 	m.Opened(0)
 	m.Opened(1)
 	sent = func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
@@ -46,7 +46,7 @@ func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name stri
 
 // What a client is due once bytes were sent whose effect nobody can tell, need not come.
 func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
-	m := New(codecgearman.Protocol)
+	m := New(codecgearman.Protocol, time.Now())
 	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
 	for conn := range 3 {
 		m.Opened(conn)
@@ -66,7 +66,7 @@ func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
 func TestWokenByTheClock(t *testing.T) {
 	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
 		synctest.Test(t, func(t *testing.T) {
-			m := New(codecgearman.Protocol)
+			m := New(codecgearman.Protocol, time.Now())
 			sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
 			received := func(conn int, name string, args ...string) error {
 				return m.Received(conn, gearmanFrame(t, codec.Server, name, args...))
@@ -103,6 +103,9 @@ func TestWorkBehindItsTime(t *testing.T) {
 	received(1, "JOB_ASSIGN", "H:1", "a", "x")
 	m.Elapsed(time.Second)
 	m.Elapsed(2 * Slack)
+	if err := m.Settled(); err != nil {
+		t.Error(err)
+	}
 	m.Closed(0)
 	sent(1, "WORK_EXCEPTION", "H:1", "late")
 	received(1, "ERROR", "unknown", "no such job")
@@ -131,6 +134,55 @@ func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 		if err := m.Settled(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A server may take a time limit for seconds: the specification does not say the unit.
+func TestUnitOfTimeLimit(t *testing.T) {
+	m, sent, received := gearmanTalk(t)
+	sent(1, "CAN_DO_TIMEOUT", "a", "2")
+	sent(0, "SUBMIT_JOB", "a", "", "x")
+	received(0, "JOB_CREATED", "H:1")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "a", "x")
+	m.Elapsed(time.Second)
+	if err := m.Settled(); err != nil {
+		t.Errorf("after a second: %v", err)
+	}
+	m.Elapsed(2 * time.Second)
+	if m.Settled() == nil {
+		t.Error("expected a complaint after three seconds, because the client has no WORK_FAIL")
+	}
+}
+
+// A time limit that is exceeded must be reported to the client, once, and a time that comes must wake workers, also if the model looked
+// while the time was near.
+func TestTimesThatCome(t *testing.T) {
+	for _, reported := range []bool{true, false} {
+		m, sent, received := gearmanTalk(t)
+		sent(1, "CAN_DO_TIMEOUT", "a", "1000")
+		sent(0, "SUBMIT_JOB", "a", "", "x")
+		received(0, "JOB_CREATED", "H:1")
+		sent(1, "GRAB_JOB")
+		received(1, "JOB_ASSIGN", "H:1", "a", "x")
+		m.Elapsed(time.Second)
+		if reported {
+			received(0, "WORK_FAIL", "H:1")
+		}
+		m.Elapsed(1000 * time.Second)
+		if err := m.Settled(); (err == nil) != reported {
+			t.Errorf("WORK_FAIL sent: %v; the model says: %v", reported, err)
+		}
+	}
+	m, sent, received := gearmanTalk(t)
+	sent(1, "CAN_DO", "a")
+	sent(1, "PRE_SLEEP")
+	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
+	received(0, "JOB_CREATED", "H:1")
+	m.Elapsed(2 * time.Second)
+	m.Elapsed(2 * Slack)
+	if m.Settled() == nil {
+		t.Error("expected a complaint, because the worker was not woken")
 	}
 }
 

@@ -16,7 +16,7 @@ func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	p.abilities[string(f.Arg(0))] = time.Duration(min(n, 1<<40)) * time.Millisecond
 	if p.sleeping {
 		for _, j := range m.function(f.Arg(0)).jobs {
-			if j.state == gQueued || j.vague {
+			if j.state == gQueued || j.unsure() {
 				m.noop(p, false)
 			}
 		}
@@ -65,7 +65,7 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 		fn := m.functions[name]
 		best := 3
 		for _, j := range fn.jobs {
-			if j.state == gQueued && !j.vague {
+			if j.state == gQueued && !j.unsure() {
 				best = min(best, j.priority)
 			}
 		}
@@ -73,12 +73,12 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 		for _, j := range fn.jobs {
 			switch {
 			case m.quirks[EpochHides] && slices.ContainsFunc(fn.jobs, func(o *gJob) bool { return o.state == gLater }):
-				if j.state == gQueued || j.vague {
+				if j.state == gQueued || j.unsure() {
 					vague = append(vague, j)
 				}
-			case j.vague && j.priority <= best:
+			case j.unsure() && j.priority <= best:
 				vague = append(vague, j)
-			case j.state != gQueued || j.priority != best || j.vague:
+			case j.state != gQueued || j.priority != best || j.unsure():
 			case j.requeued:
 				sure = append(sure, j)
 			case first || m.quirks[NewestFirst] && j.priority == 0:
@@ -105,7 +105,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		for _, j := range slices.Concat(sure, vague) {
 			if timeout := p.abilities[j.fn.name]; timeout > 0 && timeout <= Slack {
 				for _, c := range j.waits {
-					m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+					m.mayFail(j, c)
 				}
 			}
 		}
@@ -117,9 +117,9 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return nil
 			case j == nil || j.state == gEnded:
 				return wrong("expected a queued job, because no such job is queued")
-			case j.state == gRunning && !j.vague:
+			case j.state == gRunning && !j.unsure():
 				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
-			case j.state == gLater && !j.vague:
+			case j.state == gLater && !j.unsure():
 				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
 			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // an empty one may be none
 				want = reduce
@@ -146,11 +146,13 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
 			}
 			j.state, j.holder, j.due = gRunning, p.conn, 0
-			if j.vague && j.background {
+			if j.unsure() && j.background {
 				j.vague = false // it exists, and here it is
 			}
+			j.soon = false
 			if timeout > 0 {
-				j.due = m.now + timeout
+				// The specification does not say in which unit the time limit is.
+				j.due, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
 			}
 			return nil
 		}))
@@ -179,7 +181,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, f codec.Frame) {
 		j := m.jobs[string(f.Arg(0))]
 		held := j != nil && j.state == gRunning && j.holder == p.conn
-		if !held && (j == nil || !j.vague) {
+		if !held && (j == nil || !j.unsure()) {
 			rule := codec.RuleID("gearman.work.unknown-handle")
 			if j != nil && j.state != gEnded {
 				rule = "gearman.work.not-holder"
@@ -187,7 +189,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			m.owe(p.conn, rule, "ERROR", typed("ERROR", nil))
 			return
 		}
-		if j.vague {
+		if j.unsure() {
 			m.allow(p.conn, "ERROR", typed("ERROR", nil))
 		}
 		seen := map[int]bool{}
@@ -195,13 +197,13 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			if m.peers[c] == nil {
 				continue // it left behind the end of a job that may have gone on
 			}
-			m.forward(j, c, f, !j.vague && !seen[c])
+			m.forward(j, c, f, !j.unsure() && !seen[c])
 			seen[c] = true
 		}
 		if f.Type.Name == "WORK_STATUS" {
 			j.numer, j.denom, j.hazy = f.Arg(1), f.Arg(2), !held
 		}
-		if ends && !j.vague {
+		if ends && !j.unsure() {
 			m.end(j)
 		}
 	}

@@ -1,10 +1,9 @@
-// Package model tells what a job queue has to do, as far as that can be told from
-// outside: its documents as small state machines, which share nothing with the
-// reference servers. A model is told everything that happens on the connections of one
-// conversation and complains of what must not happen, and of what should have happened.
+// Package model specifies what a job queue server must do, as far as clients and workers can see it: the specifications as
+// small state machines, which share no code with the reference servers. A model observes everything that happens on the connections
+// of one conversation, and reports messages that must not arrive and messages that are missing.
 //
-// Where a server may choose, as which of two sleeping workers is given a job, a model
-// allows the choice and then goes by what was chosen; nothing is overlooked.
+// Where a server may choose, for example which of two sleeping workers gets a job, a model allows each choice and follows the one
+// that the server has made.
 package model
 
 import (
@@ -15,56 +14,55 @@ import (
 	"jobwire/codec"
 )
 
-// Model follows one conversation. It is told everything in the order in which it
-// happened, in lockstep: whatever a server does of a message has come before the next
-// Sent, Closed or Garbled, which the reply to the message, a sentinel behind it, and
-// Settled prove. Sentinels are messages as any other, and are told likewise.
+// Model follows one conversation. It must see everything in the order in which it happened, one message at a time: all messages that
+// the server sends because of a message have arrived before the next call of Sent, Closed or Garbled. The reply to the message, a
+// barrier after it, and Settled prove that. Barriers are messages like any other.
 //
-// Connections are small numbers of the caller's choice; a number may be used again
-// after Gone or Closed. Frames are not kept. A model is not safe for concurrent use.
+// The caller numbers the connections, with small numbers; a number may be used again after Gone or Closed. Frames are not kept. A
+// model is not safe for concurrent use.
 type Model interface {
-	Opened(conn int)                         // we connected
-	Sent(conn int, f *codec.Frame)           // a whole message of ours, as a strict session decoded it
-	Garbled(conn int)                        // bytes of ours that are no message: from here little is predicted, see Tainted
-	Closed(conn int)                         // we left, or ended our direction; what comes after it is not judged
-	Received(conn int, f *codec.Frame) error // a whole message of the server's. The error is a *Complaint
-	Gone(conn int) error                     // the server closed the connection, or lost it
+	Opened(conn int)                         // the caller has connected
+	Sent(conn int, f *codec.Frame)           // the caller has sent a message, as a strict session decodes it
+	Garbled(conn int)                        // the caller has sent bytes that are not a message: see Tainted
+	Closed(conn int)                         // the caller has closed or half-closed the connection; later messages on it are not checked
+	Received(conn int, f *codec.Frame) error // the server has sent a message. The error is a *Complaint
+	Gone(conn int) error                     // the server has closed the connection, or it was lost
 
-	// Settled complains of what is due and has not come. A caller who has proved by
-	// sentinels that all has come takes it as a fault at once; one who cannot, since
-	// a connection is blocked, goes on reading until it is nil or his patience ends.
+	// Settled reports an expected message that has not arrived. After barriers on all connections the message is missing. Without
+	// this proof, because a request blocks a connection, the caller reads on until the error is nil or a timeout is over.
 	Settled() error
 
-	// Elapsed tells that time has passed since it was last called, or the model was
-	// made. Call it before Sent and before Settled. What a server does by the clock is
-	// allowed from Slack before its time, and due from Slack behind it.
+	began(now time.Time)
+
+	// Elapsed adds the time since its last call, or since New. Call it before Sent and before Settled. What a server does at a
+	// time may happen from Slack before that time, and must have happened Slack after it.
 	Elapsed(d time.Duration)
 
-	// Blocked reports whether the connection's last request is one that may wait, as a
-	// reserve does: a sentinel behind it would not be answered.
+	// Blocked reports whether the reply to the last request of the connection may come late, as that to a reserve. The server
+	// would not reply to a barrier either.
 	Blocked(conn int) bool
 
-	// Tainted reports whether bytes have been sent whose effect nobody can tell.
-	// From then on a model judges only what no request can change: that what is
-	// delivered or echoed is what was sent, and that a connection's replies are of the
-	// types that its requests have.
+	// Leaving reports whether the server has to close the connection. The caller waits for that before it sends anything else, because
+	// other connections may notice it.
+	Leaving(conn int) bool
+
+	// Tainted reports whether bytes were sent whose effect is unknown. From then on, a model checks only what no request can
+	// change: delivered and echoed data is data that was sent, and the types of replies belong to the requests.
 	Tainted() bool
 
-	// State is an abstract of the state for feedback: how many of each kind are queued,
-	// running, waiting, in classes of none, one and more.
+	// State is an abstract of the state for feedback: how many jobs and workers of each kind there are, as none, one or more.
 	State() uint64
 }
 
-// Slack is how much a server may be early or late with what it does by the clock, the
-// time that messages take included.
+// Slack is how much earlier or later than its time a server may do something, with the time that messages take.
 const Slack = 400 * time.Millisecond
 
-// Complaint is what a model found wrong.
+// Complaint is a difference between a server and its model.
 type Complaint struct {
-	Conn int          // where; -1 is nowhere in particular
-	Rule codec.RuleID // of the protocol, if there is one for it
-	Law  string       // what was broken, in a few words that are the same for all such complaints
-	Text string       // what happened, and what was due
+	Conn int          // number of the connection; -1: none
+	Rule codec.RuleID // of the protocol, if there is one
+	Law  string       // the kind of difference in a few words, such as "missing message"
+	Text string       // what was expected, and what happened
 }
 
 func (c *Complaint) Error() string {
@@ -74,26 +72,24 @@ func (c *Complaint) Error() string {
 	return fmt.Sprintf("connection %d: %s: %s", c.Conn, c.Law, c.Text)
 }
 
-// Quirk names a divergence of a real server, or of a setup, that is known and told in
-// docs/findings.md, so that a model can be held against that server without telling it again. The
-// profiles in conform/profiles list those of each server.
+// Quirk is a known deviation of a real server, or a property of the setup, that a model accepts. docs/findings.md describes the
+// deviations, and the profiles in conform/profiles list those of each server.
 type Quirk string
 
-// Shared says that others use the server at the same time, who have names of their own:
-// lists and totals hold more than is known here.
+// Shared says that other clients use the server at the same time, with other names: lists and totals contain more than the model
+// knows.
 const Shared Quirk = "shared"
 
-// Watched says that somebody without names of his own is connected now and then, and asks
-// whether the server is there, and that it was used before: what it has counted since its start,
-// and connections, are not known.
+// Watched says that another client connects now and then and sends barriers, and that the server was used before: what the server
+// has counted since its start, and its number of connections, are unknown.
 const Watched Quirk = "watched"
 
 // Adapter makes the models of a protocol.
 type Adapter struct {
 	New func(p *codec.Protocol, quirks map[Quirk]bool) Model
 
-	// Excuses matches the bytes of a refusal that depends on what the model does not follow. The
-	// model's complaints after such a refusal are void. It is nil if there is none.
+	// Excuses matches the bytes of a refusal that depends on what the model does not follow. Complaints after such a refusal do not
+	// count. It is nil if there is none.
 	Excuses *regexp.Regexp
 }
 
@@ -102,8 +98,9 @@ var adapters = map[string]*Adapter{}
 // Register adds the model of a protocol. It is called before models are made.
 func Register(p *codec.Protocol, a *Adapter) { adapters[p.Name] = a }
 
-// New returns the model of a server that has just been started. It is nil if the protocol has no model.
-func New(p *codec.Protocol, quirks ...Quirk) Model {
+// New returns the model of a server that has just been started, and whose clock shows the time now. It is nil if the protocol has
+// no model.
+func New(p *codec.Protocol, now time.Time, quirks ...Quirk) Model {
 	a := adapters[p.Name]
 	if a == nil {
 		return nil
@@ -112,10 +109,12 @@ func New(p *codec.Protocol, quirks ...Quirk) Model {
 	for _, q := range quirks {
 		set[q] = true
 	}
-	return a.New(p, set)
+	m := a.New(p, set)
+	m.began(now)
+	return m
 }
 
-// Excused reports whether complaints of the protocol's model are void after the reply.
+// Excused reports whether complaints of the protocol's model do not count after the reply.
 func Excused(p *codec.Protocol, reply []byte) bool {
 	a := adapters[p.Name]
 	return a != nil && a.Excuses != nil && a.Excuses.Match(reply)

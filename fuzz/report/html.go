@@ -15,6 +15,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  func(i int) int { return i + 1 },
 	"seen":    (*Finding).seen,
 	"what":    (*Finding).what,
+	"brief":   (*Finding).brief,
+	"symptom": (*Finding).symptom,
 	"line":    oneLine,
 	"output":  func(f *Finding) string { return strings.Join(f.lastOutput(maxPageOutput), "\n") },
 	"stack":   func(f *Finding) string { return printable(strings.Join(f.Stack, "\n")) },

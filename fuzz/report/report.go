@@ -48,6 +48,9 @@ type Finding struct {
 	Command     string   `json:"command"` // that repeats it
 	File        string   `json:"file"`    // of the transcript
 	Transcript  string   `json:"transcript"`
+
+	// Symptoms are other failures that probably have the same cause: the messages that lead to them do the same unusual things.
+	Symptoms []*Finding `json:"symptoms,omitempty"`
 }
 
 // Summary is what a run has done.
@@ -134,6 +137,23 @@ func (f *Finding) Frames() string {
 	return printable(strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < "))
 }
 
+// maxBrief is how many characters of what was observed lists of findings show.
+const maxBrief = 72
+
+// brief returns the beginning of what was observed.
+func (f *Finding) brief() string {
+	text := []rune(oneLine(f.Text))
+	if len(text) <= maxBrief {
+		return string(text)
+	}
+	return string(text[:maxBrief-3]) + "..."
+}
+
+// symptom returns a finding in one line, as one of the symptoms of another.
+func (f *Finding) symptom() string {
+	return fmt.Sprintf("%s: %s: %s", f.Severity, f.what(), oneLine(f.Text))
+}
+
 // Evidence with the number of observations.
 func (f *Finding) seen() string {
 	if f.Observed < 2 {
@@ -142,13 +162,31 @@ func (f *Finding) seen() string {
 	return fmt.Sprintf("%s Observed %d times.", f.Evidence, f.Observed)
 }
 
-// lastOutput returns the last lines of the output of the server, at most n.
+// lastOutput returns the last lines of the output of the server, at most n. Equal lines that follow each other are one line.
 func (f *Finding) lastOutput(n int) []string {
 	if f.Output == "" {
 		return nil
 	}
-	lines := strings.Split(printable(strings.TrimRight(f.Output, "\n")), "\n")
+	var lines []string
+	times := 0 // how often the server has printed the last of them
+	for line := range strings.SplitSeq(printable(strings.TrimRight(f.Output, "\n")), "\n") {
+		if times > 0 && line == lines[len(lines)-1] {
+			times++
+			continue
+		}
+		lines = repeated(lines, times)
+		lines, times = append(lines, line), 1
+	}
+	lines = repeated(lines, times)
 	return lines[max(0, len(lines)-n):]
+}
+
+// repeated says of the last line how often it was printed.
+func repeated(lines []string, times int) []string {
+	if times > 1 {
+		lines[len(lines)-1] += fmt.Sprintf(" (%d times)", times)
+	}
+	return lines
 }
 
 // Rate returns the executions per second.

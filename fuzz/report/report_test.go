@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%s: %q is missing in\n%s", format, want, got)
 			}
 		}
-		for _, want := range []string{"42", "1 candidate was not tried again before the time ran out; 1 saved in findings/candidates"} {
+		for _, want := range []string{"42", "1 candidate was not tried again before the time ran out; 1 saved in"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing", format, want)
 			}
@@ -164,5 +165,28 @@ func TestLongLinesAreShortened(t *testing.T) {
 	long := short + strings.Repeat("x", maxLine)
 	if got := shortened(long); len(got) > maxLine+30 || !strings.HasPrefix(got, short) || !strings.HasSuffix(got, " ... and 36 more bytes") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestLastOutput(t *testing.T) {
+	f := &Finding{Output: "a\nb\nb\nb\nc\nd\nd\n"}
+	if got := strings.Join(f.lastOutput(3), "|"); got != "b (3 times)|c|d (2 times)" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestSymptoms tests that every report for people shows the other symptoms of a cause with their files.
+func TestSymptoms(t *testing.T) {
+	r := &Report{Findings: []*Finding{{Name: "first", Title: "missing message", Text: "expected A", Symptoms: []*Finding{{Name: "other", Title: "unexpected message", Text: "got B", File: "other.wire"}}}}}
+	for name, write := range map[string]func(io.Writer, *Report) error{"text": WriteText, "markdown": WriteMarkdown, "html": WriteHTML, "json": WriteJSON} {
+		var b strings.Builder
+		if err := write(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"unexpected message", "got B", "other.wire"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: expected %q in\n%s", name, want, &b)
+			}
+		}
 	}
 }

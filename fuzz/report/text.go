@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"jobwire/internal/prose"
 )
 
 // So many lines of a transcript and of the output of a server are shown. The file has all.
@@ -20,20 +22,25 @@ const maxLine = 200
 func WriteText(w io.Writer, r *Report) error {
 	var b strings.Builder
 	for i, f := range r.Findings {
-		fmt.Fprintf(&b, "%d. %s\n   %s\n   Observed: %s\n", i+1, f.Headline(), f.Impact, shortened(oneLine(f.Text)))
-		if rule := f.Cites(); rule != "" {
-			fmt.Fprintf(&b, "   Rule %s\n", rule)
-		}
-		if stack := f.Frames(); stack != "" {
-			fmt.Fprintf(&b, "   Stack: %s\n", stack)
-		}
-		fmt.Fprintf(&b, "   %s\n   To repeat it:\n     %s\n   Transcript:\n", f.seen(), f.Command)
+		paragraph(&b, fmt.Sprintf("%d. ", i+1), f.Headline())
+		paragraph(&b, "   ", f.Impact)
+		paragraph(&b, "   Observed: ", shortened(oneLine(f.Text)))
+		paragraph(&b, "   Rule ", f.Cites())
+		paragraph(&b, "   Stack: ", f.Frames())
+		paragraph(&b, "   ", f.seen())
+		fmt.Fprintf(&b, "   To repeat it:\n     %s\n   Transcript:\n", f.Command)
 		lines := strings.Split(strings.TrimSuffix(f.Transcript, "\n"), "\n")
 		for _, line := range lines[:min(len(lines), maxLines)] {
 			fmt.Fprintf(&b, "     %s\n", shortened(line))
 		}
 		if more := len(lines) - maxLines; more > 0 {
 			fmt.Fprintf(&b, "     ... and %s in the file\n", counted(more, "more line", "more lines"))
+		}
+		if len(f.Symptoms) > 0 {
+			b.WriteString("   Other symptoms, which probably have the same cause:\n")
+		}
+		for _, o := range f.Symptoms {
+			fmt.Fprintf(&b, "     %s\n       %s\n", shortened(o.symptom()), o.File)
 		}
 		if len(f.Stack) == 0 && f.Output != "" {
 			b.WriteString("   Last output of the server:\n")
@@ -46,16 +53,22 @@ func WriteText(w io.Writer, r *Report) error {
 	s := &r.Summary
 	fmt.Fprintf(&b, "%s in %v: %d executions, %.0f/s\n", counted(s.Findings, "finding", "findings"), s.Duration(), s.Executions, s.Rate())
 	for i, f := range r.Findings {
-		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n", i+1, f.Level, f.what(), f.File)
+		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n      %s\n", i+1, f.Level, f.what(), f.brief(), f.File)
 	}
-	fmt.Fprintf(&b, "Candidates: %s, %d not reproduced, %d not counted because the reference server fails in the same way\n", counted(s.Duplicates, "duplicate", "duplicates"), s.Failed, s.Disputed)
-	if waiting := s.Waiting(); waiting != "" {
-		fmt.Fprintln(&b, waiting)
-	}
+	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, %d not reproduced, %d not counted because the reference server fails in the same way", counted(s.Duplicates, "duplicate", "duplicates"), s.Failed, s.Disputed))
+	paragraph(&b, "", s.Waiting())
 	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"), counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))
 	fmt.Fprintf(&b, "Random seed %d; jobwire %s\n", s.Seed, r.Jobwire)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// paragraph writes text in lines of at most prose.Width characters, the first of which begins with the heading. It writes nothing if
+// there is no text.
+func paragraph(b *strings.Builder, heading, text string) {
+	if text != "" {
+		b.WriteString(prose.Wrap(heading, "   ", text, prose.Width) + "\n")
+	}
 }
 
 // shortened returns a line of at most maxLine bytes and how many bytes are left out.
@@ -74,10 +87,10 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	fmt.Fprintf(&b, "- Server: %s\n- Run: %s, %v, %d executions, random seed %d\n- jobwire %s\n\n",
 		code(r.Target), r.Began.UTC().Format(time.RFC3339), s.Duration(), s.Executions, s.Seed, r.Jobwire)
 	if len(r.Findings) > 0 {
-		b.WriteString("| # | Level | Severity | Finding |\n|---|---|---|---|\n")
+		b.WriteString("| # | Level | Severity | Finding | Observed |\n|---|---|---|---|---|\n")
 	}
 	for i, f := range r.Findings {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", i+1, f.Level, f.Severity, escaped(f.what()))
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", i+1, f.Level, f.Severity, escaped(f.what()), escaped(f.brief()))
 	}
 	for i, f := range r.Findings {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n%s\n\n", i+1, escaped(f.Headline()), escaped(f.Impact))
@@ -88,6 +101,12 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "- %s\n", escaped(f.seen()))
 		fmt.Fprintf(&b, "\nTo repeat it:\n\n%s", block("sh", f.Command))
 		fmt.Fprintf(&b, "\nTranscript:\n\n%s", block("text", f.Transcript))
+		if len(f.Symptoms) > 0 {
+			b.WriteString("\nOther symptoms, which probably have the same cause:\n\n")
+		}
+		for _, o := range f.Symptoms {
+			fmt.Fprintf(&b, "- %s (%s)\n", escaped(shortened(o.symptom())), code(o.File))
+		}
 		if len(f.Stack) > 0 {
 			fmt.Fprintf(&b, "\nStack, innermost function first:\n\n%s", block("text", printable(strings.Join(f.Stack, "\n"))))
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	_ "jobwire/catalog" // registers the model of the protocol
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/fuzz"
@@ -197,12 +198,13 @@ func TestFindsSanitized(t *testing.T) {
 		severity fuzz.Severity
 	}{
 		{"heap overflow", 1, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"use after free", 2, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"leak at exit", 3, 1, fuzz.LeakReport, fuzz.ResourceExhaustion},
+		{"leak of 2 KiB an input", 4, 1, fuzz.Memory, fuzz.ResourceExhaustion},
 		{"double free in two places", 5, 2, fuzz.Sanitizer, fuzz.RemoteCrash}, {"stack overflow", 6, 1, fuzz.Sanitizer, fuzz.RemoteCrash},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := buildSanitized(t, tt.fault)
-			found := map[string]fuzz.Severity{} // severity by key
-			ctx, enough := context.WithTimeout(t.Context(), 2*time.Minute)
+			found := map[string]fuzz.Severity{}                            // severity by key
+			ctx, enough := context.WithTimeout(t.Context(), 5*time.Minute) // many times what it takes on an idle machine
 			defer enough()
 			start := time.Now()
 			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,

@@ -46,6 +46,9 @@ var known = map[string]peer{
 	// A compiler with AddressSanitizer, for a server that tests build.
 	"gcc": {program: "gcc", probe: []string{"-fsanitize=address,undefined", "-fsyntax-only", "-x", "c", "/dev/null"}},
 
+	// A library that changes the clock of programs, and the program that runs them with it.
+	"faketime": {program: "faketime"},
+
 	// Decoders, and what makes captures for them.
 	"tshark":  {program: "tshark"},
 	"tcpdump": {program: "tcpdump"},

@@ -157,6 +157,7 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		l.begun = time.Now()
 		w.Close()
 		started <- err
 		if err != nil {

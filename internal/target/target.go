@@ -6,9 +6,11 @@ package target
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -150,6 +152,7 @@ type life struct {
 	cancel context.CancelFunc // asks it to end
 	force  context.CancelFunc // once it is asked, ends it at once; nil: cannot
 	pid    int                // of the program; 0 is none
+	begun  time.Time          // of the process
 	done   chan struct{}      // closed when it has
 	err    error              // why it ended; to be read once done is closed
 }
@@ -194,6 +197,14 @@ func Pid(t Target) int {
 		return s.life().pid
 	}
 	return 0
+}
+
+// Begun returns when the process of a target that was started here began; zero is none.
+func Begun(t Target) time.Time {
+	if s, ok := t.(*supervised); ok {
+		return s.life().begun
+	}
+	return time.Time{}
 }
 
 func (s *supervised) Err() error {
@@ -288,4 +299,15 @@ func Kill(t Target) {
 		}
 	}
 	t.Stop()
+}
+
+// Loads reports whether the process of a target has loaded a library whose path contains the name, and uses it: programs in Go make
+// most system calls without the C library. Where this cannot be known, it reports true.
+func Loads(t Target, name string) bool {
+	process := fmt.Sprintf("/proc/%d/", Pid(t))
+	if _, err := buildinfo.ReadFile(process + "exe"); err == nil {
+		return false
+	}
+	maps, err := os.ReadFile(process + "maps")
+	return err != nil || strings.Contains(string(maps), name)
 }

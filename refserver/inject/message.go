@@ -42,7 +42,9 @@ type Message struct {
 
 func (s *Server) message(p *Peer, f *codec.Frame) *Message {
 	m := &Message{Server: s, Peer: p, Frame: f}
-	if f.Type != nil {
+	// The decoder of an illegal message may have found values, but not set the bytes of the message.
+	beyond := func(s codec.Span) bool { return s.End > len(f.Raw) }
+	if f.Type != nil && !slices.ContainsFunc(f.Spans, beyond) {
 		var said codec.Message
 		f.Message(&said)
 		m.Name, m.Args = f.Type.Name, make([]string, len(said.Args))

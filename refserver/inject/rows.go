@@ -4,19 +4,26 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"slices"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 )
 
-// Rows reads the files *.yaml in fsys, in the order of their names: faulty servers that a fault script describes. It
-// panics if a file is malformed. Each file is a list of rows:
+// Rows returns a function that returns the rows of the files *.yaml in fsys, in the order of their names, and then those of the
+// lists. The first call reads the files, which takes milliseconds, and panics if a file is malformed. Each file is a list of
+// faulty servers that a fault script describes:
 //
 //   - name: cant-do-resets
 //     about: The server removes all functions of a worker on CANT_DO.
 //     killed-by: worker.cant-do
 //     fault: retype CANT_DO RESET_ABILITIES
 //     slow: 30ms
-func Rows(fsys fs.FS) []Row {
+func Rows(fsys fs.FS, lists ...[]Row) func() []Row {
+	return sync.OnceValue(func() []Row { return append(parse(fsys), slices.Concat(lists...)...) })
+}
+
+func parse(fsys fs.FS) []Row {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
 		panic(err)

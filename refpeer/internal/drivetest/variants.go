@@ -9,6 +9,7 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
+	"jobwire/internal/racing"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 )
@@ -48,7 +49,11 @@ func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) 
 		})
 	}
 	var done sync.WaitGroup
-	for i := 0; i < len(variants); i += variantsApart {
+	apart := 1
+	if racing.Enabled {
+		apart = 6 // all variants are tested without it
+	}
+	for i := 0; i < len(variants); i += apart {
 		v := &variants[i]
 		o := audit.StressOptions{Protocol: b.Protocol, Profiles: all, Partners: partners, Start: start,
 			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: time.Minute, Runs: variantRuns}

@@ -4,7 +4,6 @@ package mutants
 
 import (
 	"embed"
-	"slices"
 
 	protocol "jobwire/codec/beanstalk"
 	"jobwire/internal/mutant"
@@ -30,9 +29,9 @@ var System = inject.Protocol{
 }
 
 // All returns the mutants: those of fault scripts in YAML files, then those that need Go.
-func All() []mutant.Mutant { return System.Mutants(all) }
+func All() []mutant.Mutant { return System.Mutants(all()) }
 
 //go:embed *.yaml
 var files embed.FS
 
-var all = slices.Concat(inject.Rows(files), stream, connections)
+var all = inject.Rows(files, stream, connections)

@@ -11,7 +11,7 @@ import (
 
 // The table is complete and consistent.
 func TestTable(t *testing.T) {
-	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all[i]) })
+	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all()[i]) })
 }
 
 // A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.

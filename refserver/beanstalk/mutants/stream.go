@@ -37,7 +37,7 @@ var stream = []row{
 			})
 		})},
 	{Name: "piece-without-end-lost", About: "The server discards a segment that contains no end of line.",
-		KilledBy: "line.in-pieces body.in-pieces line.cut-at-the-limit", Edit: inject.Filter(func(p []byte) []byte {
+		KilledBy: "peek.unfinished-put line.in-pieces body.in-pieces line.cut-at-the-limit", Edit: inject.Filter(func(p []byte) []byte {
 			if bytes.IndexByte(p, '\n') < 0 && len(p) < 512 {
 				return nil
 			}
@@ -88,6 +88,17 @@ var stream = []row{
 					partial = ""
 				}
 			})
+		}},
+	{Name: "unfinished-put-shown", About: "The server shows a job with peek before the body of the job has arrived.",
+		KilledBy: "peek.unfinished-put", Edit: func(s *inject.Server) {
+			unfinished := false
+			inject.Incomplete(func(_ codec.Session, p []byte) []byte {
+				unfinished = unfinished || inBody(p)
+				return nil
+			})(s)
+			s.On("put", func(m *message) { unfinished = false })
+			inject.Out("NOT_FOUND", func(m *message) bool { return unfinished && m.Request.Name == "peek" && m.Request.Args[0] == "1" },
+				func(m *message) { m.Raw = []byte("FOUND 1 500\r\n" + strings.Repeat("x", 500) + "\r\n") })(s)
 		}},
 	{Name: "half-closed-body-put", About: "The server creates a job from a body without its line end when the client half-closes the connection.",
 		KilledBy: "put.half-sent", Edit: func(s *inject.Server) {

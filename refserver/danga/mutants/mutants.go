@@ -4,7 +4,6 @@ package mutants
 
 import (
 	"embed"
-	"slices"
 
 	protocol "jobwire/codec/danga"
 	"jobwire/internal/mutant"
@@ -29,9 +28,9 @@ var System = inject.Protocol{
 }
 
 // All returns the mutants: those of the YAML files, then those that need Go.
-func All() []mutant.Mutant { return System.Mutants(all) }
+func All() []mutant.Mutant { return System.Mutants(all()) }
 
 //go:embed *.yaml
 var files embed.FS
 
-var all = slices.Concat(inject.Rows(files), segments, packets, timed)
+var all = inject.Rows(files, segments, packets, timed)

@@ -13,7 +13,7 @@ var jobs = []row{
 	{Name: "timeout-in-hours", About: "The server reads the timeout in CAN_DO_TIMEOUT as hours.",
 		KilledBy: "timeout.fails timeout.late-result timeout.two-jobs timeout.fails-uniq", New: with(gearman.Options{TimeoutUnit: time.Hour})},
 	{Name: "timeout-in-nanoseconds", About: "The server reads the timeout in CAN_DO_TIMEOUT as nanoseconds.",
-		KilledBy: "timeout.in-time timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
+		KilledBy: "timeout.in-time timeout.values timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
 	{Name: "leaving-client-ends-the-server", About: "The server crashes when a client with a queued job disconnects.",
 		KilledBy: "submit.client-leaves-while-queued field.coalesce-one-leaves wake.abandoned-job field.coalesce-abandoned", Slow: settle,
 		Edit: inject.Both(inject.Wrap(noHalfClose), inject.Crash(inject.Closed, func(m *message) bool {

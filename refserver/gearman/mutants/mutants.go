@@ -4,7 +4,6 @@ package mutants
 
 import (
 	"embed"
-	"slices"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
@@ -33,9 +32,9 @@ func with(o gearman.Options) func() refserver.Machine {
 }
 
 // All returns the mutants: those of the YAML files, then those that need Go.
-func All() []mutant.Mutant { return System.Mutants(all) }
+func All() []mutant.Mutant { return System.Mutants(all()) }
 
 //go:embed *.yaml
 var files embed.FS
 
-var all = slices.Concat(inject.Rows(files), packets, jobs, administration)
+var all = inject.Rows(files, packets, jobs, administration)

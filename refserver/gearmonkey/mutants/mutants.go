@@ -42,12 +42,12 @@ var System = inject.Protocol{
 }
 
 // All returns the mutants.
-func All() []mutant.Mutant { return System.Mutants(all) }
+func All() []mutant.Mutant { return System.Mutants(all()) }
 
 //go:embed *.yaml
 var files embed.FS
 
-var all = slices.Concat(inject.Rows(files), locks, popping, requests, framing,
+var all = inject.Rows(files, locks, popping, requests, framing,
 	boundNumbers, boundRequests, boundClosings)
 
 // least is the number of arguments that some commands must have. Edits do not change shorter commands.

@@ -1,0 +1,351 @@
+package fuzz
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// key identifies a finding. The stack alone identifies a crash that has one. The oracle and what the messages of the smallest
+// input do, in any order, identify most other findings.
+func key(p *codec.Protocol, c *Input, f *Fault) string {
+	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
+	if inputFree(f) {
+		return id
+	}
+	last := f.Step >= 0 && f.Step < len(c.Steps)
+	switch {
+	case f.Oracle == HangConn || f.Oracle == HangAll:
+		// The first message that the server did not answer counts, even if it is illegal.
+		if last {
+			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
+		}
+	}
+	acts := behavior(p, c)
+	if f.Refusal != "" && last {
+		// The server rejects for one reason what senders of one role send about one kind of object.
+		of := family(p, &c.Steps[f.Step])
+		if t := acts[f.Step].typ; t != nil {
+			of = familyOf(t)
+		}
+		return fmt.Sprintf("%s|%s|%s", id, f.Refusal, of)
+	}
+	var does []string
+	for _, a := range acts {
+		does = append(does, a.does)
+	}
+	if f.Law == closedLaw && last {
+		at := f.Step
+		for at > 0 && (does[at] == "" || c.Steps[at].Conn != c.Steps[f.Step].Conn) {
+			at-- // the bytes of the step belong to an earlier message
+		}
+		if n := sizeClass(&c.Steps[at]); n > 0 && c.Steps[at].Verb == transcript.Send {
+			return fmt.Sprintf("%s|%d", id, n)
+		}
+		return id + "|" + does[at]
+	}
+	slices.Sort(does)
+	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
+}
+
+// inputFree reports whether the fault alone identifies the finding: the stack of a crash, the rule that a request breaks, or the
+// kind of reply and what is wrong with it.
+func inputFree(f *Fault) bool {
+	return len(f.Stack) > 0 || f.Oracle == Framing || f.Oracle == Disclosure || f.Oracle == HangConn && f.Rule != ""
+}
+
+// act is what a step does.
+type act struct {
+	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if that is unknown
+	typ       *codec.Type    // of the message; nil if it has none
+	rules     []codec.RuleID // that the message breaks
+	unusual   []string       // values that ordinary messages do not have, such as "long unique-id"
+	largeTime bool           // a time is greater than 1
+}
+
+// behavior returns what each step of an input does. Raw bytes may be the beginning of a message that the bytes of later steps
+// complete; it is unknown what these steps do, and those after bytes of which no server can tell where they end.
+func behavior(p *codec.Protocol, c *Input) []act {
+	does := make([]act, len(c.Steps))
+	type stream struct {
+		pending []byte
+		lost    bool
+	}
+	streams := make([]stream, c.conns())
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		k := &streams[s.Conn]
+		switch {
+		case slices.Contains(leaves, s.Verb):
+			does[i].does = "leaves"
+			*k = stream{}
+			continue
+		case s.Verb == transcript.Nothing:
+			does[i].does = waits
+			continue
+		case s.Verb != transcript.Raw && len(k.pending) == 0 && !k.lost:
+			_, does[i] = firstAct(p, plainBytes(p, s))
+			does[i].does = effect(p, s)
+			for n := range s.Args {
+				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // some seconds from now
+					does[i].largeTime = false
+					does[i].unusual = slices.DeleteFunc(does[i].unusual, func(what string) bool { return what == largePrefix+fd.Name })
+				}
+			}
+			continue
+		}
+		k.pending = append(k.pending, plainBytes(p, s)...)
+		for len(k.pending) > 0 && !k.lost {
+			n, a := firstAct(p, k.pending)
+			if n == 0 {
+				break
+			}
+			if does[i].does == "" {
+				does[i] = a
+			}
+			k.lost = n > len(k.pending)
+			k.pending = k.pending[min(n, len(k.pending)):]
+		}
+	}
+	return does
+}
+
+// waits is what a step does that is a pause.
+const waits = "waits"
+
+// firstAct returns what the first message of some bytes does, and its length: 0 if it is not complete, and more than there are bytes
+// if no server can tell.
+func firstAct(p *codec.Protocol, b []byte) (length int, a act) {
+	var f codec.Frame
+	for {
+		n, err := p.NewSession(codec.Options{Waive: a.rules}).Decode(codec.Peer, b, &f)
+		e, illegal := err.(*codec.Error)
+		switch {
+		case err == codec.ErrShort:
+			return length, a
+		case !illegal:
+			length, a.typ = n, f.Type
+			if a.unusual, a.largeTime = unusual(p, &f), hasLargeTime(&f); a.does == "" {
+				a.does = f.Type.Does.String()
+			}
+			return length, a
+		case slices.Contains(a.rules, e.Rule):
+			return length, a
+		}
+		if length == 0 {
+			a.does, length = string(e.Rule), n
+			if e.Fatal {
+				length = len(b) + 1
+			}
+		}
+		if a.rules = append(a.rules, e.Rule); e.Fatal {
+			return length, a
+		}
+	}
+}
+
+// longValue is the length of values that a minimized message has only if the failure needs them.
+const (
+	longValue   = 32
+	longPrefix  = "long "
+	largePrefix = "large "
+)
+
+// hasLargeTime reports whether a time in a message is greater than 1.
+func hasLargeTime(f *codec.Frame) bool {
+	for i := range f.Spans {
+		switch f.Spans[i].Field.Means {
+		case codec.StartTime, codec.TimeLimit, codec.Delay, codec.Timeout:
+			if n, bad := codec.ParseNumber(f.Value(i)); bad < 0 && n > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unusual returns which values of a message ordinary messages do not have. Minimized messages have them only if the failure needs
+// them.
+func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
+	for i := range f.Spans {
+		fd, v := f.Spans[i].Field, f.Value(i)
+		switch fd.Kind {
+		case codec.Number, codec.Signed, codec.Uint:
+			if n, bad := codec.ParseNumber(v); bad < 0 && n > 1 {
+				all = append(all, largePrefix+fd.Name)
+			}
+		case codec.Text, codec.Opaque:
+			if len(v) > longValue {
+				all = append(all, longPrefix+fd.Name)
+			} else if bytes.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+				all = append(all, "special "+fd.Name)
+			}
+		}
+	}
+	for _, m := range []codec.Meaning{codec.StartTime, codec.Schedule, codec.TimeLimit} {
+		if f.Type.Has(m) && slices.ContainsFunc(p.Types, func(t *codec.Type) bool {
+			return !t.Has(m) && t.Req&f.Type.Req != 0 && strings.HasPrefix(f.Type.Name, t.Name+"_")
+		}) {
+			all = append(all, f.Type.FieldAt(f.Type.At(m)).Name)
+		}
+	}
+	return all
+}
+
+// cause is what minimized inputs have in common whose failures have one cause, although the failure shows in different replies.
+type cause struct {
+	kind  string
+	shown string         // the rule that the failure breaks, and how; "" if it breaks none
+	acts  []string       // unusual ones, in alphabetical order
+	rules []codec.RuleID // that messages break, in alphabetical order
+}
+
+// ordinary are the effects of the messages of every conversation about jobs.
+var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete, codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
+	codec.Register, codec.Use, codec.Echo}
+
+// causeOf returns what is unusual about a minimized input. The kind is "" if the cause is unknown or the key says all of it.
+func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
+	switch f.Oracle {
+	case Law, Framing:
+		if k.kind = Law; f.Law == closedLaw {
+			k.kind = closedLaw
+		}
+	case HangConn:
+		k.kind = f.Oracle
+	case HangAll: // it breaks no rule of the protocol
+		k.kind, k.shown = f.Oracle, f.Law
+	default:
+		return k
+	}
+	if f.Rule != "" {
+		k.shown = string(f.Rule) + "|" + f.Law
+	}
+	acts := behavior(p, c)
+	for _, a := range acts {
+		k.rules = append(k.rules, a.rules...)
+		k.acts = append(k.acts, a.unusual...)
+		if a.does != "" && len(a.rules) == 0 && !slices.ContainsFunc(ordinary, func(e codec.Effect) bool { return e.String() == a.does }) {
+			if k.acts = append(k.acts, a.does); a.typ != nil && a.typ.Does == codec.Configure && a.typ.Has(codec.Queue) {
+				k.acts = append(k.acts, "of a queue")
+			}
+		}
+	}
+	slices.Sort(k.acts)
+	slices.Sort(k.rules)
+	k.acts, k.rules = slices.Compact(k.acts), slices.Compact(k.rules)
+	// These show what was done before: whether a worker would be given a job, and whether a time has come.
+	for _, later := range []string{codec.Sleep.String(), waits} {
+		if len(k.acts) > 1 {
+			k.acts = slices.DeleteFunc(k.acts, func(what string) bool { return what == later })
+		}
+	}
+	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
+	switch {
+	case f.Oracle == HangConn && len(k.rules) > 0:
+		k.acts = nil // the server does not answer because of the illegal message
+	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
+		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whichever it is
+	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a act) bool { return a.largeTime }):
+		k.acts = []string{"large time"}
+	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
+		k.acts, k.rules = []string{"forwards"}, nil // the server accepts values that break rules, and sends them to others
+	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) && isQuery(&acts[f.Step]):
+		for i := range acts { // several requests can show the state that these messages lead to
+			if !isQuery(&acts[i]) && acts[i].does != "" {
+				k.acts = append(k.acts, acts[i].does)
+			}
+		}
+		k.kind, k.shown = wrongContent, ""
+		slices.Sort(k.acts)
+	}
+	return k
+}
+
+// wrongContent is the law that a reply of the right type with wrong content breaks.
+const wrongContent = "wrong reply content"
+
+func isQuery(a *act) bool {
+	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
+}
+
+// same reports whether two findings have one cause: their inputs do the same unusual things and break the same rules, or those of
+// one break more rules. If the failures are the same too, one of them may also do more unusual things.
+func (k *cause) same(o *cause) bool {
+	if k.kind == "" || k.kind != o.kind || (len(k.rules) == 0) != (len(o.rules) == 0) || len(k.rules)+len(k.acts) == 0 {
+		return false
+	}
+	alike := slices.Equal(k.acts, o.acts) || k.shown == o.shown && k.shown != "" && len(k.acts) > 0 && len(o.acts) > 0 && oneContains(k.acts, o.acts)
+	return alike && oneContains(k.rules, o.rules)
+}
+
+// oneContains reports whether one of two lists contains all elements of the other.
+func oneContains[E comparable](few, many []E) bool {
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	return !slices.ContainsFunc(few, func(e E) bool { return !slices.Contains(many, e) })
+}
+
+// plainBytes returns the bytes of a step, as far as they can be encoded.
+func plainBytes(p *codec.Protocol, s *Step) []byte {
+	if s.Type == nil {
+		return s.Bytes
+	}
+	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
+	for _, a := range s.Args {
+		m.Args = append(m.Args, a.Value)
+	}
+	b, _ := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)
+	return b
+}
+
+// effect returns what a step does: the broken rule, the effect of the message on a job, or the action.
+func effect(p *codec.Protocol, s *Step) string {
+	if slices.Contains(leaves, s.Verb) {
+		return "leaves"
+	}
+	name := class(p, s)
+	if s.Type != nil && name == s.Type.Name {
+		return s.Type.Does.String()
+	}
+	return name
+}
+
+// family returns what steps have in common that a server handles alike: the sender and the first field, or the broken rule of
+// bytes that are no message.
+func family(p *codec.Protocol, s *Step) string {
+	if s.Type.FieldAt(0) != nil {
+		return familyOf(s.Type)
+	}
+	return class(p, s)
+}
+
+func familyOf(t *codec.Type) string {
+	if f := t.FieldAt(0); f != nil {
+		return fmt.Sprint(t.Req, " ", f.Name)
+	}
+	return t.Name
+}
+
+// sizeClass returns the size class of a step.
+func sizeClass(s *Step) (n int) {
+	longest := len(s.Bytes)
+	for _, a := range s.Args {
+		longest = max(longest, len(a.Value))
+	}
+	for _, bound := range []int{64, 512, 4096, 32 << 10} {
+		if longest >= bound {
+			n++
+		}
+	}
+	return n
+}
+
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The message and its size
+// identify such findings.
+const closedLaw = "unexpected disconnect"

@@ -1,0 +1,35 @@
+package fuzz
+
+import (
+	"strconv"
+	"time"
+
+	"jobwire/internal/target"
+)
+
+// clock is the clock of a server. The zero clock is the one of the machine.
+type clock struct {
+	begun time.Time // when it began to run faster
+	times int       // as fast as the clock of the machine
+}
+
+// now returns the time of the server.
+func (c clock) now() time.Time {
+	now := time.Now()
+	if c.times <= 1 {
+		return now
+	}
+	return now.Add(time.Duration(c.times-1) * now.Sub(c.begun))
+}
+
+// real returns how long a duration of the server takes.
+func (c clock) real(d time.Duration) time.Duration { return d / time.Duration(max(1, c.times)) }
+
+// at returns the Unix time, in decimal, at so many seconds from now.
+func (c clock) at(seconds []byte) []byte {
+	n, _ := strconv.ParseInt(string(seconds), 10, 64)
+	return strconv.AppendInt(nil, c.now().Unix()+n, 10)
+}
+
+// clockOf returns the clock of a server that has run a number of times as fast since its process began.
+func clockOf(t target.Target, times int) clock { return clock{target.Begun(t), times} }

@@ -1,0 +1,252 @@
+package fuzz
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
+	"jobwire/conform"
+	"jobwire/internal/mutant"
+	"jobwire/internal/racing"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	refbeanstalk "jobwire/refserver/beanstalk"
+	beanstalkmutants "jobwire/refserver/beanstalk/mutants"
+	refdanga "jobwire/refserver/danga"
+	dangamutants "jobwire/refserver/danga/mutants"
+	refgearman "jobwire/refserver/gearman"
+	gearmanmutants "jobwire/refserver/gearman/mutants"
+	refgearmonkey "jobwire/refserver/gearmonkey"
+	gearmonkeymutants "jobwire/refserver/gearmonkey/mutants"
+)
+
+var (
+	modelSeed     = flag.Uint64("model-seed", 1, "random seed of the tests of the models")
+	modelInputs   = flag.Int("model-inputs", 1000, "inputs of TestModels for each protocol")
+	modelProtocol = flag.String("model-protocol", "", "the only protocol whose model is tested")
+)
+
+// modeled are the protocols whose models are tested, with their reference servers and faulty servers with a fault of the queue.
+var modeled = []struct {
+	p       *codec.Protocol
+	machine func() refserver.Machine
+	mutants []mutant.Mutant
+	sample  string // the mutants that the model must find
+}{
+	{gearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }, gearmanmutants.All(), `
+		low-is-normal high-is-normal low-background-not-detached handle-given-twice woken-once unique-for-all-functions result-sent-twice others-jobs-when-idle
+		sleep-without-a-look finished-jobs-counted exceptions-for-all every-unique-known cant-do-ignored cant-do-resets failed-job-known running-not-counted`},
+	{beanstalk.Protocol, func() refserver.Machine { return refbeanstalk.New(refbeanstalk.Options{}) }, beanstalkmutants.All(), `
+		jobs-lost-with-their-worker kick-does-not-wake kick-job-does-not-wake first-tube-only bury-keeps-the-priority buried-job-reserved bound-ignored
+		any-client-deletes any-client-buries all-waiters-served reserved-job-given-by-id reserved-job-given-again released-into-the-used-tube
+		release-does-not-wake ready-job-released put-does-not-wake other-tubes-when-empty unknown-tube-paused tube-survives-its-client default-not-watched
+		watched-twice-counted-twice delayed-counted-urgent`},
+	{danga.Protocol, func() refserver.Machine { return refdanga.New(refdanga.Options{}) }, dangamutants.All(), `
+		unannounced-gets-all two-tasks-of-a-name sleeper-gets-others-jobs result-sent-again progress-for-creator-only last-args-win keys-of-all-names key-kept
+		jobs-leave-with-workers duplicate-has-its-own-handle goodbye-is-for-ever goodbye-forgets-nothing code-1-is-success args-are-a-key all-done-is-complete
+		unknown-is-complete`},
+	{gearmonkey.Protocol, func() refserver.Machine { return refgearmonkey.New(refgearmonkey.Options{}) }, gearmonkeymutants.All(), `
+		who-waited-least-first woken-element-stays waits-for-its-first-key popped-job-queued-again lpush-at-the-wrong-end last-key-first
+		decr-replies-before-it-counts first-added-hides-others exists-answers-0 missing-count-is-0 hgetall-lists-two-fields del-answers-1`},
+}
+
+// inMemory runs an input on a new reference server in this process.
+func inMemory(p *codec.Protocol, machine refserver.Machine, c *Input) *Record {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	server := refserver.New(machine, refserver.Options{Protocol: p})
+	x := newExecutor(p, memory{ctx, server}, &Known{}, 2*time.Second)
+	x.steady = true
+	defer func() {
+		x.closeCanary()
+		server.Close()
+	}()
+	return x.execute(c, "").clone()
+}
+
+// source generates inputs as a worker does: first the cases of the conformance suite, and then others, with pauses or without.
+type source struct {
+	g      *generator
+	corpus *corpus
+	pauses bool
+}
+
+func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
+	suite, err := conform.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []*Input
+	for _, c := range suite.Cases {
+		if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+			seeds = append(seeds, in)
+		}
+	}
+	return &source{newGenerator(p, randOf(*modelSeed), &Known{}), newCorpus(seeds), pauses}
+}
+
+// next runs the next input with a function that returns the record.
+func (s *source) next(run func(*Input) *Record) {
+	s.g.slow = s.pauses && s.g.r.IntN(4) == 0
+	c, parent := s.corpus.seed(false), s.corpus.pick(s.g.r)
+	switch {
+	case c != nil:
+	case parent != nil && s.g.r.IntN(3) > 0:
+		c = s.g.mutate(parent.input, func() *Input { return s.corpus.pick(s.g.r).input })
+	default:
+		c = s.g.generate()
+	}
+	if len(c.Steps) == 0 {
+		return
+	}
+	r := run(c)
+	s.corpus.learn(c, parent, r)
+	s.g.learn(c, r)
+}
+
+// TestModels tests that the models agree with the reference servers.
+func TestModels(t *testing.T) {
+	for _, tt := range modeled {
+		if *modelProtocol != "" && *modelProtocol != tt.p.Name {
+			continue
+		}
+		t.Run(tt.p.Name, func(t *testing.T) {
+			t.Parallel()
+			in := newSource(t, tt.p, true)
+			inputs := *modelInputs
+			if racing.Enabled {
+				inputs /= 8
+			}
+			for range inputs {
+				in.next(func(c *Input) (r *Record) {
+					synctest.Test(t, func(t *testing.T) {
+						run := func(c *Input) *Record { return inMemory(tt.p, tt.machine(), c) }
+						r = run(c)
+						if v := r.Fault; v != nil {
+							m := &minimizer{best: c, holds: func(d *Input) bool { return v.same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
+							small := m.minimize()
+							t.Fatalf("%v\n%v\nminimized: %v\n%v", v, c, run(small).Fault, small)
+						}
+					})
+					return r
+				})
+			}
+		})
+	}
+}
+
+// TestModelsFindMutants tests that the models find faults of the queue, by a server each, over TCP.
+func TestModelsFindMutants(t *testing.T) {
+	const most = 20_000 // inputs
+	for _, tt := range modeled {
+		if *modelProtocol != "" && *modelProtocol != tt.p.Name {
+			continue
+		}
+		wanted := map[string]bool{}
+		for name := range strings.FieldsSeq(tt.sample) {
+			wanted[name] = true
+		}
+		for _, m := range tt.mutants {
+			if !wanted[m.Name] {
+				continue
+			}
+			if delete(wanted, m.Name); racing.Enabled && len(wanted)%16 != 0 {
+				continue // all are tested without the race detector
+			}
+			t.Run(tt.p.Name+"/"+m.Name, func(t *testing.T) {
+				t.Parallel()
+				in := newSource(t, tt.p, false) // real time is expensive
+				var found *Fault
+				for n := range most {
+					if n == most/2 {
+						in = newSource(t, tt.p, false) // on a busy machine, a server may read the request that is to wait after the next one
+					}
+					in.next(func(c *Input) *Record {
+						r := onNewServer(t, tt.p, m, c)
+						found = r.Fault
+						return r
+					})
+					if found != nil {
+						t.Logf("input %d: %v", n+1, found)
+						return
+					}
+				}
+				t.Errorf("not found in %d inputs", most)
+			})
+		}
+		for name := range wanted {
+			t.Errorf("%s: there is no mutant %s", tt.p.Name, name)
+		}
+	}
+}
+
+// onNewServer runs an input on a new faulty server.
+func onNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) *Record {
+	srv, err := m.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Kill(srv)
+	to, err := resolve(srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newExecutor(p, to, &Known{}, 300*time.Millisecond)
+	defer x.closeCanary()
+	return x.execute(c, "").clone()
+}
+
+// byteSource is a source of random numbers that are bytes of an input of a Go fuzz target, and others after their end.
+type byteSource struct {
+	b    []byte
+	rest *rand.PCG
+}
+
+func (s *byteSource) Uint64() uint64 {
+	if len(s.b) == 0 {
+		return s.rest.Uint64()
+	}
+	var v [8]byte
+	n := copy(v[:], s.b)
+	s.b = s.b[n:]
+	return binary.LittleEndian.Uint64(v[:])
+}
+
+func FuzzModelGearman(f *testing.F)    { fuzzModel(f, 0) }
+func FuzzModelBeanstalk(f *testing.F)  { fuzzModel(f, 1) }
+func FuzzModelDanga(f *testing.F)      { fuzzModel(f, 2) }
+func FuzzModelGearMonkey(f *testing.F) { fuzzModel(f, 3) }
+
+// fuzzModel compares a model with its reference server.
+func fuzzModel(f *testing.F, n int) {
+	p := modeled[n].p
+	r := randOf(1)
+	for range 200 {
+		b := make([]byte, 64+r.IntN(1024))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := newGenerator(p, rand.New(&byteSource{b, rand.NewPCG(1, 1)}), &Known{}).generate()
+		if len(c.Steps) == 0 || c.bytes() > 16<<10 {
+			return // long values take most of the time
+		}
+		synctest.Test(t, func(t *testing.T) {
+			if v := inMemory(p, modeled[n].machine(), c).Fault; v != nil {
+				t.Fatalf("%v\n%v", v, c)
+			}
+		})
+	})
+}

@@ -1,0 +1,26 @@
+package fuzz
+
+import (
+	"errors"
+	"time"
+)
+
+// transport makes connections to a server.
+type transport interface {
+	// dial connects. It fails after the patience; writes on the connection fail with errTimeout after the patience.
+	dial(patience time.Duration) (link, error)
+}
+
+// link is a connection to a server.
+type link interface {
+	write(b []byte) error
+
+	// read waits for bytes, and peek does not. Both fail with errTimeout if there are none.
+	read(b []byte, within time.Duration) (int, error)
+	peek(b []byte) (int, error)
+
+	halfClose()
+	close(reset bool) // with a reset, or after what was written
+}
+
+var errTimeout = errors.New("timeout: no data")

@@ -1,5 +1,0 @@
-//go:build !race
-
-package drivetest
-
-const variantsApart = 1 // all variants are tested
