@@ -282,6 +282,8 @@ func (r *Result) symptoms() []symptom {
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == Inconclusive && r.setup != nil:
 		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.setup.play)...)
+	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
+		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
 		return one(CauseInconclusive, "slow", "the machine that runs jobwire was too slow for the time limits of the cases")
 	case r.Verdict == Inconclusive:

@@ -498,6 +498,9 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	if t := timed(script, f); t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
 		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), t, note), p)
 	}
+	if f.Reason == play.TooLate {
+		return verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+note, p)
+	}
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(script.Steps[:f.Index], func(st transcript.Step) bool { return st.Setup == "" }) {
 		a := verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, note), p)
 		a.setup = &brokenSetup{name: setup, play: p}

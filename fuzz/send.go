@@ -159,8 +159,13 @@ func (x *executor) put(k *conn, b []byte) {
 				return
 			}
 			x.said(k, rest[:n], x.frame.Type, nil)
-			x.common = x.common || x.d.namesOthers(&x.frame, x.prefix)
-			if x.model != nil {
+			others := x.d.namesOthers(&x.frame, x.prefix)
+			x.common = x.common || others
+			switch {
+			case x.model == nil:
+			case others: // other inputs may have changed what the name stands for
+				x.model.Garbled(k.id)
+			default:
 				x.model.Sent(k.id, &x.frame)
 			}
 			x.noteBusy(k)

@@ -95,7 +95,7 @@ func (f *Failure) append(dst []byte, pr *transcript.Printer, file string, width 
 	default:
 		dst = appendEvent(dst, pr, ev, true)
 	}
-	if message && (f.Diff != nil || ev.Err != nil) {
+	if message && (f.Diff != nil || ev.Err != nil) && f.Reason != TooLate {
 		return dst
 	}
 	return fmt.Appendf(dst, "%s\n", prose.Wrap("", "", f.Text, width))

@@ -104,6 +104,7 @@ const (
 	Ended                     // the connection ended
 	CannotSend                // the step could not be sent
 	Unreachable               // there was no connection
+	TooLate                   // something else came, but after the time in which this proves a fault ("until")
 )
 
 // Failure is the step at which a performance fell short, and why.

@@ -20,6 +20,13 @@ const maxPassed = 100
 
 // watch holds what comes against a step of the other side.
 func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
+	since, of := p.since, "the previous message"
+	if st.Of != nil {
+		since, of = p.sent[st.Of], st.Of.Name
+	}
+	if since.IsZero() {
+		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("the transcript measures a time from %s and does not send it before", of)}
+	}
 	for i := range st.Choices {
 		// Silence among the choices is over sooner than the default deadline.
 		if c := &st.Choices[i]; c.Verb == transcript.Nothing && st.Within == 0 {
@@ -83,14 +90,6 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 				}
 				continue
 			}
-			since, of := p.since, "the previous message"
-			if st.Of != nil {
-				var ok bool
-				if since, ok = p.sent[st.Of]; !ok {
-					return &Failure{Reason: CannotSend, Text: fmt.Sprintf("the transcript measures a time from %s and does not send it before", st.Of.Name)}
-				}
-				of = st.Of.Name
-			}
 			if took := out.at.Sub(since); st.After > 0 && took < st.After {
 				p.record(&ev)
 				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of, took.Round(time.Millisecond))}
@@ -106,7 +105,12 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		if out.size > 0 {
 			l.consume(out.size)
 		}
-		return p.differs(st, &ev, diff)
+		f := p.differs(st, &ev, diff)
+		if took := out.at.Sub(since); st.Until > 0 && took > st.Until && f.Reason == Mismatched {
+			f.Reason = TooLate
+			f.Text = fmt.Sprintf("the reply came %v after %s, and proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
+		}
+		return f
 	}
 }
 

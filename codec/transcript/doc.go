@@ -69,7 +69,8 @@
 // Behind a step may stand, in any order: "within 2s", the deadline of an
 // expectation; "after 900ms", the earliest time at which it may come, or is sent, measured
 // from the step before; "after 900ms of put", measured from the sending of the last put, which is right on
-// slow networks too, where the message starts a time limit of the other side; "past
+// slow networks too, where the message starts a time limit of the other side; "until 1s of put", the end of
+// that time limit: a message that comes later, and is not the expected one, does not prove a fault; "past
 // NOOP ECHO_RES", types that may come before it and are passed over, or "past *",
 // which are all of them; "crlf", lines that end CR LF where the protocol allows LF
 // alone.
@@ -93,7 +94,7 @@
 //	...            any number of arguments at the end of an expectation, or of
 //	               whole repetitions anywhere among those of a list
 //
-// The words within, after, past and crlf need quotes as arguments. A binary
+// The words within, after, until, past and crlf need quotes as arguments. A binary
 // number is written in decimal; quoted, it is its bytes.
 //
 // A name that is first mentioned in what the performer sends stands for a

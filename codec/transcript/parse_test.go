@@ -78,6 +78,8 @@ func TestRefused(t *testing.T) {
 		{"bad duration", "Job Server -> Worker: NOOP within 2", `1:35: expected a time such as 100ms or 2s, got "2"`},
 		{"negative duration", "Job Server -> Worker: NOOP after -2s", `1:34: expected a time such as 100ms or 2s, got "-2s"`},
 		{"within twice", "Job Server -> Worker: NOOP within 2s within 2s", `1:38: expected within once, got it twice`},
+		{"until what", "Job Server -> Worker: NOOP until 1s", `1:28: expected a message type after "until" and its time, as in "until 2s of put", got none`},
+		{"of twice", "Job Server -> Worker: NOOP after 1s of SUBMIT_JOB until 2s of SUBMIT_JOB", `1:51: expected "of" once, got it twice`},
 		{"time of nothing", "Job Server -> Worker: NOOP after 1s of", `1:37: expected a message type after "of", got none`},
 		{"time of an unknown message", "Job Server -> Worker: NOOP after 1s of PRE_SLEP", `1:40: expected a message type, got "PRE_SLEP": did you mean PRE_SLEEP?`},
 		{"time of a reply", "Job Server -> Worker: NOOP after 1s of JOB_CREATED", `1:40: expected a message of the Job Server, and a time from the sending of a message to it, got JOB_CREATED`},
@@ -316,7 +318,7 @@ func TestNotInBytes(t *testing.T) {
 		"Client -> Job Server: closes\nClient -> Job Server: ECHO_REQ $x":              "test.wire:2: message 2: a block of bytes cannot express $x: use the one-line notation",
 		"Client -> Job Server: SUBMIT_JOB f ...":                                       "a block of bytes cannot express ...: use the one-line notation",
 		"Client -> Job Server: unchecked ECHO_REQ x":                                   "a block of bytes cannot express unchecked ECHO_REQ: use the one-line notation",
-		"Client -> Job Server: ECHO_REQ x within 1s":                                   "a block of bytes cannot contain the modifiers within, after and past: use the one-line notation",
+		"Client -> Job Server: ECHO_REQ x within 1s":                                   "a block of bytes cannot contain the modifiers within, after, until and past: use the one-line notation",
 		"Job Server -> Admin: OK":                                                      "expected a text command that waits for the reply OK, got none",
 		"Admin -> Job Server: version\nJob Server -> Admin: version-reply \"ERR x y\"": "expected the encoded bytes to decode to the same version-reply, got another message",
 	} {

@@ -95,9 +95,12 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	}
 	if st.After > 0 {
 		dst = fmt.Appendf(dst, " after %s", st.After)
-		if st.Of != nil {
-			dst = fmt.Appendf(dst, " of %s", st.Of.Name)
-		}
+	}
+	if st.Until > 0 {
+		dst = fmt.Appendf(dst, " until %s", st.Until)
+	}
+	if st.Of != nil {
+		dst = fmt.Appendf(dst, " of %s", st.Of.Name)
 	}
 	if len(st.Past) > 0 {
 		dst = append(dst, " past"...)
@@ -335,8 +338,8 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 	if c.Verb != Send && c.Verb != Raw {
 		return AppendStep(dst, p, st)
 	}
-	if st.Within > 0 || st.After > 0 || len(st.Past) > 0 {
-		return nil, errors.New("a block of bytes cannot contain the modifiers within, after and past: use the one-line notation")
+	if st.Within > 0 || st.After > 0 || st.Until > 0 || len(st.Past) > 0 {
+		return nil, errors.New("a block of bytes cannot contain the modifiers within, after, until and past: use the one-line notation")
 	}
 	pr := Printer{Protocol: p}
 	if c.Verb == Raw {

@@ -59,6 +59,7 @@ type Step struct {
 
 	Within time.Duration // deadline; 0 is the performer's default
 	After  time.Duration // earliest time, from the end of the step before or from the sending of Of
+	Until  time.Duration // how long after the sending of Of another message than the expected one proves a fault; 0 is without a limit
 	Of     *codec.Type   // of a message that is expected: the last message of this type before it, which starts a time limit; nil if none
 	Past   []*codec.Type // may come before it and are passed over
 }

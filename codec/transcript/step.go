@@ -28,7 +28,7 @@ func (v Verb) String() string { return verbWords[v] }
 
 // modifiers are the words that end the arguments of a step. Written as an
 // argument they need quotes.
-var modifiers = []string{"within", "after", "past", "crlf"}
+var modifiers = []string{"within", "after", "until", "past", "crlf"}
 
 func isModifier(word string) bool {
 	for _, m := range modifiers {
@@ -283,17 +283,27 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 			toks, err = r.past(pos, st, toks[1:])
 		} else {
 			d := &st.Within
-			if word.text == "after" {
+			switch {
+			case word.text == "after":
 				d = &st.After
-			} else if c.Verb == Nothing {
+			case word.text == "until":
+				d = &st.Until
+			case c.Verb == Nothing:
 				return here.errorf("\"within\" is not allowed after \"nothing for TIME\", which already has a time")
 			}
 			if *d != 0 {
 				return here.errorf("expected %s once, got it twice", word.text)
 			}
 			*d, err = duration(pos, toks[1])
-			if toks = toks[2:]; err == nil && word.text == "after" && len(toks) > 0 && toks[0].is("of") {
+			toks = toks[2:]
+			switch given := len(toks) > 0 && toks[0].is("of"); {
+			case err != nil || word.text == "within":
+			case given && st.Of != nil:
+				return here.errorf("expected \"of\" once, got it twice")
+			case given:
 				toks, err = r.of(pos, st, toks)
+			case word.text == "until":
+				return here.errorf("expected a message type after \"until\" and its time, as in \"until 2s of put\", got none")
 			}
 		}
 		if err != nil {
@@ -303,7 +313,7 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 	return nil
 }
 
-// of reads the type of the message from whose sending the earliest time of a step is measured.
+// of reads the type of the message from whose sending the times of a step are measured.
 func (r *parser) of(pos at, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) < 2 || toks[1].quoted {
 		return nil, pos.to(toks[0].col).errorf("expected a message type after \"of\", got none")
