@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/model"
 )
 
 // key identifies a finding. The stack alone identifies a crash that has one. The oracle and what the messages of the smallest
@@ -36,7 +37,11 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	}
 	var does []string
 	for _, a := range acts {
-		does = append(does, a.does)
+		if f.Law == model.ChangedData { // the data may be changed whatever the messages do
+			does = append(does, a.unusual...)
+		} else {
+			does = append(does, a.does)
+		}
 	}
 	if f.Law == closedLaw && last {
 		at := f.Step

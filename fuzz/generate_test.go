@@ -10,6 +10,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/model"
 )
 
 // sends reports whether a step is a message of a type whose name begins so.
@@ -149,6 +150,16 @@ func TestKeys(t *testing.T) {
 	}
 	if closed(long) != closed(input("Worker -> Job Server: CANT_DO \""+strings.Repeat("x", 8001)+"\"\n")) {
 		t.Error("connections that are closed because a message is too long have two keys")
+	}
+	changed := func(src string) string {
+		return key(gearman.Protocol, input(src), &Fault{Oracle: Law, Law: model.ChangedData})
+	}
+	lost := changed("Client -> Job Server: SUBMIT_JOB a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n")
+	if lost != changed("Client -> Job Server: SUBMIT_JOB_LOW a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB_ALL\nWorker -> Job Server: WORK_FAIL h\n") {
+		t.Error("job data that is changed whatever it is has two keys")
+	}
+	if lost == changed("Client -> Job Server: SUBMIT_JOB a \"\" \"\\0\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n") {
+		t.Error("job data that is changed only if it is unusual has the key of any data")
 	}
 	if closed(input("Worker -> Job Server: CAN_DO b\n")) != closed(input("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")

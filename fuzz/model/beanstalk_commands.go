@@ -223,7 +223,7 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 		for _, j := range all {
 			if bytes.Equal(r.Arg(0), j.id) {
 				if !bytes.Equal(r.Arg(1), j.body) {
-					return &Complaint{Rule: "beanstalk.body.verbatim", Text: "expected the body that the client sent with put"}
+					return &Complaint{Rule: "beanstalk.body.verbatim", Law: ChangedData, Text: "expected the body that the client sent with put"}
 				}
 				return nil
 			}

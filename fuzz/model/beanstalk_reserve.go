@@ -93,7 +93,7 @@ func (m *beanstalk) job(f *codec.Frame) *bJob {
 
 func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	j := m.job(f)
-	fail := func(rule codec.RuleID, format string, args ...any) error {
+	fail := func(rule codec.RuleID, format string, args ...any) *Complaint {
 		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
 	}
 	switch {
@@ -102,7 +102,9 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	case j == nil:
 		return fail("beanstalk.job.id-stable", "expected the ID of an existing job, because no job has this ID")
 	case !bytes.Equal(f.Arg(1), j.body):
-		return fail("beanstalk.body.verbatim", "expected the body %.60q, because the client sent it with put", j.body)
+		c := fail("beanstalk.body.verbatim", "expected the body %.60q, because the client sent it with put", j.body)
+		c.Law = ChangedData
+		return c
 	case j.vague:
 	case j.state == bReserved && !m.may(j.until):
 		return fail("beanstalk.reserve.once", "expected another job or none, because this job is already reserved")

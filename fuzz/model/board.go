@@ -137,7 +137,9 @@ func (b *board) received(conn int, f *codec.Frame) error {
 			waiting = append(waiting, d.want)
 		} else if first == nil {
 			first = err.(*Complaint)
-			first.Conn, first.Law = conn, "wrong reply content"
+			if first.Conn = conn; first.Law == "" {
+				first.Law = "wrong reply content"
+			}
 			if first.Rule == "" {
 				first.Rule = d.rule
 			}

@@ -165,7 +165,7 @@ func (j *gJob) delivered(r *codec.Frame) error {
 	var m codec.Message
 	r.Message(&m)
 	if string(m.Args[1]) != j.fn.name || !bytes.Equal(m.Args[len(m.Args)-1], j.workload) {
-		return &Complaint{Rule: "gearman.submit.opaque-workload", Text: fmt.Sprintf("expected function %q and workload %.60q, because the client submitted them", j.fn.name, j.workload)}
+		return &Complaint{Rule: "gearman.submit.opaque-workload", Law: ChangedData, Text: fmt.Sprintf("expected function %q and workload %.60q, because the client submitted them", j.fn.name, j.workload)}
 	}
 	if len(m.Args) > 3 && !bytes.Equal(m.Args[2], j.unique) {
 		return &Complaint{Rule: "gearman.grab.assign-unique", Text: fmt.Sprintf("expected unique ID %q, because the client submitted it", j.unique)}

@@ -65,6 +65,9 @@ type Complaint struct {
 	Text string       // what was expected, and what happened
 }
 
+// ChangedData is the Law of a complaint about the data of a job that is not what a client submitted.
+const ChangedData = "changed job data"
+
 func (c *Complaint) Error() string {
 	if c.Rule != "" {
 		return fmt.Sprintf("connection %d: %s: %s [%s]", c.Conn, c.Law, c.Text, c.Rule)
