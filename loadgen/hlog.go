@@ -75,8 +75,8 @@ func (l *Log) Close() error {
 // plotters read it.
 func WriteHgrm(w io.Writer, r *Report, stage string) error {
 	for st, name := range Stages {
-		if name == stage && r.heatmap.total[st] != nil {
-			_, err := r.heatmap.total[st].PercentilesPrint(w, 5, 1e6)
+		if name == stage && r.stages[st] != nil {
+			_, err := r.stages[st].PercentilesPrint(w, 5, 1e6)
 			return err
 		}
 	}

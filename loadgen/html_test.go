@@ -16,9 +16,11 @@ func samplePage(t *testing.T) string {
 	t.Helper()
 	res := sampleResult()
 	r := sampleReport(res)
+	var f heatmap
 	for i := range res.Series {
-		r.heatmap.expose(&res.Series[i])
+		f.expose(&res.Series[i])
 	}
+	r.distribute(&f, r.stages)
 	r.Settled = 1234
 	r.Target = `</script><b>"a" & 'b'`
 	var b bytes.Buffer
@@ -45,11 +47,11 @@ func TestPageStandsAlone(t *testing.T) {
 
 func TestHeatMapHoldsEveryJob(t *testing.T) {
 	res := sampleResult()
-	r := sampleReport(res)
+	var f heatmap
 	for i := range res.Series {
-		r.heatmap.expose(&res.Series[i])
+		f.expose(&res.Series[i])
 	}
-	heat := r.heatmap.heat()
+	heat := f.heat()
 	if len(heat.Frames) != 2 {
 		t.Fatalf("%d intervals", len(heat.Frames))
 	}

@@ -26,7 +26,7 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 	}
 	slices.SortFunc(parts, func(a, b *Report) int { return cmp.Compare(shareOf(a).I, shareOf(b).I) })
 	m := *parts[0]
-	m.Share, m.Latency, m.Series, m.heatmap, m.Objectives = "", nil, nil, heatmap{}, nil
+	m.Share, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = "", nil, nil, nil, nil, nil
 	m.add(parts)
 	m.addProcessors(parts)
 	series := m.addSeries(parts)
@@ -67,7 +67,7 @@ func checkShares(parts []*Report) error {
 		s := shareOf(p)
 		switch {
 		case s.N == 0:
-			return errors.New("expected the result of one part of a load (bench --share), got the result of a whole load")
+			return errors.New("expected the result of one part of a load (bench run --share), got the result of a whole load")
 		case s.N != n:
 			return fmt.Errorf("parts %s and %s are not of the same run", p.Share, parts[0].Share)
 		case seen[s.I]:
@@ -241,6 +241,7 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 		}
 	}
 	total, now := newHistograms(), newHistograms()
+	var heat heatmap
 	for {
 		bucket := math.MaxInt
 		for _, h := range heads {
@@ -274,11 +275,12 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 		}
 		e.Latency = now.quantiles()
 		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)), Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
-		m.heatmap.expose(&iv)
+		heat.expose(&iv)
 		if out != nil {
 			out.add(m.Started.Add(iv.Start), &iv)
 		}
 	}
-	m.Latency, m.heatmap.total = total.quantiles(), total
+	m.Latency = total.quantiles()
+	m.distribute(&heat, total)
 	return nil
 }

@@ -60,8 +60,10 @@ type Report struct {
 	Objectives []SLOResult     `json:"slo,omitempty"`
 	Interval   float64         `json:"interval_seconds"`
 	Series     []IntervalEntry `json:"intervals"`
+	Spectrum   []Curve         `json:"spectrum,omitempty"` // latency of every stage by percentile
+	Heat       *Heat           `json:"heatmap,omitempty"`  // how many jobs took how long, in each interval
 
-	heatmap heatmap
+	stages Histograms // of the whole run; a saved report does not have them
 }
 
 // PerJob is processor time per job.
@@ -98,7 +100,6 @@ type Recorder struct {
 	Environment *Environment // nil is unknown
 	Processor   Processor
 	Log         *Log // takes the latencies of every interval; may be nil
-	Heat        bool // keep the distribution of every interval, for a page
 
 	// Live is called after every interval, with whether it is in the measured part. It may be nil.
 	Live func(iv *Interval, measured bool)
@@ -121,9 +122,7 @@ func (t *Recorder) Attach(cfg *Config) {
 	cfg.Watch = func(iv *Interval) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
 		if measured || iv.Settled {
-			if t.Heat {
-				t.heatmap.expose(iv)
-			}
+			t.heatmap.expose(iv)
 			if t.Log != nil {
 				t.Log.add(t.began.Add(iv.Start), iv)
 			}
@@ -172,8 +171,7 @@ func (t *Recorder) Report(res *Result) *Report {
 		kept := r.keepsUp(res.steady)
 		r.KeptUp = &kept
 	}
-	r.heatmap = t.heatmap
-	r.heatmap.total = res.Latency
+	r.distribute(&t.heatmap, res.Latency)
 	r.processors(res.CPU, t.used)
 	for i := range res.Series {
 		iv := &res.Series[i]

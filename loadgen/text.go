@@ -240,7 +240,7 @@ func (r *Report) notes() (all []string) {
 		if sc.MaxWindow > 0 {
 			more = "--clients 500"
 		}
-		all = append(all, "with one job at a time per client, bench measures round trips, not capacity. To measure the capacity, add "+more+"; to find the highest rate within a latency limit, add --search --slo 'p99<5ms'")
+		all = append(all, "with one job at a time per client, bench measures round trips, not capacity. To measure the capacity, add "+more+"; to find the highest rate within a latency limit, use bench search --slo 'p99<5ms'")
 	}
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -16,13 +15,22 @@ import (
 	"jobwire/loadgen"
 )
 
+// benchKind is which command runs a load.
+type benchKind uint8
+
+const (
+	runBench benchKind = iota
+	searchBench
+	compareBench
+)
+
+// benchOptions are the flags of the commands that run a load, and what they mean.
 type benchOptions struct {
 	target    targetFlags
 	pid       int
 	cfg       loadgen.Config // what flags set directly
 	size      string
 	rate      string
-	list      bool
 	slo       []string
 	format    string
 	out       string
@@ -30,8 +38,8 @@ type benchOptions struct {
 	hgrm      string
 	html      string
 	quiet     bool
-	searching bool
-	compare   []string
+	kind      benchKind
+	servers   []string // of a comparison
 	rounds    int
 	baseline  string
 	tolerance string
@@ -49,78 +57,76 @@ type benchOptions struct {
 }
 
 func newBench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a server under load, and account for every job",
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return nil
+			case slices.Contains(catalog.Names(), args[0]):
+				return fmt.Errorf("expected a command before the protocol, as jobwire bench run %s", args[0])
+			}
+			return fmt.Errorf("unknown command %q%s", args[0], suggestion(args[0], commandNames(c)))
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	cmd.AddCommand(newBenchRun(), newBenchSearch(), newBenchCompare(), newBenchMerge(), newBenchReport(), newBenchScenarios())
+	return cmd
+}
+
+// newBenchRun returns the command that measures a server once.
+func newBenchRun() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
-		Use:   "bench PROTOCOL [flags]",
-		Short: "Measure a server under load, and account for every job",
+		Use:   "run PROTOCOL [flags]",
+		Short: "Measure a server under load",
 	}
-	onProtocol(cmd, o.execute)
-	cmd.Args = benchArgs
+	onProtocol(cmd, o.run)
 	f := cmd.Flags()
 	o.target.add(cmd)
+	o.addLoad(cmd)
+	o.addClosedLoop(cmd)
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
-	f.BoolVar(&o.list, "list", false, "list the scenarios and exit")
-	f.StringVar(&o.cfg.Scenario, "scenario", "cycle", "`NAME` of the scenario (see --list)")
-	f.IntVar(&o.cfg.Clients, "clients", 16, "number of connections that submit jobs")
-	f.IntVar(&o.cfg.Workers, "workers", 4, "number of connections that process jobs")
-	f.IntVar(&o.cfg.Functions, "functions", 1, "number of queues (functions or tubes) that jobs are spread over")
-	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "prefix of the names of queues (functions or tubes)")
-	f.IntVar(&o.cfg.Window, "window", 1, "number of jobs that each client keeps in flight (closed loop)")
-	f.IntVar(&o.cfg.Batch, "batch", 1, "number of jobs that a client submits together when as many of the window are free (closed loop)")
-	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
-	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
-	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
-	f.DurationVar(&o.cfg.Think, "think", 0, "pause of a client after each job (closed loop)")
-	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
-	f.Int64Var(&o.cfg.Count, "count", 0, "number of jobs to submit (0: no limit)")
-	f.DurationVar(&o.cfg.Duration, "duration", 0, "length of the measurement (default 10s without --count)")
-	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time under load before the measurement begins")
-	f.DurationVar(&o.cfg.Settle, "settle", 10*time.Second, "time without any progress until unfinished jobs count as lost")
-	f.StringVar(&o.rate, "rate", "", "`RATE` in jobs per second: 5000, poisson:5000, 1000/10s")
-	f.Float64Var(&o.cfg.Kill, "kill", 5, "number of workers to kill per second (scenario chaos)")
 	f.IntVar(&o.kills, "kills", 10, "number of times that the server is killed (scenarios crash and crash-unique)")
 	f.DurationVar(&o.killAfter, "kill-after", time.Second, "mean time from the start of the load to a kill (scenarios crash and crash-unique)")
 	f.DurationVar(&o.allowLoss, "allow-loss", 0, "jobs acknowledged so shortly before a kill may be lost (scenarios crash and crash-unique)")
-	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed")
 	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server assigns jobs first-in, first-out (needs --count)")
 	f.DurationVar(&o.cfg.Interval, "interval", time.Second, "interval of the progress lines and of the time series in the report")
-	f.StringArrayVar(&o.slo, "slo", nil, "`OBJECTIVE` to meet, such as p99<5ms, run.max<1s or rate>1k; repeatable")
-	f.BoolVar(&o.searching, "search", false, "find the highest rate that meets --slo")
-	f.StringArrayVar(&o.compare, "compare", nil, "server to compare, as `NAME=COMMAND`, or embedded for the built-in server; repeatable")
-	f.IntVar(&o.rounds, "rounds", 6, "number of runs for each server of --compare")
+	o.addObjectives(cmd)
 	f.StringVar(&o.baseline, "baseline", "", "saved result `FILE`; the run fails if a figure is worse than in this result")
 	f.StringVar(&o.tolerance, "tolerance", "10%", "how much worse than --baseline a figure may be")
 	f.StringVar(&o.share, "share", "", "run part `I/N` of the load: the load is split over N processes")
 	f.StringVar(&o.startAt, "start-at", "", "`TIME` at which the load begins, such as 15:04:05 or 2006-01-02T15:04:05Z")
 	o.addOutputs(cmd)
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress output")
-	cmd.AddCommand(newBenchCompare(), newBenchMerge())
+	o.addQuiet(cmd)
 	groupFlags(cmd, benchFlagGroups)
 	return cmd
 }
 
-func (o *benchOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
-	if err := o.checkFlags(cmd, sys); err != nil {
-		return usage(err)
+// newBenchScenarios returns the command that lists the scenarios of a protocol.
+func newBenchScenarios() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scenarios PROTOCOL",
+		Short: "List the scenarios: what clients and workers do",
 	}
-	if o.list {
-		return listScenarios(cmd.OutOrStdout(), sys)
-	}
-	cfg, err := o.plan(sys)
+	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+		for _, s := range loadgen.Scenarios(sys.Protocol) {
+			fmt.Fprintf(cmd.OutOrStdout(), "%-12s %s\n", s.Name, s.About)
+		}
+		return nil
+	})
+	return cmd
+}
+
+// run measures a server once.
+func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
+	cfg, err := o.plan(cmd, sys)
 	if err != nil {
 		return usage(err)
 	}
-	switch {
-	case slices.ContainsFunc(loadgen.Scenarios(sys.Protocol), func(s loadgen.Scenario) bool { return s.Crash && s.Name == cfg.Scenario }):
+	if scenarioNamed(sys, cfg.Scenario).Crash {
 		return o.crash(cmd, sys, cfg)
-	case (o.searching || len(o.compare) > 0) && (o.part.N > 0 || !o.start.IsZero()):
-		return usage(errors.New("--share and --start-at cannot be used with --search or --compare"))
-	case o.searching && len(o.compare) > 0:
-		return usage(errors.New("--search and --compare are mutually exclusive: run a search for each server"))
-	case o.searching:
-		return o.search(cmd, sys, cfg)
-	case len(o.compare) > 0:
-		return o.compareLive(cmd, sys, cfg)
 	}
 	files, err := o.open()
 	if err != nil {
@@ -142,8 +148,21 @@ func (o *benchOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return benchStatus(err, report)
 }
 
+// scenarioNamed returns the scenario of a name. If there is none, it is empty, and the run reports the error.
+func scenarioNamed(sys *catalog.Entry, name string) loadgen.Scenario {
+	for _, s := range loadgen.Scenarios(sys.Protocol) {
+		if s.Name == name {
+			return s
+		}
+	}
+	return loadgen.Scenario{}
+}
+
 // plan reads everything from the flags that does not depend on the target.
-func (o *benchOptions) plan(sys *catalog.Entry) (cfg loadgen.Config, err error) {
+func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen.Config, err error) {
+	if err := o.checkFlags(cmd, sys); err != nil {
+		return cfg, err
+	}
 	cfg = o.cfg
 	cfg.Protocol = sys.Protocol
 	if err := o.checkOutputs(); err != nil {
@@ -169,10 +188,10 @@ func (o *benchOptions) plan(sys *catalog.Entry) (cfg loadgen.Config, err error) 
 			cfg.Duration = cfg.Rate.Length()
 		}
 	}
-	if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
-		return cfg, err
-	}
 	if o.baseline != "" {
+		if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
+			return cfg, err
+		}
 		if o.before, err = readReports(o.baseline); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
@@ -216,8 +235,8 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 
 // measure loads a target.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
-	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.searching || len(o.compare) > 0)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Heat: o.html != "", Live: live.interval}
+	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Live: live.interval}
 	recorder.Attach(&cfg)
 	cfg.Dial = dialer(t)
 	res, err := loadgen.Run(cmd.Context(), cfg)
@@ -252,13 +271,6 @@ func verdictStatus(all ...loadgen.Verdict) error {
 		return &exit{exitFellShort, nil}
 	case slices.Contains(all, loadgen.Invalid):
 		return &exit{exitInvalid, nil}
-	}
-	return nil
-}
-
-func listScenarios(w io.Writer, sys *catalog.Entry) error {
-	for _, s := range loadgen.Scenarios(sys.Protocol) {
-		fmt.Fprintf(w, "%-12s %s\n", s.Name, s.About)
 	}
 	return nil
 }

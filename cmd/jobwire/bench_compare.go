@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
 	"jobwire/internal/prose"
@@ -25,7 +27,7 @@ type contender struct {
 	target targetFlags
 }
 
-// contenders reads --compare.
+// contenders reads --server.
 func contenders(flags []string) ([]contender, error) {
 	var all []contender
 	names := map[string]bool{}
@@ -34,19 +36,19 @@ func contenders(flags []string) ([]contender, error) {
 		c := contender{name: name, target: targetFlags{exec: command}}
 		switch {
 		case !ok && name != "embedded":
-			return nil, fmt.Errorf("--compare %q: expected NAME=COMMAND with {port} in the command, or embedded", text)
+			return nil, fmt.Errorf("--server %q: expected NAME=COMMAND with {port} in the command, or embedded", text)
 		case names[name]:
-			return nil, fmt.Errorf("--compare %q: another --compare has the name %s too; choose a different name", text, name)
+			return nil, fmt.Errorf("--server %q: another --server has the name %s too; choose a different name", text, name)
 		case ok:
 			if err := target.Check(command); err != nil {
-				return nil, fmt.Errorf("--compare %s: %w", name, err)
+				return nil, fmt.Errorf("--server %s: %w", name, err)
 			}
 		}
 		names[name] = true
 		all = append(all, c)
 	}
 	if len(all) < 2 {
-		return nil, errors.New("--compare needs at least two servers: repeat it, as --compare embedded --compare 'other=COMMAND -p {port}'")
+		return nil, errors.New("expected at least two servers to compare: add --server embedded --server 'other=COMMAND -p {port}'")
 	}
 	return all, nil
 }
@@ -65,27 +67,15 @@ var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
 	},
 }
 
-func checkComparisonFormat(format string) error {
-	if comparisonFormats[format] == nil {
-		return usage(fmt.Errorf("--format %q: expected bench, json or text for a comparison", format))
-	}
-	return nil
-}
-
-// compareLive has the targets take turns.
-func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
-	all, err := contenders(o.compare)
+// compareLive runs the load against each server in turns.
+func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error {
+	all, err := contenders(o.servers)
 	if err != nil {
 		return usage(err)
 	}
-	switch {
-	case o.target != targetFlags{}:
-		return usage(errors.New("--compare starts the servers: remove --addr and --exec"))
-	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "":
-		return usage(errors.New("--compare cannot be used with --hlog, --hgrm, --html or --baseline"))
-	}
-	if err := checkComparisonFormat(o.format); err != nil {
-		return err
+	cfg, err := o.plan(cmd, sys)
+	if err != nil {
+		return usage(err)
 	}
 	stderr := cmd.ErrOrStderr()
 	groups := make([]loadgen.Group, len(all))
@@ -137,32 +127,66 @@ func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group) error {
 }
 
 func newBenchCompare() *cobra.Command {
-	o := &benchOptions{}
+	o := &benchOptions{kind: compareBench}
 	cmd := &cobra.Command{
-		Use:   "compare RESULT... [flags]",
-		Short: "Compare saved results of bench",
-		Args:  files("expected saved results: files that 'bench --out' has saved, or folders of such files"),
+		Use:       "compare PROTOCOL --server NAME=COMMAND... [flags]\n  jobwire bench compare RESULT... [flags]",
+		Short:     "Compare servers, or saved results",
+		Args:      files("expected a protocol, or saved results: files that --out has saved, or folders of such files"),
+		ValidArgs: catalog.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkComparisonFormat(o.format); err != nil {
-				return err
+			if comparisonFormats[o.format] == nil {
+				return usage(fmt.Errorf("--format %q: expected bench, json or text", o.format))
 			}
-			var groups []loadgen.Group
-			for _, arg := range args {
-				runs, err := savedReports(arg)
-				if err != nil {
-					return usage(err)
+			if slices.Contains(catalog.Names(), args[0]) {
+				sys, err := entryNamed(args[0])
+				if err == nil && len(args) > 1 {
+					err = usage(fmt.Errorf("expected a protocol or saved results, got the protocol %s and %s", args[0], args[1]))
 				}
-				groups = append(groups, byTarget(arg, runs)...)
+				if err != nil {
+					return err
+				}
+				return o.compareLive(cmd, sys)
 			}
-			if len(groups) < 2 {
-				return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
-			}
-			return o.tell(cmd, groups)
+			return o.compareSaved(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "`FORMAT` of the comparison: bench (for benchstat), json or text")
-	cmd.Flags().StringVar(&o.out, "out", "", "`FILE` for the comparison as JSON")
+	o.cfg.Interval = time.Second
+	o.addLoad(cmd)
+	o.addClosedLoop(cmd)
+	o.addObjectives(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.servers, "server", nil, "server to compare, as `NAME=COMMAND`, or embedded for the built-in server; repeatable")
+	f.IntVar(&o.rounds, "rounds", 6, "number of runs of each server")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the comparison: bench (for benchstat), json or text")
+	f.StringVar(&o.out, "out", "", "`FILE` for the comparison as JSON")
+	o.addQuiet(cmd)
+	groupFlags(cmd, benchFlagGroups)
 	return cmd
+}
+
+// compareSaved compares results that were saved.
+func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "format" && f.Name != "out" && err == nil {
+			err = usage(fmt.Errorf("--%s has no effect on saved results", f.Name))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var groups []loadgen.Group
+	for _, arg := range args {
+		runs, err := savedReports(arg)
+		if err != nil {
+			return usage(err)
+		}
+		groups = append(groups, byTarget(arg, runs)...)
+	}
+	if len(groups) < 2 {
+		return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
+	}
+	return o.tell(cmd, groups)
 }
 
 // byTarget groups the runs of an argument.

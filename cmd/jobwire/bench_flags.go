@@ -1,26 +1,61 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
-	"jobwire/loadgen"
 )
 
-// benchFlagGroups are the groups in which the help of bench lists its flags.
+// addLoad adds the flags of a load, for the commands that run one.
+func (o *benchOptions) addLoad(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.cfg.Scenario, "scenario", "cycle", "`NAME` of the scenario (see jobwire bench scenarios)")
+	f.IntVar(&o.cfg.Clients, "clients", 16, "number of connections that submit jobs")
+	f.IntVar(&o.cfg.Workers, "workers", 4, "number of connections that process jobs")
+	f.IntVar(&o.cfg.Functions, "functions", 1, "number of queues (functions or tubes) that jobs are spread over")
+	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "prefix of the names of queues (functions or tubes)")
+	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
+	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
+	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
+	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
+	f.DurationVar(&o.cfg.Duration, "duration", 0, "length of the measurement (default 10s without --count)")
+	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time under load before the measurement begins")
+	f.DurationVar(&o.cfg.Settle, "settle", 10*time.Second, "time without any progress until unfinished jobs count as lost")
+	f.StringVar(&o.rate, "rate", "", "`RATE` in jobs per second: 5000, poisson:5000, 1000/10s")
+	f.Float64Var(&o.cfg.Kill, "kill", 5, "number of workers to kill per second (scenario chaos)")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed")
+}
+
+// addClosedLoop adds the flags of a load without a rate.
+func (o *benchOptions) addClosedLoop(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&o.cfg.Window, "window", 1, "number of jobs that each client keeps in flight (closed loop)")
+	f.IntVar(&o.cfg.Batch, "batch", 1, "number of jobs that a client submits together when as many of the window are free (closed loop)")
+	f.DurationVar(&o.cfg.Think, "think", 0, "pause of a client after each job (closed loop)")
+	f.Int64Var(&o.cfg.Count, "count", 0, "number of jobs to submit (0: no limit)")
+}
+
+func (o *benchOptions) addObjectives(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&o.slo, "slo", nil, "`OBJECTIVE` to meet, such as p99<5ms, run.max<1s or rate>1k; repeatable")
+}
+
+func (o *benchOptions) addQuiet(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress output")
+}
+
+// benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
 var benchFlagGroups = []flagGroup{
-	{"Server", []string{"addr", "exec", "pid"}},
-	{"Load", []string{"scenario", "list", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "prefix", "size", "seed"}},
-	{"Scheduled rate", []string{"rate", "max-in-flight", "search"}},
+	{"Server", []string{"addr", "exec", "pid", "server", "rounds"}},
+	{"Load", []string{"scenario", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "prefix", "size", "seed"}},
+	{"Scheduled rate", []string{"rate", "max-in-flight"}},
 	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
 	{"Length", []string{"count", "duration", "warmup", "settle"}},
 	{"Criteria", []string{"slo", "linear", "baseline", "tolerance"}},
-	{"Comparison of servers", []string{"compare", "rounds"}},
 	{"Several machines", []string{"share", "start-at"}},
 	{"Output", []string{"format", "out", "html", "hlog", "hgrm", "interval", "quiet"}},
 }
@@ -30,12 +65,8 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 	f := cmd.Flags()
 	var err error
 	f.Visit(func(f *pflag.Flag) {
-		switch {
-		case err != nil:
-		case f.Value.String() == "":
+		if err == nil && f.Value.String() == "" {
 			err = fmt.Errorf("--%s is empty: expected a value, or no --%[1]s", f.Name)
-		case o.list && f.Name != "list":
-			err = fmt.Errorf("--%s has no effect with --list; remove one of them", f.Name)
 		}
 	})
 	if err != nil {
@@ -71,11 +102,9 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 			return fmt.Errorf("--%s %s: expected %s", v.name, f.Lookup(v.name).Value, v.want)
 		}
 	}
-	var sc loadgen.Scenario // if there is none of that name, the run says so
-	for _, s := range loadgen.Scenarios(sys.Protocol) {
-		if s.Name == o.cfg.Scenario {
-			sc = s
-		}
+	sc := scenarioNamed(sys, o.cfg.Scenario)
+	if sc.Crash && o.kind != runBench {
+		return fmt.Errorf("--scenario %s needs 'jobwire bench run'", sc.Name)
 	}
 	with := "--scenario " + sc.Name
 	for _, v := range []struct {
@@ -83,11 +112,10 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		names   []string
 		why     string
 	}{
-		{o.rate != "" || o.searching, []string{"window", "batch", "think"}, "has no effect with --rate or --search: clients submit jobs at scheduled times, however many jobs are in flight"},
-		{o.rate == "" && !o.searching, []string{"max-in-flight"}, "needs --rate: in a closed loop, --window says how many jobs are in flight"},
+		{o.rate != "", []string{"window", "batch", "think"}, "has no effect with --rate: clients submit jobs at scheduled times, however many jobs are in flight"},
+		{o.rate == "" && o.kind != searchBench, []string{"max-in-flight"}, "needs --rate: in a closed loop, --window says how many jobs are in flight"},
 		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with + ", which does not kill the server; use --scenario crash"},
 		{sc.Crash, []string{"interval", "work", "think", "linear"}, "has no effect with " + with},
-		{o.searching, []string{"interval"}, "has no effect with --search, which reports no time series"},
 		{sc.Backlog, []string{"warmup"}, "has no effect with " + with + ", which measures all jobs"},
 		{sc.Backlog, []string{"think"}, "has no effect with " + with + ": clients submit the next job when the server has acknowledged the previous one"},
 		{sc.NoWorkers(), []string{"workers", "grabs", "work"}, "has no effect with " + with + ", which has no workers"},
@@ -95,7 +123,6 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{sc.Name == "status", []string{"size"}, "has no effect with " + with + ", whose requests have no payload"},
 		{sc.Name != "" && !sc.Kills, []string{"kill"}, "has no effect with " + with + ", which kills no workers; use --scenario chaos"},
 		{sc.Kills && o.cfg.Work == 0, []string{"work"}, "0s cannot be used with " + with + ": bench kills workers while they process jobs, so a job must take some time"},
-		{len(o.compare) == 0, []string{"rounds"}, "needs --compare"},
 		{o.baseline == "", []string{"tolerance"}, "needs --baseline"},
 	} {
 		for _, name := range v.names {
@@ -108,16 +135,4 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		o.cfg.Kill = 0
 	}
 	return nil
-}
-
-// benchArgs is protocolArg, with a hint for a subcommand behind the protocol.
-func benchArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		for _, sub := range cmd.Commands() {
-			if sub.Name() == args[1] {
-				return errors.New("expected \"" + sub.CommandPath() + " ...\", without the protocol " + args[0])
-			}
-		}
-	}
-	return protocolArg(cmd, args)
 }

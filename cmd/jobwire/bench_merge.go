@@ -23,8 +23,7 @@ func newBenchMerge() *cobra.Command {
 		Args:  files("expected the .json and .hlog files of all parts of the load, or a folder with these files"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
 	}
-	f := cmd.Flags()
-	f.StringArrayVar(&o.slo, "slo", nil, "`OBJECTIVE` to meet, such as p99<5ms, run.max<1s or rate>1k; repeatable")
+	o.addObjectives(cmd)
 	o.addOutputs(cmd)
 	return cmd
 }

@@ -16,12 +16,16 @@ import (
 
 // addOutputs adds the flags that say what is written, and where.
 func (o *benchOptions) addOutputs(cmd *cobra.Command) {
+	o.addFormat(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", strings.Join(benchFormatNames(), ", "))
 	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench compare' and --baseline read")
 	f.StringVar(&o.hlog, "hlog", "", "`FILE` for a HdrHistogram log of the latencies in each interval")
 	f.StringVar(&o.hgrm, "hgrm", "", "write latency distributions to `PREFIX`.STAGE.hgrm, one file per stage")
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with charts")
+}
+
+func (o *benchOptions) addFormat(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.format, "format", "text", "`FORMAT` of the report: "+strings.Join(benchFormatNames(), ", "))
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 

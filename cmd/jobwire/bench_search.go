@@ -37,20 +37,41 @@ type searchReport struct {
 	*loadgen.Bracket
 }
 
-// search finds the highest rate that holds the objectives. Each trial has a server that is
-// fresh, unless it is somebody else's.
-func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
+// newBenchSearch returns the command that finds the highest rate that meets objectives.
+func newBenchSearch() *cobra.Command {
+	o := &benchOptions{kind: searchBench}
+	cmd := &cobra.Command{
+		Use:   "search PROTOCOL --slo OBJECTIVE [flags]",
+		Short: "Find the highest rate that meets an objective",
+	}
+	onProtocol(cmd, o.search)
+	o.cfg.Window, o.cfg.Batch, o.cfg.Interval = 1, 1, time.Second
+	o.target.add(cmd)
+	o.addLoad(cmd)
+	o.addObjectives(cmd)
+	f := cmd.Flags()
+	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the result: json or text")
+	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON")
+	o.addQuiet(cmd)
+	f.Lookup("duration").Usage = "length of each trial (default 5s)"
+	f.Lookup("rate").Usage = "`RATE` in jobs per second of the first trial, such as 5000 or poisson:5000 (default 1000)"
+	groupFlags(cmd, benchFlagGroups)
+	return cmd
+}
+
+// search finds the highest rate that meets the objectives. Each trial has a new server, unless it runs already.
+func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
+	cfg, err := o.plan(cmd, sys)
 	switch {
+	case err != nil:
+		return usage(err)
 	case len(o.objective) == 0:
-		return usage(errors.New("--search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
+		return usage(errors.New("search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
 	case o.format != "text" && o.format != "json":
-		return usage(fmt.Errorf("--format %s: expected text or json with --search", o.format))
+		return usage(fmt.Errorf("--format %s: expected json or text", o.format))
 	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
-		return usage(errors.New("--search starts at the rate of --rate, which must be a single number"))
-	case o.cfg.Count > 0:
-		return usage(errors.New("--search runs each trial for --duration: remove --count"))
-	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "":
-		return usage(errors.New("--search cannot be used with --hlog, --hgrm, --html or --baseline; use them in a run at the rate that it finds"))
+		return usage(errors.New("--rate: the search starts at this rate, which must be a single number"))
 	}
 	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
 	if cfg.Rate != nil {

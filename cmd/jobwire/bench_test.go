@@ -65,7 +65,7 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Stop()
-	plan := []string{"gearman", "-q", "--addr", srv.Addr(), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
+	plan := []string{"run", "gearman", "-q", "--addr", srv.Addr(), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
 	dir := t.TempDir()
 	at := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
 	var all sync.WaitGroup
@@ -102,7 +102,7 @@ func TestBenchTellsBothEndsApart(t *testing.T) {
 	}
 	// In this process the embedded server would be started from the test's own binary, under
 	// another name than TestMain goes by.
-	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "gearman", "-q", "--count", "20000", "--format", "json").Output()
+	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "-q", "--count", "20000", "--format", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestBenchTellsBothEndsApart(t *testing.T) {
 
 // An interruption ends a run with a whole report.
 func TestBenchInterrupted(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "gearman", "--duration", "1m", "--interval", "50ms")
+	cmd := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "--duration", "1m", "--interval", "50ms")
 	progress, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestJobsOfBench(t *testing.T) {
 			}
 			tp := tapped(t, embedded(t, sys).Addr())
 			var out, complaints bytes.Buffer
-			args := []string{"bench", tt.protocol, "--addr", tp.Addr().String(), "--scenario", tt.scenario, "--count", "2000", "--functions", "2", "--format", "json"}
+			args := []string{"bench", "run", tt.protocol, "--addr", tp.Addr().String(), "--scenario", tt.scenario, "--count", "2000", "--functions", "2", "--format", "json"}
 			if tt.scenario == "chaos" {
 				args = append(args, "--kill", "60", "--work", "1ms", "--settle", "300ms")
 			}

@@ -366,8 +366,8 @@ const groupAnnotation = "jobwire_group"
 func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	for i, g := range groups {
 		for j, name := range g.names {
-			if err := cmd.Flags().SetAnnotation(name, groupAnnotation, []string{fmt.Sprintf("%02d %02d", i, j), g.title}); err != nil {
-				panic(err) // there is no such flag
+			if cmd.Flags().Lookup(name) != nil { // commands with fewer flags share the groups
+				cmd.Flags().SetAnnotation(name, groupAnnotation, []string{fmt.Sprintf("%02d %02d", i, j), g.title})
 			}
 		}
 	}

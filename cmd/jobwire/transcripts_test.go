@@ -110,7 +110,7 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	t.Helper()
 	tp := tapped(t, addr)
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"bench", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), []string{"bench", "run", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
 		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 	}
 	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
