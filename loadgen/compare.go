@@ -246,7 +246,7 @@ func (r *Report) unlike(o *Report) string {
 		a, b any
 	}{
 		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
-		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
+		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"zipf", r.Zipf, o.Zipf}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
 		{"payload", r.Payload, o.Payload}, {"rate", cmp.Or(r.Requested, "none"), cmp.Or(o.Requested, "none")},
 	} {
 		if p.a != p.b {

@@ -17,14 +17,15 @@ type Config struct {
 	Scenario string // its name; "" is "cycle"
 	Dial     func(context.Context) (net.Conn, error)
 
-	Clients   int    // connections that submit; 0 is 16
-	Workers   int    // connections that work; 0 is 4
-	Functions int    // functions, or tubes, that jobs are spread over; 0 is 1
-	Prefix    string // of their names; "" is "jobwire"
-	Window    int    // jobs that a client keeps in flight in a closed loop; 0 is 1
-	Batch     int    // jobs that a client of a closed loop submits together, once so many of the window are free; 0 is 1
-	MaxFlight int    // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
-	Grabs     int    // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
+	Clients   int     // connections that submit; 0 is 16
+	Workers   int     // connections that work; 0 is 4
+	Functions int     // functions, or tubes, that jobs are spread over; 0 is 1
+	Zipf      float64 // exponent of the Zipf distribution of jobs over the functions, greater than 1: the first function has most jobs; 0 is evenly
+	Prefix    string  // of their names; "" is "jobwire"
+	Window    int     // jobs that a client keeps in flight in a closed loop; 0 is 1
+	Batch     int     // jobs that a client of a closed loop submits together, once so many of the window are free; 0 is 1
+	MaxFlight int     // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
+	Grabs     int     // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
 	Size      Sizes
 	Think     time.Duration // from a job's end to the client's next
 	Work      time.Duration // from a worker's getting a job to its result
@@ -50,6 +51,9 @@ const (
 	backlogJobs = 100_000
 	crashJobs   = 1_000_000 // until a kill
 )
+
+// DefaultDuration is how long a run takes without Count and Duration.
+const DefaultDuration = 10 * time.Second
 
 // Limits of a run.
 const (
@@ -108,11 +112,15 @@ func (c Config) Complete() (Config, error) {
 		c.Work = time.Millisecond // else a worker hardly ever has a job when it is killed
 	}
 	if c.Count == 0 && c.Duration == 0 {
-		c.Duration = 10 * time.Second
+		c.Duration = DefaultDuration
 	}
 	switch {
 	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Batch < 1 || c.MaxFlight < 0 || c.Grabs < 0:
 		return c, errors.New("clients, workers, functions, window and batch must be at least 1, and grabs and the jobs in flight not negative")
+	case c.Zipf != 0 && !(c.Zipf > 1 && c.Zipf <= 100):
+		return c, fmt.Errorf("Zipf exponent %v: expected a number greater than 1 and at most 100", c.Zipf)
+	case c.Zipf != 0 && c.Functions == 1:
+		return c, errors.New("a Zipf distribution over functions needs several functions (--functions)")
 	case c.Batch > c.Window:
 		return c, fmt.Errorf("batch %d: expected at most the window, %d", c.Batch, c.Window)
 	case c.Clients+c.Workers > maxConns:

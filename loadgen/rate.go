@@ -103,6 +103,11 @@ func (s *Schedule) Length() time.Duration {
 	return sum
 }
 
+// Constant reports whether the rate stays the same. Without a schedule it is the server's own.
+func (s *Schedule) Constant() bool {
+	return s == nil || len(s.Steps) == 1 && s.Steps[0].From == s.Steps[0].To
+}
+
 // times returns the schedule with all its rates multiplied.
 func (s *Schedule) times(factor float64) *Schedule {
 	t := &Schedule{Poisson: s.Poisson}

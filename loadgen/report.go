@@ -24,8 +24,9 @@ type Report struct {
 	Clients     int          `json:"clients"`
 	Workers     int          `json:"workers"`
 	Functions   int          `json:"functions"`
-	Window      int          `json:"window"` // jobs that each client has under way; 0 in an open loop
-	Grabs       int          `json:"grabs"`  // requests for a job that each worker has outstanding
+	Zipf        float64      `json:"zipf,omitempty"` // exponent of the distribution of jobs over functions; 0 is even
+	Window      int          `json:"window"`         // jobs that each client has under way; 0 in an open loop
+	Grabs       int          `json:"grabs"`          // requests for a job that each worker has outstanding
 	Payload     string       `json:"payload"`
 	Seed        uint64       `json:"seed"`
 	Requested   string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
@@ -136,7 +137,7 @@ func (t *Recorder) Attach(cfg *Config) {
 // planOf returns the part of a report that is known before the run.
 func planOf(cfg *Config) *Report {
 	r := &Report{
-		Jobwire: version.Get(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions,
+		Jobwire: version.Get(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
 		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(),
 	}
 	if cfg.Rate != nil {

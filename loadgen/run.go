@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -133,6 +134,9 @@ func (r *run) connectClients(ctx context.Context) error {
 			return err
 		}
 		c.submitter = &submitter{pool: newPool(r.slots, i*r.perClient, r.perClient)}
+		if r.cfg.Zipf > 0 {
+			c.zipf = rand.NewZipf(c.rand, r.cfg.Zipf, 1, uint64(r.cfg.Functions-1))
+		}
 		c.place = i
 		c.client = r.adapter.client(c, r.scenario)
 		c.begin, c.peer = c.fill, c.client

@@ -1,9 +1,12 @@
 package loadgen_test
 
 import (
+	"bytes"
 	"context"
+	"math"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +87,44 @@ func TestScenariosLoseNothing(t *testing.T) {
 					t.Logf("%.0f/s %+v", res.Rate(), res.Account)
 				})
 			}
+		}
+	}
+}
+
+// countingConn counts how often each name is written.
+type countingConn struct {
+	net.Conn
+	names  []string
+	counts []atomic.Int64
+}
+
+func (c countingConn) Write(b []byte) (int, error) {
+	for i, name := range c.names {
+		c.counts[i].Add(int64(bytes.Count(b, []byte(name))))
+	}
+	return c.Conn.Write(b)
+}
+
+func TestZipf(t *testing.T) {
+	const jobs = 2000
+	dial, names, counts := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})), []string{"jobwire-1\x00", "jobwire-2\x00", "jobwire-3\x00"}, make([]atomic.Int64, 3)
+	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Count: jobs, Functions: 3, Zipf: 2, Dial: func(ctx context.Context) (net.Conn, error) {
+		c, err := dial(ctx)
+		return countingConn{c, names, counts}, err
+	}})
+	if err != nil || !res.Account.Sound() {
+		t.Fatal(err, res.Account)
+	}
+	// The weights are 1, 1/4 and 1/9: 73, 18 and 8 %.
+	for i, want := range []int64{1469, 367, 163} {
+		if n := counts[i].Load(); n < want*8/10 || n > want*12/10 {
+			t.Errorf("%d of %d jobs have function %d, expected about %d", n, jobs, i, want)
+		}
+	}
+	for _, cfg := range []loadgen.Config{{Zipf: 1, Functions: 3}, {Zipf: 2}, {Zipf: math.Inf(1), Functions: 3}} {
+		cfg.Protocol = gearman.Protocol
+		if _, err := cfg.Complete(); err == nil {
+			t.Errorf("exponent %v with %d functions is accepted", cfg.Zipf, cfg.Functions)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"jobwire/codec"
@@ -12,6 +13,7 @@ type submitter struct {
 	client  Client
 	pool    *pool
 	payload []byte
+	zipf    *rand.Zipf // chooses the functions of jobs; nil if they take turns
 	started int64
 	fresh   int64 // jobs ended since the last record
 }
@@ -58,7 +60,10 @@ func (c *Conn) start(due int64) bool {
 		size = cfg.Size.draw(c.rand)
 	}
 	s.size = uint32(size)
-	if cfg.Functions > 1 {
+	switch {
+	case b.zipf != nil:
+		s.Queue = uint16(b.zipf.Uint64())
+	case cfg.Functions > 1:
 		s.Queue = uint16(b.started % int64(cfg.Functions))
 	}
 	if c.run.scenario.Mixed {

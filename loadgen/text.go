@@ -77,6 +77,9 @@ func (r *Report) plan() string {
 	if r.Workers > 0 {
 		text += fmt.Sprintf(", %s with %s each, %s", plural(r.Workers, "worker"), plural(r.Grabs, "job request"), plural(r.Functions, "function"))
 	}
+	if r.Zipf > 0 {
+		text += fmt.Sprintf(" (Zipf %g)", r.Zipf)
+	}
 	return text
 }
 

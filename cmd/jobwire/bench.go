@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,6 +188,9 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		if cfg.Count == 0 && cfg.Duration == 0 {
 			cfg.Duration = cfg.Rate.Length()
 		}
+	}
+	if sc := scenarioNamed(sys, cfg.Scenario); !cmd.Flags().Changed("warmup") && cfg.Count == 0 && !sc.Backlog && !sc.Crash && cfg.Rate.Constant() {
+		cfg.Warmup = min(time.Second, cmp.Or(cfg.Duration, loadgen.DefaultDuration)/10)
 	}
 	if o.baseline != "" {
 		if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
