@@ -206,6 +206,10 @@ func score(b []byte) float64 {
 // mTake is the script that takes the earliest scheduled job that is due.
 func mTake(m *gearmonkey, p *mPeer, f mWords) {
 	sha := strings.ToLower(string(f.Arg(0)))
+	if !m.scripts[sha] && m.quirks[Shared] { // another client may have loaded it
+		m.any(p, "gearmonkey.server.noscript")
+		return
+	}
 	if !m.scripts[sha] {
 		m.owe(p.conn, "gearmonkey.server.noscript", "NOSCRIPT", typed("error", func(r *codec.Frame) error {
 			if !bytes.HasPrefix(r.Raw, []byte("-NOSCRIPT")) {
