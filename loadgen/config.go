@@ -118,7 +118,7 @@ func (c Config) Complete() (Config, error) {
 	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Batch < 1 || c.MaxFlight < 0 || c.Grabs < 0:
 		return c, errors.New("clients, workers, functions, window and batch must be at least 1, and grabs and the jobs in flight not negative")
 	case c.Zipf != 0 && !(c.Zipf > 1 && c.Zipf <= 100):
-		return c, fmt.Errorf("Zipf exponent %v: expected a number greater than 1 and at most 100", c.Zipf)
+		return c, fmt.Errorf("exponent %v of a Zipf distribution: expected a number greater than 1 and at most 100", c.Zipf)
 	case c.Zipf != 0 && c.Functions == 1:
 		return c, errors.New("a Zipf distribution over functions needs several functions (--functions)")
 	case c.Batch > c.Window:
