@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -130,9 +131,17 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 		return
 	}
 	if m.quirks[LacksTypes] {
-		m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+		m.mayRefuse(conn)
 	}
 	h(m, p, f.Clone())
+	if strings.HasPrefix(f.Type.Section, "beyond the specification") && !m.quirks[LacksTypes] {
+		m.mayRefuse(conn) // servers need not have the message
+	}
+}
+
+// mayRefuse allows an error in place of the reply to a message. What the message has done is unknown then.
+func (m *gearman) mayRefuse(conn int) {
+	m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 }
 
 // dropReplies forgets the reply that an ERROR stands for.

@@ -62,6 +62,38 @@ func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
 	}
 }
 
+// refusedCommand returns the error that replies to an administrative command.
+func refusedCommand(t *testing.T, command string) *codec.Frame {
+	t.Helper()
+	sess, f := codecgearman.Protocol.NewSession(codec.Options{}), new(codec.Frame)
+	if _, err := sess.Decode(codec.Peer, []byte(command), f); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sess.Decode(codec.Server, []byte("ERR unknown_command Unknown+server+command\n"), f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A server need not have the messages that are not in the specification.
+func TestUnknownExtension(t *testing.T) {
+	for name, command := range map[string]string{"prioritystatus": "prioritystatus\n", "show-jobs": "show jobs\n", "status": "status\n"} {
+		m, sent, _ := gearmanTalk(t)
+		sent(0, name)
+		if err := m.Received(0, refusedCommand(t, command)); (err == nil) != (name != "status") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := m.Settled(); name != "status" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m, sent, _ := gearmanTalk(t)
+	sent(0, "cancel-job", "H:1")
+	if err := m.Received(0, refusedCommand(t, "cancel job H:1\n")); err != nil || m.Tainted() {
+		t.Errorf("an error that the message leads to: %v, and the state is uncertain: %v", err, m.Tainted())
+	}
+}
+
 // A worker may be woken about when a job's time comes, whatever he was told before; earlier not.
 func TestWokenByTheClock(t *testing.T) {
 	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
