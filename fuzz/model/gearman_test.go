@@ -169,6 +169,29 @@ func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 	}
 }
 
+// A server may fail jobs with the time limit 0 at once, or take it for no limit.
+func TestZeroTimeLimit(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		m, sent, received := gearmanTalk(t)
+		sent(1, "CAN_DO_TIMEOUT", "a", "0")
+		sent(0, "SUBMIT_JOB", "a", "", "x")
+		received(0, "JOB_CREATED", "H:1")
+		sent(1, "GRAB_JOB")
+		received(1, "JOB_ASSIGN", "H:1", "a", "x")
+		m.Elapsed(time.Millisecond)
+		if fails {
+			received(0, "WORK_FAIL", "H:1")
+			continue
+		}
+		m.Elapsed(time.Hour)
+		sent(1, "WORK_COMPLETE", "H:1", "y")
+		received(0, "WORK_COMPLETE", "H:1", "y")
+		if err := m.Settled(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A server may take a time limit for seconds: the specification does not say the unit.
 func TestUnitOfTimeLimit(t *testing.T) {
 	m, sent, received := gearmanTalk(t)

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -10,10 +11,17 @@ import (
 	"jobwire/codec"
 )
 
+// zeroLimit is the time limit 0. The specification does not say whether jobs fail at once or have no limit.
+const zeroLimit time.Duration = -1
+
 func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	m.function(f.Arg(0))
 	n, _ := strconv.ParseUint(string(f.Arg(1)), 10, 64)
-	p.abilities[string(f.Arg(0))] = time.Duration(min(n, 1<<40)) * time.Millisecond
+	limit := time.Duration(min(n, 1<<40)) * time.Millisecond
+	if len(f.Arg(1)) > 0 && n == 0 {
+		limit = zeroLimit
+	}
+	p.abilities[string(f.Arg(0))] = limit
 	if p.sleeping {
 		for _, j := range m.function(f.Arg(0)).jobs {
 			if j.state == gQueued || j.unsure() {
@@ -103,7 +111,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		}
 		// Who waits for a job may hear that its time is over before its worker was seen to have it.
 		for _, j := range slices.Concat(sure, vague) {
-			if timeout := p.abilities[j.fn.name]; timeout > 0 && timeout <= Slack {
+			if timeout := p.abilities[j.fn.name]; timeout != 0 && timeout <= Slack {
 				for _, c := range j.waits {
 					m.mayFail(j, c)
 				}
@@ -150,7 +158,10 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				j.vague = false // it exists, and here it is
 			}
 			j.soon = false
-			if timeout > 0 {
+			switch {
+			case timeout == zeroLimit:
+				j.due, j.latest = max(m.now, 1), math.MaxInt64-Slack
+			case timeout > 0:
 				// The specification does not say in which unit the time limit is.
 				j.due, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
 			}
