@@ -154,9 +154,13 @@ func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
 	if m.Verdict != string(audit.Hung) {
 		limit = 10 * time.Second
 	}
-	out := k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, limit, condition)
-	if len(out) != 1 {
-		t.Fatalf("%d outcomes", len(out))
+	var out []audit.Outcome
+	// A program that depends on how many bytes a read returns shows it only if it reads each piece before the next arrives. It may
+	// come too late for that on a busy machine.
+	for tries := 0; tries == 0 || m.Fragile && tries < 5 && out[0].Passed(); tries++ {
+		if out = k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, limit, condition); len(out) != 1 {
+			t.Fatalf("%d outcomes", len(out))
+		}
 	}
 	o := &out[0]
 	if m.Verdict != "" && string(o.Verdict) != m.Verdict {
