@@ -35,7 +35,7 @@ var looks = []look{
 	{NotRun, "·", "none", "The run ended before the case."},
 	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
 	{Lax, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
-	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the machine that ran jobwire was too slow for the time limits of the case."},
+	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the target, the connection or the machine that ran jobwire was too slow for the time limits of the case."},
 	{Different, "△", "fair", "The target did something else where the specification is silent. The case tests jobwire's interpretation."},
 	{Known, "◇", "fair", "The case failed. The profile of the target lists it as failing."},
 	{Flaky, "~", "fair", "The case failed. The profile of the target says that it fails in some runs."},

@@ -30,7 +30,7 @@ const (
 	Died         Verdict = "crashed"          // the target ended during the case
 	Hung         Verdict = "hung"             // after the case the target answered nothing on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
-	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or this machine was too slow for the time limits
+	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
 	Skipped      Verdict = "skipped"          // the case does not apply to the target
 	NotRun       Verdict = "not run"          // the run ended before the case
 	Known        Verdict = "expected failure" // it failed, and the profile lists the case as failing

@@ -43,7 +43,7 @@ type executor struct {
 	saying  bool   // a barrier is being sent
 	quit    bool   // the rest of the input is not executed
 	lost    bool   // a connection was closed or could not be opened: the server may have crashed
-	told    time.Time
+	ticked  time.Time
 
 	unnoticed int // connections that the server may keep
 
@@ -97,7 +97,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	for len(x.conns) < c.conns() {
 		x.conns = append(x.conns, &conn{})
 	}
-	x.told = x.clock.now()
+	x.ticked = x.clock.now()
 	for i := range c.Steps {
 		x.step, x.stepID, x.proved, x.quiet = i, c.Steps[i].ID, false, false
 		x.tick()
@@ -124,8 +124,8 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 func (x *executor) tick() {
 	if x.model != nil {
 		now := x.clock.now()
-		x.model.Elapsed(now.Sub(x.told))
-		x.told = now
+		x.model.Elapsed(now.Sub(x.ticked))
+		x.ticked = now
 	}
 }
 
