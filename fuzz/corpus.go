@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	"jobwire/codec"
@@ -164,12 +165,22 @@ const (
 	maxClean  = 2000
 )
 
+// Inputs of more than large bytes are repeated beside short ones: what the server keeps of long data only shows in them.
+const (
+	large      = 8 << 10
+	largeShape = "large "
+	soakLarge  = 2 // of the inputs that are repeated together
+)
+
 // noteClean notes an input of which nothing is left on the server.
 func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	if len(c.Steps) > soakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
 		return
 	}
 	shape := c.shape(proto)
+	if c.bytes() > large {
+		shape = largeShape + shape
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.soaked[shape] && len(p.clean) < maxClean {
@@ -177,16 +188,22 @@ func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	}
 }
 
-// soak returns the next inputs to repeat, at most n: the shortest of those of which nothing is left on the server, one for each
-// shape.
+// soak returns the next inputs to repeat, at most n, of which up to soakLarge are large: those with the fewest steps of those of
+// which nothing is left on the server, one for each shape.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shortest := func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(p.clean[a].Steps), len(p.clean[b].Steps)), cmp.Compare(a, b))
 	}
+	longs, shorts := soakLarge, n-soakLarge
 	for _, shape := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
-		if len(all) < n {
+		room := &shorts
+		if strings.HasPrefix(shape, largeShape) {
+			room = &longs
+		}
+		if *room > 0 {
+			*room--
 			p.soaked[shape] = true
 			all = append(all, p.clean[shape])
 			delete(p.clean, shape)

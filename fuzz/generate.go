@@ -28,11 +28,12 @@ type generator struct {
 	templates [][]slot
 	timed     [][]slot
 	drains    [][]slot
-	turns     map[*codec.Field]int // the last of the limits that a field had
+	turns     map[*codec.Field]int     // the last of the limits that a field had
+	seen      map[codec.Meaning][]byte // a value that the server chose
 }
 
 func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
-	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, turns: map[*codec.Field]int{}}
+	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, turns: map[*codec.Field]int{}, seen: map[codec.Meaning][]byte{}}
 	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
 	b.timed = readTemplates(p, timedTemplates, sendable)
@@ -103,6 +104,9 @@ func (b *generator) fromTemplate() *Input {
 	} else {
 		b.fill(c, b.templates[b.r.IntN(len(b.templates))])
 	}
+	if b.r.IntN(manyShare) == 0 && !b.slow {
+		b.many(c)
+	}
 	for range b.r.IntN(3) {
 		if len(c.Steps) > 0 {
 			mutations[b.r.IntN(len(mutations))](b, c, func() *Input { return nil })
@@ -114,6 +118,35 @@ func (b *generator) fromTemplate() *Input {
 	c.Mode = b.mode(6)
 	b.restrict(c)
 	return c
+}
+
+// One of manyShare inputs of templates has one of its messages many times, because queues and tables have limits.
+const manyShare = 64
+
+// counts are how many times a message is sent then: a little more than what tables often hold.
+var counts = []int{17, 33, 65, 101, 129, 257}
+
+// many repeats a message that creates or asks for something, with the same arguments or with other keys each time.
+func (b *generator) many(c *Input) {
+	at := b.r.IntN(len(c.Steps) + 1)
+	if at == len(c.Steps) || c.Steps[at].Type == nil {
+		return
+	}
+	n := counts[b.r.IntN(len(counts))]
+	s := c.Steps[at]
+	differ := b.r.IntN(2) == 0
+	more := make([]Step, n)
+	for i := range more {
+		m := s
+		m.ID, m.Args = c.nextID()+i, slices.Clone(s.Args)
+		for k, a := range m.Args {
+			if differ && isKey(s.Type.FieldAt(k)) {
+				m.Args[k].Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
+			}
+		}
+		more[i] = m
+	}
+	c.Steps = slices.Insert(c.Steps, at+1, more...)
 }
 
 // mode returns how to send an input: one of n is a burst, and half as many are joined.
@@ -223,6 +256,10 @@ func (b *generator) stretch(s *Step, i int) {
 	if f == nil || len(f.Values) > 0 || f.Assigned && s.Args[i].Of > 0 && b.r.IntN(4) > 0 {
 		return
 	}
+	if v := b.seen[f.Means]; f.Assigned && len(v) > 0 && b.r.IntN(2) == 0 {
+		s.Args[i] = Arg{Value: v[:b.r.IntN(len(v))]} // the beginning of a valid one
+		return
+	}
 	if f.Kind == codec.Number || f.Kind == codec.Signed || f.Kind == codec.Uint {
 		s.Args[i] = Arg{Value: b.boundary(f)}
 		return
@@ -279,7 +316,8 @@ func (b *generator) learn(c *Input, r *Record) {
 			continue
 		}
 		for k := range e.Args {
-			if assignedField(e.Type, k) != nil {
+			if f := assignedField(e.Type, k); f != nil {
+				b.seen[f.Means] = bytes.Clone(e.Args[k])
 				b.gives[c.Steps[e.Step].Type] = true
 			}
 		}

@@ -68,6 +68,7 @@ func (x *executor) settle(k *conn) {
 func (x *executor) settleAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
+			x.awaitEarlier(o)
 			x.barrier(o)
 			x.flush(o)
 		}
@@ -166,6 +167,13 @@ func (x *executor) await(k *conn) {
 			x.silent(k)
 			return
 		}
+	}
+}
+
+// awaitEarlier waits for the replies to requests that were sent while an earlier one waited. They must come without a barrier, which
+// may wake the server.
+func (x *executor) awaitEarlier(k *conn) {
+	for len(k.queue) > 0 && x.ready(k) && x.record.Fault == nil && x.receive(k, true) {
 	}
 }
 

@@ -34,6 +34,9 @@ var templates = []string{
 	"0 configure.queue?; 0 !store; 0 store; 0 =submit; 1 =ask; 1 query.job; 1 report|store; 1 store?; 2 query.job",
 	"0 =submit; 0 =submit?; 1 =ask; 2 query.queue; 1 !store; 0 wait; 0 delete?; 2 query.queue",
 	"2 configure.queue; 0 !notify; 2 configure.queue?; 1 notify?",
+	"0 =submit; 2 =submit; 3 =submit?; 0 leaves|!report; 1 register; 1 =ask; 3 query.job?; 1 report; 1 report?",
+	"0 =submit; 0 leaves?; 2 cancel?; 2 =submit; 1 register; 1 =ask; 1 report; 2 query?",
+	"1 ask; 1 any; 0 =submit; 1 any?",
 
 	"0 use?; 0 =submit; * any; 2 query.job?; 1 register; 1 =ask; 1 report|delete?",
 	"0 =submit; 1 register; 1 =ask; * any; * any?; 2 query.job?; 1 report|delete",

@@ -241,6 +241,23 @@ func TestTimesThatCome(t *testing.T) {
 	}
 }
 
+// A worker may finish a job just before its time limit: then nothing more must come.
+func TestEndNearTimeLimit(t *testing.T) {
+	m, sent, received := gearmanTalk(t)
+	sent(0, "SUBMIT_JOB", "a", "", "x")
+	received(0, "JOB_CREATED", "H:1")
+	sent(1, "CAN_DO_TIMEOUT", "a", "1")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "a", "x")
+	m.Elapsed(time.Millisecond)
+	sent(1, "WORK_COMPLETE", "H:1", "y")
+	received(0, "WORK_COMPLETE", "H:1", "y")
+	m.Elapsed(2 * time.Second)
+	if err := m.Settled(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What somebody says of the progress of a job that he may not hold may be refused.
 func TestProgressOfWhoMayNotHold(t *testing.T) {
 	m, sent, received := gearmanTalk(t)

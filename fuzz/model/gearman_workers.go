@@ -208,7 +208,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			if m.peers[c] == nil {
 				continue // it left behind the end of a job that may have gone on
 			}
-			m.forward(j, c, f, !j.unsure() && !seen[c])
+			m.forward(j, c, f, ends, !j.unsure() && !seen[c])
 			seen[c] = true
 		}
 		if f.Type.Name == "WORK_STATUS" {
@@ -220,8 +220,8 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	}
 }
 
-// forward has a client told what a worker said.
-func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
+// forward expects a client to receive what a worker said.
+func (m *gearman) forward(j *gJob, conn int, f codec.Frame, ends, must bool) {
 	name := f.Type.Name
 	rule := codec.RuleID("gearman." + map[string]string{"WORK_DATA": "work.data", "WORK_WARNING": "work.warning", "WORK_STATUS": "work.status",
 		"WORK_COMPLETE": "work.complete", "WORK_FAIL": "work.fail", "WORK_EXCEPTION": "work.exception"}[name])
@@ -240,6 +240,9 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, must bool) {
 			if !bytes.Equal(r.Arg(i), f.Arg(i)) {
 				return wrong("expected %.60q, because the worker sent it", f.Arg(i))
 			}
+		}
+		if ends && j.state != gEnded {
+			m.end(j) // it was not certain that the worker still had the job
 		}
 		return nil
 	}))
