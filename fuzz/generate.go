@@ -104,9 +104,7 @@ func (b *generator) fromTemplate() *Input {
 	} else {
 		b.fill(c, b.templates[b.r.IntN(len(b.templates))])
 	}
-	if b.r.IntN(manyShare) == 0 && !b.slow {
-		b.many(c)
-	}
+	many := b.r.IntN(manyShare) == 0 && !b.slow && b.many(c)
 	for range b.r.IntN(3) {
 		if len(c.Steps) > 0 {
 			mutations[b.r.IntN(len(mutations))](b, c, func() *Input { return nil })
@@ -115,7 +113,9 @@ func (b *generator) fromTemplate() *Input {
 	if b.r.IntN(3) > 0 {
 		b.drain(c, nil)
 	}
-	c.Mode = b.mode(6)
+	if c.Mode = b.mode(6); many {
+		c.Mode = OneByOne // a server need not read on while its replies are not read
+	}
 	b.restrict(c)
 	return c
 }
@@ -126,14 +126,20 @@ const manyShare = 64
 // counts are how many times a message is sent then: a little more than what tables often hold.
 var counts = []int{17, 33, 65, 101, 129, 257}
 
-// many repeats a message that creates or asks for something, with the same arguments or with other keys each time.
-func (b *generator) many(c *Input) {
-	at := b.r.IntN(len(c.Steps) + 1)
-	if at == len(c.Steps) || c.Steps[at].Type == nil {
-		return
+// manyBytes is the size of the longest message that is repeated.
+const manyBytes = 256
+
+// many repeats a short message, with the same arguments or with other keys each time. It reports whether it did.
+func (b *generator) many(c *Input) bool {
+	if len(c.Steps) == 0 {
+		return false
 	}
+	at := b.r.IntN(len(c.Steps))
 	n := counts[b.r.IntN(len(counts))]
 	s := c.Steps[at]
+	if s.Type == nil || len(b.encode(&s)) > manyBytes {
+		return false
+	}
 	differ := b.r.IntN(2) == 0
 	more := make([]Step, n)
 	for i := range more {
@@ -147,6 +153,7 @@ func (b *generator) many(c *Input) {
 		more[i] = m
 	}
 	c.Steps = slices.Insert(c.Steps, at+1, more...)
+	return true
 }
 
 // mode returns how to send an input: one of n is a burst, and half as many are joined.

@@ -355,7 +355,7 @@ func (m *gearman) Elapsed(d time.Duration) {
 			}
 			switch {
 			case j.state == gLater && sure:
-				j.due, j.state = 0, gQueued
+				j.due, j.state, j.requeued = 0, gQueued, true
 				m.wake(j, !m.quirks[EpochSilent])
 			case j.state == gRunning && m.quirks[TimeoutRequeues]:
 				j.vague = true

@@ -258,6 +258,21 @@ func TestEndNearTimeLimit(t *testing.T) {
 	}
 }
 
+// A job whose time has come may be queued in the order of submission, or when its time came.
+func TestPlaceOfScheduledJob(t *testing.T) {
+	for _, first := range []string{"H:1", "H:2"} {
+		m, sent, received := gearmanTalk(t)
+		sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+1, 10), "x")
+		received(0, "JOB_CREATED", "H:1")
+		sent(0, "SUBMIT_JOB", "a", "", "x")
+		received(0, "JOB_CREATED", "H:2")
+		m.Elapsed(2 * time.Second)
+		sent(1, "CAN_DO", "a")
+		sent(1, "GRAB_JOB")
+		received(1, "JOB_ASSIGN", first, "a", "x")
+	}
+}
+
 // What somebody says of the progress of a job that he may not hold may be refused.
 func TestProgressOfWhoMayNotHold(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
