@@ -123,7 +123,7 @@ func (b *generator) fromTemplate() *Input {
 // One of manyShare inputs of templates has one of its messages many times, because queues and tables have limits.
 const manyShare = 64
 
-// counts are how many times a message is sent then: a little more than what tables often hold.
+// counts are how many times a message is sent then: a little more than the usual sizes of tables.
 var counts = []int{17, 33, 65, 101, 129, 257}
 
 // manyBytes is the size of the longest message that is repeated.

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
 
 	"jobwire/internal/prose"
 )
@@ -34,12 +35,18 @@ type Compared struct {
 	Ratios  map[string]Ratio   `json:"ratios"` // to the first
 }
 
-// Ratio is that of two medians, with the interval in which 95 % of the ratios lie that come of
-// runs drawn at random from those there were. Low and High are null with fewer than three.
+// Ratio is the ratio of two medians.
 type Ratio struct {
-	Ratio float64  `json:"ratio"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
+	Ratio float64 `json:"ratio"`
+
+	// Low and High are the bounds of the 95 % confidence interval of the median of the ratios of the first runs, the second runs and so on.
+	// They are null with fewer than six runs of each, or if there are not as many of one as of the other.
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
+
+	// P is the probability of a difference at least as large if both servers are equally fast, by the Mann-Whitney U test. It is null with
+	// too few runs for P < 0.05, which are four of each.
+	P *float64 `json:"p"`
 }
 
 // figure is something that runs are compared by.
@@ -50,6 +57,8 @@ type figure struct {
 	of     func(*Report) float64
 	format func(float64) string
 
+	interval func(*IntervalEntry) float64 // nil: intervals do not have it
+
 	cpu    func(*Report) Micros // of a processor time
 	stage  string               // of a percentile
 	beyond float64              // the share of samples beyond that
@@ -59,6 +68,9 @@ func latencyFigure(stage, name string) figure {
 	c := columns[column(name)]
 	return figure{key: stage + "_" + c.name + "_us", title: stage + " " + c.name, of: func(r *Report) float64 {
 		q := r.Latency[stage]
+		return float64(c.of(&q))
+	}, interval: func(e *IntervalEntry) float64 {
+		q := e.Latency[stage]
 		return float64(c.of(&q))
 	}, format: formatMicros, stage: stage, beyond: minTail / float64(c.samples)}
 }
@@ -71,7 +83,7 @@ func formatMicros(v float64) string { return Micros(v).String() }
 
 // figures are what runs are compared by.
 var figures = []figure{
-	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, format: formatJobs},
+	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, interval: (*IntervalEntry).Rate, format: formatJobs},
 	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }),
 	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }),
 	latencyFigure(Stages[stageTotal], "p50"),
@@ -119,41 +131,31 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Resamples of a bootstrap, and the fewest runs that it can say anything about.
-const (
-	resamples = 4000
-	fewest    = 3
-)
+// confidence is that of the intervals.
+const confidence = 0.95
 
-// ratio is that of two medians, with its interval. Runs that took turns, of which there are as
-// many of each, are drawn in pairs: what slowed the machine for a while slowed both.
+// ratio compares two samples without assumptions about their distributions. Runs that took turns are compared in pairs: what slowed
+// the machine for a while slowed both.
 func ratio(a, b []float64) Ratio {
 	out := Ratio{Ratio: median(a) / median(b)}
-	if len(a) < fewest || len(b) < fewest {
+	if test := benchmath.AssumeNothing.Compare(sample(a), sample(b)); len(test.Warnings) == 0 {
+		out.P = &test.P
+	}
+	if len(a) != len(b) {
 		return out
 	}
-	r := rand.New(rand.NewPCG(1, 1))
-	drawnA, drawnB := make([]float64, len(a)), make([]float64, len(b))
-	all := make([]float64, resamples)
-	for k := range all {
-		for i := range drawnA {
-			j := r.IntN(len(a))
-			drawnA[i] = a[j]
-			if len(a) == len(b) {
-				drawnB[i] = b[j]
-			}
-		}
-		if len(a) != len(b) {
-			for i := range drawnB {
-				drawnB[i] = b[r.IntN(len(b))]
-			}
-		}
-		all[k] = median(drawnA) / median(drawnB)
+	pairs := make([]float64, len(a))
+	for i := range a {
+		pairs[i] = a[i] / b[i]
 	}
-	slices.Sort(all)
-	low, high := all[resamples*25/1000], all[resamples*975/1000]
-	out.Low, out.High = &low, &high
+	if s := benchmath.AssumeNothing.Summary(sample(pairs), confidence); len(s.Warnings) == 0 {
+		out.Low, out.High = &s.Lo, &s.Hi
+	}
 	return out
+}
+
+func sample(v []float64) *benchmath.Sample {
+	return benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds)
 }
 
 // WriteJSON writes the comparison as one object, its runs included.
@@ -167,7 +169,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	for i, o := range c.Targets {
 		fmt.Fprintf(t, "%s\t", o.Name)
 		if i > 0 {
-			fmt.Fprint(t, "times\t95 %\t")
+			fmt.Fprint(t, "times\t95 %\tp\t")
 		}
 	}
 	fmt.Fprintln(t)
@@ -182,8 +184,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 				fmt.Fprint(t, "-\t")
 			}
 			if k > 0 {
-				ratio, interval := o.Ratios[f.key].texts()
-				fmt.Fprintf(t, "%s\t%s\t", ratio, interval)
+				ratio, interval, p := o.Ratios[f.key].texts()
+				fmt.Fprintf(t, "%s\t%s\t%s\t", ratio, interval, p)
 			}
 		}
 		fmt.Fprintln(t)
@@ -200,15 +202,19 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return err
 }
 
-func (r Ratio) texts() (ratio, interval string) {
-	if r.Ratio == 0 {
-		return "-", "-"
+func (r Ratio) texts() (ratio, interval, p string) {
+	ratio, interval, p = "-", "-", "-"
+	digits := func(v float64, n int) string { return strconv.FormatFloat(v, 'f', n, 64) }
+	if r.Ratio != 0 {
+		ratio = digits(r.Ratio, 2)
 	}
-	digits := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-	if r.Low == nil {
-		return digits(r.Ratio), "-"
+	if r.Low != nil {
+		interval = digits(*r.Low, 2) + " to " + digits(*r.High, 2)
 	}
-	return digits(r.Ratio), digits(*r.Low) + " to " + digits(*r.High)
+	if r.P != nil {
+		p = digits(*r.P, 3)
+	}
+	return ratio, interval, p
 }
 
 // notes are what keeps the figures from being taken at their face.
@@ -268,9 +274,34 @@ func CheckBaseline(cfg Config, before []*Report) error {
 	return nil
 }
 
-// Baseline holds the report to what was measured before: a figure that is worse by more
-// than the tolerance, 0.1 being a tenth, breaks it. Runs that were made otherwise are an
-// error.
+// chance returns the probability of a difference as large as that between the intervals of earlier runs and of a run, if the server is
+// as fast as before. It is not known with fewer than four intervals of either, or for figures that intervals do not have.
+func (f *figure) chance(before []*Report, r *Report) (p float64, known bool) {
+	old, now := f.ofIntervals(before), f.ofIntervals([]*Report{r})
+	if len(old) < fewestIntervals/2 || len(now) < fewestIntervals/2 {
+		return 0, false
+	}
+	c := benchmath.AssumeNothing.Compare(sample(old), sample(now))
+	return c.P, true
+}
+
+// ofIntervals returns the figure of each complete interval of the measured part.
+func (f *figure) ofIntervals(runs []*Report) (all []float64) {
+	if f.interval == nil {
+		return nil
+	}
+	for _, r := range runs {
+		for _, e := range r.complete() {
+			if v := f.interval(e); v > 0 {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// Baseline compares the report with what was measured before: a figure that is worse by more than the tolerance (0.1 is a tenth) breaks
+// an objective, unless the intervals of the runs vary as much. Runs with other settings are an error.
 func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	if why := r.unlike(before[0]); why != "" {
 		return fmt.Errorf("the baseline had a different load: %s", why)
@@ -294,7 +325,12 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 		if f.higher {
 			worse = 1 - now/was
 		}
-		r.Objectives = append(r.Objectives, SLOResult{name, result(worse <= tolerance), fmt.Sprintf("%s in the baseline, %s in this run", f.format(was), f.format(now))})
+		why := fmt.Sprintf("%s in the baseline, %s in this run", f.format(was), f.format(now))
+		met := worse <= tolerance
+		if p, known := f.chance(before, r); known && !met && p >= benchmath.DefaultThresholds.CompareAlpha {
+			met, why = true, fmt.Sprintf("%s; the intervals of the runs vary as much (p=%.3f)", why, p)
+		}
+		r.Objectives = append(r.Objectives, SLOResult{name, result(met), why})
 	}
 	r.conclude()
 	return nil

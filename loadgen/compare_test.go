@@ -130,3 +130,35 @@ func TestBaselineOfShortRuns(t *testing.T) {
 		}
 	}
 }
+
+// A figure that varies from interval to interval as much as it differs from the baseline does not fail the run; a steady one does.
+func TestBaselineOfIntervals(t *testing.T) {
+	series := func(rates ...int64) *Report {
+		r := sampleReport(sampleResult())
+		r.Interval, r.Seconds, r.Series = 1, float64(len(rates)), nil
+		sum := int64(0)
+		for i, n := range rates {
+			r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: n})
+			sum += n
+		}
+		r.Rate = float64(sum) / float64(len(rates))
+		return r
+	}
+	before := series(1000, 700, 1300, 950, 1050, 1000)
+	for _, tt := range []struct {
+		now  *Report
+		want Verdict
+	}{
+		{series(980, 500, 1250, 700, 1010, 850), Passed},
+		{series(690, 650, 600, 680, 640, 660), Failed},
+	} {
+		if err := tt.now.Baseline([]*Report{before}, 0.1); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range tt.now.Objectives {
+			if o.Objective == "baseline, jobs/s" && o.Result != tt.want {
+				t.Errorf("%s: %s, want %s", o.Why, o.Result, tt.want)
+			}
+		}
+	}
+}

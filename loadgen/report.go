@@ -61,8 +61,9 @@ type Report struct {
 	Objectives []SLOResult     `json:"slo,omitempty"`
 	Interval   float64         `json:"interval_seconds"`
 	Series     []IntervalEntry `json:"intervals"`
-	Spectrum   []Curve         `json:"spectrum,omitempty"` // latency of every stage by percentile
-	Heat       *Heat           `json:"heatmap,omitempty"`  // how many jobs took how long, in each interval
+	Stationary *Stationarity   `json:"stationarity,omitempty"` // with at least eight intervals
+	Spectrum   []Curve         `json:"spectrum,omitempty"`     // latency of every stage by percentile
+	Heat       *Heat           `json:"heatmap,omitempty"`      // how many jobs took how long, in each interval
 
 	stages Histograms // of the whole run; a saved report does not have them
 }
@@ -182,6 +183,7 @@ func (t *Recorder) Report(res *Result) *Report {
 		}
 		r.Series = append(r.Series, e)
 	}
+	r.Stationary = r.stationarity()
 	r.Saturation = r.saturation(cfg, t.used.threads)
 	r.Saturated = r.Saturation != ""
 	r.conclude()

@@ -196,6 +196,9 @@ func (r *Report) textProcessors(b *strings.Builder) {
 		text += fmt.Sprintf(", paused for %s in total", Micros(r.Pauses))
 	}
 	wrap(b, "GC", text)
+	if r.Stationary != nil {
+		wrap(b, "trend", r.Stationary.String())
+	}
 	if r.Environment != nil {
 		wrap(b, "machine", r.Environment.String())
 	}

@@ -75,6 +75,7 @@ var dependencies = []dependency{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // in tests alone
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
+	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // tests of significance
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
 	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // precise timers; live capture; limits of another process
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
