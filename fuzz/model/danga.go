@@ -120,7 +120,11 @@ func (m *danga) requeue(p *dPeer) {
 
 // violates has the connection closed.
 func (m *danga) violates(p *dPeer, why string) {
-	m.forget(p.conn)
+	for _, d := range m.dues {
+		if d.conn == p.conn {
+			d.must = false // it may have been sent before
+		}
+	}
 	m.ending[p.conn] = true
 	m.leaving[p.conn] = leave{"danga.violation.closes", why}
 	delete(m.peers, p.conn)
@@ -133,6 +137,9 @@ func (m *danga) Elapsed(d time.Duration) { m.now += d }
 
 func (m *danga) Received(conn int, f *codec.Frame) error {
 	if _, leaving := m.leaving[conn]; leaving && !m.tainted {
+		if m.received(conn, f) == nil {
+			return nil
+		}
 		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message", Text: "expected the server to close the connection without a message, because the client or worker violated the protocol; got " + show(f)}
 	}
 	err := m.received(conn, f)

@@ -13,14 +13,20 @@ import (
 // gearmanFrame is a message as a session reads it.
 func gearmanFrame(t *testing.T, from codec.Side, name string, args ...string) *codec.Frame {
 	t.Helper()
-	msg := codec.Message{Type: codecgearman.Protocol.TypeNamed(name)}
+	return frame(t, codecgearman.Protocol, from, name, args...)
+}
+
+// frame is a message as a session of the protocol reads it.
+func frame(t *testing.T, p *codec.Protocol, from codec.Side, name string, args ...string) *codec.Frame {
+	t.Helper()
+	msg := codec.Message{Type: p.TypeNamed(name)}
 	for _, a := range args {
 		msg.Args = append(msg.Args, []byte(a))
 	}
 	f := new(codec.Frame)
-	raw, err := codecgearman.Protocol.NewSession(codec.Options{}).Append(nil, from, &msg)
+	raw, err := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, from, &msg)
 	if err == nil {
-		_, err = codecgearman.Protocol.NewSession(codec.Options{}).Decode(from, raw, f)
+		_, err = p.NewSession(codec.Options{WaiveAll: true}).Decode(from, raw, f)
 	}
 	if err != nil {
 		t.Fatal(err)

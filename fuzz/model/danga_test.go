@@ -1,0 +1,31 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"jobwire/codec"
+	codecdanga "jobwire/codec/danga"
+)
+
+// What the server may have sent before a violation is not a reply to the violation. Other messages are.
+func TestMessageBeforeViolation(t *testing.T) {
+	for _, first := range []string{"worker_connect", "job_complete_announce"} {
+		m := New(codecdanga.Protocol, time.Now())
+		m.Opened(0)
+		sent := func(name string, args ...string) { m.Sent(0, frame(t, codecdanga.Protocol, codec.Peer, name, args...)) }
+		sent("worker_sleep")
+		sent("job_create_req", "a", "", "\x00", "\x02", "")
+		if err := m.Received(0, frame(t, codecdanga.Protocol, codec.Server, "job_create_res", "")); err != nil {
+			t.Fatal(err)
+		}
+		if first == "worker_connect" {
+			sent(first, "a") // the server may wake the worker
+		}
+		sent("job_complete_announce", "\x00", "")
+		err := m.Received(0, frame(t, codecdanga.Protocol, codec.Server, "noop"))
+		if may := first == "worker_connect"; (err == nil) != may {
+			t.Errorf("a noop after %s: %v", first, err)
+		}
+	}
+}
