@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobwire/internal/schemacheck"
 )
 
 // runsAt are reports with these rates.
@@ -37,6 +39,7 @@ func TestCompareTellsRatios(t *testing.T) {
 	if err := c.WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
+	schemacheck.Check(t, "../docs/schema/bench.json", b.Bytes())
 	if back, err := ReadReports(&b); err != nil || len(back) != 12 {
 		t.Errorf("%d runs were read back, %v", len(back), err)
 	}

@@ -12,8 +12,8 @@ var metrics = []struct {
 	name, help, kind string
 	of               func(*Report) *float64 // nil is not known
 }{
-	{"rate", "Jobs per second achieved.", "gauge", func(r *Report) *float64 { return &r.Rate }},
-	{"rate_requested", "Jobs per second requested (open loop).", "gauge", func(r *Report) *float64 {
+	{"jobs_per_second", "Jobs per second achieved.", "gauge", func(r *Report) *float64 { return &r.Rate }},
+	{"requested_jobs_per_second", "Jobs per second requested (open loop).", "gauge", func(r *Report) *float64 {
 		if r.Requested == "" {
 			return nil
 		}
@@ -30,7 +30,7 @@ var metrics = []struct {
 }
 
 // quantileOf are the columns as Prometheus writes them.
-var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p99": "0.99", "p99.9": "0.999", "max": "1"}
+var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999", "p99.99": "0.9999", "max": "1"}
 
 // seconds is the time in seconds, or nil if it is not known.
 func (m Micros) seconds() *float64 {

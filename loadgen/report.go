@@ -58,12 +58,13 @@ type Report struct {
 	Saturated   bool       `json:"saturated"`      // the load generator, or what else ran on its machine, was the bottleneck
 	Saturation  string     `json:"saturated_why"`  // how that shows, and what to change
 
-	Objectives []SLOResult     `json:"slo,omitempty"`
-	Interval   float64         `json:"interval_seconds"`
-	Series     []IntervalEntry `json:"intervals"`
-	Stationary *Stationarity   `json:"stationarity,omitempty"` // with at least eight intervals
-	Spectrum   []Curve         `json:"spectrum,omitempty"`     // latency of every stage by percentile
-	Heat       *Heat           `json:"heatmap,omitempty"`      // how many jobs took how long, in each interval
+	Objectives   []SLOResult     `json:"slo,omitempty"`
+	Interval     float64         `json:"interval_seconds"`
+	Series       []IntervalEntry `json:"intervals"`
+	Stationary   *Stationarity   `json:"stationarity,omitempty"` // with at least eight intervals
+	Independence *Independence   `json:"independence,omitempty"` // of the submissions of a random schedule
+	Spectrum     []Curve         `json:"spectrum,omitempty"`     // latency of every stage by percentile
+	Heat         *Heat           `json:"heatmap,omitempty"`      // how many jobs took how long, in each interval
 
 	stages Histograms // of the whole run; a saved report does not have them
 }
@@ -169,6 +170,9 @@ func (t *Recorder) Report(res *Result) *Report {
 	}
 	if cfg.Rate != nil {
 		r.Pacing = &res.Late
+		if cfg.Rate.Poisson {
+			r.Independence = res.gaps.independence()
+		}
 		r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
 		kept := r.keepsUp(res.steady)
 		r.KeptUp = &kept

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/internal/schemacheck"
 	"jobwire/internal/version"
 )
 
@@ -109,6 +110,9 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 			continue
 		}
 		golden(t, tt.file, b.Bytes())
+		if strings.HasSuffix(tt.file, ".json") {
+			schemacheck.Check(t, "../docs/schema/bench.json", b.Bytes())
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type Step struct {
 type lateness struct {
 	mu      sync.Mutex // not the meter's, which is locked while it waits for connections
 	hist    *hdrhistogram.Histogram
+	gaps    gaps
 	skipped int64 // jobs whose time came while too many were in flight
 }
 
@@ -35,13 +36,15 @@ func (l *lateness) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hist.Reset()
+	l.gaps = gaps{}
 }
 
-// add adds the jobs of a batch.
-func (l *lateness) add(late []int64, skipped int64) {
+// add adds the jobs of a batch that was submitted at a time since the beginning.
+func (l *lateness) add(at time.Duration, late []int64, skipped int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ns := range late {
+		l.gaps.add(at)
 		l.hist.RecordValue(min(max(ns, lowest), highest))
 	}
 	l.skipped += skipped
@@ -167,6 +170,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 			c := r.available(&turn)
 			c.mu.Lock()
 			c.now = r.clock()
+			at := time.Duration(c.now - began)
 			for jobs.due <= now && len(late) < maxBatch {
 				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
 					break // others may have room
@@ -174,7 +178,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 				if !r.claim() {
 					c.flush()
 					c.mu.Unlock()
-					m.pacing.add(late, skipped)
+					m.pacing.add(at, late, skipped)
 					return
 				}
 				if late = append(late, c.now-began-int64(jobs.due)); !c.start(began + int64(jobs.due)) {
@@ -184,7 +188,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 			}
 			c.flush()
 			c.mu.Unlock()
-			m.pacing.add(late, skipped)
+			m.pacing.add(at, late, skipped)
 		}
 	}
 }

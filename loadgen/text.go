@@ -146,6 +146,9 @@ func (r *Report) textLatency(b *strings.Builder) {
 	if r.Pacing != nil {
 		fmt.Fprintf(b, "latency counts from the scheduled time; jobs were submitted late by\n%s on average, p99 %s, at most %s\n", r.Pacing.Mean, r.Pacing.P99, r.Pacing.Max)
 	}
+	if r.Independence != nil {
+		b.WriteString(prose.Wrap("", "", r.Independence.String(), prose.Width) + "\n")
+	}
 	if r.Settled > 0 {
 		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.Settled), "job"))
 	}

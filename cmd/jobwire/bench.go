@@ -27,28 +27,29 @@ const (
 
 // benchOptions are the flags of the commands that run a load, and what they mean.
 type benchOptions struct {
-	target    targetFlags
-	pid       int
-	cfg       loadgen.Config // what flags set directly
-	size      string
-	rate      string
-	slo       []string
-	format    string
-	out       string
-	hlog      string
-	hgrm      string
-	html      string
-	quiet     bool
-	kind      benchKind
-	servers   []string // of a comparison
-	rounds    int
-	baseline  string
-	tolerance string
-	share     string
-	startAt   string
-	kills     int
-	killAfter time.Duration
-	allowLoss time.Duration
+	target        targetFlags
+	pid           int
+	cfg           loadgen.Config // what flags set directly
+	size          string
+	rate          string
+	slo           []string
+	format        string
+	out           string
+	hlog          string
+	hgrm          string
+	html          string
+	quiet         bool
+	kind          benchKind
+	servers       []string // of a comparison
+	rounds        int
+	baseline      string
+	tolerance     string
+	share         string
+	startAt       string
+	kills         int
+	killAfter     time.Duration
+	allowLoss     time.Duration
+	stopOnFailure bool
 
 	objective []*loadgen.Objective
 	before    []*loadgen.Report // the baseline
@@ -95,6 +96,7 @@ func newBenchRun() *cobra.Command {
 	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server assigns jobs first-in, first-out (needs --count)")
 	f.DurationVar(&o.cfg.Interval, "interval", time.Second, "interval of the progress lines and of the time series in the report")
 	o.addObjectives(cmd)
+	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "end the run after the interval in which a job was lost or processed wrongly")
 	f.StringVar(&o.baseline, "baseline", "", "saved result `FILE`; the run fails if a figure is worse than in this result")
 	f.StringVar(&o.tolerance, "tolerance", "10%", "how much worse than --baseline a figure may be")
 	f.StringVar(&o.share, "share", "", "run part `I/N` of the load: the load is split over N processes")
@@ -237,13 +239,28 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 	return o.measure(cmd, t, cfg, log)
 }
 
+// errStopOnFailure ends a run.
+var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processed wrongly")
+
 // measure loads a target.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
 	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Live: live.interval}
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	if o.stopOnFailure {
+		recorder.Live = func(iv *loadgen.Interval, measured bool) {
+			if live.interval(iv, measured); !iv.Account.Sound() {
+				stop(errStopOnFailure)
+			}
+		}
+	}
 	recorder.Attach(&cfg)
 	cfg.Dial = dialer(t)
-	res, err := loadgen.Run(cmd.Context(), cfg)
+	res, err := loadgen.Run(ctx, cfg)
+	if context.Cause(ctx) == errStopOnFailure {
+		err = errStopOnFailure
+	}
 	live.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		if died := target.Died(t); died != nil {

@@ -56,7 +56,7 @@ var benchFlagGroups = []flagGroup{
 	{"Scheduled rate", []string{"rate", "max-in-flight"}},
 	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
 	{"Length", []string{"count", "duration", "warmup", "settle"}},
-	{"Criteria", []string{"slo", "linear", "baseline", "tolerance"}},
+	{"Criteria", []string{"slo", "stop-on-failure", "linear", "baseline", "tolerance"}},
 	{"Several machines", []string{"share", "start-at"}},
 	{"Output", []string{"format", "out", "html", "hlog", "hgrm", "interval", "quiet"}},
 }
@@ -116,7 +116,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{o.rate != "", []string{"window", "batch", "think"}, "has no effect with --rate: clients submit jobs at scheduled times, however many jobs are in flight"},
 		{o.rate == "" && o.kind != searchBench, []string{"max-in-flight"}, "needs --rate: in a closed loop, --window says how many jobs are in flight"},
 		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with + ", which does not kill the server; use --scenario crash"},
-		{sc.Crash, []string{"interval", "work", "think", "linear"}, "has no effect with " + with},
+		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure"}, "has no effect with " + with},
 		{sc.Backlog, []string{"warmup"}, "has no effect with " + with + ", which measures all jobs"},
 		{sc.Backlog, []string{"think"}, "has no effect with " + with + ": clients submit the next job when the server has acknowledged the previous one"},
 		{sc.NoWorkers(), []string{"workers", "grabs", "work"}, "has no effect with " + with + ", which has no workers"},
