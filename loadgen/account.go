@@ -93,7 +93,7 @@ func (c *Conn) note(counter *int64, f *codec.Frame, why string) {
 // Assigned notes that a worker got the job with this payload, and returns the job: nil if none with the
 // payload is in flight.
 func (c *Conn) Assigned(f *codec.Frame, payload []byte) *Job {
-	number, whole := numberOf(payload)
+	number, whole := c.run.filler.numberOf(payload)
 	if !whole {
 		c.note(&c.run.ledger.Corrupted, f, "no client submitted a job with this payload")
 		return nil
@@ -140,7 +140,7 @@ func (c *Conn) inOrder(s *Job, number uint64) bool {
 // Result returns the job of a result that a client received. If something is wrong with the result, Result
 // notes it, and returns nil unless the job has ended all the same.
 func (c *Conn) Result(f *codec.Frame, payload []byte) *Job {
-	number, whole := numberOf(payload)
+	number, whole := c.run.filler.numberOf(payload)
 	s := c.run.slots.find(number)
 	switch {
 	case !whole:

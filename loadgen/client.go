@@ -95,7 +95,7 @@ func (l *client) completed(f *codec.Frame) {
 // of the first.
 func (l *client) shared(f *codec.Frame) {
 	id := string(f.Get(codec.JobID))
-	if _, whole := numberOf(f.Get(codec.Payload)); !whole {
+	if _, whole := l.run.filler.numberOf(f.Get(codec.Payload)); !whole {
 		l.note(&l.run.ledger.Corrupted, f, "the result is not the payload that was sent")
 	}
 	jobs := l.sharing[id]
@@ -138,7 +138,7 @@ func (r *requester) Handle(f *codec.Frame) {
 		f.Message(&r.reply)
 		number, whole := uint64(0), false
 		if n := len(r.reply.Args); n > 0 {
-			number, whole = numberOf(r.reply.Args[n-1])
+			number, whole = r.run.filler.numberOf(r.reply.Args[n-1])
 		}
 		if !whole || number != j.number.Load() {
 			r.note(&r.run.ledger.Corrupted, f, "the data of the reply differs from the data that was sent")

@@ -27,6 +27,7 @@ type Config struct {
 	MaxFlight int     // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
 	Grabs     int     // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
 	Size      Sizes
+	Content   []byte        // of the payloads, after the first MinPayload bytes; none is random bytes
 	Think     time.Duration // from a job's end to the client's next
 	Work      time.Duration // from a worker's getting a job to its result
 

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"testing"
@@ -52,10 +53,30 @@ func BenchmarkJob(b *testing.B) {
 		}
 		number := client.pool.slots[0].number.Load()
 		for _, f := range []*codec.Frame{assigned, completed} {
-			appendPayload(f.Raw[len(f.Raw)-MinPayload:][:0], number, MinPayload)
+			client.run.filler.appendPayload(f.Raw[len(f.Raw)-MinPayload:][:0], number, MinPayload)
 		}
 		client.peer.Handle(created)
 		worker.peer.Handle(assigned)
 		client.peer.Handle(completed)
+	}
+}
+
+// A payload shows its job, and every change of it.
+func TestPayloads(t *testing.T) {
+	for _, content := range [][]byte{nil, []byte("{}\n"), bytes.Repeat([]byte("0123456789"), 20000)} {
+		l := newFiller(content)
+		for _, size := range []int{MinPayload, MinPayload + 1, MinPayload + len(content), 300000} {
+			payload := l.appendPayload(nil, 42, size)
+			if number, whole := l.numberOf(payload); number != 42 || !whole || len(payload) != size {
+				t.Errorf("%d bytes of content, size %d: job %d, %v", len(content), size, number, whole)
+			}
+			payload[size-1] ^= 1
+			if _, whole := l.numberOf(payload); whole {
+				t.Errorf("%d bytes of content, size %d: a change was not noticed", len(content), size)
+			}
+		}
+		if len(content) > 0 && !bytes.Contains(l.appendPayload(nil, 7, 64)[MinPayload:], content[:min(3, len(content))]) {
+			t.Errorf("the payload does not have the content %.10q", content)
+		}
 	}
 }

@@ -9,16 +9,25 @@ import (
 // MinPayload is the smallest payload of a job in bytes: its number, and a check of it.
 const MinPayload = 16
 
-// filler is what payloads beyond MinPayload are made of. Which part of it a job has follows
-// from its number, so that bytes of one job in another are noticed.
-var filler = func() []byte {
-	b := make([]byte, 1<<16)
-	r := rand.NewChaCha8([32]byte{'f'})
-	r.Read(b)
-	return append(b, b...)
-}()
+// filler contains the bytes of payloads after the first MinPayload. Which part of it a job has follows from the job's number, so that
+// bytes of one job in another are noticed.
+type filler struct {
+	twice []byte // the content two times, so that a part may start anywhere
+	size  int    // of the content
+}
 
-const fillerSize = 1 << 16
+// leastFiller is the length in bytes up to which content is repeated.
+const leastFiller = 1 << 16
+
+// newFiller returns a filler of the content. Without content, it is random bytes, which cannot be compressed.
+func newFiller(content []byte) filler {
+	if len(content) == 0 {
+		content = make([]byte, leastFiller)
+		rand.NewChaCha8([32]byte{'f'}).Read(content)
+	}
+	content = bytes.Repeat(content, (leastFiller+len(content)-1)/len(content))
+	return filler{bytes.Repeat(content, 2), len(content)}
+}
 
 // mix spreads a number over 64 bits.
 func mix(n uint64) uint64 {
@@ -30,13 +39,13 @@ func mix(n uint64) uint64 {
 }
 
 // appendPayload appends a payload of that size, at least MinPayload, for the job with that number.
-func appendPayload(dst []byte, number uint64, size int) []byte {
+func (l *filler) appendPayload(dst []byte, number uint64, size int) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, number)
 	dst = binary.BigEndian.AppendUint64(dst, mix(number))
 	for size -= MinPayload; size > 0; {
-		at := int(mix(number) % fillerSize)
-		n := min(size, fillerSize)
-		dst = append(dst, filler[at:at+n]...)
+		at := int(mix(number) % uint64(l.size))
+		n := min(size, l.size)
+		dst = append(dst, l.twice[at:at+n]...)
 		size -= n
 	}
 	return dst
@@ -44,7 +53,7 @@ func appendPayload(dst []byte, number uint64, size int) []byte {
 
 // numberOf returns the number of the job that has this payload. ok is false if
 // it is no payload of ours, whole and unchanged.
-func numberOf(payload []byte) (number uint64, ok bool) {
+func (l *filler) numberOf(payload []byte) (number uint64, ok bool) {
 	if len(payload) < MinPayload {
 		return 0, false
 	}
@@ -54,9 +63,9 @@ func numberOf(payload []byte) (number uint64, ok bool) {
 		return 0, false
 	}
 	for rest := payload[MinPayload:]; len(rest) > 0; {
-		at := int(check % fillerSize)
-		n := min(len(rest), fillerSize)
-		if !bytes.Equal(rest[:n], filler[at:at+n]) {
+		at := int(check % uint64(l.size))
+		n := min(len(rest), l.size)
+		if !bytes.Equal(rest[:n], l.twice[at:at+n]) {
 			return number, false
 		}
 		rest = rest[n:]

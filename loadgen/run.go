@@ -19,6 +19,7 @@ type run struct {
 	adapter         *Adapter
 	scenario        *Scenario
 	base            time.Time
+	filler          filler
 	slots           slots
 	perClient       int // slots of each client
 	histogramShards [histogramShards]histogramShard
@@ -86,7 +87,7 @@ func (r *run) wasKilled(id int) bool {
 // newRun makes a run of a complete configuration.
 func newRun(cfg Config) *run {
 	a := adapterOf(cfg.Protocol.Name)
-	r := &run{cfg: cfg, adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario), base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
+	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario), base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
 		ready: make(chan struct{}, 1), err: make(chan error, 1)}
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = a.grabs(&r.cfg)

@@ -76,7 +76,7 @@ func (c *Conn) start(due int64) bool {
 
 // Payload returns the payload of a job. It is valid until the next call.
 func (c *Conn) Payload(j *Job) []byte {
-	c.payload = appendPayload(c.payload[:0], j.number.Load(), int(j.size))
+	c.payload = c.run.filler.appendPayload(c.payload[:0], j.number.Load(), int(j.size))
 	return c.payload
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -50,6 +51,7 @@ type benchOptions struct {
 	killAfter     time.Duration
 	allowLoss     time.Duration
 	stopOnFailure bool
+	payloadFile   string
 
 	objective []*loadgen.Objective
 	before    []*loadgen.Report // the baseline
@@ -183,6 +185,15 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	if cfg.Size, err = loadgen.ParseSizes(o.size); err != nil {
 		return cfg, fmt.Errorf("--size: %w", err)
 	}
+	if o.payloadFile != "" {
+		if cfg.Content, err = readPayload(o.payloadFile); err != nil {
+			return cfg, fmt.Errorf("--payload-file: %w", err)
+		}
+		if !cmd.Flags().Changed("size") {
+			n := loadgen.MinPayload + len(cfg.Content)
+			cfg.Size = loadgen.Sizes{Lo: n, Hi: n}
+		}
+	}
 	if o.rate != "" {
 		if cfg.Rate, err = loadgen.ParseSchedule(o.rate); err != nil {
 			return cfg, fmt.Errorf("--rate: %w", err)
@@ -224,6 +235,28 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	return cfg, nil
+}
+
+// maxPayloadFile is the size of the longest file with the content of payloads, in bytes.
+const maxPayloadFile = 16 << 20
+
+// readPayload reads a file with the content of payloads.
+func readPayload(file string) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, maxPayloadFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) == 0:
+		return nil, fmt.Errorf("%s is empty", file)
+	case len(b) > maxPayloadFile:
+		return nil, fmt.Errorf("%s is longer than %d bytes", file, maxPayloadFile)
+	}
+	return b, nil
 }
 
 // runOnce starts a target and loads it. The report is nil if there was no run.

@@ -23,6 +23,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
 	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
 	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
+	f.StringVar(&o.payloadFile, "payload-file", "", "`FILE` with the content of payloads; each job begins at another position (default --size: 16 and the size of the file)")
 	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
 	f.DurationVar(&o.cfg.Duration, "duration", 0, "length of the measurement (default 10s without --count)")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time under load before the measurement begins (default a tenth of --duration, at most 1s; 0s with --count or a rate that changes)")
@@ -52,7 +53,7 @@ func (o *benchOptions) addQuiet(cmd *cobra.Command) {
 // benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
 var benchFlagGroups = []flagGroup{
 	{"Server", []string{"addr", "exec", "pid", "server", "rounds"}},
-	{"Load", []string{"scenario", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "zipf", "prefix", "size", "seed"}},
+	{"Load", []string{"scenario", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "zipf", "prefix", "size", "payload-file", "seed"}},
 	{"Scheduled rate", []string{"rate", "max-in-flight"}},
 	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
 	{"Length", []string{"count", "duration", "warmup", "settle"}},
@@ -121,7 +122,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{sc.Backlog, []string{"think"}, "has no effect with " + with + ": clients submit the next job when the server has acknowledged the previous one"},
 		{sc.NoWorkers(), []string{"workers", "grabs", "work"}, "has no effect with " + with + ", which has no workers"},
 		{sc.NoWorkers(), []string{"functions", "zipf", "prefix"}, "has no effect with " + with + ", which queues no jobs"},
-		{sc.Name == "status", []string{"size"}, "has no effect with " + with + ", whose requests have no payload"},
+		{sc.Name == "status", []string{"size", "payload-file"}, "has no effect with " + with + ", whose requests have no payload"},
 		{sc.Name != "" && !sc.Kills, []string{"kill"}, "has no effect with " + with + ", which kills no workers; use --scenario chaos"},
 		{sc.Kills && o.cfg.Work == 0, []string{"work"}, "0s cannot be used with " + with + ": bench kills workers while they process jobs, so a job must take some time"},
 		{o.baseline == "", []string{"tolerance"}, "needs --baseline"},
