@@ -1,10 +1,10 @@
 package fuzz
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 
 	"jobwire/codec"
@@ -30,8 +30,6 @@ type corpus struct {
 	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
 	clean   map[string]*Input // inputs of which nothing is left on the server, by shape
 	soaked  map[string]bool   // the shapes of those that were repeated
-
-	repeated map[string]int // classes of messages: in how many of those inputs they are
 }
 
 // corpusEntry is an input with its history.
@@ -44,7 +42,7 @@ type corpusEntry struct {
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}, repeated: map[string]int{}}
+	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
 		p.dry[pauses] = append(p.dry[pauses], c)
@@ -179,38 +177,22 @@ func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	}
 }
 
-// soak returns the next inputs to repeat, at most n, of those of which nothing is left on the server: the ones with messages that were
-// repeated least often.
+// soak returns the next inputs to repeat, at most n: the shortest of those of which nothing is left on the server, one for each
+// shape.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(all) < n && len(p.clean) > 0 {
-		best, most := "", 0.0
-		for _, shape := range slices.Sorted(maps.Keys(p.clean)) {
-			if v := p.novelty(shape); best == "" || v > most {
-				best, most = shape, v
-			}
-		}
-		p.soaked[best] = true
-		all = append(all, p.clean[best])
-		delete(p.clean, best)
-		for class := range strings.FieldsSeq(best) {
-			p.repeated[class]++
+	shortest := func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(p.clean[a].Steps), len(p.clean[b].Steps)), cmp.Compare(a, b))
+	}
+	for _, shape := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
+		if len(all) < n {
+			p.soaked[shape] = true
+			all = append(all, p.clean[shape])
+			delete(p.clean, shape)
 		}
 	}
 	return all
-}
-
-// novelty is higher for the shapes of inputs with messages that were seldom repeated to look for leaks.
-func (p *corpus) novelty(shape string) (sum float64) {
-	seen := map[string]bool{}
-	for class := range strings.FieldsSeq(shape) {
-		if !seen[class] {
-			seen[class] = true
-			sum += 1 / float64(1+p.repeated[class])
-		}
-	}
-	return sum
 }
 
 func (p *corpus) size() (inputs, features int) {

@@ -62,7 +62,7 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 		mutations[b.r.IntN(len(mutations))](b, c, pick)
 	}
 	most := maxSteps
-	if b.r.IntN(8) > 0 {
+	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // many messages of a kind take much time
 		most = max(fewSteps, len(parent.Steps)+1)
 	}
 	if len(c.Steps) > most {
