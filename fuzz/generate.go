@@ -29,7 +29,7 @@ type generator struct {
 	timed     [][]slot
 	drains    [][]slot
 	turns     map[*codec.Field]int     // the last of the limits that a field had
-	seen      map[codec.Meaning][]byte // a value that the server chose
+	seen      map[codec.Meaning][]byte // examples of values that the server chose
 }
 
 func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
@@ -62,7 +62,7 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 		mutations[b.r.IntN(len(mutations))](b, c, pick)
 	}
 	most := maxSteps
-	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // many messages of a kind take much time
+	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // long inputs, such as those of many, take much time
 		most = max(fewSteps, len(parent.Steps)+1)
 	}
 	if len(c.Steps) > most {
@@ -114,20 +114,20 @@ func (b *generator) fromTemplate() *Input {
 		b.drain(c, nil)
 	}
 	if c.Mode = b.mode(6); many {
-		c.Mode = OneByOne // a server need not read on while its replies are not read
+		c.Mode = OneByOne // a server may stop reading while the client does not read its replies
 	}
 	b.restrict(c)
 	return c
 }
 
-// One of manyShare inputs of templates has one of its messages many times, because queues and tables have limits.
-const manyShare = 64
+// Inputs that repeat one message test the limits of queues and tables.
+const (
+	manyShare = 64  // one of so many inputs made of templates repeats a message
+	manyBytes = 256 // of the longest message that is repeated
+)
 
-// counts are how many times a message is sent then: a little more than the usual sizes of tables.
+// counts are how often the message is repeated: a little more than the usual sizes of tables.
 var counts = []int{17, 33, 65, 101, 129, 257}
-
-// manyBytes is the size of the longest message that is repeated.
-const manyBytes = 256
 
 // many repeats a short message, with the same arguments or with other keys each time. It reports whether it did.
 func (b *generator) many(c *Input) bool {

@@ -98,7 +98,9 @@ func (x *executor) wait(k *conn, within time.Duration) (int, error) {
 // lookRound reads the other connections of the input.
 func (x *executor) lookRound(k *conn) {
 	if k == x.canary || len(k.early) > 0 {
-		return // the canary takes no part in the input; of messages that were sent ahead, the model does not know the effects yet
+		// The canary takes no part in the input. Messages that were sent ahead may already have effects on other connections, which the
+		// model does not expect yet.
+		return
 	}
 	for _, o := range x.conns {
 		if o != k && o.open {
@@ -128,8 +130,12 @@ func (x *executor) silent(k *conn) {
 	if k.soft {
 		return
 	}
+	request := "a request"
+	if k.waiting > 0 {
+		request = x.d.barrier.Name
+	}
 	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.provoked(k), Conn: k.id,
-		Text: fmt.Sprintf("the server did not reply to %s within %v", x.d.barrier.Name, x.patience)})
+		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.patience)})
 }
 
 // provoked returns the rule that the last illegal message on the connection broke.

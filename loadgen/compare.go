@@ -91,6 +91,11 @@ var figures = []figure{
 	latencyFigure(Stages[stageTotal], "p99.9"),
 }
 
+// figureOf returns the figure with the key.
+func figureOf(key string) *figure {
+	return &figures[slices.IndexFunc(figures, func(f figure) bool { return f.key == key })]
+}
+
 // values are a figure of every run; nil if one of them does not have it.
 func (f *figure) values(runs []*Report) []float64 {
 	var all []float64

@@ -28,16 +28,7 @@ func (r *Report) stationarity() *Stationarity {
 	if r.Requested != "" {
 		s.Figure = "total_p50_us"
 	}
-	var all []float64
-	for _, e := range r.complete() {
-		v := e.Rate()
-		if r.Requested != "" {
-			v = float64(e.Latency[Stages[stageTotal]].P50)
-		}
-		if v > 0 {
-			all = append(all, v)
-		}
-	}
+	all := figureOf(s.Figure).ofIntervals([]*Report{r})
 	if len(all) < fewestIntervals {
 		return nil
 	}

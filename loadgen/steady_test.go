@@ -11,7 +11,7 @@ func TestStationarity(t *testing.T) {
 		what   string
 		rate   func(i int) float64
 		n      int
-		want   string // in the text; "" is no check
+		want   string // part of the text; "" if the run is too short for the check
 		steady bool
 	}{
 		{"a constant rate", func(i int) float64 { return 1000 + noise(i) }, 10, "the rate did not change", true},

@@ -23,7 +23,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
 	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
 	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
-	f.StringVar(&o.payloadFile, "payload-file", "", "`FILE` with the content of payloads; each job begins at another position (default --size: 16 and the size of the file)")
+	f.StringVar(&o.payloadFile, "payload-file", "", "`FILE` from which payloads take their content, each from another position; without --size, payloads are 16 bytes longer than the file")
 	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
 	f.DurationVar(&o.cfg.Duration, "duration", 0, "length of the measurement (default 10s without --count)")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time under load before the measurement begins (default a tenth of --duration, at most 1s; 0s with --count or a rate that changes)")

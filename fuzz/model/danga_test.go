@@ -8,15 +8,15 @@ import (
 	codecdanga "jobwire/codec/danga"
 )
 
-// What the server may have sent before a violation is not a reply to the violation. Other messages are.
+// A message that the server may have sent before a violation is allowed after it. Other messages are not.
 func TestMessageBeforeViolation(t *testing.T) {
 	for _, first := range []string{"worker_connect", "job_complete_announce"} {
 		m := New(codecdanga.Protocol, time.Now())
 		m.Opened(0)
 		sent := func(name string, args ...string) { m.Sent(0, frame(t, codecdanga.Protocol, codec.Peer, name, args...)) }
 		sent("worker_sleep")
-		sent("job_create_req", "a", "", "\x00", "\x02", "")
-		if err := m.Received(0, frame(t, codecdanga.Protocol, codec.Server, "job_create_res", "")); err != nil {
+		sent("job_create_req", "a", "", "\x00", "\x01", "")
+		if err := m.Received(0, frame(t, codecdanga.Protocol, codec.Server, "job_create_res", "h")); err != nil {
 			t.Fatal(err)
 		}
 		if first == "worker_connect" {

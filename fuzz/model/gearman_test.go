@@ -24,9 +24,9 @@ func frame(t *testing.T, p *codec.Protocol, from codec.Side, name string, args .
 		msg.Args = append(msg.Args, []byte(a))
 	}
 	f := new(codec.Frame)
-	raw, err := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, from, &msg)
+	raw, err := p.NewSession(codec.Options{}).Append(nil, from, &msg)
 	if err == nil {
-		_, err = p.NewSession(codec.Options{WaiveAll: true}).Decode(from, raw, f)
+		_, err = p.NewSession(codec.Options{}).Decode(from, raw, f)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestTimesThatCome(t *testing.T) {
 	}
 }
 
-// A worker may finish a job just before its time limit: then nothing more must come.
+// After a worker finished a job just before the time limit, no WORK_FAIL is missing.
 func TestEndNearTimeLimit(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
 	sent(0, "SUBMIT_JOB", "a", "", "x")
