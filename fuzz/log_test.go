@@ -113,6 +113,23 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// A crash that was not reproduced is examined again when it is observed again. A reproduced one is not.
+func TestCrashIsExaminedAgain(t *testing.T) {
+	for reproduced, want := range map[bool]int{false: 2, true: 1} {
+		e := testTriage(t, Config{Protocol: beanstalk.Protocol})
+		for n := range 4 {
+			m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &Log{Protocol: beanstalk.Protocol}}
+			e.add(m)
+			if n == 0 && reproduced {
+				e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})
+			}
+		}
+		if got := len(e.waiting); got != want {
+			t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
+		}
+	}
+}
+
 // TestCrashIsSavedAtOnce tests that a crash is a finding, with its log, before it is reproduced.
 func TestCrashIsSavedAtOnce(t *testing.T) {
 	var mu sync.Mutex

@@ -124,7 +124,7 @@ func (t *triage) add(m *candidate) bool {
 	defer t.mu.Unlock()
 	t.observed[m.key]++
 	n := t.observed[m.key]
-	if t.closed || !examined(n) || n > 1 && len(m.fault.Stack) > 0 {
+	if t.closed || !examined(n) || len(m.fault.Stack) > 0 && t.reproduced(m.key) {
 		return false
 	}
 	if m.fault.ends() {
@@ -136,6 +136,11 @@ func (t *triage) add(m *candidate) bool {
 	default:
 	}
 	return n == 1
+}
+
+// reproduced reports whether an observation with the key was reproduced. The caller holds the lock.
+func (t *triage) reproduced(key string) bool {
+	return slices.ContainsFunc(t.findings, func(fd *Finding) bool { return fd.Reproduced && fd.keys[key] })
 }
 
 // crash returns the finding for a crash that is not reproduced yet. It reports a new one if the observation is the first with
