@@ -259,7 +259,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return nil, err
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) {
-			return target.Command{Args: words, Env: fuzzEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+			return target.Command{Args: words, Env: fuzz.ServerEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 		}
 		if o.clock > 1 {
 			env, err := fastClock(o.clock)
@@ -268,7 +268,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			}
 			cfg.FastClock = o.clock
 			cfg.StartFast = func(ctx context.Context) (target.Target, error) {
-				t, err := target.Command{Args: words, Env: append(fuzzEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+				t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 				if err == nil && !target.Loads(t, "libfaketime") {
 					target.Kill(t)
 					err = usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))
@@ -306,15 +306,6 @@ func fastClock(times int) ([]string, error) {
 	return nil, errors.New("--fast-clock: libfaketime is not installed (Debian package libfaketime)")
 }
 
-// fuzzEnv returns the environment of servers, in addition to that of this process. A server in Go collects garbage often, so that a small
-// leak of memory is seen early, unless the user has set GOGC.
-func fuzzEnv() []string {
-	if os.Getenv("GOGC") != "" {
-		return nil
-	}
-	return []string{"GOGC=10"}
-}
-
 // startSelf starts this program as a server in a process of its own.
 func startSelf(ctx context.Context, name string, args ...string) (target.Target, error) {
 	self, err := os.Executable()
@@ -322,7 +313,7 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 		return nil, err
 	}
 	// Several servers run beside each other, so one processor is enough for each, and costs less time.
-	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzzEnv(), "GOMAXPROCS=1"), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
 // startServe starts the reference server in a process of its own.

@@ -209,7 +209,7 @@ func TestFindsSanitized(t *testing.T) {
 			start := time.Now()
 			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,
 				Start: func(ctx context.Context) (target.Target, error) {
-					return target.Command{Name: "server", Args: []string{program, "{port}"}}.Start(ctx)
+					return target.Command{Name: "server", Args: []string{program, "{port}"}, Env: fuzz.ServerEnv()}.Start(ctx)
 				},
 				Found: func(fd *fuzz.Finding) {
 					if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
