@@ -357,9 +357,9 @@ func TestLostPortIsReplaced(t *testing.T) {
 	}
 	taken := sa.(*syscall.SockaddrInet4).Port
 	draws := 0
-	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() int {
 		if draws++; draws == 1 {
-			return taken, nil
+			return taken
 		}
 		return freePort()
 	}})
@@ -374,7 +374,7 @@ func TestLostPortIsReplaced(t *testing.T) {
 // TestNoFreePort demands that a program that never gets its port is not called crashed.
 func TestNoFreePort(t *testing.T) {
 	draws := 0
-	_, err := Command{Args: helper("in-use", "{port}"), freePort: func() (int, error) { draws++; return freePort() }}.Start(t.Context())
+	_, err := Command{Args: helper("in-use", "{port}"), freePort: func() int { draws++; return freePort() }}.Start(t.Context())
 	if err == nil || errors.Is(err, ErrDied) || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "could not start: address already in use") {
 		t.Errorf("got %v", err)
 	}
@@ -405,11 +405,7 @@ func TestPortsOfInstances(t *testing.T) {
 	ports := make(chan int, 100) // few, so that they meet
 	few := make([]int, 4)
 	for i := range few {
-		port, err := freePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		few[i] = port
+		few[i] = freePort()
 	}
 	for i := range cap(ports) {
 		ports <- few[i%len(few)]
@@ -419,10 +415,10 @@ func TestPortsOfInstances(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			s, err := Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+			s, err := Command{Args: helper("serve", "{addr}"), freePort: func() int {
 				select {
 				case p := <-ports:
-					return p, nil
+					return p
 				default:
 					return freePort()
 				}
@@ -449,19 +445,16 @@ func TestPortClaimed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are claimed on Linux")
 	}
-	taken, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := freePort()
 	other, err := claim(strconv.Itoa(taken))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
 	draws := 0
-	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() (int, error) {
+	s := start(t, Command{Args: helper("serve", "{addr}"), freePort: func() int {
 		if draws++; draws == 1 {
-			return taken, nil
+			return taken
 		}
 		return freePort()
 	}})
