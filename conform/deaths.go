@@ -22,11 +22,13 @@ type shared struct {
 	t      target.Target
 	err    error
 	deaths []death                    // of the lives before the present one
+	begun  time.Time                  // when the present life began
 	ended  *atomic.Pointer[time.Time] // when the present life ended; nil inside while it has not
 }
 
 // death is the end of a life of the shared target.
 type death struct {
+	from time.Time // when the life began
 	at   time.Time // when it ended, or, if it hung, when that was noticed
 	hung bool      // it answered nothing, and was restarted
 	err  error     // how it crashed; nil if it hung
@@ -40,10 +42,12 @@ func (s *shared) get() (target.Target, int, error) {
 	case s.err != nil:
 		return nil, -1, s.err
 	case s.t == nil:
+		s.begun = time.Now()
 		s.t, s.err = s.start(s.ctx)
 		s.watch()
 	case s.hasEnded():
-		s.deaths = append(s.deaths, death{at: s.endedAt(), err: s.t.Err()})
+		s.deaths = append(s.deaths, death{from: s.begun, at: s.endedAt(), err: s.t.Err()})
+		s.begun = time.Now()
 		s.err = s.t.Restart()
 		s.watch()
 	}
@@ -96,7 +100,8 @@ func (s *shared) restart(life int) bool {
 	case s.t.Done() == nil:
 		return false
 	}
-	s.deaths = append(s.deaths, death{at: time.Now(), hung: true})
+	s.deaths = append(s.deaths, death{from: s.begun, at: time.Now(), hung: true})
+	s.begun = time.Now()
 	s.err = s.t.Restart()
 	s.watch()
 	return true
@@ -126,7 +131,7 @@ const lookBack = 500 * time.Millisecond
 func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared, lag *lagMeter) map[int]Result {
 	if shared.t != nil {
 		if err := target.Died(shared.t); err != nil {
-			shared.deaths = append(shared.deaths, death{at: shared.endedAt(), err: err})
+			shared.deaths = append(shared.deaths, death{from: shared.begun, at: shared.endedAt(), err: err})
 		}
 	}
 	final := map[int]Result{}
@@ -144,7 +149,8 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 			free := make(chan struct{}, max(1, r.Parallel))
 			for i := range attempts {
 				a := &attempts[i]
-				if a.life != life || a.to.Before(since) || !which(a) {
+				// A case that got the target before it was restarted may have connected to it after that.
+				if a.life < 0 || a.life > life || a.to.Before(since) || a.to.Before(died.from) || !which(a) {
 					continue
 				}
 				free <- struct{}{}

@@ -1,9 +1,61 @@
 package conform
 
 import (
+	"context"
+	"errors"
+	"net"
 	"testing"
+	"testing/fstest"
 	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+	server "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 )
+
+// TestCrashAfterRestart: the target crashes in a case that got the target before it was restarted, and connected to it
+// after that. A case that ran beside it is not blamed.
+func TestCrashAfterRestart(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n" +
+		"@case crashes\n@about The option for exceptions is confirmed.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n" +
+		"@case passes\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crash := errors.New("crashed on OPTION_REQ")
+	start := func(ctx context.Context) (target.Target, error) {
+		faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+			ctx, end := context.WithCancelCause(ctx)
+			err := faulty.Serve(ctx, ln, &inject.Row{Edit: inject.On("OPTION_REQ", nil, func(*inject.Message) { end(crash) })})
+			if context.Cause(ctx) == crash {
+				return crash
+			}
+			return err
+		})
+	}
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	died := Result{Verdict: Died}
+	attempts := []attempt{
+		{Result: died, life: 0, from: at(90), to: at(300)},
+		{Result: died, life: 1, from: at(150), to: at(310)},
+	}
+	for i := range attempts {
+		attempts[i].Case = s.Cases[i]
+	}
+	lives := &shared{start: start, deaths: []death{{from: at(0), at: at(100), err: crash}, {from: at(120), at: at(290), err: crash}}}
+	r := Runner{Start: start, Parallel: 1}
+	final := r.inquire(t.Context(), attempts, lives, &lagMeter{})
+	if got := final[0].Verdict; got != Died {
+		t.Errorf("the case that crashes the target: %s", got)
+	}
+	if got := final[1]; got.Verdict != Passed {
+		t.Errorf("the case beside it: %s: %s", got.Verdict, got.Note)
+	}
+}
 
 // TestLikelierCrash: if no case crashes the target alone, the case that the profile lists as crashing is blamed, then one that
 // noticed the crash, then the last one.
