@@ -16,6 +16,7 @@ type Scenario struct {
 	Enqueue    bool         // with Backlog: only the queueing is measured; the rest shows that no job is lost
 	Background bool         // the worker, not the client, sees the end of a job
 	Mixed      bool         // jobs of all priorities
+	Kinds      bool         // every other job of a slot is a background job, and two of four have a unique ID
 	Updates    int          // how many times a worker reports the progress of a job, or touches it
 	PerUnique  int          // consecutive submissions with the same unique ID; 0: jobs have no unique ID
 	Kills      bool         // workers are killed while they have jobs
@@ -24,6 +25,16 @@ type Scenario struct {
 
 	MaxWindow int    // 0: no limit
 	WindowWhy string // the reason for the limit
+}
+
+// background reports whether the worker, not the client, sees the end of a job.
+func (s *Scenario) background(number uint64) bool {
+	return s.Background || s.Kinds && number>>slotBits&1 == 1
+}
+
+// unique reports whether a job has a unique ID.
+func (s *Scenario) unique(number uint64) bool {
+	return s.PerUnique > 0 || s.Kinds && number>>slotBits&2 == 2
 }
 
 // NoWorkers reports whether the server answers the requests itself.
@@ -36,6 +47,7 @@ var common = []Scenario{
 	{Name: "unique", About: "as in background, with a different unique ID for each job", Backlog: true, Enqueue: true, Background: true, PerUnique: 1},
 	{Name: "drain", About: "queue all jobs, then process them (only this part is measured)", Backlog: true, Background: true},
 	{Name: "priorities", About: "as in cycle, with jobs of all priorities", Mixed: true},
+	{Name: "mixed", About: "as in cycle, with jobs of all priorities, in foreground and background, with and without unique IDs", Mixed: true, Kinds: true},
 	{Name: "updates", About: "as in cycle, with two progress reports for each job", Updates: 2},
 	{Name: "coalesce", About: "as in cycle, with four submissions of each unique ID, which the server combines into one job", PerUnique: 4},
 	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs", Kills: true},
@@ -55,6 +67,7 @@ type Adapter struct {
 	Worker func(*Conn, *Scenario) Worker
 
 	OneGrab bool // a worker can only ask for one job at a time
+	Forgets bool // the server does not assign a job again whose worker disconnects, even if the assignment did not arrive
 
 	rows *rows
 }

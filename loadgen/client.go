@@ -13,9 +13,9 @@ type client struct {
 	*Conn
 	queues  [][]byte
 	rows    *rows
-	submits [priorities]*message
-	using   int   // the queue that was named last
-	pending queue // submissions that the server has not answered
+	submits [2][priorities]*message // of foreground and background jobs
+	using   int                     // the queue that was named last
+	pending queue                   // submissions that the server has not answered
 
 	perUnique int
 	unique    []byte
@@ -27,22 +27,28 @@ func newClient(c *Conn, s *Scenario) *client {
 	if s.PerUnique > 1 {
 		l.sharing = map[string][]*Job{}
 	}
-	for i := range l.submits {
-		l.submits[i] = newMessage(l.rows.submit(i, s.Background), i, s.Background)
+	for i := range priorities {
+		l.submits[0][i] = newMessage(l.rows.submit(i, false), i, false)
+		l.submits[1][i] = newMessage(l.rows.submit(i, true), i, true)
 	}
 	return l
 }
 
 func (l *client) Submit(j *Job, payload []byte) {
-	m := l.submits[j.Priority]
+	m := l.submits[0][j.Priority]
+	number := j.number.Load()
+	if l.run.scenario.background(number) {
+		m = l.submits[1][j.Priority]
+	}
 	if l.using != int(j.Queue) && l.rows.use != nil && m.queue == len(m.Args) {
 		l.using = int(j.Queue)
 		l.Send(l.rows.use, l.queues[j.Queue])
 	}
-	if l.perUnique > 0 {
+	l.unique = l.unique[:0]
+	if l.run.scenario.unique(number) {
 		l.unique = append(append(l.unique[:0], l.run.cfg.Prefix...), '-')
 		l.unique = append(strconv.AppendInt(l.unique, int64(l.place), 10), '-')
-		l.unique = strconv.AppendInt(l.unique, int64(j.seq)/int64(l.perUnique), 10)
+		l.unique = strconv.AppendInt(l.unique, int64(j.seq)/int64(max(1, l.perUnique)), 10)
 	}
 	l.pending.push(j)
 	m.args[m.queue], m.args[m.unique], m.args[m.payload] = l.queues[j.Queue], l.unique, payload

@@ -38,7 +38,10 @@ type Config struct {
 
 	Rate *Schedule // of an open loop; nil is a closed one
 	Kill float64   // workers killed a second, in a scenario that kills
-	Seed uint64
+
+	Ramp      time.Duration // in which the clients of a closed loop begin to submit, one after the other; before Warmup
+	Reconnect float64       // clients of a closed loop that disconnect, without jobs in flight, and connect again a second
+	Seed      uint64
 
 	Check bool // whether the queue was linear: of a short run of one function, with jobs of one priority
 
@@ -134,8 +137,10 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("scenario %s cannot be used with --rate or --duration, because it ends with its last job; set the number of jobs (--count)", sc.Name)
 	case c.Interval < minInterval:
 		return c, fmt.Errorf("interval %v: expected at least %v", c.Interval, minInterval)
-	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.Settle < 0 || c.Think < 0 || c.Work < 0:
+	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.Settle < 0 || c.Think < 0 || c.Work < 0 || c.Ramp < 0 || c.Reconnect < 0:
 		return c, errors.New("counts and times must not be negative")
+	case (c.Rate != nil || sc.Backlog) && (c.Ramp > 0 || c.Reconnect > 0):
+		return c, errors.New("clients that begin one after the other or reconnect need a closed loop, and a scenario without a backlog")
 	case c.Check && (sc.Mixed || sc.Kills || sc.NoWorkers() || sc.PerUnique > 0 || c.Functions > 1):
 		return c, fmt.Errorf("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
 	case c.Check && (c.Count == 0 || c.Count > maxHistory):

@@ -64,11 +64,24 @@ type Conn struct {
 }
 
 func newConn(r *run, id int, nc net.Conn, name string) *Conn {
-	c := &Conn{run: r, id: id, name: name, nc: nc, sess: r.cfg.Protocol.NewSession(codec.Options{}), need: 1,
-		in: make([]byte, minBuffer), ended: make(chan struct{}), rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
-	c.socket = sock.New(nc)
-	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
+	c := &Conn{run: r, id: id, name: name, in: make([]byte, minBuffer), rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
+	c.use(nc)
 	return c
+}
+
+// use makes the connection one that nothing was sent or received on.
+func (c *Conn) use(nc net.Conn) {
+	c.nc, c.socket, c.ended, c.closed = nc, sock.New(nc), make(chan struct{}), false
+	c.sess = c.run.cfg.Protocol.NewSession(codec.Options{})
+	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
+	c.first, c.top, c.need = 0, 0, 1
+	c.out, c.writing, c.sent = c.out[:0], c.writing[:0], 0
+}
+
+// beClient makes the connection that of a client.
+func (c *Conn) beClient() {
+	c.client = c.run.adapter.client(c, c.run.scenario)
+	c.begin, c.peer = c.fill, c.client
 }
 
 // receive reads what has come, or waits until something does.

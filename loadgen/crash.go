@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -149,6 +150,10 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 			}
 		}
 	}
+	assigned := 0
+	if r.adapter.Forgets {
+		assigned = len(r.workers) - len(inProgress)
+	}
 	completed, unacknowledged := r.ends()
 	round.Refused = r.ledger.account().Refused
 	round.Completed = completed
@@ -161,7 +166,7 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	round.Restart = time.Since(begin).Seconds()
 	r.cfg.Work = k.Config.Work
 	err = r.takeAll(ctx)
-	r.count(round, inProgress, killed, k.AllowLoss)
+	r.count(round, inProgress, assigned, killed, k.AllowLoss)
 	return round, err
 }
 
@@ -272,9 +277,10 @@ func (r *run) missing() bool {
 	return false
 }
 
-// count enters what became of the jobs.
-func (r *run) count(round *CrashRound, inProgress map[*Job]bool, killed int64, allow time.Duration) {
-	first := killed
+// count enters what became of the jobs. Of the jobs that are missing, the oldest may have been assigned to workers without
+// the assignment having arrived: at most so many.
+func (r *run) count(round *CrashRound, inProgress map[*Job]bool, assigned int, killed int64, allow time.Duration) {
+	var missing []int64 // when they were acknowledged
 	for _, c := range r.clients {
 		c.mu.Lock()
 		for j := range c.pool.underWay() {
@@ -282,15 +288,23 @@ func (r *run) count(round *CrashRound, inProgress map[*Job]bool, killed int64, a
 			case j.acked && inProgress[j]:
 				round.InProgress++
 			case j.acked:
-				round.Lost++
-				if first = min(first, j.created); allow > 0 && killed-j.created <= int64(allow) {
-					round.Allowed++
-				}
+				missing = append(missing, j.created)
 			case j.ended:
 				round.Unacknowledged++
 			}
 		}
 		c.mu.Unlock()
+	}
+	slices.Sort(missing)
+	assigned = min(assigned, len(missing))
+	round.InProgress += int64(assigned)
+	first := killed
+	for _, created := range missing[assigned:] {
+		first = min(first, created)
+		round.Lost++
+		if allow > 0 && killed-created <= int64(allow) {
+			round.Allowed++
+		}
 	}
 	a := r.ledger.account()
 	round.Window = time.Duration(killed - first).Seconds()
@@ -376,7 +390,7 @@ func (r *CrashReport) WriteText(w io.Writer) error {
 		what string
 	}{
 		{r.Total.OutOfOrder, "assigned before an older job of the same client and queue"},
-		{r.Total.InProgress, "not assigned again: a worker had them when the server was killed"},
+		{r.Total.InProgress, "not assigned again: a worker had them, or their assignment was under way, when the server was killed"},
 		{r.Total.Unacknowledged, "kept, although the acknowledgement had not arrived"},
 		{r.Total.Refused, "refused"},
 	} {

@@ -9,6 +9,7 @@ var Gearman = &Adapter{Protocol: gearman.Protocol, Scenarios: []Scenario{
 	{Name: "unique"},
 	{Name: "drain"},
 	{Name: "priorities"},
+	{Name: "mixed"},
 	{Name: "updates", About: "as in cycle, with two status and two data updates for each job"},
 	{Name: "coalesce"},
 	{Name: "chaos"},

@@ -20,7 +20,7 @@ var GearMonkey = &Adapter{Protocol: gearmonkey.Protocol, Scenarios: []Scenario{
 	{Name: "status", About: "HGETALL of a job that does not exist; no workers"},
 	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs; GearMonkey loses these jobs"},
 	{Name: "crash"},
-}, Client: newMonkeyClient, Worker: newMonkeyWorker}
+}, Client: newMonkeyClient, Worker: newMonkeyWorker, Forgets: true}
 
 var (
 	mkUID       = monkeyRow("INCR_UID")

@@ -10,27 +10,49 @@ import (
 // killWorkers kills workers at random, if the scenario does, until the function that it
 // returns is called. Another takes the place of each.
 func (r *run) killWorkers(ctx context.Context) (stop func()) {
-	if !r.scenario.Kills || r.cfg.Kill <= 0 {
+	if !r.scenario.Kills {
 		return func() {}
 	}
+	rnd := rand.New(rand.NewPCG(r.cfg.Seed, 2))
+	return background(ctx, func(ctx context.Context) {
+		for sleep(ctx, randomPause(rnd, r.cfg.Kill)) {
+			r.kill(ctx, rnd.IntN(r.cfg.Workers))
+		}
+	})
+}
+
+// background calls do in a goroutine. The returned function ends its context, and waits until it has returned.
+func background(ctx context.Context, do func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		rnd := rand.New(rand.NewPCG(r.cfg.Seed, 2))
-		for {
-			select {
-			case <-time.After(time.Duration(rnd.ExpFloat64() / r.cfg.Kill * float64(time.Second))):
-			case <-ctx.Done():
-				return
-			}
-			r.kill(ctx, rnd.IntN(r.cfg.Workers))
-		}
+		do(ctx)
 	}()
 	return func() {
 		cancel()
 		<-ended
 	}
+}
+
+// sleep waits, and reports false if the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// randomPause returns the time until the next of several events that happen at random times, with a rate per second. With rate 0
+// it is longer than any run.
+func randomPause(rnd *rand.Rand, rate float64) time.Duration {
+	const longest = 1 << 62
+	if d := rnd.ExpFloat64() / rate * float64(time.Second); d < longest {
+		return time.Duration(d)
+	}
+	return longest
 }
 
 // kill ends the i-th worker's connection without a word, whatever it was doing.

@@ -94,7 +94,7 @@ func checkShares(parts []*Report) error {
 // add enters the sums.
 func (m *Report) add(parts []*Report) {
 	m.Clients, m.Workers, m.Grabs = 0, 0, 0
-	m.Jobs, m.Settled, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0
+	m.Jobs, m.Settled, m.Reconnects, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0, 0
 	m.RateRequested, m.Backlog, m.KeptUp = 0, 0, nil
 	m.First, m.Error, m.Interrupted = "", "", false
 	for _, t := range tallies {
@@ -108,6 +108,7 @@ func (m *Report) add(parts []*Report) {
 		m.Grabs = max(m.Grabs, p.Grabs)
 		m.Jobs += p.Jobs
 		m.Settled += p.Settled
+		m.Reconnects += p.Reconnects
 		m.RateRequested += p.RateRequested
 		m.Backlog += p.Backlog
 		if m.KeptUp == nil || p.KeptUp != nil && !*p.KeptUp {

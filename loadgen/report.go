@@ -39,6 +39,7 @@ type Report struct {
 	RateRequested float64 `json:"rate_requested,omitempty"` // of an open loop: the schedule's average over the measured part
 	KeptUp        *bool   `json:"kept_up,omitempty"`        // of an open loop: the backlog did not grow
 	Backlog       int64   `json:"backlog"`                  // jobs in flight at the end of the measured part
+	Reconnects    int64   `json:"reconnects,omitempty"`     // of clients, in the measured part
 
 	Account
 	Interrupted bool   `json:"interrupted"` // by its user; what it had shown until then is all here
@@ -158,7 +159,7 @@ func (t *Recorder) Report(res *Result) *Report {
 	r.Environment = t.Environment
 	r.Target, r.Share, r.Started = t.Target, t.Share, t.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
-	r.Account, r.Settled, r.Backlog = res.Account, res.Settled, res.backlog
+	r.Account, r.Settled, r.Backlog, r.Reconnects = res.Account, res.Settled, res.backlog, res.Reconnects
 	r.Linear = res.Linear
 	r.Latency = res.Latency.quantiles()
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))

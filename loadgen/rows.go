@@ -92,7 +92,7 @@ func (r *rows) allow(s *Scenario) bool {
 	}
 	enough := len(r.submits) > 0 && r.finish != nil && r.poll != nil
 	switch {
-	case !enough, s.PerUnique > 0:
+	case !enough, s.PerUnique > 0, s.Kinds:
 		return false
 	case s.Mixed:
 		return r.submits[0].Has(codec.PriorityOf) || r.submit(0, false) != r.submit(normal, false)

@@ -29,6 +29,7 @@ type run struct {
 	claimed atomic.Int64 // jobs that clients were allowed to start
 	limit   atomic.Int64
 	done    atomic.Int64 // jobs that came to their end
+	again   atomic.Int64 // reconnections of clients
 	target  int64        // reached is called at so many
 	ready   chan struct{}
 	err     chan error // of the first connection that broke
@@ -139,8 +140,7 @@ func (r *run) connectClients(ctx context.Context) error {
 			c.zipf = rand.NewZipf(c.rand, r.cfg.Zipf, 1, uint64(r.cfg.Functions-1))
 		}
 		c.place = i
-		c.client = r.adapter.client(c, r.scenario)
-		c.begin, c.peer = c.fill, c.client
+		c.beClient()
 		r.clients = append(r.clients, c)
 	}
 	return nil
@@ -214,15 +214,16 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	if r.scenario.Backlog {
 		return r.performBacklog(ctx, m)
 	}
-	if r.cfg.Warmup == 0 {
+	before := r.cfg.Ramp + r.cfg.Warmup
+	if before == 0 {
 		m.begin()
 	}
 	r.serve(r.workers)
-	r.serve(r.clients)
+	defer r.serveClients(ctx)()
 	defer r.killWorkers(ctx)()
 	stopPacing := r.pace(ctx, m)
-	if r.cfg.Warmup > 0 {
-		if err := r.await(ctx, m, time.After(r.cfg.Warmup)); err != nil {
+	if before > 0 {
+		if err := r.await(ctx, m, time.After(before)); err != nil {
 			return err
 		}
 		m.begin()
@@ -230,9 +231,11 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 			return errors.New("all jobs finished during the warm-up, so none was measured: raise --count or lower --warmup")
 		}
 	}
+	stopReconnecting := r.reconnectClients(ctx)
 	err := r.await(ctx, m, r.deadline())
 	r.limit.Store(0)
 	stopPacing()
+	stopReconnecting()
 	m.end()
 	if err == nil || errors.Is(err, context.Canceled) {
 		err = errors.Join(err, r.settle(m))

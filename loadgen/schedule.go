@@ -107,16 +107,7 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	if r.cfg.Rate == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		r.keepPace(ctx, m)
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
+	return background(ctx, func(ctx context.Context) { r.keepPace(ctx, m) })
 }
 
 // Limits of the batches of an open loop.

@@ -30,7 +30,7 @@ func (s Share) String() string {
 	return fmt.Sprintf("%d/%d", s.I, s.N)
 }
 
-// Of returns the share's part of a run: of its clients, workers, jobs, rate and kills. Each
+// Of returns the share's part of a run: of its clients, workers, jobs, rate, kills and reconnections. Each
 // share has functions of its own, since only the process that has submitted a job can account for it,
 // and a seed of its own.
 func (s Share) Of(c Config) (Config, error) {
@@ -55,6 +55,7 @@ func (s Share) Of(c Config) (Config, error) {
 		c.Rate = whole.Rate.times(1 / float64(s.N))
 	}
 	c.Kill /= float64(s.N)
+	c.Reconnect /= float64(s.N)
 	c.Seed += uint64(s.I-1) << 32
 	c.Prefix += fmt.Sprintf("-%dof%d", s.I, s.N)
 	return c, nil

@@ -14,6 +14,7 @@ type submitter struct {
 	pool    *pool
 	payload []byte
 	zipf    *rand.Zipf // chooses the functions of jobs; nil if they take turns
+	paused  bool       // it submits no jobs until it has connected again
 	started int64
 	fresh   int64 // jobs ended since the last record
 }
@@ -31,7 +32,9 @@ func (c *Conn) fill() {
 }
 
 // next starts a job of a closed loop, if there are any left.
-func (c *Conn) next() bool { return len(c.pool.free) > 0 && c.run.claim() && c.start(c.now) }
+func (c *Conn) next() bool {
+	return !c.paused && len(c.pool.free) > 0 && c.run.claim() && c.start(c.now)
+}
 
 // refill starts the next jobs of a closed loop, once as many as a batch may start. Jobs that start together take one write at either end.
 func (c *Conn) refill() {

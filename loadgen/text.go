@@ -80,6 +80,9 @@ func (r *Report) plan() string {
 	if r.Zipf > 0 {
 		text += fmt.Sprintf(" (Zipf %g)", r.Zipf)
 	}
+	if r.Reconnects > 0 {
+		text += ", " + plural(int(r.Reconnects), "reconnection")
+	}
 	return text
 }
 

@@ -13,23 +13,22 @@ import (
 // reply may wait. It does not do so earlier, since that would hold up the replies to later requests.
 type worker struct {
 	*Conn
-	rows       *rows
-	poll       *message
-	finish     *message
-	updates    []*message
-	repeat     int // how many times the updates are sent
-	background bool
-	grabs      int   // requests for a job, at most
-	idle       int   // those of them that are not outstanding
-	waiting    bool  // the reply to rows.wait is outstanding
-	asleep     bool  // rows.sleep was sent
-	pending    queue // requests that the server confirms, in order: the job that each finishes, or nil
+	rows    *rows
+	poll    *message
+	finish  *message
+	updates []*message
+	repeat  int   // how many times the updates are sent
+	grabs   int   // requests for a job, at most
+	idle    int   // those of them that are not outstanding
+	waiting bool  // the reply to rows.wait is outstanding
+	asleep  bool  // rows.sleep was sent
+	pending queue // requests that the server confirms, in order: the job that each finishes, or nil
 }
 
 func newWorker(c *Conn, s *Scenario) *worker {
 	r := c.run.adapter.rows
 	w := &worker{Conn: c, rows: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
-		repeat: s.Updates, background: s.Background, grabs: c.run.cfg.Grabs}
+		repeat: s.Updates, grabs: c.run.cfg.Grabs}
 	for _, t := range r.updates {
 		w.updates = append(w.updates, newMessage(t, normal, false))
 	}
@@ -157,7 +156,7 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 	}
 	m := w.finish
 	m.args[m.job], m.args[m.payload] = id, payload
-	if !w.background {
+	if j != nil && !w.run.scenario.background(j.number.Load()) {
 		j = nil // its client receives the result
 	}
 	w.request(j, &m.Message)

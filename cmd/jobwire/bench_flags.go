@@ -39,6 +39,8 @@ func (o *benchOptions) addClosedLoop(cmd *cobra.Command) {
 	f.IntVar(&o.cfg.Window, "window", 1, "number of jobs that each client keeps in flight (closed loop)")
 	f.IntVar(&o.cfg.Batch, "batch", 1, "number of jobs that a client submits together when as many of the window are free (closed loop)")
 	f.DurationVar(&o.cfg.Think, "think", 0, "pause of a client after each job (closed loop)")
+	f.DurationVar(&o.cfg.Ramp, "ramp", 0, "time in which the clients begin to submit, one after the other, before the warm-up (closed loop)")
+	f.Float64Var(&o.cfg.Reconnect, "reconnect", 0, "`NUMBER` of clients per second that finish their jobs, disconnect and connect again (closed loop)")
 	f.Int64Var(&o.cfg.Count, "count", 0, "number of jobs to submit (0: no limit)")
 }
 
@@ -53,7 +55,7 @@ func (o *benchOptions) addQuiet(cmd *cobra.Command) {
 // benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
 var benchFlagGroups = []flagGroup{
 	{"Server", []string{"addr", "exec", "pid", "server", "rounds"}},
-	{"Load", []string{"scenario", "clients", "window", "batch", "think", "workers", "grabs", "work", "kill", "functions", "zipf", "prefix", "size", "payload-file", "seed"}},
+	{"Load", []string{"scenario", "clients", "window", "batch", "think", "ramp", "reconnect", "workers", "grabs", "work", "kill", "functions", "zipf", "prefix", "size", "payload-file", "seed"}},
 	{"Scheduled rate", []string{"rate", "max-in-flight"}},
 	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
 	{"Length", []string{"count", "duration", "warmup", "settle"}},
@@ -61,6 +63,9 @@ var benchFlagGroups = []flagGroup{
 	{"Several machines", []string{"share", "start-at"}},
 	{"Output", []string{"format", "out", "html", "hlog", "hgrm", "interval", "quiet"}},
 }
+
+// maxReconnect is the highest number of reconnections per second.
+const maxReconnect = 10_000
 
 // checkFlags rejects values that mean nothing, and flags that would have no effect.
 func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error {
@@ -98,6 +103,8 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{"interval", o.cfg.Interval > 0, "a positive time, as 1s"},
 		{"warmup", o.cfg.Warmup >= 0, "a time that is not negative"},
 		{"think", o.cfg.Think >= 0, "a time that is not negative"},
+		{"ramp", o.cfg.Ramp >= 0, "a time that is not negative"},
+		{"reconnect", o.cfg.Reconnect > 0 && o.cfg.Reconnect <= maxReconnect, fmt.Sprintf("a positive number, at most %d", maxReconnect)},
 		{"work", o.cfg.Work >= 0, "a time that is not negative"},
 	} {
 		if f.Changed(v.name) && !v.ok {
@@ -115,6 +122,9 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		why     string
 	}{
 		{o.rate != "", []string{"window", "batch", "think"}, "has no effect with --rate: clients submit jobs at scheduled times, however many jobs are in flight"},
+		{o.rate != "", []string{"ramp"}, "cannot be used with --rate: use a rate that rises, such as --rate 100-5000/10s"},
+		{o.rate != "", []string{"reconnect"}, "cannot be used with --rate: a client that is about to reconnect submits no jobs"},
+		{sc.Backlog, []string{"ramp", "reconnect"}, "cannot be used with " + with + ", which first queues all jobs"},
 		{o.rate == "" && o.kind != searchBench, []string{"max-in-flight"}, "needs --rate: in a closed loop, --window says how many jobs are in flight"},
 		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with + ", which does not kill the server; use --scenario crash"},
 		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure"}, "has no effect with " + with},
