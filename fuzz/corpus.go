@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	"jobwire/codec"
@@ -30,6 +31,8 @@ type corpus struct {
 	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
 	clean   map[string]*Input // inputs of which nothing is left on the server, by shape
 	soaked  map[string]bool   // the shapes of those that were repeated
+
+	repeated map[string]bool // the classes of messages in them
 }
 
 // corpusEntry is an input with its history.
@@ -42,7 +45,7 @@ type corpusEntry struct {
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}}
+	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}, repeated: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
 		p.dry[pauses] = append(p.dry[pauses], c)
@@ -177,22 +180,40 @@ func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	}
 }
 
-// soak returns the next inputs to repeat, at most n: the shortest of those of which nothing is left on the server, one for each
-// shape.
+// soak returns the next inputs to repeat, at most n, of those of which nothing is left on the server: one for each shape, the shortest
+// of those with a class of messages that was not repeated yet, and then the shortest.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shortest := func(a, b string) int {
+	order := func(a, b string) int {
+		if x, y := p.isNew(a), p.isNew(b); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(len(p.clean[a].Steps), len(p.clean[b].Steps)), cmp.Compare(a, b))
 	}
-	for _, shape := range slices.SortedFunc(maps.Keys(p.clean), shortest) {
-		if len(all) < n {
-			p.soaked[shape] = true
-			all = append(all, p.clean[shape])
-			delete(p.clean, shape)
+	for len(all) < n && len(p.clean) > 0 {
+		shape := slices.MinFunc(slices.Collect(maps.Keys(p.clean)), order)
+		p.soaked[shape] = true
+		all = append(all, p.clean[shape])
+		delete(p.clean, shape)
+		for class := range strings.FieldsSeq(shape) {
+			p.repeated[class] = true
 		}
 	}
 	return all
+}
+
+// isNew reports whether inputs of a shape have a class of messages that was not repeated yet.
+func (p *corpus) isNew(shape string) bool {
+	for class := range strings.FieldsSeq(shape) {
+		if !p.repeated[class] {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *corpus) size() (inputs, features int) {

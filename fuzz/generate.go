@@ -99,7 +99,7 @@ func (b *generator) generate() *Input {
 
 func (b *generator) fromTemplate() *Input {
 	c := &Input{}
-	if b.slow && len(b.timed) > 0 && b.r.IntN(2) == 0 {
+	if b.slow && len(b.timed) > 0 && b.r.IntN(4) > 0 {
 		b.fill(c, b.timed[b.r.IntN(len(b.timed))])
 	} else {
 		b.fill(c, b.templates[b.r.IntN(len(b.templates))])
@@ -126,10 +126,12 @@ const (
 	manyBytes = 256 // of the longest message that is repeated
 )
 
-// counts are how often the message is repeated: a little more than the usual sizes of tables.
-var counts = []int{17, 33, 65, 101, 129, 257}
+// counts are how many messages, or values of a list, there are then: a little more than the usual sizes of tables, or as
+// many as a counter of eight bits cannot count.
+var counts = []int{17, 33, 65, 101, 129, 256, 257}
 
-// many repeats a short message, with the same arguments or with other keys each time. It reports whether it did.
+// many repeats a short message, with the same arguments or with other keys each time, or adds values to a list in a message. It
+// reports whether it has repeated a message.
 func (b *generator) many(c *Input) bool {
 	if len(c.Steps) == 0 {
 		return false
@@ -140,8 +142,12 @@ func (b *generator) many(c *Input) bool {
 	if s.Type == nil || len(b.encode(&s)) > manyBytes {
 		return false
 	}
+	if len(s.Type.Repeat) > 0 && len(s.Args) > 0 && b.r.IntN(2) == 0 {
+		b.lengthen(&c.Steps[at], n)
+		return false
+	}
 	differ := b.r.IntN(2) == 0
-	more := make([]Step, n)
+	more := make([]Step, n-1)
 	for i := range more {
 		m := s
 		m.ID, m.Args = c.nextID()+i, slices.Clone(s.Args)
@@ -154,6 +160,23 @@ func (b *generator) many(c *Input) bool {
 	}
 	c.Steps = slices.Insert(c.Steps, at+1, more...)
 	return true
+}
+
+// lengthen repeats the last values of a message that ends with a list until it has n values, each with another number at the end
+// where the field allows any bytes.
+func (b *generator) lengthen(s *Step, n int) {
+	group := len(s.Type.Repeat)
+	first := max(0, len(s.Args)-group)
+	s.Args = slices.Clone(s.Args)
+	for i := 1; len(s.Args)+group <= n; i++ {
+		for k := range group {
+			a := s.Args[first+k]
+			if f := s.Type.FieldAt(first + k); f != nil && (f.Kind == codec.Text || f.Kind == codec.Opaque) && len(f.Values) == 0 {
+				a.Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
+			}
+			s.Args = append(s.Args, a)
+		}
+	}
 }
 
 // mode returns how to send an input: one of n is a burst, and half as many are joined.
@@ -197,6 +220,9 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
 
+// shortTime is a time limit that is over after most pauses.
+const shortTime = 200 * time.Millisecond
+
 // arg returns an argument with a generated value. Where inputs have pauses, times and durations are often so short that they are over
 // after a pause.
 func (b *generator) arg(f *codec.Field, v []byte) Arg {
@@ -209,7 +235,11 @@ func (b *generator) arg(f *codec.Field, v []byte) Arg {
 		return Arg{Value: strconv.AppendInt(nil, int64(seconds), 10), Now: true}
 	case codec.Delay, codec.TimeLimit, codec.Timeout:
 		if b.slow && f.Unit > 0 {
-			return Arg{Value: strconv.AppendInt(nil, int64(time.Duration(seconds)*time.Second/f.Unit), 10)}
+			d := time.Duration(seconds) * time.Second
+			if f.Unit < time.Second && b.r.IntN(2) == 0 {
+				d = shortTime
+			}
+			return Arg{Value: strconv.AppendInt(nil, int64(d/f.Unit), 10)}
 		}
 	}
 	return Arg{Value: v}

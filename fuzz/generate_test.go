@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/model"
@@ -208,4 +209,25 @@ func TestCauses(t *testing.T) {
 			t.Errorf("%s: one cause: %v, expected %v: %v, %v", tt.what, got, tt.same, tt.a, tt.b)
 		}
 	}
+}
+
+// TestMessagesWithLongLists: some messages have lists of 256 values, all different.
+func TestMessagesWithLongLists(t *testing.T) {
+	b := newGenerator(danga.Protocol, randOf(1), &Known{})
+	for range 100_000 {
+		for _, s := range b.generate().Steps {
+			if s.Type == nil || len(s.Type.Repeat) == 0 || len(s.Args) < 256 {
+				continue
+			}
+			values := map[string]bool{}
+			for _, a := range s.Args {
+				values[string(a.Value)] = true
+			}
+			if len(values) < 255 {
+				t.Errorf("%d values, %d different", len(s.Args), len(values))
+			}
+			return
+		}
+	}
+	t.Error("no message has a list of 256 values")
 }

@@ -36,6 +36,7 @@ var templates = []string{
 	"2 configure.queue; 0 !notify; 2 configure.queue?; 1 notify?",
 	"0 =submit; 2 =submit; 3 =submit?; 0 leaves|!report; 1 register; 1 =ask; 3 query.job?; 1 report; 1 report?",
 	"0 =submit; 0 leaves?; 2 cancel?; 2 =submit; 1 register; 1 =ask; 1 report; 2 query?",
+	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 leaves|report|delete; 2 =submit; 3 register; 3 =ask; 3 report?",
 	"1 ask; 1 any; 0 =submit; 1 any?",
 
 	"0 use?; 0 =submit; * any; 2 query.job?; 1 register; 1 =ask; 1 report|delete?",
