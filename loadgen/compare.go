@@ -170,41 +170,48 @@ func (c *Comparison) WriteJSON(w io.Writer) error { return writeIndented(w, c) }
 func (c *Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "medians\t")
-	for i, o := range c.Targets {
-		fmt.Fprintf(t, "%s\t", o.Name)
-		if i > 0 {
-			fmt.Fprint(t, "times\t95 %\tp\t")
-		}
-	}
-	fmt.Fprintln(t)
-	for i := range figures {
-		f := &figures[i]
-		fmt.Fprintf(t, "%s\t", f.title)
-		for k, o := range c.Targets {
-			v, known := o.Medians[f.key]
-			if known {
-				fmt.Fprintf(t, "%s\t", f.format(v))
-			} else {
-				fmt.Fprint(t, "-\t")
-			}
-			if k > 0 {
-				ratio, interval, p := o.Ratios[f.key].texts()
-				fmt.Fprintf(t, "%s\t%s\t%s\t", ratio, interval, p)
-			}
-		}
-		fmt.Fprintln(t)
+	for _, row := range c.table() {
+		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
 	}
 	t.Flush()
 	for _, o := range c.Targets {
 		fmt.Fprintf(&b, "\n%s: %s", o.Name, plural(o.Runs, "run"))
 	}
 	fmt.Fprintln(&b)
-	if notes := c.notes(); notes != "" {
-		fmt.Fprintf(&b, "\n%s", notes)
+	if notes := c.notes(); len(notes) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(notes, "\n"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// table returns the rows of the comparison in words, the header first.
+func (c *Comparison) table() [][]string {
+	header := []string{"medians"}
+	for i, o := range c.Targets {
+		header = append(header, o.Name)
+		if i > 0 {
+			header = append(header, "times", "95 %", "p")
+		}
+	}
+	rows := [][]string{header}
+	for i := range figures {
+		f := &figures[i]
+		row := []string{f.title}
+		for k, o := range c.Targets {
+			median := "-"
+			if v, known := o.Medians[f.key]; known {
+				median = f.format(v)
+			}
+			row = append(row, median)
+			if k > 0 {
+				ratio, interval, p := o.Ratios[f.key].texts()
+				row = append(row, ratio, interval, p)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func (r Ratio) texts() (ratio, interval, p string) {
@@ -223,8 +230,7 @@ func (r Ratio) texts() (ratio, interval, p string) {
 }
 
 // notes are what keeps the figures from being taken at their face.
-func (c *Comparison) notes() string {
-	var b strings.Builder
+func (c *Comparison) notes() (all []string) {
 	count := func(what string, is func(*Report) bool) {
 		n := 0
 		for _, r := range c.Runs {
@@ -233,7 +239,7 @@ func (c *Comparison) notes() string {
 			}
 		}
 		if n > 0 {
-			fmt.Fprintf(&b, "in %d of %s, %s\n", n, plural(len(c.Runs), "run"), what)
+			all = append(all, fmt.Sprintf("in %d of %s, %s", n, plural(len(c.Runs), "run"), what))
 		}
 	}
 	count("the verdict is failed", func(r *Report) bool { return r.Result() == Failed })
@@ -243,11 +249,11 @@ func (c *Comparison) notes() string {
 	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < shortestCompared })
 	for _, r := range c.Runs {
 		if why := r.unlike(c.Runs[0]); why != "" {
-			fmt.Fprintf(&b, "the runs had different settings: %s\n", why)
+			all = append(all, "the runs had different settings: "+why)
 			break
 		}
 	}
-	return b.String()
+	return all
 }
 
 // unlike says in what two runs differ that makes their figures hard to compare; "" is nothing.
@@ -318,7 +324,7 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 		}
 		name := "baseline, " + f.title
 		if why := cmp.Or(f.tooShort(r, tolerance), f.tooShortOf(before, tolerance)); why != "" {
-			r.Objectives = append(r.Objectives, SLOResult{name, Skipped, "too short to compare: " + why})
+			r.Objectives = append(r.Objectives, SLOResult{Objective: name, Result: Skipped, Why: "too short to compare: " + why})
 			continue
 		}
 		old, now := f.values(before), f.of(r)
@@ -335,7 +341,7 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 		if p, known := f.chance(before, r); known && !met && p >= benchmath.DefaultThresholds.CompareAlpha {
 			met, why = true, fmt.Sprintf("%s; the intervals of the runs vary as much (p=%.3f)", why, p)
 		}
-		r.Objectives = append(r.Objectives, SLOResult{name, result(met), why})
+		r.Objectives = append(r.Objectives, SLOResult{name, result(met), why, &now})
 	}
 	r.conclude()
 	return nil
@@ -392,5 +398,8 @@ func (r *Report) cpuTicks(perJob Micros) int {
 
 // judged reports whether a figure says something about the target, and not too little.
 func (f *figure) judged() bool {
-	return f.key != "cpu_us_per_job_generator" && !strings.HasSuffix(f.key, "p99.9_us")
+	return f.ofTarget() && !strings.HasSuffix(f.key, "p99.9_us")
 }
+
+// ofTarget reports whether a figure shows how good the target is, rather than the load generator.
+func (f *figure) ofTarget() bool { return f.key != "cpu_us_per_job_generator" }

@@ -1,25 +1,31 @@
 package loadgen
 
 import (
-	_ "embed"
+	"embed"
+	"fmt"
 	"html/template"
 	"io"
 	"math"
+	"strconv"
+
+	"golang.org/x/perf/benchmath"
 
 	"jobwire/internal/prose"
 )
 
-//go:embed page.html
-var pageSource string
+//go:embed page*.html
+var pageFiles embed.FS
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+// pages are the templates. page.html has the styles and the script functions that all of them share.
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"grouped":  prose.Grouped,
 	"plural64": func(n int64, what string) string { return plural(int(n), what) },
+	"plural":   plural,
 	"cores":    formatCores,
 	"jobs":     formatJobs,
-}).Parse(pageSource))
+}).ParseFS(pageFiles, "page*.html"))
 
-// What the template is given.
+// What the template of a run is given.
 type (
 	pageData struct {
 		*Report
@@ -38,10 +44,11 @@ type (
 		Bad   bool
 	}
 	pageFacts struct {
-		Spectrum []Curve     `json:"spectrum"`
-		Series   []pagePoint `json:"series"`
-		Heat     Heat        `json:"heat"`
-		Interval float64     `json:"interval"`
+		Spectrum   []Curve         `json:"spectrum"`
+		Series     []pagePoint     `json:"series"`
+		Heat       Heat            `json:"heat"`
+		Interval   float64         `json:"interval"`
+		Objectives []pageObjective `json:"objectives"`
 	}
 	pagePoint struct {
 		At    float64 `json:"at"` // seconds, when the interval began
@@ -53,11 +60,32 @@ type (
 		P99   Micros  `json:"p99"`
 		P999  Micros  `json:"p999"`
 	}
+	pageObjective struct {
+		Text   string  `json:"text"`
+		Stage  string  `json:"stage"` // of a latency; "" is the rate
+		Metric string  `json:"metric"`
+		Limit  float64 `json:"limit"` // in microseconds, or jobs per second
+	}
 )
+
+// pageObjectives returns the objectives that have these texts. Others, as those of a baseline, are left out.
+func pageObjectives(texts []string) []pageObjective {
+	all := []pageObjective{}
+	for _, text := range texts {
+		if o, err := ParseObjective(text); err == nil {
+			all = append(all, pageObjective{o.Text, o.stage, o.metric, o.limit})
+		}
+	}
+	return all
+}
 
 // WriteHTML writes the report as one page that needs nothing else.
 func WriteHTML(w io.Writer, r *Report) error {
-	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]Curve{}, r.Spectrum...), Series: []pagePoint{}, Interval: r.Interval}}
+	var objectives []string
+	for _, o := range r.Objectives {
+		objectives = append(objectives, o.Objective)
+	}
+	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]Curve{}, r.Spectrum...), Series: []pagePoint{}, Interval: r.Interval, Objectives: pageObjectives(objectives)}}
 	if r.Heat != nil {
 		d.Figures.Heat = *r.Heat
 	}
@@ -88,7 +116,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		q := e.Latency[Stages[stageTotal]]
 		d.Figures.Series = append(d.Figures.Series, pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99, q.P999})
 	}
-	return pageTemplate.Execute(w, d)
+	return pages.ExecuteTemplate(w, "page_run.html", d)
 }
 
 // Plan is the load in words.
@@ -99,3 +127,166 @@ func (d pageData) Notes() []string { return d.notes() }
 
 // Whole is the latencies of the stage that the page shows over time: all of a job's life.
 func (d pageData) Whole() Quantiles { return d.Latency[Stages[stageTotal]] }
+
+// What the template of a search is given.
+type (
+	searchPage struct {
+		*SearchReport
+		Rows    []searchRow
+		Figures searchFacts
+	}
+	searchRow struct {
+		*Trial
+		Number  int
+		Cells   []string // the values of the objectives
+		Reasons string   // why it did not pass
+	}
+	searchFacts struct {
+		Objectives []pageObjective `json:"objectives"`
+		Trials     []pageTrial     `json:"trials"`
+	}
+	pageTrial struct {
+		Rate   float64    `json:"rate"`
+		Result Verdict    `json:"result"`
+		Values []*float64 `json:"values"` // of the objectives
+	}
+)
+
+// WriteHTML writes the search as one page that needs nothing else.
+func (s *SearchReport) WriteHTML(w io.Writer) error {
+	d := searchPage{SearchReport: s, Figures: searchFacts{Objectives: pageObjectives(s.SLO)}}
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		row, shown := searchRow{Trial: t, Number: i + 1}, pageTrial{Rate: t.Rate, Result: t.Result()}
+		for _, o := range d.Figures.Objectives {
+			v := t.value(o.Text)
+			shown.Values = append(shown.Values, v)
+			switch {
+			case v == nil:
+				row.Cells = append(row.Cells, "-")
+			case o.Stage == "":
+				row.Cells = append(row.Cells, formatJobs(*v))
+			default:
+				row.Cells = append(row.Cells, formatMicros(*v))
+			}
+		}
+		if shown.Result != Passed {
+			row.Reasons = t.Why
+		}
+		d.Rows, d.Figures.Trials = append(d.Rows, row), append(d.Figures.Trials, shown)
+	}
+	return pages.ExecuteTemplate(w, "page_search.html", d)
+}
+
+// value returns the measured value of an objective, or nil.
+func (t *Trial) value(objective string) *float64 {
+	for _, o := range t.Objectives {
+		if o.Objective == objective {
+			return o.Value
+		}
+	}
+	return nil
+}
+
+// What the template of a comparison is given.
+type (
+	comparePage struct {
+		*Comparison
+		Answers []compareAnswer
+		Header  []string
+		Rows    [][]string
+		Figures compareFacts
+	}
+	compareAnswer struct {
+		Name  string
+		Parts []comparePart
+	}
+	comparePart struct{ Class, Text string }
+
+	compareFacts struct {
+		First     string         `json:"first"`
+		Tolerance float64        `json:"tolerance"`
+		Charts    []compareChart `json:"charts"`
+	}
+	compareChart struct {
+		Name string       `json:"name"`
+		Rows []compareRow `json:"rows"`
+	}
+	compareRow struct {
+		Title string `json:"title"`
+		Text  string `json:"text"`
+		Class string `json:"class"` // good, bad, or "" if the difference does not count
+		Ratio
+	}
+)
+
+// WriteHTML writes the comparison as one page that needs nothing else. The page marks differences from the first server that are larger
+// than the tolerance (0.1 is a tenth) and significant.
+func (c *Comparison) WriteHTML(w io.Writer, tolerance float64) error {
+	table := c.table()
+	d := comparePage{Comparison: c, Header: table[0], Rows: table[1:], Figures: compareFacts{First: c.Targets[0].Name, Tolerance: tolerance}}
+	for _, t := range c.Targets[1:] {
+		chart, answer := compareChart{t.Name, []compareRow{}}, compareAnswer{Name: t.Name}
+		for i := range figures {
+			f := &figures[i]
+			r, known := t.Ratios[f.key]
+			if !known {
+				continue
+			}
+			class, words := f.difference(r, tolerance)
+			ratio, _, _ := r.texts()
+			chart.Rows = append(chart.Rows, compareRow{f.title, ratio + " times, " + words, class, r})
+			if f.ofTarget() {
+				answer.Parts = append(answer.Parts, comparePart{class, fmt.Sprintf("%s %s times (%s)", f.title, ratio, words)})
+			}
+		}
+		d.Answers, d.Figures.Charts = append(d.Answers, answer), append(d.Figures.Charts, chart)
+	}
+	return pages.ExecuteTemplate(w, "page_compare.html", d)
+}
+
+// difference says whether a ratio is better or worse than 1, or within the tolerance, if the runs show that. class is its color in the page.
+func (f *figure) difference(r Ratio, tolerance float64) (class, words string) {
+	significant := r.P != nil && *r.P < benchmath.DefaultThresholds.CompareAlpha
+	if r.Low != nil {
+		significant = *r.Low > 1 || *r.High < 1
+	}
+	switch {
+	case significant && math.Abs(r.Ratio-1) <= tolerance, r.Low != nil && *r.Low >= 1-tolerance && *r.High <= 1+tolerance:
+		return "", "within " + strconv.FormatFloat(100*tolerance, 'g', 3, 64) + " %"
+	case r.Low == nil && r.P == nil:
+		return "", "too few runs"
+	case !significant:
+		return "", "not significant"
+	case !f.ofTarget():
+		return "", "significant"
+	case (r.Ratio > 1) == f.higher:
+		return "good", "better"
+	}
+	return "bad", "worse"
+}
+
+// First is the name of the server that the others are compared with.
+func (d comparePage) First() string { return d.Figures.First }
+
+// Title names the servers.
+func (d comparePage) Title() string {
+	r, text := d.Runs[0], ""
+	for i, t := range d.Targets {
+		switch {
+		case i == 0:
+		case i == len(d.Targets)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += t.Name
+	}
+	return fmt.Sprintf("%s %s: %s compared", r.Protocol, r.Scenario, text)
+}
+
+// Plan is the load of the runs in words.
+func (d comparePage) Plan() string { return d.Runs[0].plan() + "; " + d.Runs[0].loop() }
+
+// Notes are what to know before the figures are used.
+func (d comparePage) Notes() []string { return d.notes() }

@@ -2,14 +2,18 @@ package loadgen
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"jobwire/internal/peers"
+	"jobwire/internal/schemacheck"
+	"jobwire/internal/version"
 )
 
 func samplePage(t *testing.T) string {
@@ -22,12 +26,134 @@ func samplePage(t *testing.T) string {
 	}
 	r.distribute(&f, r.stages)
 	r.Settled = 1234
+	r.Judge(objectives(t, "p99<8ms", "queued.p90<7ms", "rate>900"))
 	r.Target = `</script><b>"a" & 'b'`
 	var b bytes.Buffer
 	if err := WriteHTML(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+func objectives(t *testing.T, texts ...string) (all []*Objective) {
+	t.Helper()
+	for _, text := range texts {
+		o, err := ParseObjective(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// sampleSearch has a trial with each result, and one with too few samples.
+func sampleSearch(t *testing.T) *SearchReport {
+	s := &SearchReport{Jobwire: version.Info{Version: "1.2.3"}, Protocol: "gearman", Scenario: "cycle", Target: "a <b>server</b>", SLO: []string{"p99<5ms", "rate>10"}, Seconds: 5,
+		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Bracket: &Bracket{Held: 1000, Failed: 2000}}
+	for _, tt := range []struct {
+		rate  float64
+		p99   Micros
+		state func(*Report)
+	}{
+		{1000, 2500, func(*Report) {}},
+		{2000, 7500, func(*Report) {}},
+		{4000, 9000, func(r *Report) {
+			r.Requested, r.Saturated, r.Saturation = "4000", true, "the load generator submitted jobs late"
+		}},
+		{100, 0, func(*Report) {}},
+	} {
+		r := sampleReport(sampleResult())
+		r.Rate, r.Latency["total"] = tt.rate, Quantiles{Count: 500, P99: tt.p99}
+		tt.state(r)
+		r.Judge(objectives(t, s.SLO...))
+		s.Trials = append(s.Trials, r.Trial(tt.rate))
+	}
+	return s
+}
+
+func pageOf(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestSearchPage(t *testing.T) {
+	s := sampleSearch(t)
+	saved := pageOf(t, s.WriteJSON)
+	schemacheck.Check(t, "../docs/schema/bench.json", []byte(saved))
+	back := ParseSearch([]byte(saved))
+	if back == nil {
+		t.Fatalf("not read back:\n%s", saved)
+	}
+	page := pageOf(t, back.WriteHTML)
+	if page != pageOf(t, s.WriteHTML) {
+		t.Error("the saved search has another page")
+	}
+	for _, want := range []string{
+		"The highest rate that passed with p99&lt;5ms and rate&gt;10 is 1,000 jobs/s (1 trial); the lowest that failed is 2,000 jobs/s (1 trial). The load generator was not the bottleneck.",
+		`<td>2,000<td>2,000<td>7.50 ms<td>2,000<td class="bad">failed<td class="words why">p99&lt;5ms: measured 7.50 ms`,
+		`<td>4,000<td>4,000<td>9.00 ms<td>4,000<td class="">invalid<td class="words why">the load generator submitted jobs late`,
+		`<td>100<td>100<td>-<td>100<td class="">invalid`,
+		"a &lt;b&gt;server",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	for _, other := range []string{"{}", "[]", `{"protocol": "gearman", "latency_us": {}}`, "x"} {
+		if ParseSearch([]byte(other)) != nil {
+			t.Errorf("%s was taken for a search", other)
+		}
+	}
+}
+
+func sampleComparison() *Comparison {
+	return Compare([]Group{{"old", runsAt(100, 110, 90, 105, 95, 100)}, {"new", runsAt(210, 220, 190, 200, 205, 195)}, {"slow", runsAt(50, 52, 48, 50, 51, 49)}})
+}
+
+func TestComparePage(t *testing.T) {
+	page := pageOf(t, func(w io.Writer) error { return sampleComparison().WriteHTML(w, 0.05) })
+	for _, want := range []string{
+		"gearman cycle: old, new and slow compared",
+		`<b>new</b> compared with old: <span class="good">jobs/s 2.02 times (better)</span>; <span class="">CPU per job, target 1.00 times (within 5 %)</span>`,
+		`<span class="bad">jobs/s 0.50 times (worse)</span>`,
+		"<td>jobs/s<td>100<td>203<td>2.02<td>1.90 to 2.16<td>0.002",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}
+
+// A difference counts if it is larger than the tolerance, and runs show it significantly.
+func TestDifferences(t *testing.T) {
+	number := func(v float64) *float64 { return &v }
+	for _, tt := range []struct {
+		figure string
+		ratio  Ratio
+		want   string
+	}{
+		{"rate", Ratio{Ratio: 1.2, Low: number(1.1), High: number(1.3)}, "better"},
+		{"total_p99_us", Ratio{Ratio: 1.2, Low: number(1.1), High: number(1.3)}, "worse"},
+		{"total_p99_us", Ratio{Ratio: 0.8, Low: number(0.7), High: number(0.9)}, "better"},
+		{"total_p99_us", Ratio{Ratio: 0.8, Low: number(0.7), High: number(1.1)}, "not significant"},
+		{"rate", Ratio{Ratio: 0.95, Low: number(0.94), High: number(0.96)}, "within 10 %"},
+		{"rate", Ratio{Ratio: 1, Low: number(0.95), High: number(1.05)}, "within 10 %"},
+		{"rate", Ratio{Ratio: 1, Low: number(0.7), High: number(1.05)}, "not significant"},
+		{"rate", Ratio{Ratio: 1}, "too few runs"},
+		{"rate", Ratio{Ratio: 0.5}, "too few runs"},
+		{"rate", Ratio{Ratio: 0.5, P: number(0.01)}, "worse"},
+		{"rate", Ratio{Ratio: 0.5, P: number(0.2)}, "not significant"},
+		{"cpu_us_per_job_generator", Ratio{Ratio: 2, P: number(0.01)}, "significant"},
+	} {
+		if _, got := figureOf(tt.figure).difference(tt.ratio, 0.1); got != tt.want {
+			t.Errorf("%s %+v: %s, want %s", tt.figure, tt.ratio, got, tt.want)
+		}
+	}
 }
 
 func TestPageStandsAlone(t *testing.T) {
@@ -37,8 +163,11 @@ func TestPageStandsAlone(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if found := regexp.MustCompile(`(?i)(src|href)\s*=|@import|url\(`).FindString(page); found != "" {
-		t.Errorf("the page fetches something: %s", found)
+	compared := pageOf(t, func(w io.Writer) error { return sampleComparison().WriteHTML(w, 0.1) })
+	for _, page := range []string{page, pageOf(t, sampleSearch(t).WriteHTML), compared} {
+		if found := regexp.MustCompile(`(?i)(src|href)\s*=|@import|url\(`).FindString(page); found != "" {
+			t.Errorf("the page fetches something: %s", found)
+		}
 	}
 	if strings.Contains(page, "</script><b>") {
 		t.Error("a target's name is taken for markup")
@@ -70,7 +199,7 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 	}
 }
 
-// A browser draws all five figures, without an error.
+// A browser draws all figures, without an error.
 func TestPageIsDrawn(t *testing.T) {
 	browser := peers.Need(t, "chromium")
 	var none bytes.Buffer
@@ -80,16 +209,40 @@ func TestPageIsDrawn(t *testing.T) {
 	if n := strings.Count(drawn(t, browser, none.String()), "no data"); n != 5+2 { // twice in the script
 		t.Errorf("of a run without jobs, %d figures say that there are no data", n-2)
 	}
-	dom := drawn(t, browser, samplePage(t))
-	for _, id := range []string{"spectrum", "rate", "depth", "latency", "heat"} {
-		_, rest, _ := strings.Cut(dom, `id="`+id+`"`)
+	run := drawn(t, browser, samplePage(t))
+	search := drawn(t, browser, pageOf(t, sampleSearch(t).WriteHTML))
+	compared := drawn(t, browser, pageOf(t, func(w io.Writer) error { return sampleComparison().WriteHTML(w, 0.1) }))
+	const limit = `class="limit"`
+	for _, tt := range []struct {
+		page, id, mark string
+		count          int // -1: at least one
+	}{
+		{run, "spectrum", "<path", 4},
+		{run, "spectrum", limit, 2},
+		{run, "spectrum", ">queued.p90&lt;7ms<", 1},
+		{run, "rate", "<path", 1},
+		{run, "rate", limit, 1},
+		{run, "depth", "<path", 1},
+		{run, "depth", limit, 0},
+		{run, "latency", "<path", -1},
+		{run, "latency", limit, 1},
+		{run, "latency", ">p99&lt;8ms<", 1},
+		{run, "heat", "<canvas", 1},
+		{search, "objective0", limit, 1},
+		{search, "objective0", `class="mark passed"`, 2}, // one is in the legend
+		{search, "objective0", `class="mark failed"`, 2},
+		{search, "objective0", `class="mark invalid"`, 2},
+		{search, "objective0", "too few samples: 1 of 4", 1},
+		{search, "objective1", `class="mark invalid"`, 3},
+		{compared, "ratios0", "<circle", 5},
+		{compared, "ratios0", "2.02 times, better", 1},
+		{compared, "ratios1", "0.50 times, worse", 1},
+		{compared, "ratios1", limit, 10},
+	} {
+		_, rest, _ := strings.Cut(tt.page, `id="`+tt.id+`"`)
 		rest, _, _ = strings.Cut(rest, "</figure>")
-		mark := "<path"
-		if id == "heat" {
-			mark = "<canvas"
-		}
-		if !strings.Contains(rest, mark) {
-			t.Errorf("%s is not drawn", id)
+		if n := strings.Count(rest, tt.mark); n != tt.count && (tt.count >= 0 || n == 0) {
+			t.Errorf("%s has %s %d times, want %d:\n%s", tt.id, tt.mark, n, tt.count, rest)
 		}
 	}
 }

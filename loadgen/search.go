@@ -2,12 +2,16 @@ package loadgen
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"jobwire/internal/prose"
+	"jobwire/internal/version"
 )
 
 // Search is a search for the highest rate of an open loop that holds.
@@ -31,6 +35,42 @@ type Trial struct {
 
 	// Saturated: the load generator was the bottleneck, not the target.
 	Saturated bool `json:"saturated"`
+
+	Objectives []SLOResult `json:"slo"`
+}
+
+// Result returns the verdict of the trial.
+func (t *Trial) Result() Verdict {
+	if t.Saturated {
+		return Invalid
+	}
+	return result(t.Held)
+}
+
+// SearchReport is a search as it is shown and saved.
+type SearchReport struct {
+	Jobwire     version.Info `json:"jobwire"` // the build that made the report
+	Environment *Environment `json:"environment,omitempty"`
+	Protocol    string       `json:"protocol"`
+	Scenario    string       `json:"scenario"`
+	Target      string       `json:"target"`
+	Started     time.Time    `json:"started"`
+	SLO         []string     `json:"slo"`
+	Seconds     float64      `json:"seconds_per_trial"` // at least: slow trials last until they have enough samples
+	Error       string       `json:"error"`             // why the search ended early
+	*Bracket
+}
+
+// WriteJSON writes the report as one object.
+func (s *SearchReport) WriteJSON(w io.Writer) error { return writeIndented(w, s) }
+
+// ParseSearch reads a report that was saved. It returns nil if the text is not one.
+func ParseSearch(text []byte) *SearchReport {
+	var s SearchReport
+	if err := json.Unmarshal(text, &s); err != nil || s.Bracket == nil || len(s.Trials) == 0 {
+		return nil
+	}
+	return &s
 }
 
 // Bracket is what a search has found: a rate that passed and one that failed. 0 is none.
@@ -62,11 +102,6 @@ func (s *Search) Run(ctx context.Context) (*Bracket, error) {
 		polls[rate].add(t.Held)
 		b.between(polls)
 	}
-	for _, t := range b.Trials {
-		if t.Rate == b.Failed && t.Saturated {
-			b.Saturated = true
-		}
-	}
 	return b, nil
 }
 
@@ -80,8 +115,8 @@ func (p *poll) add(held bool) {
 	}
 }
 
-// between finds the bracket: the lowest rate most of whose trials failed, and the highest
-// below it most of whose trials passed.
+// between finds the bracket: the lowest rate most of whose trials failed, with whether one of these was
+// invalid, and the highest below it most of whose trials passed.
 func (b *Bracket) between(polls map[float64]*poll) {
 	b.Held, b.Failed = 0, 0
 	for rate, p := range polls {
@@ -94,6 +129,7 @@ func (b *Bracket) between(polls map[float64]*poll) {
 			b.Held = rate
 		}
 	}
+	b.Saturated = slices.ContainsFunc(b.Trials, func(t Trial) bool { return t.Rate == b.Failed && t.Saturated })
 }
 
 // next is the rate to be tried; 0 is that the bracket stands.
@@ -130,14 +166,7 @@ func tidy(v float64) float64 {
 
 // WriteTrial writes a progress line about a trial.
 func WriteTrial(w io.Writer, t *Trial) {
-	word := "passed"
-	if !t.Held {
-		word = "failed"
-	}
-	if t.Saturated {
-		word = "invalid"
-	}
-	fmt.Fprintf(w, "%10s jobs/s  %-7s  %s\n", prose.Grouped(int64(math.Round(t.Rate))), word, t.Why)
+	fmt.Fprintf(w, "%10s jobs/s  %-7s  %s\n", prose.Grouped(int64(math.Round(t.Rate))), t.Result(), t.Why)
 }
 
 // WriteBracket writes the answer for people.
@@ -148,22 +177,50 @@ func WriteBracket(w io.Writer, b *Bracket) error {
 		}
 		return prose.Grouped(int64(math.Round(v))) + " jobs/s"
 	}
-	tried := map[float64]int{}
-	for _, t := range b.Trials {
-		tried[t.Rate]++
-	}
 	_, err := fmt.Fprintf(w, "highest rate that passed  %s (%s)\nlowest rate that failed   %s (%s)\n",
-		rate(b.Held), plural(tried[b.Held], "trial"), rate(b.Failed), plural(tried[b.Failed], "trial"))
+		rate(b.Held), b.tried(b.Held), rate(b.Failed), b.tried(b.Failed))
 	if b.Saturated {
 		_, err = fmt.Fprintln(w, "At the lowest rate that failed, the load generator was the bottleneck, so the server may support\na higher rate. To see the reason, run bench with --rate and this rate.")
 	}
 	return err
 }
 
+// tried is how many trials a rate had, in words.
+func (b *Bracket) tried(rate float64) string {
+	n := 0
+	for _, t := range b.Trials {
+		if t.Rate == rate {
+			n++
+		}
+	}
+	return plural(n, "trial")
+}
+
+// Answer is the result of the search in words.
+func (s *SearchReport) Answer() string {
+	rate := func(v float64) string { return fmt.Sprintf("%s jobs/s (%s)", formatJobs(v), s.tried(v)) }
+	text, objectives := "", strings.Join(s.SLO, " and ")
+	switch {
+	case s.Held == 0:
+		text = fmt.Sprintf("No rate passed with %s; the lowest that failed is %s.", objectives, rate(s.Failed))
+	case s.Failed == 0:
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; no rate failed.", objectives, rate(s.Held))
+	default:
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that failed is %s.", objectives, rate(s.Held), rate(s.Failed))
+	}
+	switch {
+	case s.Saturated:
+		text += " At the lowest rate that failed, the load generator or its machine was the bottleneck, so the server may support a higher rate."
+	case s.Failed > 0:
+		text += " The load generator was not the bottleneck."
+	}
+	return text
+}
+
 // Trial is the report of one open-loop run as a trial.
 func (r *Report) Trial(rate float64) Trial {
 	v, why := r.verdict()
-	t := Trial{Rate: rate, Achieved: r.Rate, Held: v == Passed, Saturated: v == Invalid}
+	t := Trial{Rate: rate, Achieved: r.Rate, Held: v == Passed, Saturated: v == Invalid, Objectives: r.Objectives}
 	if v == Passed {
 		for i := range r.Objectives {
 			o := &r.Objectives[i]

@@ -75,6 +75,25 @@ func TestSearchEndsWithItsTarget(t *testing.T) {
 	}
 }
 
+// A search that is interrupted has the result of its trials.
+func TestInterruptedSearch(t *testing.T) {
+	trials := 0
+	s := Search{From: 1000, Slowest: 1, Precision: 0.05, Repeats: 3, Trials: 60, Try: func(_ context.Context, rate float64) (Trial, error) {
+		if trials++; trials == 3 {
+			return Trial{}, context.Canceled
+		}
+		return Trial{Rate: rate, Saturated: true}, nil
+	}}
+	b, err := s.Run(context.Background())
+	if !errors.Is(err, context.Canceled) || len(b.Trials) != 2 || b.Failed != 500 || !b.Saturated {
+		t.Errorf("%+v, %v", b, err)
+	}
+	report := SearchReport{SLO: []string{"p99<5ms"}, Bracket: b}
+	if got, want := report.Answer(), "No rate passed with p99<5ms; the lowest that failed is 500 jobs/s (1 trial). At the lowest rate that failed, the load generator or its machine was the bottleneck, so the server may support a higher rate."; got != want {
+		t.Errorf("answer %q, want %q", got, want)
+	}
+}
+
 func TestTrialsOfReports(t *testing.T) {
 	at := func(rate float64, change func(*Result)) Trial {
 		res := overloadedResult()

@@ -23,6 +23,9 @@ type SLOResult struct {
 	Objective string  `json:"objective"`
 	Result    Verdict `json:"result"`
 	Why       string  `json:"why"`
+
+	// Value is the measured figure, in microseconds or jobs per second. Nil if it is not known.
+	Value *float64 `json:"value,omitempty"`
 }
 
 // Skipped is the result of an objective that could not be checked, which fails nothing.
@@ -97,8 +100,9 @@ func (r *Report) Judge(objectives []*Objective) {
 func (o *Objective) judge(r *Report) SLOResult {
 	j := SLOResult{Objective: o.Text}
 	if o.stage == "" {
-		j.Result = result(r.Rate > o.limit)
-		j.Why = fmt.Sprintf("measured %s jobs/s", formatJobs(r.Rate))
+		rate := r.Rate
+		j.Result = result(rate > o.limit)
+		j.Value, j.Why = &rate, fmt.Sprintf("measured %s jobs/s", formatJobs(rate))
 		return j
 	}
 	q := r.Latency[o.stage]
@@ -108,8 +112,9 @@ func (o *Objective) judge(r *Report) SLOResult {
 		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s; make the run longer (--duration or --count)", prose.Grouped(q.Count), prose.Grouped(columns[column(o.metric)].samples))
 		return j
 	}
-	j.Result = result(float64(v) < o.limit)
-	j.Why = fmt.Sprintf("measured %s", v)
+	value := float64(v)
+	j.Result = result(value < o.limit)
+	j.Value, j.Why = &value, fmt.Sprintf("measured %s", v)
 	if late := r.lateness(o.metric); j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > lateShare*o.limit && late > lateShare*v {
 		j.Result = Invalid
 		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)

@@ -77,6 +77,11 @@ func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error
 	if err != nil {
 		return usage(err)
 	}
+	files, err := o.open()
+	if err != nil {
+		return usage(err)
+	}
+	defer files.discard()
 	stderr := cmd.ErrOrStderr()
 	groups := make([]loadgen.Group, len(all))
 turns:
@@ -97,24 +102,20 @@ turns:
 			}
 		}
 	}
-	return o.tell(cmd, groups)
+	return o.tell(cmd, groups, files)
 }
 
 // tell writes what a comparison shows.
-func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group) error {
+func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
 			return &exit{exitFellShort, errors.New("interrupted before each server was measured at least once")}
 		}
 	}
 	c := loadgen.Compare(groups)
-	if err := comparisonFormats[o.format](c, cmd.OutOrStdout()); err != nil {
+	asHTML := func(w io.Writer) error { return c.WriteHTML(w, o.tolerated) }
+	if err := errors.Join(comparisonFormats[o.format](c, cmd.OutOrStdout()), files.save(c.WriteJSON, asHTML)); err != nil {
 		return err
-	}
-	if o.out != "" {
-		if err := create(o.out, c.WriteJSON); err != nil {
-			return err
-		}
 	}
 	if cmd.Context().Err() != nil {
 		return &exit{exitFellShort, nil}
@@ -136,6 +137,13 @@ func newBenchCompare() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if comparisonFormats[o.format] == nil {
 				return usage(fmt.Errorf("--format %q: expected bench, json or text", o.format))
+			}
+			if o.html == "" && cmd.Flags().Changed("tolerance") {
+				return usage(errors.New("--tolerance needs --html"))
+			}
+			var err error
+			if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
+				return usage(err)
 			}
 			if slices.Contains(catalog.Names(), args[0]) {
 				sys, err := entryNamed(args[0])
@@ -159,6 +167,8 @@ func newBenchCompare() *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 6, "number of runs of each server")
 	f.StringVar(&o.format, "format", "text", "`FORMAT` of the comparison: bench (for benchstat), json or text")
 	f.StringVar(&o.out, "out", "", "`FILE` for the comparison as JSON")
+	o.addHTML(cmd)
+	f.StringVar(&o.tolerance, "tolerance", "10%", "size of a difference that the HTML report does not mark")
 	o.addQuiet(cmd)
 	groupFlags(cmd, benchFlagGroups)
 	return cmd
@@ -168,7 +178,7 @@ func newBenchCompare() *cobra.Command {
 func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "format" && f.Name != "out" && err == nil {
+		if !slices.Contains([]string{"format", "out", "html", "tolerance"}, f.Name) && err == nil {
 			err = usage(fmt.Errorf("--%s has no effect on saved results", f.Name))
 		}
 	})
@@ -186,7 +196,12 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	if len(groups) < 2 {
 		return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
 	}
-	return o.tell(cmd, groups)
+	files, err := o.open()
+	if err != nil {
+		return usage(err)
+	}
+	defer files.discard()
+	return o.tell(cmd, groups, files)
 }
 
 // byTarget groups the runs of an argument.

@@ -135,7 +135,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{sc.Name == "status", []string{"size", "payload-file"}, "has no effect with " + with + ", whose requests have no payload"},
 		{sc.Name != "" && !sc.Kills, []string{"kill"}, "has no effect with " + with + ", which kills no workers; use --scenario chaos"},
 		{sc.Kills && o.cfg.Work == 0, []string{"work"}, "0s cannot be used with " + with + ": bench kills workers while they process jobs, so a job must take some time"},
-		{o.baseline == "", []string{"tolerance"}, "needs --baseline"},
+		{o.baseline == "" && o.kind != compareBench, []string{"tolerance"}, "needs --baseline"},
 	} {
 		for _, name := range v.names {
 			if v.ignored && f.Changed(name) {

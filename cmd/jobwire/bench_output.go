@@ -21,7 +21,11 @@ func (o *benchOptions) addOutputs(cmd *cobra.Command) {
 	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench compare' and --baseline read")
 	f.StringVar(&o.hlog, "hlog", "", "`FILE` for a HdrHistogram log of the latencies in each interval")
 	f.StringVar(&o.hgrm, "hgrm", "", "write latency distributions to `PREFIX`.STAGE.hgrm, one file per stage")
-	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with charts")
+	o.addHTML(cmd)
+}
+
+func (o *benchOptions) addHTML(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.html, "html", "", "`FILE` for an HTML report with charts")
 }
 
 func (o *benchOptions) addFormat(cmd *cobra.Command) {
@@ -84,15 +88,9 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 }
 
 func (f *benchFiles) write(r *loadgen.Report) error {
-	var errs []error
-	if f.out != nil {
-		errs = append(errs, loadgen.WriteJSON(f.out, r), f.out.Close())
-	}
+	errs := []error{f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) }, func(w io.Writer) error { return loadgen.WriteHTML(w, r) })}
 	if f.hlog != nil {
 		errs = append(errs, f.log.Close(), f.hlog.Close())
-	}
-	if f.html != nil {
-		errs = append(errs, loadgen.WriteHTML(f.html, r), f.html.Close())
 	}
 	if f.hgrm != "" {
 		for stage, q := range r.Latency {
@@ -100,6 +98,18 @@ func (f *benchFiles) write(r *loadgen.Report) error {
 				errs = append(errs, create(f.hgrm+"."+stage+".hgrm", func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
 			}
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// save writes the files of --out and --html.
+func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
+	var errs []error
+	if f.out != nil {
+		errs = append(errs, asJSON(f.out), f.out.Close())
+	}
+	if f.html != nil {
+		errs = append(errs, asHTML(f.html), f.html.Close())
 	}
 	return errors.Join(errs...)
 }

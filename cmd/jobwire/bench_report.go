@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,6 @@ import (
 // newBenchReport returns the command that shows a saved result.
 func newBenchReport() *cobra.Command {
 	o := &benchOptions{}
-	var html string
 	cmd := &cobra.Command{
 		Use:   "report RESULT [flags]",
 		Short: "Show a saved result",
@@ -24,6 +24,11 @@ func newBenchReport() *cobra.Command {
 			}
 			if len(args) > 1 {
 				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'", len(args)))
+			}
+			if text, err := os.ReadFile(args[0]); err == nil {
+				if s := loadgen.ParseSearch(text); s != nil {
+					return o.reportSearch(cmd, s)
+				}
 			}
 			runs, err := readReports(args[0])
 			if err != nil {
@@ -37,14 +42,29 @@ func newBenchReport() *cobra.Command {
 				report.Judge(o.objective)
 			}
 			err = benchFormats[o.format](cmd.OutOrStdout(), report)
-			if html != "" && err == nil {
-				err = create(html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
+			if o.html != "" && err == nil {
+				err = create(o.html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
 			}
 			return errors.Join(err, benchStatus(nil, report))
 		},
 	}
 	o.addObjectives(cmd)
 	o.addFormat(cmd)
-	cmd.Flags().StringVar(&html, "html", "", "`FILE` for an HTML report with charts")
+	o.addHTML(cmd)
 	return cmd
+}
+
+// reportSearch shows a saved search.
+func (o *benchOptions) reportSearch(cmd *cobra.Command, s *loadgen.SearchReport) error {
+	switch {
+	case searchFormats[o.format] == nil:
+		return usage(fmt.Errorf("--format %s: expected json or text for the result of a search", o.format))
+	case len(o.slo) > 0:
+		return usage(errors.New("--slo has no effect on the result of a search"))
+	}
+	err := searchFormats[o.format](s, cmd.OutOrStdout())
+	if o.html != "" && err == nil {
+		err = create(o.html, s.WriteHTML)
+	}
+	return errors.Join(err, searchStatus(s))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,17 +27,6 @@ const (
 	searchPatience  = time.Minute // the longest that a trial is made for the sake of its samples
 )
 
-// searchReport is what a search writes as JSON.
-type searchReport struct {
-	Jobwire  version.Info `json:"jobwire"`
-	Protocol string       `json:"protocol"`
-	Scenario string       `json:"scenario"`
-	Target   string       `json:"target"`
-	SLO      []string     `json:"slo"`
-	Seconds  float64      `json:"seconds_per_trial"`
-	*loadgen.Bracket
-}
-
 // newBenchSearch returns the command that finds the highest rate that meets objectives.
 func newBenchSearch() *cobra.Command {
 	o := &benchOptions{kind: searchBench}
@@ -52,7 +42,8 @@ func newBenchSearch() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
 	f.StringVar(&o.format, "format", "text", "`FORMAT` of the result: json or text")
-	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON")
+	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench report' reads")
+	o.addHTML(cmd)
 	o.addQuiet(cmd)
 	f.Lookup("duration").Usage = "length of each trial (default 5s)"
 	f.Lookup("rate").Usage = "`RATE` in jobs per second of the first trial, such as 5000 or poisson:5000 (default 1000)"
@@ -68,11 +59,16 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	case len(o.objective) == 0:
 		return usage(errors.New("search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
-	case o.format != "text" && o.format != "json":
+	case searchFormats[o.format] == nil:
 		return usage(fmt.Errorf("--format %s: expected json or text", o.format))
 	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
 		return usage(errors.New("--rate: the search starts at this rate, which must be a single number"))
 	}
+	files, err := o.open()
+	if err != nil {
+		return usage(err)
+	}
+	defer files.discard()
 	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
 	if cfg.Rate != nil {
 		schedule = *cfg.Rate
@@ -103,30 +99,41 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		return t, nil
 	}
-	bracket, err := s.Run(cmd.Context())
-	if bracket.Trials == nil {
+	report := &loadgen.SearchReport{Jobwire: version.Get(), Environment: loadgen.ReadEnvironment(os.Args), Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
+		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo, Seconds: cfg.Duration.Seconds()}
+	report.Bracket, err = s.Run(cmd.Context())
+	interrupted := errors.Is(err, context.Canceled)
+	switch {
+	case report.Trials == nil:
 		return err
+	case interrupted:
+		report.Error = "interrupted"
+	case err != nil:
+		report.Error = err.Error()
 	}
-	report := searchReport{version.Get(), sys.Protocol.Name, cfg.Scenario, o.target.name(sys), o.slo, cfg.Duration.Seconds(), bracket}
-	write := func(w io.Writer) error { return loadgen.WriteBracket(w, bracket) }
-	asJSON := func(w io.Writer) error { return writeJSON(w, report) }
-	if o.format == "json" {
-		write = asJSON
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := errors.Join(searchFormats[o.format](report, cmd.OutOrStdout()), files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err
-	}
-	if o.out != "" {
-		if err := create(o.out, asJSON); err != nil {
-			return err
-		}
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
+	case interrupted:
 		fmt.Fprintln(stderr, "jobwire: the search was interrupted; the result is incomplete")
-		return &exit{exitFellShort, nil}
 	case err != nil:
 		return err
+	}
+	return searchStatus(report)
+}
+
+// searchFormats are how a search is written to standard output.
+var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
+	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.Bracket) },
+	"json": (*loadgen.SearchReport).WriteJSON,
+}
+
+// searchStatus is the exit status of a search that has been reported.
+func searchStatus(s *loadgen.SearchReport) error {
+	switch bracket := s.Bracket; {
+	case s.Error != "":
+		return &exit{exitFellShort, nil}
 	case bracket.Held == 0 && bracket.Saturated:
 		return &exit{exitInvalid, nil}
 	case bracket.Held == 0:
