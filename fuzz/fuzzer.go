@@ -96,7 +96,7 @@ type Fuzzer struct {
 const defaultWorkers = 4
 
 // slowWorkers is how many workers whose inputs mostly pause there are beside each other worker.
-const slowWorkers = 4
+const slowWorkers = 2
 
 // maxEnding is the part of the duration of a run in which servers are stopped and candidates are saved.
 const maxEnding = time.Second

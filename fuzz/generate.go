@@ -99,7 +99,7 @@ func (b *generator) generate() *Input {
 
 func (b *generator) fromTemplate() *Input {
 	c := &Input{}
-	if b.slow && len(b.timed) > 0 && b.r.IntN(4) > 0 {
+	if b.slow && len(b.timed) > 0 && b.r.IntN(2) == 0 {
 		b.fill(c, b.timed[b.r.IntN(len(b.timed))])
 	} else {
 		b.fill(c, b.templates[b.r.IntN(len(b.templates))])
@@ -220,9 +220,6 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
 
-// shortTime is a time limit that is over after most pauses.
-const shortTime = 200 * time.Millisecond
-
 // arg returns an argument with a generated value. Where inputs have pauses, times and durations are often so short that they are over
 // after a pause.
 func (b *generator) arg(f *codec.Field, v []byte) Arg {
@@ -235,11 +232,7 @@ func (b *generator) arg(f *codec.Field, v []byte) Arg {
 		return Arg{Value: strconv.AppendInt(nil, int64(seconds), 10), Now: true}
 	case codec.Delay, codec.TimeLimit, codec.Timeout:
 		if b.slow && f.Unit > 0 {
-			d := time.Duration(seconds) * time.Second
-			if f.Unit < time.Second && b.r.IntN(2) == 0 {
-				d = shortTime
-			}
-			return Arg{Value: strconv.AppendInt(nil, int64(d/f.Unit), 10)}
+			return Arg{Value: strconv.AppendInt(nil, int64(time.Duration(seconds)*time.Second/f.Unit), 10)}
 		}
 	}
 	return Arg{Value: v}

@@ -278,7 +278,7 @@ func (w *worker) input() (*Input, *corpusEntry) {
 		return nil
 	}
 	parent := f.corpus.pick(w.r)
-	if parent == nil || w.r.IntN(3) == 0 || w.slow && w.r.IntN(2) == 0 { // few inputs with pauses are run: most are of templates
+	if parent == nil || w.r.IntN(3) == 0 {
 		c, parent = w.g.generate(), nil
 	} else {
 		c = w.g.mutate(parent.input, pick)
