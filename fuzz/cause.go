@@ -251,6 +251,8 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	}
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
 	switch {
+	case k.kind == Law && len(k.rules) == 0 && limitPassed(acts) != "":
+		k.acts, k.shown = []string{limitPassed(acts)}, "" // it shows in whatever is sent afterwards
 	case f.Oracle == HangConn && len(k.rules) > 0:
 		k.acts = nil // the server does not answer because of the illegal message
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
@@ -269,6 +271,24 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 		slices.Sort(k.acts)
 	}
 	return k
+}
+
+// limitPassed says whether some steps wait until the time limit of a job is over, and whether a worker has ended a job before that. It
+// returns "" if they have no time limit or do not wait.
+func limitPassed(acts []act) string {
+	limited, passed := false, "a time limit passes"
+	for i := range acts {
+		switch a := &acts[i]; {
+		case a.typ != nil && a.typ.Has(codec.TimeLimit) && slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
+			limited = true
+		case a.typ != nil && (a.typ.Does == codec.Complete || a.typ.Does == codec.Fail || a.typ.Does == codec.Exception):
+			passed = "a time limit passes after the end of a job"
+		}
+		if limited && acts[i].does == waits {
+			return passed
+		}
+	}
+	return ""
 }
 
 // wrongContent is the law that a reply of the right type with wrong content breaks.

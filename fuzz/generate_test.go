@@ -173,6 +173,7 @@ func TestCauses(t *testing.T) {
 		return causeOf(gearman.Protocol, FromScript(script(t, gearman.Protocol, src)), &v)
 	}
 	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
+	const limited = "Client -> Job Server: SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"
 	long := strings.Repeat("x", 64)
 	woken := Fault{Oracle: Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
 	stuck := Fault{Oracle: HangAll, Law: "no connection"}
@@ -194,6 +195,9 @@ func TestCauses(t *testing.T) {
 		{"more unusual things before the same failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), true},
 		{"more unusual things before another failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(Fault{Oracle: Law, Law: "wrong reply content"}, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), false},
 		{"a time limit, and a message of a worker", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: WORK_WARNING h x\n"), true},
+		{"a time limit that passes, whatever shows it", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(listed(5), limited+"Worker 2 -> Job Server: CAN_DO a after 2s\nWorker 2 -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a time limit that passes after the end of a job", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(law, limited+"Worker -> Job Server: WORK_COMPLETE h x\nWorker -> Job Server: GRAB_JOB after 2s\n"), false},
+		{"a time limit that passes, and a pause without one", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(law, job+"Worker -> Job Server: GRAB_JOB after 2s\n"), false},
 		{"servers that hang, and more unusual things", of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nClient -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), true},
 		{"connections closed after large times", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 9223372036854775807 \"\"\n"), true},
 		{"connections closed after another large number", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Worker -> Job Server: WORK_STATUS h 1 9223372036854775807\n"), false},
