@@ -51,6 +51,7 @@ type executor struct {
 	frame     codec.Frame
 	msg       codec.Message
 	out, out2 []byte
+	whole     []byte // a message of the peer with made-up data
 }
 
 func newExecutor(p *codec.Protocol, to transport, known *Known, patience time.Duration) *executor {

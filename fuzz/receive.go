@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/bits"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -172,15 +171,25 @@ func (x *executor) hopeless(b []byte) bool {
 	if len(b) == 0 || !x.d.isBinary(b) {
 		return false
 	}
-	const most = 32 << 20 // bytes of data
+	const (
+		most = 32 << 20 // bytes of data
+		kept = 1 << 20  // bytes of memory that is used again
+	)
 	var broken codec.RuleID
-	for _, data := range []string{"\x01\x01", "\x00\x01"} {
+	for _, first := range []byte{1, 0} {
 		sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 		n, err := sess.Decode(codec.Peer, b, &x.frame)
 		if err != codec.ErrShort || n-len(b) > most {
 			return false
 		}
-		_, err = sess.Decode(codec.Peer, append(slices.Clone(b), strings.Repeat(data, (n-len(b)+1)/2)[:n-len(b)]...), &x.frame)
+		whole := append(slices.Grow(x.whole[:0], n+1), b...)
+		for len(whole) < n {
+			whole = append(whole, first, 1)
+		}
+		if cap(whole) <= kept {
+			x.whole = whole
+		}
+		_, err = sess.Decode(codec.Peer, whole[:n], &x.frame)
 		e, illegal := err.(*codec.Error)
 		if !illegal || broken != "" && e.Rule != broken {
 			return false // if the message is still too short, its length is not known yet
@@ -244,6 +253,7 @@ func (x *executor) heard(k *conn) {
 		if k.earlier > 0 && f.Type == x.d.reply {
 			k.earlier--
 		}
+		e.Args = make([][]byte, 0, len(x.msg.Args))
 		for i, a := range x.msg.Args {
 			e.Args = append(e.Args, x.record.keep(a))
 			if fd := assignedField(f.Type, i); fd != nil && (x.chosen[x.stepID] == nil) {

@@ -103,7 +103,10 @@ func (x *executor) first(k *conn, b []byte) int {
 	if k.streams[codec.Peer].Lost() || len(k.early) > 0 {
 		return len(b)
 	}
-	all := append(k.ours, b...)
+	all := b
+	if len(k.ours) > 0 {
+		all = append(k.ours, b...)
+	}
 	// A session must not decode a request twice, so a new one determines the end of the message.
 	n, err := x.p.NewSession(codec.Options{Waive: x.known.Waive}).Decode(codec.Peer, all, &x.frame)
 	if err == codec.ErrShort || n <= len(k.ours) || n >= len(all) {
