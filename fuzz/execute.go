@@ -99,6 +99,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 		x.conns = append(x.conns, &conn{})
 	}
 	x.ticked = x.clock.now()
+	x.timed = x.steady && waiters(c) > 1
 	for i := range c.Steps {
 		x.step, x.stepID, x.proved, x.quiet = i, c.Steps[i].ID, false, false
 		x.tick()
@@ -119,6 +120,19 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	}
 	x.leave()
 	return &x.record
+}
+
+// waiters returns how many connections of an input send requests whose replies may come late. If there are several, the replies depend on
+// the order in which the server has read the requests.
+func waiters(c *Input) (n int) {
+	var found [maxConns]bool
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Type != nil && mayWait(s.Type) && !found[s.Conn] {
+			found[s.Conn] = true
+			n++
+		}
+	}
+	return n
 }
 
 // tick tells the model the time.
