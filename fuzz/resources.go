@@ -183,7 +183,6 @@ func (w *worker) soak(ctx context.Context) {
 			if w.over(ctx) || !w.f.claim() {
 				return
 			}
-			w.pristine = true // nothing is left of these inputs
 			r := w.execute(c)
 			if r.Fault == nil && !ended(w.t) {
 				continue
