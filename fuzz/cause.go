@@ -250,9 +250,10 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 		}
 	}
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
+	passed := limitPassed(acts)
 	switch {
-	case k.kind == Law && len(k.rules) == 0 && limitPassed(acts) != "":
-		k.acts, k.shown = []string{limitPassed(acts)}, "" // it shows in whatever is sent afterwards
+	case k.kind == Law && len(k.rules) == 0 && passed != "":
+		k.acts, k.shown = []string{passed}, "" // what is sent afterwards shows it
 	case f.Oracle == HangConn && len(k.rules) > 0:
 		k.acts = nil // the server does not answer because of the illegal message
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
@@ -273,18 +274,19 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	return k
 }
 
-// limitPassed says whether some steps wait until the time limit of a job is over, and whether a worker has ended a job before that. It
-// returns "" if they have no time limit or do not wait.
+// limitPassed describes steps with a pause after a message that sets a time limit: whether a worker has ended a job before the pause.
+// It returns "" if there is no such pause.
 func limitPassed(acts []act) string {
 	limited, passed := false, "a time limit passes"
 	for i := range acts {
-		switch a := &acts[i]; {
+		a := &acts[i]
+		switch {
 		case a.typ != nil && a.typ.Has(codec.TimeLimit) && slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
 			limited = true
 		case a.typ != nil && (a.typ.Does == codec.Complete || a.typ.Does == codec.Fail || a.typ.Does == codec.Exception):
 			passed = "a time limit passes after the end of a job"
 		}
-		if limited && acts[i].does == waits {
+		if limited && a.does == waits {
 			return passed
 		}
 	}

@@ -34,7 +34,7 @@ type executor struct {
 	step    int    // index of the current step
 	stepID  int
 	settled uint64 // state of the model when all effects of a step had arrived
-	timed   bool   // a step had effects that the server notices at an unknown time: a pause, the end of a connection
+	timed   bool   // replies may depend on time: on a pause, on when the server notices the end of a connection, on who has waited first
 	burst   bool   // the messages are sent without waiting for replies
 	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
 	proved  bool   // all effects of the last step have arrived

@@ -172,6 +172,7 @@ func (g *growth) leaks() bool {
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
 	g := growth{runs: soakRuns}
+	clean := true
 	for n := range soakWarm + soakRounds*soakRuns {
 		if n >= soakWarm && (n-soakWarm)%soakRuns == 0 {
 			at, _ := watch.Of(w.t)
@@ -183,8 +184,9 @@ func (w *worker) soak(ctx context.Context) {
 			if w.over(ctx) || !w.f.claim() {
 				return
 			}
+			w.pristine = clean // nothing is left of the input before
 			r := w.execute(c)
-			if r.Fault == nil && !ended(w.t) {
+			if clean = r.Clean; r.Fault == nil && !ended(w.t) {
 				continue
 			}
 			if !w.failed(verdict(w.t, r.Fault), nil) {

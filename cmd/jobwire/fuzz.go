@@ -280,8 +280,8 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	return cfg, nil
 }
 
-// fuzzMemory is the memory in bytes from which on garbage is collected more often. The corpus and the logs of a long run need a
-// third of it.
+// fuzzMemory is the memory limit in bytes: near it, garbage is collected more often. The corpus and
+// the logs of a long run need a third of it.
 const fuzzMemory = 1 << 30
 
 // fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
