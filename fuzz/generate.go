@@ -338,16 +338,19 @@ func (b *generator) source(c *Input, at int) int {
 	return 0
 }
 
-// learn notes which messages have replies with a value that the server chose.
-func (b *generator) learn(c *Input, r *Record) {
+// learn notes which messages have replies with a value that the server chose, and the values if they are certain: not on a server that
+// has counted jobs of inputs whose effects depend on time.
+func (b *generator) learn(c *Input, r *Record, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]
-		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil || b.gives[c.Steps[e.Step].Type] {
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
 			continue
 		}
 		for k := range e.Args {
 			if f := assignedField(e.Type, k); f != nil {
-				b.seen[f.Means] = bytes.Clone(e.Args[k])
+				if certain {
+					b.seen[f.Means] = bytes.Clone(e.Args[k])
+				}
 				b.gives[c.Steps[e.Step].Type] = true
 			}
 		}

@@ -111,7 +111,7 @@ func (s *source) next(run func(*Input) *Record) {
 	}
 	r := run(c)
 	s.corpus.learn(c, parent, r)
-	s.g.learn(c, r)
+	s.g.learn(c, r, true)
 }
 
 // TestModels tests that the models agree with the reference servers.

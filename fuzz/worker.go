@@ -214,7 +214,7 @@ func (w *worker) one() bool {
 		w.f.corpus.noteClean(w.f.cfg.Protocol, c)
 	}
 	if w.f.corpus.learn(c, parent, r) && !r.Loose {
-		w.g.learn(c, r)
+		w.g.learn(c, r, w.x.prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
 	if v == nil && !ended(w.t) {

@@ -33,7 +33,7 @@ type fuzzOptions struct {
 	workers  int
 	patience time.Duration
 	clock    int
-	minimise time.Duration
+	minimize time.Duration
 	known    string
 	out      string
 	state    string
@@ -61,13 +61,13 @@ func newFuzz() *cobra.Command {
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
-	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit)")
+	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit, the default with --count)")
 	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
 	f.IntVar(&o.workers, "workers", 4, "number of servers to fuzz beside each other (with --addr: 1)")
 	f.DurationVar(&o.patience, "timeout", 2*time.Second, "time limit for each reply")
 	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: run servers whose clock runs `FACTOR` times as fast beside the others, to reach time limits sooner (C programs; needs libfaketime)")
 	f.Lookup("fast-clock").NoOptDefVal = "10"
-	f.DurationVar(&o.minimise, "minimize", 30*time.Second, "time limit for minimizing each finding")
+	f.DurationVar(&o.minimize, "minimize", 30*time.Second, "time limit for minimizing each finding")
 	f.StringVar(&o.known, "known", "", "do not report failures that this `PROFILE` lists (see docs/findings.md)")
 	f.StringVarP(&o.out, "out", "o", "findings", "`FOLDER` for the findings")
 	f.StringVar(&o.state, "state", "", "`FOLDER` in which to keep inputs and findings, so that the next run continues from them")
@@ -98,6 +98,9 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
 	if err := o.check(cmd); err != nil {
 		return usage(err)
+	}
+	if o.count > 0 && !cmd.Flags().Changed("duration") {
+		o.duration = 0
 	}
 	if o.selfTest {
 		return o.prove(cmd, sys)
@@ -191,8 +194,8 @@ func (o *fuzzOptions) check(cmd *cobra.Command) error {
 		return fmt.Errorf("--fast-clock %d: expected a factor from 2 to %d", o.clock, maxClock)
 	case o.clock > 0 && o.target.exec == "":
 		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
-	case o.minimise <= 0:
-		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimise)
+	case o.minimize <= 0:
+		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimize)
 	case report.Formats[o.format] == nil:
 		return fmt.Errorf("--format %q: expected %s", o.format, strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", "))
 	case o.selfTest && (o.format != "text" && o.format != "json" || o.html != ""):
@@ -239,7 +242,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	embedded := []string{"serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}
 	cfg := &fuzz.Config{
 		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.workers,
-		Patience: o.patience, Minimize: o.minimise, First: o.first, Known: known,
+		Patience: o.patience, Minimize: o.minimize, First: o.first, Known: known,
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
