@@ -112,6 +112,13 @@ type Session interface {
 	Append(dst []byte, from Side, m *Message) ([]byte, error)
 }
 
+// Forwarder is a [Session] that can pass on a message without encoding it again.
+type Forwarder interface {
+	// Forward appends f, a legal message of the other side, as sent by the given side. It reports false, and appends nothing, if
+	// the message has to be encoded with Append.
+	Forward(dst []byte, from Side, f *Frame) ([]byte, bool)
+}
+
 // Limits that hold where Options leaves a zero.
 const (
 	DefaultMaxData    = 64 << 20 // bytes in one message's data

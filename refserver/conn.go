@@ -35,6 +35,7 @@ type Conn struct {
 	socket  *sock.Socket // nil if nc is none
 	id      uint64
 	session codec.Session
+	forward codec.Forwarder // the session, or nil if it is none
 	stream  codec.Stream
 	cond    sync.Cond // output was written, or the connection's state changed
 
@@ -60,7 +61,8 @@ type Conn struct {
 
 func newConn(s *Server, nc net.Conn) *Conn {
 	session := s.opts.Protocol.NewSession(s.opts.Codec)
-	c := &Conn{srv: s, nc: nc, session: session, stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
+	forward, _ := session.(codec.Forwarder)
+	c := &Conn{srv: s, nc: nc, session: session, forward: forward, stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
 	c.cond.L = &s.mu
 	c.socket = sock.New(nc)
 	c.watch.init(s)

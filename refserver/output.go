@@ -61,12 +61,32 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 // Forward sends what another peer has said, as Send would. The server must send that row
 // too.
 func (c *Conn) Forward(f *codec.Frame) error {
+	if c.forward == nil || c.srv.watching() {
+		f.Message(&c.srv.msg)
+		return c.send(len(f.Raw))
+	}
+	if err := c.admit(len(f.Raw)); err != nil {
+		return err
+	}
+	if out, ok := c.forward.Forward(c.out, codec.Server, f); ok {
+		c.out = out
+		c.mark()
+		return nil
+	}
 	f.Message(&c.srv.msg)
-	return c.send(len(f.Raw))
+	return c.appendMessage()
 }
 
 // send sends Server.msg, of about that size.
 func (c *Conn) send(size int) error {
+	if err := c.admit(size); err != nil {
+		return err
+	}
+	return c.appendMessage()
+}
+
+// admit reports why a message of about that size cannot be sent, or nil.
+func (c *Conn) admit(size int) error {
 	s := c.srv
 	s.work++
 	if c.gone || c.dead {
@@ -76,6 +96,12 @@ func (c *Conn) send(size int) error {
 		c.fail()
 		return errGone
 	}
+	return nil
+}
+
+// appendMessage appends Server.msg to what waits.
+func (c *Conn) appendMessage() error {
+	s := c.srv
 	s.msg.CRLF = c.crlf
 	if s.watching() {
 		return c.sendWatched()

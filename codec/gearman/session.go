@@ -152,6 +152,16 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	return n, nil
 }
 
+// Forward appends a packet with the magic of the other side: packets in both directions are alike in all else ("Binary Packet").
+func (s *session) Forward(dst []byte, from codec.Side, f *codec.Frame) ([]byte, bool) {
+	if f.Type.Code == 0 || !f.Type.Sends(from) {
+		return dst, false
+	}
+	dst = append(dst, f.Raw...)
+	binary.BigEndian.PutUint32(dst[len(dst)-len(f.Raw):], magicOf[from])
+	return dst, true
+}
+
 // checkMagic returns the error of a packet that cannot be one, judging as many
 // bytes as there are.
 func checkMagic(b []byte) error {

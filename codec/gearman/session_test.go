@@ -34,6 +34,35 @@ func TestTableIsSound(t *testing.T) {
 func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
 func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
 
+// A packet that is passed on is the one that Append encodes.
+func TestForward(t *testing.T) {
+	for _, m := range []*codec.Message{
+		message("WORK_COMPLETE", "H:a:1", "a\x00b"), message("WORK_DATA", "H:a:1", ""), message("WORK_STATUS", "H:a:1", "1", "2"), message("WORK_FAIL", "H:a:1"),
+		message("SUBMIT_JOB", "f", "", "x"), message("CAN_DO", "f"), message("status"),
+	} {
+		s := Protocol.NewSession(codec.Options{})
+		raw, err := s.Append([]byte("before"), codec.Peer, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f codec.Frame
+		if _, err := s.Decode(codec.Peer, raw[6:], &f); err != nil {
+			t.Fatal(err)
+		}
+		got, ok := s.(codec.Forwarder).Forward([]byte("before"), codec.Server, &f)
+		if ok != (m.Type.Res != 0 && m.Type.Code != 0) {
+			t.Errorf("%s: passed on: %v", m.Type.Name, ok)
+		}
+		want := []byte("before")
+		if ok {
+			want, err = s.Append(want, codec.Server, m)
+		}
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %q, expected %q (%v)", m.Type.Name, got, want, err)
+		}
+	}
+}
+
 // packet writes a packet with any header, for what the codec would not encode.
 func packet(magic string, code, size uint32, data string) string {
 	return magic + string([]byte{byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),

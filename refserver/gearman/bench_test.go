@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"testing"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/gearman"
@@ -239,3 +242,50 @@ func packet(r *bufio.Reader) (typ uint32, data []byte, err error) {
 	_, err = r.Discard(n) // which leaves the bytes where they are
 	return typ, all[12:], err
 }
+
+// BenchmarkMessages measures the server without a network: a connection submits a batch of jobs, requests them and completes them.
+func BenchmarkMessages(b *testing.B) {
+	s := refserver.New(New(Options{Host: "bench"}), refserver.Options{Protocol: gearman.Protocol})
+	b.ReportAllocs()
+	s.ServeConn(b.Context(), &canned{jobs: b.N, out: encode("CAN_DO", "f")})
+}
+
+// canned is a connection on which the messages about a number of jobs arrive. What is written to it is discarded.
+type canned struct {
+	net.Conn
+	jobs, done int
+	out        []byte
+}
+
+func (c *canned) Read(b []byte) (int, error) {
+	const batch = 64
+	if len(c.out) == 0 && c.jobs > 0 {
+		for range batch {
+			c.out = append(c.out, cannedSubmit...)
+		}
+		for range batch {
+			c.out = append(c.out, cannedGrab...)
+		}
+		for range batch {
+			c.done++
+			at := len(c.out)
+			c.out = append(c.out, "\x00REQ\x00\x00\x00\x0d\x00\x00\x00\x00H:bench:"...)
+			c.out = append(strconv.AppendInt(c.out, int64(c.done), 10), "\x00sixteen bytes ok"...)
+			binary.BigEndian.PutUint32(c.out[at+8:], uint32(len(c.out)-at-12))
+		}
+		c.jobs -= batch
+	}
+	if len(c.out) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, c.out)
+	c.out = c.out[:copy(c.out, c.out[n:])]
+	return n, nil
+}
+
+var cannedSubmit, cannedGrab = encode("SUBMIT_JOB", "f", "", "sixteen bytes ok"), encode("GRAB_JOB")
+
+func (c *canned) Write(b []byte) (int, error)      { return len(b), nil }
+func (c *canned) Close() error                     { return nil }
+func (c *canned) SetReadDeadline(time.Time) error  { return nil }
+func (c *canned) SetWriteDeadline(time.Time) error { return nil }

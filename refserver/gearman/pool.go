@@ -2,7 +2,10 @@ package gearman
 
 // pool holds items of one kind in pages. L is an array with a link for each kind
 // of chain that an item may stand in at a time.
-type pool[T any, L links] struct{ pages[node[T, L]] }
+type pool[T any, L links] struct {
+	pages[node[T, L]]
+	nodes []*[maxPage]node[T, L] // the memory of the pages, which is found here without checking its length
+}
 
 type node[T any, L links] struct {
 	links L
@@ -17,11 +20,11 @@ type links interface {
 type link struct{ prev, next id }
 
 func newPool[T any, L links]() pool[T, L] {
-	return pool[T, L]{newPages[node[T, L]](1, maxShift)}
+	return pool[T, L]{pages: newPages[node[T, L]](1, maxShift)}
 }
 
 func (p *pool[T, L]) node(i id) *node[T, L] {
-	return &p.list[i>>maxShift].memory[i%maxPage]
+	return &p.nodes[i>>maxShift][i%maxPage]
 }
 
 // at returns an item.
@@ -30,6 +33,12 @@ func (p *pool[T, L]) at(i id) *T { return &p.node(i).item }
 // add puts an item in that is all zeros.
 func (p *pool[T, L]) add() (id, *T) {
 	i := p.pages.add()
+	for len(p.nodes) < len(p.list) {
+		p.nodes = append(p.nodes, nil)
+	}
+	if at := i >> maxShift; p.nodes[at] == nil {
+		p.nodes[at] = (*[maxPage]node[T, L])(p.list[at].memory)
+	}
 	return i, p.at(i)
 }
 
@@ -37,6 +46,9 @@ func (p *pool[T, L]) add() (id, *T) {
 func (p *pool[T, L]) remove(i id) {
 	*p.node(i) = node[T, L]{}
 	p.pages.remove(i)
+	if at := i >> maxShift; p.list[at].memory == nil {
+		p.nodes[at] = nil
+	}
 }
 
 // chain is a list of items of a pool. To join and to leave it takes no memory and
