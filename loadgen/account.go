@@ -90,69 +90,7 @@ func (c *Conn) note(counter *int64, f *codec.Frame, why string) {
 	l.First = text
 }
 
-// Assigned notes that a worker got the job with this payload, and returns the job: nil if none with the
-// payload is in flight.
-func (c *Conn) Assigned(f *codec.Frame, payload []byte) *Job {
-	number, whole := c.run.filler.numberOf(payload)
-	if !whole {
-		c.note(&c.run.ledger.Corrupted, f, "no client submitted a job with this payload")
-		return nil
-	}
-	s := c.run.slots.find(number)
-	if s == nil && c.run.wasAssumedEnded(number) {
-		c.run.ledger.count(&c.run.ledger.Redelivered)
-		return nil
-	}
-	if s == nil {
-		c.note(&c.run.ledger.Duplicated, f, "this job had already finished")
-		return nil
-	}
-	c.given(number)
-	if s.ran.Swap(number) == number {
-		if c.run.wasKilled(int(s.holder.Load())) {
-			c.run.ledger.count(&c.run.ledger.Redelivered)
-		} else {
-			c.note(&c.run.ledger.Duplicated, f, "another worker has this job, and the connection of that worker is open")
-		}
-	} else if !c.inOrder(s, number) {
-		c.note(&c.run.ledger.OutOfOrder, f, "a newer job of the same client, function and priority was assigned earlier")
-	}
-	s.holder.Store(int32(c.id))
-	s.taken.Store(c.now)
-	return s
-}
-
-// inOrder reports whether the job is younger than those that the worker has had of the same
-// client, function and priority.
-func (c *Conn) inOrder(s *Job, number uint64) bool {
-	if c.seen == nil {
-		return true
-	}
-	owner := int(number&(maxSlots-1)) / c.run.perClient
-	last := &c.seen[(owner*c.run.cfg.Functions+int(s.Queue))*priorities+int(s.Priority)]
-	if s.seq < *last {
-		return false
-	}
-	*last = s.seq
-	return true
-}
-
-// Result returns the job of a result that a client received. If something is wrong with the result, Result
-// notes it, and returns nil unless the job has ended all the same.
-func (c *Conn) Result(f *codec.Frame, payload []byte) *Job {
-	number, whole := c.run.filler.numberOf(payload)
-	s := c.run.slots.find(number)
-	switch {
-	case !whole:
-		c.note(&c.run.ledger.Corrupted, f, "the result differs from the payload that was submitted")
-		if s != nil && !c.pool.has(s) {
-			return nil
-		}
-	case s == nil:
-		c.note(&c.run.ledger.AnsweredTwice, f, "a result of this job had already arrived")
-	case !c.pool.has(s):
-		c.note(&c.run.ledger.Misdirected, f, "another client submitted this job")
-		return nil
-	}
-	return s
+// noteRefused notes a reply that refuses a request.
+func (c *Conn) noteRefused(f *codec.Frame) {
+	c.note(&c.run.ledger.Refused, f, "the server answered with an error")
 }

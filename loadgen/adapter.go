@@ -63,8 +63,8 @@ type Adapter struct {
 	Protocol  *codec.Protocol
 	Scenarios []Scenario // of those with a common name only the description counts; nil: all that the message types allow
 
-	Client func(*Conn, *Scenario) Client
-	Worker func(*Conn, *Scenario) Worker
+	Client func(*ClientConn, *Scenario) Client
+	Worker func(*WorkerConn, *Scenario) Worker
 
 	OneGrab bool // a worker can only ask for one job at a time
 	Forgets bool // the server does not assign a job again whose worker disconnects, even if the assignment did not arrive
@@ -152,7 +152,7 @@ func (a *Adapter) grabs(c *Config) int {
 // confirmsEnds reports whether the server confirms to a worker that a job has ended.
 func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.rows.finish.Answers) > 0 }
 
-func (a *Adapter) client(c *Conn, s *Scenario) Client {
+func (a *Adapter) client(c *ClientConn, s *Scenario) Client {
 	switch {
 	case s.NoWorkers():
 		return newRequester(c, s)
@@ -162,7 +162,7 @@ func (a *Adapter) client(c *Conn, s *Scenario) Client {
 	return newClient(c, s)
 }
 
-func (a *Adapter) worker(c *Conn, s *Scenario) Worker {
+func (a *Adapter) worker(c *WorkerConn, s *Scenario) Worker {
 	if a.Worker != nil {
 		return a.Worker(c, s)
 	}

@@ -10,7 +10,7 @@ import (
 
 // client submits jobs, by the message types of any protocol.
 type client struct {
-	*Conn
+	*ClientConn
 	queues  [][]byte
 	rows    *rows
 	submits [2][priorities]*message // of foreground and background jobs
@@ -22,8 +22,8 @@ type client struct {
 	sharing   map[string][]*Job // submissions by the ID of the job that they became, where several become one
 }
 
-func newClient(c *Conn, s *Scenario) *client {
-	l := &client{Conn: c, queues: c.Queues(), rows: c.run.adapter.rows, using: -1, perUnique: s.PerUnique}
+func newClient(c *ClientConn, s *Scenario) *client {
+	l := &client{ClientConn: c, queues: c.Queues(), rows: c.run.adapter.rows, using: -1, perUnique: s.PerUnique}
 	if s.PerUnique > 1 {
 		l.sharing = map[string][]*Job{}
 	}
@@ -117,15 +117,15 @@ func (l *client) shared(f *codec.Frame) {
 
 // requester is a client that sends requests that the server answers itself, in their order.
 type requester struct {
-	*Conn
+	*ClientConn
 	*message
 	echoes  bool // the last argument of the reply is the payload
 	pending queue
 	reply   codec.Message
 }
 
-func newRequester(c *Conn, s *Scenario) *requester {
-	return &requester{Conn: c, message: c.run.adapter.rows.request(s.Request), echoes: s.Request == codec.Echo}
+func newRequester(c *ClientConn, s *Scenario) *requester {
+	return &requester{ClientConn: c, message: c.run.adapter.rows.request(s.Request), echoes: s.Request == codec.Echo}
 }
 
 func (r *requester) Submit(j *Job, payload []byte) {

@@ -2,60 +2,86 @@ package loadgen
 
 import (
 	"math/rand/v2"
-	"time"
+	"sync"
 
 	"jobwire/codec"
 )
 
-// submitter is what a client does besides speaking: it starts jobs, and takes note of their
-// ends.
-type submitter struct {
+// ClientConn is the connection of a client, and what a client does whatever the protocol is: it starts jobs, and notes their ends.
+type ClientConn struct {
+	*Conn
 	client  Client
+	place   int // among the clients
 	pool    *pool
 	payload []byte
 	zipf    *rand.Zipf // chooses the functions of jobs; nil if they take turns
 	paused  bool       // it submits no jobs until it has connected again
 	started int64
-	fresh   int64 // jobs ended since the last record
+	fresh   int64               // jobs ended since the last record
+	samples [stageCount][]int64 // of the batch
+
+	inboxMu sync.Mutex
+	inbox   []seenEnd // jobs of this client that others have seen the end of
+	spare   []seenEnd // memory for the next inbox
+	poked   bool
 }
+
+// newClientConn makes a connection that of the client at a place among the clients.
+func newClientConn(conn *Conn, place int) *ClientConn {
+	r := conn.run
+	c := &ClientConn{Conn: conn, place: place, pool: newPool(r.slots, place*r.perClient, r.perClient)}
+	if r.cfg.Zipf > 0 {
+		c.zipf = rand.NewZipf(c.rand, r.cfg.Zipf, 1, uint64(r.cfg.Functions-1))
+	}
+	c.reset()
+	return c
+}
+
+// reset makes the client one that has sent nothing on its connection.
+func (c *ClientConn) reset() {
+	c.client = c.run.adapter.client(c, c.run.scenario)
+	c.role = c
+}
+
+func (c *ClientConn) begin()                { c.fill() }
+func (c *ClientConn) handle(f *codec.Frame) { c.client.Handle(f) }
+func (c *ClientConn) batchEnded()           { c.run.record(c) }
 
 // fill starts as many jobs as the window allows.
-func (c *Conn) fill() {
-	if c.run.cfg.Rate != nil {
-		return
-	}
-	for range c.run.cfg.Window {
-		if !c.next() {
-			return
-		}
+func (c *ClientConn) fill() {
+	if c.run.cfg.Rate == nil {
+		c.submit(c.run.cfg.Window)
 	}
 }
 
-// next starts a job of a closed loop, if there are any left.
-func (c *Conn) next() bool {
-	return !c.paused && len(c.pool.free) > 0 && c.run.claim() && c.start(c.now)
+// submit starts up to n jobs of a closed loop, if there are any left.
+func (c *ClientConn) submit(n int) {
+	if n = min(n, len(c.pool.free)); c.paused || n == 0 {
+		return
+	}
+	for n = c.run.claim(n); n > 0 && c.start(c.now); n-- {
+	}
 }
 
 // refill starts the next jobs of a closed loop, once as many as a batch may start. Jobs that start together take one write at either end.
-func (c *Conn) refill() {
+func (c *ClientConn) refill() {
 	if c.run.scenario.Backlog {
-		c.next()
+		c.submit(1)
 	} else if c.run.cfg.Window-c.pool.inFlight() >= c.run.cfg.Batch {
 		c.fill()
 	}
 }
 
 // start submits a job that is scheduled for that time. It fails if too many are in flight.
-func (c *Conn) start(due int64) bool {
-	b := c.submitter
+func (c *ClientConn) start(due int64) bool {
 	if c.closed {
 		return false
 	}
-	s, number := b.pool.get()
+	s, number := c.pool.get()
 	if s == nil {
 		return false
 	}
-	b.started++
+	c.started++
 	s.start = due
 	cfg := &c.run.cfg
 	size := cfg.Size.Lo
@@ -64,30 +90,30 @@ func (c *Conn) start(due int64) bool {
 	}
 	s.size = uint32(size)
 	switch {
-	case b.zipf != nil:
-		s.Queue = uint16(b.zipf.Uint64())
+	case c.zipf != nil:
+		s.Queue = uint16(c.zipf.Uint64())
 	case cfg.Functions > 1:
-		s.Queue = uint16(b.started % int64(cfg.Functions))
+		s.Queue = uint16(c.started % int64(cfg.Functions))
 	}
 	if c.run.scenario.Mixed {
 		s.Priority = uint8(c.rand.IntN(priorities))
 	}
 	s.number.Store(number)
-	b.client.Submit(s, c.Payload(s))
+	c.client.Submit(s, c.Payload(s))
 	return true
 }
 
 // Payload returns the payload of a job. It is valid until the next call.
-func (c *Conn) Payload(j *Job) []byte {
+func (c *ClientConn) Payload(j *Job) []byte {
 	c.payload = c.run.filler.appendPayload(c.payload[:0], j.number.Load(), int(j.size))
 	return c.payload
 }
 
 // Accepted notes that the server has accepted a job.
-func (c *Conn) Accepted(s *Job) {
+func (c *ClientConn) Accepted(s *Job) {
 	s.created, s.acked = c.now, true
 	if h := c.run.history; h != nil {
-		h.add(c, false, s.number.Load(), s.start)
+		h.add(c.Conn, false, s.number.Load(), s.start)
 	}
 	sc := c.run.scenario
 	if sc.Backlog {
@@ -104,7 +130,7 @@ func (c *Conn) Accepted(s *Job) {
 }
 
 // Ended notes that a job has ended. It is still in flight until the server has accepted it.
-func (c *Conn) Ended(s *Job) {
+func (c *ClientConn) Ended(s *Job) {
 	if s.acked {
 		c.finish(s)
 	} else {
@@ -113,12 +139,12 @@ func (c *Conn) Ended(s *Job) {
 }
 
 // finish ends a job and, in a closed loop, starts the next.
-func (c *Conn) finish(s *Job) {
+func (c *ClientConn) finish(s *Job) {
 	sc := c.run.scenario
 	if !sc.Backlog {
 		c.sample(stageCreated, s.created-s.start)
 	}
-	if s.ran.Load() == s.number.Load() {
+	if _, assigned := s.holder(); assigned {
 		taken := s.taken.Load()
 		c.sample(stageQueued, taken-s.created)
 		c.sample(stageRun, c.now-taken)
@@ -130,15 +156,15 @@ func (c *Conn) finish(s *Job) {
 		return
 	}
 	if d := c.run.cfg.Think; d > 0 {
-		c.After(d, func() { c.next() })
+		c.After(d, func() { c.submit(1) })
 	} else {
 		c.refill()
 	}
 }
 
-// Refused notes a reply that refuses a request, and ends the job that the request submits, which may be nil.
-func (c *Conn) Refused(s *Job, f *codec.Frame) {
-	c.note(&c.run.ledger.Refused, f, "the server answered with an error")
+// Refused notes a reply that refuses a submission, and ends the job. s is nil if the reply belongs to no submission.
+func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
+	c.noteRefused(f)
 	if s == nil {
 		return
 	}
@@ -149,20 +175,61 @@ func (c *Conn) Refused(s *Job, f *codec.Frame) {
 	}
 }
 
-func (c *Conn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
+func (c *ClientConn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
 
-// After calls do after a pause, as if a message had arrived. It does not if the connection is closed by then.
-func (c *Conn) After(d time.Duration, do func()) {
-	time.AfterFunc(d, func() {
-		c.mu.Lock()
-		c.now = c.run.clock()
-		if !c.closed {
-			do()
-			c.flush()
-			c.run.record(c)
+// seenEnd is a job that a worker has seen the end of. A job can end twice if the server is
+// wrong, and its slot be another's by then: so it goes by its number.
+type seenEnd struct {
+	job    *Job
+	number uint64
+}
+
+// endSeen notes that a worker has seen the end of a job of the client. It reports whether takeEnds has to be
+// called.
+func (c *ClientConn) endSeen(e seenEnd) bool {
+	c.inboxMu.Lock()
+	defer c.inboxMu.Unlock()
+	c.inbox = append(c.inbox, e)
+	first := !c.poked
+	c.poked = true
+	return first
+}
+
+// takeEnds ends the jobs that workers have seen the end of.
+func (c *ClientConn) takeEnds(now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+	c.inboxMu.Lock()
+	jobs := c.inbox
+	c.inbox, c.poked = c.spare, false
+	c.inboxMu.Unlock()
+	for _, j := range jobs {
+		if j.job.number.Load() == j.number {
+			c.Ended(j.job)
 		}
-		owners := c.takeOwners()
-		c.mu.Unlock()
-		passEnds(owners, c.run.clock())
-	})
+	}
+	c.spare = jobs[:0]
+	c.flush()
+	c.batchEnded()
+}
+
+// Result returns the job of a result that a client received. If something is wrong with the result, Result
+// notes it, and returns nil unless the job has ended all the same.
+func (c *ClientConn) Result(f *codec.Frame, payload []byte) *Job {
+	number, whole := c.run.filler.numberOf(payload)
+	s := c.run.slots.find(number)
+	switch {
+	case !whole:
+		c.note(&c.run.ledger.Corrupted, f, "the result differs from the payload that was submitted")
+		if s != nil && !c.pool.has(s) {
+			return nil
+		}
+	case s == nil:
+		c.note(&c.run.ledger.AnsweredTwice, f, "a result of this job had already arrived")
+	case !c.pool.has(s):
+		c.note(&c.run.ledger.Misdirected, f, "another client submitted this job")
+		return nil
+	}
+	return s
 }

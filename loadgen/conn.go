@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/internal/sock"
@@ -20,18 +21,23 @@ const (
 	maxBuffer = 64 << 10
 )
 
+// role is what the peer on a connection does: that of a client or of a worker. Its methods are called with the lock of the connection.
+type role interface {
+	begin()              // sends the first messages
+	handle(*codec.Frame) // handles a message of the server
+	batchEnded()         // all messages that had arrived are handled, and the replies are written
+}
+
 // Conn is the connection of a client or a worker. Its goroutine reads, handles all messages that have
 // arrived, and then writes once. An adapter calls its methods from Begin, Submit, Handle and After only.
 type Conn struct {
 	run     *run
 	id      int
 	name    string // in transcripts
-	place   int    // among the clients, or the workers
+	role    role
 	nc      net.Conn
 	socket  *sock.Socket // nil if nc is none
 	sess    codec.Session
-	begin   func() // sends the first messages
-	peer    interface{ Handle(*codec.Frame) }
 	ended   chan struct{} // closed when its goroutine has
 	serving atomic.Bool
 
@@ -41,7 +47,7 @@ type Conn struct {
 	stream     codec.Stream
 	frame      codec.Frame
 
-	mu      sync.Mutex // guards the rest, but the inbox
+	mu      sync.Mutex // guards the rest, and what the role has
 	rand    *rand.Rand
 	msg     codec.Message
 	now     int64 // when the batch being handled had come
@@ -50,17 +56,6 @@ type Conn struct {
 	sent    int  // of writing
 	busy    bool // a goroutine writes
 	closed  bool
-
-	*submitter                     // of a client
-	asks       ring[int64]         // of a worker: when it asked for the jobs that it waits for, if that is kept
-	seen       []uint32            // of a worker: the last job, by client, function and priority
-	samples    [stageCount][]int64 // of the batch
-	owners     []*Conn             // clients whose jobs ended in the batch
-
-	inboxMu sync.Mutex
-	inbox   []seenEnd // jobs of this client that others have seen the end of
-	spare   []seenEnd // memory for the next inbox
-	poked   bool
 }
 
 func newConn(r *run, id int, nc net.Conn, name string) *Conn {
@@ -76,12 +71,6 @@ func (c *Conn) use(nc net.Conn) {
 	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
 	c.first, c.top, c.need = 0, 0, 1
 	c.out, c.writing, c.sent = c.out[:0], c.writing[:0], 0
-}
-
-// beClient makes the connection that of a client.
-func (c *Conn) beClient() {
-	c.client = c.run.adapter.client(c, c.run.scenario)
-	c.begin, c.peer = c.fill, c.client
 }
 
 // receive reads what has come, or waits until something does.
@@ -188,12 +177,18 @@ func (c *Conn) hangUp() {
 	}
 }
 
+// startServing starts the goroutine of the connection.
+func (c *Conn) startServing() {
+	c.serving.Store(true)
+	go c.serve()
+}
+
 // serve reads to the connection's end.
 func (c *Conn) serve() {
 	defer close(c.ended)
 	c.mu.Lock()
 	c.now = c.run.clock()
-	c.begin()
+	c.role.begin()
 	c.flush()
 	c.mu.Unlock()
 	for {
@@ -207,6 +202,7 @@ func (c *Conn) serve() {
 			runtime.Gosched() // let the others have their turn first: more goes with each write
 			c.mu.Lock()
 			c.flush()
+			c.role.batchEnded()
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -214,9 +210,8 @@ func (c *Conn) serve() {
 			}
 			c.end(err)
 		}
-		closed, owners, now := c.closed, c.takeOwners(), c.now
+		closed := c.closed
 		c.mu.Unlock()
-		passEnds(owners, now)
 		if closed {
 			return
 		}
@@ -236,7 +231,7 @@ func (c *Conn) digest() {
 			return
 		}
 		c.first += n
-		c.peer.Handle(&c.frame)
+		c.role.handle(&c.frame)
 		if c.closed {
 			return
 		}
@@ -244,7 +239,6 @@ func (c *Conn) digest() {
 	if c.first == c.top {
 		c.first, c.top, c.need = 0, 0, 1
 	}
-	c.run.record(c)
 }
 
 // room makes space for the next read, of which the last took n bytes.
@@ -266,55 +260,16 @@ func (c *Conn) room(n int) {
 	c.first, c.top = 0, have
 }
 
-// seenEnd is a job that a worker has seen the end of. A job can end twice if the server is
-// wrong, and its slot be another's by then: so it goes by its number.
-type seenEnd struct {
-	job    *Job
-	number uint64
-}
-
-// EndSeen reports the end of a job to the client that submitted it. A worker calls it for a job whose
-// result the server does not send to the client.
-func (c *Conn) EndSeen(j *Job) {
-	number := j.number.Load()
-	if number == 0 {
-		return
-	}
-	owner := c.run.clients[int(number&(maxSlots-1))/c.run.perClient]
-	owner.inboxMu.Lock()
-	owner.inbox = append(owner.inbox, seenEnd{j, number})
-	first := !owner.poked
-	owner.poked = true
-	owner.inboxMu.Unlock()
-	if first {
-		c.owners = append(c.owners, owner)
-	}
-}
-
-// takeOwners returns the clients that there is something for. The caller holds the lock.
-func (c *Conn) takeOwners() []*Conn {
-	owners := c.owners
-	c.owners = nil
-	return owners
-}
-
-// passEnds lets clients go on.
-func passEnds(owners []*Conn, now int64) {
-	for _, o := range owners {
-		o.mu.Lock()
-		o.now = now
-		o.inboxMu.Lock()
-		jobs := o.inbox
-		o.inbox, o.poked = o.spare, false
-		o.inboxMu.Unlock()
-		for _, j := range jobs {
-			if j.job.number.Load() == j.number {
-				o.Ended(j.job)
-			}
+// After calls do after a pause, as if a message had arrived. It does not if the connection is closed by then.
+func (c *Conn) After(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.now = c.run.clock()
+		if !c.closed {
+			do()
+			c.flush()
 		}
-		o.spare = jobs[:0]
-		o.flush()
-		o.run.record(o)
-		o.mu.Unlock()
-	}
+		c.role.batchEnded()
+	})
 }

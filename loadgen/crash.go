@@ -129,8 +129,8 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 			return nil, err
 		}
 	}
-	r.serve(r.workers)
-	r.serve(r.clients)
+	r.startWorkers()
+	r.startClients()
 	begin := time.Now()
 	select {
 	case <-time.After(up):
@@ -145,7 +145,7 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	inProgress := map[*Job]bool{}
 	for _, c := range r.clients {
 		for j := range c.pool.underWay() {
-			if j.ran.Load() == j.number.Load() {
+			if _, assigned := j.holder(); assigned {
 				inProgress[j] = true
 			}
 		}
@@ -213,7 +213,7 @@ func (r *run) takeAll(ctx context.Context) error {
 		r.mu.Unlock()
 		err := r.connectWorkers(ctx)
 		if err == nil {
-			r.serve(r.workers)
+			r.startWorkers()
 			err = r.drain(ctx)
 		}
 		if err == nil || ctx.Err() != nil || r.done.Load() > done || time.Since(begin) > loadTime {

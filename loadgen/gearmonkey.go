@@ -54,7 +54,7 @@ var (
 
 // monkeyClient creates jobs.
 type monkeyClient struct {
-	*Conn
+	*ClientConn
 	functions [][]byte
 	asked     ring[monkeyAsked] // commands that wait for their reply
 }
@@ -64,8 +64,8 @@ type monkeyAsked struct {
 	then func(*monkeyClient, *Job, *codec.Frame) // handles the reply; nil: there is nothing to do
 }
 
-func newMonkeyClient(c *Conn, _ *Scenario) Client {
-	return &monkeyClient{Conn: c, functions: c.Queues()}
+func newMonkeyClient(c *ClientConn, _ *Scenario) Client {
+	return &monkeyClient{ClientConn: c, functions: c.Queues()}
 }
 
 // Submit asks for an ID. The payload is generated again when the ID has arrived.
@@ -91,7 +91,7 @@ func (m *monkeyClient) Handle(f *codec.Frame) {
 	a := m.asked.pop()
 	switch {
 	case f.Type.Does == codec.Refuse && a.then == nil:
-		m.Refused(nil, f)
+		m.noteRefused(f)
 	case f.Type.Does == codec.Refuse:
 		m.Refused(a.job, f)
 	case a.then != nil:
@@ -102,7 +102,7 @@ func (m *monkeyClient) Handle(f *codec.Frame) {
 // monkeyWorker processes jobs in the steps of the specification. It sends commands together if it does not
 // need the replies to the first for the others: those that end a job, and the request for the next job.
 type monkeyWorker struct {
-	*Conn
+	*WorkerConn
 	functions [][]byte
 	turn      int // the function whose queue is next
 	updates   int
@@ -116,8 +116,8 @@ type monkeyWorker struct {
 	job     *Job
 }
 
-func newMonkeyWorker(c *Conn, s *Scenario) Worker {
-	m := &monkeyWorker{Conn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
+func newMonkeyWorker(c *WorkerConn, s *Scenario) Worker {
+	m := &monkeyWorker{WorkerConn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
 	if n := len(m.functions); c.run.cfg.Workers >= n {
 		m.functions = m.functions[c.place%n:][:1] // a worker of several would wait a second at one while others have jobs
 	}
@@ -207,7 +207,7 @@ func (m *monkeyWorker) done(*codec.Frame) {
 func (m *monkeyWorker) Handle(f *codec.Frame) {
 	then := m.asked.pop()
 	if f.Type.Does == codec.Refuse {
-		m.Refused(nil, f)
+		m.noteRefused(f)
 	}
 	if then != nil {
 		then(m, f)

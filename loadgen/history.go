@@ -33,23 +33,6 @@ func (h *history) add(c *Conn, take bool, number uint64, call int64) {
 	h.ops = append(h.ops, operation{c.id, take, number, call, c.now})
 }
 
-// Ask notes that a worker asks for a job.
-func (c *Conn) Ask() {
-	if c.run.history != nil {
-		c.asks.push(c.now)
-	}
-}
-
-// NoJob notes the reply to a worker that there is no job.
-func (c *Conn) NoJob() { c.given(none) }
-
-// given notes what the oldest of its requests was answered with: a job's number, or none.
-func (c *Conn) given(number uint64) {
-	if h := c.run.history; h != nil && c.asks.n > 0 {
-		h.add(c, true, number, c.asks.pop())
-	}
-}
-
 // Linearity says whether a history is one of a first-in first-out queue: whether every
 // submission, every delivery and every answer that there is no job can be given a moment
 // between its request and its reply, so that in the order of those moments the queue did right.

@@ -16,8 +16,8 @@ type Independence struct {
 // Limits of the check.
 const (
 	fewestGaps     = 100
-	leastGap       = 4 * paceStep // mean gap: jobs that are closer together are submitted in batches
-	maxCorrelation = 0.05         // or three standard deviations of the estimate
+	leastGap       = 4 * leastStep // mean gap: jobs that are closer together are submitted in batches
+	maxCorrelation = 0.05          // or three standard deviations of the estimate
 )
 
 // gaps measures the gaps between submissions, in seconds.

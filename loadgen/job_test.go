@@ -55,9 +55,9 @@ func BenchmarkJob(b *testing.B) {
 		for _, f := range []*codec.Frame{assigned, completed} {
 			client.run.filler.appendPayload(f.Raw[len(f.Raw)-MinPayload:][:0], number, MinPayload)
 		}
-		client.peer.Handle(created)
-		worker.peer.Handle(assigned)
-		client.peer.Handle(completed)
+		client.role.handle(created)
+		worker.role.handle(assigned)
+		client.role.handle(completed)
 	}
 }
 

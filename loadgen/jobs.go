@@ -18,15 +18,27 @@ type Job struct {
 	Priority uint8  // 0 is the most urgent, 2 the least
 
 	number  atomic.Uint64 // of the job that has it; 0 is none
-	ran     atomic.Uint64 // of the last job that a worker got, if it was this slot's
-	taken   atomic.Int64  // when it did
-	holder  atomic.Int32  // the worker's connection
+	last    atomic.Uint64 // the last assignment of a job of this slot: the number, with the worker's connection in place of the slot
+	taken   atomic.Int64  // when it was
 	seq     uint32        // counts the client's jobs
 	size    uint32        // of the payload
 	acked   bool
 	ended   bool  // its end was seen before the acknowledgement
 	start   int64 // when it was, or should have been, submitted
 	created int64 // when the server acknowledged it
+}
+
+// assign notes that the worker on a connection got the job with that number. It returns the connection of the worker that had it before;
+// again is false if none had.
+func (j *Job) assign(number uint64, conn int) (before int, again bool) {
+	last := j.last.Swap(number&^(maxSlots-1) | uint64(conn)&(maxSlots-1))
+	return int(last & (maxSlots - 1)), last>>slotBits == number>>slotBits
+}
+
+// holder returns the connection of the worker that got the job last; ok is false if none did.
+func (j *Job) holder() (conn int, ok bool) {
+	last, number := j.last.Load(), j.number.Load()
+	return int(last & (maxSlots - 1)), last>>slotBits == number>>slotBits && number != none
 }
 
 // priorities are those of jobs, from the most urgent on.

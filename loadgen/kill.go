@@ -65,7 +65,7 @@ func (r *run) kill(ctx context.Context, i int) {
 	<-c.ended
 	r.assumeEnds(c)
 	r.mu.Lock()
-	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c }) // else a long run keeps all their buffers
+	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c.Conn }) // else a long run keeps all their buffers
 	r.mu.Unlock()
 	if err := r.addWorker(ctx, i); err != nil {
 		if ctx.Err() == nil {
@@ -76,7 +76,7 @@ func (r *run) kill(ctx context.Context, i int) {
 	r.mu.Lock()
 	c = r.workers[i]
 	r.mu.Unlock()
-	r.serve([]*Conn{c})
+	c.startServing()
 }
 
 // confirmer is a worker that waits for the server to confirm the end of jobs.
@@ -89,8 +89,8 @@ const confirmTime = 500 * time.Millisecond
 
 // assumeEnds decides about the jobs whose end a killed worker had sent, but which the server had not
 // confirmed: those that the server does not assign again have ended.
-func (r *run) assumeEnds(worker *Conn) {
-	w, ok := worker.peer.(confirmer)
+func (r *run) assumeEnds(worker *WorkerConn) {
+	w, ok := worker.worker.(confirmer)
 	if !ok {
 		return
 	}
@@ -112,10 +112,10 @@ func (r *run) assumeEnds(worker *Conn) {
 			r.assumedEnded[e.number] = true
 			r.mu.Unlock()
 			worker.mu.Lock()
+			worker.now = r.clock()
 			worker.EndSeen(e.job)
-			owners := worker.takeOwners()
+			worker.batchEnded()
 			worker.mu.Unlock()
-			passEnds(owners, r.clock())
 		}
 	})
 }

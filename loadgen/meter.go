@@ -38,7 +38,7 @@ type meter struct {
 	total     Histograms
 	intervals []Interval
 	pacing    lateness
-	steady    time.Duration // the mean of the total, as the measured part ended
+	steady    time.Duration // the lowest mean latency of an interval of the measured part
 	backlog   int64         // jobs under way then
 }
 
@@ -70,11 +70,15 @@ func (m *meter) end() {
 	}
 	m.interval()
 	m.ended = m.last
-	m.steady = time.Duration(m.total[stageTotal].Mean())
-	m.backlog = m.r.inFlight()
+	if m.backlog = m.r.inFlight(); m.steady == 0 {
+		m.steady = time.Duration(m.total[stageTotal].Mean())
+	}
 	m.cpu = usageNow().since(m.cpu)
 	m.edge()
 }
+
+// fewestEnds is the number of jobs from which their mean latency says something about an interval.
+const fewestEnds = 100
 
 // interval takes stock of the time since it was last called.
 func (m *meter) interval() {
@@ -92,6 +96,9 @@ func (m *meter) interval() {
 	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Latency: m.now.quantiles(), Account: m.r.ledger.account()}
 	if m.measured {
 		iv.Start = m.last.Sub(m.began)
+		if mean := time.Duration(m.now[stageTotal].Mean()); done >= fewestEnds && (m.steady == 0 || mean < m.steady) {
+			m.steady = mean
+		}
 	}
 	m.last = now
 	if iv.Length < time.Millisecond && done == 0 {

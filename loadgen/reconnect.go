@@ -10,13 +10,13 @@ import (
 // serveClients lets all clients begin, one after the other in the time of the ramp. The returned function ends that.
 func (r *run) serveClients(ctx context.Context) (stop func()) {
 	if r.cfg.Ramp == 0 {
-		r.serve(r.clients)
+		r.startClients()
 		return func() {}
 	}
 	step := r.cfg.Ramp / time.Duration(len(r.clients))
 	return background(ctx, func(ctx context.Context) {
 		for i := range r.clients {
-			r.serve(r.clients[i : i+1])
+			r.clients[i].startServing()
 			if !sleep(ctx, step) {
 				return
 			}
@@ -45,7 +45,7 @@ func (r *run) reconnectClients(ctx context.Context) (stop func()) {
 const idlePoll = time.Millisecond
 
 // reconnect has a client that was paused end its jobs, disconnect and connect again.
-func (r *run) reconnect(ctx context.Context, c *Conn) {
+func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 	for !c.idle() {
 		if !sleep(ctx, idlePoll) {
 			return
@@ -62,15 +62,15 @@ func (r *run) reconnect(ctx context.Context, c *Conn) {
 	}
 	c.mu.Lock()
 	c.use(nc)
-	c.beClient()
+	c.reset()
 	c.paused = false
 	c.mu.Unlock()
 	r.again.Add(1)
-	r.serve([]*Conn{c})
+	c.startServing()
 }
 
 // pause stops the client from submitting jobs. It reports false if it already has.
-func (c *Conn) pause() bool {
+func (c *ClientConn) pause() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.paused
@@ -79,7 +79,7 @@ func (c *Conn) pause() bool {
 }
 
 // idle reports whether the client has no jobs in flight, and nothing to write.
-func (c *Conn) idle() bool {
+func (c *ClientConn) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pool.inFlight() == 0 && !c.busy

@@ -66,8 +66,8 @@ type histogramShard struct {
 const histogramShards = 8
 
 // record adds what a batch has brought. The caller holds the connection's lock.
-func (r *run) record(c *Conn) {
-	if c.submitter == nil || c.fresh == 0 {
+func (r *run) record(c *ClientConn) {
+	if c.fresh == 0 {
 		return
 	}
 	n := c.fresh

@@ -24,7 +24,7 @@ type Result struct {
 	Linear     *Linearity // if the history was kept
 	Err        error      // why the run ended early
 
-	steady  time.Duration // the mean latency of the measured part alone
+	steady  time.Duration // the lowest mean latency of an interval of the measured part
 	backlog int64         // jobs under way at its end
 }
 

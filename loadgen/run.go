@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,8 +35,8 @@ type run struct {
 
 	mu           sync.Mutex
 	conns        []*Conn
-	clients      []*Conn
-	workers      []*Conn
+	clients      []*ClientConn
+	workers      []*WorkerConn
 	killed       map[int]bool    // connections
 	assumedEnded map[uint64]bool // jobs
 	nextID       int
@@ -47,8 +46,11 @@ type run struct {
 // clock is the time since the run was made, in nanoseconds.
 func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 
-// claim allows a client to start another job, or not.
-func (r *run) claim() bool { return r.claimed.Add(1) <= r.limit.Load() }
+// claim returns how many of n further jobs a client may start.
+func (r *run) claim(n int) int {
+	over := r.claimed.Add(int64(n)) - r.limit.Load()
+	return n - int(min(max(over, 0), int64(n)))
+}
 
 // reached reports that as many jobs have ended as requested.
 func (r *run) reached() {
@@ -135,13 +137,7 @@ func (r *run) connectClients(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.submitter = &submitter{pool: newPool(r.slots, i*r.perClient, r.perClient)}
-		if r.cfg.Zipf > 0 {
-			c.zipf = rand.NewZipf(c.rand, r.cfg.Zipf, 1, uint64(r.cfg.Functions-1))
-		}
-		c.place = i
-		c.beClient()
-		r.clients = append(r.clients, c)
+		r.clients = append(r.clients, newClientConn(c, i))
 	}
 	return nil
 }
@@ -155,21 +151,13 @@ func (r *run) connectWorkers(ctx context.Context) error {
 	return nil
 }
 
-// maxSeen bounds the memory in which a worker keeps what it has seen.
-const maxSeen = 1 << 20
-
 // addWorker connects the i-th worker, or one in its place.
 func (r *run) addWorker(ctx context.Context, i int) error {
-	c, err := r.dial(ctx, "Worker "+strconv.Itoa(i+1))
+	conn, err := r.dial(ctx, "Worker "+strconv.Itoa(i+1))
 	if err != nil {
 		return err
 	}
-	if n := r.cfg.Clients * r.cfg.Functions * priorities; n <= maxSeen {
-		c.seen = make([]uint32, n)
-	}
-	c.place = i
-	w := r.adapter.worker(c, r.scenario)
-	c.begin, c.peer = w.Begin, w
+	c := newWorkerConn(conn, i)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i == len(r.workers) {
@@ -218,7 +206,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	if before == 0 {
 		m.begin()
 	}
-	r.serve(r.workers)
+	r.startWorkers()
 	defer r.serveClients(ctx)()
 	defer r.killWorkers(ctx)()
 	stopPacing := r.pace(ctx, m)
@@ -249,7 +237,7 @@ func (r *run) performBacklog(ctx context.Context, m *meter) error {
 	if r.scenario.Enqueue {
 		m.begin()
 	}
-	r.serve(r.clients)
+	r.startClients()
 	if err := r.await(ctx, m, nil); err != nil {
 		return fmt.Errorf("while queuing the jobs: %w", err)
 	}
@@ -259,14 +247,19 @@ func (r *run) performBacklog(ctx context.Context, m *meter) error {
 		m.begin()
 	}
 	r.done.Store(0)
-	r.serve(r.workers)
+	r.startWorkers()
 	return r.await(ctx, m, nil)
 }
 
-func (r *run) serve(conns []*Conn) {
-	for _, c := range conns {
-		c.serving.Store(true)
-		go c.serve()
+func (r *run) startClients() {
+	for _, c := range r.clients {
+		c.startServing()
+	}
+}
+
+func (r *run) startWorkers() {
+	for _, c := range r.workers {
+		c.startServing()
 	}
 }
 
@@ -372,7 +365,7 @@ func (r *run) lastHeard() string {
 	return ""
 }
 
-func (c *Conn) lastHeard() string {
+func (c *ClientConn) lastHeard() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.pool.underWay() {
@@ -381,8 +374,8 @@ func (c *Conn) lastHeard() string {
 		if s.acked {
 			text += ", acknowledged"
 		}
-		if s.ran.Load() == number {
-			text += ", assigned to " + c.run.nameOf(int(s.holder.Load()))
+		if conn, assigned := s.holder(); assigned {
+			text += ", assigned to " + c.run.nameOf(conn)
 		}
 		if s.ended {
 			return text + " and finished, but the submission was not answered\n"

@@ -110,11 +110,19 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	return background(ctx, func(ctx context.Context) { r.keepPace(ctx, m) })
 }
 
-// Limits of the batches of an open loop.
+// Limits of the batches of an open loop. To wake up and to write costs more than to submit several jobs, so the jobs of a short time are
+// submitted together.
 const (
-	paceStep = 50 * time.Microsecond // least time between two batches: to wake up costs more than to submit several jobs
-	maxBatch = 64                    // jobs that one client submits in one write
+	leastStep = 50 * time.Microsecond  // least time between two batches
+	mostStep  = 250 * time.Microsecond // the same at the rate fullRate, where what all jobs cost must fit into the time of the processors
+	fullRate  = 1e6                    // jobs per second
+	maxBatch  = 256                    // jobs that one client submits in one write
 )
+
+// paceStep returns the least time between two batches at a rate in jobs per second.
+func paceStep(rate float64) time.Duration {
+	return min(max(leastStep, time.Duration(rate/fullRate*float64(mostStep))), mostStep)
+}
 
 // arrivals are the times of the jobs of a schedule.
 type arrivals struct {
@@ -143,11 +151,11 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 	clock := newPreciseTimer()
 	defer clock.close()
 	jobs := r.cfg.Rate.arrivals(r.cfg.Seed)
-	began, last, turn := r.clock(), -paceStep, 0
+	began, last, turn := r.clock(), -mostStep, 0
 	late := make([]int64, 0, maxBatch)
 	for {
 		now := time.Duration(r.clock() - began)
-		if wait := max(jobs.due, last+paceStep) - now; wait > 0 {
+		if wait := max(jobs.due, last+paceStep(jobs.rateAt(last))) - now; wait > 0 {
 			if !clock.wait(ctx, wait) {
 				return
 			}
@@ -166,7 +174,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
 					break // others may have room
 				}
-				if !r.claim() {
+				if r.claim(1) == 0 {
 					c.flush()
 					c.mu.Unlock()
 					m.pacing.add(at, late, skipped)
@@ -185,7 +193,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 }
 
 // available returns the next client that may have another job in flight, and sets turn to it. If there is none, it is the next one.
-func (r *run) available(turn *int) *Conn {
+func (r *run) available(turn *int) *ClientConn {
 	for n := range r.clients {
 		c := r.clients[(*turn+n)%len(r.clients)]
 		c.mu.Lock()

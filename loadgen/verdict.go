@@ -100,19 +100,17 @@ func (r *Report) undecided() (why []string) {
 	return why
 }
 
-// Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that its
-// average latency explains. If it does only a share s of the jobs, the excess is (1-s)/2 of them, so
-// half of the missing share is compared.
+// Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that the latency explains which it had
+// when its backlog was smallest.
 const (
 	reached = 0.95                   // share of the requested rate that a server must reach
 	slack   = 100 * time.Millisecond // of the requested rate: what a pause at the end of a run can leave
 )
 
-// keepsUp reports whether the server followed the requested rate. steady is the average latency of
-// the jobs that ended in the measured part.
+// keepsUp reports whether the server followed the requested rate. steady is the lowest mean latency of an interval.
 func (r *Report) keepsUp(steady time.Duration) bool {
 	excess := float64(r.Backlog) - min(r.RateRequested, r.submittedRate())*steady.Seconds()
-	return excess <= r.RateRequested*max(slack.Seconds(), r.Seconds*(1-reached)/2)
+	return excess <= r.RateRequested*max(slack.Seconds(), r.Seconds*(1-reached))
 }
 
 // submittedRate is how many jobs a second were submitted in the measured part.

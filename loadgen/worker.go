@@ -12,7 +12,7 @@ import (
 // outstanding. When the server has no job for any of them, the worker sleeps, or sends a request whose
 // reply may wait. It does not do so earlier, since that would hold up the replies to later requests.
 type worker struct {
-	*Conn
+	*WorkerConn
 	rows    *rows
 	poll    *message
 	finish  *message
@@ -25,9 +25,9 @@ type worker struct {
 	pending queue // requests that the server confirms, in order: the job that each finishes, or nil
 }
 
-func newWorker(c *Conn, s *Scenario) *worker {
+func newWorker(c *WorkerConn, s *Scenario) *worker {
 	r := c.run.adapter.rows
-	w := &worker{Conn: c, rows: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
+	w := &worker{WorkerConn: c, rows: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
 		repeat: s.Updates, grabs: c.run.cfg.Grabs}
 	for _, t := range r.updates {
 		w.updates = append(w.updates, newMessage(t, normal, false))

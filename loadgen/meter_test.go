@@ -1,0 +1,48 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+)
+
+// The latency of a growing backlog does not explain the backlog: that of the interval in which it was lowest counts.
+func TestSteadyLatency(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		jobs int // of each interval
+		want time.Duration
+	}{
+		{"a growing backlog", 200, 100 * time.Millisecond},
+		{"few jobs", 20, 200 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg, err := Config{Protocol: gearman.Protocol, Rate: &Schedule{Steps: []Step{{From: 100, To: 100}}}, Duration: 3 * time.Second,
+					Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("unused") }}.Complete()
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := newRun(cfg)
+				m := newMeter(r)
+				m.begin()
+				for i := range 3 {
+					time.Sleep(time.Second)
+					shard := &r.histogramShards[0]
+					shard.hist[stageTotal].RecordValues(int64(i+1)*int64(100*time.Millisecond), int64(tt.jobs))
+					shard.done += int64(tt.jobs)
+					m.interval()
+				}
+				m.end()
+				if got := m.result(nil).steady.Round(time.Millisecond); got != tt.want {
+					t.Errorf("%v, expected %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
