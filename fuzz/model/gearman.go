@@ -261,14 +261,32 @@ func (m *gearman) function(name []byte) *gFunction {
 	return fn
 }
 
-// wake has the sleepers that can do the job told of it.
+// wake expects a NOOP for each sleeping worker that can do the job. After one of them has received it, the server breaks only the rule
+// that it wakes all of them.
 func (m *gearman) wake(j *gJob, must bool) {
+	var all []*due
 	for _, p := range m.peers {
 		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
 			d := m.noop(p, must && !j.unsure())
 			if m.quirks[FewWakeups] {
 				d.must = false
 			}
+			all = append(all, d)
+		}
+	}
+	if len(all) < 2 {
+		return
+	}
+	for _, d := range all {
+		take := d.take
+		d.take = func(f *codec.Frame) error {
+			err := take(f)
+			for _, o := range all {
+				if err == nil {
+					o.rule = "gearman.worker.wake-each"
+				}
+			}
+			return err
 		}
 	}
 }

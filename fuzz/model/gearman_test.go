@@ -247,6 +247,27 @@ func TestTimesThatCome(t *testing.T) {
 	}
 }
 
+// A server that wakes one of several workers breaks another rule than one that wakes none.
+func TestWakesSomeWorkers(t *testing.T) {
+	for woken, rule := range []codec.RuleID{"gearman.worker.wake", "gearman.worker.wake-each", "gearman.worker.wake-each", ""} {
+		m, sent, received := gearmanTalk(t)
+		for worker := 1; worker <= 3; worker++ {
+			m.Opened(worker)
+			sent(worker, "CAN_DO", "a")
+			sent(worker, "PRE_SLEEP")
+		}
+		sent(0, "SUBMIT_JOB", "a", "", "x")
+		received(0, "JOB_CREATED", "H:1")
+		for worker := 1; worker <= woken; worker++ {
+			received(worker, "NOOP")
+		}
+		c, _ := m.Settled().(*Complaint)
+		if c == nil && rule != "" || c != nil && c.Rule != rule {
+			t.Errorf("%d of 3 workers were woken: %v, expected %q", woken, c, rule)
+		}
+	}
+}
+
 // After a worker finished a job just before the time limit, no WORK_FAIL is missing.
 func TestEndNearTimeLimit(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
