@@ -33,6 +33,7 @@ type conn struct {
 	busy     int    // requests whose reply may come late
 	earlier  int    // requests before the barrier with a reply of the same type
 	last     uint64 // hash of the last coverage
+	slept    bool   // a request to sleep was sent: messages may come at any time
 	muttered int    // steps since the server cannot know where the next message begins
 
 	within time.Duration // timeout of a reply

@@ -48,7 +48,7 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 		if k.early = append(k.early, b...); c.Mode != Joined {
 			nonce++
 			k.early = x.appendBarrier(k.early, nonceOf(nonce))
-		} else if !joins(c, i) {
+		} else if !k.joins(s) {
 			break
 		}
 	}
@@ -67,10 +67,8 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 
 // joins reports whether the message of a step needs no barrier, because it is known when its effects have arrived: at once, or with its
 // reply. A worker that sleeps may get messages at any time.
-func joins(c *Input, i int) bool {
-	s := &c.Steps[i]
-	return (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register) &&
-		!slices.ContainsFunc(c.Steps[:i+1], func(o Step) bool { return o.Conn == s.Conn && o.Type != nil && o.Type.Does == codec.Sleep })
+func (k *conn) joins(s *Step) bool {
+	return !k.slept && (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register)
 }
 
 // settles reports whether the values of a step are known before the steps ahead of it have been answered.

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/faults"
@@ -236,5 +237,22 @@ Client -> Server: list-tubes-watched
 	found := first()
 	if found.Input.Mode != Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
+	}
+}
+
+// TestJoinedAfterSleep: the message that wakes a worker is not taken for the reply to the next request, also if the worker has asked to
+// sleep with raw bytes.
+func TestJoinedAfterSleep(t *testing.T) {
+	f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
+	c := FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
+Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
+Worker -> Job Server: worker_connect a
+Worker -> Job Server: job_assign_req
+Worker -> Job Server: job_status_announce 0 0 0
+`))
+	for range 20 {
+		if _, v := f.replay.execute(c.together(Joined)); v != nil {
+			t.Fatal(v)
+		}
 	}
 }

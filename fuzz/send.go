@@ -157,6 +157,7 @@ func (x *executor) put(k *conn, b []byte) {
 			continue
 		case codec.Whole:
 			x.feature(k, coverSent, typeHash(x.frame.Type), 0)
+			k.slept = k.slept || x.frame.Type.Does == codec.Sleep
 			if x.known.exceeded(&x.frame) {
 				x.abandon(k)
 				return
