@@ -143,8 +143,9 @@ func (a *Adapter) grabs(c *Config) int {
 		return 1
 	}
 	flight := c.Window * c.Clients
-	if c.Rate != nil { // so many jobs as come in the time that a request for a job takes on a busy server
-		flight = max(flight, int(c.Rate.highest()*time.Millisecond.Seconds()))
+	if c.Rate != nil { // as many jobs as are submitted while a request for a job takes its way: the higher the rate, the busier the server
+		rate := c.Rate.highest()
+		flight = max(flight, int(rate*time.Millisecond.Seconds()*(1+4*rate/fullRate)))
 	}
 	return max(1, min(flight/c.Workers, 1024))
 }

@@ -14,46 +14,46 @@ import (
 	"jobwire/internal/sock"
 )
 
-// A read buffer is small while little comes, holds many messages while much
-// does, and exceeds that only for one message that needs it.
+// The read buffer of a connection starts at minBuffer bytes, grows up to maxBuffer while much data arrives, and exceeds maxBuffer
+// only for a single message that is longer.
 const (
 	minBuffer = 512
 	maxBuffer = 64 << 10
 )
 
-// turnWork is how many messages, those to handle and those to send counted
-// alike, may pass before a connection gives the lock back though it has more.
+// turnWork is the maximum number of messages, received and sent ones added up, that a connection handles before it unlocks the
+// server for other connections.
 const turnWork = 4096
 
-// Conn is one connection. Its exported methods are for the machine, which calls
-// them under the server's lock.
+// Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to it
+// under its lock.
 type Conn struct {
-	Data any // the machine's
+	Data any // for use by the machine
 
 	srv     *Server
 	nc      net.Conn
-	socket  *sock.Socket // nil if nc is none
+	socket  *sock.Socket // nil if nc has no file descriptor
 	id      uint64
 	session codec.Session
-	forward codec.Forwarder // the session, or nil if it is none
+	forward codec.Forwarder // session, or nil if it is not a Forwarder
 	stream  codec.Stream
-	cond    sync.Cond // output was written, or the connection's state changed
+	cond    sync.Cond // signaled when output was written or the state of the connection changed
 
-	// What its goroutine has read. The server's lock is not needed.
+	// Read state, used only by the connection's goroutine, without the server's lock.
 	buf        []byte
-	start, top int // the unread part
-	need       int // how much of it is worth another Decode
-	quiet      int // reads in a row that used little of buf
+	start, top int // the unread part is buf[start:top]
+	need       int // number of unread bytes that the next decoding attempt requires
+	quiet      int // reads that used less than a quarter of buf since buf last shrank
 	flushing   []*Conn
 
-	// Under the server's lock:
-	closing bool // no more is read; what is due is written, then it closes
-	polite  bool // the peer may still be sending: read it off before closing
-	gone    bool // the machine has been told
-	dead    bool // nothing can be written any more
-	held    bool // the machine wants no messages at present
-	backlog bool // some have come all the same
-	crlf    bool // the last text line ended CR LF, and so shall its reply
+	// Guarded by the server's lock:
+	closing bool // the server reads no more, writes the pending output, then closes
+	polite  bool // the peer may still be sending: read and discard its data before closing
+	gone    bool // the connection has ended and Machine.Close was or is about to be called
+	dead    bool // writing failed or is pointless; nothing more is written
+	held    bool // Hold was called: the machine accepts no messages until Resume
+	backlog bool // messages have arrived since Hold
+	crlf    bool // the last text line ended with CR LF, and its reply must, too
 
 	output
 	watch
@@ -69,10 +69,10 @@ func newConn(s *Server, nc net.Conn) *Conn {
 	return c
 }
 
-// ID numbers the connections of a server from 1.
+// ID returns the number of the connection; a server numbers its connections from 1.
 func (c *Conn) ID() uint64 { return c.id }
 
-// FD returns the connection's file descriptor, or its ID if it has none.
+// FD returns the file descriptor of the connection, or its ID if it has none.
 func (c *Conn) FD() uint64 {
 	if c.socket == nil {
 		return c.id
@@ -80,7 +80,7 @@ func (c *Conn) FD() uint64 {
 	return c.socket.FD()
 }
 
-// receive reads what has come, or waits until something does.
+// receive reads available data into the buffer, and blocks while there is none.
 func (c *Conn) receive() (int, error) {
 	if c.socket == nil {
 		return c.nc.Read(c.buf[c.top:])
@@ -88,8 +88,8 @@ func (c *Conn) receive() (int, error) {
 	return c.socket.Read(c.buf[c.top:])
 }
 
-// RemoteIP returns the peer's address without its port, or what stands for an
-// address where the connection is not IP.
+// RemoteIP returns the address of the peer without its port. It returns the whole address if it has no port, such as that of a Unix
+// socket, and "-" if there is none.
 func (c *Conn) RemoteIP() string {
 	a := c.nc.RemoteAddr()
 	if a == nil {
@@ -101,25 +101,22 @@ func (c *Conn) RemoteIP() string {
 	return a.String()
 }
 
-// MaxData is the cap on the data of a message to or from this connection.
+// MaxData returns the limit on the data of one message to or from this connection, in bytes.
 func (c *Conn) MaxData() int { return c.srv.opts.Codec.MaxData }
 
-// Close ends the connection after what is due has been written.
+// Close ends the connection after the pending output has been written. It does not block.
 func (c *Conn) Close() { c.end(true) }
 
-// Shutdown stops the whole server: at once, or when it is graceful as soon as
-// the last connection has ended, while no new ones are taken.
+// Shutdown stops the whole server. If graceful is false, it ends all connections. If it is true, the server accepts no more
+// connections and stops when the last one has ended.
 func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
 
-// Hold keeps what comes next from the machine until Resume: a protocol whose
-// requests are served one behind the other calls it while one of them cannot be
-// answered yet. The peer's leaving is still noticed, unless it has sent more
-// than 64 KiB ahead. A machine that is told HalfClosed of a connection it holds
-// must resume it.
+// Hold stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly in order calls
+// it while a request cannot be answered yet. The server still detects that the peer disconnects, unless the peer has sent 64 KiB or
+// more in the meantime. If the server calls HalfClosed for such a connection, the machine must call Resume.
 func (c *Conn) Hold() { c.held = true }
 
-// Resume ends a Hold. The machine is given what has come meanwhile later, by the
-// connection's own goroutine.
+// Resume undoes Hold. The connection's own goroutine delivers the messages that have arrived in the meantime, after Resume returns.
 func (c *Conn) Resume() {
 	c.held = false
 	if c.backlog {
@@ -129,7 +126,7 @@ func (c *Conn) Resume() {
 	}
 }
 
-// past wakes a blocked Read when it is set as its deadline.
+// past is a read deadline that interrupts a blocked Read.
 var past = time.Unix(1, 0)
 
 func (c *Conn) end(polite bool) {
@@ -141,7 +138,7 @@ func (c *Conn) end(polite bool) {
 	c.cond.Broadcast()
 }
 
-// fail gives the connection up: nothing is written to it any more.
+// fail closes the connection at once and discards its pending output.
 func (c *Conn) fail() {
 	c.dead = true
 	c.out = nil
@@ -149,7 +146,7 @@ func (c *Conn) fail() {
 	c.cond.Broadcast()
 }
 
-// run serves the connection to its end.
+// run serves the connection until it has ended.
 func (c *Conn) run() {
 	c.read()
 	c.finish()
@@ -175,7 +172,7 @@ func (c *Conn) read() {
 	}
 }
 
-// woken reports whether it was Resume that interrupted a Read.
+// woken reports whether Resume interrupted the read, not the end of the connection. It then clears the read deadline.
 func (c *Conn) woken() bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -186,8 +183,7 @@ func (c *Conn) woken() bool {
 	return true
 }
 
-// turn handles the messages in the buffer. It reports whether the connection
-// goes on.
+// turn handles the complete messages in the buffer. It reports whether the connection stays open.
 func (c *Conn) turn() bool {
 	s := c.srv
 	s.mu.Lock()
@@ -198,7 +194,7 @@ func (c *Conn) turn() bool {
 		if !open || !paused {
 			return open
 		}
-		runtime.Gosched() // else whoever waits for the lock would hardly ever get it
+		runtime.Gosched() // otherwise goroutines that wait for the lock would rarely get it
 		s.mu.Lock()
 		for c.full() && !c.closing && !c.dead {
 			c.cond.Wait()
@@ -206,17 +202,14 @@ func (c *Conn) turn() bool {
 	}
 }
 
-// full reports whether nothing can be done for the connection at present, not
-// even reading on: the peer does not take its replies, or sends on and on while
-// it is held.
+// full reports whether the connection must wait before it handles or reads more: too much output is pending because the peer does
+// not read it, or the peer has sent maxBuffer bytes or more since Hold.
 func (c *Conn) full() bool {
 	return c.pending() > c.srv.opts.PauseOutput/2 || c.held && c.top-c.start >= maxBuffer
 }
 
-// handle gives the complete messages in the buffer to the machine. It stops
-// early when the connection is held, and says so when there is nothing to be done
-// until that ends or until the peer reads its replies, or when it is the others'
-// turn.
+// handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after turnWork messages,
+// when more than PauseOutput bytes are pending, or after Hold when the buffer has maxBuffer bytes or more.
 func (c *Conn) handle() (paused bool) {
 	s := c.srv
 	for s.work = 0; c.start < c.top; s.work++ {
@@ -249,7 +242,7 @@ func (c *Conn) handle() (paused bool) {
 	return false
 }
 
-// deliver hands one message to the machine.
+// deliver passes one message to the machine: to Handle, or if e is not nil to Reject.
 func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 	c.crlf = f.CRLF
 	if e == nil {
@@ -262,8 +255,8 @@ func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 	}
 }
 
-// room makes space for the next read, of which the last took n bytes. The
-// buffer doubles as bytes really arrive, whatever a header announces.
+// room makes space for the next read; n is the size of the last one. The buffer grows only as data arrives, not to the length
+// that a header announces.
 func (c *Conn) room(n int) {
 	have, size := c.top-c.start, len(c.buf)
 	switch {
@@ -278,7 +271,7 @@ func (c *Conn) room(n int) {
 			c.quiet = 0
 		}
 	case have == size:
-		// One message is longer than the buffer. Where its end is looked for, it may be byte by byte.
+		// The message is longer than the buffer. need may be only one byte more while the session searches for the end of the message.
 		size = min(2*size, max(c.need, size+size/8, maxBuffer))
 	}
 	if size == len(c.buf) {
@@ -293,8 +286,8 @@ func (c *Conn) room(n int) {
 	c.start, c.top = 0, have
 }
 
-// linger stays with a peer that has ended its direction for as long as the
-// machine has something for it.
+// linger keeps a connection open whose peer has closed its direction, as long as the machine has replies for it and the limits in
+// Options allow.
 func (c *Conn) linger() {
 	s := c.srv
 	_, can := c.nc.(interface{ CloseWrite() error })
@@ -305,7 +298,7 @@ func (c *Conn) linger() {
 	}
 	stay := s.machine.HalfClosed(c)
 	s.mu.Unlock()
-	if !c.turn() || !stay { // the turn is for what was held until now
+	if !c.turn() || !stay { // turn handles the messages that Hold delayed
 		return
 	}
 	s.mu.Lock()
@@ -338,8 +331,7 @@ func (c *Conn) linger() {
 	s.halfClosed = slices.Delete(s.halfClosed, i, i+1)
 }
 
-// finish tells the machine that the connection has ended, writes what is still
-// due to the peer, and closes it.
+// finish reports the end of the connection to the machine, writes the pending output, and closes the connection.
 func (c *Conn) finish() {
 	s := c.srv
 	s.mu.Lock()
@@ -369,8 +361,8 @@ func (c *Conn) finish() {
 	}
 }
 
-// hangUp ends our direction and reads off what the peer is still sending, for a
-// while: closing over unread bytes would destroy the last words on their way.
+// hangUp closes the server's direction, then reads and discards what the peer still sends, at most 16 MiB and for the time Linger.
+// Closing a TCP connection with unread data would reset it, and the peer could lose the last output.
 func (c *Conn) hangUp() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

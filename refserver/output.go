@@ -8,45 +8,43 @@ import (
 	"jobwire/codec"
 )
 
-// chunk is how much is written at once to a connection that reads slowly, so
-// that its progress is seen.
+// chunk is the maximum number of bytes of one blocking write. After each, the server sees that a slow reader makes progress.
 const chunk = 128 << 10
 
-// output is what waits to be written to a connection. All of it belongs to the
-// server's lock, but the bytes of writing, which belong to the one who writes
-// while busy is set.
+// output is the data that is waiting to be written to a connection. The server's lock guards it, except the bytes of writing,
+// which belong to the goroutine that writes while busy is set.
 type output struct {
 	out     []byte // not yet being written
 	writing []byte
-	sent    int  // of writing
-	busy    bool // somebody writes
-	dirty   bool // on the server's list
+	sent    int  // number of bytes of writing that are already written
+	busy    bool // a goroutine is writing
+	dirty   bool // the connection is in Server.dirty
 
-	total  int64   // bytes ever taken into writing; splits refer to it
-	splits []split // pieces that a fault wants written apart
+	total  int64   // number of bytes ever moved to writing, without those that writing has now; offsets of splits count from its start
+	splits []split // messages that a fault writes in pieces
 
-	tried   int // bytes that went at the first attempt
+	tried   int // number of bytes that the first, non-blocking attempt wrote
 	tryFail error
 }
 
-// split says that bytes up to an offset of the stream are written in pieces.
+// split is a range of the output, in bytes since the start of the connection, that is written in pieces of size bytes.
 type split struct {
 	from, to int64
 	size     int
 	pause    time.Duration
 }
 
-// pending is the number of bytes that wait.
+// pending returns the number of bytes that are waiting to be written.
 func (o *output) pending() int { return len(o.out) + len(o.writing) - o.sent }
 
-// written is the number of bytes that the peer's side has taken so far.
+// written returns the number of bytes that have been written so far, that is, accepted by the operating system.
 func (o *output) written() int64 { return o.total + int64(o.sent) }
 
 var errGone = errors.New("the connection is closed")
 
-// Send sends a message of that type with those arguments. It fails if the
-// connection has ended, or with a [*codec.Error] if the row does not allow the
-// message; nothing is sent then.
+// Send sends a message of the type t with the arguments. It does not block. It returns an error if the connection has ended, or a
+// [*codec.Error] if the message violates the rules of its type; nothing is sent then. If more output is pending than
+// [Options].MaxOutput allows, it closes the connection and returns an error.
 func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	m := &c.srv.msg
 	list, size := m.Args[:0], 0
@@ -58,8 +56,8 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	return c.send(size)
 }
 
-// Forward sends what another peer has said, as Send would. The server must send that row
-// too.
+// Forward sends a message that another peer has sent, unchanged. It has the errors of Send. The server must be allowed to send
+// messages of this type.
 func (c *Conn) Forward(f *codec.Frame) error {
 	if c.forward == nil || c.srv.watching() {
 		f.Message(&c.srv.msg)
@@ -77,7 +75,7 @@ func (c *Conn) Forward(f *codec.Frame) error {
 	return c.appendMessage()
 }
 
-// send sends Server.msg, of about that size.
+// send sends Server.msg; size is its approximate length in bytes.
 func (c *Conn) send(size int) error {
 	if err := c.admit(size); err != nil {
 		return err
@@ -85,7 +83,8 @@ func (c *Conn) send(size int) error {
 	return c.appendMessage()
 }
 
-// admit reports why a message of about that size cannot be sent, or nil.
+// admit returns an error if a message of about size bytes cannot be sent. It closes the connection if the message would exceed
+// MaxOutput.
 func (c *Conn) admit(size int) error {
 	s := c.srv
 	s.work++
@@ -99,7 +98,7 @@ func (c *Conn) admit(size int) error {
 	return nil
 }
 
-// appendMessage appends Server.msg to what waits.
+// appendMessage appends Server.msg to the output.
 func (c *Conn) appendMessage() error {
 	s := c.srv
 	s.msg.CRLF = c.crlf
@@ -115,7 +114,7 @@ func (c *Conn) appendMessage() error {
 	return nil
 }
 
-// mark notes that the connection has something to write.
+// mark adds the connection to Server.dirty, the list of connections with new output.
 func (c *Conn) mark() {
 	if !c.dirty {
 		c.dirty = true
@@ -123,8 +122,7 @@ func (c *Conn) mark() {
 	}
 }
 
-// take hands what waits to the one who will write it. It reports whether there
-// is anything.
+// take moves the output to writing if everything in writing has been written. It reports whether there is anything to write.
 func (c *Conn) take() bool {
 	if c.sent == len(c.writing) {
 		c.total += int64(len(c.writing))
@@ -137,10 +135,9 @@ func (c *Conn) take() bool {
 	return c.sent < len(c.writing) && !c.dead
 }
 
-// release ends a turn: it sets the timer, unlocks the server and writes what is
-// to be written. Connections that are ready to have their turn have it first, so
-// that what all of them produce is written once to each. list is memory to be used
-// again, and returned.
+// release ends a turn: it sets the timer, unlocks the server and writes the output of all connections in Server.dirty. Before that it
+// yields once, so that goroutines that are ready to run can add their output and each connection needs only one write. What a
+// connection does not accept at once is left to its drain goroutine. list is reused memory; release returns it.
 func (s *Server) release(list []*Conn) []*Conn {
 	list = list[:0]
 	s.arm()
@@ -190,7 +187,7 @@ func (s *Server) release(list []*Conn) []*Conn {
 	return list
 }
 
-// drain writes until nothing is left, waiting for the peer as long as it takes.
+// drain writes until no output is left. Writes may block for as long as the write deadline allows.
 func (c *Conn) drain() {
 	mu := &c.srv.mu
 	mu.Lock()
@@ -214,11 +211,10 @@ func (c *Conn) drain() {
 	mu.Unlock()
 }
 
-// hurry gives the peer of a connection that is closing a limited time to take
-// what is written next.
+// hurry sets the write deadline of a closing connection to Linger from now.
 func (c *Conn) hurry() { c.nc.SetWriteDeadline(time.Now().Add(c.srv.opts.Linger)) }
 
-// piece returns what to write next and how long to wait behind it.
+// piece returns the bytes to write next and the pause after them.
 func (c *Conn) piece() ([]byte, time.Duration) {
 	b := c.writing[c.sent:]
 	at := c.total + int64(c.sent)
