@@ -43,7 +43,7 @@ type Conn struct {
 	buf        []byte
 	start, top int // the unread part is buf[start:top]
 	need       int // number of unread bytes that the next decoding attempt requires
-	quiet      int // reads that used less than a quarter of buf since buf last shrank
+	quiet      int // reads in a row that used less than a quarter of buf
 	flushing   []*Conn
 
 	// Guarded by the server's lock:
@@ -51,8 +51,8 @@ type Conn struct {
 	polite  bool // the peer may still be sending: read and discard its data before closing
 	gone    bool // the connection has ended and Machine.Close was or is about to be called
 	dead    bool // writing failed or is pointless; nothing more is written
-	held    bool // Hold was called: the machine accepts no messages until Resume
-	backlog bool // messages have arrived since Hold
+	held    bool // the machine accepts no messages until Resume
+	backlog bool // messages have arrived that the machine does not accept yet
 	crlf    bool // the last text line ended with CR LF, and its reply must, too
 
 	output
@@ -203,13 +203,13 @@ func (c *Conn) turn() bool {
 }
 
 // full reports whether the connection must wait before it handles or reads more: too much output is pending because the peer does
-// not read it, or the peer has sent maxBuffer bytes or more since Hold.
+// not read it, or the peer has sent maxBuffer bytes or more that the machine does not accept yet.
 func (c *Conn) full() bool {
 	return c.pending() > c.srv.opts.PauseOutput/2 || c.held && c.top-c.start >= maxBuffer
 }
 
 // handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after turnWork messages,
-// when more than PauseOutput bytes are pending, or after Hold when the buffer has maxBuffer bytes or more.
+// when more than PauseOutput bytes are pending, or when the machine accepts no messages and the buffer has maxBuffer bytes or more.
 func (c *Conn) handle() (paused bool) {
 	s := c.srv
 	for s.work = 0; c.start < c.top; s.work++ {
@@ -259,6 +259,9 @@ func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 // that a header announces.
 func (c *Conn) room(n int) {
 	have, size := c.top-c.start, len(c.buf)
+	if n >= size/4 {
+		c.quiet = 0
+	}
 	switch {
 	case have == 0 && size > maxBuffer:
 		c.buf = make([]byte, maxBuffer)
@@ -298,7 +301,7 @@ func (c *Conn) linger() {
 	}
 	stay := s.machine.HalfClosed(c)
 	s.mu.Unlock()
-	if !c.turn() || !stay { // turn handles the messages that Hold delayed
+	if !c.turn() || !stay { // turn handles the messages that were delayed until Resume
 		return
 	}
 	s.mu.Lock()

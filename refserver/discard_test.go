@@ -14,8 +14,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// earlySession refuses large packets on their header alone, and tells how long
-// they will be, as protocols do whose messages announce a body.
+// earlySession rejects a packet of more than 100 bytes when it has decoded the header, and returns the length of the whole packet, as
+// sessions do of protocols whose messages announce the length of a body.
 type earlySession struct{ codec.Session }
 
 func (s earlySession) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
@@ -28,8 +28,8 @@ func (s earlySession) Decode(from codec.Side, b []byte, f *codec.Frame) (int, er
 	return s.Session.Decode(from, b, f)
 }
 
-// TestRefusedMessageIsDiscardedAsItComes sends a packet that is refused on its
-// header, in pieces, and one behind it.
+// TestRefusedMessageIsDiscardedAsItComes sends the data of a rejected packet in pieces, and then another packet. The server must
+// discard the data and answer the other packet.
 func TestRefusedMessageIsDiscardedAsItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		early := *gearman.Protocol

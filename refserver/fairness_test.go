@@ -17,15 +17,15 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// While one connection has thousands of requests in the buffer, each of which
-// takes its time, another is served before half of them are done.
+// TestNobodyWaitsForABuffer checks that the server handles a request of another connection before half of a full buffer of requests
+// of the first connection is handled.
 func TestNobodyWaitsForABuffer(t *testing.T) {
 	const (
 		request = "version\n"
-		buffer  = 64 << 10 / len(request) // how many fill a buffer
+		buffer  = 64 << 10 / len(request) // number of requests that fill a buffer
 		all     = 16 * buffer
 	)
-	// Asked at places that are spread over the buffer.
+	// The other connection sends a request at ten positions spread over the buffer.
 	var asked []int
 	for i := range 10 {
 		asked = append(asked, 5*buffer+i*(buffer+buffer/10))
@@ -48,7 +48,7 @@ func TestNobodyWaitsForABuffer(t *testing.T) {
 			}
 			if len(asked) > 0 && handled >= asked[0] && len(waited) == 10-len(asked) {
 				asked, since = asked[1:], handled
-				ask() // returns when the other's goroutine has read it
+				ask() // returns when the other connection has read the request
 			}
 		}
 		return refserver.Verdict{}
@@ -71,14 +71,13 @@ func TestNobodyWaitsForABuffer(t *testing.T) {
 	if len(waited) < 8 {
 		t.Fatalf("only %d of 10 requests were answered", len(waited))
 	}
-	// The two that waited longest may be the scheduler's.
+	// The two longest waits are ignored: the scheduler may have caused them.
 	if slices.Sort(waited); waited[len(waited)-3] >= buffer/2 {
 		t.Errorf("another's request waits for %v of %d requests", waited, buffer)
 	}
 }
 
-// What waits for a connection is bounded with the message that is to be added,
-// but one alone may have any size.
+// TestOutputIsBounded checks that MaxOutput includes the message to be added, but that a single message may be longer.
 func TestOutputIsBounded(t *testing.T) {
 	bubble(t, refserver.Options{MaxOutput: 1000}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()

@@ -22,7 +22,7 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// Faults that users may write, and mistakes with a part of the message about them.
+// TestParseFaults checks valid fault scripts, and that the error of an invalid one mentions the mistake.
 func TestParseFaults(t *testing.T) {
 	for _, text := range []string{
 		"drop NOOP", "drop from-peer WORK_DATA nth=2", "delay WORK_COMPLETE 500ms", "split * 1", "split * 3 2ms nth=4",
@@ -91,7 +91,7 @@ func TestDrop(t *testing.T) {
 		w.Send("ECHO_REQ", "3")
 		w.Want("ECHO_RES", "3")
 	}, "drop NOOP", "drop from-peer ECHO_REQ nth=2", "drop version")
-	// A command that was dropped does not spoil the replies to those behind it.
+	// A dropped command must not change how the replies to later commands are decoded.
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		a := dial()
 		if _, err := a.Conn.Write([]byte("version\n")); err != nil {
@@ -120,7 +120,7 @@ func TestDelay(t *testing.T) {
 		c.Send("GRAB_JOB")
 		c.Want("JOB_ASSIGN", h, "f", "x")
 		c.Send("SUBMIT_JOB", "f", "", "y")
-		c.Conn.Close() // later bytes of the server are lost
+		c.Conn.Close() // what the server sends later is lost
 		time.Sleep(2 * time.Second)
 	}, "delay JOB_CREATED 500ms", "delay CAN_DO 2s")
 }
@@ -163,7 +163,7 @@ func TestCloseFault(t *testing.T) {
 	}, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW")
 }
 
-// Over a pipe a read returns what one write wrote.
+// TestSplit reads from a net.Pipe, where one Read returns the data of one Write.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := refserver.Options{Protocol: gearman.Protocol}
@@ -259,11 +259,11 @@ func TestRetype(t *testing.T) {
 		w.Send("GRAB_JOB")
 		w.Want("JOB_ASSIGN", normal, "f", "normal")
 		w.Send("GRAB_JOB_UNIQ")
-		w.Want("JOB_ASSIGN", low, "f", "low") // the unique ID has no place in it
+		w.Want("JOB_ASSIGN", low, "f", "low") // JOB_ASSIGN has no field for the unique ID
 		w.Send("WORK_DATA", low, "some")
 		c.Want("WORK_WARNING", low, "some")
 		w.Send("WORK_FAIL", low)
-		c.Want("WORK_COMPLETE", low, "") // a field that is new is empty
+		c.Want("WORK_COMPLETE", low, "") // a field that the original message lacks is empty
 	}, "retype SUBMIT_JOB_HIGH SUBMIT_JOB_LOW", "retype from-server WORK_DATA WORK_WARNING", "retype WORK_FAIL WORK_COMPLETE", "retype JOB_ASSIGN_UNIQ JOB_ASSIGN")
 }
 
@@ -279,7 +279,7 @@ func TestAnswerAndFollow(t *testing.T) {
 		w.Send("CAN_DO", "g")
 		w.Send("PRE_SLEEP")
 		w.Want("NOOP")
-		w.Want("NOOP") // and no third, for a fault does not concern its own doing
+		w.Want("NOOP") // a fault does not apply to the messages that it sends
 		c.Send("SUBMIT_JOB", "g", "", "x")
 		c.Want("JOB_CREATED", "*")
 		c.Want("WORK_FAIL", "H:x:1")
@@ -319,7 +319,7 @@ func TestConditions(t *testing.T) {
 func TestAskAndReread(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
-		c.Send("ECHO_REQ", "f") // submits a job
+		c.Send("ECHO_REQ", "f") // this makes the fault submit a job
 		c.Want("ECHO_RES", "f")
 		c.Send("ECHO_REQ", "one")
 		c.Want("ECHO_RES", "two")
@@ -331,7 +331,7 @@ func TestAskAndReread(t *testing.T) {
 	}, `ask ECHO_REQ SUBMIT_JOB_BG f "" asked when data == "f"`, `reread ECHO_REQ {replace_all(raw, "one$", "two")}`, "alter status-reply [f]={number(it) + 4}")
 }
 
-// Fields that an illegal message lacks are empty.
+// TestFaultsOfIllegalMessages checks that fields that an illegal message lacks are empty in conditions.
 func TestFaultsOfIllegalMessages(t *testing.T) {
 	o := refserver.Options{Protocol: beanstalk.Protocol}
 	p := &inject.Protocol{Protocol: beanstalk.Protocol, New: func() refserver.Machine { return tubes.New(tubes.Options{}) }, Paired: true}

@@ -14,7 +14,7 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// halves is one end of two pipes, whose directions end apart as TCP's do.
+// halves is one end of two pipes. Like those of a TCP connection, its directions can be closed separately.
 type halves struct {
 	net.Conn // to read from
 	out      net.Conn
@@ -31,8 +31,7 @@ func (h halves) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadl
 func (h halves) CloseWrite() error                  { return h.out.Close() }
 func (h halves) Close() error                       { h.out.Close(); return h.Conn.Close() }
 
-// halfClosable starts a server in a bubble, to be reached by connections whose
-// directions end apart.
+// halfClosable returns a server, and a function that connects to it with connections whose directions can be closed separately.
 func halfClosable(t *testing.T, o refserver.Options) (srv *refserver.Server, dial func() *peertest.Peer) {
 	o.Protocol = gearman.Protocol
 	srv = refserver.New(machine.New(machine.Options{Host: "test"}), o)
@@ -44,7 +43,7 @@ func halfClosable(t *testing.T, o refserver.Options) (srv *refserver.Server, dia
 	}
 }
 
-// halfClose submits a job of f and ends the client's direction.
+// halfClose submits a job of the function f and closes the client's direction.
 func halfClose(c *peertest.Peer) (handle string) {
 	c.Send("SUBMIT_JOB", "f", "", "x")
 	handle = c.Want("JOB_CREATED", "*")[0]
@@ -53,8 +52,8 @@ func halfClose(c *peertest.Peer) (handle string) {
 	return handle
 }
 
-// A half-closed client is kept as long as it hears of its job, and not much
-// longer.
+// TestHalfClosedWhileProgressComes checks that the server keeps a half-closed client while it gets messages about its job, and
+// closes the connection between one and two times DefaultHalfClosed after the last one.
 func TestHalfClosedWhileProgressComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, dial := halfClosable(t, refserver.Options{})
@@ -79,7 +78,8 @@ func TestHalfClosedWhileProgressComes(t *testing.T) {
 	})
 }
 
-// Of too many half-closed clients the first are given up, and their jobs dropped.
+// TestHalfClosedNumber checks that the server closes the first half-closed connections if there are more than MaxHalfClosed, and
+// drops their jobs.
 func TestHalfClosedNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, dial := halfClosable(t, refserver.Options{MaxHalfClosed: 3})
@@ -106,7 +106,7 @@ func TestHalfClosedNumber(t *testing.T) {
 	})
 }
 
-// Where descriptors run out, those who may be gone make room at once.
+// TestHalfClosedMakeRoom checks that the server closes the first half-closed connection at once when file descriptors run out.
 func TestHalfClosedMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &scripted{next: make(chan any), quit: make(chan struct{})}
@@ -139,7 +139,7 @@ func TestHalfClosedMakeRoom(t *testing.T) {
 	})
 }
 
-// scripted is a listener that accepts what comes on next: a net.Conn or an error.
+// scripted is a listener whose Accept returns the values that are sent to next: a net.Conn or an error.
 type scripted struct {
 	next chan any
 	quit chan struct{}

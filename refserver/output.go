@@ -20,7 +20,7 @@ type output struct {
 	busy    bool // a goroutine is writing
 	dirty   bool // the connection is in Server.dirty
 
-	total  int64   // number of bytes ever moved to writing, without those that writing has now; offsets of splits count from its start
+	total  int64   // length of all earlier values of writing; total+sent is a position in the stream, as are the offsets of splits
 	splits []split // messages that a fault writes in pieces
 
 	tried   int // number of bytes that the first, non-blocking attempt wrote

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReadmeFiles compares the table of files in each server's README.md with the files that there are.
+// TestReadmeFiles compares the table of files in each server's README.md with the existing files.
 func TestReadmeFiles(t *testing.T) {
 	pages, err := filepath.Glob("*/README.md")
 	if err != nil || len(pages) == 0 {

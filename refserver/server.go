@@ -1,19 +1,16 @@
-// Package refserver runs a protocol's reference server: it accepts connections,
-// reads messages, hands them to the protocol's [Machine], and writes what the
-// machine answers.
+// Package refserver runs the reference server of a protocol: it accepts connections, decodes messages, passes them to the protocol's
+// [Machine], and writes the replies of the machine.
 //
 //	srv := refserver.New(machine, refserver.Options{Protocol: gearman.Protocol})
 //	err := srv.Serve(ctx, listener)
 //
-// One lock guards the machine. A connection's goroutine takes it once per read,
-// handles every complete message that has arrived, and gives it back. When the
-// others that are ready have done so too, what is due is written, once to each
-// connection that got something. Nobody ever
-// waits for a connection that does not read: what such a connection does not
-// take is left to a goroutine of its own, and to the limits in [Options].
+// One lock guards the machine. The goroutine of a connection locks it once per read, handles all complete messages that have
+// arrived, and unlocks it. Output is written after other connections that are ready have been handled, too, so that each connection
+// gets one write for all of them. Writes never block the handling of messages: if a peer does not read, a separate goroutine writes
+// to it, within the limits in [Options].
 //
-// A [Fault] makes the server misbehave on purpose, [Options.Trace] shows every
-// message. Both cost nothing when they are not used.
+// [Options].Intercept changes messages to inject faults, and [Options].Trace observes every message. When neither is set, messages
+// are not decoded a second time.
 package refserver
 
 import (
@@ -26,20 +23,27 @@ import (
 	"jobwire/codec"
 )
 
-// Machine is a protocol's state. The server calls it under its lock, so a
-// machine needs none of its own and must never block. What it is given (frames,
-// arguments) is valid during the call only.
+// Machine is the state of a protocol's server. The server calls its methods under a lock; they must not block. Frames and their
+// arguments are valid only during the call.
 type Machine interface {
+	// Open is called for each new connection.
 	Open(c *Conn)
-	Handle(c *Conn, f *codec.Frame)                 // a legal message
-	Reject(c *Conn, f *codec.Frame, e *codec.Error) // an illegal one; behind a Fatal one the server closes c
-	HalfClosed(c *Conn) (stay bool)                 // nothing more will come from the peer; is anything still due to it?
-	Close(c *Conn)                                  // c has ended; sending to it has no effect any more
-	Next() time.Time                                // when Tick is due; the zero time if it is not
+	// Handle handles a legal message.
+	Handle(c *Conn, f *codec.Frame)
+	// Reject handles an illegal message; e is the violation. If e is fatal or Options.Strict is set, the server closes c afterwards.
+	Reject(c *Conn, f *codec.Frame, e *codec.Error)
+	// HalfClosed is called when the peer has closed its direction. It reports whether the machine still has replies for the peer;
+	// if not, the server closes c.
+	HalfClosed(c *Conn) (stay bool)
+	// Close is called when c has ended. Sending to c has no effect from then on.
+	Close(c *Conn)
+	// Next returns the time at which Tick must be called, or the zero time if no timer is set.
+	Next() time.Time
+	// Tick handles the timers that have expired at now.
 	Tick(now time.Time)
 }
 
-// Limits that hold where Options leaves a zero.
+// Limits that apply where Options has a zero: bytes, times and a number of connections.
 const (
 	DefaultMaxOutput     = 128 << 20
 	DefaultPauseOutput   = 1 << 20
@@ -48,46 +52,41 @@ const (
 	DefaultLinger        = 2 * time.Second
 )
 
-// Options are a server's settings. Only Protocol must be set.
+// Options are the settings of a server. Only Protocol must be set.
 type Options struct {
 	Protocol *codec.Protocol
 	Codec    codec.Options
-	Strict   bool // close a connection behind its first illegal message
+	Strict   bool // close a connection after its first illegal message
 
-	// MaxOutput is how many bytes may wait for a connection that does not read
-	// them. A message that would make them more closes it, unless no more than
-	// PauseOutput waits: a large message is no sign of a slow reader. 0 is
+	// MaxOutput is the maximum number of bytes pending for one connection. The server closes a connection when a message would
+	// exceed it, unless at most PauseOutput bytes are pending: one large message does not mean that the peer reads slowly. 0:
 	// DefaultMaxOutput.
 	MaxOutput int
 
-	// PauseOutput is how many bytes may wait for a connection before its
-	// requests have to: nothing is read from it until half of them are written.
-	// 0 is DefaultPauseOutput.
+	// PauseOutput is the number of bytes pending for a connection above which the server stops reading from it, until at most
+	// half as many are pending. 0: DefaultPauseOutput.
 	PauseOutput int
 
-	// HalfClosed is how long the server stays with a peer that has ended its
-	// own direction, and is still due something, while nothing can be written
-	// to it. A peer that merely closed looks the same, hence the limit. It may
-	// take twice as long to notice. 0 is DefaultHalfClosed, less than 0 is not at all.
+	// HalfClosed is how long the server keeps a connection that the peer has half-closed, and for which the machine has replies,
+	// while nothing can be written to it. A limit is necessary because the server cannot distinguish a half-closed connection
+	// from a closed one. The connection may be kept up to twice as long. 0: DefaultHalfClosed; negative: half-closed connections
+	// are closed at once.
 	HalfClosed time.Duration
 
-	// MaxHalfClosed is with how many such peers the server stays. When there
-	// are more, or when descriptors run out, the first of them is given up. 0
-	// is DefaultMaxHalfClosed.
+	// MaxHalfClosed is the maximum number of half-closed connections that are kept. When there are more, or when the process runs
+	// out of file descriptors, the server closes the one that was half-closed first. 0: DefaultMaxHalfClosed.
 	MaxHalfClosed int
 
-	// Linger bounds the last words: how long the peer of a connection that is
-	// being closed may read nothing of what is still due, and how long a stopping
-	// server waits in all. 0 is DefaultLinger.
+	// Linger is how long the server waits for the peer of a closing connection to read any of the pending output, and then to stop
+	// sending. When the server stops, it is the limit for all of the output. 0: DefaultLinger.
 	Linger time.Duration
 
 	Intercept Intercept // may be nil
-	Trace     Trace
+	Trace     Trace     // may be nil
 }
 
-// Trace is called for every message that arrives and every one that is sent.
-// It must not keep f or raw. Where a message is illegal, err says why, and f is
-// what could be read of it.
+// Trace is called for every message received or sent. It must not keep f or raw. If the message is illegal, err is the violation, and
+// f has the fields that could be decoded.
 type Trace func(c *Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error)
 
 func (o Options) withDefaults() Options {
@@ -110,50 +109,50 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// ErrClosed is what a server that has stopped says to whoever would use it.
+// ErrClosed is returned by [Server.Serve] if the server has stopped or is stopping.
 var ErrClosed = errors.New("the server has stopped")
 
-// Server serves connections to one machine.
+// Server serves the connections to one machine.
 type Server struct {
 	machine   Machine
 	opts      Options
 	intercept Intercept
-	quit      chan struct{} // closed when no more connections are taken
+	quit      chan struct{} // closed when no more connections are accepted
 
 	mu         sync.Mutex
 	state      state
-	listeners  map[*net.Listener]bool // one that is no pointer may not be comparable
+	listeners  map[*net.Listener]bool // pointers, because a listener may not be comparable
 	conns      map[*Conn]bool
-	empty      sync.Cond // no connections are left
-	halfClosed []*Conn   // those that linger, the first first
+	empty      sync.Cond // signaled when no connections are left
+	halfClosed []*Conn   // kept by linger, in the order in which they were half-closed
 	lastID     uint64
-	dirty      []*Conn // connections that this turn has sent to
-	work       int     // messages that passed in this turn
+	dirty      []*Conn // connections with new output
+	work       int     // messages handled and sent in this turn
 	frame      codec.Frame
-	sent       codec.Frame // for watching our own messages
+	sent       codec.Frame // for decoding the server's own messages
 	msg        codec.Message
 	scratch    []byte
 
 	timer   *time.Timer
-	armed   time.Time // what timer is set to
-	delayed []delayed // by time
+	armed   time.Time // the time that timer is set to
+	delayed []delayed // in the order of their times
 }
 
 type state uint8
 
 const (
 	running  state = iota
-	draining       // takes no more connections, serves the ones it has
+	draining       // accepts no more connections, serves the existing ones
 	stopped
 )
 
-// delayed is something a fault has put off.
+// delayed is an action that a fault has postponed.
 type delayed struct {
 	at time.Time
 	do func()
 }
 
-// New returns a server that serves the machine.
+// New returns a server for the machine m.
 func New(m Machine, o Options) *Server {
 	s := &Server{
 		machine:   m,
@@ -167,9 +166,9 @@ func New(m Machine, o Options) *Server {
 	return s
 }
 
-// Serve serves the connections that l accepts. It returns when ctx ends, when
-// Close is called or when the machine stops the server, with nil and after
-// every connection has ended; or when l fails, with its error.
+// Serve serves the connections that l accepts, and closes l. When ctx is canceled, Close is called or the machine stops the server,
+// Serve returns nil after all connections have ended. It returns the error of l if l fails, and ErrClosed if the server had already
+// stopped.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.mu.Lock()
 	if s.state != running {
@@ -193,7 +192,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// accept starts a goroutine for every connection until the server stops.
+// accept accepts connections and starts a goroutine for each, until the server stops or l fails.
 func (s *Server) accept(l net.Listener) error {
 	var backoff time.Duration
 	for {
@@ -210,8 +209,8 @@ func (s *Server) accept(l net.Listener) error {
 			return nil
 		default:
 		}
-		// Running out of descriptors passes; the connections that exist go on,
-		// but for those that may be nobody's any more.
+		// A temporary error usually means that there are no file descriptors left. Existing connections are kept, except one
+		// half-closed connection, whose peer may not exist anymore.
 		var t interface{ Temporary() bool }
 		if !errors.As(err, &t) || !t.Temporary() {
 			return err
@@ -226,7 +225,7 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// giveUp ends the first of the connections that linger, if any do.
+// giveUp ends the connection that was half-closed first, if there is one.
 func (s *Server) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +237,8 @@ func (s *Server) giveUp() {
 	}
 }
 
-// ServeConn serves one connection and returns when it has ended, or when ctx
-// does.
+// ServeConn serves one connection and returns when it has ended. When ctx is canceled, it ends the connection. If the server has
+// stopped, it closes nc at once.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	if c := s.open(nc); c != nil {
 		defer context.AfterFunc(ctx, func() {
@@ -251,7 +250,7 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	}
 }
 
-// Close stops the server and returns when every connection has ended.
+// Close stops the server, ends all connections, and returns when they have ended.
 func (s *Server) Close() {
 	s.stop(false)
 	s.wait()
@@ -275,8 +274,7 @@ func (s *Server) stop(graceful bool) {
 	s.halt(graceful)
 }
 
-// halt closes the listeners and, unless it is graceful, ends every connection.
-// The caller holds the lock.
+// halt closes the listeners and, unless graceful is true, ends all connections. The caller must have locked s.mu.
 func (s *Server) halt(graceful bool) {
 	if s.state == running {
 		close(s.quit)
@@ -296,7 +294,7 @@ func (s *Server) halt(graceful bool) {
 	}
 }
 
-// open takes a connection in, or closes it if the server no longer does.
+// open registers a connection. If the server is not running, it closes nc and returns nil.
 func (s *Server) open(nc net.Conn) *Conn {
 	c := newConn(s, nc)
 	s.mu.Lock()
@@ -313,7 +311,7 @@ func (s *Server) open(nc net.Conn) *Conn {
 	return c
 }
 
-// later puts something off. The caller holds the lock.
+// later schedules do to be called after d, under the lock. The caller must have locked s.mu.
 func (s *Server) later(d time.Duration, do func()) {
 	at := time.Now().Add(d)
 	i := len(s.delayed)
@@ -325,7 +323,7 @@ func (s *Server) later(d time.Duration, do func()) {
 	s.delayed[i] = delayed{at, do}
 }
 
-// arm sets the timer to the earliest thing that is due.
+// arm sets the timer to the earliest time that the machine or a delayed action requires.
 func (s *Server) arm() {
 	next := s.machine.Next()
 	if len(s.delayed) > 0 && (next.IsZero() || s.delayed[0].at.Before(next)) {

@@ -21,9 +21,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// serve runs a Gearman server on loopback for a test and returns its address
-// and what stops it. That Serve returns nil, and that no goroutine is left,
-// belongs to every test.
+// serve runs a Gearman server on loopback and returns its address and a function that stops it. It also checks that Serve returns nil
+// and that no goroutine is left at the end of the test.
 func serve(t testing.TB, o refserver.Options) (addr string, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +50,7 @@ func serve(t testing.TB, o refserver.Options) (addr string, stop func()) {
 			t.Error("Serve does not return")
 		}
 	}
-	// Cleanups run last in, first out: the peers' own come before this.
+	// Cleanups run in reverse order: those of the peers, which are added later, run before this one.
 	t.Cleanup(func() {
 		stop()
 		if !eventually(func() bool { return runtime.NumGoroutine() <= before }) {
@@ -62,7 +61,7 @@ func serve(t testing.TB, o refserver.Options) (addr string, stop func()) {
 	return l.Addr().String(), stop
 }
 
-// eventually polls until ok, for a while.
+// eventually polls until ok returns true, for at most 20 seconds, and reports whether it did.
 func eventually(ok func() bool) bool {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if ok() {
@@ -87,7 +86,7 @@ func connect(t testing.TB, addr string) *net.TCPConn {
 	return nc.(*net.TCPConn)
 }
 
-// bubble runs a test over pipes in time of its own.
+// bubble runs a test with a server over pipes in a synctest bubble, with the faults injected.
 func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, dial func() *peertest.Peer), faults ...string) {
 	t.Helper()
 	o.Protocol = gearman.Protocol
@@ -111,7 +110,7 @@ func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, dial func
 	})
 }
 
-// A message may come in any pieces.
+// TestByteByByte sends messages one byte at a time.
 func TestByteByByte(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
@@ -125,8 +124,7 @@ func TestByteByByte(t *testing.T) {
 	})
 }
 
-// Many messages may come in one piece, larger than any buffer, with a large one
-// among them.
+// TestPipelined sends many messages in one write that exceeds every buffer, with a large message among them.
 func TestPipelined(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c := dial(t, addr)
@@ -145,9 +143,8 @@ func TestPipelined(t *testing.T) {
 	c.Want("ECHO_RES", "behind")
 }
 
-// A client that sends requests and does not read is not read from either, once
-// PauseOutput waits for it; when it reads, nothing is missing, though it has
-// ended its own direction by then.
+// TestPipelinerThatDoesNotRead checks that the server stops reading from a client that does not read its replies when more than
+// PauseOutput bytes are pending. When the client reads again, after it has closed its direction, no reply is missing.
 func TestPipelinerThatDoesNotRead(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{PauseOutput: 64 << 10})
 	nc := connect(t, addr)
@@ -168,7 +165,7 @@ func TestPipelinerThatDoesNotRead(t *testing.T) {
 		}
 		sent <- nc.CloseWrite()
 	}()
-	// It comes to a halt.
+	// Wait until the client cannot write any more.
 	last, since := int64(0), time.Now()
 	if !eventually(func() bool {
 		if now := wrote.Load(); now != last {
@@ -181,7 +178,7 @@ func TestPipelinerThatDoesNotRead(t *testing.T) {
 	if last == int64(requests*len(one)) {
 		t.Fatal("the server took everything")
 	}
-	// Others are served meanwhile.
+	// Other connections are served in the meantime.
 	other := dial(t, addr)
 	other.Send("ECHO_REQ", "still there?")
 	other.Want("ECHO_RES", "still there?")
@@ -195,14 +192,14 @@ func TestPipelinerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// silent is a connection of a peer that is used for encoding only.
+// silent is the connection of a peer that is only used for encoding.
 type silent struct{ net.Conn }
 
 func (silent) Read([]byte) (int, error) { return 0, io.EOF }
 func (silent) Close() error             { return nil }
 
-// A client that does not read its results disturbs nobody, and is closed when
-// more than MaxOutput waits for it.
+// TestSlowReader checks that a client that does not read its results does not delay others, and is closed when more than MaxOutput
+// bytes are pending for it.
 func TestSlowReader(t *testing.T) {
 	const limit = 8 << 20
 	addr, _ := serve(t, refserver.Options{MaxOutput: limit})
@@ -228,7 +225,7 @@ func TestSlowReader(t *testing.T) {
 	rounds := 0
 	for clients() == "2" && rounds < 100 {
 		w.Send("WORK_DATA", h, data)
-		c.Want("WORK_DATA", h, data) // in time, whatever the other does
+		c.Want("WORK_DATA", h, data) // must not be delayed by the slow client
 		rounds++
 	}
 	if rounds < limit>>20 || rounds == 100 {
@@ -238,8 +235,7 @@ func TestSlowReader(t *testing.T) {
 	c.Want("WORK_COMPLETE", h, "done")
 }
 
-// A client that ends its own direction still gets its results; then the server
-// ends the other.
+// TestHalfClosedClient checks that a client that has closed its direction gets its results before the server closes the connection.
 func TestHalfClosedClient(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c, w := dial(t, addr), dial(t, addr)
@@ -260,7 +256,7 @@ func TestHalfClosedClient(t *testing.T) {
 	}
 }
 
-// A worker that ends its own direction has left: its jobs are for others.
+// TestHalfClosedWorker checks that the server requeues the jobs of a worker that closes its direction.
 func TestHalfClosedWorker(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c, w, other := dial(t, addr), dial(t, addr), dial(t, addr)
@@ -280,8 +276,8 @@ func TestHalfClosedWorker(t *testing.T) {
 	other.Want("JOB_ASSIGN", h, "f", "x")
 }
 
-// A half-closed client is not waited upon for ever, and its job is dropped when
-// it is given up.
+// TestHalfClosedLimit checks that the server closes a half-closed client after the time HalfClosed, at once if it is negative, and
+// drops its job.
 func TestHalfClosedLimit(t *testing.T) {
 	for _, limit := range []time.Duration{-1, 30 * time.Millisecond} {
 		addr, _ := serve(t, refserver.Options{HalfClosed: limit})
@@ -295,8 +291,7 @@ func TestHalfClosedLimit(t *testing.T) {
 	}
 }
 
-// A reset is seen while the server waits for a job's end, at the latest with
-// the first message to the client.
+// TestResetClient checks that the server detects a reset of a client that waits for a job, and drops the job.
 func TestResetClient(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c, other := dial(t, addr), dial(t, addr)
@@ -312,7 +307,7 @@ func TestResetClient(t *testing.T) {
 	}
 }
 
-// The last words reach a peer that is still sending when it is closed.
+// TestLastWordsArrive checks that the last reply reaches a peer that is still sending when the server closes the connection.
 func TestLastWordsArrive(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c := dial(t, addr)
@@ -323,7 +318,8 @@ func TestLastWordsArrive(t *testing.T) {
 	}
 }
 
-// A header that announces 4 GiB, or a line without end, costs nothing.
+// TestEndlessInput checks that the server does not allocate the memory that headers announce, and rejects a header that announces
+// 4 GiB and a line without an end.
 func TestEndlessInput(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{Codec: codec.Options{MaxData: 1<<31 - 1}})
 	over := dial(t, addr)
@@ -335,7 +331,7 @@ func TestEndlessInput(t *testing.T) {
 	line.Conn.Write(bytes.Repeat([]byte("x"), codec.DefaultMaxLine))
 	line.Ended()
 
-	// Two gigabytes announced by many, little of it sent.
+	// Each of these connections announces 2 GiB and sends 1000 bytes.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	const many = 50
@@ -352,7 +348,7 @@ func TestEndlessInput(t *testing.T) {
 	}
 }
 
-// Running out of descriptors passes.
+// TestAcceptErrors checks that Serve retries after temporary errors of the listener, and returns other errors.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &troubled{failures: 5, quit: make(chan struct{})}
@@ -385,7 +381,7 @@ func TestAcceptErrors(t *testing.T) {
 	})
 }
 
-// A listener may be a value that cannot be compared.
+// TestListenersOfAnyKind checks that Serve accepts a listener of a type that is not comparable.
 func TestListenersOfAnyKind(t *testing.T) {
 	type wrapped struct {
 		net.Listener
@@ -399,7 +395,7 @@ func TestListenersOfAnyKind(t *testing.T) {
 	}
 }
 
-// troubled is a listener that fails some times before its one connection.
+// troubled is a listener that fails a number of times, accepts one connection, and then blocks until it is closed.
 type troubled struct {
 	failures int
 	fatal    error
@@ -433,7 +429,7 @@ func (l *troubled) Close() error {
 
 func (l *troubled) Addr() net.Addr { return &net.TCPAddr{} }
 
-// shutdown ends the server: Serve returns though its context goes on.
+// TestMachineStopsServer checks that the command shutdown ends the server: Serve returns although its context is not canceled.
 func TestMachineStopsServer(t *testing.T) {
 	for _, graceful := range []bool{false, true} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,29 +7,28 @@ import (
 	"jobwire/codec"
 )
 
-// Intercept decides what becomes of a message: one that came from the peer and
-// is about to be handled, or one that is about to be sent. It runs under the
-// server's lock and must not keep the frame. The zero Verdict lets it pass.
+// Intercept decides how a message is processed: one from a peer before the machine handles it, or one from the server before it is
+// sent. It is called under the server's lock and must not keep f. The zero Verdict changes nothing.
 type Intercept func(c *Conn, from codec.Side, f *codec.Frame) Verdict
 
-// Verdict is what is done with a message. What is replaced may break any rule.
+// Verdict is the decision of [Intercept] about a message. Replace and Raw may violate the rules of the protocol.
 type Verdict struct {
-	Drop    bool
-	Close   bool           // end the connection, behind the message unless it is dropped
-	Delay   time.Duration  // handle or send it so much later; others overtake it
-	Extra   int            // how many times more
-	Replace *codec.Message // put this in its place
-	Also    *codec.Message // send the peer this too, behind it; no hook sees it
-	Raw     *[]byte        // send these bytes in its place; from the server only
-	Split   int            // write it in pieces of so many bytes; from the server only
-	Pause   time.Duration  // behind each piece
+	Drop    bool           // do not handle or send the message; Also and Close still apply
+	Close   bool           // close the connection, after the message unless Drop or Delay is set
+	Delay   time.Duration  // handle or send the message this much later; other messages overtake it
+	Extra   int            // number of additional times that the message is handled or sent
+	Replace *codec.Message // a message that is handled or sent instead
+	Also    *codec.Message // a message that is sent to the peer afterwards; Intercept is not called for it
+	Raw     *[]byte        // bytes that are sent instead; only for messages from the server
+	Split   int            // if greater than 0, write the message in pieces of this many bytes; only for messages from the server
+	Pause   time.Duration  // the pause after each piece
 }
 
-// watch is what a connection needs when messages are intercepted or traced.
+// watch is the state that a connection needs only if messages are intercepted or traced.
 type watch struct {
-	viewer codec.Session // sees both directions, to read our own messages
-	loose  codec.Session // writes messages that break rules
-	primed bool          // loose has seen the first message
+	viewer codec.Session // decodes both directions, to decode the server's own messages
+	loose  codec.Session // encodes messages that violate rules
+	primed bool          // loose has decoded the first message
 
 }
 
@@ -45,20 +44,20 @@ func (w *watch) init(s *Server) {
 	w.loose = s.opts.Protocol.NewSession(loose)
 }
 
-// trace shows a message to the user's hook.
+// trace calls Options.Trace, if it is set.
 func (c *Conn) trace(from codec.Side, f *codec.Frame, raw []byte, e *codec.Error) {
 	if t := c.srv.opts.Trace; t != nil {
 		t(c, from, f, raw, e)
 	}
 }
 
-// inspect shows a message that has arrived to the hooks. It reports whether the
-// message is to be handled now.
+// inspect calls the hooks for a message from the peer, and processes the verdict. It reports whether the caller must deliver the
+// message.
 func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 	s := c.srv
-	c.viewer.Decode(codec.Peer, raw, &s.sent) // for the replies that depend on it
+	c.viewer.Decode(codec.Peer, raw, &s.sent) // the type of a reply may depend on the request
 	if !c.primed {
-		c.loose.Decode(codec.Peer, raw, &s.sent) // for what a first message settles, such as a magic
+		c.loose.Decode(codec.Peer, raw, &s.sent) // the first message may select a variant of the protocol, for example by its magic
 		c.primed = true
 	}
 	c.trace(codec.Peer, f, raw, e)
@@ -79,7 +78,7 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 			_, err = c.loose.Decode(codec.Peer, b, f)
 		}
 		if e, _ = err.(*codec.Error); err != nil && e == nil {
-			times = 0 // what was put in its place is no whole message
+			times = 0 // the replacement is not a complete message
 		}
 	}
 	for range times {
@@ -101,13 +100,12 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 	return false
 }
 
-// sendWatched is Send where messages are intercepted or traced. Server.msg is
-// what to send.
+// sendWatched sends Server.msg when messages are intercepted or traced.
 func (c *Conn) sendWatched() error {
 	s := c.srv
 	scratch, f := s.scratch[:0], &s.sent
 	if s.intercept != nil {
-		scratch, f = nil, new(codec.Frame) // the hook may send other messages
+		scratch, f = nil, new(codec.Frame) // the hook may send other messages, which overwrite the shared memory
 	}
 	b, err := c.encode(scratch, &s.msg)
 	if err != nil {
@@ -156,8 +154,8 @@ func (c *Conn) sendWatched() error {
 	return nil
 }
 
-// encode appends a message of ours as the contract has it, or, since a fault may have
-// kept the request from us that it answers, as best it can.
+// encode appends a message from the server to dst. If the rules do not allow the message and faults are injected, encode ignores the
+// rules: a fault may have kept the request that the message answers from the session.
 func (c *Conn) encode(dst []byte, m *codec.Message) ([]byte, error) {
 	b, err := c.session.Append(dst, codec.Server, m)
 	if err != nil && c.srv.intercept != nil {
@@ -166,7 +164,7 @@ func (c *Conn) encode(dst []byte, m *codec.Message) ([]byte, error) {
 	return b, err
 }
 
-// also sends a message that a hook has asked for, if it has.
+// also sends the message Verdict.Also, if it is not nil.
 func (c *Conn) also(m *codec.Message) {
 	if m == nil || c.gone || c.dead {
 		return
@@ -180,7 +178,7 @@ func (c *Conn) also(m *codec.Message) {
 	c.put(&c.srv.sent, b, e, Verdict{})
 }
 
-// put queues the bytes of one message for writing.
+// put appends the encoded message b to the output and calls Trace.
 func (c *Conn) put(f *codec.Frame, b []byte, e *codec.Error, v Verdict) {
 	c.trace(codec.Server, f, b, e)
 	at := c.total + int64(len(c.writing)+len(c.out))

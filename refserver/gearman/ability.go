@@ -6,37 +6,35 @@ import (
 	"jobwire/refserver/internal/list"
 )
 
-// ability is a worker's registration for a function.
+// ability is the registration of a function by a worker.
 type ability struct {
 	peer    *peer
 	fn      *function
-	order   uint64        // of registration
-	timeout time.Duration // 0 is none
+	order   uint64        // number of the registration; counts up for each worker
+	timeout time.Duration // of CAN_DO_TIMEOUT; 0: none
 	ofPeer  list.Place[ability]
 	ofFn    list.Place[ability]
-	leads   [3]lead // by priority
+	leads   [3]lead // by job priority
 }
 
-// lead is what a worker knows of a function's jobs of one priority. It is ready
-// if there may be some, else idle. It becomes ready with the first job, and idle
-// when the worker looks there in vain, so that nobody ever looks through all
-// that a worker can do, and a worker that is busy is told but once.
+// lead connects a worker with the queue of one function and priority. It is ready, that is, in peer.ready, if the queue may have jobs;
+// otherwise it is idle, that is, in function.idle. It becomes ready when a job is queued, and idle when the worker asks for a job and
+// the queue is empty. So GRAB_JOB need not search all functions of a worker, and a queued job affects a busy worker only once.
 //
-// While there are jobs, the lead is ready with every worker that has it. While
-// a worker sleeps, all its leads are idle, but for those that Options.Wakeups
-// kept from waking it.
+// While a queue has jobs, all leads to it are ready. While a worker sleeps, all its leads are idle, except those for which the limit
+// Options.Wakeups prevented a wakeup.
 type lead struct {
 	*ability
-	at   int              // its place in peer.ready; 0 while it is idle
-	link list.Place[lead] // in fn.idle, or in fn.passed
+	at   int              // index in the heap peer.ready plus 1; 0 while it is idle
+	link list.Place[lead] // in fn.idle or in fn.passed
 }
 
-// Jobs are looked for in the order in which the worker registered the functions.
+// Leads are ordered by registration: a worker gets jobs of the function that it registered first.
 
 func (l *lead) before(o *lead) bool { return l.order < o.order }
 func (l *lead) place() *int         { return &l.at }
 
-// newAbility registers a function for a worker.
+// newAbility registers a function for a worker, which must not have registered it.
 func (p *peer) newAbility(fn *function) *ability {
 	p.lastOrder++
 	a := &ability{peer: p, fn: fn, order: p.lastOrder}
@@ -59,7 +57,7 @@ func (p *peer) newAbility(fn *function) *ability {
 	return a
 }
 
-// unable ends a registration. Jobs that run already go on.
+// unable removes a registration. Jobs that are already running are not affected.
 func (m *machine) unable(a *ability) {
 	delete(a.peer.able, a.fn)
 	a.ofPeer.Remove()
@@ -70,21 +68,20 @@ func (m *machine) unable(a *ability) {
 		a.peer.ready[priority].remove(l)
 	}
 	if m.opts.Wakeups > 0 {
-		m.wakeNext(a.fn) // the one that was woken may have been this one
+		m.wakeNext(a.fn) // the worker that was woken for a job may be this one
 	}
 	m.release(a.fn)
 }
 
-// reset ends all of a worker's registrations.
+// reset removes all registrations of a worker.
 func (m *machine) reset(p *peer) {
 	for a := range p.abilities.All {
 		m.unable(a)
 	}
 }
 
-// wake tells all workers that can do the function of a job of that priority,
-// and wakes those of them that sleep, or as many as Wakeups allows. Those that
-// were passed over before come first.
+// wake makes the leads of all workers to a queue that has got a job ready, and wakes those workers that are sleeping, at most
+// Options.Wakeups of them. Workers that were not woken for earlier jobs because of that limit come first.
 func (m *machine) wake(fn *function, priority uint8) {
 	left := m.opts.Wakeups
 	allowed := func(p *peer) bool {
@@ -110,8 +107,7 @@ func (m *machine) wake(fn *function, priority uint8) {
 	}
 }
 
-// wakeNext wakes workers that were passed over for a job of the function that
-// is still there.
+// wakeNext wakes workers for the queued jobs of the function with the highest priority, if it has queued jobs.
 func (m *machine) wakeNext(fn *function) {
 	for priority := range fn.queue {
 		if fn.queue[priority].len > 0 {
@@ -121,14 +117,14 @@ func (m *machine) wakeNext(fn *function) {
 	}
 }
 
-// rouse wakes a worker with a NOOP. It gets no other before it sleeps again.
+// rouse wakes a sleeping worker with a NOOP. The worker gets no more of them until it sleeps again.
 func (p *peer) rouse() {
 	p.sleeping = false
 	p.conn.Send(noop)
 }
 
-// pick finds the job that a worker gets: the oldest of the highest priority, of
-// the function among those that it registered first.
+// pick returns the job that the worker gets next: of its functions' jobs of the highest priority, the oldest one of the function that
+// it registered first. It returns nil if there is none.
 func (m *machine) pick(p *peer) (*ability, *job) {
 	for priority := range p.ready {
 		ready := &p.ready[priority]
@@ -137,7 +133,7 @@ func (m *machine) pick(p *peer) (*ability, *job) {
 			if first := l.fn.queue[priority].first; first != 0 {
 				return l.ability, m.jobs.at(first)
 			}
-			// Others took them.
+			// Other workers have taken the jobs.
 			ready.remove(l)
 			l.link.Remove()
 			l.fn.idle[priority].PushBack(&l.link)

@@ -12,7 +12,7 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// lookThrough finds a worker's next job the long way: through all that it can do.
+// lookThrough finds a worker's next job by searching the queues of all its functions.
 func lookThrough(m *machine, p *peer) *job {
 	for priority := high; priority <= low; priority++ {
 		for a := range p.abilities.All {
@@ -24,9 +24,8 @@ func lookThrough(m *machine, p *peer) *job {
 	return nil
 }
 
-// Whatever becomes of jobs and abilities, a worker gets the job that it would
-// get if all were looked through. None sleeps while there is one for it, unless
-// Wakeups says how many are woken.
+// TestPickAsIfAllWereLookedThrough adds jobs and registrations at random. A worker must get the job that a search of all queues finds,
+// and without Wakeups no worker may sleep while there is a job for it.
 func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 	for seed, wakeups := range []int{0, 0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 			peers = peers[1:]
 			rng := rand.New(rand.NewPCG(uint64(seed), 1))
 			noops := make([]int, len(workers))
-			// answer returns what comes behind the NOOPs.
+			// answer returns the next message that is not a NOOP.
 			answer := func(i int) (name string, args []string) {
 				for {
 					if name, args = workers[i].Next(); name != "NOOP" {
@@ -108,8 +107,8 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 	}
 }
 
-// A worker is asked about functions that have had jobs only, however many it
-// can do.
+// TestFunctionsWithoutJobsAreNotLookedAt checks that only queues that have had jobs are searched for a worker, however many functions it
+// has registered.
 func TestFunctionsWithoutJobsAreNotLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Host: "test"}).(*machine)

@@ -11,7 +11,7 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// Rows of the replies ("Administrative Protocol").
+// Types of the replies to commands (section "Administrative Protocol").
 var (
 	okReply         = row("OK")
 	errReply        = row("ERR")
@@ -25,14 +25,12 @@ var (
 	verboseReply    = row("verbose-reply")
 )
 
-// err answers ERR. The text is written in one word, as in the URLs that the
-// first server encoded it for.
+// err sends an ERR reply. Spaces in the text are sent as plus signs, because the original Perl server URL-encodes the text.
 func (p *peer) err(code, text string) {
 	p.conn.Send(errReply, []byte(code), []byte(strings.ReplaceAll(text, " ", "+")))
 }
 
-// table collects the arguments of a list. One that would be longer than a
-// packet may be is not collected any further.
+// table collects the arguments of a reply that is a list. Its callers stop when it is larger than max, the limit on a packet's data.
 type table struct {
 	args      [][]byte
 	size, max int
@@ -49,7 +47,7 @@ func (t *table) number(n uint64) { t.text(decimal(n)) }
 
 func (t *table) full() bool { return t.size > t.max }
 
-// list sends what has been collected.
+// list sends the table as a reply, or an error if the table is too long.
 func (p *peer) list(reply *codec.Type, t *table) {
 	if t.full() {
 		p.err("LIST_TOO_LONG", fmt.Sprintf("the list is longer than %d bytes", t.max))
@@ -58,8 +56,8 @@ func (p *peer) list(reply *codec.Type, t *table) {
 	}
 }
 
-// printable writes bytes that would upset a text line as \xNN. Function names
-// and IDs may hold any byte but NUL; blanks matter where they separate.
+// printable replaces control characters by \xNN, and spaces if blanks is true. Function names and IDs may contain all bytes except
+// NUL.
 func printable(b []byte, blanks bool) []byte {
 	out := make([]byte, 0, len(b))
 	for _, c := range b {
@@ -74,8 +72,8 @@ func printable(b []byte, blanks bool) []byte {
 
 func escape(dst []byte, c byte) []byte { return fmt.Appendf(dst, `\x%02x`, c) }
 
-// printableLine is for a value that has a line to itself. It must not be taken
-// for the end of the list, nor for an error message in the list's place.
+// printableLine is printable for a value that is the whole line. It also escapes the first byte of a value that clients could read as
+// the end of the list or as an error reply.
 func printableLine(b []byte) []byte {
 	out := printable(b, false)
 	if string(b) == "." || bytes.HasPrefix(b, []byte("ERR")) || gearman.SaysError(out) {
@@ -84,7 +82,7 @@ func printableLine(b []byte) []byte {
 	return out
 }
 
-// showWorkers lists the connections that have sent what only workers send.
+// showWorkers lists the connections that have sent a request that only workers send.
 func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for w := range m.joined.All {
@@ -177,7 +175,7 @@ func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	p.list(uniqueReply, t)
 }
 
-// maxQueue sets a function's limits: one for all priorities, or one for each.
+// maxQueue sets the queue limits of a function: one for all priorities, or one for each. Without a limit it restores the defaults.
 func maxQueue(m *machine, p *peer, f *codec.Frame) {
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {
@@ -219,11 +217,10 @@ func showPID(_ *machine, p *peer, _ *codec.Frame) {
 	p.conn.Send(pidReply, decimal(uint64(os.Getpid())))
 }
 
-// showVerbosity names a level because clients expect one. What is logged is the
-// business of the program around the server.
+// showVerbosity always replies with the level ERROR, because clients expect a level. The server itself has no log.
 func showVerbosity(_ *machine, p *peer, _ *codec.Frame) { p.conn.Send(verboseReply, []byte("ERROR")) }
 
-// cancelJob takes back a job that no worker has yet.
+// cancelJob removes a job that is not running. The clients that wait for it get a WORK_FAIL.
 func cancelJob(m *machine, p *peer, f *codec.Frame) {
 	j := m.find(f.Arg(0))
 	switch {

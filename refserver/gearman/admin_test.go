@@ -46,7 +46,7 @@ func TestStatusCommands(t *testing.T) {
 	})
 }
 
-// A line that ends CR LF is answered so, and pipelined lines in their order.
+// TestLineEnds checks that the reply to a line that ends with CR LF ends with CR LF, too, and that pipelined lines are answered in order.
 func TestLineEnds(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a := dial()
@@ -57,7 +57,7 @@ func TestLineEnds(t *testing.T) {
 		a.Want("status-reply", "f", "0", "0", "0")
 		a.Raw([]byte("workers all\n"))
 		a.Want("ERR", "INVALID_ARGUMENTS", "*")
-		a.quiet(t) // packets and lines may be mixed
+		a.quiet(t) // packets and lines may be mixed on one connection
 	})
 }
 
@@ -97,7 +97,7 @@ func TestMaxQueue(t *testing.T) {
 		if full("SUBMIT_JOB_BG") {
 			t.Error("no limit is one")
 		}
-		set() // back to the default of 4 for normal ones
+		set() // restores the default: 4 for normal priority, no limit for the others
 		if !full("SUBMIT_JOB_BG") || full("SUBMIT_JOB_HIGH_BG") {
 			t.Error("the default is not kept to")
 		}
@@ -112,7 +112,7 @@ func TestMaxQueue(t *testing.T) {
 	})
 }
 
-// A submission that joins a job adds none, so that a full queue takes it.
+// TestFullQueueTakesEqualSubmissions checks that a full queue accepts a submission that is merged with an existing job.
 func TestFullQueueTakesEqualSubmissions(t *testing.T) {
 	bubble(t, Options{MaxQueue: [3]int{1, 1, 1}}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
@@ -179,7 +179,7 @@ func TestShutdown(t *testing.T) {
 		a.Want("ERR", "INVALID_ARGUMENTS", "*")
 		a.Send("shutdown", "graceful")
 		a.Want("OK")
-		dial().Ended() // no new connections
+		dial().Ended() // the server accepts no new connections
 		h := c.submit("SUBMIT_JOB", "f", "", "")
 		a.Send("CAN_DO", "f")
 		a.Send("GRAB_JOB")
@@ -193,7 +193,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// What would end the list, or be an error in its place, is escaped.
+// TestUniqueIDsThatLookLikeSomethingElse checks that unique IDs that look like the end of the list or an error are escaped.
 func TestUniqueIDsThatLookLikeSomethingElse(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
@@ -208,7 +208,7 @@ func TestUniqueIDsThatLookLikeSomethingElse(t *testing.T) {
 	})
 }
 
-// A function that no packet can name is not made.
+// TestCommandsWithNUL checks that a command with NUL in a function name is rejected: no packet can have such a name.
 func TestCommandsWithNUL(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a := dial()
@@ -222,7 +222,7 @@ func TestCommandsWithNUL(t *testing.T) {
 	})
 }
 
-// A list that no packet could hold is refused, one that could is not.
+// TestListsAreBounded checks that a list is rejected only if it is longer than a packet may be.
 func TestListsAreBounded(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{Codec: codec.Options{MaxData: 1000}}, func(t *testing.T, dial func() peerOf) {
 		a := dial()

@@ -11,10 +11,9 @@ import (
 	"jobwire/refserver"
 )
 
-// TestBadInputLosesNoJob sends every vector that the codec refuses, while one
-// job is queued and another runs. A packet is answered with the document's
-// ERROR, a line with ERR, both naming the rule; where the end of the message is
-// unknown the connection ends. Both jobs are then finished as if nothing had been.
+// TestBadInputLosesNoJob sends all illegal messages of the corpus while one job is queued and another is running. The reply to a packet
+// must be an ERROR and the reply to a line an ERR, and both must name the rule. If the end of the message is unknown, the server must
+// close the connection; a line then gets no reply. Afterwards both jobs must complete normally.
 func TestBadInputLosesNoJob(t *testing.T) {
 	src, err := corpus.FS.ReadFile("gearman/reject.wire")
 	if err != nil {
@@ -53,7 +52,7 @@ func TestBadInputLosesNoJob(t *testing.T) {
 			if raw[0] == 0 || !fatal {
 				why := v.Value("rule")
 				if why == string(gearman.RuleAdminCommand) {
-					why = "Unknown+server+command" // what every server says
+					why = "Unknown+server+command" // common to all servers
 				}
 				if text := bad.Want(reply, "*", "*")[1]; !strings.Contains(text, why) {
 					t.Errorf("%s: %s %q does not say %s", v.Value("case"), reply, text, why)

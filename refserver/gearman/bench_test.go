@@ -18,8 +18,7 @@ import (
 	"jobwire/refserver"
 )
 
-// BenchmarkCycle measures whole cycles over loopback: submit, grab, complete,
-// with window jobs under way between one client and one worker.
+// BenchmarkCycle measures cycles of submit, grab and complete over loopback, with one client, one worker and window jobs in flight.
 func BenchmarkCycle(b *testing.B) {
 	for _, window := range []int{1, 16, 128, 1024} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) { cycle(b, window) })
@@ -82,8 +81,7 @@ func cycle(b *testing.B, window int) {
 	}
 }
 
-// BenchmarkQueue queues a million background jobs of 16 bytes and reports the
-// memory that one takes.
+// BenchmarkQueue queues a million background jobs of 16 bytes and reports the memory of each.
 func BenchmarkQueue(b *testing.B) {
 	for _, named := range []bool{false, true} {
 		b.Run(fmt.Sprintf("unique=%v", named), func(b *testing.B) {
@@ -106,7 +104,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// A job that goes its whole way, with others, allocates nothing.
+// TestCyclesAllocateNothing checks that the server allocates no memory for submitting, assigning and completing jobs.
 func TestCyclesAllocateNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -155,7 +153,7 @@ func TestCyclesAllocateNothing(t *testing.T) {
 	}
 }
 
-// encode writes a request.
+// encode returns the bytes of a request.
 func encode(name string, args ...string) []byte {
 	m := codec.Message{Type: row(name)}
 	for _, a := range args {
@@ -168,7 +166,7 @@ func encode(name string, args ...string) []byte {
 	return b
 }
 
-// appendComplete writes the WORK_COMPLETE for the data of a JOB_ASSIGN.
+// appendComplete appends a WORK_COMPLETE for the job in the data of a JOB_ASSIGN.
 func appendComplete(dst, assigned []byte) []byte {
 	handle := assigned[:bytes.IndexByte(assigned, 0)+1]
 	dst = append(dst, "\x00REQ\x00\x00\x00\x0d"...)
@@ -176,8 +174,7 @@ func appendComplete(dst, assigned []byte) []byte {
 	return append(append(dst, handle...), "done"...)
 }
 
-// BenchmarkGrab measures grabs in vain and back to sleep, by how much the worker
-// can do.
+// BenchmarkGrab measures the search for a job if there is none, depending on the number of functions that the worker has registered.
 func BenchmarkGrab(b *testing.B) {
 	for _, able := range []int{1, 1000, 100_000} {
 		b.Run(fmt.Sprintf("abilities=%d", able), func(b *testing.B) {
@@ -194,8 +191,7 @@ func BenchmarkGrab(b *testing.B) {
 	}
 }
 
-// work keeps up to window grabs under way and completes each job at once. When
-// all came back empty it sleeps.
+// work keeps up to window GRAB_JOB requests in flight and completes each job at once. When all of them got NO_JOB, it sleeps.
 func work(nc net.Conn, window int, hello, grabJob []byte) error {
 	r, w := bufio.NewReaderSize(nc, 64<<10), bufio.NewWriterSize(nc, 64<<10)
 	w.Write(hello)
@@ -227,7 +223,7 @@ func work(nc net.Conn, window int, hello, grabJob []byte) error {
 	}
 }
 
-// packet reads one packet; its data is good until the next.
+// packet reads one packet. Its data is valid until the next call.
 func packet(r *bufio.Reader) (typ uint32, data []byte, err error) {
 	head, err := r.Peek(12)
 	if err != nil {
@@ -239,18 +235,18 @@ func packet(r *bufio.Reader) (typ uint32, data []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = r.Discard(n) // which leaves the bytes where they are
+	_, err = r.Discard(n) // the data remains in the buffer
 	return typ, all[12:], err
 }
 
-// BenchmarkMessages measures the server without a network: a connection submits a batch of jobs, requests them and completes them.
+// BenchmarkMessages measures the server without a network: a connection submits jobs in batches, grabs them and completes them.
 func BenchmarkMessages(b *testing.B) {
 	s := refserver.New(New(Options{Host: "bench"}), refserver.Options{Protocol: gearman.Protocol})
 	b.ReportAllocs()
 	s.ServeConn(b.Context(), &canned{jobs: b.N, out: encode("CAN_DO", "f")})
 }
 
-// canned is a connection on which the messages about a number of jobs arrive. What is written to it is discarded.
+// canned is a connection whose Read returns the messages of BenchmarkMessages, and whose Write discards everything.
 type canned struct {
 	net.Conn
 	jobs, done int

@@ -8,10 +8,10 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// handler answers one message type.
+// handler handles the messages of one type.
 type handler func(m *machine, p *peer, f *codec.Frame)
 
-// handlers stand at the index of their row.
+// handlers has the handler of each message type at the type's index; nil for types that a server does not receive.
 var handlers = func() []handler {
 	h := make([]handler, len(gearman.Protocol.Types))
 	for name, fn := range byName {
@@ -69,7 +69,7 @@ var byName = map[string]handler{
 	"drop-function":    dropFunction,
 }
 
-// Rows of what the server sends.
+// Types of the packets that the server sends.
 var (
 	echoRes         = row("ECHO_RES")
 	errorPacket     = row("ERROR")
@@ -95,7 +95,7 @@ func row(name string) *codec.Type {
 
 func echo(_ *machine, p *peer, f *codec.Frame) { p.conn.Send(echoRes, f.Arg(0)) }
 
-// setOption knows the one option there is ("Client Requests", OPTION_REQ).
+// setOption handles OPTION_REQ. The specification defines one option (section "Client Requests").
 func setOption(_ *machine, p *peer, f *codec.Frame) {
 	if string(f.Arg(0)) != "exceptions" {
 		refuse(p, "UNKNOWN_OPTION", "the only option is \"exceptions\"")
@@ -111,8 +111,7 @@ func getStatus(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(statusRes, handle, known, running, numer, denom)
 }
 
-// getStatusUnique answers for the oldest job with the unique ID, whatever its
-// function.
+// getStatusUnique reports the status of the oldest job with the unique ID, of any function.
 func getStatusUnique(m *machine, p *peer, f *codec.Frame) {
 	known, running, numer, denom, clients := m.progress(m.oldest(f.Arg(0)))
 	if err := p.conn.Send(statusResUnique, f.Arg(0), known, running, numer, denom, clients); err != nil {
@@ -120,7 +119,7 @@ func getStatusUnique(m *machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// progress tells a job's state in the terms of STATUS_RES. There may be no job.
+// progress returns the status of a job as the arguments of STATUS_RES_UNIQUE. j may be nil.
 func (m *machine) progress(j *job) (known, running, numer, denom, clients []byte) {
 	zero, one := []byte("0"), []byte("1")
 	if j == nil {
@@ -139,7 +138,7 @@ func (m *machine) progress(j *job) (known, running, numer, denom, clients []byte
 
 func decimal(n uint64) []byte { return strconv.AppendUint(nil, n, 10) }
 
-// canDo registers a function for a worker, or changes its timeout.
+// canDo registers a function for a worker, or changes the timeout of a registration.
 func canDo(m *machine, p *peer, f *codec.Frame) {
 	fn := m.functionNamed(f.Arg(0))
 	a := p.able[fn]
@@ -163,8 +162,8 @@ func cantDo(m *machine, p *peer, f *codec.Frame) {
 
 func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
 
-// preSleep puts a worker to sleep, or wakes it at once if there is something to
-// do: the job may have come between its last GRAB_JOB and this.
+// preSleep marks a worker as sleeping, and wakes it at once if there is a job for it: a job may have been queued after the worker's
+// last GRAB_JOB.
 func preSleep(m *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
 	if _, j := m.pick(p); j != nil {
@@ -174,11 +173,10 @@ func preSleep(m *machine, p *peer, _ *codec.Frame) {
 
 func setClientID(_ *machine, p *peer, f *codec.Frame) { p.clientID = append([]byte(nil), f.Arg(0)...) }
 
-// allYours has no effect: the document says that it is not implemented, and
-// grabbing works as well without.
+// allYours ignores ALL_YOURS. The specification says that it is not implemented, and workers can grab jobs without it.
 func allYours(*machine, *peer, *codec.Frame) {}
 
-// grab answers the GRAB_JOB types, which differ in what they tell of a job.
+// grab returns the handler of a GRAB_JOB type. Its argument sends the reply, which is different for each type.
 func grab(tell func(m *machine, p *peer, fn *function, j *job)) handler {
 	return func(m *machine, p *peer, _ *codec.Frame) {
 		p.sleeping = false
@@ -214,8 +212,7 @@ func assignAll(m *machine, p *peer, fn *function, j *job) {
 	p.conn.Send(jobAssignAll, m.handle(j), fn.name, unique, reducer, workload)
 }
 
-// about makes a handler for what a worker says of a job that it runs. Of other
-// jobs it may say nothing.
+// about returns a handler for a WORK type. It calls do if the worker is running the job, and otherwise replies with an error.
 func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if j := m.find(f.Arg(0)); j != nil && j.worker == p.id {
@@ -226,7 +223,7 @@ func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 	}
 }
 
-// forward sends what a worker said to all who wait for the job.
+// forward sends a worker's message to all clients that wait for the job.
 func forward(m *machine, j *job, f *codec.Frame) {
 	for p := range m.waiting(j) {
 		p.conn.Forward(f)
@@ -245,8 +242,7 @@ func workEnd(m *machine, j *job, f *codec.Frame) {
 	m.end(j)
 }
 
-// workException ends a job. Clients that have not asked for exceptions learn
-// that it failed.
+// workException ends a job. Clients that have not requested the option "exceptions" get a WORK_FAIL.
 func workException(m *machine, j *job, f *codec.Frame) {
 	for p := range m.waiting(j) {
 		if p.exceptions {

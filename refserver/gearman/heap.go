@@ -1,12 +1,11 @@
 package gearman
 
-// heap keeps items so that the one before all others is quickly found. Items
-// know their place in it, so that any can leave: both cost the logarithm of its
-// length.
+// heap is a binary heap: the item that is before all others is first. Items know their position, so that any item can be removed.
+// Adding and removing take logarithmic time.
 type heap[T item[T]] []T
 
-// item is what stands in a heap. place is its own for the heap to keep; it counts
-// from 1, and is 0 while the item is in none.
+// item is an item of a heap. place returns a variable for the item's position, which the heap sets: its index plus 1, or 0 while it is
+// not in the heap.
 type item[T any] interface {
 	before(T) bool
 	place() *int
@@ -18,7 +17,7 @@ func (h *heap[T]) add(x T) {
 	h.up(len(*h))
 }
 
-// remove takes x out, if it is in.
+// remove removes x if it is in the heap.
 func (h *heap[T]) remove(x T) {
 	i := *x.place()
 	if i == 0 {
@@ -36,7 +35,7 @@ func (h *heap[T]) remove(x T) {
 	}
 }
 
-// The children of place i are 2i and 2i+1.
+// Positions count from 1; the children of position i are 2i and 2i+1.
 
 func (h heap[T]) before(i, k int) bool { return h[i-1].before(h[k-1]) }
 

@@ -1,20 +1,19 @@
 package gearman
 
-// index finds items by a hash, which tells nearly all of them apart.
+// index is a hash table of items by 32-bit hashes; different items rarely have the same hash.
 //
-// It consists of parts, one for all hashes that begin with the same bits. Only a
-// part that is full is divided, so that no addition takes long, as one would at
+// It consists of parts, each for the hashes with the same leading bits. When a part is full, only this part grows or is split, so that
+// no addition takes long, as it would if the whole table grew.
 // which all grows.
 type index struct {
-	parts []*part // by the first bits of the hash; one that is for fewer bits stands at several places
-	bits  int     // how many
+	parts []*part // by the leading bits of the hash; a part for fewer bits is in several consecutive elements
+	bits  int     // number of leading bits
 	len   int
 }
 
-// part holds its entries at the place that their hashes' last bits say, or
-// in the next that is free.
+// part is a hash table with linear probing: the trailing bits of a hash select the slot of an entry, or the next free slot is used.
 type part struct {
-	bits  int // that its hashes begin with
+	bits  int // number of leading bits that its hashes have in common
 	slots []slot
 	len   int
 }
@@ -24,8 +23,8 @@ type slot struct {
 	item id // 0 while the slot is free
 }
 
-// A part begins small, and is divided when it would outgrow maxSlots. If hashes
-// are alike in maxBits it grows nevertheless.
+// A part starts with minSlots and doubles up to maxSlots, then it is split. If its hashes have maxBits leading bits in common, it
+// doubles beyond maxSlots instead.
 const (
 	minSlots = 16
 	maxSlots = 8192
@@ -34,7 +33,7 @@ const (
 
 func (x *index) part(hash uint32) *part { return x.parts[hash>>(32-x.bits)] }
 
-// find returns the item with that hash that is the one, or 0.
+// find returns the item with the hash for which is returns true, or 0.
 func (x *index) find(hash uint32, is func(id) bool) id {
 	if x.len == 0 {
 		return 0
@@ -70,8 +69,7 @@ func (p *part) add(s slot) {
 	p.len++
 }
 
-// divide makes room in the part for a hash: it doubles the part, or puts two in
-// its place.
+// divide makes room for a hash in its part: it doubles the part, or replaces it by two.
 func (x *index) divide(hash uint32) {
 	old := x.part(hash)
 	if size := len(old.slots); size < maxSlots || old.bits == maxBits {
@@ -110,7 +108,7 @@ func (p *part) addAll(slots []slot) {
 	}
 }
 
-// remove takes out an item that is in.
+// remove removes an item, which must be in the index.
 func (x *index) remove(hash uint32, i id) {
 	p := x.part(hash)
 	last := len(p.slots) - 1
@@ -118,7 +116,7 @@ func (x *index) remove(hash uint32, i id) {
 	for p.slots[gap].item != i {
 		gap = (gap + 1) & last
 	}
-	// Those behind it move up, unless that took them before their own place.
+	// Move later entries into the gap, unless that would put them before the slot that their hash selects.
 	for k := (gap + 1) & last; p.slots[k].item != 0; k = (k + 1) & last {
 		if (k-int(p.slots[k].hash))&last >= (k-gap)&last {
 			p.slots[gap] = p.slots[k]
@@ -128,6 +126,6 @@ func (x *index) remove(hash uint32, i id) {
 	p.slots[gap] = slot{}
 	p.len--
 	if x.len--; x.len == 0 && x.bits > 0 {
-		*x = index{} // it was large once
+		*x = index{} // frees the memory of a large index
 	}
 }

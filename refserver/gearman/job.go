@@ -7,23 +7,23 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// Priorities, first served first ("Client Requests").
+// Priorities in the order in which jobs are assigned (section "Client Requests").
 const (
 	high = iota
 	normal
 	low
 )
 
-// submission is what the types of submissions differ in.
+// submission is the difference between the SUBMIT types.
 type submission struct {
 	priority   uint8
 	background bool
 	reduce     bool
-	when       func(f *codec.Frame, now time.Time) (time.Time, bool) // nil is now
+	when       func(f *codec.Frame, now time.Time) (time.Time, bool) // the time of a scheduled job, false if none; nil: at once
 }
 
-// submit answers the SUBMIT_* types. Arguments: function, unique ID, reducer and
-// an unused one in reduce jobs, the time where there is one, workload.
+// submit handles the SUBMIT types. The arguments are: function, unique ID, for reduce jobs the reducer and an unused argument, for
+// scheduled jobs the time, workload.
 func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	name, unique, workload := f.Arg(0), f.Arg(1), f.Arg(f.Type.NumArgs()-1)
 	var reducer []byte
@@ -71,8 +71,7 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// limit returns the most jobs that a function may have for one of the priority
-// to be added; 0 or less is no limit.
+// limit returns the number of jobs of the function, in any state, at which no job of the priority is added. 0 or less: unlimited.
 func (m *machine) limit(fn *function, priority uint8) int {
 	if fn.limits != nil {
 		return fn.limits[priority]
@@ -80,7 +79,7 @@ func (m *machine) limit(fn *function, priority uint8) int {
 	return m.opts.MaxQueue[priority]
 }
 
-// wait makes the peer one of those who hear of the job.
+// wait adds the peer to the clients that wait for the job.
 func (m *machine) wait(j *job, p *peer) {
 	if j.waiter == 0 {
 		j.waiter = p.id
@@ -93,7 +92,7 @@ func (m *machine) wait(j *job, p *peer) {
 	m.waits.pushBack(&p.further, ofPeer, i)
 }
 
-// waiting visits those who hear of the job.
+// waiting iterates over the clients that wait for the job.
 func (m *machine) waiting(j *job) func(yield func(*peer) bool) {
 	return func(yield func(*peer) bool) {
 		if j.waiter != 0 && !yield(*m.peers.at(j.waiter)) || j.extra == 0 {
@@ -107,7 +106,7 @@ func (m *machine) waiting(j *job) func(yield func(*peer) bool) {
 	}
 }
 
-// waiters counts them.
+// waiters returns the number of clients that wait for the job.
 func (m *machine) waiters(j *job) (n int) {
 	if j.waiter != 0 {
 		n++
@@ -121,7 +120,7 @@ func (m *machine) waiters(j *job) (n int) {
 // waiting reports whether the peer waits for any job.
 func (p *peer) waiting() bool { return p.waits.len+p.further.len > 0 }
 
-// forget ends all waits for a job.
+// forget removes all clients from those that wait for the job.
 func (m *machine) forget(j *job) {
 	if j.waiter != 0 {
 		m.unwait(j).served()
@@ -133,7 +132,7 @@ func (m *machine) forget(j *job) {
 	}
 }
 
-// unwait ends the wait of the job's waiter, and returns who that was.
+// unwait removes the job's waiter and returns it.
 func (m *machine) unwait(j *job) *peer {
 	p := *m.peers.at(j.waiter)
 	m.jobs.unlink(&p.waits, ofWaiter, j.id)
@@ -141,7 +140,7 @@ func (m *machine) unwait(j *job) *peer {
 	return p
 }
 
-// unwaitFurther ends another's wait.
+// unwaitFurther removes a wait other than that of the job's waiter, and returns its peer.
 func (m *machine) unwaitFurther(i id) *peer {
 	w := *m.waits.at(i)
 	p := *m.peers.at(w.peer)
@@ -151,14 +150,14 @@ func (m *machine) unwaitFurther(i id) *peer {
 	return p
 }
 
-// served lets a client go that was only here for its results, and has them.
+// served closes the connection of a half-closed client that waits for no more jobs.
 func (p *peer) served() {
 	if p.ended && !p.waiting() {
 		p.conn.Close()
 	}
 }
 
-// leave ends the waits of a client that is gone.
+// leave ends all waits of a disconnected client.
 func (m *machine) leave(p *peer) {
 	for _, j := range m.jobs.in(&p.waits, ofWaiter) {
 		m.unwait(j)
@@ -171,17 +170,17 @@ func (m *machine) leave(p *peer) {
 	}
 }
 
-// drop ends a job that nobody needs any more, unless it is running already.
+// drop removes a job if its result is unwanted and it is not running.
 func (m *machine) drop(j *job) {
 	if m.unwanted(j) && j.worker == 0 {
 		m.end(j)
 	}
 }
 
-// unwanted reports whether the result is of interest to nobody.
+// unwanted reports whether the job is not a background job and no client waits for it.
 func (m *machine) unwanted(j *job) bool { return !j.background && m.waiters(j) == 0 }
 
-// enqueue puts the job at the end of its queue and wakes those who can do it.
+// enqueue adds the job to the end of its queue and wakes workers.
 func (m *machine) enqueue(j *job) {
 	fn := m.function(j)
 	j.queued = true
@@ -189,7 +188,7 @@ func (m *machine) enqueue(j *job) {
 	m.wake(fn, j.priority)
 }
 
-// assign gives a job from its queue to a worker.
+// assign moves a job from its queue to a worker.
 func (m *machine) assign(j *job, fn *function, p *peer) {
 	m.jobs.unlink(&fn.queue[j.priority], inTurn, j.id)
 	m.jobs.pushBack(&p.work, inTurn, j.id)
@@ -197,7 +196,7 @@ func (m *machine) assign(j *job, fn *function, p *peer) {
 	fn.running++
 }
 
-// withdraw takes the job from its queue, its worker or the timers.
+// withdraw removes the job from its queue or its worker, and stops its timer.
 func (m *machine) withdraw(j *job, fn *function) {
 	m.stopTimer(j)
 	switch {
@@ -211,8 +210,8 @@ func (m *machine) withdraw(j *job, fn *function) {
 	}
 }
 
-// requeue takes the job from a worker that was lost. It goes to the front of
-// its queue under the same handle, unless it was lost too often.
+// requeue takes a job from a worker that has disconnected, and puts it at the front of its queue with the same handle. It fails the job
+// if Options.Retries workers have been lost, and removes it if no client waits for it.
 func (m *machine) requeue(j *job) {
 	fn := m.function(j)
 	m.withdraw(j, fn)
@@ -231,7 +230,7 @@ func (m *machine) requeue(j *job) {
 	}
 }
 
-// fail ends the job and tells those who wait for it.
+// fail removes the job and sends WORK_FAIL to the clients that wait for it.
 func (m *machine) fail(j *job) {
 	for p := range m.waiting(j) {
 		p.conn.Send(workFail, m.handle(j))
@@ -239,7 +238,7 @@ func (m *machine) fail(j *job) {
 	m.end(j)
 }
 
-// end forgets the job, whatever its state.
+// end removes the job, in any state.
 func (m *machine) end(j *job) {
 	fn := m.function(j)
 	m.withdraw(j, fn)

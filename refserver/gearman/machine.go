@@ -1,9 +1,7 @@
-// Package gearman is the Gearman reference server's state machine, to be run by
-// [refserver.Server].
+// Package gearman is the state machine of the Gearman reference server, for [refserver.Server].
 //
-// It does all that the document says. Where the document is silent it follows
-// common practice; README.md lists every such reading. Each message type has one
-// handler, found by the index of its row in the contract.
+// It implements the whole specification. Where the specification leaves a choice it follows common practice; README.md lists these
+// interpretations. Each message type has one handler, at the index of the type.
 package gearman
 
 import (
@@ -21,43 +19,39 @@ import (
 	"jobwire/refserver/internal/list"
 )
 
-// Options are the choices that the document leaves to a server.
+// Options are the choices that the specification leaves to a server.
 type Options struct {
-	Host    string // in handles, "H:<host>:<n>"; "" is the machine's name
-	Version string // what the version command answers behind OK; "" is the version of jobwire
+	Host    string // part of job handles, "H:<host>:<n>", truncated if too long; "": the name of the computer
+	Version string // what the reply to the command version has after "OK "; "": the version of jobwire
 
-	// TimeoutUnit is what CAN_DO_TIMEOUT counts. The document does not say;
-	// 0 is a millisecond, as in gearmand.
+	// TimeoutUnit is the unit of CAN_DO_TIMEOUT, which the specification does not define. 0: a millisecond, as in gearmand.
 	TimeoutUnit time.Duration
 
-	// Retries is the number of workers lost over a job with which it fails: at 1
-	// it fails with the first and is never handed out again. 0 is no limit.
+	// Retries is the number of lost workers after which a job fails. With 1, a job fails when its first worker disconnects. 0:
+	// unlimited.
 	Retries int
 
-	// Wakeups is how many sleeping workers are woken for a job. 0 is all of
-	// them, as the document has it.
+	// Wakeups is the maximum number of sleeping workers that are woken for a job. 0: all of them, as the specification says.
 	Wakeups int
 
-	// MaxQueue limits the jobs of a function that maxqueue sets no limits for,
-	// by the priority of the one to be added: high, normal, low. 0 is no limit.
+	// MaxQueue is the maximum number of jobs of a function when a job is submitted with high, normal or low priority. It applies to
+	// functions for which the command maxqueue has set no limits. 0: unlimited.
 	MaxQueue [3]int
 }
 
-// maxHost leaves room for a number in the longest handle.
+// maxHost is the maximum length of the host in bytes: the longest handle must also have room for the job number.
 const maxHost = gearman.MaxHandle - len("H::") - len("18446744073709551615")
 
-// machine is the server's whole state. No message makes it search: lists are
-// entered and left in constant time, heaps in logarithmic. What a message costs
-// grows only with those it concerns: workers that are told of a job, clients that
-// wait for one, rows of a list (and connections, for workers), and what a peer
-// that leaves, or gives up its abilities, leaves behind.
+// machine is the whole state of the server. No message requires a search: lists take constant time, heaps logarithmic time. The cost of
+// a message grows only with the objects that it affects: workers that get ready for a job, clients that wait for a job, lines of a list
+// (for the command workers also connections), and the registrations and jobs of a peer that disconnects or resets its abilities.
 type machine struct {
 	*store
 	opts   Options
 	byName map[string]*function
-	recent *function           // the one last looked for, or nil
-	order  list.List[function] // as they were first mentioned
-	joined list.List[peer]     // as they connected
+	recent *function           // the function that was looked up last, or nil
+	order  list.List[function] // in the order in which they were first mentioned
+	joined list.List[peer]     // in the order in which they connected
 	timers heap[*extra]
 }
 
@@ -80,41 +74,40 @@ func New(o Options) refserver.Machine {
 	return &machine{store: newStore("H:" + o.Host + ":"), opts: o, byName: map[string]*function{}}
 }
 
-// peer is one connection: a client, a worker, an administrator or all of them.
+// peer is one connection. It may be a client, a worker and an administrator at the same time.
 type peer struct {
 	id     id
 	conn   *refserver.Conn
 	member list.Place[peer]
-	ended  bool // it has shut down its direction; it is only here for results
+	ended  bool // it has closed its direction and only waits for results
 
-	waits      chain // jobs whose waiter it is
-	further    chain // its waits for others
-	exceptions bool  // it has asked for WORK_EXCEPTION
+	waits      chain // the jobs whose waiter it is
+	further    chain // its waits for other jobs
+	exceptions bool  // it has requested the option "exceptions"
 
-	worker    bool // it has sent what only workers send
+	worker    bool // it has sent a request that only workers send
 	clientID  []byte
 	able      map[*function]*ability
-	abilities list.List[ability] // in the order in which they were registered
-	lastOrder uint64             // of an ability
-	ready     [3]heap[*lead]     // by priority: where it may find jobs
+	abilities list.List[ability] // in the order of their registration
+	lastOrder uint64             // of its abilities
+	ready     [3]heap[*lead]     // by priority: leads to queues that may have jobs
 	sleeping  bool
-	work      chain // jobs assigned to it, in the order in which it grabbed them
+	work      chain // jobs assigned to it, in the order of their assignment
 }
 
-// function is what the server knows of a function. It is forgotten when nothing
-// depends on it any more.
+// function is a function that has jobs, workers or limits, or was created by a command. It is removed when none of these is true.
 type function struct {
 	id        id
 	name      []byte
 	member    list.Place[function]
-	queue     [3]chain // of jobs, by priority, oldest first
-	total     int      // jobs, whatever their state
+	queue     [3]chain // of jobs, by priority, in the order of their assignment
+	total     int      // number of jobs in any state
 	running   int
 	abilities list.List[ability]
-	idle      [3]list.List[lead] // by priority: of workers that it is not ready for
-	passed    [3]list.List[lead] // of workers that it is ready for, but that sleep on
-	limits    *[3]int            // set by maxqueue
-	kept      bool               // made by "create function"
+	idle      [3]list.List[lead] // by priority: idle leads
+	passed    [3]list.List[lead] // by priority: ready leads whose workers were not woken because of Options.Wakeups
+	limits    *[3]int            // set by the command maxqueue
+	kept      bool               // created by the command "create function"
 }
 
 func (m *machine) Open(c *refserver.Conn) {
@@ -142,11 +135,11 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	}
 }
 
-// maxName is the longest function name, unique ID, client ID or other name in
-// bytes. The document sets no limit, but names are held and listed many times.
+// maxName is the maximum length of a function name, unique ID, client ID or other name in bytes. The specification has no limit, but
+// names are stored, and listed many times.
 const maxName = 64 << 10
 
-// unfit says why a legal message is refused all the same, or nothing.
+// unfit returns the reason why a legal message is rejected, or "".
 func unfit(f *codec.Frame) (code, text string) {
 	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 {
 		return "INVALID_ARGUMENTS", "a command must not contain NUL: no packet can contain a name with it"
@@ -162,8 +155,7 @@ func unfit(f *codec.Frame) (code, text string) {
 	return "", ""
 }
 
-// Reject answers what breaks the contract. The connection goes on, unless the
-// server closes it.
+// Reject replies to a message that violates a rule. It does not close the connection.
 func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	p := c.Data.(*peer)
 	code := errorCodes[e.Rule]
@@ -171,7 +163,7 @@ func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	case e.Rule == gearman.RuleAdminCommand:
 		p.err(code, "Unknown server command")
 	case e.Rule == gearman.RuleAdminLine:
-		// The line never ended, so it gets no reply: the connection ends.
+		// There is no reply to a line that never ended: the server closes the connection.
 	case len(f.Raw) > 0 && f.Raw[0] != 0:
 		p.err(cmp.Or(code, "INVALID_ARGUMENTS"), e.Error())
 	default:
@@ -179,7 +171,7 @@ func (m *machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	}
 }
 
-// errorCodes are what ERROR and ERR begin with for rules of their own.
+// errorCodes are the codes of ERROR and ERR for rules that have their own code.
 var errorCodes = map[codec.RuleID]string{
 	gearman.RuleMagic:          "INVALID_MAGIC",
 	gearman.RuleMagicDirection: "INVALID_MAGIC",
@@ -190,7 +182,7 @@ var errorCodes = map[codec.RuleID]string{
 	gearman.RuleAdminCommand:   "UNKNOWN_COMMAND",
 }
 
-// complain answers a message with ERR, if it is a line, or ERROR.
+// complain replies with ERR to a command and with ERROR to a packet.
 func (p *peer) complain(f *codec.Frame, code, text string) {
 	if f.Type.Code == 0 {
 		p.err(code, text)
@@ -199,13 +191,12 @@ func (p *peer) complain(f *codec.Frame, code, text string) {
 	}
 }
 
-// refuse sends an ERROR.
+// refuse sends an ERROR packet.
 func refuse(p *peer, code, text string) {
 	p.conn.Send(errorPacket, []byte(code), []byte(text))
 }
 
-// HalfClosed keeps a client that has shut down its direction until it has its
-// results. A worker cannot report any more: it has left.
+// HalfClosed keeps a half-closed client until it has its results. A half-closed worker has left, because it cannot send results.
 func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
 	p.ended = p.waiting() && p.abilities.Len() == 0 && p.work.len == 0
@@ -217,14 +208,14 @@ func (m *machine) Close(c *refserver.Conn) {
 	p.member.Remove()
 	m.reset(p)
 	m.leave(p)
-	// The newest job first, so that the oldest ends up in front of all.
+	// Requeue the last assigned job first: then the first one ends up at the front of the queue.
 	for p.work.last != 0 {
 		m.requeue(m.jobs.at(p.work.last))
 	}
 	m.peers.remove(p.id)
 }
 
-// functionNamed returns the function of that name, which need not exist yet.
+// functionNamed returns the function with the name, and creates it if necessary.
 func (m *machine) functionNamed(name []byte) *function {
 	if m.recent != nil && bytes.Equal(m.recent.name, name) {
 		return m.recent
@@ -242,7 +233,7 @@ func (m *machine) functionNamed(name []byte) *function {
 	return fn
 }
 
-// release forgets the function if nothing depends on it.
+// release removes the function if it has no jobs, workers or limits, and was not created by a command.
 func (m *machine) release(fn *function) {
 	if fn.total == 0 && fn.abilities.Len() == 0 && fn.limits == nil && !fn.kept {
 		delete(m.byName, string(fn.name))

@@ -12,32 +12,30 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// peerOf adds what tests of Gearman say often.
+// peerOf is a peer with shortcuts for Gearman.
 type peerOf struct{ *peertest.Peer }
 
-// quiet checks that the server has nothing for the peer: its answer to an echo
-// would come behind it.
+// quiet checks that the server has sent the peer nothing: the next message must be the reply to an ECHO_REQ.
 func (p peerOf) quiet(t *testing.T) {
 	t.Helper()
 	p.Send("ECHO_REQ", "quiet?")
 	p.Want("ECHO_RES", "quiet?")
 }
 
-// submit sends a job and returns its handle.
+// submit submits a job and returns its handle.
 func (p peerOf) submit(typ string, args ...string) string {
 	p.Send(typ, args...)
 	return p.Want("JOB_CREATED", "*")[0]
 }
 
-// ask sends a command and returns the arguments of the reply.
+// ask sends a command and returns the arguments of its reply, with the name of the reply unless it is the expected one.
 func (p peerOf) ask(reply, cmd string, args ...string) string {
 	p.Send(cmd, args...)
 	name, got := p.Next()
 	return strings.TrimPrefix(name+" "+strings.Join(got, " "), reply+" ")
 }
 
-// bubble runs a test against a server in a bubble of its own time. That every
-// goroutine of the server ends is part of every such test.
+// bubble runs a test with a server in a synctest bubble, which also checks that all goroutines of the server end.
 func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.T, dial func() peerOf)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Host = "test"
@@ -62,7 +60,7 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
-// The document's example, "Binary Protocol Example".
+// TestExample is the example in section "Binary Protocol Example" of the specification.
 func TestExample(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		w, c := dial(), dial()
@@ -180,7 +178,7 @@ func TestEqualSubmissionsAreOneJob(t *testing.T) {
 			c.Want("WORK_COMPLETE", h, "done")
 			c.quiet(t)
 		}
-		// The other function's job is now the oldest with that ID.
+		// The job of the other function is now the oldest one with that ID.
 		b.Send("GET_STATUS_UNIQUE", "id")
 		b.Want("STATUS_RES_UNIQUE", "id", "1", "0", "0", "0", "0")
 		b.Send("GET_STATUS_UNIQUE", "nobody's")
@@ -256,16 +254,16 @@ func TestSleepAndWake(t *testing.T) {
 		w1.Want("NOOP")
 		w2.Want("NOOP")
 		c.submit("SUBMIT_JOB_BG", "f", "", "2")
-		w1.quiet(t) // it has been told
+		w1.quiet(t) // it is not woken again
 		w1.Send("PRE_SLEEP")
-		w1.Want("NOOP") // it did not grab, and the jobs are still there
+		w1.Want("NOOP") // it has not grabbed the jobs, which are still queued
 		w1.Send("GRAB_JOB")
 		w1.Want("JOB_ASSIGN", "*", "f", "1")
 		w1.Send("GRAB_JOB")
 		w1.Want("JOB_ASSIGN", "*", "f", "2")
 		w2.Send("PRE_SLEEP")
 		w2.quiet(t)
-		w2.Send("CAN_DO", "g") // asleep, it registers a function with a job
+		w2.Send("CAN_DO", "g") // while it sleeps, it registers a function that has a job
 		w2.Want("NOOP")
 		w1.Send("PRE_SLEEP")
 		w1.Send("CANT_DO", "f")
@@ -290,7 +288,7 @@ func TestWakeupsAreLimited(t *testing.T) {
 		c.submit("SUBMIT_JOB_BG", "f", "", "1")
 		w1.Want("NOOP")
 		w2.quiet(t)
-		w1.Conn.Close() // without having grabbed: the job must not be stuck
+		w1.Conn.Close() // it has not grabbed the job, so the other worker must be woken
 		w2.Want("NOOP")
 		w2.Send("GRAB_JOB")
 		w2.Want("JOB_ASSIGN", "*", "f", "1")
@@ -389,7 +387,7 @@ func TestRetriesEnd(t *testing.T) {
 	})
 }
 
-// Over a pipe, whose directions cannot be ended apart, an end is a departure.
+// TestClientLeaves uses pipes, whose directions cannot be closed separately: closing one disconnects the client.
 func TestClientLeaves(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, other, w := dial(), dial(), dial()
@@ -449,7 +447,7 @@ func TestRejects(t *testing.T) {
 	})
 	bubble(t, Options{}, refserver.Options{Strict: true}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
-		c.Send("OPTION_REQ", "unheard of") // legal, though unknown
+		c.Send("OPTION_REQ", "unheard of") // a legal message with an unknown option
 		c.Want("ERROR", "UNKNOWN_OPTION", "*")
 		c.Raw([]byte("\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00"))
 		c.Want("ERROR", "INVALID_COMMAND", "*")
@@ -474,7 +472,7 @@ func TestAJobMustFitItsAssignment(t *testing.T) {
 	})
 }
 
-// Names of any kind are taken up to a limit, whatever carries them.
+// TestNamesAreBounded checks that names longer than maxName bytes are rejected in all messages.
 func TestNamesAreBounded(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
@@ -489,7 +487,7 @@ func TestNamesAreBounded(t *testing.T) {
 		if got := c.ask("status-reply", "status"); got != "" {
 			t.Errorf("status %.40q, want nothing", got)
 		}
-		h := c.submit("SUBMIT_JOB", longest, longest, over) // a workload may be longer
+		h := c.submit("SUBMIT_JOB", longest, longest, over) // the limit does not apply to the workload
 		c.Send("SET_CLIENT_ID", longest)
 		c.Send("CAN_DO", longest)
 		c.Send("GRAB_JOB_UNIQ")

@@ -5,17 +5,15 @@ import (
 	"slices"
 )
 
-// numbers finds jobs by the numbers in their handles. As these count up, jobs
-// that are submitted together stand together: in blocks that are found by what
-// their numbers begin with.
+// numbers finds jobs by the numbers of their handles. Numbers are assigned consecutively, so consecutive jobs are stored together, in
+// blocks of perBlock numbers.
 type numbers struct {
-	blocks map[uint64]*block
-	recent *block // the one last used
-	spare  []*block
+	blocks map[uint64]*block // by number / perBlock
+	recent *block            // the block used last
+	spare  []*block          // empty blocks for reuse
 }
 
-// block is of 1 KiB. That is also what the number takes of a job that outlives all
-// its neighbours.
+// block is an array of the jobs with perBlock consecutive numbers. It takes 1 KiB, even if only one job of them is left.
 type block struct {
 	first uint64 // number / perBlock
 	len   int
@@ -24,12 +22,12 @@ type block struct {
 
 const perBlock = 252
 
-// maxSpare is how many empty blocks are kept.
+// maxSpare is the maximum number of empty blocks that are kept for reuse.
 const maxSpare = 64
 
 func newNumbers() numbers { return numbers{blocks: map[uint64]*block{}, recent: &block{}} }
 
-// block returns the block that a number belongs to, or nil.
+// block returns the block of a number, or nil.
 func (s *numbers) block(n uint64) *block {
 	if n /= perBlock; s.recent.first != n || s.recent.len == 0 {
 		b := s.blocks[n]
@@ -57,7 +55,7 @@ func (s *numbers) add(n uint64, i id) {
 	b.len++
 }
 
-// find returns the job with that number, or 0.
+// find returns the job with the number, or 0.
 func (s *numbers) find(n uint64) id {
 	if b := s.block(n); b != nil {
 		return b.jobs[n%perBlock]
@@ -65,8 +63,7 @@ func (s *numbers) find(n uint64) id {
 	return 0
 }
 
-// all visits the jobs by number, which is as they were submitted. The one being
-// visited may leave.
+// all iterates over the jobs in the order of their numbers, that is, of their submission. The current job may be removed.
 func (s *numbers) all(yield func(id) bool) {
 	for _, n := range slices.Sorted(maps.Keys(s.blocks)) {
 		b := s.blocks[n]
@@ -78,7 +75,7 @@ func (s *numbers) all(yield func(id) bool) {
 	}
 }
 
-// remove forgets a number that is in.
+// remove removes a number, which must be present.
 func (s *numbers) remove(n uint64) {
 	b := s.block(n)
 	b.jobs[n%perBlock] = 0

@@ -2,44 +2,43 @@ package gearman
 
 import "math/bits"
 
-// id names an item that stands in pages. 0 names none.
+// id is the number of an item in pages. 0 means no item.
 type id uint32
 
-// pages hold many items of one size and name them by number. Items refer to each
-// other by these numbers, so that the garbage collector finds no pointers in a
-// million jobs and need not look for any. An item keeps its address while it is in.
+// pages stores many items of one size, which are identified by numbers. Items refer to each other by these numbers, not by pointers, so
+// that the garbage collector need not scan a million jobs. The address of an item does not change.
 //
-// A page whose items have all gone is given up, but for as many as are in use.
+// The memory of empty pages is kept for reuse, at most as many pages as are in use.
 type pages[E any] struct {
-	unit  int  // elements that an item takes
+	unit  int  // number of elements of an item
 	shift uint // a page holds 1<<shift items
 	list  []page[E]
 	spare [][]E
-	room  int // the page to fill next, counted from 1; 0 is none
-	used  int // pages that are not empty
-	len   int // items
+	room  int // the first page with free items, counted from 1; 0: none
+	used  int // number of pages that are not empty
+	len   int // number of items
 }
 
-// maxPage is the most items that a page can hold.
+// maxPage is the maximum number of items of a page.
 const maxPage = 1 << maxShift
 const maxShift = 10
 
-// page is one of them. What is free in it stands in bits: one for each item, and
-// one for each word of those, so that room is found without a search.
+// page is one page. A bitmap has a bit for each free item, and words a bit for each word of the bitmap that is not 0, so that a free item
+// is found without a search.
 type page[E any] struct {
-	memory []E // nil while it is empty
+	memory []E // nil while the page is empty
 	free   [maxPage / 64]uint64
-	words  uint64 // which of free are not 0
+	words  uint64 // the words of free that are not 0
 	len    int
-	next   int // page with room, as pages.room
+	next   int // the next page with free items, counted from 1; 0: none
 }
 
-// newPages takes the size of an item in elements and the items in a page.
+// newPages returns pages whose items have unit elements each, and whose pages have 1<<shift items.
 func newPages[E any](unit int, shift uint) pages[E] {
 	return pages[E]{unit: unit, shift: shift}
 }
 
-// add makes room for an item. What stood there before may still do.
+// add allocates an item. Its memory may contain data of an earlier item.
 func (p *pages[E]) add() id {
 	if p.room == 0 {
 		p.grow()
@@ -66,7 +65,7 @@ func (p *pages[E]) add() id {
 	return id(at<<p.shift | w<<6 | k)
 }
 
-// grow adds a page. The first item of all is left out, since 0 names none.
+// grow adds a page. The first item of the first page is not used, because the number 0 means no item.
 func (p *pages[E]) grow() {
 	var g page[E]
 	for k := range 1 << p.shift {
@@ -80,7 +79,7 @@ func (p *pages[E]) grow() {
 	p.room = len(p.list)
 }
 
-// remove ends an item's stay.
+// remove frees an item, which must exist.
 func (p *pages[E]) remove(i id) {
 	at, k := int(i>>p.shift), int(i)&(1<<p.shift-1)
 	g := &p.list[at]
@@ -103,7 +102,7 @@ func (p *pages[E]) remove(i id) {
 	}
 }
 
-// at returns an item's memory.
+// at returns the memory of an item.
 func (p *pages[E]) at(i id) []E {
 	k := int(i) & (1<<p.shift - 1) * p.unit
 	return p.list[i>>p.shift].memory[k : k+p.unit : k+p.unit]

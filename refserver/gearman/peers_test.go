@@ -14,8 +14,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// peerServer serves real clients and workers on loopback until the test ends.
-// It skips the test if the program they come with is not installed.
+// peerServer runs a server for existing clients and workers on loopback until the test ends. It skips the test if their program is not
+// installed.
 func peerServer(t *testing.T, program string, check ...string) (path, host, port string) {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -32,7 +32,7 @@ func peerServer(t *testing.T, program string, check ...string) (path, host, port
 	return path, host, port
 }
 
-// background runs a program until the test ends.
+// background starts a program and kills it when the test ends.
 func background(t *testing.T, path string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(path, args...)
@@ -45,7 +45,7 @@ func background(t *testing.T, path string, args ...string) {
 	})
 }
 
-// output runs a program to its end and returns what it says and its status.
+// output runs a program until it exits, and returns its output and its exit status.
 func output(t *testing.T, stdin, path string, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -63,7 +63,7 @@ func output(t *testing.T, stdin, path string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// ask sends one command line and returns the answer up to its end.
+// askLine sends one command and returns the reply up to its end.
 func askLine(t *testing.T, addr, cmd, end string) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -84,7 +84,7 @@ func askLine(t *testing.T, addr, cmd, end string) string {
 	return string(all)
 }
 
-// idle waits until the function has no jobs left.
+// idle waits until the function has no jobs.
 func idle(t *testing.T, addr, fn string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

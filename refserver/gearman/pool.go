@@ -1,10 +1,9 @@
 package gearman
 
-// pool holds items of one kind in pages. L is an array with a link for each kind
-// of chain that an item may stand in at a time.
+// pool stores items of one type in pages. L is an array of links: one for each chain that an item may be in at the same time.
 type pool[T any, L links] struct {
 	pages[node[T, L]]
-	nodes []*[maxPage]node[T, L] // the memory of the pages, which is found here without checking its length
+	nodes []*[maxPage]node[T, L] // the memory of the pages, as arrays: indexing needs no bounds checks
 }
 
 type node[T any, L links] struct {
@@ -16,7 +15,7 @@ type links interface {
 	[0]link | [1]link | [2]link
 }
 
-// link is an item's place in a chain.
+// link is the position of an item in a chain: its neighbors.
 type link struct{ prev, next id }
 
 func newPool[T any, L links]() pool[T, L] {
@@ -30,7 +29,7 @@ func (p *pool[T, L]) node(i id) *node[T, L] {
 // at returns an item.
 func (p *pool[T, L]) at(i id) *T { return &p.node(i).item }
 
-// add puts an item in that is all zeros.
+// add allocates an item with the zero value.
 func (p *pool[T, L]) add() (id, *T) {
 	i := p.pages.add()
 	for len(p.nodes) < len(p.list) {
@@ -42,7 +41,7 @@ func (p *pool[T, L]) add() (id, *T) {
 	return i, p.at(i)
 }
 
-// remove takes an item out, which must have left its chains.
+// remove frees an item, which must not be in a chain.
 func (p *pool[T, L]) remove(i id) {
 	*p.node(i) = node[T, L]{}
 	p.pages.remove(i)
@@ -51,14 +50,13 @@ func (p *pool[T, L]) remove(i id) {
 	}
 }
 
-// chain is a list of items of a pool. To join and to leave it takes no memory and
-// no search.
+// chain is a doubly linked list of items of a pool. Adding and removing take constant time and no memory.
 type chain struct {
 	first, last id
 	len         int32
 }
 
-// pushBack puts i at the end of c, by its k-th link.
+// pushBack adds i to the end of c, with the k-th link of the item.
 func (p *pool[T, L]) pushBack(c *chain, k int, i id) {
 	p.node(i).links[k] = link{prev: c.last}
 	if c.last != 0 {
@@ -81,7 +79,7 @@ func (p *pool[T, L]) pushFront(c *chain, k int, i id) {
 	c.len++
 }
 
-// unlink takes i out of c, in which it must be.
+// unlink removes i from c; i must be in c.
 func (p *pool[T, L]) unlink(c *chain, k int, i id) {
 	l := p.node(i).links[k]
 	if l.prev != 0 {
@@ -97,8 +95,7 @@ func (p *pool[T, L]) unlink(c *chain, k int, i id) {
 	c.len--
 }
 
-// in visits the items of c from the first to the last. The one being visited may
-// leave the chain and the pool.
+// in iterates over the items of c from first to last. The current item may be removed from the chain and from the pool.
 func (p *pool[T, L]) in(c *chain, k int) func(yield func(id, *T) bool) {
 	return func(yield func(id, *T) bool) {
 		for i := c.first; i != 0; {

@@ -9,11 +9,11 @@ import (
 	"jobwire/codec"
 )
 
-// store holds the jobs and finds them again.
+// store has the jobs, and finds them by handle and by unique ID.
 type store struct {
-	prefix  []byte // of every handle
-	written []byte // the handle last written
-	hundred uint64 // its number without the last two digits
+	prefix  []byte // of all handles
+	written []byte // the last handle that was formatted
+	hundred uint64 // the number of that handle without its last two digits
 	lastJob uint64
 	seed    maphash.Seed
 
@@ -23,78 +23,76 @@ type store struct {
 	extras pool[extra, [0]link]
 	texts  texts
 
-	numbers  numbers // of jobs
-	byUnique index   // of names, the oldest with each unique ID
-	byKey    index   // of the others, and all that stand for their workload
-	unique   chain   // names, as they were submitted
+	numbers  numbers // jobs by number
+	byUnique index   // of names: the oldest of each ring
+	byKey    index   // of names: all others, and those that represent a workload
+	unique   chain   // names in the order of submission
 
 	functions pool[*function, [0]link]
 	peers     pool[*peer, [0]link]
 }
 
-// job is one job from its submission to its end. It is in exactly one state:
-// scheduled (with a timer), queued (in fn.queue), running (in worker.work).
+// job is a job from its submission to its end. It is in exactly one state: scheduled (it has a timer), queued (in fn.queue) or running
+// (in worker.work).
 //
-// What is not true of most jobs stands apart, in a name or an extra.
+// Data that few jobs have is stored separately, in a name or an extra.
 type job struct {
 	number uint64
 	id     id
 	fn     id   // in store.functions
-	worker id   // in store.peers; 0 while it is nobody's
-	waiter id   // in store.peers: a client that waits for it, or 0
+	worker id   // in store.peers; 0 while it is not running
+	waiter id   // in store.peers: the first client that waits for it, or 0
 	name   id   // in store.names, if it has a unique ID
-	extra  id   // in store.extras, if it has one
-	text   text // reducer and workload, where they are longer than short
+	extra  id   // in store.extras, or 0
+	text   text // reducer and workload, if they are longer than short
 	short  [20]byte
 
 	priority   uint8
 	queued     bool
-	background bool // it is worth running though nobody waits
+	background bool // it runs even if no client waits for it
 	reduce     bool
 }
 
-// Links of a job.
+// Indexes of a job's links.
 const (
-	inTurn   = iota // in a queue or in a worker's work
+	inTurn   = iota // in a queue or in peer.work
 	ofWaiter        // in peer.waits
 )
 
-// wait is a further submission's wish to hear of a job that has a waiter already. A
-// client that submits the same job twice hears of it twice.
+// wait is one client that waits for a job that already has a waiter. A client that submits the same job twice gets its messages twice.
 type wait struct{ job, peer id }
 
-// Links of a wait.
+// Indexes of a wait's links.
 const (
 	ofJob  = iota // in extra.waits
 	ofPeer        // in peer.further
 )
 
-// name is a job's unique ID. Names with the same ID form a ring, in the order
-// of their age.
+// name is the unique ID of a job. The names with the same ID form a ring in the order of their submission.
 type name struct {
 	job    id
 	text   text   // the ID
 	hash   uint32 // of the ID
-	key    uint32 // hash of the function and of the ID, or of the workload that it stands for
-	dash   bool   // it is "-", and stands for the workload
+	key    uint32 // hash of the function and the ID, or of the function and the workload if dash is set
+	dash   bool   // the ID is "-", which represents the workload
 	oldest bool   // of its ring
 }
 
-// Links of a name.
+// Indexes of a name's links.
 const (
 	inRing   = iota
 	inUnique // in store.unique
 )
 
-// extra is what few jobs have.
+// extra is data that few jobs have.
 type extra struct {
 	job              id
-	waits            chain // of others than its waiter
-	lost             int   // workers that the job was lost with
+	waits            chain // waits of clients other than the waiter
+	lost             int   // number of workers that disconnected while running the job
 	numerator, denom uint64
-	reducer          int       // the reducer's size
-	due              time.Time // scheduled: when the job is to be queued; running: when it fails
-	timer            int       // its place among the timers
+	reducer          int       // length of the reducer's name in bytes
+	due              time.Time // of a scheduled job: the time at which it is queued; of a running job: the time at which it fails
+	timer            int       // index in machine.timers plus 1, or 0
 }
 
 func newStore(prefix string) *store {
@@ -122,7 +120,7 @@ func (s *store) worker(j *job) *peer {
 	return *s.peers.at(j.worker)
 }
 
-// add makes a job with the next handle.
+// add creates a job with the next number.
 func (s *store) add(fn *function, unique, reducer, workload []byte) *job {
 	s.lastJob++
 	i, j := s.jobs.add()
@@ -143,8 +141,7 @@ func (s *store) add(fn *function, unique, reducer, workload []byte) *job {
 	return j
 }
 
-// remove forgets a job, which must be in no queue, with no worker and awaited by
-// nobody.
+// remove removes a job. It must not be queued or running, and no client may wait for it.
 func (s *store) remove(j *job) {
 	if j.name != 0 {
 		s.removeName(j)
@@ -159,7 +156,7 @@ func (s *store) remove(j *job) {
 	s.jobs.remove(j.id)
 }
 
-// find returns the job with that handle, or nil.
+// find returns the job with the handle, or nil.
 func (s *store) find(handle []byte) *job {
 	digits, ok := bytes.CutPrefix(handle, s.prefix)
 	if !ok || len(digits) == 0 || digits[0] == '0' {
@@ -172,7 +169,7 @@ func (s *store) find(handle []byte) *job {
 	return s.job(s.numbers.find(n))
 }
 
-// job returns a job, or nil for 0.
+// job returns the job with the ID, or nil for 0.
 func (s *store) job(i id) *job {
 	if i == 0 {
 		return nil
@@ -180,8 +177,8 @@ func (s *store) job(i id) *job {
 	return s.jobs.at(i)
 }
 
-// handle writes a job's handle. It is good until the next call. Mostly that is for a
-// neighbour, whose handle ends differently, and no more.
+// handle returns the handle of a job, which is valid until the next call. Consecutive calls are often for handles that differ only in the
+// last two digits; only these are formatted then.
 func (s *store) handle(j *job) []byte {
 	hundred, rest := j.number/100, j.number%100
 	if hundred != s.hundred || hundred == 0 {
@@ -194,7 +191,7 @@ func (s *store) handle(j *job) []byte {
 	return s.written
 }
 
-// parts returns what a job was submitted with.
+// parts returns the arguments with which a job was submitted. They are valid until the job is removed.
 func (s *store) parts(j *job) (unique, reducer, workload []byte) {
 	if int(j.text.size) > len(j.short) {
 		workload = s.texts.bytes(j.text)
@@ -211,7 +208,7 @@ func (s *store) parts(j *job) (unique, reducer, workload []byte) {
 	return unique, reducer, workload
 }
 
-// extra returns what the job has beyond others.
+// extra returns the extra of the job, and creates it if necessary.
 func (s *store) extra(j *job) *extra {
 	if j.extra == 0 {
 		var x *extra
@@ -221,20 +218,19 @@ func (s *store) extra(j *job) *extra {
 	return s.extras.at(j.extra)
 }
 
-// isDash reports whether a unique ID means that the workload is what makes
-// submissions equal.
+// isDash reports whether submissions with this unique ID are equal if their workloads are.
 func isDash(unique []byte) bool { return len(unique) == 1 && unique[0] == '-' }
 
 func (s *store) hash(b []byte) uint32 { return uint32(maphash.Bytes(s.seed, b)) }
 
-// keyHash mixes a function into the hash of a unique ID or of a workload.
+// keyHash combines a function with the hash of a unique ID or workload.
 func keyHash(fn *function, hash uint32) uint32 { return hash ^ uint32(fn.id)*0x9e3779b1 }
 
-// equal returns the job that a submission joins, or nil: a job of the function
-// with that unique ID; for "-", one with that workload; for none, no job.
+// equal returns the job that a submission is merged with, or nil: a job of the function with the same unique ID, or if that is "-", with
+// the same workload. Submissions without a unique ID are never merged.
 //
-// Hardly ever do several functions have jobs with one unique ID. So those are
-// looked for apart, and others cost a single look at memory.
+// Jobs of several functions rarely have the same unique ID. So byKey has only the names that byUnique does not distinguish, and the other
+// submissions need one lookup.
 func (s *store) equal(fn *function, unique, workload []byte) *job {
 	if len(unique) == 0 {
 		return nil
@@ -257,7 +253,7 @@ func (s *store) equal(fn *function, unique, workload []byte) *job {
 	}))
 }
 
-// named returns the job that has a name, or nil for 0.
+// named returns the job with the name, or nil for 0.
 func (s *store) named(i id) *job {
 	if i == 0 {
 		return nil
@@ -293,7 +289,7 @@ func (s *store) addName(j *job, fn *function, unique, workload []byte) {
 	s.addIndex(i, n)
 }
 
-// addIndex and removeIndex enter a name where it is looked for.
+// addIndex adds a name to the indexes that must have it. removeIndex reverses that.
 func (s *store) addIndex(i id, n *name) {
 	if n.oldest {
 		s.byUnique.add(n.hash, i)

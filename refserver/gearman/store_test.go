@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Items come and go in any order: each keeps its address and what it holds, no
-// two have one ID, and memory is given up when few are left.
+// TestPool adds and removes items at random. Each item must keep its address, its value and a unique ID, and memory must be freed when
+// few items are left.
 func TestPool(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := newPool[int, [2]link]()
@@ -115,7 +115,7 @@ func TestIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			most, changes := 30_000, 100_000
 			if name == "all alike" || name == "alike in back" {
-				most, changes = 6500, 8000 // more than a part should hold
+				most, changes = 6500, 8000 // more than fit into one part
 			}
 			var x index
 			in := map[id]bool{}
@@ -217,8 +217,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Jobs of several functions under few unique IDs: the store finds what a look at
-// all of them would find.
+// TestNamesAsIfAllWereLookedAt compares the lookups of the store with a search of all jobs, for jobs of several functions with few
+// unique IDs.
 func TestNamesAsIfAllWereLookedAt(t *testing.T) {
 	m := New(Options{}).(*machine)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -257,7 +257,7 @@ func TestNamesAsIfAllWereLookedAt(t *testing.T) {
 	}
 }
 
-// fill queues jobs in the background.
+// fill queues background jobs.
 func fill(m *machine, jobs int, named bool) {
 	fn := m.functionNamed([]byte("f"))
 	workload := []byte("sixteen bytes ok")
@@ -276,7 +276,7 @@ func fill(m *machine, jobs int, named bool) {
 	}
 }
 
-// size is how much memory is in use.
+// size returns the size of all objects on the heap in bytes.
 func size() int {
 	var s runtime.MemStats
 	runtime.GC()
@@ -284,12 +284,12 @@ func size() int {
 	return int(s.HeapAlloc)
 }
 
-// What a queued job of 16 bytes takes, and that it is given back.
+// TestMemory checks how much memory a queued job with a workload of 16 bytes takes, and that it is freed.
 func TestMemory(t *testing.T) {
 	const jobs = 200_000
 	for _, c := range []struct {
 		named bool
-		most  int // bytes a job
+		most  int // bytes per job
 	}{{false, 120}, {true, 230}} {
 		m := New(Options{}).(*machine)
 		before := size()
@@ -307,7 +307,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A job of any size goes through unharmed, and its memory can be used again.
+// TestSizesOfJobs checks that jobs of any size are stored unchanged, and that their memory can be reused.
 func TestSizesOfJobs(t *testing.T) {
 	m := New(Options{}).(*machine)
 	fn := m.functionNamed([]byte("f"))

@@ -14,9 +14,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// Clients, workers that work, workers that are lost over their jobs and clients
-// that leave, all at once: every client that stays hears of the end of every
-// job, once, and nothing is left in the machine.
+// TestManyAtOnce runs clients, workers that complete jobs, workers that disconnect while running a job, and a client that disconnects.
+// Every other client must get the result of each of its jobs once, and the machine must be empty at the end.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Host: "test"}).(*machine)
@@ -67,7 +66,7 @@ func TestManyAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		synctest.Wait() // background jobs are done, too: only sleepers are left
+		synctest.Wait() // background jobs have ended, too: all workers are sleeping
 		close(stop)
 		workers.Wait()
 		synctest.Wait()
@@ -91,7 +90,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// ended takes one end of a job off what a client waits for.
+// ended records one result of a job that a client waits for.
 func ended(t *testing.T, left map[string]int, name string, args []string) {
 	if name != "WORK_COMPLETE" || left[args[0]] == 0 {
 		t.Errorf("%s %q is not awaited", name, args)
@@ -102,7 +101,7 @@ func ended(t *testing.T, left map[string]int, name string, args []string) {
 	}
 }
 
-// workUntil works off jobs, and every few jobs is lost and comes back.
+// workUntil runs jobs until stop is closed. Every few jobs it disconnects while running a job, and connects again.
 func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
 	for life := 1; ; life++ {
 		w := dial()
@@ -114,7 +113,7 @@ func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
 			name, args := w.Next()
 			if name == "JOB_ASSIGN" {
 				if done == 10*life-1 {
-					break // and it is lost
+					break // disconnect while running the job
 				}
 				w.Send("WORK_COMPLETE", args[0], "done")
 				continue
@@ -129,7 +128,7 @@ func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
 	}
 }
 
-// Whatever a peer sends, others are served.
+// FuzzPeer sends arbitrary bytes. Afterwards no foreground or running jobs and no peers may be left.
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := gearman.Protocol.NewSession(codec.Options{WaiveAll: true})

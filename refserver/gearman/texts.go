@@ -2,23 +2,20 @@ package gearman
 
 import "math/bits"
 
-// text names bytes that stand in texts.
+// text refers to a byte string in texts.
 type text struct {
 	at   id
 	size uint32
 }
 
-// texts hold byte strings of any size outside of the items that they belong to.
-// Strings stand in pages with others of about their size, so that those who
-// come find the room of those who went; what is too large for that has memory of
-// its own.
+// texts stores byte strings of any size. Strings of similar size share pages, so that the memory of removed strings is reused; strings
+// longer than largest are allocated individually.
 type texts struct {
 	classes [classes]pages[byte]
 	large   pool[[]byte, [0]link]
 }
 
-// Sizes grow by a third or a half: 16, 24, 32, 48, and so on. A page is of 64 KiB
-// or less.
+// Each size class is a third or a half larger than the one before: 16, 24, 32, 48 and so on bytes. A page has at most 64 KiB.
 const (
 	smallest = 16
 	classes  = 19
@@ -41,7 +38,7 @@ func class(size uint32) int {
 	if size <= smallest {
 		return 0
 	}
-	n := bits.Len32(size - 1) // the size is at most 1<<n, and above half of that
+	n := bits.Len32(size - 1) // 1<<(n-1) < size <= 1<<n
 	i := (n - 4) * 2
 	if size <= 3<<(n-2) {
 		i--
@@ -49,7 +46,7 @@ func class(size uint32) int {
 	return i
 }
 
-// add stores the parts, one behind the other.
+// add stores the concatenation of the parts.
 func (t *texts) add(parts ...[]byte) text {
 	size := 0
 	for _, p := range parts {
@@ -76,7 +73,7 @@ func (t *texts) add(parts ...[]byte) text {
 	return s
 }
 
-// bytes returns what stands there, until it is removed.
+// bytes returns a string; it is valid until it is removed.
 func (t *texts) bytes(s text) []byte {
 	switch {
 	case s.size == 0:

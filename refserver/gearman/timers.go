@@ -6,12 +6,12 @@ import (
 	"jobwire/codec"
 )
 
-// In machine.timers stand the jobs that something is due to, the earliest first.
+// machine.timers is a heap of the jobs that have a timer, ordered by time.
 
 func (x *extra) before(y *extra) bool { return x.due.Before(y.due) }
 func (x *extra) place() *int          { return &x.timer }
 
-// setTimer makes something due to the job.
+// setTimer sets the timer of a job, which must not have one.
 func (m *machine) setTimer(j *job, due time.Time) {
 	x := m.extra(j)
 	x.due = due
@@ -24,8 +24,7 @@ func (m *machine) stopTimer(j *job) {
 	}
 }
 
-// atOnce is how many timers run out in one turn. Jobs may be due at one time in
-// any number, and the others wait meanwhile.
+// atOnce is the maximum number of timers that expire in one Tick, so that many timers at the same time do not delay other connections.
 const atOnce = 1000
 
 func (m *machine) Next() time.Time {
@@ -43,18 +42,17 @@ func (m *machine) Tick(now time.Time) {
 		j := m.jobs.at(m.timers[0].job)
 		m.stopTimer(j)
 		if j.worker != 0 {
-			m.fail(j) // it ran out of its CAN_DO_TIMEOUT
+			m.fail(j) // its CAN_DO_TIMEOUT has expired
 		} else {
-			m.enqueue(j) // its SCHED or EPOCH time has come
+			m.enqueue(j) // its SUBMIT_JOB_SCHED or SUBMIT_JOB_EPOCH time has come
 		}
 	}
 }
 
-// never is later than anything that a server lives to see. Times beyond it are
-// taken for it, so that they cannot overflow.
+// never is a duration of 100 years. Longer timeouts are ignored and later times limited to it, so that they do not overflow.
 const never = 100 * 365 * 24 * time.Hour
 
-// epoch reads the time of a SUBMIT_JOB_EPOCH.
+// epoch returns the time of a SUBMIT_JOB_EPOCH, at most 100 years from now.
 func epoch(f *codec.Frame, now time.Time) (time.Time, bool) {
 	n, _ := codec.ParseNumber(f.Arg(2))
 	far := now.Add(never)
@@ -64,9 +62,8 @@ func epoch(f *codec.Frame, now time.Time) (time.Time, bool) {
 	return time.Unix(int64(n), 0), true
 }
 
-// schedule finds the next minute, in UTC, that matches a SUBMIT_JOB_SCHED in all
-// its fields. The minute that has begun counts. There may be none: the 30th of
-// February, for one.
+// schedule returns the first minute, in UTC, that matches all fields of a SUBMIT_JOB_SCHED; the current minute counts. It returns false
+// if there is none, as for February 30.
 func schedule(f *codec.Frame, now time.Time) (time.Time, bool) {
 	var v [5]int
 	for i := range v {
@@ -75,7 +72,7 @@ func schedule(f *codec.Frame, now time.Time) (time.Time, bool) {
 	}
 	minute, hour, day, month, weekday := v[0], v[1], v[2], time.Month(v[3]), v[4]
 	now = now.UTC().Truncate(time.Minute)
-	// The 29th of February meets every weekday within 40 years.
+	// February 29 falls on every weekday within 40 years.
 	for year := now.Year(); year <= now.Year()+40; year++ {
 		t := time.Date(year, month, day, hour, minute, 0, 0, time.UTC)
 		if t.Month() == month && (int(t.Weekday())+6)%7 == weekday && !t.Before(now) {

@@ -36,7 +36,7 @@ func TestTimeout(t *testing.T) {
 			w.Send("WORK_COMPLETE", h, "no limit")
 			c.Want("WORK_COMPLETE", h, "no limit")
 		}
-		w.Send("CAN_DO", "f") // the limit is gone
+		w.Send("CAN_DO", "f") // removes the timeout
 		h := c.submit("SUBMIT_JOB", "f", "", "")
 		w.Send("GRAB_JOB")
 		w.Want("JOB_ASSIGN", "*", "f", "")
@@ -81,7 +81,7 @@ func TestEpoch(t *testing.T) {
 			after        time.Duration
 		}{{soon, "soon", time.Hour}, {late, "late", 2 * time.Hour}} {
 			w.Send("PRE_SLEEP")
-			// Longer than a peer is patient.
+			// This exceeds the time that a peer waits for a message.
 			time.Sleep(job.after - time.Since(start) - time.Second)
 			w.quiet(t)
 			w.Want("NOOP")
@@ -144,7 +144,7 @@ func TestScheduledJobRuns(t *testing.T) {
 		c, w := dial(), dial()
 		c.Send("SUBMIT_JOB_SCHED", "f", "", "0", "0", "31", "4", "0", "")
 		c.Want("ERROR", "NO_SUCH_TIME", "*")
-		// A bubble begins at midnight UTC of Saturday, 1 January 2000.
+		// A synctest bubble starts at midnight UTC on Saturday, January 1, 2000.
 		h := c.submit("SUBMIT_JOB_SCHED", "f", "", "5", "0", "1", "1", "5", "load")
 		w.Send("CAN_DO", "f")
 		w.Send("PRE_SLEEP")
@@ -156,7 +156,7 @@ func TestScheduledJobRuns(t *testing.T) {
 	})
 }
 
-// Jobs that are due at one time are all queued then, in any number.
+// TestManyTimersAtOnce checks that all jobs scheduled for one time are queued then, even if they exceed atOnce.
 func TestManyTimersAtOnce(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// listener changes every connection that it accepts.
+// listener wraps each connection that it accepts.
 type listener struct {
 	net.Listener
 	wrap func(net.Conn) net.Conn
@@ -19,7 +19,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.wrap(c), nil
 }
 
-// Reading returns c with another Read method.
+// Reading returns c with the method Read replaced by read. CloseWrite is passed on to c.
 func Reading(c net.Conn, read func([]byte) (int, error)) net.Conn { return reader{c, read} }
 
 type reader struct {
@@ -29,10 +29,10 @@ type reader struct {
 
 func (r reader) Read(p []byte) (int, error) { return r.read(p) }
 
-// CloseWrite closes the server's direction.
+// CloseWrite closes the server's direction. It panics if the connection has no CloseWrite.
 func (r reader) CloseWrite() error { return r.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// slowed delays data, but neither the end of the connection nor reads that fill the buffer.
+// slowed returns c with each read delayed by d, except reads that fill the buffer or fail.
 func slowed(c net.Conn, d time.Duration) net.Conn {
 	return Reading(c, func(p []byte) (int, error) {
 		n, err := c.Read(p)
@@ -43,7 +43,7 @@ func slowed(c net.Conn, d time.Duration) net.Conn {
 	})
 }
 
-// Filtered returns c with reads that are changed by filter. What filter removes is lost.
+// Filtered returns c with everything that is read from it passed through filter. filter must not return more bytes than it gets.
 func Filtered(c net.Conn, filter func([]byte) []byte) net.Conn {
 	return Reading(c, func(p []byte) (int, error) {
 		for {

@@ -12,15 +12,15 @@ import (
 	"jobwire/codec"
 )
 
-// samples are the variables of expressions, with values of their types. They are what an expression may use.
+// samples are the variables of expressions, with values of their types: an expression is compiled for these types.
 var samples = map[string]any{
 	"message": &Message{}, "request": &Message{}, "job": &Job{}, "jobs": []*Job{}, "peer": &Peer{}, "peers": []*Peer{},
 	"raw": "", "violates": "", "like": "", "cause": "", "heard": 0, "notes": map[string]any{},
 }
 
-// functions are the functions of expressions that need no server.
+// functions are the functions of expressions that do not need a server.
 var functions = map[string]any{
-	"len": func(v any) int { // of a string in bytes; the function of the language counts characters
+	"len": func(v any) int { // strings in bytes; the function of the expression language counts characters
 		if s, ok := v.(string); ok {
 			return len(s)
 		}
@@ -61,7 +61,7 @@ func same(a, b any) bool {
 	return a == b || isNil(a) && isNil(b)
 }
 
-// functions returns the functions of expressions that need the server.
+// functions returns the functions of expressions that need the server. s may be nil if they are not called.
 func (s *Server) functions() map[string]any {
 	return map[string]any{
 		"of": func(p *Peer) []*Job { return p.Jobs() },

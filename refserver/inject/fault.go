@@ -14,28 +14,28 @@ import (
 	"jobwire/codec"
 )
 
-// fault is one line of a fault script: what happens to which messages.
+// fault is one line of a fault script.
 type fault struct {
 	action *action
-	then   bool     // only for messages to which the fault before it has happened
+	then   bool     // applies only to messages to which the previous fault was applied
 	types  []string // names or patterns of message types, or names of events
 	side   codec.Side
-	nth    int         // only the n-th message of a connection that meets the condition; 0: each
+	nth    int         // if not 0, applies only to the n-th message of each connection that meets the condition
 	when   *vm.Program // the condition; nil: always
 
-	to     string      // message type of a retype, an answer, or a message that is sent or given
-	args   []*template // of that message
-	field  string      // that an alter changes
-	name   *template   // that a note has
-	own    bool        // the note belongs to the peer
-	value  *template   // of the field or note
-	pair   bool        // field is an argument, and the one after it is altered
-	delay  time.Duration
-	size   int // of the pieces of a split
-	bytes  *substitution
-	peers  *vm.Program // that a message is sent to, or is given by; nil: the peer of the message
-	each   *vm.Program // a list; the fault happens once for each element, which is "it"
-	counts map[*Peer]int
+	to     string        // message type of a retype, an answer, or a message that is sent or given
+	args   []*template   // of that message
+	field  string        // the field that an alter changes, or the argument that a remove removes
+	name   *template     // the name of a note
+	own    bool          // the note belongs to the connection
+	value  *template     // the new value of the field or note, or the bytes of a reread or write
+	pair   bool          // alter the argument after the argument field
+	delay  time.Duration // of a delay, or the pause of a split
+	size   int           // size of the pieces of a split in bytes
+	bytes  *substitution // of a misread
+	peers  *vm.Program   // peers that the message is sent to or given by; nil: the peer of the message
+	each   *vm.Program   // a list; the fault is applied once for each element, "it"
+	counts map[*Peer]int // number of messages of each connection that met the condition
 }
 
 // action is one kind of fault.
@@ -47,7 +47,7 @@ type action struct {
 	do     func(f *fault, m *Message, env map[string]any) error
 }
 
-// actions are the actions in the order of the help text.
+// actions are the actions, in the order of the help text.
 var actions []*action
 
 func init() {
@@ -133,7 +133,7 @@ func init() {
 	}
 }
 
-// FaultSyntax describes the notation of faults for help texts.
+// FaultSyntax returns the help text about the syntax of faults.
 func FaultSyntax() string {
 	var b strings.Builder
 	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [when CONDITION] [nth=N]\n\nACTION and ARGUMENTS:\n")
@@ -160,63 +160,64 @@ jobwire/refserver/inject' lists the variables and functions.
 	return b.String()
 }
 
-// ParseFaults reads a fault script and returns the edit that injects the faults. A script has one fault in a line; faults
-// that concern one message happen in the order of their lines. The variables of expressions are:
+// ParseFaults parses a fault script and returns the edit that injects the faults. It returns an error if a line is invalid. Each line of
+// a script has one fault; empty lines and lines that begin with "#" are ignored. Faults about the same message are applied in the
+// order of their lines. The variables of expressions are:
 //
 //	the fields of the message, such as function or job_handle; a field that repeats is a list
 //	message    the message: message.name is its type, message.args has the values of all fields
 //	raw        the bytes of the message
-//	violates   the ID of the rule that an illegal message breaks, or ""
+//	violates   the ID of the rule that an illegal message violates, or ""
 //	like       the type of an illegal message, or ""
 //	job        the job that the message is about ([Job]); its ID is "" if there is none
 //	jobs       all jobs, in the order of their submission
 //	peer       the connection of the message ([Peer])
 //	peers      all connections
-//	request    the message that the server handles: of a message that the server sends, usually the request
+//	request    the message that the server is handling: for a message that the server sends, usually the request
 //	cause      the type of that message, "(time)", or "(closed)" if a connection was closed
-//	heard      the number of messages of all connections
-//	notes      what the action note has stored: notes.NAME; peer.notes has those whose name begins with "peer."
+//	heard      the number of messages received on all connections
+//	notes      the values stored by the action note: notes.NAME; peer.notes has those whose name begins with "peer."
 //	args       message.args, in a protocol whose requests are commands with arguments
-//	it         the element of the list of a fault that ends in "for {LIST}"; the value that "alter TYPES [FIELD]=VALUE" alters
+//	it         an element of the list in a fault that ends in "for {LIST}"; the old value in "alter TYPES [FIELD]=VALUE"
 //
 // Fields of jobs, peers and messages are written in lower case: job.queue, peer.count["GRAB_JOB"]. The functions are those
 // of the expression language and:
 //
 //	len(v)              the length of a string in bytes, or of a list
 //	number(s)           the value of a decimal, or 0
-//	up_to(s, sep)       s before the first sep
+//	up_to(s, sep)       the part of s before the first sep
 //	is_queued(j)        whether the job waits for a worker
-//	is_running(j)       whether a worker has the job
+//	is_running(j)       whether the job is assigned to a worker
 //	does(p, name)       whether the worker has registered the function
-//	of(p)               the jobs that the worker has
+//	of(p)               the jobs that are assigned to the worker
 //	by_id(id)           the job with the ID or handle; its ID is "" if there is none
-//	previous(p)         the type of the message of the peer before the present one, or ""
-//	ask(p, type, arg...) the reply to a request that the peer did not send, as a message; it is not sent
+//	previous(p)         the type of the previous message of the peer, or ""
+//	ask(p, type, arg...) the machine's reply to a request that the peer has not sent; the reply is not sent to the peer
 //	waits(j, p)         whether the client waits for the job
 //	pairs(list)         the map of a list of keys and values
-//	big_endian(n)       the four bytes of a number, the most significant first
-//	from_big_endian(s)  the number of bytes, the most significant first
-//	now()               the time in seconds since 1970
-//	replace_all(s, pattern, by)  s with the matches of a regular expression replaced; $1 is its first group
+//	big_endian(n)       n as four bytes, the most significant one first
+//	from_big_endian(s)  the number that the bytes represent, the most significant one first
+//	now()               the Unix time in seconds
+//	replace_all(s, pattern, by)  s with all matches of a regular expression replaced; $1 in by is the first group
 //
-// A protocol may have further functions: see its faulty servers.
+// A protocol may have additional functions: see [Protocol].Functions.
 //
-// The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is
-// stored with the connection: peer.notes.NAME.
+// The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is stored
+// for the connection: peer.notes.NAME.
 //
-// The action misread replaces bytes that peers send before they are read. In its TEXT, $1 is the first group of the pattern, and
-// $$ a dollar sign.
+// The action misread replaces bytes from peers before they are decoded. In its TEXT, $1 is the first group of the pattern, and $$ is a
+// dollar sign.
 //
 // The action alter with FIELD in square brackets alters the argument after the argument FIELD, as in
-// "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In a message that is sent or given,
-// {LIST...} stands for one argument for each element of a list. The peer of an ask must not be waiting for a reply.
+// "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In the arguments of a message that is sent or given,
+// {LIST...} is replaced by one argument for each element of a list. The peer of an ask must not be waiting for a reply.
 //
-// A line may begin with "then" in the place of an action's message types, such as "then send NOOP": this fault happens to
-// the messages to which the fault before it has happened. A fault does not happen to a message for which its LIST is empty.
+// A line may begin with "then" and have no message types, as in "then send NOOP": this fault is applied to the messages to which the
+// previous fault was applied. A fault is not applied to a message for which its LIST is empty.
 //
-// A fault that ends in "to {PEERS}" sends its message to these connections; one that ends in "as {PEERS}" gives the server
-// the message as if they had sent it. A fault of a message type concerns illegal messages of the type too, in which
-// fields may be missing (""): violates == "" excludes them. The action alter does not change those that lack a field.
+// A fault that ends in "to {PEERS}" sends its message to these connections. One that ends in "as {PEERS}" gives the message to the
+// server as if these connections had sent it. A fault about a message type also applies to illegal messages of the type, in which fields
+// may be missing (""); the condition violates == "" excludes them. The action alter does not change messages that lack a field.
 func (p *Protocol) ParseFaults(script string) (Edit, error) {
 	var all []*fault
 	var last *fault
@@ -234,7 +235,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 		}
 	}
 	return func(s *Server) {
-		mine := make([]*fault, len(all)) // counts are of one start of the server
+		mine := make([]*fault, len(all)) // with counts for one start of the server
 		for i, f := range all {
 			c := *f
 			c.counts = map[*Peer]int{}
@@ -245,7 +246,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 		}
 		handle := func(side codec.Side) func(*Message) {
 			return func(m *Message) {
-				happened := false // the last fault without "then"
+				happened := false // the previous fault without "then" was applied
 				for _, f := range mine {
 					switch {
 					case f.then && happened:
@@ -261,7 +262,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 	}, nil
 }
 
-// concerns reports whether the fault is about messages of the type.
+// concerns reports whether the types of the fault include that of the message.
 func (f *fault) concerns(m *Message) bool {
 	return slices.ContainsFunc(f.types, func(pattern string) bool {
 		for _, name := range m.types() {
@@ -273,7 +274,8 @@ func (f *fault) concerns(m *Message) bool {
 	})
 }
 
-// types returns the names of the message's type. In a protocol with commands these are the command and the message type.
+// types returns the names of the message's type. In a protocol with commands (see [Protocol].Read) these are the command and the
+// message type.
 func (m *Message) types() []string {
 	names := []string{m.name}
 	if m.Frame != nil && m.Frame.Type != nil && m.Frame.Type.Name != m.name {
@@ -282,7 +284,7 @@ func (m *Message) types() []string {
 	return names
 }
 
-// inject makes the fault happen to a message if the condition holds, and reports whether it does.
+// inject applies the fault to a message if its condition is true, and reports whether it was applied.
 func (f *fault) inject(m *Message) bool {
 	env := m.environment()
 	if f.when != nil {
@@ -308,7 +310,7 @@ func (f *fault) inject(m *Message) bool {
 	return len(all) > 0
 }
 
-// fail reports an expression that cannot be evaluated, which is a mistake in the fault.
+// fail reports the error of an expression that cannot be evaluated, that is, a mistake in the fault script.
 func (m *Message) fail(err error) {
 	if err != nil && m.Server.Errors != nil {
 		m.Server.Errors(err)
@@ -402,7 +404,7 @@ func doAsk(f *fault, m *Message, env map[string]any) error {
 	return f.deliver(m, env, func(p *Peer, name string, args ...string) { p.Ask(name, args...) })
 }
 
-// deliver calls do with the fault's message and each of its peers.
+// deliver calls do for each receiver of the fault's message.
 func (f *fault) deliver(m *Message, env map[string]any, do func(p *Peer, name string, args ...string)) error {
 	args, err := evalAll(f.args, env)
 	if err != nil {
@@ -415,7 +417,7 @@ func (f *fault) deliver(m *Message, env map[string]any, do func(p *Peer, name st
 	return err
 }
 
-// receivers returns the peers of "to" or "as", or the peer of the message.
+// receivers returns the connected peers of "to" or "as", or without these the peer of the message.
 func (f *fault) receivers(m *Message, env map[string]any) ([]*Peer, error) {
 	if f.peers == nil {
 		return []*Peer{m.Peer}, nil
@@ -430,7 +432,7 @@ func (f *fault) receivers(m *Message, env map[string]any) ([]*Peer, error) {
 	return peers, err
 }
 
-// elements returns the elements of a list, or the value itself as the only one.
+// elements returns the elements of a list. A value that is not a list is its own only element; nil has none.
 func elements(list any) []any {
 	if list == nil {
 		return nil
@@ -446,13 +448,13 @@ func elements(list any) []any {
 	return all
 }
 
-// template is text with expressions in braces.
+// template is a text that contains expressions in braces.
 type template struct {
 	parts []part
-	list  bool // the one expression is a list of values
+	list  bool // the only part is an expression, and each element of its value is one argument
 }
 
-// part is text, or an expression.
+// part is a literal text, or an expression if expr is not nil.
 type part struct {
 	text string
 	expr *vm.Program
@@ -474,7 +476,7 @@ func (t *template) eval(env map[string]any) (string, error) {
 	return b.String(), nil
 }
 
-// any returns the value of a template that is one expression, or its text.
+// any returns the value of the expression if the template consists of one expression, otherwise its text.
 func (t *template) any(env map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].expr != nil {
 		return expr.Run(t.parts[0].expr, env)
@@ -504,13 +506,13 @@ func evalAll(all []*template, env map[string]any) ([]string, error) {
 	return values, nil
 }
 
-// set changes the value of a field of the message, wherever it repeats.
+// set changes all occurrences of a field of the message to the value.
 func (m *Message) set(field, value string) {
 	if m.commands() || m.Name == Illegal {
 		changed := new(codec.Message)
 		m.Frame.Message(changed)
 		if least, _, _ := m.Frame.Type.Arity(); len(changed.Args) < least {
-			return // it would get values that the peer did not send
+			return // the missing fields would get values that the peer did not send
 		}
 		for i := range changed.Args {
 			if f := m.Frame.Type.FieldAt(i); f != nil && variable(f) == field {
@@ -528,7 +530,7 @@ func (m *Message) set(field, value string) {
 	}
 }
 
-// replace puts another message of a peer in the place of a command, or of an illegal message. It may be illegal too.
+// replace replaces a command or an illegal message by another message. The replacement may be illegal, too.
 func (m *Message) replace(by *codec.Message) {
 	f := new(codec.Frame)
 	raw, err := m.loose.Append(nil, codec.Peer, by)
@@ -553,8 +555,8 @@ func (m *Message) replace(by *codec.Message) {
 	}
 }
 
-// retyped returns a message of another type with the values of the frame: fields of the same name keep their values, and
-// so does the last one if it may hold any bytes.
+// retyped returns a message of another type with the values of frame. Fields with the same name keep their values. The last field keeps
+// its value if it is opaque in both types.
 func retyped(frame *codec.Frame, to *codec.Type) *codec.Message {
 	var was codec.Message
 	frame.Message(&was)

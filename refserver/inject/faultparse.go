@@ -19,8 +19,7 @@ import (
 	"jobwire/codec"
 )
 
-// maxPause is the longest pause between the pieces of a split message, which
-// the end of a connection has to wait for.
+// maxPause is the maximum pause between the pieces of a split message. A connection cannot be closed before its pauses are over.
 const maxPause = time.Second
 
 // faultParser parses one line of a fault script.
@@ -31,7 +30,7 @@ type faultParser struct {
 	action   *action
 }
 
-// parseFault parses a line. last is the fault of the line before it, or nil.
+// parseFault parses a line. last is the previous fault, or nil.
 func (p *Protocol) parseFault(line string, last *fault) (*fault, error) {
 	f := &fault{side: codec.Server}
 	words, err := splitWords(line)
@@ -81,7 +80,7 @@ func (p *Protocol) parseFault(line string, last *fault) (*fault, error) {
 	return f, nil
 }
 
-// splitWords splits a line at spaces that are not in braces, parentheses or quotes.
+// splitWords splits a line at spaces that are not in braces or quotes. Single quotes count only in braces.
 func splitWords(line string) ([]string, error) {
 	var words []string
 	depth, quote, from := 0, rune(0), -1
@@ -125,7 +124,7 @@ func (p *faultParser) next() (w string) {
 	return w
 }
 
-// types reads the message types and the side that sends them.
+// types parses the message types, and from-peer or from-server.
 func (p *faultParser) types(f *fault) error {
 	list, directed := p.next(), false
 	if list == "from-peer" || list == "from-server" {
@@ -173,7 +172,7 @@ func (p *faultParser) types(f *fault) error {
 	if len(matched) > 0 && !any(f.side) {
 		return fmt.Errorf("the %s never sends %s", f.side, list)
 	}
-	maps.Copy(p.env, samples) // these names are not those of fields
+	maps.Copy(p.env, samples) // variables take precedence over fields of the same name
 	if p.protocol.Read != nil {
 		p.env["args"] = []string{}
 	}
@@ -182,7 +181,7 @@ func (p *faultParser) types(f *fault) error {
 
 var nthWord = regexp.MustCompile(`^nth=(.*)$`)
 
-// endings takes "for LIST", "to PEERS", "as PEERS", "when CONDITION" and "nth=N" off the end.
+// endings parses and removes "for LIST", "to PEERS", "as PEERS", "when CONDITION" and "nth=N" at the end of the line.
 func (p *faultParser) endings(f *fault) (err error) {
 	if n := len(p.words); n > 0 {
 		if m := nthWord.FindStringSubmatch(p.words[n-1]); m != nil {
@@ -218,7 +217,7 @@ func (p *faultParser) endings(f *fault) (err error) {
 	return nil
 }
 
-// element returns a value of the type that the elements of a list have.
+// element returns the zero value of the type that the elements of a list have.
 func element(list ast.Node) any {
 	for {
 		f, ok := list.(*ast.BuiltinNode)
@@ -245,11 +244,11 @@ func (p *faultParser) compile(source string, options ...expr.Option) (*vm.Progra
 	return program, nil
 }
 
-// identity makes == and != compare peers and jobs by identity. The language compares
-// what pointers point to, which other goroutines may change.
+// identity makes == and != compare peers and jobs by identity. The expression language would compare the structs, which other
+// goroutines may be changing.
 type identity struct{}
 
-// Visit replaces a comparison of peers or jobs by a call of same or different.
+// Visit replaces a comparison of peers or jobs by a call of the function same or different.
 func (identity) Visit(node *ast.Node) {
 	n, ok := (*node).(*ast.BinaryNode)
 	if !ok || !slices.ContainsFunc([]ast.Node{n.Left, n.Right}, isRecord) {
@@ -261,13 +260,13 @@ func (identity) Visit(node *ast.Node) {
 	}
 }
 
-// isRecord reports whether the value of an expression is a peer or a job.
+// isRecord reports whether an expression has the type of a peer or a job.
 func isRecord(n ast.Node) bool {
 	t := n.Type()
 	return t == reflect.TypeFor[*Peer]() || t == reflect.TypeFor[*Job]()
 }
 
-// variables returns the names of the variables.
+// variables returns the names of the variables in alphabetical order.
 func (p *faultParser) variables() []string {
 	var names []string
 	for name := range p.env {
@@ -279,7 +278,7 @@ func (p *faultParser) variables() []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == "of" || n == "by_id" || n == "ask" })
 }
 
-// template parses text with expressions in braces. Text in quotes has the escapes of Go.
+// template parses a text with expressions in braces. Quoted parts have the escapes of Go.
 func (p *faultParser) template(text string) (*template, error) {
 	t := &template{}
 	for text != "" {
@@ -311,7 +310,7 @@ func (p *faultParser) template(text string) (*template, error) {
 	return t, nil
 }
 
-// closing returns the index of the brace that closes the first one.
+// closing returns the index of the brace that closes the first brace of text.
 func closing(text string) int {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -398,7 +397,7 @@ func parseNote(p *faultParser, f *fault) error {
 	text := strings.Join(p.words, " ")
 	p.words = nil
 	text, f.own = strings.CutPrefix(text, "peer.")
-	from := 0 // of what is after the expressions in the name
+	from := 0 // index at which the search for the end of the name continues
 	for {
 		open, equals := strings.IndexByte(text[from:], '{'), strings.IndexByte(text[from:], '=')
 		if open < 0 || equals < open {
@@ -440,7 +439,7 @@ func parseRetype(p *faultParser, f *fault) error {
 	return p.sends(f.side, f.to)
 }
 
-// sends returns an error unless the side sends messages of the type.
+// sends returns an error unless the side sends messages of the type. In a protocol with commands, peers may send any command.
 func (p *faultParser) sends(side codec.Side, name string) error {
 	t := p.protocol.TypeNamed(name)
 	switch {
@@ -454,7 +453,7 @@ func (p *faultParser) sends(side codec.Side, name string) error {
 	return nil
 }
 
-// parseMessage reads the message that an answer, a follow or a give sends.
+// parseMessage parses the type and the arguments of the message that an action sends or gives.
 func parseMessage(p *faultParser, f *fault) error {
 	f.to = p.next()
 	side := codec.Server

@@ -1,6 +1,5 @@
-// Package inject makes reference servers faulty. An [Edit] changes the messages that
-// reach the machine of a server, and those that the machine sends; a [Row] describes a
-// faulty server with its edit, and the conformance cases that it fails.
+// Package inject injects faults into reference servers. An [Edit] changes the messages that the machine of a server receives and sends.
+// A [Row] describes a faulty server: its edit, and the conformance cases that it fails.
 package inject
 
 import (
@@ -24,34 +23,34 @@ type Protocol struct {
 	New   func() refserver.Machine
 	Waive []codec.RuleID // rules that the server does not enforce
 
-	// Edited is the protocol of a server with an edit. nil: Protocol.
+	// Edited is the protocol of servers with a [Row].Edit. nil: Protocol.
 	Edited *codec.Protocol
 
-	// Paired: the type of a reply depends on the request. Replies are then read after the
-	// request of the peer, whatever the machine was given.
+	// Paired is set if the type of a reply depends on the request. Each reply is then decoded as a reply to the last message that
+	// the peer sent, even if the machine got another one.
 	Paired bool
 
-	// Read sets m.Name and m.Args of a message of a peer, and reports whether edits may
-	// change the message; Write does the reverse. nil: the name of the message type, and
-	// the values of its fields. A message without a name is only passed on.
+	// Read sets m.Name and m.Args of a message from a peer, and reports whether edits may change the message. Messages for which
+	// it sets no name are passed to the machine unchanged. Write is the reverse function. If they are nil, the name is that of the
+	// message type, and the arguments are the values of its fields.
 	Read  func(m *Message) bool
 	Write func(name string, args []string) *codec.Frame
 
-	Functions map[string]any // of expressions in fault scripts, besides those of [Protocol.ParseFaults]
+	Functions map[string]any // additional functions of expressions in fault scripts
 
-	Probe  string                  // a type that is not in the past of a peer
-	Raw    []string                // a reply, with its arguments, that SendRaw replaces
-	Event  func(reply []byte) bool // whether the server sends a message without a request; nil: never
+	Probe  string                  // a message type that is not recorded in [Peer].Past
+	Raw    []string                // type and arguments of any reply; SendRaw sends it and replaces its bytes
+	Event  func(reply []byte) bool // whether the server sends a message that is not a reply to a request; nil: never
 	Record Record
 }
 
-// Record updates the peers and jobs of a server. Functions may be nil.
+// Record has the functions that update the peers and jobs of a server. Each may be nil.
 type Record struct {
-	Received func(m *Message) // before edits change it
-	Passing  func(m *Message) // before the machine handles it
-	Passed   func(m *Message) // after that
-	Sent     func(m *Message) // before edits change it
-	Ended    func(p *Peer)    // the peer has closed its direction, or the connection
+	Received func(m *Message) // called before edits change it
+	Passing  func(m *Message) // called before the machine handles it
+	Passed   func(m *Message) // called after the machine has handled it
+	Sent     func(m *Message) // called before edits change it
+	Ended    func(p *Peer)    // the peer has closed its direction or the connection
 	Left     func(p *Peer)    // the connection is closed
 }
 
@@ -59,18 +58,18 @@ type Record struct {
 type Row struct {
 	Name     string                   `yaml:"name"`      // see [mutant.Mutant]
 	About    string                   `yaml:"about"`     // see [mutant.Mutant]
-	KilledBy string                   `yaml:"killed-by"` // cases that it fails, without the name of the protocol
+	KilledBy string                   `yaml:"killed-by"` // conformance cases that it fails, separated by spaces, without the protocol name
 	Fault    string                   `yaml:"fault"`     // a fault script: see [Protocol.ParseFaults]
 	Edit     Edit                     `yaml:"-"`         // may be nil
 	Codec    codec.Options            `yaml:"-"`         // limits, and rules that the server does not enforce
-	New      func() refserver.Machine `yaml:"-"`
+	New      func() refserver.Machine `yaml:"-"`         // returns the machine; nil: Protocol.New
 
-	// Slow is the time that data waits before the server reads it. The server notices the
-	// end of a connection at once, so that it precedes what other peers send after it.
+	// Slow delays data before the server reads it. The end of a connection is not delayed, so the server detects it before it reads
+	// data that other peers send later.
 	Slow time.Duration `yaml:"slow"`
 }
 
-// Mutants returns the servers that the rows describe.
+// Mutants returns the faulty servers that the rows describe.
 func (p *Protocol) Mutants(rows []Row) []mutant.Mutant {
 	var all []mutant.Mutant
 	for _, r := range rows {
@@ -85,7 +84,7 @@ func (p *Protocol) Mutants(rows []Row) []mutant.Mutant {
 	return all
 }
 
-// Check returns an error if the row has no fault, or one that cannot be injected.
+// Check returns an error if the row has no fault, or an invalid fault script or rule. It panics if its edit has an unknown message type.
 func (p *Protocol) Check(r *Row) error {
 	if r.Fault == "" && r.Edit == nil && r.New == nil && r.Codec.Waive == nil && r.Codec.MaxData == 0 && r.Codec.MaxLine == 0 {
 		return fmt.Errorf("%s has no fault", r.Name)
@@ -102,7 +101,7 @@ func (p *Protocol) Check(r *Row) error {
 	return err
 }
 
-// edit returns the edit of a row: its fault script, and its edit. It returns nil if the row has neither.
+// edit combines the fault script and the edit of a row. It returns nil if the row has neither.
 func (p *Protocol) edit(r *Row) (Edit, error) {
 	if r.Fault == "" {
 		return r.Edit, nil
@@ -117,7 +116,7 @@ func (p *Protocol) edit(r *Row) (Edit, error) {
 	return Both(script, r.Edit), nil
 }
 
-// start starts the server that the row describes in this process.
+// start starts the server in this process.
 func (p *Protocol) start(ctx context.Context, r *Row, edit func() (Edit, error)) (target.Target, error) {
 	e, err := edit()
 	if err != nil {
@@ -126,7 +125,8 @@ func (p *Protocol) start(ctx context.Context, r *Row, edit func() (Edit, error))
 	return target.Func(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.serve(ctx, ln, r, e) })
 }
 
-// Serve serves the connections that ln accepts with the server that the row describes.
+// Serve runs the server that the row describes on the connections that ln accepts. It returns like [refserver.Server.Serve], or with
+// an error if the fault script is invalid.
 func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *Row) error {
 	edit, err := p.edit(r)
 	if err != nil {
@@ -160,7 +160,8 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *Row, edit Edit
 	return refserver.New(machine, o).Serve(ctx, ln)
 }
 
-// Wrap returns a machine with the faults of a script ([Protocol.ParseFaults]), and sets the options that its server needs.
+// Wrap returns machine with the faults of a script added, and sets the options that its server needs. It returns an error if the script is
+// invalid; see [Protocol.ParseFaults].
 func (p *Protocol) Wrap(machine refserver.Machine, o *refserver.Options, script string) (*Server, error) {
 	edit, err := p.ParseFaults(script)
 	if err != nil {

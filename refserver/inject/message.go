@@ -8,41 +8,42 @@ import (
 	"jobwire/codec"
 )
 
-// Names of messages that are events of a connection.
+// Names of the events of a connection. An event is handled as a [Message] with this name.
 const (
 	Opened     = "(opened)"
-	Illegal    = "(illegal)"     // the peer sent an illegal message; Err says why
-	Ended      = "(ended)"       // the peer sends nothing more: half-closed or closed, whichever comes first
-	HalfClosed = "(half-closed)" // the peer has closed its direction; if the message is dropped, the server stays
-	Closed     = "(closed)"      // the connection is closed; if the message is dropped, the machine does not notice
+	Illegal    = "(illegal)"     // the peer sent an illegal message; Err is the violation
+	Ended      = "(ended)"       // the peer has closed its direction or the connection, whichever comes first
+	HalfClosed = "(half-closed)" // the peer has closed its direction; if an edit drops the event, the server keeps the connection
+	Closed     = "(closed)"      // the connection is closed; if an edit drops the event, the machine is not informed
 )
 
-// Message is a message from a peer, a message to a peer, or an event.
+// Message is a message from a peer, a message to a peer, or an event of a connection.
 type Message struct {
 	*Server
 	Peer  *Peer
-	Job   *Job         // that the message is about, if the record knows, or nil
-	Frame *codec.Frame // valid only while the message is handled; nil for events
-	Err   *codec.Error // of an illegal message
-	Name  string       `expr:"name"` // type of the message, in GearMonkey the command of a request
-	Args  []string     `expr:"args"` // values of its fields, in GearMonkey the words of a request after the command
+	Job   *Job         // the job that the message is about, or nil if it is not known
+	Frame *codec.Frame // nil for events; valid only while the message is handled
+	Err   *codec.Error // the violation of an illegal message, otherwise nil
+	Name  string       `expr:"name"` // message type, or event; for messages from peers in a protocol with Read, the command
+	Args  []string     `expr:"args"` // values of the fields; for messages from peers in a protocol with Read, the arguments of the command
 
-	Raw    []byte        // of a message to a peer: if not nil, what is sent in its place
-	Delay  time.Duration // of a message to a peer: how much later it is sent
-	Hangup bool          // of a message to a peer: the connection is closed after it
-	Copies int           // of a message to a peer: how many times more it is sent
-	Split  int           // of a message to a peer: it is written in pieces of so many bytes, with a pause after each
-	Pause  time.Duration
-	Also   *codec.Message // of a message to a peer: what is sent after it
+	// For messages to a peer only:
+	Raw    []byte         // if not nil, these bytes are sent instead
+	Delay  time.Duration  // the message is sent this much later
+	Hangup bool           // the connection is closed after the message
+	Copies int            // number of additional times that the message is sent
+	Split  int            // if greater than 0, the message is written in pieces of this many bytes
+	Pause  time.Duration  // the pause after each piece
+	Also   *codec.Message // another message that is sent afterwards
 
-	name string // as it was received
-	args []string
-	done bool // passed on or dropped
+	name string   // Name before edits
+	args []string // Args before edits
+	done bool     // the message was passed to the machine or dropped
 }
 
 func (s *Server) message(p *Peer, f *codec.Frame) *Message {
 	m := &Message{Server: s, Peer: p, Frame: f}
-	// The decoder of an illegal message may have found values, but not set the bytes of the message.
+	// For an illegal message, the decoder may have set spans that exceed the bytes in f.Raw.
 	beyond := func(s codec.Span) bool { return s.End > len(f.Raw) }
 	if f.Type != nil && !slices.ContainsFunc(f.Spans, beyond) {
 		var said codec.Message
@@ -55,12 +56,12 @@ func (s *Server) message(p *Peer, f *codec.Frame) *Message {
 	return m
 }
 
-// original stores what the message says, to see what edits change.
+// original stores the name and arguments, so that changed can detect changes by edits.
 func (m *Message) original() { m.name, m.args = m.Name, slices.Clone(m.Args) }
 
 func (m *Message) changed() bool { return m.Name != m.name || !slices.Equal(m.Args, m.args) }
 
-// Arg returns the i-th argument, or "".
+// Arg returns argument i, which counts from 0, or "" if there is none. m may be nil.
 func (m *Message) Arg(i int) string {
 	if m == nil || i >= len(m.Args) {
 		return ""
@@ -68,10 +69,10 @@ func (m *Message) Arg(i int) string {
 	return m.Args[i]
 }
 
-// Text returns the bytes of the message.
+// Text returns the bytes of the message. It must not be called for events.
 func (m *Message) Text() string { return string(m.Frame.Raw) }
 
-// Value returns the value of the field with the name, or "".
+// Value returns the value of the first field with the name, or "". It must not be called for events.
 func (m *Message) Value(field string) string {
 	for i := range m.Frame.Spans {
 		if m.Frame.Spans[i].Field.Name == field {
@@ -81,13 +82,13 @@ func (m *Message) Value(field string) string {
 	return ""
 }
 
-// Typed reports whether the message is of the type. An illegal message may be, too.
+// Typed reports whether the message is of the type. An illegal message has a type if the decoder recognized it.
 func (m *Message) Typed(name string) bool { return m.Frame.Type != nil && m.Frame.Type.Name == name }
 
-// Become changes the message to one of another type, with other arguments.
+// Become changes the message to another type and other arguments.
 func (m *Message) Become(name string, args ...string) { m.Name, m.Args = name, args }
 
-// Retype changes the message to one of another type that has the same values in fields of the same names.
+// Retype changes the type of the message. Fields that have the same name in both types keep their values.
 func (m *Message) Retype(name string) {
 	to := retyped(m.Frame, m.row(name))
 	if m.commands() || m.Name == Illegal {
@@ -100,11 +101,10 @@ func (m *Message) Retype(name string) {
 	}
 }
 
-// Drop keeps the message from the machine or from the peer.
+// Drop prevents that the message is passed to the machine or sent to the peer.
 func (m *Message) Drop() { m.done = true }
 
-// Pass gives the message to the machine now. Otherwise that happens after the edits, unless
-// they drop the message.
+// Pass passes a message from a peer to the machine now. Messages that are neither passed nor dropped by edits are passed afterwards.
 func (m *Message) Pass() {
 	if m.done {
 		return
@@ -123,17 +123,17 @@ func (m *Message) Pass() {
 	m.pass(m, f)
 }
 
-// again gives the machine the message once more.
+// again passes the message to the machine once more.
 func (m *Message) again() { m.pass(m, m.Frame) }
 
-// Answer sends the peer a reply in place of that of the machine.
+// Answer drops the message and sends the peer a reply.
 func (m *Message) Answer(name string, args ...string) {
 	m.Drop()
 	m.Peer.Send(name, args...)
 }
 
-// Send sends the peer a message, which no edit changes. If name ends with a line feed, these
-// bytes are sent.
+// Send sends a message to the peer; edits do not change it. If name ends with a line feed, name itself is sent. It panics if the type is
+// unknown.
 func (p *Peer) Send(name string, args ...string) {
 	if strings.HasSuffix(name, "\n") {
 		p.SendRaw(name)
@@ -145,7 +145,7 @@ func (p *Peer) Send(name string, args ...string) {
 	s.sending = false
 }
 
-// SendRaw sends the peer bytes.
+// SendRaw sends bytes to the peer.
 func (p *Peer) SendRaw(text string) {
 	s := p.server
 	s.raw = []byte(text)
@@ -153,22 +153,23 @@ func (p *Peer) SendRaw(text string) {
 	s.raw = nil
 }
 
-// Give gives the machine a message as if the peer had sent it.
+// Give passes a message to the machine as if the peer had sent it. It panics if the message cannot be encoded.
 func (p *Peer) Give(name string, args ...string) {
 	s := p.server
 	f := s.write(name, args)
 	s.pass(&Message{Server: s, Peer: p, Frame: f, Name: name, Args: args}, f)
 }
 
-// GiveSilently gives the machine a message as Give does, and drops what it sends.
+// GiveSilently is Give, except that nothing that the machine sends in the meantime is sent to any peer.
 func (p *Peer) GiveSilently(name string, args ...string) {
 	p.server.silent = true
 	p.Give(name, args...)
 	p.server.silent = false
 }
 
-// Ask gives the machine a message as if the peer had sent it, and returns the reply, which
-// is not sent. The peer must not be waiting for a reply. Raw is the text of the reply.
+// Ask passes a message to the machine as if the peer had sent it, and returns the reply, which is not sent. The peer must not be waiting
+// for a reply. Raw is the reply as bytes; if the machine sent several messages, Raw has all of them and the other fields are those of the
+// last one.
 func (p *Peer) Ask(name string, args ...string) *Message {
 	s := p.server
 	before := s.asking
@@ -179,14 +180,14 @@ func (p *Peer) Ask(name string, args ...string) *Message {
 	return q.reply
 }
 
-// question is a message that no peer has sent.
+// question is a message of [Peer.Ask] whose reply is being collected.
 type question struct {
 	peer    *Peer
 	request *codec.Frame
 	reply   *Message
 }
 
-// setRequest notes the message as the last that the peer sent.
+// setRequest records the message as the last one of the peer.
 func (p *Peer) setRequest(m *Message, f *codec.Frame) {
 	if p.server.protocol.Paired {
 		p.raw = slices.Clone(f.Raw)

@@ -7,51 +7,51 @@ import (
 	"jobwire/refserver"
 )
 
-// Peer is a connection, and what is known from its messages.
+// Peer is a connection, and what its messages say about it.
 type Peer struct {
 	*refserver.Conn
 	server *Server
 
-	Heard   int            `expr:"heard"`   // messages, illegal ones included
-	Count   map[string]int `expr:"count"`   // legal messages of each type, the present one included
+	Heard   int            `expr:"heard"`   // number of messages received, including illegal ones
+	Count   map[string]int `expr:"count"`   // number of legal messages of each type, including the current one
 	First   string         `expr:"first"`   // type of the first message
-	Past    []string       `expr:"past"`    // types of the last messages before the present one
-	Request *Message       `expr:"request"` // the last legal message, or one without a name
-	Waits   bool           `expr:"waits"`   // the last request has no reply yet
+	Past    []string       `expr:"past"`    // types of the last messages, at most maxPast, without the current one
+	Request *Message       `expr:"request"` // the last legal message; without a name if there is none
+	Waits   bool           `expr:"waits"`   // the last request has not been answered
 	Reply   string         `expr:"reply"`   // type of the last reply
 	Ignored bool           `expr:"ignored"` // the server reads nothing more from the peer
 	Ended   bool           `expr:"ended"`   // the peer sends nothing more
 	Left    bool           `expr:"left"`    // the connection is closed
-	raw     []byte         // the last message, if replies are read after it
+	raw     []byte         // the bytes of the last message, if replies are decoded according to it
 
-	// Of a worker.
-	Announced []string `expr:"announced"` // all functions that it ever announced
-	Can       []string `expr:"can"`       // the functions, tubes or names that it has announced and not withdrawn
+	// Recorded for workers:
+	Announced []string `expr:"announced"` // all functions that it has ever registered
+	Can       []string `expr:"can"`       // the functions, tubes or names that are registered at present
 	Asleep    bool     `expr:"asleep"`
-	Woken     int      `expr:"woken"`   // how often the server has woken it; in Gearman since it fell asleep
-	Idle      bool     `expr:"idle"`    // woken, without a request for a job since
-	Refused   int      `expr:"refused"` // how often in a row the server had no job for it
-	Goodbye   bool     `expr:"goodbye"` // it has withdrawn all names
+	Woken     int      `expr:"woken"`   // how often the server has woken it; in Gearman since it last went to sleep
+	Idle      bool     `expr:"idle"`    // it was woken and has not requested a job since then
+	Refused   int      `expr:"refused"` // how many times in succession the server had no job for it
+	Goodbye   bool     `expr:"goodbye"` // it has unregistered all names
 	Job       *Job     `expr:"job"`
 	Done      []*Job   `expr:"done"`
 
-	// Of a client.
-	Tube       string   `expr:"tube"`       // that it uses
-	Exceptions bool     `expr:"exceptions"` // it has asked for exceptions
-	Created    []*Job   `expr:"created"`    // by its requests, duplicates included
+	// Recorded for clients:
+	Tube       string   `expr:"tube"`       // the tube that it uses
+	Exceptions bool     `expr:"exceptions"` // it has requested exceptions
+	Created    []*Job   `expr:"created"`    // the jobs that its requests created, including duplicates
 	Channels   []string `expr:"channels"`
 
-	Noted map[string]any    `expr:"notes"` // by faults
+	Noted map[string]any    `expr:"notes"` // stored by faults
 	Notes map[string]string // for edits
 	List  []string          // for edits
 	Mark  bool              // for edits
 }
 
-// maxPast is how many types a peer's past has.
+// maxPast is the maximum length of [Peer].Past.
 const maxPast = 4
 
-// Last returns the type of the message before the present one, or of the last one while
-// messages of other peers are handled.
+// Last returns the type of the message before the current one, or "". While messages of other peers are handled, it
+// is the type of the peer's last message.
 func (p *Peer) Last() string {
 	if len(p.Past) == 0 {
 		return ""
@@ -59,10 +59,10 @@ func (p *Peer) Last() string {
 	return p.Past[len(p.Past)-1]
 }
 
-// Does reports whether the worker can do jobs of the function or name.
+// Does reports whether the worker has registered the function or name.
 func (p *Peer) Does(name string) bool { return slices.Contains(p.Can, name) }
 
-// Jobs returns the jobs that the peer has.
+// Jobs returns the jobs that are assigned to the peer and have not ended.
 func (p *Peer) Jobs() []*Job {
 	return p.server.FindAll(func(j *Job) bool { return j.Worker == p && j.Ended == "" })
 }
@@ -72,48 +72,48 @@ func (p *Peer) Asked() string {
 	return p.Request.Name
 }
 
-// Job is a job, as far as it is known from the messages about it.
+// Job is a job, as far as the messages show its state.
 type Job struct {
 	ID       string   `expr:"id"`     // or handle
-	Type     string   `expr:"type"`   // of its submission, or job type
+	Type     string   `expr:"type"`   // type of the submission, or job type
 	Queue    string   `expr:"queue"`  // function, tube or name
 	Unique   string   `expr:"unique"` // unique ID, or key
 	Data     string   `expr:"data"`   // workload, body or args
-	Args     []string `expr:"args"`   // of its submission
+	Args     []string `expr:"args"`   // arguments of the submission
 	Creator  *Peer    `expr:"creator"`
-	Clients  []*Peer  `expr:"clients"`  // that wait for it, the first one first
-	Worker   *Peer    `expr:"worker"`   // that has it, or nil
-	Assigned int      `expr:"assigned"` // how often
-	Ended    string   `expr:"ended"`    // the type that ended it; "" while it has not ended
+	Clients  []*Peer  `expr:"clients"`  // clients that wait for it, in the order in which they joined
+	Worker   *Peer    `expr:"worker"`   // the worker that it is assigned to, or nil
+	Assigned int      `expr:"assigned"` // how often it was assigned
+	Ended    string   `expr:"ended"`    // type of the message that ended it; "" if it has not ended
 
-	State  string `expr:"state"` // present and previous state; the last reply about it
+	State  string `expr:"state"` // current state, previous state, and the last reply about it
 	Before string `expr:"before"`
 	Last   string `expr:"last"`
 
-	Dups     int    `expr:"dups"`      // later submissions of the same job
-	LastData string `expr:"last_data"` // of the last one of those, or its own
-	Lost     int    `expr:"lost"`      // how often its worker left
-	Reports  int    `expr:"reports"`   // of progress
-	Progress string `expr:"progress"`  // the latest, as it is in the packet
-	First    string `expr:"first"`     // the first progress
+	Dups     int    `expr:"dups"`      // number of later submissions of the same job
+	LastData string `expr:"last_data"` // data of the last submission
+	Lost     int    `expr:"lost"`      // how often its worker disconnected
+	Reports  int    `expr:"reports"`   // number of progress reports
+	Progress string `expr:"progress"`  // the last progress report, as in the message
+	First    string `expr:"first"`     // the first progress report
 	Result   string `expr:"result"`
 	Code     byte   `expr:"code"`   // of the result
-	Orphan   bool   `expr:"orphan"` // its creator left while a worker had it
+	Orphan   bool   `expr:"orphan"` // the creator disconnected while a worker had the job
 }
 
-// exists reports whether this is a job, and not the one that stands for none in expressions. A job without a handle has a queue.
+// exists reports whether j is a real job, not the empty one that expressions get if there is no job. A job without a handle has a queue.
 func (j *Job) exists() bool { return j.ID != "" || j.Queue != "" }
 
-// Queued reports whether the job waits for a worker.
+// Queued reports whether the job has not ended and is not assigned to a worker.
 func (j *Job) Queued() bool { return j.Ended == "" && j.Worker == nil }
 
-// Running reports whether a worker has the job.
+// Running reports whether the job has not ended and is assigned to a worker.
 func (j *Job) Running() bool { return j.Ended == "" && j.Worker != nil }
 
 // waits reports whether the client waits for the job.
 func (j *Job) waits(p *Peer) bool { return slices.Contains(j.Clients, p) }
 
-// Find returns the first job for which is holds, or nil.
+// Find returns the first job for which is returns true, or nil.
 func (s *Server) Find(is func(*Job) bool) *Job {
 	if i := slices.IndexFunc(s.Jobs, is); i >= 0 {
 		return s.Jobs[i]
@@ -121,7 +121,7 @@ func (s *Server) Find(is func(*Job) bool) *Job {
 	return nil
 }
 
-// FindAll returns the jobs for which is holds.
+// FindAll returns the jobs for which is returns true, in the order of their submission.
 func (s *Server) FindAll(is func(*Job) bool) (all []*Job) {
 	for _, j := range s.Jobs {
 		if is(j) {
@@ -136,15 +136,15 @@ func (s *Server) ByID(id string) *Job {
 	return s.Find(func(j *Job) bool { return id != "" && j.ID == id })
 }
 
-// Announced reports whether a worker can do the function or name.
+// Announced reports whether a connected worker has registered the function or name.
 func (s *Server) Announced(name string) bool {
 	return slices.ContainsFunc(s.Peers, func(p *Peer) bool { return p.Does(name) })
 }
 
-// Learn is a set of updates of a record by message type. Its keys are types separated by spaces.
+// Learn maps message types to functions that update the record. A key may have several types, separated by spaces.
 type Learn map[string]func(m *Message)
 
-// Update returns a function that makes the update of a message's type.
+// Update returns a function that calls the function for the type of a message, if there is one.
 func (l Learn) Update() func(*Message) {
 	by := Learn{}
 	for types, do := range l {
@@ -159,7 +159,7 @@ func (l Learn) Update() func(*Message) {
 	}
 }
 
-// Release records that a peer has no jobs and waits for none.
+// Release records that no job is assigned to the peer and that the peer waits for none.
 func Release(p *Peer) {
 	for _, j := range p.server.Jobs {
 		if j.Ended == "" && j.Worker == p {

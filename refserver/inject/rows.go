@@ -10,9 +10,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Rows returns a function that returns the rows of the files *.yaml in fsys, in the order of their names, and then those of the
-// lists. The first call reads the files, which takes milliseconds, and panics if a file is malformed. Each file is a list of
-// faulty servers that a fault script describes:
+// Rows returns a function that returns the rows of the files *.yaml in fsys, in the order of the file names, followed by the rows of
+// lists. The first call reads the files, which takes milliseconds, and panics if a file is malformed. Each file is a list of faulty
+// servers that are described by fault scripts:
 //
 //   - name: cant-do-resets
 //     about: The server removes all functions of a worker on CANT_DO.

@@ -11,44 +11,44 @@ import (
 	"jobwire/refserver"
 )
 
-// Causes of what a machine does that are not messages.
+// Values of [Server].Cause that are not message types.
 const (
-	Time  = "(time)" // its timer has expired
-	Leave = Closed   // a connection is closed
+	Time  = "(time)" // the machine's timer has expired
+	Leave = Closed   // a connection has been closed
 )
 
-// Server is the machine of a reference server with edits. The methods are called under the
-// lock of the server, except those of connections.
+// Server is a machine that applies edits to another machine. Its methods, except those of connections, are called under the lock of the
+// reference server.
 type Server struct {
 	refserver.Machine
 	timers
-	Context context.Context // of the server
+	Context context.Context // of the server that the edit runs in; [context.Background] unless a [Row] is served
 
-	Decode Decoder                 // of what peers send; nil: no change
-	Wrap   func(net.Conn) net.Conn // changes connections; nil: no change
+	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
+	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change
 
-	Peers   []*Peer         // that are connected, the first one first
-	Opened  int             // connections, closed ones included
+	Peers   []*Peer         // connected peers, in the order in which they connected
+	Opened  int             // number of connections, including closed ones
 	Jobs    []*Job          // in the order of their submission
-	Heard   int             // messages of all peers, illegal ones included
-	Cause   string          // the type of the message that the machine handles, Time or Leave; "" if none
+	Heard   int             // number of messages from all peers, including illegal ones
+	Cause   string          // type of the message that the machine is handling, Time or Leave; "" if none
 	Notes   map[string]bool // for edits
-	Noted   map[string]any  // by faults
-	Errors  func(error)     // called if a fault cannot be injected; may be nil
-	Request *Message        // the message that the machine handles, or nil
+	Noted   map[string]any  // stored by faults
+	Errors  func(error)     // called if a fault has an expression that cannot be evaluated; may be nil
+	Request *Message        // the message that the machine is handling, or nil
 
 	protocol *Protocol
 	loose    codec.Session
 	received map[string][]func(*Message)
 	sent     map[string][]func(*Message)
-	rewrite  bool      // every message that edits let pass is written anew
-	silent   bool      // what the machine sends is dropped
-	sending  bool      // an edit sends a message
-	raw      []byte    // and if not nil, these bytes in its place
-	asking   *question // an edit has asked the machine
+	rewrite  bool      // encode every message that edits may change again, even if they did not change it
+	silent   bool      // messages from the machine are dropped
+	sending  bool      // an edit is sending a message
+	raw      []byte    // if not nil, these bytes are sent in place of that message
+	asking   *question // the question whose reply is being collected, or nil
 	crashed  bool
 
-	variables map[string]any // of expressions, without those of a message
+	variables map[string]any // variables and functions of expressions, without the values of a message
 }
 
 func (p *Protocol) server(m refserver.Machine) *Server {
@@ -64,11 +64,11 @@ func (p *Protocol) server(m refserver.Machine) *Server {
 	}
 }
 
-// On calls do for messages of peers of these types, separated by spaces, before the machine
-// handles them, and for events. "*" is every type.
+// On calls do for messages from peers, before the machine handles them, and for events. types are message types or events, separated by
+// spaces; "*" means all message types. On panics if a type is unknown, unless the protocol has Write.
 func (s *Server) On(types string, do func(*Message)) { s.add(s.received, types, do) }
 
-// Out calls do for messages of these types before they are sent.
+// Out calls do for messages of these types before they are sent. It panics like On.
 func (s *Server) Out(types string, do func(*Message)) { s.add(s.sent, types, do) }
 
 func (s *Server) add(to map[string][]func(*Message), types string, do func(*Message)) {
@@ -88,12 +88,12 @@ func (s *Server) row(name string) *codec.Type {
 	return t
 }
 
-// run calls the functions for a message, until one of them passes or drops it.
+// run calls the functions for a message, first those for its type, then those for "*", until one of them passes or drops the message.
 func (s *Server) run(by map[string][]func(*Message), m *Message) {
 	m.original()
 	for _, name := range []string{m.name, "*"} {
 		if name == "*" && strings.HasPrefix(m.name, "(") {
-			return // an event
+			return // "*" does not include events
 		}
 		for _, do := range by[name] {
 			if m.done {
@@ -104,7 +104,7 @@ func (s *Server) run(by map[string][]func(*Message), m *Message) {
 	}
 }
 
-// event calls the functions for an event, and reports whether one of them drops it.
+// event calls the functions for an event, and reports whether one of them dropped it.
 func (s *Server) event(name string, p *Peer) (dropped bool) {
 	m := &Message{Server: s, Peer: p, Job: p.Job, Name: name}
 	s.run(s.received, m)
@@ -163,7 +163,7 @@ func (s *Server) Handle(c *refserver.Conn, f *codec.Frame) {
 	p.Past = append(p.Past[max(0, len(p.Past)+1-maxPast):], m.name)
 }
 
-// pass gives the machine a message.
+// pass passes a message to the machine and updates the record.
 func (s *Server) pass(m *Message, f *codec.Frame) {
 	if s.Cause == "" {
 		s.Cause, s.Request = m.Name, m
@@ -196,7 +196,7 @@ func (s *Server) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	m.Pass()
 }
 
-// Feed treats text as a message that the peer has sent.
+// Feed processes text as a message from the peer, including edits. An incomplete message is ignored.
 func (p *Peer) Feed(text string) {
 	s, f := p.server, new(codec.Frame)
 	_, err := s.protocol.NewSession(codec.Options{}).Decode(codec.Peer, []byte(text), f)
@@ -207,7 +207,7 @@ func (p *Peer) Feed(text string) {
 	}
 }
 
-// end notes that nothing more comes from the peer.
+// end records that the peer sends nothing more, at the first call for the peer.
 func (s *Server) end(p *Peer) {
 	if p.Ended {
 		return
@@ -250,7 +250,7 @@ func (s *Server) Tick(now time.Time) {
 	s.Cause = ""
 }
 
-// Crash ends the server at once.
+// Crash stops the server at once and ignores all further messages.
 func (s *Server) Crash(p *Peer) {
 	s.crashed = true
 	p.Shutdown(false)
@@ -279,7 +279,7 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 		q.reply.Raw = raw
 		return refserver.Verdict{Drop: true}
 	}
-	if f.Type == nil && s.protocol.Read != nil { // the reply to a question has taken its place
+	if f.Type == nil && s.protocol.Read != nil { // Peer.Ask has overwritten the frame of a reply in progress
 		s.loose.Decode(codec.Server, f.Raw, f)
 	}
 	m := s.reply(p, p.raw, f)
@@ -306,7 +306,7 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	return v
 }
 
-// reply reads a message to a peer, as a reply to request if that matters.
+// reply decodes a message to a peer; request is the message that it may be a reply to.
 func (s *Server) reply(p *Peer, request []byte, f *codec.Frame) *Message {
 	if !s.protocol.Paired {
 		return s.message(p, f)
@@ -318,7 +318,7 @@ func (s *Server) reply(p *Peer, request []byte, f *codec.Frame) *Message {
 	return s.message(p, reply)
 }
 
-// encode returns a message of a type.
+// encode returns a message to or from a peer. It panics if the type is unknown.
 func (s *Server) encode(name string, args []string) *codec.Message {
 	m := &codec.Message{Type: s.row(name)}
 	for _, a := range args {
@@ -327,7 +327,7 @@ func (s *Server) encode(name string, args []string) *codec.Message {
 	return m
 }
 
-// write returns a message of a peer.
+// write returns a message from a peer as a frame.
 func (s *Server) write(name string, args []string) *codec.Frame {
 	if s.protocol.Write != nil {
 		return s.protocol.Write(name, args)
@@ -338,7 +338,7 @@ func (s *Server) write(name string, args []string) *codec.Frame {
 		_, err = s.loose.Decode(codec.Peer, raw, f)
 	}
 	if err != nil {
-		panic(err) // the edit's error, not the peer's
+		panic(err) // a mistake in the edit
 	}
 	return f
 }

@@ -18,7 +18,7 @@ var protocol = &Protocol{
 	Paired:   true,
 }
 
-// A reply is read after the command that it answers, even if that is malformed.
+// TestReply checks that a reply is decoded as a reply to its command, even if the command is malformed.
 func TestReply(t *testing.T) {
 	s := protocol.server(protocol.New())
 	for _, tt := range []struct{ command, reply, name, first string }{
@@ -38,7 +38,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// The timer of an edit expires even if the machine has none.
+// TestTick checks that the timer of an edit expires although the machine has no timer.
 func TestTick(t *testing.T) {
 	s := protocol.server(protocol.New())
 	if !s.Next().IsZero() {
@@ -55,7 +55,7 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// Edits of one type run in their order, until one of them drops or passes the message.
+// TestRun checks that edits of one type run in order until one of them drops or passes the message.
 func TestRun(t *testing.T) {
 	var ran []string
 	add := func(name string) func(*Message) { return func(*Message) { ran = append(ran, name) } }
@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An edit of an unknown message type is an error of the edit, and a row without a fault is none.
+// TestCheck checks that a row without a fault and an edit of an unknown message type are errors.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		row  Row

@@ -6,10 +6,10 @@ import (
 	"jobwire/codec"
 )
 
-// Decoder reads what a peer sends in place of the session s.
+// Decoder decodes a message from a peer in place of the Decode method of the session s.
 type Decoder func(s codec.Session, b []byte, f *codec.Frame) (int, error)
 
-// decoding returns p with another decoder for what peers send.
+// decoding returns p with decode as the decoder of messages from peers.
 func decoding(p *codec.Protocol, decode Decoder) *codec.Protocol {
 	other := *p
 	other.NewSession = func(o codec.Options) codec.Session { return session{p.NewSession(o), decode} }
@@ -28,13 +28,13 @@ func (s session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) 
 	return s.Session.Decode(from, b, f)
 }
 
-// substitution replaces bytes that a peer sends.
+// substitution replaces bytes from peers before they are decoded.
 type substitution struct {
 	pattern *regexp.Regexp
-	by      string // $1 is the first group of the pattern
+	by      string // replacement; $1 is the first group of the pattern
 }
 
-// edit makes the server read the replaced bytes.
+// edit adds the substitution to the decoder of the server.
 func (u *substitution) edit(s *Server) {
 	decode := s.Decode
 	if decode == nil {
@@ -42,7 +42,7 @@ func (u *substitution) edit(s *Server) {
 	}
 	s.Decode = func(session codec.Session, b []byte, f *codec.Frame) (int, error) {
 		var out []byte
-		var ends [][2]int // of the replaced parts: in out, and in b
+		var ends [][2]int // ends of the replaced parts, in out and in b
 		at := 0
 		for _, match := range u.pattern.FindAllSubmatchIndex(b, -1) {
 			out = u.pattern.Expand(append(out, b[at:match[0]]...), []byte(u.by), b, match)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timers calls functions at later times. The zero value has none.
+// timers calls functions at later times. The zero value has no timers.
 type timers []timer
 
 type timer struct {
@@ -13,7 +13,7 @@ type timer struct {
 	do func()
 }
 
-// After calls do after d.
+// After calls do when d has passed.
 func (t *timers) After(d time.Duration, do func()) { *t = append(*t, timer{time.Now().Add(d), do}) }
 
 // next returns the time of the first timer, or other if that is earlier. The zero time means never.
@@ -26,7 +26,7 @@ func (t timers) next(other time.Time) time.Time {
 	return other
 }
 
-// run calls the functions whose time has come, in the order in which they were set.
+// run calls the functions whose time is not after now, in the order in which they were added, and removes them.
 func (t *timers) run(now time.Time) {
 	var expired timers
 	*t = slices.DeleteFunc(*t, func(one timer) bool {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Each function is called once and not early; the first of all times is the next.
+// TestTimers checks that each function is called once and not early, and that next returns the earliest time.
 func TestTimers(t *testing.T) {
 	var a timers
 	if !a.next(time.Time{}).IsZero() {

@@ -1,24 +1,23 @@
-// Package list has chains whose links live in what they link, so that joining and leaving
-// cost no allocation and no search.
+// Package list implements linked lists whose links are part of the items, so that adding and removing need no allocation and no search.
 package list
 
-// List is a chain of items. The zero value is empty.
+// List is a doubly linked list of items. The zero value is empty.
 type List[T any] struct {
 	first, last *Place[T]
 	len         int
 }
 
-// Place is one in a list. Item says what stands there; it is set once.
+// Place is the position of an item in a list. An item has one for each list that it can be in; Item must be set before the first use.
 type Place[T any] struct {
 	Item       *T
-	in         *List[T] // nil while it is in none
+	in         *List[T] // nil while it is not in a list
 	prev, next *Place[T]
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (l *List[T]) Len() int { return l.len }
 
-// First returns the first item, or nil.
+// First returns the first item, or nil if the list is empty.
 func (l *List[T]) First() *T {
 	if l.first == nil {
 		return nil
@@ -26,7 +25,7 @@ func (l *List[T]) First() *T {
 	return l.first.Item
 }
 
-// PushBack puts a place, which must be in no list, at the end.
+// PushBack adds k, which must not be in a list, to the end.
 func (l *List[T]) PushBack(k *Place[T]) {
 	k.in, k.prev, k.next = l, l.last, nil
 	if l.last != nil {
@@ -38,7 +37,7 @@ func (l *List[T]) PushBack(k *Place[T]) {
 	l.len++
 }
 
-// PushFront puts it at the front.
+// PushFront adds k, which must not be in a list, to the front.
 func (l *List[T]) PushFront(k *Place[T]) {
 	k.in, k.prev, k.next = l, nil, l.first
 	if l.first != nil {
@@ -50,7 +49,7 @@ func (l *List[T]) PushFront(k *Place[T]) {
 	l.len++
 }
 
-// Remove takes k out of its list, if it is in one.
+// Remove removes k from its list, if it is in one.
 func (k *Place[T]) Remove() {
 	l := k.in
 	if l == nil {
@@ -70,8 +69,7 @@ func (k *Place[T]) Remove() {
 	l.len--
 }
 
-// All visits the items from the first to the last. The one being visited may leave the
-// list.
+// All iterates over the items from first to last. The current item may be removed from the list.
 func (l *List[T]) All(yield func(*T) bool) {
 	for k := l.first; k != nil; {
 		next := k.next

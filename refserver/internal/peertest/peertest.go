@@ -1,4 +1,4 @@
-// Package peertest plays a peer of a reference server in tests.
+// Package peertest has a test peer for reference servers.
 package peertest
 
 import (
@@ -14,26 +14,24 @@ import (
 	"jobwire/refserver"
 )
 
-// patience is how long a peer waits for what it expects. In a synctest bubble
-// it passes at once.
+// patience is how long a peer waits for an expected message. In a synctest bubble this time passes without waiting.
 const patience = 20 * time.Second
 
-// Peer is one connecting end. Its messages may break any rule; those of the
-// server are read strictly.
+// Peer is a connection to a server. The messages that it sends may violate rules; those of the server are decoded strictly.
 type Peer struct {
 	Conn net.Conn
 
 	t        testing.TB
 	protocol *codec.Protocol
 	mu       sync.Mutex
-	requests codec.Stream // strict, as replies
+	requests codec.Stream // strict; together with replies: a reply may depend on its request
 	replies  codec.Stream
-	loose    codec.Session // writes
+	loose    codec.Session // encodes messages
 	frames   chan codec.Frame
-	err      error // why frames is closed
+	err      error // why frames was closed
 }
 
-// New plays a peer over nc and closes it when the test ends.
+// New returns a peer on the connection nc, which is closed when the test ends.
 func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 	streams := codec.Streams(p.NewSession(codec.Options{}))
 	e := &Peer{
@@ -73,13 +71,13 @@ func (e *Peer) read() {
 	}
 }
 
-// Send sends a message.
+// Send sends a message of the type.
 func (e *Peer) Send(name string, args ...string) {
 	e.t.Helper()
 	e.Raw(e.Encode(name, args...))
 }
 
-// Encode returns a message's bytes. The server is expected to get them.
+// Encode returns the bytes of a message. It does not send them.
 func (e *Peer) Encode(name string, args ...string) []byte {
 	e.t.Helper()
 	m := codec.Message{Type: e.protocol.TypeNamed(name)}
@@ -99,7 +97,7 @@ func (e *Peer) Encode(name string, args ...string) []byte {
 // Raw sends bytes.
 func (e *Peer) Raw(b []byte) {
 	e.t.Helper()
-	// Let the reading session see what it may have to match replies with.
+	// Decode the requests as well, because the replies may depend on them.
 	e.mu.Lock()
 	var f codec.Frame
 	if e.requests.Lost() {
@@ -113,7 +111,7 @@ func (e *Peer) Raw(b []byte) {
 	}
 }
 
-// Next returns the next message of the server.
+// Next returns the type and the arguments of the next message from the server. The test fails if there is none.
 func (e *Peer) Next() (name string, args []string) {
 	e.t.Helper()
 	select {
@@ -133,8 +131,7 @@ func (e *Peer) Next() (name string, args []string) {
 	panic("unreachable")
 }
 
-// Want checks the next message of the server and returns its arguments. A want
-// of "*" matches anything.
+// Want checks the type and the arguments of the next message from the server, and returns the arguments. "*" matches any argument.
 func (e *Peer) Want(name string, args ...string) []string {
 	e.t.Helper()
 	got, have := e.Next()
@@ -148,8 +145,8 @@ func (e *Peer) Want(name string, args ...string) []string {
 	return have
 }
 
-// NextUnless returns the next message of the server, or false once stop is
-// closed and none has arrived.
+// NextUnless returns the type of the next message from the server. It returns false if stop is closed before a message arrives, or
+// if the connection ends, which is an error of the test.
 func (e *Peer) NextUnless(stop <-chan struct{}) (name string, ok bool) {
 	select {
 	case f, ok := <-e.frames:
@@ -163,7 +160,7 @@ func (e *Peer) NextUnless(stop <-chan struct{}) (name string, ok bool) {
 	}
 }
 
-// Ended waits for the end of the connection and checks that no message is left.
+// Ended waits for the end of the connection, checks that the server sends no more messages, and returns the error of the last read.
 func (e *Peer) Ended() error {
 	e.t.Helper()
 	select {
@@ -177,7 +174,7 @@ func (e *Peer) Ended() error {
 	return e.err
 }
 
-// Serve serves a machine on loopback until the test ends.
+// Serve runs a server for the machine on loopback until the test ends, and returns its address.
 func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,8 +193,8 @@ func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
 	return l.Addr().String()
 }
 
-// Feed has a server read bytes from a peer that takes whatever it answers and then leaves, and
-// closes it. The test is in a synctest bubble.
+// Feed sends b to the server on a new connection, reads and discards the replies, and closes the connection and the server. It must be
+// called in a synctest bubble.
 func Feed(t testing.TB, srv *refserver.Server, b []byte) {
 	near, far := net.Pipe()
 	go srv.ServeConn(t.Context(), far)
