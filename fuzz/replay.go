@@ -74,8 +74,7 @@ func (l *replayer) prepare() {
 		start = l.cfg.StartFast
 	}
 	l.f.triage.ending.Go(func() {
-		t, err := start(context.WithoutCancel(l.ctx))
-		next <- started{t, err}
+		next <- begin(l.ctx, start)
 	})
 }
 

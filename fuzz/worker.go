@@ -41,6 +41,15 @@ type started struct {
 	err error
 }
 
+// begin starts a server. The end of ctx ends a server that is starting, but not one that has started, which may print a report when it is
+// asked to end.
+func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	t, err := start(own)
+	return started{t, err}
+}
+
 // How many inputs a server gets. After a server that was used for long, several others are used only until something is left
 // of an input: only before that can the model check names and numbers that all users of a server share.
 const (
@@ -148,8 +157,7 @@ func (w *worker) prepare(ctx context.Context) {
 	next := make(chan started, 1)
 	w.next = next
 	w.f.ending.Go(func() {
-		t, err := w.start(context.WithoutCancel(ctx))
-		next <- started{t, err}
+		next <- begin(ctx, w.start)
 	})
 }
 
