@@ -143,9 +143,12 @@ func (a *Adapter) grabs(c *Config) int {
 		return 1
 	}
 	flight := c.Window * c.Clients
-	if c.Rate != nil { // as many jobs as are submitted while a request for a job takes its way: the higher the rate, the busier the server
-		rate := c.Rate.highest()
-		flight = max(flight, int(rate*time.Millisecond.Seconds()*(1+4*rate/fullRate)))
+	if c.Rate != nil { // as many jobs as are submitted while a request for a job takes its way, which takes longer on a busy server
+		rate, takes := c.Rate.highest(), time.Millisecond
+		if rate > fullRate/4 {
+			takes *= 4
+		}
+		flight = max(flight, int(rate*takes.Seconds()))
 	}
 	return max(1, min(flight/c.Workers, 1024))
 }
