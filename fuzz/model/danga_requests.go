@@ -180,6 +180,8 @@ func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	}
 	j := m.results[string(f.Arg(0))]
 	switch {
+	case j == nil && m.quirks[Shared]: // it may be the handle of another client's job
+		m.owe(p.conn, "danga.status.unknown-handle", "job_status_res", typed("job_status_res", nil))
 	case j == nil:
 		m.progress(p.conn, "danga.status.unknown-handle", [3]uint32{0, 0, math.MaxUint32})
 	case j.done:
@@ -233,6 +235,10 @@ func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 	rule, code := codec.RuleID("danga.complete.incomplete"), byte(0)
 	if j == nil {
 		rule, code = "danga.complete.unknown-handle", 255
+	}
+	if j == nil && m.quirks[Shared] { // it may be the handle of another client's job
+		m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", nil))
+		return
 	}
 	m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
 		if binary.BigEndian.Uint32(r.Arg(0)) != 0 || r.Arg(1)[0] != code || len(r.Arg(2)) > 0 {

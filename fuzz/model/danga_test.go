@@ -29,3 +29,21 @@ func TestMessageBeforeViolation(t *testing.T) {
 		}
 	}
 }
+
+// On a server with other clients, a handle that the model does not know may be the handle of their job.
+func TestHandleOfOtherClient(t *testing.T) {
+	for _, q := range []Quirk{Watched, Shared} {
+		for request, reply := range map[string][]string{
+			"job_status_req":   {"job_status_res", "\x00\x00\x00\x01", "\x00\x00\x00\x05", "\x00\x00\x00\x07"},
+			"job_complete_req": {"job_complete_res", "\x00\x00\x00\x00", "\x00", ""},
+		} {
+			m := New(codecdanga.Protocol, time.Now(), q)
+			m.Opened(0)
+			m.Sent(0, frame(t, codecdanga.Protocol, codec.Peer, request, "H:other:1"))
+			err := m.Received(0, frame(t, codecdanga.Protocol, codec.Server, reply[0], reply[1:]...))
+			if shared := q == Shared; (err == nil) != shared {
+				t.Errorf("%s, server is %s: %v", request, q, err)
+			}
+		}
+	}
+}
