@@ -42,6 +42,48 @@ func TestFixedAddress(t *testing.T) {
 	}
 }
 
+// TestResultOfOtherInput tests that the data of another input's job, whose handle a request contains, is not reported as data
+// that no client has sent.
+func TestResultOfOtherInput(t *testing.T) {
+	srv, err := serve(faults.Faultless("danga"))(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	to, err := resolve(srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newExecutor(danga.Protocol, to, &Known{}, 5*time.Second)
+	defer x.closeCanary()
+	first := x.execute(FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
+Job Server -> Application: job_create_res $handle
+Worker -> Job Server: worker_connect $fn
+Worker -> Job Server: job_assign_req
+Job Server -> Worker: job_assign_res $fn work
+Worker -> Job Server: job_complete_announce 0 secret
+`)), "A00001.")
+	if first.Fault != nil {
+		t.Fatal(first.Fault)
+	}
+	handle := ""
+	for _, e := range first.Events {
+		if e.Type != nil && e.Type.Name == "job_create_res" {
+			handle = string(e.Args[0])
+		}
+	}
+	second := x.execute(FromScript(script(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n")), "A00002.")
+	got := ""
+	for _, e := range second.Events {
+		if e.Type != nil && e.Type.Name == "job_complete_res" {
+			got = string(e.Args[2])
+		}
+	}
+	if second.Fault != nil || got != "secret" {
+		t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
+	}
+}
+
 func TestPrefixesDiffer(t *testing.T) {
 	seen := map[string]uint64{}
 	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {

@@ -36,6 +36,7 @@ type executor struct {
 	settled uint64 // state of the model when all effects of a step had arrived
 	timed   bool   // replies may depend on time: on a pause, on when the server notices the end of a connection, on who has waited first
 	burst   bool   // the messages are sent without waiting for replies
+	foreign bool   // a request names what the server has not assigned in this input: it may be another client's
 	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
 	proved  bool   // all effects of the last step have arrived
 	quiet   bool   // so it seems without barriers on all connections
@@ -80,7 +81,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false
+	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false, false
 	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.steady || x.runs%8 == 0

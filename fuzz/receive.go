@@ -277,7 +277,7 @@ func (x *executor) heard(k *conn) {
 			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
 		}
 	}
-	if x.record.Fault == nil && !e.Barrier && !x.common {
+	if x.record.Fault == nil && !e.Barrier && !x.common && !x.foreign {
 		x.disclosed(k, f)
 	}
 }

@@ -163,6 +163,7 @@ func (x *executor) put(k *conn, b []byte) {
 				return
 			}
 			x.said(k, rest[:n], x.frame.Type, nil)
+			x.foreign = x.foreign || x.prefix != "" && x.isForeign(&x.frame)
 			others := x.d.namesOthers(&x.frame, x.prefix)
 			x.common = x.common || others
 			switch {
@@ -194,6 +195,24 @@ func (x *executor) put(k *conn, b []byte) {
 		}
 	}
 	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
+}
+
+// isForeign reports whether a message of ours has a value that servers assign, such as a handle, and that the server has not
+// assigned in this input.
+func (x *executor) isForeign(f *codec.Frame) bool {
+	for i := range f.Spans {
+		if !f.Spans[i].Field.Assigned {
+			continue
+		}
+		own := false
+		for _, v := range x.chosen {
+			own = own || bytes.Equal(v, f.Value(i))
+		}
+		if !own {
+			return true
+		}
+	}
+	return false
 }
 
 // abandon closes a connection instead of sending what is known to lead to a failure.
