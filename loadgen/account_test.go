@@ -17,8 +17,7 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// What a server does to a job is counted as what it is, and nothing else is; the first of it
-// is told.
+// Each fault of a server is counted as what it is, and nothing else is counted. The report describes the first one.
 func TestFaultsAreCounted(t *testing.T) {
 	newGearman := func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }
 	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
@@ -100,8 +99,8 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 	}
 }
 
-// A pause of the generator's own is no loss, and what cannot be sent ends the run.
-func TestPausesAreNoLoss(t *testing.T) {
+// A pause of the generator is not a loss, and a job that cannot be sent ends the run.
+func TestPausesAreNotLosses(t *testing.T) {
 	dial := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}))
 	rate, err := loadgen.ParseSchedule("5")
 	if err != nil {

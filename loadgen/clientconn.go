@@ -73,7 +73,7 @@ func (c *ClientConn) refill() {
 }
 
 // start submits a job that is scheduled for that time. It fails if too many are in flight.
-func (c *ClientConn) start(due int64) bool {
+func (c *ClientConn) start(at int64) bool {
 	if c.closed {
 		return false
 	}
@@ -82,7 +82,7 @@ func (c *ClientConn) start(due int64) bool {
 		return false
 	}
 	c.started++
-	s.start = due
+	s.start = at
 	cfg := &c.run.cfg
 	size := cfg.Size.Lo
 	if cfg.Size.Hi > size {

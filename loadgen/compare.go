@@ -319,7 +319,7 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	}
 	for i := range figures {
 		f := &figures[i]
-		if !f.judged() {
+		if !f.compared() {
 			continue
 		}
 		name := "baseline, " + f.title
@@ -396,8 +396,8 @@ func (r *Report) cpuTicks(perJob Micros) int {
 	return int(math.Round(float64(perJob) * float64(r.Jobs) * 1e3 / float64(tick)))
 }
 
-// judged reports whether a figure says something about the target, and not too little.
-func (f *figure) judged() bool {
+// compared reports whether comparisons use the figure: it describes the target and has enough samples.
+func (f *figure) compared() bool {
 	return f.ofTarget() && !strings.HasSuffix(f.key, "p99.9_us")
 }
 

@@ -20,7 +20,7 @@ func runsAt(rates ...float64) []*Report {
 	return all
 }
 
-func TestCompareTellsRatios(t *testing.T) {
+func TestCompareRatios(t *testing.T) {
 	c := Compare([]Group{{"old", runsAt(100, 110, 90, 105, 95, 100)}, {"new", runsAt(210, 220, 190, 200, 205, 195)}})
 	got := c.Targets[1].Ratios["rate"]
 	if got.Ratio < 1.9 || got.Ratio > 2.2 || got.Low == nil || *got.Low > got.Ratio || *got.High < got.Ratio || *got.Low < 1.7 || *got.High > 2.4 {
@@ -67,14 +67,14 @@ func TestCompareOfFewOrUnlikeRuns(t *testing.T) {
 
 func TestBaseline(t *testing.T) {
 	for _, tt := range []struct {
-		rate float64
-		held bool
+		rate   float64
+		passed bool
 	}{{95, true}, {300, true}, {89, false}} {
 		r := runsAt(tt.rate)[0]
 		if err := r.Baseline(runsAt(100, 101, 99), 0.1); err != nil {
 			t.Fatal(err)
 		}
-		if r.Held() != tt.held {
+		if r.Passed() != tt.passed {
 			t.Errorf("%v against 100: %+v", tt.rate, r.Objectives)
 		}
 	}
@@ -92,8 +92,8 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// Two equal runs are equal, however little there is of them: a figure that is made of too little is
-// not compared, and the report says so. One that is made of enough is.
+// Two equal runs are equal, however short they are. A figure with too few samples is not compared, and the report
+// states that; a figure with enough samples is compared.
 func TestBaselineOfShortRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

@@ -277,7 +277,7 @@ func (r *run) missing() bool {
 	return false
 }
 
-// count enters what became of the jobs. Of the jobs that are missing, the oldest may have been assigned to workers without
+// count adds the jobs of a round to the counters. Of the jobs that are missing, the oldest may have been assigned to workers without
 // the assignment having arrived: at most so many.
 func (r *run) count(round *CrashRound, inProgress map[*Job]bool, assigned int, killed int64, allow time.Duration) {
 	var missing []int64 // when they were acknowledged

@@ -47,7 +47,7 @@ func monkeyRow(name string) *codec.Type { return codec.Named(gearmonkey.Protocol
 var (
 	mkPriorities = [priorities][]byte{[]byte(gearmonkey.High), []byte(gearmonkey.Normal), []byte(gearmonkey.Low)}
 	mkSuccess    = []byte(gearmonkey.StatusSuccess)
-	mkKeep       = []byte("90000") // 25 hours, as the document has it
+	mkKeep       = []byte("90000") // 25 hours, as in the specification
 	mkKeepLock   = []byte("10")
 	mkOK         = []byte("OK")
 )

@@ -70,8 +70,8 @@ var fifo = porcupine.Model{
 	},
 }
 
-// TestHistoriesAgainstPorcupine holds the judgement of random histories against that of a
-// search through all orders.
+// TestHistoriesAgainstPorcupine compares the verdicts on random histories with those of Porcupine, which searches
+// all orders.
 func TestHistoriesAgainstPorcupine(t *testing.T) {
 	verdicts := map[bool]int{}
 	for seed := range uint64(20_000) {

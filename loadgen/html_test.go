@@ -26,7 +26,7 @@ func samplePage(t *testing.T) string {
 	}
 	r.distribute(&f, r.stages)
 	r.Settled = 1234
-	r.Judge(objectives(t, "p99<8ms", "queued.p90<7ms", "rate>900"))
+	r.Check(objectives(t, "p99<8ms", "queued.p90<7ms", "rate>900"))
 	r.Target = `</script><b>"a" & 'b'`
 	var b bytes.Buffer
 	if err := WriteHTML(&b, r); err != nil {
@@ -50,7 +50,7 @@ func objectives(t *testing.T, texts ...string) (all []*Objective) {
 // sampleSearch has a trial with each result, and one with too few samples.
 func sampleSearch(t *testing.T) *SearchReport {
 	s := &SearchReport{Jobwire: version.Info{Version: "1.2.3"}, Protocol: "gearman", Scenario: "cycle", Target: "a <b>server</b>", SLO: []string{"p99<5ms", "rate>10"}, Seconds: 5,
-		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Bracket: &Bracket{Held: 1000, Failed: 2000}}
+		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Bracket: &Bracket{Passed: 1000, Failed: 2000}}
 	for _, tt := range []struct {
 		rate  float64
 		p99   Micros
@@ -66,7 +66,7 @@ func sampleSearch(t *testing.T) *SearchReport {
 		r := sampleReport(sampleResult())
 		r.Rate, r.Latency["total"] = tt.rate, Quantiles{Count: 500, P99: tt.p99}
 		tt.state(r)
-		r.Judge(objectives(t, s.SLO...))
+		r.Check(objectives(t, s.SLO...))
 		s.Trials = append(s.Trials, r.Trial(tt.rate))
 	}
 	return s

@@ -11,8 +11,8 @@ const slotBits = 28
 // maxSlots is how many jobs may be under way in one run.
 const maxSlots = 1 << slotBits
 
-// Job is a job in flight. The memory of a job that has ended is used for another: the number tells
-// them apart. Workers find a job by the number in its payload.
+// Job is a job in flight. The memory of a job that has ended is used for another: the number
+// distinguishes them. Workers find a job by the number in its payload.
 type Job struct {
 	Queue    uint16 // index in Conn.Queues
 	Priority uint8  // 0 is the most urgent, 2 the least

@@ -7,15 +7,15 @@ import (
 
 // Interval is what happened between two ticks of a run.
 type Interval struct {
-	Start   time.Duration // since the measured part began; below zero during the warm-up
-	Length  time.Duration
-	Done    int64                // jobs that came to their end
-	Depth   int64                // jobs under way at its end
-	Stages  Histograms           // valid during the call of Config.Watch only
-	Latency map[string]Quantiles // by stage
-	Account Account
-	Behind  bool // it is after the measured part: jobs that were queued in it are processed, which does not count
-	Settled bool // it is after the measured part of an open loop: only its latencies count
+	Start    time.Duration // since the measured part began; below zero during the warm-up
+	Length   time.Duration
+	Done     int64                // jobs that came to their end
+	Depth    int64                // jobs under way at its end
+	Stages   Histograms           // valid during the call of Config.Watch only
+	Latency  map[string]Quantiles // by stage
+	Account  Account
+	Draining bool // it is after the measured part: jobs that were queued in it are processed, which does not count
+	Settled  bool // it is after the measured part of an open loop: only its latencies count
 }
 
 // Rate is in jobs a second.
@@ -88,7 +88,7 @@ func (m *meter) interval() {
 	m.now.reset()
 	done := m.r.collect(m.now)
 	if !m.ended.IsZero() {
-		m.behind(now, done)
+		m.draining(now, done)
 		return
 	}
 	m.jobs += done
@@ -111,9 +111,9 @@ func (m *meter) interval() {
 	m.intervals = append(m.intervals, iv)
 }
 
-// behind reports to Config.Watch that jobs are still processed. The caller holds the lock.
-func (m *meter) behind(now time.Time, done int64) {
-	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Behind: true}
+// draining reports to Config.Watch that jobs are still processed. The caller holds the lock.
+func (m *meter) draining(now time.Time, done int64) {
+	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Draining: true}
 	m.last = now
 	if w := m.r.cfg.Watch; w != nil {
 		w(&iv)

@@ -51,8 +51,8 @@ func (l *filler) appendPayload(dst []byte, number uint64, size int) []byte {
 	return dst
 }
 
-// numberOf returns the number of the job that has this payload. ok is false if
-// it is no payload of ours, whole and unchanged.
+// numberOf returns the number of the job that has this payload. ok is false unless
+// the filler has made the payload and it is complete and unchanged.
 func (l *filler) numberOf(payload []byte) (number uint64, ok bool) {
 	if len(payload) < MinPayload {
 		return 0, false

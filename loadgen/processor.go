@@ -78,7 +78,7 @@ func readProcess(file string) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
-	// The program's name stands in parentheses and may hold anything, parentheses too.
+	// The program's name stands in parentheses and may contain anything, parentheses too.
 	s := string(b)
 	open, shut := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
 	if open < 1 || shut < open {

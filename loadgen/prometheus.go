@@ -25,7 +25,7 @@ var metrics = []struct {
 	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
 	{"foreign_processors", "Average number of processors used by other programs.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
 	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge", func(r *Report) *float64 { return truth(r.Saturated) }},
-	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return truth(r.Held()) }},
+	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return truth(r.Passed()) }},
 	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return truth(r.Result() == Invalid) }},
 }
 

@@ -43,7 +43,7 @@ func sampleResult() *Result {
 	return res
 }
 
-// sampleReport is what is told of a run, on a machine with little else to do.
+// sampleReport is the report of a run on a machine with little else to do.
 func sampleReport(res *Result) *Report {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
 	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond, -1, 1}}
@@ -79,7 +79,7 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken.Judge([]*Objective{objective})
+	broken.Check([]*Objective{objective})
 
 	open := sampleResult()
 	open.Config.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}, Poisson: true}
@@ -204,7 +204,7 @@ func TestObjectives(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := o.judge(r); got.Result != want {
+		if got := o.check(r); got.Result != want {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
@@ -221,7 +221,7 @@ func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := o.judge(sampleReport(sampleResult()))
+	j := o.check(sampleReport(sampleResult()))
 	if j.Result != Invalid || !strings.Contains(j.Why, "too few samples") {
 		t.Errorf("%+v", j)
 	}

@@ -78,7 +78,7 @@ func TestScenariosLoseNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 					if sc.Kills && p.protocol == gearmonkey.Protocol {
-						res.Account.Lost = 0 // the document has no way to get them back
+						res.Account.Lost = 0 // the specification has no way to get them back
 						res.Jobs = cfg.Count
 					}
 					if !res.Account.Sound() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
@@ -143,15 +143,14 @@ func TestReferenceServersAreQueues(t *testing.T) {
 	}
 }
 
-// Jobs that were queued in the measured part are done behind it, and whoever watches is told how
-// many are left.
-func TestWhatIsBehindIsTold(t *testing.T) {
+// Jobs that were queued in the measured part are processed after it, and the intervals report how many are left.
+func TestDrainingIntervals(t *testing.T) {
 	const count = 40
 	done, left := int64(0), int64(count)
 	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Scenario: "background", Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})),
 		Count: count, Clients: 2, Workers: 2, Grabs: 1, Work: 20 * time.Millisecond, Interval: 50 * time.Millisecond,
 		Watch: func(iv *loadgen.Interval) {
-			if iv.Behind {
+			if iv.Draining {
 				if done += iv.Done; iv.Depth > left {
 					t.Errorf("%d are left, %d before", iv.Depth, left)
 				}
@@ -162,6 +161,6 @@ func TestWhatIsBehindIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done == 0 || done+left < count/2 || res.Jobs != count {
-		t.Errorf("%d done and %d left behind the measured part, of %d jobs", done, left, res.Jobs)
+		t.Errorf("%d done and %d left after the measured part, of %d jobs", done, left, res.Jobs)
 	}
 }

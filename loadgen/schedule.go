@@ -128,22 +128,22 @@ func paceStep(rate float64) time.Duration {
 type arrivals struct {
 	*Schedule
 	rand *rand.Rand
-	due  time.Duration // of the next job, since the beginning
+	next time.Duration // of the next job, since the beginning
 }
 
 func (s *Schedule) arrivals(seed uint64) *arrivals {
 	a := &arrivals{Schedule: s, rand: rand.New(rand.NewPCG(seed, 1))}
-	a.next()
+	a.advance()
 	return a
 }
 
-// next goes on to the next job.
-func (a *arrivals) next() {
-	gap := 1 / a.rateAt(a.due)
+// advance computes the time of the next job.
+func (a *arrivals) advance() {
+	gap := 1 / a.rateAt(a.next)
 	if a.Poisson {
 		gap *= a.rand.ExpFloat64()
 	}
-	a.due += time.Duration(gap * float64(time.Second))
+	a.next += time.Duration(gap * float64(time.Second))
 }
 
 // keepPace submits jobs at their times. Those of the same time go to one client, or to several if they are many.
@@ -155,7 +155,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 	late := make([]int64, 0, maxBatch)
 	for {
 		now := time.Duration(r.clock() - began)
-		if wait := max(jobs.due, last+paceStep(jobs.rateAt(last))) - now; wait > 0 {
+		if wait := max(jobs.next, last+paceStep(jobs.rateAt(last))) - now; wait > 0 {
 			if !clock.wait(ctx, wait) {
 				return
 			}
@@ -163,14 +163,14 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 		} else if ctx.Err() != nil {
 			return
 		}
-		for last = now; jobs.due <= now; turn++ {
+		for last = now; jobs.next <= now; turn++ {
 			late = late[:0]
 			skipped := int64(0)
 			c := r.available(&turn)
 			c.mu.Lock()
 			c.now = r.clock()
 			at := time.Duration(c.now - began)
-			for jobs.due <= now && len(late) < maxBatch {
+			for jobs.next <= now && len(late) < maxBatch {
 				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
 					break // others may have room
 				}
@@ -180,10 +180,10 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 					m.pacing.add(at, late, skipped)
 					return
 				}
-				if late = append(late, c.now-began-int64(jobs.due)); !c.start(began + int64(jobs.due)) {
+				if late = append(late, c.now-began-int64(jobs.next)); !c.start(began + int64(jobs.next)) {
 					skipped++
 				}
-				jobs.next()
+				jobs.advance()
 			}
 			c.flush()
 			c.mu.Unlock()

@@ -30,7 +30,7 @@ type Search struct {
 type Trial struct {
 	Rate     float64 `json:"rate"`
 	Achieved float64 `json:"achieved"`
-	Held     bool    `json:"passed"`
+	Passed   bool    `json:"passed"`
 	Why      string  `json:"why"` // the reasons of the verdict, or the figures of the objectives
 
 	// Saturated: the load generator was the bottleneck, not the target.
@@ -44,7 +44,7 @@ func (t *Trial) Result() Verdict {
 	if t.Saturated {
 		return Invalid
 	}
-	return result(t.Held)
+	return result(t.Passed)
 }
 
 // SearchReport is a search as it is shown and saved.
@@ -75,7 +75,7 @@ func ParseSearch(text []byte) *SearchReport {
 
 // Bracket is what a search has found: a rate that passed and one that failed. 0 is none.
 type Bracket struct {
-	Held      float64 `json:"passed_rate"`
+	Passed    float64 `json:"passed_rate"`
 	Failed    float64 `json:"failed_rate"`
 	Saturated bool    `json:"saturated"` // the one that failed did so for the generator's sake
 	Trials    []Trial `json:"trials"`
@@ -99,34 +99,34 @@ func (s *Search) Run(ctx context.Context) (*Bracket, error) {
 		if polls[rate] == nil {
 			polls[rate] = &poll{}
 		}
-		polls[rate].add(t.Held)
+		polls[rate].add(t.Passed)
 		b.between(polls)
 	}
 	return b, nil
 }
 
 // poll is what the trials of one rate said.
-type poll struct{ trials, held int }
+type poll struct{ trials, passed int }
 
-func (p *poll) add(held bool) {
+func (p *poll) add(passed bool) {
 	p.trials++
-	if held {
-		p.held++
+	if passed {
+		p.passed++
 	}
 }
 
 // between finds the bracket: the lowest rate most of whose trials failed, with whether one of these was
 // invalid, and the highest below it most of whose trials passed.
 func (b *Bracket) between(polls map[float64]*poll) {
-	b.Held, b.Failed = 0, 0
+	b.Passed, b.Failed = 0, 0
 	for rate, p := range polls {
-		if 2*p.held <= p.trials && (b.Failed == 0 || rate < b.Failed) {
+		if 2*p.passed <= p.trials && (b.Failed == 0 || rate < b.Failed) {
 			b.Failed = rate
 		}
 	}
 	for rate := range polls {
-		if rate > b.Held && (b.Failed == 0 || rate < b.Failed) {
-			b.Held = rate
+		if rate > b.Passed && (b.Failed == 0 || rate < b.Failed) {
+			b.Passed = rate
 		}
 	}
 	b.Saturated = slices.ContainsFunc(b.Trials, func(t Trial) bool { return t.Rate == b.Failed && t.Saturated })
@@ -136,21 +136,21 @@ func (b *Bracket) between(polls map[float64]*poll) {
 func (s *Search) next(b *Bracket, polls map[float64]*poll) float64 {
 	switch {
 	case b.Failed == 0:
-		if b.Held >= fastest {
+		if b.Passed >= fastest {
 			return 0
 		}
-		return b.Held * 2
-	case b.Held == 0:
+		return b.Passed * 2
+	case b.Passed == 0:
 		if b.Failed <= s.Slowest {
 			return 0
 		}
 		return max(b.Failed/2, s.Slowest)
-	case b.Failed > b.Held*(1+s.Precision):
-		if rate := tidy(math.Sqrt(b.Held * b.Failed)); rate > b.Held && rate < b.Failed {
+	case b.Failed > b.Passed*(1+s.Precision):
+		if rate := tidy(math.Sqrt(b.Passed * b.Failed)); rate > b.Passed && rate < b.Failed {
 			return rate
 		}
 	}
-	for _, end := range []float64{b.Held, b.Failed} {
+	for _, end := range []float64{b.Passed, b.Failed} {
 		if polls[end].trials < s.Repeats {
 			return end
 		}
@@ -178,7 +178,7 @@ func WriteBracket(w io.Writer, b *Bracket) error {
 		return prose.Grouped(int64(math.Round(v))) + " jobs/s"
 	}
 	_, err := fmt.Fprintf(w, "highest rate that passed  %s (%s)\nlowest rate that failed   %s (%s)\n",
-		rate(b.Held), b.tried(b.Held), rate(b.Failed), b.tried(b.Failed))
+		rate(b.Passed), b.tried(b.Passed), rate(b.Failed), b.tried(b.Failed))
 	if b.Saturated {
 		_, err = fmt.Fprintln(w, "At the lowest rate that failed, the load generator was the bottleneck, so the server may support\na higher rate. To see the reason, run bench with --rate and this rate.")
 	}
@@ -201,12 +201,12 @@ func (s *SearchReport) Answer() string {
 	rate := func(v float64) string { return fmt.Sprintf("%s jobs/s (%s)", formatJobs(v), s.tried(v)) }
 	text, objectives := "", strings.Join(s.SLO, " and ")
 	switch {
-	case s.Held == 0:
+	case s.Passed == 0:
 		text = fmt.Sprintf("No rate passed with %s; the lowest that failed is %s.", objectives, rate(s.Failed))
 	case s.Failed == 0:
-		text = fmt.Sprintf("The highest rate that passed with %s is %s; no rate failed.", objectives, rate(s.Held))
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; no rate failed.", objectives, rate(s.Passed))
 	default:
-		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that failed is %s.", objectives, rate(s.Held), rate(s.Failed))
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that failed is %s.", objectives, rate(s.Passed), rate(s.Failed))
 	}
 	switch {
 	case s.Saturated:
@@ -220,7 +220,7 @@ func (s *SearchReport) Answer() string {
 // Trial is the report of one open-loop run as a trial.
 func (r *Report) Trial(rate float64) Trial {
 	v, why := r.verdict()
-	t := Trial{Rate: rate, Achieved: r.Rate, Held: v == Passed, Saturated: v == Invalid, Objectives: r.Objectives}
+	t := Trial{Rate: rate, Achieved: r.Rate, Passed: v == Passed, Saturated: v == Invalid, Objectives: r.Objectives}
 	if v == Passed {
 		for i := range r.Objectives {
 			o := &r.Objectives[i]

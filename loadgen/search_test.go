@@ -10,7 +10,7 @@ import (
 
 func searchFor(limit float64, from float64) (*Bracket, error) {
 	s := Search{From: from, Slowest: 1, Precision: 0.05, Repeats: 3, Trials: 60, Try: func(_ context.Context, rate float64) (Trial, error) {
-		return Trial{Rate: rate, Held: rate <= limit}, nil
+		return Trial{Rate: rate, Passed: rate <= limit}, nil
 	}}
 	return s.Run(context.Background())
 }
@@ -22,15 +22,15 @@ func TestSearchBracketsTheLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.Held > limit || b.Failed <= limit || b.Held == 0 || b.Failed > b.Held*1.051 {
-				t.Errorf("limit %v from %v: held %v, failed %v after %d trials", limit, from, b.Held, b.Failed, len(b.Trials))
+			if b.Passed > limit || b.Failed <= limit || b.Passed == 0 || b.Failed > b.Passed*1.051 {
+				t.Errorf("limit %v from %v: passed %v, failed %v after %d trials", limit, from, b.Passed, b.Failed, len(b.Trials))
 			}
 			tried := map[float64]int{}
 			for _, tr := range b.Trials {
 				tried[tr.Rate]++
 			}
-			if tried[b.Held] < 3 || tried[b.Failed] < 3 {
-				t.Errorf("limit %v from %v: the edge was tried %d and %d times", limit, from, tried[b.Held], tried[b.Failed])
+			if tried[b.Passed] < 3 || tried[b.Failed] < 3 {
+				t.Errorf("limit %v from %v: the edge was tried %d and %d times", limit, from, tried[b.Passed], tried[b.Failed])
 			}
 		}
 	}
@@ -42,28 +42,28 @@ func TestSearchRepeatsAtTheEdge(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	wrong := 0
 	s := Search{From: 1000, Precision: 0.05, Repeats: 5, Trials: 200, Try: func(_ context.Context, rate float64) (Trial, error) {
-		held := rate <= limit
+		passed := rate <= limit
 		if r.IntN(10) == 0 {
-			held = !held
+			passed = !passed
 			wrong++
 		}
-		return Trial{Rate: rate, Held: held}, nil
+		return Trial{Rate: rate, Passed: passed}, nil
 	}}
 	b, err := s.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wrong == 0 || b.Held > limit*1.05 || b.Failed < limit*0.95 {
-		t.Errorf("held %v, failed %v after %d trials, %d of them wrong", b.Held, b.Failed, len(b.Trials), wrong)
+	if wrong == 0 || b.Passed > limit*1.05 || b.Failed < limit*0.95 {
+		t.Errorf("passed %v, failed %v after %d trials, %d of them wrong", b.Passed, b.Failed, len(b.Trials), wrong)
 	}
 }
 
 func TestSearchWithoutEnds(t *testing.T) {
-	if b, _ := searchFor(0.1, 1000); b.Held != 0 || b.Failed != 1 {
+	if b, _ := searchFor(0.1, 1000); b.Passed != 0 || b.Failed != 1 {
 		t.Errorf("nothing holds: %+v", b)
 	}
-	if b, _ := searchFor(1e12, 1000); b.Failed != 0 || b.Held < fastest {
-		t.Errorf("everything holds: held %v, failed %v", b.Held, b.Failed)
+	if b, _ := searchFor(1e12, 1000); b.Failed != 0 || b.Passed < fastest {
+		t.Errorf("everything holds: passed %v, failed %v", b.Passed, b.Failed)
 	}
 }
 
@@ -102,20 +102,20 @@ func TestTrialsOfReports(t *testing.T) {
 		change(res)
 		return sampleReport(res).Trial(rate)
 	}
-	if tr := at(1500, func(*Result) {}); tr.Held || tr.Saturated {
+	if tr := at(1500, func(*Result) {}); tr.Passed || tr.Saturated {
 		t.Errorf("1,000 of 1,500 jobs/s were done, and the trial passed: %+v", tr)
 	}
-	if tr := at(1000, func(*Result) {}); !tr.Held {
+	if tr := at(1000, func(*Result) {}); !tr.Passed {
 		t.Errorf("%+v", tr)
 	}
 	// Ten seconds a job leave a third of half a minute's under way.
 	long := func(res *Result) {
 		res.Jobs, res.Took, res.steady, res.backlog = 20000, 30*time.Second, 10*time.Second, 10000
 	}
-	if tr := at(1000, long); !tr.Held {
+	if tr := at(1000, long); !tr.Passed {
 		t.Errorf("%+v", tr)
 	}
-	if tr := at(1000, func(res *Result) { res.Late.Mean = 3000 }); tr.Held || !tr.Saturated {
+	if tr := at(1000, func(res *Result) { res.Late.Mean = 3000 }); tr.Passed || !tr.Saturated {
 		t.Errorf("the load generator was late, and the trial passed: %+v", tr)
 	}
 }

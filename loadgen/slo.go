@@ -88,16 +88,16 @@ func column(name string) int {
 	return -1
 }
 
-// Judge holds the report to objectives.
-func (r *Report) Judge(objectives []*Objective) {
+// Check compares the report with objectives.
+func (r *Report) Check(objectives []*Objective) {
 	r.Objectives = nil
 	for _, o := range objectives {
-		r.Objectives = append(r.Objectives, o.judge(r))
+		r.Objectives = append(r.Objectives, o.check(r))
 	}
 	r.conclude()
 }
 
-func (o *Objective) judge(r *Report) SLOResult {
+func (o *Objective) check(r *Report) SLOResult {
 	j := SLOResult{Objective: o.Text}
 	if o.stage == "" {
 		rate := r.Rate
@@ -130,7 +130,7 @@ func (r *Report) lateness(metric string) Micros {
 	return columns[column(metric)].of(r.Pacing)
 }
 
-// Samples is how many jobs a run needs for the objective to be judged.
+// Samples is how many jobs a run needs for the objective to be checked.
 func (o *Objective) Samples() int64 {
 	if o.stage == "" {
 		return 1

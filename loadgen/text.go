@@ -259,7 +259,7 @@ func (r *Report) notes() (all []string) {
 
 // WriteInterval writes a progress line about an interval, without a line end.
 func WriteInterval(w io.Writer, iv *Interval, measured bool) {
-	if iv.Behind {
+	if iv.Draining {
 		fmt.Fprintf(w, "   after  %10s jobs/s after the measurement; %s left", prose.Grouped(int64(iv.Rate())), prose.Grouped(iv.Depth))
 		return
 	}

@@ -19,8 +19,8 @@ const (
 	Invalid Verdict = "invalid" // the load generator or its machine was the bottleneck, so the run does not show what the server can do
 )
 
-// Held reports whether the run passed.
-func (r *Report) Held() bool { return r.Result() == Passed }
+// Passed reports whether the run passed.
+func (r *Report) Passed() bool { return r.Result() == Passed }
 
 // Result returns the verdict of the report as it is now.
 func (r *Report) Result() Verdict {

@@ -10,7 +10,7 @@ import (
 
 // worker processes jobs, by the message types of any protocol. It has several requests for a job
 // outstanding. When the server has no job for any of them, the worker sleeps, or sends a request whose
-// reply may wait. It does not do so earlier, since that would hold up the replies to later requests.
+// reply may wait. It does not do so earlier, since that would delay the replies to later requests.
 type worker struct {
 	*WorkerConn
 	rows    *rows

@@ -305,7 +305,7 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 	}
 	res.Err = err
 	report := recorder.Report(res)
-	report.Judge(o.objective)
+	report.Check(o.objective)
 	return report, err
 }
 

@@ -72,7 +72,7 @@ func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	report.Judge(o.objective)
+	report.Check(o.objective)
 	if err := errors.Join(benchFormats[o.format](cmd.OutOrStdout(), report), files.write(report)); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func newBenchReport() *cobra.Command {
 			}
 			report := runs[0]
 			if len(o.objective) > 0 {
-				report.Judge(o.objective)
+				report.Check(o.objective)
 			}
 			err = benchFormats[o.format](cmd.OutOrStdout(), report)
 			if o.html != "" && err == nil {

@@ -134,9 +134,9 @@ func searchStatus(s *loadgen.SearchReport) error {
 	switch bracket := s.Bracket; {
 	case s.Error != "":
 		return &exit{exitFellShort, nil}
-	case bracket.Held == 0 && bracket.Saturated:
+	case bracket.Passed == 0 && bracket.Saturated:
 		return &exit{exitInvalid, nil}
-	case bracket.Held == 0:
+	case bracket.Passed == 0:
 		return &exit{exitFellShort, nil}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 
 const root = "../.."
 
-var under = flag.String("under", "", "with -v, list the words in user-visible text of files whose path begins with this")
+var under = flag.String("under", "", "with -v, list the words in files whose path begins with this")
 
 // A passage is one piece of text: a string literal, a comment, an identifier or
 // a line of a file.
@@ -76,7 +76,12 @@ func TestCommentsAndIdentifiers(t *testing.T) {
 	for _, kind := range []string{kindComment, kindIdentifier} {
 		count := 0
 		for _, p := range all[kind] {
-			count += len(words.find(p.text))
+			for _, u := range words.find(p.text) {
+				count++
+				if *under != "" && strings.HasPrefix(p.file, *under) {
+					t.Logf("%s:%d: %q in %q; instead: %s", p.file, p.line, u.word, excerpt(p.text, u.word), u.instead)
+				}
+			}
 		}
 		compare(t, kind, count)
 	}
