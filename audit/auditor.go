@@ -19,25 +19,25 @@ type Options struct {
 	Codec    codec.Options // limits of a message, and rules that are not enforced
 	Server   bool          // check the messages of the server, too
 
-	// Found is called for each violation when it is found. It must not keep the finding, nor
-	// take long: all traffic waits for it.
+	// Found is called for each violation when it is found. It must not keep the finding. It must return quickly, because
+	// all traffic waits for it.
 	Found func(*Finding)
 }
 
-// Bounds of what is kept.
+// Limits of what an auditor keeps.
 const (
-	maxKept   = 3       // findings of a rule and a side that are kept as a whole; others are counted
+	maxKept   = 3       // complete findings per rule and side; further ones are only counted
 	before    = 6       // preceding messages of the connection in a finding
-	maxRemind = 4 << 10 // bytes of a preceding message that is kept
+	maxRemind = 4 << 10 // maximum size in bytes of a preceding message
 )
 
 // Finding is a message that violates a rule.
 type Finding struct {
-	Err    *codec.Error // which, where and how
+	Err    *codec.Error // the rule, the offset and the field
 	Level  codec.Level
 	By     codec.Side
 	Conn   int
-	Role   string        // of the connecting end, as far as its messages show it
+	Role   string        // of the client or worker, as far as its messages show it
 	At     time.Duration // since the beginning
 	Frame  codec.Frame   // Raw is the message, or the part of it that has arrived
 	Before []codec.Frame // preceding messages of the connection, without very long ones
@@ -48,7 +48,7 @@ type Breach struct {
 	Rule  *codec.Rule
 	By    codec.Side
 	Count int
-	First []Finding // the first of them
+	First []Finding // the first findings, at most maxKept
 }
 
 // Auditor checks the connections to one server. Its methods may be called from any goroutine.
@@ -60,12 +60,12 @@ type Auditor struct {
 	judge    *judge.Judge
 	conns    int // connections so far
 	messages [2]int
-	roles    codec.Role // that peers have
+	roles    codec.Role // roles of clients and workers
 	breaches []*Breach
-	now      *conn         // whose message is checked
+	now      *conn         // the connection of the current message
 	keep     bool          // remember all connections
 	all      []*conn       // if keep is set
-	at       time.Duration // when it came, since the beginning
+	at       time.Duration // when the current message arrived, since the beginning
 	frame    codec.Frame
 }
 
@@ -73,39 +73,39 @@ type Auditor struct {
 type conn struct {
 	id      int
 	streams [2]codec.Stream
-	lost    bool // it is not known where messages begin
+	lost    bool // the position of the next message is unknown
 	ended   [2]bool
 	cut     [2]bool         // an incomplete message was reported
-	quiet   [2]atomic.Int64 // since when a side has sent nothing, in nanoseconds since the beginning; -1 while its bytes are forwarded
+	quiet   [2]atomic.Int64 // when a side last sent, in nanoseconds since the beginning; -1 while its bytes are forwarded
 	role    codec.Role
 	recent  [before]reminder
-	next    int // of recent
+	next    int // index of the oldest element of recent
 
-	requests codec.Conversation[request] // if the server is checked
+	requests codec.Conversation[request] // used only if the messages of the server are checked
 }
 
-// request waits for its reply.
+// request is a request without a reply so far.
 type request struct {
 	at     time.Duration // since the beginning
-	blocks bool          // the reply may wait for a job, or for other clients or workers
+	blocks bool          // the reply may depend on a job, or on other clients or workers
 	name   string
 }
 
-// reminder is a recent message. Its memory is reused.
+// reminder is a copy of a recent message. Its memory is reused.
 type reminder struct {
 	frame codec.Frame
 	at    time.Duration // since the beginning
 	known bool
 }
 
-// Recent is one of the last messages.
+// Recent is a recent message.
 type Recent struct {
 	At    time.Duration // since the beginning
-	Actor string        // the connecting end
+	Actor string        // the client or worker
 	Frame codec.Frame
 }
 
-// maxRecent is how many of the last messages a failure is reported with.
+// maxRecent is how many recent messages are reported with a failure.
 const maxRecent = 12
 
 // recent returns the last messages of all connections, without very long ones.
@@ -124,7 +124,7 @@ func (a *Auditor) recent() []Recent {
 	return all[max(0, len(all)-maxRecent):]
 }
 
-// roleName returns the role of the connecting end, as far as its messages show it.
+// roleName returns the role of a client or worker, as far as its messages show it.
 func (a *Auditor) roleName(c *conn) string {
 	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {
 		return name
@@ -136,7 +136,7 @@ func (a *Auditor) roleName(c *conn) string {
 func New(o Options) *Auditor {
 	a := &Auditor{opts: o, begun: time.Now(), judge: judge.New(o.Protocol)}
 	if a.opts.Codec.MaxData == 0 {
-		a.opts.Codec.MaxData = codec.DefaultMaxData // the server rejects what it does not accept
+		a.opts.Codec.MaxData = codec.DefaultMaxData // larger than most servers accept
 	}
 	a.opts.Codec = o.Protocol.Limits(a.opts.Codec)
 	a.judge.PeerChecks = true
@@ -147,7 +147,7 @@ func New(o Options) *Auditor {
 	return a
 }
 
-// open notes a connection, and returns it.
+// open records a new connection and returns it.
 func (a *Auditor) open() *conn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,8 +160,8 @@ func (a *Auditor) open() *conn {
 	return c
 }
 
-// observe reads bytes of one side. It must be called before they are forwarded, so that
-// the auditor has seen all that a peer or the server may know.
+// observe checks bytes of one side. It must be called before they are forwarded, so that the auditor has seen everything
+// that the receiver may know.
 func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -175,7 +175,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 		case codec.Skipped:
 			continue
 		case codec.Illegal:
-			// A response to a request that is incomplete: it is not known what the responses after it belong to.
+			// The server replied to an incomplete request, so it is unknown to which requests the next replies belong.
 			if c.lost = from == codec.Server && len(c.streams[codec.Peer].Rest()) > 0; !c.lost {
 				a.frame.Raw, a.frame.From = p.Raw, from
 				a.message(c, from, p.Err)
@@ -195,7 +195,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	}
 }
 
-// forwarded notes that the bytes that were observed last are forwarded, so that the side can send more.
+// forwarded records that the bytes of the last call of observe were forwarded, so that the side can send more.
 func (a *Auditor) forwarded(c *conn, from codec.Side) {
 	c.quiet[from].Store(time.Since(a.begun).Nanoseconds())
 }
@@ -228,7 +228,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	c.remember(&a.frame, a.at)
 }
 
-// pair notes a request, or the reply to one.
+// pair records a request, or the reply to one.
 func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration) {
 	if f.From == codec.Server {
 		c.requests.Reply(f.Type)
@@ -245,7 +245,7 @@ func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration) {
 	}
 }
 
-// unanswered reports the first request that has no reply although there was time for it.
+// unanswered reports the first request to which the server should have replied by now.
 func (a *Auditor) unanswered(c *conn) {
 	for i := range c.requests.Len() {
 		r := c.requests.At(i)
@@ -262,7 +262,7 @@ func (a *Auditor) unanswered(c *conn) {
 	}
 }
 
-// shows narrows the roles that the peer may have by the messages on the connection.
+// shows narrows the possible roles of the client or worker by a message on its connection.
 func (c *conn) shows(t *codec.Type, from codec.Side) {
 	set := t.Roles(from)
 	if c.role&(c.role-1) == 0 && c.role != 0 {
@@ -273,7 +273,7 @@ func (c *conn) shows(t *codec.Type, from codec.Side) {
 	}
 }
 
-// remember keeps a message for later findings.
+// remember copies a message for later findings.
 func (c *conn) remember(f *codec.Frame, at time.Duration) {
 	r := &c.recent[c.next]
 	c.next = (c.next + 1) % before
@@ -320,16 +320,17 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 	}
 }
 
-// longPause is how long a side may send nothing in the middle of a message before the message counts as incomplete when
-// the connection ends, whichever side ends it.
+// longPause is how long a side may pause in the middle of a message. After a longer pause, the message counts as incomplete
+// when the connection ends, whichever side ends it.
 const longPause = time.Second
 
-// slowReply is how long a reply may take until the request counts as unanswered when the connection ends.
+// slowReply is how long the server may take for a reply. After a longer time, the request counts as unanswered when the
+// connection ends.
 const slowReply = 5 * time.Second
 
-// ends records that a side has closed its direction, or reset the connection. itself is false if the proxy has
-// ended the connection. A side that ends it inside a message, before the other side has ended it, breaks a rule, and so
-// does a side that has not finished a message for a long time.
+// ends records that a side has closed its direction, or reset the connection. itself is false if the proxy ended the
+// connection. It is a violation if a side ends the connection in the middle of a message before the other side has ended
+// it, or if a side has not completed a message for a long time.
 func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// TestDialects: what the contract says of a protocol is enough for the fault profiles.
+// TestDialects: the contract of a protocol contains everything that the fault profiles need.
 func TestDialects(t *testing.T) {
 	type found struct{ refusal, wake, ends, renames bool }
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestHead: a message of the server is cut after its header, or after its first line.
+// TestHead: a message of the server is divided after its header, or after its first line.
 func TestHead(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
@@ -80,7 +80,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// proxied serves what connects by answer, and returns the address of an audit before it.
+// proxied starts a server that handles each connection with answer, and returns the address of an auditing proxy for it.
 func proxied(t *testing.T, answer func(*net.TCPConn)) (string, *Auditor) {
 	t.Helper()
 	return proxiedOf(t, gearman.Protocol, answer)
@@ -121,7 +121,7 @@ func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)
 	return front.Addr().String(), a
 }
 
-// TestTransparent: whatever passes comes out as it went in, and so do the ends of connections.
+// TestTransparent: the proxy forwards bytes and the ends of connections unchanged.
 func TestTransparent(t *testing.T) {
 	addr, a := proxied(t, func(c *net.TCPConn) {
 		defer c.Close()
@@ -137,7 +137,7 @@ func TestTransparent(t *testing.T) {
 	for i := range sent {
 		sent[i] = byte(r.Uint32())
 	}
-	copy(sent, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00") // one legal packet, and what is none
+	copy(sent, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00") // one valid packet, then invalid bytes
 	go func() {
 		c.Write(sent)
 		c.(*net.TCPConn).CloseWrite()
@@ -151,7 +151,7 @@ func TestTransparent(t *testing.T) {
 	}
 }
 
-// TestResets: a connection that one end breaks off is broken off at the other.
+// TestResets: a reset by one side is forwarded to the other side.
 func TestResets(t *testing.T) {
 	addr, _ := proxied(t, func(c *net.TCPConn) {
 		io.ReadFull(c, make([]byte, 1))
@@ -169,7 +169,7 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// TestSegmentation: what is found does not depend on the pieces in which it comes.
+// TestSegmentation: the findings do not depend on the segmentation.
 func TestSegmentation(t *testing.T) {
 	grab := "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00"
 	said := []byte(grab + "\x00REQ\x00\x00\x00\x0d\x00\x00\x00\x05H:a:1" + grab + "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00" + grab)

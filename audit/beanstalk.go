@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Beanstalk is what drivers of Beanstalk are asked to do.
+// Beanstalk contains the steps for drivers of Beanstalk.
 var Beanstalk = Scenario{
 	"Client": {
 		// The job in the tube default is the most urgent one, so that a client that watches this tube by mistake receives it.
@@ -68,7 +68,7 @@ var Beanstalk = Scenario{
 		{Task: "delete $TOUCHED", Answer: "ok", Extra: true, Needs: 44},
 		{Task: "delete $RELEASED", Answer: "ok", Extra: true, Needs: 41},
 
-		// A job that was buried, one that does not exist, and none.
+		// A buried job, a job that does not exist, and no ready job.
 		{Task: "put u3 {C}", Answer: "ok $GRAVE", Extra: true},
 		{Task: "reserve u3 timeout=1", Answer: "ok $GRAVE {C}", Extra: true, Needs: 47},
 		{Task: "bury $GRAVE", Answer: "ok", Extra: true, Needs: 48},
@@ -76,7 +76,7 @@ var Beanstalk = Scenario{
 		{Task: "delete 4000000000", Answer: "error not-found ...", Extra: true},
 		{Task: "kick u3 10", Answer: "ok 0", Extra: true},
 
-		// The limits of the numbers. The server turns a time to run of 0 into one second.
+		// The limits of numbers. The server turns a time to run of 0 into one second.
 		{Task: "put u4 {B} pri=4294967295 delay=0 ttr=4294967295", Answer: "ok *", Extra: true},
 		{Task: "put u4 {A} pri=0", Answer: "ok *", Extra: true, Needs: 53},
 		{Task: "reserve u4 timeout=1", Answer: "ok $FIRST {A}", Extra: true, Needs: 54},
@@ -88,13 +88,13 @@ var Beanstalk = Scenario{
 		{Task: "put u6 {D} delay=4294967295", Answer: "ok $FAR", Extra: true},
 		{Task: "stats $FAR", Answer: "ok delayed u6", Extra: true, Needs: 61},
 
-		// One byte more than the server accepts, and a body after that. Other servers accept more.
+		// A body that is one byte too large for the server, and another put afterwards. Other servers accept larger bodies.
 		{Task: "put u7 {A} ttr=6000", Answer: "ok *", Extra: true},
 		{Task: "put u8 " + tooBig, Answer: "error too-big ... | ok *", Extra: true, Needs: 63},
 		{Task: "put u7 {B} ttr=6000", Answer: "ok *", Extra: true, Needs: 63},
 		{Task: "reserve u7 timeout=1", Answer: "ok * {A}", Extra: true, Needs: 65},
 
-		// A tube that is paused, and one that does not exist.
+		// A paused tube, and a tube that does not exist.
 		{Task: "put v2 {C} ttr=6000", Answer: "ok *", Extra: true},
 		{Task: "pause v2 1000", Answer: "ok", Extra: true, Needs: 67},
 		{Task: "pause v2 0", Answer: "ok", Extra: true, Needs: 68},
@@ -106,7 +106,7 @@ var Beanstalk = Scenario{
 		{Task: "reserve " + longest + " timeout=1", Answer: "ok $LONG {B}", Extra: true, Needs: 72},
 		{Task: "stats $LONG", Answer: "ok reserved " + longest, Extra: true, Needs: 73},
 
-		// Three jobs wait: the worker does two of them, and must not lose the third.
+		// Three jobs are ready: the worker performs two of them, and must not lose the third.
 		{Task: "put v4 {A}", Answer: "ok *", Extra: true},
 		{Task: "put v4 {B}", Answer: "ok *", Extra: true, Needs: 75},
 		{Task: "put v4 {C}", Answer: "ok *", Extra: true, Needs: 76},
@@ -116,8 +116,8 @@ var Beanstalk = Scenario{
 	},
 }
 
-// tooBig is a body of one byte more than servers accept by default.
+// tooBig is a body that is one byte larger than the default limit of servers.
 var tooBig = strings.Repeat("x", 1<<16)
 
-// longest is the name of a tube that has 200 bytes after "-" and six letters were added to distinguish it.
+// longest is the name of a tube that has 200 bytes after names.distinguish has added "-" and six letters.
 var longest = "v1-+/;.$_()" + strings.Repeat("x", 120) + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz" + "0123456789"

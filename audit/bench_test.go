@@ -8,8 +8,7 @@ import (
 	protocol "jobwire/codec/gearman"
 )
 
-// BenchmarkJob hears all that is said of a job, as it comes from a busy connection: 16 jobs at
-// a time.
+// BenchmarkJob measures the checks of all messages about a job on a busy connection, with 16 concurrent jobs.
 func BenchmarkJob(b *testing.B) {
 	const window = 16
 	a := New(Options{Protocol: protocol.Protocol, Server: true})

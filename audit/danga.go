@@ -1,6 +1,6 @@
 package audit
 
-// Danga is what drivers of Danga are asked to do.
+// Danga contains the steps for drivers of the Danga draft.
 var Danga = Scenario{
 	"Application": {
 		// The draft does not say what the server replies to a request for the result of a job that it does not know.
@@ -13,15 +13,15 @@ var Danga = Scenario{
 		{Task: "result $H", Answer: "ok 0 * *", Needs: 5, Extra: true},
 		{Task: "create f8 {C} away", Answer: "ok", Extra: true},
 
-		// The status of a job that waits, and of one that has finished because a later one has finished.
+		// The status of a waiting job, and of a job that must have finished because a later one has finished.
 		{Task: "create g1 {A} handle", Answer: "ok $DONE", Extra: true},
 		{Task: "result $DONE", Answer: "ok 0 0 *", Extra: true, Needs: 9},
 		{Task: "create g1 {B}", Answer: "ok {B'} ...", Partner: "Worker", Serves: "work g1 reverse 100000", Extra: true, Needs: 9},
 		{Task: "status $DONE", Answer: "ok 1 1 0", Extra: true, Needs: 11},
 		{Task: "result $DONE", Answer: "ok * 0 {A'}", Extra: true, Needs: 11},
 
-		// Jobs without a key, and with the key of a job that waits: they are one job, with the args of the first. The worker
-		// may do it before the third one is created.
+		// A job with an empty key, and jobs with the key of a waiting job: the latter are one job with the args of the
+		// first. The worker may perform it before the third one is created.
 		{Task: "create g2 {A} key=", Answer: "ok {A} ...", Partner: "Worker", Serves: "work g2 echo 100000", Extra: true},
 		{Task: "create g3 {C} key=k3 handle", Answer: "ok $SAME", Extra: true},
 		{Task: "create g3 {D} key=k3 handle", Answer: "ok $SAME", Extra: true, Needs: 15},
@@ -41,7 +41,7 @@ var Danga = Scenario{
 		{Task: "work f4 fail 1", Answer: "ok 1", Again: "work f4 fail 0", Partner: "Application", Others: []Exchange{{"create f4 {A}", "error failed 1 ..."}}, Extra: true},
 		{Task: "work f5 empty 1", Answer: "ok 1", Again: "work f5 empty 0", Partner: "Application", Others: []Exchange{{"create f5 {B}", "ok {} ..."}}, Extra: true},
 
-		// Three jobs wait: the worker does two of them, and must not lose the third.
+		// Three jobs wait: the worker performs two of them, and must not lose the third.
 		{Task: "work g1 echo 1", Answer: "ok 1", Again: "work g1 echo 0", Partner: "Application", Extra: true, Others: []Exchange{
 			{"create g2 {A} away", "ok"}, {"create g2 {B} away", "ok"}, {"create g2 {C} away", "ok"}, {"create g1 {D}", "ok {D} ..."}}},
 		{Task: "work g2 echo 2", Answer: "ok 2", Extra: true, Needs: 6},

@@ -9,17 +9,17 @@ import (
 	"jobwire/codec"
 )
 
-// dialect is what the fault profiles use of a protocol.
+// dialect contains what the fault profiles need to know of a protocol.
 type dialect struct {
 	protocol *codec.Protocol
 	wake     *codec.Type          // a message that a worker may receive at any time; nil if there is none
-	wakeIsNo bool                 // it is also a reply: around one, more of them would make a worker ask for ever
-	refusal  *codec.Message       // nil if there is none
-	replies  map[*codec.Type]bool // to requests
+	wakeIsNo bool                 // it is also the reply "no job"; adding it to such a reply would make a worker ask endlessly
+	refusal  *codec.Message       // an error that may be a reply; nil if there is none
+	replies  map[*codec.Type]bool // types of replies to requests
 	ends     *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
 	progress *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
 	renames  bool                 // the server chooses the IDs of jobs
-	numbers  bool                 // these are numbers
+	numbers  bool                 // job IDs are numbers
 }
 
 func newDialect(p *codec.Protocol) *dialect {
@@ -54,12 +54,12 @@ func newDialect(p *codec.Protocol) *dialect {
 	return d
 }
 
-// mayRefuse reports whether the refusal may be the reply to a request.
+// mayRefuse reports whether refusal may be the reply to a request.
 func (d *dialect) mayRefuse(t *codec.Type) bool {
 	return d.refusal != nil && slices.Contains(t.Answers, d.refusal.Type)
 }
 
-// head returns where a message of the server is cut into a head and a body: after its header, or after its first line.
+// head returns the length of the first part of a message of the server: its header, or its first line.
 func (d *dialect) head(raw []byte) int {
 	var f codec.Frame
 	if _, err := d.loose().Decode(codec.Server, raw, &f); err == nil && f.Head > 0 && f.Type.End == "" {
@@ -75,7 +75,7 @@ func (d *dialect) loose() codec.Session {
 // encode encodes a message for the connection of another message, or returns nil.
 func (d *dialect) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
 	s := d.loose()
-	s.Decode(other.From, other.Raw, &codec.Frame{}) // it may determine a property of all messages of the connection
+	s.Decode(other.From, other.Raw, &codec.Frame{}) // other may determine a property of all messages of its connection
 	b, err := s.Append(nil, from, m)
 	if err != nil {
 		return nil
@@ -83,7 +83,7 @@ func (d *dialect) encode(from codec.Side, m *codec.Message, other *codec.Frame) 
 	return b
 }
 
-// report returns a report of progress about a job, for the connection of another message.
+// report returns a progress report about a job, for the connection of another message.
 func (d *dialect) report(id []byte, other *codec.Frame) []byte {
 	m := codec.Message{Type: d.progress}
 	for i := range d.progress.Fields {
@@ -96,11 +96,11 @@ func (d *dialect) report(id []byte, other *codec.Frame) []byte {
 	return d.encode(codec.Server, &m, other)
 }
 
-// chosen reports whether a field is an ID of a job that the server chooses.
+// chosen reports whether a field is a job ID that the server chooses.
 func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigned }
 
-// renamed returns the message with its job under a longer name, or under the original one again, or nil if it names
-// none.
+// renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if the
+// message does not name a job.
 func (d *dialect) renamed(f *codec.Frame, long bool, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)
@@ -116,9 +116,9 @@ func (d *dialect) renamed(f *codec.Frame, long bool, largest uint64) []byte {
 	return d.encode(f.From, &m, f)
 }
 
-// rename returns a name of the maximum length for a job, or the original name again. Numbers are near the largest.
+// rename returns a job name of maximum length, or the original name again. Numbers become numbers near largest.
 func rename(fd *codec.Field, name string, long bool, largest uint64) string {
-	if fd.Kind == codec.Number { // small numbers become large
+	if fd.Kind == codec.Number { // small numbers become large, and vice versa
 		if n, err := strconv.ParseUint(name, 10, 64); err == nil && n <= largest {
 			return strconv.FormatUint(largest-n, 10)
 		}

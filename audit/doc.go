@@ -1,6 +1,6 @@
 // Package audit checks the traffic between clients, workers and a server against the rules of the protocol, message by
 // message.
 //
-// An [Auditor] checks, and a [Proxy] forwards the traffic of programs to a server. [Stress] has drivers perform the same
-// tasks again and again, under fault profiles that are legal and that libraries often handle wrong.
+// An [Auditor] checks messages, and a [Proxy] forwards the traffic of programs to a server. [Stress] makes drivers perform
+// the same tasks repeatedly under fault profiles, which are legal behavior that libraries often handle incorrectly.
 package audit

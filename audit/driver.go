@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Driver is a client or a worker under test, as docs/drivers.md has it: it connects to addr,
-// reads tasks, answers each with a line, and returns at the end of the tasks.
+// Driver is a client or a worker under test, as described in docs/drivers.md: it connects to addr, reads tasks, answers
+// each with one line, and returns at the end of the tasks.
 type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// driving is a driver that runs.
+// driving is a running driver.
 type driving struct {
 	run     *run
 	tasks   *io.PipeWriter
@@ -24,14 +24,14 @@ type driving struct {
 	asked   bool
 }
 
-// Why an answer does not come.
+// Errors of drivers that do not answer or exit.
 var (
 	errSilent = errors.New("the driver did not answer")
 	errGone   = errors.New("the driver exited without an answer")
 	errStays  = errors.New("the driver did not exit after the end of its standard input")
 )
 
-// maxAnswer bounds a line of a driver's answers, in bytes.
+// maxAnswer is the maximum length of an answer, in bytes.
 const maxAnswer = 80 << 20
 
 // drive starts a driver.
@@ -60,7 +60,7 @@ func (r *run) drive(ctx context.Context, driver Driver, addr string) *driving {
 	return d
 }
 
-// ask gives the driver a task and returns its answer.
+// ask sends a task to the driver and returns its answer.
 func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (string, error) {
 	var first <-chan struct{}
 	within := limit
@@ -113,7 +113,7 @@ func (d *driving) verdict(err error, limit time.Duration) (Verdict, string) {
 	return Hung, fmt.Sprintf("%v within %v", err, limit)
 }
 
-// finish lets the driver end, and returns why it ended badly.
+// finish closes the input of the driver, waits until it exits, and returns its error.
 func (d *driving) finish() error {
 	d.tasks.Close()
 	left := newStallTimer(max(2*time.Second, d.run.opts.Limit))

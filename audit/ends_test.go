@@ -16,12 +16,12 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// TestEndInsideAMessage: a side that ends the connection inside a message, before the other side has ended it, breaks
-// a rule, whether it closes or is killed. The bytes of the message are in the report.
+// TestEndInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a message before the
+// other side has ended the connection. The bytes of the message are in the report.
 func TestEndInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
-		before   string // a request, to which the server's part is a response
+		before   string // a request to which the bytes of the server are a reply
 		from     codec.Side
 		data     string
 	}{
@@ -98,8 +98,8 @@ func TestEndInsideAMessage(t *testing.T) {
 	}
 }
 
-// TestStopInsideAMessage: a client that stops in the middle of a message breaks the same rule when the audit ends, and
-// one whose message is still being forwarded, or whose message has just begun, does not.
+// TestStopInsideAMessage: a client that has stopped in the middle of a message violates the same rule when the audit ends,
+// unless its bytes are still being forwarded, or the message has just begun.
 func TestStopInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -132,14 +132,14 @@ func TestStopInsideAMessage(t *testing.T) {
 	}
 }
 
-// TestUnansweredRequest: a server that has not replied for a long time is reported when the connection ends, unless the
-// reply may wait for a job.
+// TestUnansweredRequest: if a server has not replied for a long time, this is reported when the connection ends, unless the
+// reply may depend on a job.
 func TestUnansweredRequest(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
 		requests string
 		reply    string
-		want     string // the request in the report; "" is none
+		want     string // the request in the report; "": no report
 	}{
 		{beanstalk.Protocol, "stats-job 1\r\n", "", "stats-job"},
 		{beanstalk.Protocol, "stats-job 1\r\n", "NOT_FOUND\r\n", ""},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Gearman is what drivers of Gearman are asked to do.
+// Gearman contains the steps for drivers of Gearman.
 var Gearman = Scenario{
 	"Client": {
 		{Task: "submit f1 {A}", Answer: "ok {A'} ...", Partner: "Worker", Serves: "work f1 reverse 100000"},
@@ -27,24 +27,24 @@ var Gearman = Scenario{
 		{Task: "submit g7 {B} priority=low background", Answer: "ok *", Extra: true},
 		{Task: "echo {D}", Answer: "ok {D}", Extra: true},
 
-		// The result of the first job arrives while the client waits for the second one, if the client keeps its connection.
+		// The result of the first job arrives while the client waits for the second one, unless the client connects again.
 		{Task: "submit h1 {A} timeout=1", Answer: "error timed-out ...", Extra: true, Waits: time.Second},
 		{Task: "submit h1 {B}", Answer: "ok {B'} ...", Partner: "Worker", Serves: "work h1 reverse 100000", Extra: true, Needs: 19},
 
-		// The status of a job that waits, and of one that has finished because a later one has finished.
+		// The status of a waiting job, and of a job that must have finished because a later one has finished.
 		{Task: "submit h2 {A} priority=high background", Answer: "ok $STATUS", Extra: true},
 		{Task: "status $STATUS", Answer: "ok 1 0 0 0", Extra: true, Needs: 21},
 		{Task: "submit h2 {B}", Answer: "ok {B} ...", Partner: "Worker", Serves: "work h2 echo 100000", Extra: true, Needs: 21},
 		{Task: "status $STATUS", Answer: "ok 0 0 0 0", Extra: true, Needs: 23},
 
-		// The last second of the year 2099 and the last minute of a year do not fit into some types of libraries.
+		// Some libraries use types that are too small for the last second of 2099 and the last minute of a year.
 		{Task: "submit h3 {C} at=4102444799", Answer: "ok $LATE", Extra: true},
 		{Task: "status $LATE", Answer: "ok 1 0 0 0", Extra: true, Needs: 25},
-		{Task: "submit h3 {D} schedule=59,23,31,12,6", Answer: "ok * | error server ...", Extra: true}, // some servers do not support it
+		{Task: "submit h3 {D} schedule=59,23,31,12,6", Answer: "ok * | error server ...", Extra: true}, // not in all servers
 		{Task: "submit h3 {D} schedule=0,0,1,1,0", Answer: "ok * | error server ...", Extra: true},
 
-		// Jobs without a unique ID, and with the ID of a job that waits: they are one job, with the workload of the first. The
-		// worker may do it before the third one is submitted.
+		// A job with an empty unique ID, and jobs with the unique ID of a waiting job: the latter are one job with the
+		// workload of the first. The worker may perform it before the third one is submitted.
 		{Task: "submit h4 {A} unique=", Answer: "ok {A} ...", Partner: "Worker", Serves: "work h4 echo 100000", Extra: true},
 		{Task: "submit h5 {C} unique=u6 background", Answer: "ok $SAME", Extra: true},
 		{Task: "submit h5 {D} unique=u6 background", Answer: "ok $SAME", Extra: true, Needs: 30},
@@ -71,12 +71,12 @@ var Gearman = Scenario{
 		{Task: "work g4 echo 1 id=w1", Answer: "ok 1", Again: "work g4 echo 0", Partner: "Client", Others: []Exchange{{"submit g4 {A} unique=u4", "ok {A} ..."}}, Extra: true},
 		{Task: "work g5 exception 1", Answer: "ok 1", Again: "work g5 exception 0", Partner: "Client", Others: []Exchange{{"submit g5 {A} exceptions", "error exception ... | error failed ..."}}, Extra: true},
 
-		// Three jobs wait: the worker does two of them, and must not lose the third.
+		// Three jobs wait: the worker performs two of them, and must not lose the third.
 		{Task: "work h1 echo 1", Answer: "ok 1", Again: "work h1 echo 0", Partner: "Client", Extra: true, Others: []Exchange{
 			{"submit h2 {A} background", "ok *"}, {"submit h2 {B} background", "ok *"}, {"submit h2 {C} background", "ok *"}, {"submit h1 {D}", "ok {D} ..."}}},
 		{Task: "work h2 echo 2", Answer: "ok 2", Extra: true, Needs: 13},
 		{Task: "work h2 echo 1", Answer: "ok 1", Extra: true, Needs: 14},
-		{Task: "work h2 echo 0", Answer: "ok 0", Extra: true, Needs: 15, Waits: 15 * time.Second}, // some workers report only after 12 s that they are idle
+		{Task: "work h2 echo 0", Answer: "ok 0", Extra: true, Needs: 15, Waits: 15 * time.Second}, // some answer after 12 s
 
 		{Task: "work h3 echo 20", Answer: "ok 20", Again: "work h3 echo 0", Partner: "Client", Batch: true, Extra: true,
 			Others: []Exchange{{"batch h3" + twenty, "ok" + twenty}}},

@@ -2,7 +2,7 @@ package audit
 
 import "time"
 
-// GearMonkey is what drivers of GearMonkey are asked to do.
+// GearMonkey contains the steps for drivers of GearMonkey.
 var GearMonkey = Scenario{
 	"Client": {
 		{Task: "run f1 {A} blocking=10", Answer: "ok $ID", Partner: "Worker", Serves: "work f1 reverse 100000"},
@@ -10,7 +10,7 @@ var GearMonkey = Scenario{
 		{Task: "run f3 {B} priority=high", Answer: "ok *", Extra: true},
 		{Task: "get f1 $ID", Answer: "ok success {A'} ...", Needs: 1, Extra: true},
 
-		// Jobs that wait. The last one is for the last second of the year 2099.
+		// Waiting jobs. The last one is scheduled for the last second of 2099.
 		{Task: "run f4 {A} priority=low", Answer: "ok $LOW", Extra: true},
 		{Task: "get f4 $LOW", Answer: "ok idle {} ...", Extra: true, Needs: 5},
 		{Task: "run f4 {A} priority=normal", Answer: "ok $NORMAL", Extra: true},
@@ -20,7 +20,7 @@ var GearMonkey = Scenario{
 		{Task: "get f5 1", Answer: "ok {} {}", Extra: true},
 		{Task: "get f4 4000000000", Answer: "ok {} {}", Extra: true},
 
-		// The first worker has registered and unregistered its function, and none has ever registered the other one.
+		// A worker has registered and deregistered the first function; no worker has ever registered the second one.
 		{Task: "run f6 {B} priority=scheduled at=1 blocking=10", Answer: "ok $DUE", Partner: "Worker", Others: []Exchange{{"work f6 reverse 1", "ok 1"}}, Extra: true},
 		{Task: "get f6 $DUE", Answer: "ok success {B'} ...", Extra: true, Needs: 13},
 		{Task: "run f6 {B} rollcall", Answer: "error nothing-registered ...", Extra: true, Needs: 13},
@@ -51,7 +51,7 @@ var GearMonkey = Scenario{
 		{Task: "work f6,f7 echo 2", Answer: "ok 2", Again: "work f6,f7 echo 0", Partner: "Client", Extra: true, Others: []Exchange{
 			{"run f7 {A} blocking=8", "ok $7"}, {"get f7 $7", "ok success {A} ..."}, {"run f6 {B} blocking=8", "ok $8"}, {"get f6 $8", "ok success {B} ..."}}},
 
-		// Three jobs wait: the worker does two of them, and must not lose the third. The job for the year 2099 stays.
+		// Three jobs wait: the worker performs two of them, and must not lose the third. The job for 2099 stays.
 		{Task: "work f8 echo 1", Answer: "ok 1", Again: "work f8 echo 0", Partner: "Client", Extra: true, Others: []Exchange{
 			{"run f9 {A} priority=scheduled at=4102444799", "ok *"}, {"run f9 {A}", "ok *"}, {"run f9 {B}", "ok *"}, {"run f9 {C}", "ok *"}, {"run f8 {D} blocking=8", "ok *"}}},
 		{Task: "work f9 echo 2", Answer: "ok 2", Extra: true, Needs: 7},

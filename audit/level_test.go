@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// TestLevels demands that a violation of an interpretation fails neither an audit nor a stress test.
+// TestLevels: a violation of an interpretation fails neither an audit nor a stress test.
 func TestLevels(t *testing.T) {
 	reported := []codec.Level{codec.Interpretation}
 	optional := append(reported, codec.Should, codec.May)

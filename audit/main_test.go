@@ -7,6 +7,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "16") // what tests do most is wait; the command line may say otherwise
+	flag.Set("test.parallel", "16") // tests mostly wait; the command line can override this
 	os.Exit(m.Run())
 }

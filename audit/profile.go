@@ -11,40 +11,39 @@ import (
 	"jobwire/codec"
 )
 
-// Profile is a fault profile: something legal that a network or a server may do to a client or a worker.
+// Profile is a fault profile: a legal behavior of a network or server that a client or worker must handle.
 type Profile struct {
 	Name  string
 	About string
 
-	// Fails is true if a driver may report that a task has failed, and completes the same task
-	// afterwards.
+	// Fails is true if a driver may report that a task has failed, and must complete the task when it is repeated.
 	Fails bool
 
-	// Reported is true if the protocol does not say that clients and workers handle this. The result is reported, and is
+	// Reported is true if the protocol does not require clients and workers to handle this. The result is reported, but is
 	// not a failure.
 	Reported bool
 
-	payload func(d *dialect, i int) []byte // of the i-th job; nil is a short text
-	points  func(*census) []point          // where it takes effect, one run for each; nil is everywhere, in one run
+	payload func(d *dialect, i int) []byte // of the i-th job; nil: a short text
+	points  func(*census) []point          // where it takes effect, one run each; nil: everywhere, in one run
 	reply   func(w *wire, f *codec.Frame) [][]byte
 	request func(w *wire, f *codec.Frame) (pass bool)
 	write   func(w *wire, messages [][]byte) error
-	needs   func(d *dialect) bool              // whether the protocol has what it takes; nil is any
-	delay   time.Duration                      // how long messages of the server are delayed to wait for more
-	delays  func(w *wire, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil is all
-	ready   func(w *wire) bool                 // whether what waits may go; nil is when it has waited
-	ids     uint64                             // the largest job ID that is a number: the peer receives other IDs than the server has chosen; 0 if it receives the same
-	batch   bool                               // only steps with several jobs at once
+	needs   func(d *dialect) bool              // whether the protocol has what the profile needs; nil: any protocol has
+	delay   time.Duration                      // how long messages of the server are delayed to wait for more messages
+	delays  func(w *wire, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil: all are
+	ready   func(w *wire) bool                 // whether delayed messages can be sent; nil: after the delay
+	ids     uint64                             // if not 0, job IDs are changed for the peer, to at most this number
+	batch   bool                               // only steps with several concurrent jobs
 	text    bool                               // payloads are text, which drivers may have to decode
 
 	Restarts bool // the server restarts and forgets its jobs
 
-	// slower is the factor by which a task may take longer; 0 is 1. Drivers may be slow with much data, and
-	// libraries wait before they connect again.
+	// slower is the factor by which a task may take longer; 0: 1. Drivers may be slow with much data, and libraries wait
+	// before they connect again.
 	slower int
 }
 
-// Profiles are all fault profiles.
+// Profiles contains all fault profiles.
 var Profiles = []Profile{
 	{Name: "plain", About: "no fault"},
 	{Name: "bytewise", About: "messages of the server arrive one byte at a time", write: pieces(func(_ *wire, m []byte) int { return 1 }, 100*time.Microsecond)},
@@ -82,12 +81,12 @@ var Profiles = []Profile{
 	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(codec.Server, 3), write: restarting, Restarts: true},
 }
 
-// changesMessages reports whether the profile changes some messages only, so that a driver may receive none of them.
+// changesMessages reports whether the profile changes only some messages, possibly none that a driver receives.
 func (c *Profile) changesMessages() bool {
 	return c.reply != nil || c.request != nil || c.ids > 0 || c.delay > 0
 }
 
-// Note says what a failure under the profile means; it begins with a semicolon, or is "".
+// Note returns what a failure under the profile means. It begins with a semicolon, or is "".
 func (c *Profile) Note() string {
 	switch {
 	case c.Reported:
@@ -101,29 +100,29 @@ func (c *Profile) Note() string {
 // largePayload is the size of a large payload in bytes if the protocol does not limit it.
 const largePayload = 16 << 20
 
-// maxPoints bounds the runs of a profile.
+// maxPoints limits the number of runs of a profile.
 const maxPoints = 30
 
 // point is where a profile takes effect in a run.
 type point struct {
 	message int         // the number of the message, from 0
-	of      *codec.Type // which messages are counted; nil is all
+	of      *codec.Type // the type of the counted messages; nil: all types
 }
 
-// census is the result of a run without faults.
+// census contains the messages and failures of a run without faults.
 type census struct {
-	seen   []sighting     // in order
+	seen   []sighting     // in the order of arrival
 	failed map[*Step]bool // steps that the driver has not completed
 }
 
-// sighting is a message that a profile may affect: of the server, or a request that it may refuse.
+// sighting is a message that a profile may affect: a message of the server, or a request that the profile may refuse.
 type sighting struct {
 	from codec.Side
 	typ  *codec.Type
-	more bool // in a step that profiles with several runs leave out
+	more bool // in a step with the attribute Extra
 }
 
-// each has a profile take effect at every n-th message of a side.
+// each makes a profile take effect at every n-th message of a side.
 func each(from codec.Side, n int) func(*census) []point {
 	return func(c *census) []point {
 		all, messages := []point{{}}, 0
@@ -140,8 +139,8 @@ func each(from codec.Side, n int) func(*census) []point {
 	}
 }
 
-// eachAndTypes has a profile take effect at every n-th message of a side, and at the first message of each type that is
-// only in the other steps.
+// eachAndTypes makes a profile take effect at every n-th message of a side, and at the first message of each type that
+// occurs only in Extra steps.
 func eachAndTypes(from codec.Side, n int) func(*census) []point {
 	return func(c *census) []point {
 		all, known := each(from, n)(c), map[*codec.Type]bool{nil: true}
@@ -159,7 +158,7 @@ func eachAndTypes(from codec.Side, n int) func(*census) []point {
 	}
 }
 
-// repetitions has a profile take effect n times in different ways, by point.message.
+// repetitions makes a profile take effect in n runs, which differ in point.message.
 func repetitions(n int) func(*census) []point {
 	return func(*census) []point {
 		all := make([]point, n)
@@ -170,7 +169,7 @@ func repetitions(n int) func(*census) []point {
 	}
 }
 
-// ProfileNamed returns the profile of that name, or nil.
+// ProfileNamed returns the profile with the name, or nil.
 func ProfileNamed(name string) *Profile {
 	k := slices.IndexFunc(Profiles, func(c Profile) bool { return c.Name == name })
 	if k < 0 {
@@ -179,14 +178,14 @@ func ProfileNamed(name string) *Profile {
 	return &Profiles[k]
 }
 
-// A message of a server is written in at most piecesHead small pieces from its start and piecesTail bytes at its end; what
-// is between goes in one piece. So the time that a message takes does not grow with its length.
+// The beginning of a server message is written in at most piecesHead small pieces, and the last piecesTail bytes also in
+// small pieces. The rest is written in one piece, so that the duration does not depend on the length.
 const (
 	piecesHead = 64
 	piecesTail = 16
 )
 
-// pieces writes messages in pieces of a size, with pauses between them.
+// pieces writes messages in pieces of the given size, with pauses between them.
 func pieces(size func(*wire, []byte) int, pause time.Duration) func(*wire, [][]byte) error {
 	return func(w *wire, messages [][]byte) error {
 		for _, m := range messages {
@@ -225,7 +224,7 @@ func straddling(w *wire, messages [][]byte) error {
 	return w.send(all[half:])
 }
 
-// longestDelay is how long messages are delayed at most.
+// longestDelay is the maximum delay of a message.
 const longestDelay = 2 * time.Second
 
 // endsJob reports whether a message of the server ends a job.
@@ -235,13 +234,13 @@ func (w *wire) endsJob(f *codec.Frame) bool { return f.Type == w.run.dialect.end
 // locked.
 func (w *wire) allEnded() bool { return w.begun <= w.ended }
 
-// reversed writes the last message first.
+// reversed writes the messages in reverse order.
 func reversed(w *wire, messages [][]byte) error {
 	slices.Reverse(messages)
 	return w.send(slices.Concat(messages...))
 }
 
-// cut closes the connection at the run's point, after a part of the message.
+// cut closes the connection at the point of the run, after a part of the message.
 func cut(keep func([]byte) int) func(*wire, [][]byte) error {
 	return func(w *wire, messages [][]byte) error {
 		for _, m := range messages {
@@ -276,7 +275,7 @@ func restarting(w *wire, messages [][]byte) error {
 	return nil
 }
 
-// disturbed puts NOOPs around a message to a worker.
+// disturbed adds NOOPs before and after a message to a worker.
 func (w *wire) disturbed(f *codec.Frame) [][]byte {
 	d := w.run.dialect
 	if !w.worker.Load() || f.Type == d.wake && d.wakeIsNo {
@@ -286,7 +285,7 @@ func (w *wire) disturbed(f *codec.Frame) [][]byte {
 	return [][]byte{noop, f.Raw, noop}
 }
 
-// lateProgress puts a report of progress after the end of its job.
+// lateProgress adds a progress report after the end of its job.
 func (w *wire) lateProgress(f *codec.Frame) [][]byte {
 	if f.Type != w.run.dialect.ends {
 		return [][]byte{f.Raw}
@@ -294,7 +293,7 @@ func (w *wire) lateProgress(f *codec.Frame) [][]byte {
 	return [][]byte{f.Raw, w.run.dialect.report(f.Get(codec.JobID), f)}
 }
 
-// unknownProgress puts a report of progress about an unknown job before the end of a job.
+// unknownProgress adds a progress report about an unknown job before the end of a job.
 func (w *wire) unknownProgress(f *codec.Frame) [][]byte {
 	if f.Type != w.run.dialect.ends {
 		return [][]byte{f.Raw}
@@ -330,7 +329,7 @@ func (w *wire) withoutSecondRefusal(f *codec.Frame) [][]byte {
 	return [][]byte{f.Raw}
 }
 
-// refuses replies to the request at the run's point itself.
+// refuses replies with an error to the request at the point of the run, instead of forwarding it.
 func (w *wire) refuses(f *codec.Frame) bool {
 	d := w.run.dialect
 	if !d.mayRefuse(f.Type) || !w.run.happens(f.Type) {
@@ -341,7 +340,7 @@ func (w *wire) refuses(f *codec.Frame) bool {
 	return false
 }
 
-// notes notes the fault of the run.
+// notes records the fault of the run.
 func (w *wire) notes(format string, args ...any) {
 	at := time.Since(w.run.auditor.begun).Seconds()
 	text := fmt.Sprintf("%.3f s: %s %d: ", at, w.run.role, w.conn.id) + fmt.Sprintf(format, args...)
@@ -355,7 +354,7 @@ func typeName(t *codec.Type) string {
 	return t.Name
 }
 
-// head is the length of a message's head.
+// head returns the length of the first part of a message: its header, or its first line.
 func (w *wire) head(m []byte) int {
 	if n := w.run.dialect.head(m); n > 0 && n < len(m) {
 		return n

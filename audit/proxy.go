@@ -17,9 +17,8 @@ type Proxy struct {
 	Auditor *Auditor
 	Dial    func(context.Context) (net.Conn, error) // connects to the server
 
-	// Tap, if it is not nil, is called for all bytes that pass, and of connections that open (no bytes)
-	// and end (nil bytes, from the side that ended it). Calls are in the order of what happened, one at
-	// a time.
+	// Tap, if it is not nil, is called for all forwarded bytes, when a connection opens (b is empty), and when a side ends
+	// its direction (b is nil). Calls are in the order of the events, one at a time.
 	Tap func(conn int, from codec.Side, b []byte, what Passing)
 
 	mu    sync.Mutex
@@ -28,22 +27,21 @@ type Proxy struct {
 	tapMu sync.Mutex
 }
 
-// Passing is what passes.
+// Passing is the kind of an event on a connection.
 type Passing uint8
 
-// What may pass on a connection.
+// The kinds of events.
 const (
 	Opens Passing = iota
 	Says
-	Closes // its direction
+	Closes // a side ends its direction
 	Resets
 )
 
-// readSize is how much is read at once, in bytes.
+// readSize is the maximum number of bytes per read.
 const readSize = 32 << 10
 
-// Serve serves what connects to ln until ctx ends. It closes ln, and returns when all
-// connections have ended.
+// Serve forwards the connections to ln until ctx ends. It closes ln, and returns when all connections have ended.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	p.conns = map[net.Conn]bool{}
 	var pumps sync.WaitGroup
@@ -101,8 +99,8 @@ func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 	p.mu.Unlock()
 }
 
-// Settle waits until no connection is open, but not longer than limit. The last messages of a program that has ended
-// are still on their way then.
+// Settle waits until no connection is open, at most for limit: when a program has exited, its last messages may still be in
+// transit.
 func (p *Proxy) Settle(limit time.Duration) {
 	for idle, deadline := 0, time.Now().Add(limit); idle < 3 && time.Now().Before(deadline); idle++ {
 		p.mu.Lock()
@@ -114,7 +112,7 @@ func (p *Proxy) Settle(limit time.Duration) {
 	}
 }
 
-// pump forwards the bytes of one side until it ends its direction.
+// pump forwards the bytes of one side until this side ends its direction.
 func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 	buf := make([]byte, readSize)
 	for {
@@ -124,7 +122,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 			p.Auditor.observe(c, from, buf[:n])
 			p.tap(c, from, buf[:n], Says)
 			if _, failed = dst.Write(buf[:n]); failed != nil && !errors.Is(failed, syscall.ECONNRESET) {
-				// The other end has closed, and its last messages are on their way.
+				// The other side has closed the connection, and its last messages may still be in transit.
 				io.Copy(io.Discard, src)
 				return
 			} else if failed != nil {
@@ -148,7 +146,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 			p.tap(c, from, nil, Resets)
 			reset(dst)
 			reset(src)
-		default: // it was ended here
+		default: // the proxy ended the connection
 			p.Auditor.ends(c, from, false, false)
 		}
 		return
@@ -164,7 +162,7 @@ func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what Passing) {
 	p.Tap(c.id, from, b, what)
 }
 
-// reset breaks a connection off.
+// reset resets a connection.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		t.SetLinger(0)
@@ -181,7 +179,7 @@ func (p *Proxy) admit(near, far net.Conn) bool {
 	return !p.over
 }
 
-// hangUp ends all connections, for good.
+// hangUp closes all connections and rejects new ones.
 func (p *Proxy) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,17 +18,17 @@ import (
 // Report is the result of an audit.
 type Report struct {
 	Protocol    *codec.Protocol
-	Server      bool // its messages were checked, too
+	Server      bool // the messages of the server were checked, too
 	Took        time.Duration
 	Connections int
 	Messages    [2]int // by side
 	Breaches    []Breach
 	Rules       []judge.Coverage
 
-	roles codec.Role // that peers surely had
+	roles codec.Role // roles that clients and workers certainly had
 }
 
-// Violations counts them.
+// Violations returns the number of violations.
 func (r *Report) Violations() int {
 	n := 0
 	for i := range r.Breaches {
@@ -37,19 +37,19 @@ func (r *Report) Violations() int {
 	return n
 }
 
-// Failed reports whether a rule was violated that is more than an interpretation.
+// Failed reports whether a rule was violated that is not only an interpretation.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Breaches, func(b Breach) bool { return b.Rule.Level != codec.Interpretation })
 }
 
-// Part is the rules that bind one role of peers, or the server.
+// Part contains the rules that bind one role of clients or workers, or the server.
 type Part struct {
 	Role               string
-	Exercised, Missing []codec.RuleID // by whether a message was checked against them
+	Exercised, Missing []codec.RuleID // rules that were checked with at least one message, and the others
 }
 
-// Parts sorts the rules by the roles that they bind. A rule that binds several roles is in the parts of all
-// of them, and a message that several roles may send counts for all of them.
+// Parts groups the rules by the roles that they bind. A rule that binds several roles is in all their parts, and a message
+// that several roles may send counts for all of them.
 func (r *Report) Parts() []Part {
 	var parts []Part
 	add := func(role string, applied func(*judge.Coverage) (times int, bound bool)) {
@@ -64,13 +64,13 @@ func (r *Report) Parts() []Part {
 				p.Missing = append(p.Missing, n.Rule.ID)
 			}
 		}
-		if len(p.Exercised) > 0 { // else no peer had the role
+		if len(p.Exercised) > 0 { // otherwise, no client or worker had the role
 			parts = append(parts, p)
 		}
 	}
 	for i, name := range r.Protocol.Roles {
 		if r.roles != 0 && r.roles&(1<<i) == 0 {
-			continue // other roles have sent the messages that it may send
+			continue // other roles sent the messages that this role may also send
 		}
 		add(name, func(n *judge.Coverage) (int, bool) {
 			return n.ByRole[i], n.Side == codec.Peer && n.Roles&(1<<i) != 0
@@ -87,7 +87,7 @@ func (p *Part) Percent() int {
 	return 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
 }
 
-// Shown are how findings are shown.
+// Shown contains the options of the text output.
 type Shown struct {
 	Color bool
 	Hex   bool
@@ -97,10 +97,10 @@ func (o *Shown) printer(p *codec.Protocol) *transcript.Printer {
 	return &transcript.Printer{Protocol: p, Fold: 4, Color: o.Color, Hex: o.Hex}
 }
 
-// actor returns the name of the connecting end.
+// actor returns the name of the client or worker.
 func (f *Finding) actor() string { return fmt.Sprintf("%s %d", f.Role, f.Conn) }
 
-// who returns the name of the end that has violated the rule.
+// who returns the name of the side that violated the rule.
 func (f *Finding) who(p *codec.Protocol) string {
 	if f.By == codec.Server {
 		return p.ServerName
@@ -124,7 +124,7 @@ func (f *Finding) AppendLine(dst []byte, p *codec.Protocol, color bool) []byte {
 	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: byte %d: %s\n", f.At.Seconds(), f.who(p), what, on, f.Err.Rule, off, f.Err.Offset, f.Err.Detail)
 }
 
-// AppendText appends a finding with its bytes, the offending one marked, and the preceding
+// AppendText appends a finding with the bytes of its message, in which the invalid byte is marked, and the preceding
 // messages.
 func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	pr := o.printer(p)
@@ -134,7 +134,7 @@ func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	return pr.AppendBroken(dst, f.actor(), &f.Frame, f.Frame.Raw, f.Err)
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer, o Shown) error {
 	var out []byte
 	for i := range r.Breaches {
@@ -168,7 +168,7 @@ func (r *Report) WriteText(w io.Writer, o Shown) error {
 	return err
 }
 
-// appendRules appends the IDs of rules without the protocol's name, broken into lines.
+// appendRules appends the IDs of rules without the protocol's name, wrapped into lines.
 func appendRules(dst []byte, title string, p *codec.Protocol, rules []codec.RuleID) []byte {
 	if len(rules) == 0 {
 		return dst
@@ -188,7 +188,7 @@ func appendRules(dst []byte, title string, p *codec.Protocol, rules []codec.Rule
 	return append(dst, '\n')
 }
 
-// jsonFinding is a finding in a report for programs.
+// jsonFinding is a finding in a JSON report.
 type jsonFinding struct {
 	Connection int      `json:"connection"`
 	Role       string   `json:"role"`
@@ -197,15 +197,15 @@ type jsonFinding struct {
 	Offset     int      `json:"offset"`
 	Field      string   `json:"field,omitempty"`
 	Detail     string   `json:"detail"`
-	Bytes      []byte   `json:"bytes"` // at most maxJSON of them
+	Bytes      []byte   `json:"bytes"` // at most maxJSON bytes
 	Size       int      `json:"size"`
 	Before     []string `json:"before"`
 }
 
-// maxJSON is how much of a message a report for programs has, in bytes.
+// maxJSON is the maximum number of bytes of a message in a JSON report.
 const maxJSON = 4 << 10
 
-// WriteJSON writes the report as one object.
+// WriteJSON writes the report as one JSON object.
 func (r *Report) WriteJSON(w io.Writer) error {
 	type breach struct {
 		Rule  codec.RuleID  `json:"rule"`
@@ -237,7 +237,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return writeJSON(w, out)
 }
 
-// jsonPart is a part in a report for programs.
+// jsonPart is a part in a JSON report.
 type jsonPart struct {
 	Role      string         `json:"role"`
 	Percent   int            `json:"percent"`
@@ -273,7 +273,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// violations writes how many violations of how many rules there were.
+// violations describes how many violations of how many rules there were.
 func violations(n, rules int) string {
 	switch {
 	case n == 0:

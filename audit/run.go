@@ -23,7 +23,7 @@ import (
 type run struct {
 	opts    *StressOptions
 	dialect *dialect
-	outcome *Outcome // that the run contributes to
+	outcome *Outcome // to which the run contributes
 	role    string
 	profile *Profile
 	point   point // where the profile takes effect
@@ -32,26 +32,26 @@ type run struct {
 	server    target.Target
 	chances   atomic.Int64           // messages at which the profile might have taken effect
 	effects   atomic.Int64           // messages that the profile has changed
-	fault     atomic.Pointer[string] // what the profile has done at its point; nil if it was not reached
-	ended     atomic.Bool            // a connection was ended by the profile
-	hung      atomic.Bool            // the driver is killed
+	fault     atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
+	ended     atomic.Bool            // the profile ended a connection
+	hung      atomic.Bool            // the driver hung and is killed
 	met       sync.Once
 	connected chan struct{}
 	restarts  sync.WaitGroup
 	recording Recording // nil if the run is not recorded
 	tapping   sync.Mutex
 
-	plain  *census // of a run without faults; nil if there was none
-	census census  // of this run
+	plain  *census // from a run without faults; nil if there was none
+	census census  // from this run
 	seeing sync.Mutex
-	more   bool // the step is one that profiles with several runs leave out
+	more   bool // the current step has the attribute Extra
 
 	names       names
-	tasks       int // performed
+	tasks       int // performed tasks
 	unsupported int // of these, those that the driver does not support
 	verdict     Verdict
 	failures    []Failure
-	short       bool // the driver hung within a shortened time limit
+	short       bool // the driver hung within a reduced time limit
 	report      *Report
 	took        time.Duration
 	err         error
@@ -61,7 +61,7 @@ func newRun(o *StressOptions, d *dialect, out *Outcome, at point) *run {
 	return &run{opts: o, dialect: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{})}
 }
 
-// badness orders runs by their verdicts, the best first.
+// badness orders runs by their verdicts. A higher value is worse.
 func (r *run) badness() int {
 	n := 2 * r.verdict.badness()
 	if r.short {
@@ -70,14 +70,14 @@ func (r *run) badness() int {
 	return n
 }
 
-// sees notes a message for the census.
+// sees records a message for the census.
 func (r *run) sees(from codec.Side, t *codec.Type) {
 	r.seeing.Lock()
 	defer r.seeing.Unlock()
 	r.census.seen = append(r.census.seen, sighting{from, t, r.more})
 }
 
-// happens reports whether the profile's point is reached with a message of a type, which it is once.
+// happens counts a message of the type, and reports whether it is the one at which the profile takes effect.
 func (r *run) happens(t *codec.Type) bool {
 	if r.point.of != nil && t != r.point.of {
 		return false
@@ -85,10 +85,10 @@ func (r *run) happens(t *codec.Type) bool {
 	return r.chances.Add(1)-1 == int64(r.point.message)
 }
 
-// happened reports whether the point has been reached.
+// happened reports whether the point of the run was reached.
 func (r *run) happened() bool { return r.chances.Load() > int64(r.point.message) }
 
-// mayFail reports whether a fault has happened that may make a task fail.
+// mayFail reports whether a fault has happened after which a task may fail.
 func (r *run) mayFail() bool { return r.profile.Fails && r.happened() }
 
 func (r *run) expectEnd() { r.ended.Store(true) }
@@ -98,7 +98,7 @@ func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	return target.Dial(ctx, r.server)
 }
 
-// restart ends the server and starts it again.
+// restart restarts the server.
 func (r *run) restart() {
 	r.restarts.Add(1)
 	go func() {
@@ -107,7 +107,7 @@ func (r *run) restart() {
 	}()
 }
 
-// record performs the run, and records it if runs are recorded.
+// record performs the run, and records it if the options require it.
 func (r *run) record(ctx context.Context) {
 	if r.opts.Record != nil {
 		if r.recording, r.err = r.opts.Record(); r.err != nil {
@@ -117,7 +117,7 @@ func (r *run) record(ctx context.Context) {
 	r.perform(ctx)
 }
 
-// tap records bytes that pass between the driver and the profile, or the beginning or end of a connection.
+// tap records bytes between the driver and the profile, or the beginning or end of a connection.
 func (r *run) tap(c *conn, from codec.Side, b []byte, what Passing) {
 	if r.recording == nil {
 		return
@@ -152,7 +152,7 @@ func (r *run) perform(ctx context.Context) {
 	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
 	r.names = names{"{}": ""}
 	r.names.distinguish(scenarios[r.dialect.protocol], rand.Text()[:6])
-	if r.profile.text { // bytes of text in reverse order are not text
+	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
 	for i, name := range []string{"A", "B", "C", "D"} {
@@ -175,7 +175,7 @@ func (r *run) perform(ctx context.Context) {
 			continue
 		}
 		if last = r.point.of != nil && r.happened(); last && a.Needs > 0 && (r.ended.Load() || before != Completed) {
-			continue // what this step needs may be lost
+			continue // the job or connection that this step needs may be lost
 		}
 		r.seeing.Lock()
 		r.more = a.Extra
@@ -186,7 +186,7 @@ func (r *run) perform(ctx context.Context) {
 		}
 		before = v
 		r.census.failed[a] = v != Completed
-		done[i] = v == Completed || v == Failed && r.profile.Fails // then it was done again
+		done[i] = v == Completed || v == Failed && r.profile.Fails // a task that failed was repeated successfully
 		r.fails(v, r.names.task(a.Task), note)
 		if v == Hung {
 			r.hung.Store(true)
@@ -209,8 +209,8 @@ func (r *run) perform(ctx context.Context) {
 	r.took = time.Since(begun)
 }
 
-// omits reports whether a step is left out under the profile. A profile with several runs omits the steps that are Extra,
-// except in runs for a type of message that only these have.
+// omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in runs
+// for a message type that occurs only in these steps.
 func (r *run) omits(a *Step) bool {
 	switch {
 	case r.profile.Restarts && a.Lasting:
@@ -223,7 +223,7 @@ func (r *run) omits(a *Step) bool {
 	return a.Extra && r.profile.points != nil && r.point.of == nil
 }
 
-// fails notes the verdict on a task.
+// fails records the verdict on a task.
 func (r *run) fails(v Verdict, task, note string) {
 	if v.badness() > Completed.badness() {
 		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.auditor.recent()}
@@ -240,12 +240,12 @@ func (r *run) fails(v Verdict, task, note string) {
 // lastResult is how long the result of a worker may take to reach the partner after the worker has disconnected.
 const lastResult = 2 * time.Second
 
-// step has the driver do one step, with a partner if it needs one.
+// step makes the driver perform one step, with a partner if the step needs one.
 func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := r.opts.Limit + a.Waits
-	if r.outcome.hangs.known(a) { // the verdict is known
+	if r.outcome.hangs.known(a) { // the driver has already hung at this step
 		limit /= 2
 		defer func() { r.short = v == Hung }()
 	} else {
@@ -272,11 +272,11 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note st
 	}
 	said := strings.HasPrefix(answer, "error")
 	if r.point.of != nil && a.Needs > 0 && r.happened() && (said || r.ended.Load()) {
-		// Neither the right answer nor the state of the job is known any more.
+		// Neither the correct answer nor the state of the job is known any more.
 		return Failed, "the driver answered " + shortened(answer)
 	}
 	right := r.names.fits(a.Answer, answer)
-	alone := a.Partner == "" || r.mayFail() && r.dialect.protocol.Unowned // there is no partner to compare with
+	alone := a.Partner == "" || r.mayFail() && r.dialect.protocol.Unowned // there is no partner whose result could be compared
 	if right && (alone || a.Serves != "") {
 		return Completed, ""
 	}
@@ -317,7 +317,7 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note st
 		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
 			v, why := d.verdict(err, limit)
 			return v, note + "; the task was given again: " + why
-		} else if strings.HasPrefix(next, "error unsupported") { // so that it is not known
+		} else if strings.HasPrefix(next, "error unsupported") { // the result of the repetition is unknown
 			return Failed, note
 		} else if a.Again == "" && r.names.fits(a.Answer, next) {
 			return Failed, note
@@ -343,7 +343,7 @@ func shortened(s string) string {
 	return s
 }
 
-// attend has the partner do its part. It returns what was wrong.
+// attend makes the partner perform its tasks. It returns what was wrong, or "".
 func (r *run) attend(ctx context.Context, a *Step, own names) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -366,7 +366,7 @@ func (r *run) attend(ctx context.Context, a *Step, own names) string {
 		broken := false
 		for i := 0; i < len(a.Others) && !broken; i++ {
 			x := a.Others[i]
-			select { // so that the worker sleeps when the job comes
+			select { // so that the worker already sleeps when the job arrives
 			case <-time.After(30 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -375,9 +375,9 @@ func (r *run) attend(ctx context.Context, a *Step, own names) string {
 			case err != nil:
 				broken, wrong = true, err.Error()
 			case own.fits(x.Answer, answer):
-			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // of a restart
+			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // caused by a restart
 				broken = true
-			case wrong == "": // what is left is done all the same: the worker waits for it
+			case wrong == "": // the remaining tasks are still performed, because the worker waits for their jobs
 				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task), shortened(own.task(x.Answer)), shortened(answer))
 			}
 		}

@@ -11,26 +11,26 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Scenario is what the drivers of a protocol are asked to do under each fault profile, by their roles.
+// Scenario contains the steps for the drivers of a protocol under each fault profile, by role.
 type Scenario map[string][]Step
 
-// Step is a task of a driver, and what a partner does meanwhile. In tasks and answers {A} to {D} are payloads, {A'} is one of
-// them reversed, {A+A} is one of them twice, {} is an empty one; $NAME is bound by the answer in which it occurs first; * is any word and ... any words; |
-// stands between alternatives.
+// Step is a task of a driver, with the tasks of a partner at the same time. In tasks and answers, {A} to {D} are payloads,
+// {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. $NAME gets its value from the
+// answer in which it first occurs; * is any word, ... is any number of words, and | separates alternatives.
 type Step struct {
 	Task, Answer string
-	Waits        time.Duration // for how long the server makes a correct driver wait, in addition to the time limit
-	Again        string        // the task that is tried after a failure; "" is the same one
-	Partner      string        // the role of a reference driver; "" is none
-	Serves       string        // the task that the partner performs all the time
-	Others       []Exchange    // the tasks that it performs one after the other
-	Batch        bool          // it does several jobs at once
-	Lasting      bool          // the driver cannot learn that a server has lost its jobs: the step is left out if it restarts
-	Extra        bool          // it is left out under profiles that need many runs
-	Needs        int           // the step, counted from 1, without which it is not possible; 0 is none
+	Waits        time.Duration // how long the server makes a correct driver wait, in addition to the time limit
+	Again        string        // the task that is performed after a failure; "": the same task
+	Partner      string        // the role of a reference driver; "": none
+	Serves       string        // the task that the partner performs during the whole step
+	Others       []Exchange    // the tasks that the partner performs, one after the other
+	Batch        bool          // the driver performs several jobs concurrently
+	Lasting      bool          // omitted if the server restarts, because the driver cannot notice that its jobs are lost
+	Extra        bool          // the step is omitted under profiles that need many runs
+	Needs        int           // the number, from 1, of the step on which this step depends; 0: none
 }
 
-// Exchange is a task and the expected answer.
+// Exchange is a task with its expected answer.
 type Exchange struct{ Task, Answer string }
 
 var scenarios = map[*codec.Protocol]Scenario{}
@@ -49,10 +49,11 @@ func Roles(p *codec.Protocol) []string {
 	return all
 }
 
-// names are the values of words in a scenario.
+// names contains the values of words in a scenario.
 type names map[string]string
 
-// named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more after a hyphen.
+// named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
+// after a hyphen.
 var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
 
 // distinguish gives the functions, tubes and jobs of a scenario names that other runs do not use.
@@ -78,7 +79,7 @@ func (s *Step) lines() (all []string) {
 	return all
 }
 
-// expand replaces the words of a line that have a value.
+// expand splits a line into words and replaces those that have a value.
 func (n names) expand(line string) []string {
 	words := strings.Fields(line)
 	for i, w := range words {
@@ -89,7 +90,7 @@ func (n names) expand(line string) []string {
 	return words
 }
 
-// task is a line as a driver reads it.
+// task returns a line as it is sent to a driver.
 func (n names) task(line string) string {
 	words := n.expand(line)
 	for i, w := range words {
@@ -98,7 +99,7 @@ func (n names) task(line string) string {
 	return strings.Join(words, " ")
 }
 
-// fits reports whether an answer is one of the expected ones, and notes the values of its names.
+// fits reports whether an answer is one of the expected ones, and stores the values of the names in it.
 func (n names) fits(expected, line string) bool {
 	got, err := transcript.ParseWords(line)
 	if err != nil {
@@ -128,7 +129,7 @@ func (n names) equal(want, got []string) bool {
 	return len(got) == len(want)
 }
 
-// suffixes returns the words without the first 0, 1, 2, ... of them.
+// suffixes returns the words without the first 0, 1, 2, ... words.
 func suffixes(words []string) [][]string {
 	var all [][]string
 	for i := range words {
@@ -137,7 +138,7 @@ func suffixes(words []string) [][]string {
 	return append(all, nil)
 }
 
-// sameShare reports whether two words are progress of the same share, such as 1/2 and 50/100.
+// sameShare reports whether two words are progress reports of the same fraction, such as 1/2 and 50/100.
 func sameShare(a, b string) bool {
 	var n, m [2]uint32
 	for i, w := range []string{a, b} {

@@ -2,11 +2,11 @@ package audit
 
 import "time"
 
-// tick is what stallTimer is counted in.
+// tick is the unit of a stallTimer.
 const tick = 10 * time.Millisecond
 
-// stallTimer is a time limit that passes no faster than this machine keeps up with: ticks that come
-// late count once, so that a program is not blamed for hanging where hardly anything runs.
+// stallTimer is a time limit that counts ticks. Ticks that are delayed because the machine is busy count only once, so that
+// a program is not reported as hanging while it hardly runs.
 type stallTimer struct {
 	*time.Ticker
 	left int
@@ -20,7 +20,7 @@ func newStallTimer(limit time.Duration) *stallTimer {
 
 func (p *stallTimer) restart(limit time.Duration) { p.left = int(limit / tick) }
 
-// over reports, after a tick, whether that was the last.
+// over is called after each tick, and reports whether the time limit has expired.
 func (p *stallTimer) over() bool {
 	p.left--
 	return p.left <= 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestStallTimer: a limit is not over because this machine did nothing for longer than that.
+// TestStallTimer: a time limit does not expire because the machine was busy for that long.
 func TestStallTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(busy time.Duration) (took time.Duration) {

@@ -15,76 +15,75 @@ import (
 // Verdict is the result of a driver under a profile.
 type Verdict string
 
-// The verdicts, the best first.
+// The verdicts. A higher index in verdicts is worse.
 const (
 	Completed   Verdict = "completed"
-	Failed      Verdict = "failed cleanly" // the driver has reported an error, and did the same task afterwards
-	Unsupported Verdict = "unsupported"    // the driver has no way to do it, which is not an error
-	Unrecovered Verdict = "not recovered"  // the driver has reported an error, and later tasks failed, too
+	Failed      Verdict = "failed cleanly" // the driver reported an error, and completed the task when it was repeated
+	Unsupported Verdict = "unsupported"    // the driver cannot perform the task, which is not an error
+	Unrecovered Verdict = "not recovered"  // the driver reported an error, and later tasks failed, too
 	Wrong       Verdict = "wrong result"
 	Hung        Verdict = "hung"
 	Crashed     Verdict = "crashed"
 
-	// NotApplicable is the verdict if the profile has not changed what a driver without faults receives.
+	// NotApplicable is the verdict if the profile changed nothing that a correct driver receives.
 	NotApplicable Verdict = "not applicable"
 )
 
 var verdicts = []Verdict{NotApplicable, Unsupported, Completed, Failed, Unrecovered, Wrong, Hung, Crashed}
 
-// StressOptions are a stress test's settings. Limit and Runs may be left out.
+// StressOptions are the options of a stress test. Limit, Boot and Runs are optional.
 type StressOptions struct {
 	Protocol *codec.Protocol
 	Profiles []*Profile
-	Drivers  map[string]Driver                            // those under test, by their roles
-	Partners map[string]Driver                            // faultless ones, for the other side
-	Start    func(context.Context) (target.Target, error) // a server of its own for each run
+	Drivers  map[string]Driver                            // drivers under test, by role
+	Partners map[string]Driver                            // correct drivers, which act as the other side
+	Start    func(context.Context) (target.Target, error) // starts a separate server for each run
 	Codec    codec.Options
 
-	Limit time.Duration  // for a task; 0 is 5 s
-	Boot  time.Duration  // for a driver to connect for the first time; 0 is 10 s
-	Runs  int            // at a time; 0 is 4
-	Done  func(*Outcome) // called for each profile of a role, one at a time, in the order of the result
+	Limit time.Duration  // per task; 0: 5 s
+	Boot  time.Duration  // until the first connection of a driver; 0: 10 s
+	Runs  int            // concurrent runs; 0: 4
+	Done  func(*Outcome) // called after each profile of a role, one at a time, in the order of the result
 
-	Record func() (Recording, error) // makes a recording of a run; nil if runs are not recorded
+	Record func() (Recording, error) // creates a recording of a run; nil if runs are not recorded
 }
 
-// Recording keeps what passes between a driver and the server. The calls of Add are like those of [Proxy.Tap].
+// Recording stores the messages between a driver and the server. Add is called like [Proxy.Tap].
 type Recording interface {
 	Add(conn int, from codec.Side, b []byte, what Passing)
 	Discard()
 }
 
-// Outcome is the result of a role's driver under a profile: the worst of its runs.
+// Outcome is the result of the driver of a role under a profile: that of its worst run.
 type Outcome struct {
 	Role        string
 	Profile     *Profile
-	Failure                   // of the worst run; only the verdict if the driver did not fail
+	Failure                   // of the worst run; contains only the verdict if the driver did not fail
 	Others      []Failure     // of other tasks in the worst run
 	Breaches    []Breach      // rules that the driver violated, in all runs
 	Recording   Recording     // of the worst run; nil if runs are not recorded
 	Runs        int           // repetitions
-	LeftOut     int           // repetitions that were not performed, because the driver hung too often
-	Tasks       int           // of the run with most of them
+	LeftOut     int           // repetitions that were skipped because the driver hung too often
+	Tasks       int           // number of tasks, of the run with the most tasks
 	Unsupported int           // of these, those that the driver does not support
-	Took        time.Duration // sum of all repetitions, of which several may be performed at the same time
+	Took        time.Duration // sum of the durations of all repetitions; several may be concurrent
 
 	reports []*Report // of the runs
 	hangs   *hangs
 }
 
-// Failure is a task that a driver has not completed.
+// Failure is a task that a driver did not complete.
 type Failure struct {
 	Verdict Verdict
-	Task    string   // as the driver got it; "" if it failed after the last task
+	Task    string   // as the driver received it; "" if it failed after the last task
 	Note    string   // what happened
-	Fault   string   // what the profile had done before; "" if nothing that takes place once
+	Fault   string   // the fault that the profile injected before; "" if it does not inject a single fault
 	Recent  []Recent // the last messages before it failed
 }
 
-// Passed reports whether the driver did its tasks, and violated no rule that it must follow.
-// A violation of a SHOULD rule is reported, but does not count: a library may connect again in the middle of its work
-// for many reasons. Nor does a violation of what is only an interpretation, or a failure under a profile that the protocol
-// does not require a library to handle.
+// Passed reports whether the driver performed its tasks and violated no mandatory rule. Violations of SHOULD and MAY rules
+// do not count: for example, a library may have many reasons to connect again in the middle of its work. Neither do
+// violations of interpretations, or failures under a profile that the protocol does not require a library to handle.
 func (o *Outcome) Passed() bool {
 	binding := func(b Breach) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
@@ -92,7 +91,7 @@ func (o *Outcome) Passed() bool {
 	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && o.completed()
 }
 
-// completed reports whether the driver did what it has to do under the profile.
+// completed reports whether the driver performed the tasks as the profile requires.
 func (o *Outcome) completed() bool {
 	switch o.Verdict {
 	case NotApplicable, Unsupported, Completed:
@@ -101,7 +100,7 @@ func (o *Outcome) completed() bool {
 	return o.Verdict == Failed && o.Profile.Fails
 }
 
-// Stress has each driver perform its scenario under each profile.
+// Stress makes each driver perform its scenario under each profile.
 func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
@@ -173,7 +172,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	return all, cmp.Or(ctx.Err(), failed)
 }
 
-// sum makes one outcome of runs.
+// sum combines runs into one outcome.
 func (o *Outcome) sum(runs []*run) {
 	worst, effects := 0, int64(0)
 	for i, r := range runs {
@@ -218,20 +217,21 @@ func (o *Outcome) sum(runs []*run) {
 	}
 }
 
-// badness orders verdicts, the best first.
+// badness orders verdicts. A higher value is worse.
 func (v Verdict) badness() int { return slices.Index(verdicts, v) }
 
-// hangs are the steps at which a driver has hung under a profile.
+// hangs contains the steps at which a driver hung under a profile.
 type hangs struct {
 	mu sync.Mutex
 	at map[*Step]bool
 	n  int
 }
 
-// maxHangs is the number of repetitions that hang after which no more are started: each takes the whole time limit.
+// maxHangs is the number of repetitions that may hang. After that no more are started, because each takes the whole time
+// limit.
 const maxHangs = 5
 
-// note notes that the driver has hung.
+// note records that the driver hung.
 func (h *hangs) note(s *Step) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,14 +239,14 @@ func (h *hangs) note(s *Step) {
 	h.n++
 }
 
-// many reports whether the driver has hung so often that no more repetitions are needed.
+// many reports whether the driver hung so often that no more repetitions are needed.
 func (h *hangs) many() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.n >= maxHangs
 }
 
-// known reports whether the driver has hung at the step before.
+// known reports whether the driver hung at the step before.
 func (h *hangs) known(s *Step) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,13 +28,13 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// kind is a protocol with faultless peers and faulty ones.
+// kind is a protocol with correct and faulty clients and workers.
 type kind struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
 	peers    map[string]audit.Driver
 	mutants  []mutant.Mutant
-	without  []string // conditions that the protocol has no way to make
+	without  []string // fault profiles that do not apply to the protocol
 }
 
 var kinds = []kind{
@@ -46,7 +46,7 @@ var kinds = []kind{
 		map[string]audit.Driver{"Client": beanstalkpeer.Drive}, beanstalkmutants.All(), []string{"needless-noops", "interleaved", "late-progress", "unknown-handles", "unrequested-jobs"}},
 }
 
-// stressed has drivers work under conditions.
+// stressed runs drivers under fault profiles.
 func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit time.Duration, conditions ...string) []audit.Outcome {
 	t.Helper()
 	var all []*audit.Profile
@@ -55,7 +55,7 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 			all = append(all, c)
 		}
 	}
-	start := func(ctx context.Context) (target.Target, error) { // a server of its own
+	start := func(ctx context.Context) (target.Target, error) { // a separate server for each run
 		return target.Func(ctx, k.protocol.Name, func(ctx context.Context, ln net.Listener) error {
 			return refserver.New(k.machine(), refserver.Options{Protocol: k.protocol}).Serve(ctx, ln)
 		})
@@ -67,11 +67,11 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 	return out
 }
 
-// TestInterleavedThoughSlow: jobs end in another order than they were done in, also where the next
-// ends long after the last.
+// TestInterleavedThoughSlow: jobs end in an order other than that in which the worker performed them, even if the worker is
+// slow.
 func TestInterleavedThoughSlow(t *testing.T) {
 	slow := gearmanpeer.Document()
-	pace := time.NewTicker(400 * time.Millisecond) // of its jobs
+	pace := time.NewTicker(400 * time.Millisecond) // between jobs
 	defer pace.Stop()
 	slow.Heard = func(m *codec.Message) error {
 		if m.Type.Name == "JOB_ASSIGN_UNIQ" {
@@ -102,7 +102,7 @@ func described(o *audit.Outcome) string {
 	return strings.Join(append([]string{o.Role, o.Profile.Name, string(o.Verdict), o.Note}, rules...), "; ")
 }
 
-// TestFaultless: the reference peers pass all conditions, with nothing said.
+// TestFaultless: the reference drivers pass under all fault profiles, without violations.
 func TestFaultless(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
@@ -155,8 +155,8 @@ func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
 		limit = 10 * time.Second
 	}
 	var out []audit.Outcome
-	// A program that depends on how many bytes a read returns shows it only if it reads each piece before the next arrives. It may
-	// come too late for that on a busy machine.
+	// A program that depends on the number of bytes that a read returns fails only if it reads each piece before the next
+	// one arrives. On a busy machine it may read too late.
 	for tries := 0; tries == 0 || m.Fragile && tries < 5 && out[0].Passed(); tries++ {
 		if out = k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, limit, condition); len(out) != 1 {
 			t.Fatalf("%d outcomes", len(out))
@@ -168,7 +168,7 @@ func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
 	}
 	var rules []string
 	for _, b := range o.Breaches {
-		// Bytes that follow a wrong length may be the beginning of another message.
+		// Bytes after an incorrect length may be decoded as the beginning of another message.
 		if m.Rule == "" || m.Rule == string(b.Rule.ID) || b.Rule.ID != k.protocol.Complete {
 			rules = append(rules, string(b.Rule.ID))
 		}
@@ -183,7 +183,7 @@ func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
 		t.Errorf("%s held", described(o))
 	}
 	if m.Condition != "" && !m.Fragile {
-		// Nothing is wrong with it otherwise.
+		// The program passes without faults.
 		if o := &k.stressed(t, map[string]audit.Driver{m.Role: m.Program}, 20*time.Second, "plain")[0]; !o.Passed() {
 			t.Errorf("plain: %s", described(o))
 		}

@@ -10,10 +10,10 @@ import (
 	"jobwire/internal/version"
 )
 
-// maxOthers is how many further tasks that failed in a run are shown.
+// maxOthers is how many other failed tasks of a run are shown.
 const maxOthers = 5
 
-// AppendText appends an outcome as text: a line, and what happened if the driver failed.
+// AppendText appends an outcome as text: one line, and a description of the failure, if any.
 func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	mark, runs := "  ", ""
 	switch {
@@ -70,7 +70,7 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	return dst
 }
 
-// StressCoverage returns which rules the messages of all runs have exercised, by role.
+// StressCoverage returns which rules the messages of all runs have tested, by role.
 func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 	type subject struct {
 		rule codec.RuleID
@@ -94,7 +94,7 @@ func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 	return sum.Parts()
 }
 
-// SummarizeOutcomes writes how many outcomes passed, and which rules were exercised.
+// SummarizeOutcomes writes how many outcomes passed, and which rules were tested.
 func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	failed, without := 0, 0
 	for i := range all {
@@ -117,7 +117,7 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	return err
 }
 
-// jsonOutcome is an outcome in a report for programs.
+// jsonOutcome is an outcome in a JSON report.
 type jsonOutcome struct {
 	Role     string  `json:"role"`
 	Profile  string  `json:"fault_profile"`
@@ -133,7 +133,7 @@ type jsonOutcome struct {
 	Breaches []jsonBreach  `json:"violated_rules"`
 }
 
-// jsonFailure is a failure in a report for programs.
+// jsonFailure is a failure in a JSON report.
 type jsonFailure struct {
 	Verdict Verdict  `json:"verdict"`
 	Task    string   `json:"task,omitempty"`
@@ -142,7 +142,7 @@ type jsonFailure struct {
 	Recent  []string `json:"last_messages,omitempty"`
 }
 
-// jsonBreach is a violated rule in a report for programs.
+// jsonBreach is a violated rule in a JSON report.
 type jsonBreach struct {
 	Rule  codec.RuleID `json:"rule"`
 	Level codec.Level  `json:"level"`
@@ -159,7 +159,7 @@ func (f *Failure) json(p *codec.Protocol) jsonFailure {
 	return j
 }
 
-// WriteOutcomesJSON writes outcomes, and which rules were exercised, as one object.
+// WriteOutcomesJSON writes the outcomes and the tested rules as one JSON object.
 func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	rows := []jsonOutcome{}
 	for i := range all {

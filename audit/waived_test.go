@@ -11,14 +11,14 @@ import (
 	"jobwire/corpus"
 )
 
-// said is what one side sends.
+// said contains bytes that one side sends.
 type said struct {
 	from codec.Side
 	b    []byte
 }
 
-// TestWaivedRules has auditors that waive one rule of a protocol, each that the codec enforces in turn, or all of them,
-// read the conversations of its vectors, and these with each message cut short after each of its arguments.
+// TestWaivedRules: auditors that waive one rule of a protocol that the codec enforces, or all of them, read the
+// conversations of the protocol's test vectors, also with each message truncated after each of its arguments.
 func TestWaivedRules(t *testing.T) {
 	for _, p := range codec.Protocols() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestWaivedRules(t *testing.T) {
 	}
 }
 
-// conversations returns those of a protocol's vectors, and the rules that the refused ones break: there is a vector
-// for each rule that the codec enforces.
+// conversations returns the conversations of a protocol's test vectors, and the rules that the rejected ones violate. There
+// is a vector for each rule that the codec enforces.
 func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[codec.RuleID]bool) {
 	t.Helper()
 	rules = map[codec.RuleID]bool{}
@@ -79,7 +79,8 @@ func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[cod
 	return all, rules
 }
 
-// cutShort returns a message after others with fewer arguments, or with an empty one.
+// cutShort returns variants of the last message with fewer arguments, or with an empty one. before contains the preceding
+// messages.
 func cutShort(p *codec.Protocol, before []said, last said) (all [][]byte) {
 	loose := func() codec.Session {
 		s := p.NewSession(codec.Options{WaiveAll: true})

@@ -18,35 +18,35 @@ type wire struct {
 	run       *run
 	conn      *conn
 	near, far net.Conn
-	answers   codec.Session // reads replies to the requests that were forwarded
-	worker    atomic.Bool   // it has registered a function
+	answers   codec.Session // decodes replies to the forwarded requests
+	worker    atomic.Bool   // the driver has registered a function
 
-	reading sync.Mutex // of answers
+	reading sync.Mutex // guards answers
 
-	mu      sync.Mutex // of writing to the driver
+	mu      sync.Mutex // guards writing to the driver and the following fields
 	delayed [][]byte
 	timer   *time.Timer
-	last    time.Time // at which the delayed messages are sent, ready or not
+	last    time.Time // when the delayed messages are sent even if they are not ready
 	fail    error
 
-	asked, got int         // requests with a reply that were forwarded, and replies to them
-	writing    *codec.Type // of the message that is written; nil if it is not known
-	second     []bool      // requests for a job that wait for a reply: whether the driver did not send them
+	asked, got int         // forwarded requests that have a reply, and received replies
+	writing    *codec.Type // type of the message that is written; nil if it is unknown
+	second     []bool      // pending requests for a job; true: the profile sent the request, not the driver
 
 	begun, ended int       // jobs that the driver waits for, and those that have ended
-	refusals     []refusal // that wait for the replies to earlier requests
+	refusals     []refusal // sent after the replies to earlier requests
 }
 
-// refusal is a reply that the server has not sent.
+// refusal is an error reply that the profile sends instead of the server.
 type refusal struct {
-	after int // so many replies
+	after int // the number of replies to earlier requests
 	m     []byte
 }
 
-// errClosed reports that the profile has closed the connection.
+// errClosed is returned if the profile has closed the connection.
 var errClosed = errors.New("closed by the fault profile")
 
-// relay connects the clients of ln to the server, under the run's profile, until ctx ends.
+// relay connects the clients of ln to the server, under the profile of the run, until ctx ends.
 func (r *run) relay(ctx context.Context, ln net.Listener) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -81,7 +81,7 @@ func (r *run) serve(near, far net.Conn) {
 		w.flush()
 		r.auditor.ends(w.conn, codec.Server, false, false)
 		r.tap(w.conn, codec.Server, nil, Closes)
-		near.(*net.TCPConn).CloseWrite() // what was sent before is still read
+		near.(*net.TCPConn).CloseWrite() // the driver can still read what was sent before
 		if ended != nil {
 			far.Close()
 		}
@@ -96,8 +96,8 @@ func (r *run) serve(near, far net.Conn) {
 	}
 }
 
-// pump forwards the messages from src. Bytes that are not a message are forwarded as they are, with a nil frame. It
-// returns nil at the end of the stream.
+// pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame. pump returns nil at the end
+// of the stream.
 func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
 	in := make([]byte, readSize)
@@ -213,7 +213,7 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	}
 	if c.delay == 0 || c.delays != nil && (typ == nil || !c.delays(w, f)) {
 		write := w.put
-		if c.delay > 0 { // it overtakes the delayed ones
+		if c.delay > 0 { // the message overtakes the delayed ones
 			write = w.sendAll
 		}
 		err := write(out)
@@ -233,12 +233,12 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 	if w.timer == nil {
 		w.timer = time.AfterFunc(c.delay, w.flushIfReady)
 	} else if len(w.delayed) == len(out) || c.batch {
-		w.timer.Reset(c.delay) // a batch is incomplete while more of it arrives
+		w.timer.Reset(c.delay) // a batch may be incomplete while more messages arrive
 	}
 	return nil
 }
 
-// flushIfReady writes the delayed messages if they are ready, or waits again.
+// flushIfReady writes the delayed messages if they are ready. Otherwise it sets the timer again.
 func (w *wire) flushIfReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +265,7 @@ func (w *wire) release() {
 	w.delayed = nil
 }
 
-// put writes messages as the profile does. It is called with w.mu locked.
+// put writes messages in the way of the profile. It is called with w.mu locked.
 func (w *wire) put(messages [][]byte) error {
 	if w.run.profile.write != nil {
 		return w.run.profile.write(w, messages)
@@ -273,7 +273,7 @@ func (w *wire) put(messages [][]byte) error {
 	return w.sendAll(messages)
 }
 
-// sendAll writes messages to the driver in one go.
+// sendAll writes messages to the driver in one write.
 func (w *wire) sendAll(messages [][]byte) error {
 	if len(messages) == 1 {
 		return w.send(messages[0])
@@ -290,7 +290,7 @@ func (w *wire) send(b []byte) error {
 	return err
 }
 
-// inject sends a reply that the server did not send to the driver, after the replies to earlier requests.
+// inject sends an error reply to the driver, after the replies to earlier requests.
 func (w *wire) inject(m []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,7 +298,7 @@ func (w *wire) inject(m []byte) {
 	w.refuse()
 }
 
-// refuse sends the refusals that are next. It is called with w.mu locked.
+// refuse sends the refusals whose earlier replies were received. It is called with w.mu locked.
 func (w *wire) refuse() {
 	for len(w.refusals) > 0 && w.refusals[0].after <= w.got {
 		w.send(w.refusals[0].m)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Effect is what a message does to a job, to a worker or to the connection. The comments on the effects
-// and meanings are also the text of the pages in docs/protocols. A type that a worker sends to
-// the server and the server passes on to the client, such as a result, has one effect: the side that sends
-// it tells which is meant.
+// Effect is the effect of a message on a job, a worker or the connection. The pages in docs/protocols contain
+// the comments on the effects and meanings. A type that a worker sends to the server and that the server
+// forwards to the client, such as a result, has one effect for both directions: the sending side determines
+// the direction.
 type Effect uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	Leave      // ends the connection: the server closes it
 	Shutdown   // ends the server
 
-	// Replies and what the server sends unasked.
+	// Replies, and messages that the server sends without a request.
 
 	Accept    // confirms that a job was created, and contains its ID
 	Assign    // gives a job to the worker
@@ -67,10 +67,10 @@ const (
 var effects = strings.Fields("none submit ask wait query release bury kick touch delete cancel store pause data warning status complete fail exception " +
 	"register unregister use sleep configure echo notify leave shutdown accept assign no-job wake answer refuse published")
 
-// String returns the name in small letters: "submit".
+// String returns the name of the effect in small letters: "submit".
 func (e Effect) String() string { return effects[e] }
 
-// Meaning is what the value of a field stands for.
+// Meaning is the meaning of a field's value.
 type Meaning uint8
 
 const (
@@ -96,7 +96,7 @@ const (
 	meanings
 )
 
-// Level of a job's priority that a type stands for.
+// Priority is the level of a job's priority that a type requests.
 type Priority int8
 
 const (
@@ -105,8 +105,8 @@ const (
 	High   Priority = 1
 )
 
-// Blocking is whether the reply to a request may wait for what other peers do. In protocols with replies
-// in order, it then holds up the replies to the requests after it.
+// Blocking says whether the reply to a request may wait for actions of other peers. In protocols that reply
+// in order, such a wait also delays the replies to later requests.
 type Blocking uint8
 
 const (
@@ -116,7 +116,7 @@ const (
 	Attached            // if the client follows its job, the requests after the first reply wait until the job has ended
 )
 
-// At returns the index among the arguments of the first field with the meaning, or -1.
+// At returns the argument index of the first field with the meaning, or -1.
 func (t *Type) At(m Meaning) int { return int(t.at[m]) - 1 }
 
 // Has reports whether the type has a field with the meaning.
@@ -130,7 +130,8 @@ func (f *Frame) Get(m Meaning) []byte {
 	return nil
 }
 
-// Number returns the value of the first field with the meaning as a number, whether text or binary, or 0.
+// Number returns the value of the first field with the meaning as a number, whether text or binary. It
+// returns 0 if there is none.
 func (f *Frame) Number(m Meaning) uint64 {
 	i := int(f.Type.at[m]) - 1
 	if i < 0 {
@@ -146,7 +147,8 @@ func (f *Frame) Number(m Meaning) uint64 {
 	return n
 }
 
-// Duration returns the value of the first field with the meaning as a time, or 0.
+// Duration returns the value of the first field with the meaning as a duration, or 0. The field must have a
+// Unit.
 func (f *Frame) Duration(m Meaning) time.Duration {
 	n := min(f.Number(m), 1<<32)
 	if n == 0 {
@@ -155,8 +157,8 @@ func (f *Frame) Duration(m Meaning) time.Duration {
 	return time.Duration(n) * f.Type.FieldAt(f.Type.At(m)).Unit
 }
 
-// Blocks reports whether the reply to the message may wait for what other peers do, before the requests
-// that follow it are answered.
+// Blocks reports whether the reply to the message may wait for actions of other peers and thereby delay the
+// replies to later requests.
 func (f *Frame) Blocks() bool {
 	switch f.Type.Blocks {
 	case Always:
@@ -170,12 +172,13 @@ func (f *Frame) Blocks() bool {
 	return false
 }
 
-// Attached reports whether the peer that submits a job with the message hears of the job's end without asking.
+// Attached reports whether the server reports the end of the job to the peer that submits it with this
+// message.
 func (f *Frame) Attached() bool {
 	return !f.Type.Background && f.Number(Attachment) == 0
 }
 
-// Failed reports whether the message, an end of a job, is a failure.
+// Failed reports whether the message, which reports the end of a job, reports a failure.
 func (f *Frame) Failed() bool {
 	switch f.Type.Does {
 	case Fail, Exception:
@@ -191,8 +194,8 @@ func (f *Frame) Failed() bool {
 	return string(f.Arg(i)) != "success" && len(f.Arg(i)) > 0
 }
 
-// Behavior returns the type that says what the message does: its own, or, for a type that stands for any
-// command, the one of its command in Protocol.Commands.
+// Behavior returns the type that declares the effect of the message: the type of the frame or, if that type
+// represents any command, the type of its command in Protocol.Commands.
 func (p *Protocol) Behavior(f *Frame) *Type {
 	if f.Type == nil || !f.Type.AnyCommand {
 		return f.Type
@@ -217,7 +220,7 @@ func (p *Protocol) Behavior(f *Frame) *Type {
 	return f.Type
 }
 
-// Rows joins the groups of a protocol's message types and links them.
+// Rows concatenates the groups of a protocol's message types and calls Link.
 func Rows(groups ...[]Type) (all []*Type) {
 	for _, g := range groups {
 		for i := range g {
@@ -228,8 +231,8 @@ func Rows(groups ...[]Type) (all []*Type) {
 	return all
 }
 
-// Link numbers the types of a protocol, resolves their Replies, and notes where the fields of each meaning
-// are. It panics on a reply that is not there.
+// Link numbers the types of a protocol, resolves their Replies, and records the position of the field of each
+// meaning. It panics if a reply names an unknown type.
 func Link(all []*Type) {
 	for i, t := range all {
 		t.Index = i
@@ -255,7 +258,7 @@ func Named(types []*Type, name string) *Type {
 	panic("no message type " + name)
 }
 
-// prepare notes where the arguments stand among the fields, and where the fields of each meaning are.
+// prepare records which fields are arguments, and the position of the field of each meaning.
 func (t *Type) prepare() {
 	t.args = nil
 	for i := range t.Fields {
@@ -285,7 +288,7 @@ func (t *Type) prepare() {
 	t.at[Uninterpreted] = 0
 }
 
-// checkBehavior reports the first contradiction in what the row says the message does.
+// checkBehavior reports the first contradiction in the declared behavior of the type.
 func (t *Type) checkBehavior() error {
 	answered := func(by Effect) bool {
 		return slices.ContainsFunc(t.Answers, func(a *Type) bool { return a.Does == by })

@@ -2,16 +2,16 @@ package codec
 
 import "slices"
 
-// Event is what a message does to a job, or to the connection.
+// Event is the effect of a message on a job or on the connection.
 type Event struct {
-	Does *Type  // how it behaves; see Protocol.Behavior
-	Side Side   // who sent it
-	Job  []byte // the ID of the job that it names, nil if none; with the queue before it where IDs are scoped
+	Does *Type  // the type that declares its effect; see Protocol.Behavior
+	Side Side   // the side that sent it
+	Job  []byte // the ID of the job that the message names, or nil; preceded by the queue in protocols with ScopedIDs
 
-	Queue, Unique, Payload []byte // nil if it has none
+	Queue, Unique, Payload []byte // nil if the message has none
 }
 
-// Set sets the value with a meaning, if an event has it.
+// Set sets the job ID or the queue of the event. It ignores other meanings.
 func (e *Event) Set(m Meaning, v []byte) {
 	switch m {
 	case JobID:
@@ -21,31 +21,33 @@ func (e *Event) Set(m Meaning, v []byte) {
 	}
 }
 
-// Event returns what a message does. Its values are parts of the frame.
+// Event returns the effect of a message. Its values alias the frame.
 func (p *Protocol) Event(f *Frame) Event {
 	return Event{Does: p.Behavior(f), Side: f.From, Job: f.Get(JobID), Queue: f.Get(Queue), Unique: f.Get(UniqueID), Payload: f.Get(Payload)}
 }
 
-// Conversation pairs the requests of one connection with their replies. A request may carry a value of its
-// user's until then. The zero value is one without requests.
+// Conversation matches the requests of one connection with their replies. The user can store a value with
+// each request until its reply arrives. The zero value is an empty conversation.
 type Conversation[V any] struct {
 	waiting FIFO[Request[V]]
 }
 
-// Request waits for its reply.
+// Request is a request that waits for its reply.
 type Request[V any] struct {
 	Type  *Type
 	Value V
 }
 
-// searched bounds how many requests are looked at for the one that a reply answers.
+// searched limits the number of waiting requests that are compared with a reply.
 const searched = 1 << 10
 
-// unread stands for a request that could not be read. Only lines can be that and be followed by others.
+// unread represents a request that could not be decoded. Only in line-based protocols can decoding continue
+// after such a request.
 var unread = &Type{Ordered: true, Answers: []*Type{nil}}
 
-// Add takes a request, if it has a reply, and returns where its value is kept until the next call. A nil t is one
-// that could not be read. Add returns nil if it has no reply, or if DefaultMaxPending requests wait already.
+// Add adds a request and returns a pointer to it, valid until the next call, in which the user can set the
+// value. A nil t means a request that could not be decoded. Add returns nil if the type has no reply, or if
+// DefaultMaxPending requests are already waiting.
 func (c *Conversation[V]) Add(t *Type) *Request[V] {
 	if t == nil {
 		t = unread
@@ -56,9 +58,9 @@ func (c *Conversation[V]) Add(t *Type) *Request[V] {
 	return c.waiting.Push(Request[V]{Type: t})
 }
 
-// Reply removes the request that a message of the server answers, and reports whether there is one. Where
-// replies come in order that is the oldest. Else it is the oldest with such a reply; any request may be refused,
-// and any request for a job may be answered by a job.
+// Reply removes the request that a message of the server answers and returns it, or false if there is none.
+// An ordered reply answers the oldest ordered request. Any other reply answers the oldest request that allows
+// it; any request can be answered by a refusal, and any request for a job by a job.
 func (c *Conversation[V]) Reply(t *Type) (Request[V], bool) {
 	for i := range min(c.Len(), searched) {
 		if r := *c.waiting.At(i); r.answeredBy(t) {
@@ -75,7 +77,7 @@ func (c *Conversation[V]) Reply(t *Type) (Request[V], bool) {
 
 func (r *Request[V]) answeredBy(t *Type) bool {
 	switch {
-	case t == nil: // it could not be read
+	case t == nil: // the reply could not be decoded
 		return r.Type.Ordered
 	case t.Push:
 		return slices.Contains(r.Type.Answers, t)
@@ -85,11 +87,11 @@ func (r *Request[V]) answeredBy(t *Type) bool {
 	return t.Does == Refuse || t.Does == Assign && r.Type.Does == Ask || slices.Contains(r.Type.Answers, t)
 }
 
-// Len returns the number of requests that wait.
+// Len returns the number of waiting requests.
 func (c *Conversation[V]) Len() int { return c.waiting.Len() }
 
-// At returns the i-th of the requests that wait, the oldest first.
+// At returns the i-th waiting request, counted from the oldest.
 func (c *Conversation[V]) At(i int) *Request[V] { return c.waiting.At(i) }
 
-// Forget drops all requests, such as after a loss of bytes.
+// Forget removes all requests, for example after bytes were lost.
 func (c *Conversation[V]) Forget() { *c = Conversation[V]{} }

@@ -7,7 +7,7 @@ import (
 	. "jobwire/codec"
 )
 
-// conversationTypes are those of an imaginary protocol that has both kinds of replies.
+// conversationTypes returns the types of an imaginary protocol with ordered and unordered replies.
 func conversationTypes() []*Type {
 	return Rows([]Type{
 		{Name: "submit", Req: 1, Does: Submit, Replies: []string{"created"}},
@@ -22,7 +22,7 @@ func conversationTypes() []*Type {
 	})
 }
 
-// TestConversation: which request a message of the server answers.
+// TestConversation checks which request a message of the server answers.
 func TestConversation(t *testing.T) {
 	types := conversationTypes()
 	for _, tt := range []struct{ messages, want string }{
@@ -44,7 +44,7 @@ func TestConversation(t *testing.T) {
 		var c Conversation[int]
 		var got []string
 		for i, word := range strings.Fields(tt.messages) {
-			if word == "?" { // a reply that could not be read
+			if word == "?" { // a reply that could not be decoded
 				if r, ok := c.Reply(nil); ok {
 					got = append(got, r.Type.Name)
 				} else {
@@ -75,7 +75,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestConversationIsBounded: requests that nobody answers do not fill the memory.
+// TestConversationIsBounded checks that unanswered requests do not use memory without limit.
 func TestConversationIsBounded(t *testing.T) {
 	types := conversationTypes()
 	var c Conversation[int]
@@ -96,7 +96,7 @@ func TestConversationIsBounded(t *testing.T) {
 	}
 }
 
-// TestCheckBehavior: rows that contradict themselves are reported.
+// TestCheckBehavior checks that contradictory declarations of message types are reported.
 func TestCheckBehavior(t *testing.T) {
 	reply := Type{Name: "reply", Section: "s", Res: 1, Does: Answer}
 	for _, tt := range []struct {

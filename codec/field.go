@@ -11,45 +11,45 @@ import (
 	"time"
 )
 
-// Field is one argument, or one row of framing, of a message.
+// Field is the declaration of one argument, or one framing field, of a message.
 type Field struct {
 	Name  string // the label in annotated listings: "Job handle"
 	Kind  Kind
 	Means Meaning
-	Unit  time.Duration // of a Delay, TimeLimit or Timeout
-	Width int           // bytes of a binary integer, or of a Text that has always as many
+	Unit  time.Duration // the unit of a Delay, TimeLimit or Timeout
+	Width int           // bytes of a binary integer, or of a Text of fixed length
 	Lo    uint64        // smallest legal Number, or Uint if Hi is set
-	Hi    uint64        // largest legal Number or Uint; 0 is no bound but 64 bits, or Width
-	Max   int           // longest legal value in bytes; 0 is no limit of its own
-	Lead  string        // bytes that must stand before the value
-	Term  string        // ends the field instead of the row's Sep
+	Hi    uint64        // largest legal Number or Uint; 0: the limit of 64 bits, or of Width
+	Max   int           // longest legal value in bytes; 0: no limit for this field
+	Lead  string        // bytes that precede the value
+	Term  string        // terminator of the field, instead of the type's Sep
 
-	Chars    string   // the bytes that a Text may hold; "" is any
-	NotFirst string   // those of them that it may not begin with
-	Values   []string // all that a Text may be; nil is anything
+	Chars    string   // the bytes that are allowed in a Text; "": all
+	NotFirst string   // those of Chars that are not allowed as the first byte
+	Values   []string // the allowed values of a Text; nil: all
 	Examples []string // values that peers commonly send
-	Only     bool     // other values than the Examples may be illegal, though the rest of the declaration allows them
+	Only     bool     // values other than the Examples may be illegal, although the rest of the declaration allows them
 
-	Canonical bool // a number without leading zeros
+	Canonical bool // the number must not have leading zeros
 
-	Optional bool // may be left out, with all that follow
-	Assigned bool // chosen by the server: a transcript binds it instead of comparing
-	Unique   bool // a repeated field whose values in one message all differ
-	Scalar   bool // a YAML scalar: quotes around it are not part of the value
+	Optional bool // may be omitted, together with all following fields
+	Assigned bool // chosen by the server: a transcript binds the value instead of comparing it
+	Unique   bool // a repeated field whose values within one message must all differ
+	Scalar   bool // a YAML scalar: the quotes around it are not part of the value
 
-	Rule     RuleID // broken by a value that is not of Kind, range or Chars
-	MaxRule  RuleID // broken by a value longer than Max
-	NonEmpty RuleID // if set, broken by an empty value
+	Rule     RuleID // violated by a value that does not match Kind, range or Chars
+	MaxRule  RuleID // violated by a value longer than Max
+	NonEmpty RuleID // if set, violated by an empty value
 
 	// Set by Rows:
-	plain   bool // separators of one byte end it, and it has no Lead
-	least   int  // see sure
+	plain   bool // the field has no Lead and ends at a separator of one byte
+	least   int  // with lengths: the lengths of which all values are legal; see sure
 	lengths uint
 	chars   [4]uint64 // the set of Chars
 }
 
-// Derived reports whether the field is framing, which the codec computes,
-// rather than an argument that a message carries.
+// Derived reports whether the field is framing, which the codec computes, rather than an argument of the
+// message.
 func (f *Field) Derived() bool { return f.Kind >= Literal }
 
 func (f *Field) prepare(sep string) {
@@ -68,11 +68,11 @@ func (f *Field) prepare(sep string) {
 	}
 }
 
-// sure reports whether every value of that length is legal.
+// sure reports whether every value of length n is legal.
 func (f *Field) sure(n int) bool { return uint(n-f.least) < f.lengths }
 
-// decimal reports whether the value is a legal Number. It is quicker than Check, and may
-// be false for a legal one.
+// decimal reports whether the value is a legal Number. It is faster than Check and returns false for some
+// legal values.
 func (f *Field) decimal(v []byte) bool {
 	if f.Kind != Number || f.Canonical || f.Max > 0 {
 		return false
@@ -81,7 +81,7 @@ func (f *Field) decimal(v []byte) bool {
 	return bad < 0 && n >= f.Lo && (f.Hi == 0 || n <= f.Hi)
 }
 
-// Check returns the first rule that the value breaks, unless it is waived. at is the offset
+// Check returns an error for the first rule that the value violates and that is not waived. at is the offset
 // of the value in its message.
 func (f *Field) Check(v []byte, at int, o *Options) *Error {
 	rule, bad, why := f.fault(v, o)
@@ -100,7 +100,8 @@ func (f *Field) Legal(v []byte, o *Options) bool {
 	return why == nil
 }
 
-// reason words what is wrong with a value, from the first wrong byte on.
+// reason describes what is wrong with the value v. from is the part of v that begins with the first invalid
+// byte.
 type reason func(f *Field, from, v []byte) string
 
 func tooLong(f *Field, _, v []byte) string {
@@ -152,8 +153,8 @@ func outOfRange(f *Field, _, v []byte) string {
 	return fmt.Sprintf("expected a number of at least %d, got %s", f.Lo, n)
 }
 
-// fault finds the first rule that a value breaks, the offset of the first byte that does,
-// and how; the reason is nil if the value is legal.
+// fault returns the first rule that a value violates, the offset of the first invalid byte in the value, and
+// the reason, which is nil if the value is legal.
 func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
 	if f.Max > 0 && len(v) > f.Max && !o.Waived(f.MaxRule) {
 		return f.MaxRule, f.Max, tooLong
@@ -165,14 +166,14 @@ func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
 	case Text:
 		at, why = f.text(v)
 	case Uint:
-		if len(v) != f.Width { // no other can be written
+		if len(v) != f.Width { // no other width can be encoded
 			return f.Rule, 0, wrongWidth
 		}
 		if n := bigEndian(v); f.Hi > 0 && (n < f.Lo || n > f.Hi) {
 			why = outOfRange
 		}
 	case Length:
-		// Nothing behind a length can be read without it, so there is no waiver.
+		// The bytes after a length cannot be decoded without it, so this rule cannot be waived.
 		if f.Width == 0 {
 			at, why = f.number(v)
 		}
@@ -206,7 +207,7 @@ func (f *Field) text(v []byte) (at int, why reason) {
 	return 0, nil
 }
 
-// number judges decimal text.
+// number checks decimal text.
 func (f *Field) number(v []byte) (at int, why reason) {
 	digits, most := v, uint64(math.MaxUint64)
 	if f.Kind == Signed {
@@ -230,8 +231,8 @@ func (f *Field) number(v []byte) (at int, why reason) {
 	return 0, nil
 }
 
-// Sample returns the word if the field may hold it, and else another legal value, such as
-// its smallest number.
+// Sample returns the word if it is legal for the field, and otherwise another legal value, such as the
+// smallest number.
 func (f *Field) Sample(word string) []byte {
 	switch {
 	case f == nil:
@@ -251,7 +252,7 @@ func (f *Field) Sample(word string) []byte {
 	return bytes.Repeat([]byte(legal[:1]), max(1, f.Width))
 }
 
-// Sample returns a legal message: all arguments, the repeated ones twice.
+// Sample returns a legal message with all arguments and two repetitions of the repeated ones.
 func (t *Type) Sample() *Message {
 	m := &Message{Type: t}
 	_, once, group := t.Arity()
@@ -266,7 +267,7 @@ func (t *Type) Sample() *Message {
 	return m
 }
 
-// bigEndian reads a binary number of at most 8 bytes.
+// bigEndian decodes a binary number of at most 8 bytes.
 func bigEndian(v []byte) (n uint64) {
 	for _, c := range v {
 		n = n<<8 | uint64(c)
@@ -274,8 +275,8 @@ func bigEndian(v []byte) (n uint64) {
 	return n
 }
 
-// ParseNumber reads unsigned decimal text. bad is the offset of the first byte
-// that keeps v from being a number of 64 bits, or -1; an empty v is bad at 0.
+// ParseNumber decodes unsigned decimal text. bad is the offset of the first byte that makes v invalid as a
+// number of 64 bits, or -1 if v is valid. For an empty v, bad is 0.
 func ParseNumber(v []byte) (n uint64, bad int) {
 	if len(v) == 0 {
 		return 0, 0
@@ -290,7 +291,7 @@ func ParseNumber(v []byte) (n uint64, bad int) {
 	return n, -1
 }
 
-// quote shows a value in an error, shortened.
+// quote quotes a value for an error and truncates it to 40 bytes.
 func quote(v []byte) string {
 	if len(v) > 40 {
 		return fmt.Sprintf("%q...", v[:40])

@@ -1,19 +1,21 @@
 package codec
 
-// FIFO is a queue (first in, first out), such as of the requests that wait for their replies. It reuses its
-// memory. A copy of the struct is the queue as it was, until something is added to the copy or removed from it.
+// FIFO is a first-in, first-out queue, for example of requests that wait for their replies. It reuses its
+// memory. A copy of the struct preserves the state of the queue until an element is added to, or removed
+// from, the copy.
 type FIFO[T any] struct {
-	ring     []T // as many as a power of two
+	ring     []T // its length is a power of two
 	first, n int
 }
 
-// Len returns how many elements there are.
+// Len returns the number of elements.
 func (q *FIFO[T]) Len() int { return q.n }
 
-// At returns the i-th element, counted from the oldest. It is valid until the next Push.
+// At returns a pointer to the i-th element, counted from the oldest. The pointer is valid until the next
+// Push.
 func (q *FIFO[T]) At(i int) *T { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
 
-// Push adds an element and returns where it is, until the next Push.
+// Push adds an element and returns a pointer to it, which is valid until the next Push.
 func (q *FIFO[T]) Push(v T) *T {
 	if q.n == len(q.ring) {
 		ring := make([]T, max(4, 2*q.n))

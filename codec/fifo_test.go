@@ -29,7 +29,7 @@ func TestFIFO(t *testing.T) {
 		for range 2 {
 			before := q
 			q.Push(99)
-			q = before // forgets what was added
+			q = before // discards what was added
 			check()
 			q.Pop()
 			want = want[1:]

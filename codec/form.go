@@ -2,18 +2,18 @@ package codec
 
 import "slices"
 
-// Form names the rules that the form of a message can violate, apart from those of its fields.
+// Form names the rules about the form of a message, apart from the rules of its fields.
 type Form struct {
-	Any  []RuleID // every message
-	Body []RuleID // those with a body whose size they announce
+	Any  []RuleID // rules for every message
+	Body []RuleID // rules for messages with a body whose size is announced
 
 	Missing  RuleID // too few fields
-	Surplus  RuleID // too many
+	Surplus  RuleID // too many fields
 	Trailing RuleID // a separator after the last field
-	Spacing  RuleID // if set, separators in a row, which otherwise enclose an empty field
+	Spacing  RuleID // if set, violated by consecutive separators, which otherwise enclose an empty field
 }
 
-// FormRules returns the rules that the form of a message of the type can violate if the side sends it.
+// FormRules returns the form rules that a message of the type can violate if the side sends it.
 func (t *Type) FormRules(from Side) []RuleID {
 	r := t.Form[from]
 	if r == nil {
@@ -25,9 +25,9 @@ func (t *Type) FormRules(from Side) []RuleID {
 	if len(fields) > 0 {
 		last = fields[len(fields)-1]
 	}
-	bounded := len(fields) == 0 || last.Kind != Opaque // it does not end in any bytes
+	bounded := len(fields) == 0 || last.Kind != Opaque // the last field cannot contain arbitrary bytes
 	if slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Kind == Length }) {
-		rules, bounded = append(rules, r.Body...), true // its line does not
+		rules, bounded = append(rules, r.Body...), true // the line before the body is bounded
 	}
 	if slices.ContainsFunc(t.Fields, func(f Field) bool { return !f.Optional }) {
 		rules = append(rules, r.Missing)

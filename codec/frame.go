@@ -2,19 +2,18 @@ package codec
 
 import "slices"
 
-// Frame is one message as it stood on the wire.
+// Frame is one message with its bytes and the positions of its fields.
 type Frame struct {
-	Type  *Type // nil if the type could not be told
+	Type  *Type // nil if the type is unknown
 	From  Side
 	Raw   []byte // the whole message
-	Spans []Span // every byte of Raw, in order, in exactly one span
-	Head  int    // Spans[:Head] stand before the row's Fields
-	CRLF  bool   // the lines end CR LF, where the row allows that or LF
+	Spans []Span // in order; every byte of Raw is in exactly one span
+	Head  int    // Spans[:Head] come before the type's Fields
+	CRLF  bool   // the lines end with CR LF, where the type allows both CR LF and LF
 }
 
-// Span places a field in Frame.Raw. The value is Raw[Off:End]. The separators
-// around it belong to it too: its row reaches from the end of the row before to
-// Next.
+// Span is the position of a field in Frame.Raw. The value is Raw[Off:End]. The span also includes the
+// separators around the value: it extends from the Next of the previous span to its own Next.
 type Span struct {
 	Field          *Field
 	Off, End, Next int
@@ -29,8 +28,7 @@ func (f *Frame) Value(i int) []byte {
 	return f.Raw[s.Off:s.End:s.End]
 }
 
-// Row returns the bytes of the i-th span with its separators. The rows of a
-// frame, joined, are Raw.
+// Row returns the bytes of the i-th span, including its separators. The concatenated rows of a frame are Raw.
 func (f *Frame) Row(i int) []byte {
 	start := 0
 	if i > 0 {
@@ -39,7 +37,7 @@ func (f *Frame) Row(i int) []byte {
 	return f.Raw[start:f.Spans[i].Next:f.Spans[i].Next]
 }
 
-// Arg returns the i-th argument, the Args[i] of its [Message], or nil where it was left out.
+// Arg returns the i-th argument, which is Args[i] of its [Message], or nil if it is absent.
 func (f *Frame) Arg(i int) []byte {
 	if f.Type == nil {
 		return nil
@@ -50,17 +48,17 @@ func (f *Frame) Arg(i int) []byte {
 	return f.Value(i)
 }
 
-// Uint returns the i-th argument as a big-endian number: 0 where it was left out.
+// Uint returns the i-th argument as a big-endian number, or 0 if it is absent.
 func (f *Frame) Uint(i int) uint64 { return bigEndian(f.Arg(i)) }
 
-// Message is what a message says, free of its framing.
+// Message is the content of a message without its framing.
 type Message struct {
 	Type *Type
 	Args [][]byte // the values of the fields that are not derived, in order
-	CRLF bool     // end lines with CR LF instead of LF, where the row allows both
+	CRLF bool     // end lines with CR LF instead of LF, where the type allows both
 }
 
-// Message sets m to what f says. m.Args is reused, and aliases f.Raw.
+// Message sets m to the content of f. It reuses the memory of m.Args; the values alias f.Raw.
 func (f *Frame) Message(m *Message) {
 	m.Type, m.CRLF, m.Args = f.Type, f.CRLF, m.Args[:0]
 	for i := range f.Spans {
@@ -77,7 +75,7 @@ func (f *Frame) Clone() Frame {
 	return c
 }
 
-// Reset empties f for reuse, keeping its memory.
+// Reset clears f for reuse. It keeps the memory of f.Spans.
 func (f *Frame) Reset(from Side) {
 	f.Type, f.From, f.Raw, f.Spans, f.Head, f.CRLF = nil, from, nil, f.Spans[:0], 0, false
 }

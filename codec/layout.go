@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Layout cuts and joins fields as a protocol's rows declare them. It is shared
-// by the sessions of all protocols, which add framing.
+// Layout decodes and encodes the fields of messages as the protocol's message types declare them. The
+// sessions of all protocols use it and add the framing.
 type Layout struct {
 	*Form
 	Options *Options
 }
 
-// Split reads the fields from f.Raw[at:end] and appends their spans to f. more
-// tells whether a first field begins at at; it is false where a text line ends
-// with its command word.
+// Split decodes the fields from f.Raw[at:end] and appends their spans to f. more reports whether a first
+// field begins at offset at; it is false if a text line ends after its command word.
 func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more bool) *Error {
 	for i := range fields {
 		fd := &fields[i]
@@ -31,7 +30,7 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			}
 			at += len(sep)
 		}
-		if fd.plain { // most are: the same as below, but quick
+		if fd.plain { // common case: the same as below, but faster
 			if i < len(fields)-1 {
 				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.sure(k) {
 					f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
@@ -69,7 +68,7 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			default:
 				var err *Error
 				if stop, err = l.surplus(fd, at+k, end, len(sep)); err != nil {
-					f.Spans = append(f.Spans, Span{fd, at, end, end}) // it is this field that is wrong
+					f.Spans = append(f.Spans, Span{fd, at, end, end}) // this field is the invalid one
 					return err
 				}
 			}
@@ -85,8 +84,8 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 	return nil
 }
 
-// surplus judges a separator found at k in the last field: behind it stands
-// either nothing, and it is a needless terminator, or an argument too many.
+// surplus checks a separator found at offset k in the last field. If nothing follows the separator, it is a
+// trailing separator; otherwise an extra argument follows.
 func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 	if k+width == end {
 		if l.Options.Waived(l.Trailing) {
@@ -100,9 +99,8 @@ func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
 	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "expected no more arguments, got another one"}
 }
 
-// Join appends the fields of m's row behind dst, whose first start bytes are
-// not part of the message. Framing fields among them are left to the caller.
-// Values that the row's separators could not carry are refused, unless the
+// Join appends the fields of m to dst. The first start bytes of dst are not part of the message. The caller
+// adds the framing fields. Join returns an error for values that contain the type's separators, unless the
 // rule is waived.
 func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	t := m.Type
@@ -161,8 +159,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	return dst, nil
 }
 
-// joinPlain appends the fields of a row that are all plain. It appends nothing where one
-// of them may be illegal, and says so.
+// joinPlain appends the fields of a type whose fields are all plain. If one of the values may be illegal, it
+// appends nothing and returns false.
 func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
 	sep, last := t.Sep[0], len(args)-1
 	out = dst
@@ -179,10 +177,10 @@ func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
 	return out, true
 }
 
-// JoinFields appends some of a row's fields, none of them framing, with what
-// stands between them.
+// JoinFields appends the values of some of a type's fields, none of which is framing, and the separators
+// between them.
 func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, args [][]byte) ([]byte, *Error) {
-	between := false // a separator is due
+	between := false // a separator comes before the next value
 	for i := range fields {
 		fd := &fields[i]
 		if i == len(args) {
@@ -203,7 +201,7 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 		if fd.Lead != "" {
 			dst = append(dst, fd.Lead...)
 		}
-		decimal := fd.decimal(v) // so it contains no separator
+		decimal := fd.decimal(v) // if true, the value contains no separator
 		if !decimal && fd.Width == 0 && (i < len(fields)-1 || fd.Kind != Opaque) {
 			term := sep
 			if fd.Term != "" {
@@ -226,7 +224,8 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 	return dst, nil
 }
 
-// checkEnd refuses a line whose last value would be read as part of its end.
+// checkEnd returns an error if the last value ends with CR, which a decoder would read as part of the line
+// end.
 func (l *Layout) checkEnd(dst []byte, start int, m *Message) *Error {
 	if m.Type.End != "\n" || m.CRLF || len(dst) == start || dst[len(dst)-1] != '\r' || l.Options.Waived(l.Surplus) {
 		return nil
@@ -234,7 +233,7 @@ func (l *Layout) checkEnd(dst []byte, start int, m *Message) *Error {
 	return &Error{Rule: l.Surplus, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "expected a value that does not end with CR, got a value that ends with CR"}
 }
 
-// AppendEnd appends the row's line end in the form the message asks for.
+// AppendEnd appends the line end of the message's type; m.CRLF selects CR LF where the type also allows LF.
 func (m *Message) AppendEnd(dst []byte) []byte {
 	if m.CRLF && m.Type.End == "\n" {
 		dst = append(dst, '\r')
@@ -242,7 +241,7 @@ func (m *Message) AppendEnd(dst []byte) []byte {
 	return append(dst, m.Type.End...)
 }
 
-// index is bytes.Index, quick for the usual separator of one byte.
+// index is bytes.Index, optimized for separators of one byte; it returns -1 for an empty separator.
 func index(b []byte, sep string) int {
 	switch len(sep) {
 	case 0:
@@ -253,11 +252,11 @@ func index(b []byte, sep string) int {
 	return bytes.Index(b, []byte(sep))
 }
 
-// NumArgs returns how many arguments the row has before the repeated ones.
+// NumArgs returns the number of arguments of the type that are not repeated.
 func (t *Type) NumArgs() int { return t.once }
 
-// Arity returns how many arguments a message of the row has at least, how many before the
-// repeated ones, and how many each repetition adds.
+// Arity returns the smallest number of arguments of a message of the type, the number of arguments before the
+// repeated ones, and the number of arguments that each repetition adds.
 func (t *Type) Arity() (least, once, group int) {
 	for _, k := range t.args[:t.once] {
 		if !t.Fields[k].Optional {
@@ -267,8 +266,8 @@ func (t *Type) Arity() (least, once, group int) {
 	return least, t.once, len(t.args) - t.once
 }
 
-// FieldAt returns the declaration of the i-th argument of a message of this
-// row, repetitions included, or nil if the row has no such argument or is unknown.
+// FieldAt returns the declaration of the i-th argument of a message of this type, repetitions included. It
+// returns nil if the type has no such argument or t is nil.
 func (t *Type) FieldAt(i int) *Field {
 	if t == nil {
 		return nil
@@ -283,11 +282,11 @@ func (t *Type) FieldAt(i int) *Field {
 	return &t.Repeat[(k-len(t.Fields))%len(t.Repeat)]
 }
 
-// nowhere is the place of an argument that a row does not have: beyond all spans.
+// nowhere is the position of an argument that a type does not have. It is greater than the index of any span.
 const nowhere = 1 << 30
 
-// place returns where the i-th argument stands among the row's fields and the repeated
-// ones behind them, derived ones counted, or nowhere.
+// place returns the position of the i-th argument among the type's fields followed by its repeated fields,
+// derived fields included. It returns nowhere if the type has no such argument.
 func (t *Type) place(i int) int {
 	if i < len(t.args) {
 		return t.args[i]
@@ -300,7 +299,7 @@ func (t *Type) place(i int) int {
 	return t.args[t.once+i%group] + i/group*len(t.Repeat)
 }
 
-// label names the field in an error; an argument beyond the row has none.
+// label returns the name of the field for an error, or "argument" if f is nil.
 func (f *Field) label() string {
 	if f == nil {
 		return "argument"
@@ -308,8 +307,8 @@ func (f *Field) label() string {
 	return f.Name
 }
 
-// Signature writes the row's arguments in a line, for help and for errors:
-// "SUBMIT_JOB function unique-id workload".
+// Signature returns the type's name and arguments in one line, for help texts and errors: "SUBMIT_JOB
+// function unique-id workload".
 func (t *Type) Signature() string {
 	var b strings.Builder
 	b.WriteString(t.Name)

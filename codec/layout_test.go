@@ -9,7 +9,7 @@ import (
 	. "jobwire/codec"
 )
 
-// rules of an imaginary protocol.
+// Rules of an imaginary protocol.
 const (
 	missing  RuleID = "x.missing"
 	surplus  RuleID = "x.surplus"
@@ -20,7 +20,7 @@ const (
 	filled   RuleID = "x.filled"
 )
 
-// rows of every kind that a layout knows.
+// Message types with every kind of field that a layout supports.
 var (
 	binary = Type{Name: "binary", Sep: "\x00", Fields: []Field{
 		{Name: "Count", Kind: Uint, Width: 4, Rule: value}, {Name: "Flag", Kind: Uint, Width: 1, Hi: 2, Rule: value},
@@ -183,8 +183,8 @@ func TestSignatureAndFieldAt(t *testing.T) {
 	}
 }
 
-// The arguments of a frame are counted as those of its message are: without framing, with
-// repetitions, and nil behind the last.
+// TestArgsOfFrame checks that Frame.Arg counts arguments as Frame.Message does: without framing, with
+// repetitions, and nil after the last.
 func TestArgsOfFrame(t *testing.T) {
 	spans := func(fields ...*Field) (all []Span) {
 		for i, fd := range fields {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Side is the end of a connection that a message comes from.
+// Side is the end of a connection that sends a message.
 type Side uint8
 
 const (
-	Peer   Side = iota // whoever connected: a client, a worker, an administrator
-	Server             // whoever accepted
+	Peer   Side = iota // the end that opened the connection: a client, a worker, an administrator
+	Server             // the end that accepted the connection
 )
 
-// Other returns the opposite end.
+// Other returns the other end of the connection.
 func (s Side) Other() Side { return s ^ 1 }
 
 func (s Side) String() string {
@@ -24,61 +24,61 @@ func (s Side) String() string {
 	return "peer"
 }
 
-// Role is a set of parts that a peer can play, one bit each, in the order of
-// Protocol.Roles.
+// Role is a set of roles of a peer, one bit each, in the order of Protocol.Roles.
 type Role uint8
 
-// Protocol is one wire protocol: its rows, its rules and its framing.
+// Protocol is one wire protocol: its message types, its rules and its framing.
 type Protocol struct {
-	Name        string   // as users type it: "gearman"
-	Title       string   // as prose has it: "Gearman"
+	Name        string   // as users write it on the command line: "gearman"
+	Title       string   // as text writes it: "Gearman"
 	DefaultPort int      // TCP
-	ServerName  string   // what transcripts call the accepting end: "Job Server"
-	Roles       []string // what they call the connecting ends; index i is bit 1<<i
+	ServerName  string   // the name of the accepting end in transcripts: "Job Server"
+	Roles       []string // the names of the connecting ends in transcripts; index i is bit 1<<i
 	Types       []*Type
 	Rules       []Rule
-	Complete    RuleID // the rule that a side breaks that ends the connection inside a message
-	Answered    RuleID // the rule that a server breaks that does not reply to a request
+	Complete    RuleID // the rule that a side violates if it ends the connection inside a message
+	Answered    RuleID // the rule that a server violates if it does not reply to a request
 
-	// What holds for all its jobs.
-	DefaultQueue string           // that a connection submits to until it has named another
-	ScopedIDs    bool             // a job's ID counts within its queue
-	OrderedIDs   bool             // IDs tell in what order jobs were made
-	Unowned      bool             // a job belongs to no connection: what a worker says of it may come on any
-	Refusal      []string         // a message of the server that refuses a request for the moment: its type and arguments; nil if there is none
-	Commands     map[string]*Type // what the commands do that have no row of their own, by their word in capitals
+	// Properties of all jobs of the protocol.
+	DefaultQueue string           // the queue that a connection submits to until it names another one
+	ScopedIDs    bool             // a job's ID is unique only within its queue
+	OrderedIDs   bool             // a job that was created later has a greater ID
+	Unowned      bool             // a job belongs to no connection: a worker may send reports about it on any connection
+	Refusal      []string         // the type and arguments of a reply that temporarily refuses a request, or nil
+	Commands     map[string]*Type // what commands without a message type of their own do, by the command word in capitals
 
-	// What a peer has to know that sends anything at all, such as a fuzzer.
+	// Information for a program that sends arbitrary messages, such as a fuzzer.
 	Barrier Barrier
-	Unsafe  []string                // words, in small letters, of commands without a row that change or end the server for all its peers
-	Caps    []RuleID                // rules about limits of this codec, which a server need not have
-	Binary  func(begin []byte) bool // whether bytes begin a message whose end is known although it, or what was sent before it, is illegal; nil: never
+	Unsafe  []string                // lower-case words of commands without a message type that affect all peers of the server
+	Caps    []RuleID                // rules about limits of this codec, which a server need not enforce
+	Binary  func(begin []byte) bool // whether a message's end is known even after illegal data; nil: never
 
-	// Limits of its own, which hold where Options leaves a zero; 0 is the codec's.
+	// Limits of the protocol, used where Options has a zero; 0: the default of this package.
 	MaxData, MaxLine int
 
-	// NewSession starts the reading of one connection.
+	// NewSession creates the session of one new connection.
 	NewSession func(Options) Session
 
 	Recognition
 
-	// Reread returns the event of a reply whose type may answer anything, as if it were of the first type that it
-	// fits of those that assign a job or report its end, whatever its request was and its values are. It reports
-	// false if it fits none. It is nil for protocols without such replies.
+	// Reread returns the event of a reply whose type may answer any request. The request and the values of the reply
+	// are ignored: the event is that of the first type that the reply fits, among the types that assign a job or report
+	// its end. Reread returns false if the reply fits none of them. It is nil for protocols without such replies.
 	Reread func(f *Frame) (Event, bool)
 }
 
-// Barrier is a request that changes nothing and that the server answers at once, and its reply: the name of a type
-// and its arguments. The reply proves that the server has handled all earlier requests of the connection. [Nonce]
-// stands for bytes that differ each time; arguments that are left out may have any value. A protocol without such a
-// request has the zero Barrier.
+// Barrier is a request that changes nothing and that the server answers at once, with its reply. Each is the
+// name of a type and its arguments. The reply proves that the server has handled all earlier requests of the
+// connection. [Nonce] is replaced by bytes that differ each time; omitted arguments may have any value. A
+// protocol without such a request has the zero Barrier.
 type Barrier struct{ Request, Reply []string }
 
-// Nonce stands for bytes of the sender's choice in a [Barrier].
+// Nonce is a placeholder in a [Barrier] for bytes that the sender chooses.
 const Nonce = "{nonce}"
 
-// CutShort returns the violation of a sender that has sent have bytes of a message that has at least need bytes, and
-// nothing more: idle is how long it had sent nothing when the connection ended; 0 if the sender has ended it.
+// CutShort returns the violation by a sender that sent only have bytes of a message of at least need bytes.
+// idle is how long the sender had sent nothing when the connection ended, or 0 if the sender ended the
+// connection.
 func (p *Protocol) CutShort(have, need int, idle time.Duration) *Error {
 	expected, got := "more bytes", "the end of the connection"
 	if need > have {
@@ -90,56 +90,52 @@ func (p *Protocol) CutShort(have, need int, idle time.Duration) *Error {
 	return &Error{Rule: p.Complete, Offset: have, Detail: fmt.Sprintf("expected %s, got %s after %d", expected, got, have)}
 }
 
-// Session reads and writes the messages of one connection. It sees both
-// directions, in the order in which they happened, so that a reply can be read
-// beside its request. A session is not safe for concurrent use.
+// Session decodes and encodes the messages of one connection. It must be given the messages of both
+// directions in the order in which they were sent, so that it can interpret a reply with its request. A
+// session is not safe for concurrent use.
 type Session interface {
-	// Decode reads the first message in b, sent by the given side, into f, and
-	// returns its length. f and its spans alias b and are overwritten by the
-	// next call that is given f.
+	// Decode decodes the first message in b, sent by the given side, into f, and returns its length. f and its spans
+	// alias b; the next call with the same f overwrites them.
 	//
-	// If b ends before the message does, it returns [ErrShort] and the smallest
-	// length of b worth another call; nothing has changed then, and the next call
-	// for that side should get the same bytes and more after them. Any other error
-	// is an [*Error]; f.Spans then holds the rows read before it. Unless it is
-	// Fatal, the returned length is that of the offending message and reading
-	// may go on behind it. That length may exceed len(b), where a limit is broken
-	// by what a message announces: the rest is to be discarded as it arrives.
+	// If b ends before the message does, Decode returns [ErrShort] and the smallest length of b for which another call
+	// is useful. The session is then unchanged, and the next call for that side must begin with the same bytes. Any
+	// other error is an [*Error]; f.Spans then contains the fields decoded before it. Unless the error is Fatal, the
+	// returned length is that of the illegal message, and decoding can continue after it. That length exceeds len(b) if
+	// the message announces a size above a limit: the caller must then discard the remaining bytes as they arrive.
 	Decode(from Side, b []byte, f *Frame) (int, error)
 
-	// Append encodes m as sent by the given side behind dst. An [*Error] says
-	// which rule the message breaks; dst is then returned unchanged.
+	// Append appends the encoding of m, as sent by the given side, to dst. If m violates a rule, Append returns an
+	// [*Error] and leaves dst unchanged.
 	Append(dst []byte, from Side, m *Message) ([]byte, error)
 }
 
-// Forwarder is a [Session] that can pass on a message without encoding it again.
+// Forwarder is a [Session] that can forward a message without encoding it again.
 type Forwarder interface {
-	// Forward appends f, a legal message of the other side, as sent by the given side. It reports false, and appends nothing, if
-	// the message has to be encoded with Append.
+	// Forward appends f, a legal message that the other side sent, as a message sent by the given side. If the message
+	// has to be encoded with Append, Forward appends nothing and returns false.
 	Forward(dst []byte, from Side, f *Frame) ([]byte, bool)
 }
 
-// Limits that hold where Options leaves a zero.
+// Default limits, used where Options has a zero.
 const (
 	DefaultMaxData    = 64 << 20 // bytes in one message's data
-	DefaultMaxLine    = 8 << 10  // bytes in one text line, its end included
-	DefaultMaxPending = 1 << 16  // requests waiting for their reply
+	DefaultMaxLine    = 8 << 10  // bytes in one text line, including its line end
+	DefaultMaxPending = 1 << 16  // requests waiting for their replies
 )
 
-// Options are the choices that a session leaves to its user.
+// Options are the settings of a session.
 type Options struct {
-	MaxData    int // cap on the data of one message in bytes; 0 is DefaultMaxData
-	MaxLine    int // cap on a text line in bytes with its end; 0 is DefaultMaxLine
-	MaxPending int // cap on requests waiting for a reply; 0 is DefaultMaxPending
+	MaxData    int // limit on the data of one message in bytes; 0: DefaultMaxData
+	MaxLine    int // limit on a text line in bytes, including its line end; 0: DefaultMaxLine
+	MaxPending int // limit on requests waiting for a reply; 0: DefaultMaxPending
 
-	// Waive lists rules that this session does not enforce. WaiveAll, which
-	// stands for every rule that can be waived, lets a tester write messages
-	// that break them on purpose.
+	// Waive lists rules that this session does not enforce. WaiveAll waives every rule that can be waived, so that a
+	// test can send messages that violate rules.
 	Waive    []RuleID
 	WaiveAll bool
 }
 
-// WithDefaults returns o with its zeros replaced.
+// WithDefaults returns o with its zeros replaced by the default limits.
 func (o Options) WithDefaults() Options {
 	if o.MaxData == 0 {
 		o.MaxData = DefaultMaxData
@@ -153,7 +149,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Limits returns o with its zeros replaced by what holds for the protocol.
+// Limits returns o with its zeros replaced by the limits of the protocol, or else by the default limits.
 func (p *Protocol) Limits(o Options) Options {
 	if o.MaxData == 0 {
 		o.MaxData = p.MaxData
@@ -177,48 +173,48 @@ func (o *Options) Waived(id RuleID) bool {
 	return false
 }
 
-// Type is one row of a protocol: a message type and its layout.
+// Type is the declaration of a message type: its layout and its behavior.
 type Type struct {
-	Name    string // as the document and transcripts write it: "SUBMIT_JOB"
-	Code    uint32 // the number on the wire, where types are numbered
-	Word    string // the word or words on the wire, where they are text
-	Req     Role   // who may send it to the server
-	Res     Role   // whom the server may send it to
-	Section string // of the document
+	Name    string // as the specification and transcripts write it: "SUBMIT_JOB"
+	Code    uint32 // the number on the wire, in protocols with numbered types
+	Word    string // the word or words on the wire, in text protocols
+	Req     Role   // roles that may send it to the server
+	Res     Role   // roles that the server may send it to
+	Section string // section of the specification
 
 	Fields []Field
-	Repeat []Field // a group that may follow Fields any number of times
-	Sep    string  // between fields
-	End    string  // behind the last field, and every repetition without a Term; "" is the end of the message
-	Stop   string  // behind the repetitions
+	Repeat []Field // a group of fields that follows Fields any number of times
+	Sep    string  // separator between fields
+	End    string  // follows the last field, and every repetition without a Term; "": nothing follows
+	Stop   string  // follows the repetitions
 
 	Does       Effect
-	Background bool     // Submit: nobody is told of the job's end
-	Priority   Priority // Submit: that the type stands for
-	Blocks     Blocking // the reply may wait for others
-	Varies     bool     // two servers need not agree on what it says
-	Races      bool     // its reply depends on how far other peers are
-	AnyCommand bool     // it stands for any command: the first word of its first argument
-	Worded     bool     // the first word of its first argument tells more than the type: a state, an error code
+	Background bool     // Submit: no end of the job is reported to the client
+	Priority   Priority // Submit: the priority of the job
+	Blocks     Blocking // whether the reply may wait for other peers
+	Varies     bool     // its content may differ between correct servers
+	Races      bool     // its reply depends on the progress of other peers
+	AnyCommand bool     // it represents any command; the first word of its first argument names the command
+	Worded     bool     // the first word of its first argument further distinguishes the type: a state, an error code
 	Push       bool     // sent by the server in addition to replies
 
 	// Examples returns the arguments of a legal message, for types whose arguments depend on each other. choose(n)
-	// chooses a number below n. It is nil for other types.
+	// returns a number from 0 to n-1. Examples is nil for other types.
 	Examples func(choose func(n int) int) []string
 
 	Replies []string // names of the types that may answer it
-	Answers []*Type  // these types; set by Rows
-	Ordered bool     // a request whose reply comes in the order of such requests and is read beside it; or such a reply
+	Answers []*Type  // the types named in Replies; set by Rows
+	Ordered bool     // a request whose reply comes in the order of such requests and is decoded with its request; or such a reply
 	Index   int      // position in Protocol.Types
-	Form    [2]*Form // the rules of its form, by the side that sends it
+	Form    [2]*Form // the form rules, by the side that sends the message
 
-	plain bool  // all fields are, and nothing else is in a message
-	args  []int // by argument: its field's index, those of Repeat counted on
-	once  int   // how many of them are not repeated
+	plain bool  // all fields are plain, and a message contains nothing else
+	args  []int // by argument: the index of its field; fields of Repeat are numbered after Fields
+	once  int   // the number of arguments that are not repeated
 	at    [meanings]uint8
 }
 
-// Roles returns the roles of the peers that send the row, or that the server sends it to.
+// Roles returns the roles of the peers that send the type to the server or, if from is Server, receive it.
 func (t *Type) Roles(from Side) Role {
 	if from == Server {
 		return t.Res
@@ -226,27 +222,27 @@ func (t *Type) Roles(from Side) Role {
 	return t.Req
 }
 
-// Sends reports whether the row may be sent by the side at all.
+// Sends reports whether the side may send the type.
 func (t *Type) Sends(from Side) bool { return t.Roles(from) != 0 }
 
-// Kind is what the bytes of a field may be.
+// Kind is the kind of value that a field contains.
 type Kind uint8
 
 const (
 	Opaque Kind = iota // any bytes
-	Text               // bytes that do not contain the row's separator or end
+	Text               // bytes that contain neither the type's separator nor its end
 	Number             // unsigned decimal text within Lo and Hi
 	Signed             // decimal text, possibly negative
 	Uint               // big-endian unsigned binary of Width bytes
 
-	// The kinds from here on are framing: the codec computes them.
+	// The following kinds are framing: the codec computes their values.
 
-	Literal // fixed bytes: a magic, a list's end
-	Code    // the type itself: binary of Width bytes, or its Word
-	Length  // the size of what follows: binary of Width bytes, or decimal text
+	Literal // fixed bytes: a magic, the end of a list
+	Code    // the message type: binary of Width bytes, or its Word
+	Length  // the size of a following part: binary of Width bytes, or decimal text
 )
 
-// TypeNamed returns the row of that name, or nil.
+// TypeNamed returns the message type with the name, or nil.
 func (p *Protocol) TypeNamed(name string) *Type {
 	for _, t := range p.Types {
 		if t.Name == name {
@@ -256,7 +252,7 @@ func (p *Protocol) TypeNamed(name string) *Type {
 	return nil
 }
 
-// Sent returns the rows that a side may send on the connection of a role.
+// Sent returns the message types that a side may send on the connection of a role.
 func (p *Protocol) Sent(from Side, role Role) []*Type {
 	var all []*Type
 	for _, t := range p.Types {
@@ -298,8 +294,8 @@ func (p *Protocol) RoleNames(set Role) string {
 	return strings.Join(names, "/")
 }
 
-// Check reports the first fault of the table itself: rows without a name, a rule that
-// rules.txt lacks, behavior that contradicts itself. Protocol packages call it in their tests.
+// Check reports the first defect of the protocol's table: a type without a name, a rule ID that rules.txt
+// lacks, contradictory behavior. Protocol packages call it in their tests.
 func (p *Protocol) Check() error {
 	rules := map[RuleID]bool{}
 	for _, r := range p.Rules {
@@ -336,11 +332,12 @@ func (p *Protocol) Check() error {
 	return nil
 }
 
-// protocols are those of [RegisterProtocol].
+// protocols are the protocols added by [RegisterProtocol].
 var protocols []*Protocol
 
-// RegisterProtocol adds a protocol to [Protocols]. It is called before anything is decoded.
+// RegisterProtocol adds a protocol to [Protocols]. It must be called before any message is decoded.
 func RegisterProtocol(p *Protocol) { protocols = append(protocols, p) }
 
-// Protocols returns all registered protocols, in the order in which a reader of unknown bytes should try them.
+// Protocols returns all registered protocols, in the order in which to try them on bytes of an unknown
+// protocol.
 func Protocols() []*Protocol { return protocols }

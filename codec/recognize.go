@@ -2,33 +2,33 @@ package codec
 
 import "bytes"
 
-// Match is how well bytes suit a protocol.
+// Match is how well bytes match a protocol.
 type Match uint8
 
 const (
 	NoMatch  Match = iota
-	MayMatch       // more bytes are needed to tell
+	MayMatch       // more bytes are needed to decide
 	Matches
 )
 
-// Recognition is how connections of a protocol, and messages on them, are found in a capture.
+// Recognition declares how to find connections of a protocol, and messages on them, in a capture.
 type Recognition struct {
 	// Begins reports whether b, which is not empty, begins with a message of the side. It is strict where many
-	// protocols look alike. If resumed is set, the connection is known to be of the protocol, b comes from the middle of
-	// it, and first is the connection's first message, nil if that is not known. If Begins is nil, a message begins where
-	// a new session can read one.
+	// protocols look alike. If resumed is true, the connection is known to use the protocol, b comes from the middle of
+	// it, and first is the first message of the connection, or nil if unknown. If Begins is nil, a message begins where
+	// a new session can decode one.
 	Begins func(from Side, b, first []byte, resumed bool) Match
 
-	// Next returns the first index greater than 0 at which a message of the side may begin, by the bytes
-	// before or at that index, or -1. nil is [NextLine].
+	// Next returns the first index greater than 0 at which a message of the side may begin, or -1. It examines only the
+	// bytes before or at that index. If Next is nil, [NextLine] is used.
 	Next func(from Side, b, first []byte) int
 
-	Magic    bool // binary messages begin with a magic that can be found anywhere
-	AnyMagic bool // which is whatever the peers of a connection have agreed on
+	Magic    bool // binary messages begin with a magic that can be searched for
+	AnyMagic bool // the magic is any value that the peers of a connection have agreed on
 
-	Pairing   []RuleID // rules that replies and requests break if they do not correspond
-	Dependent []RuleID // rules on the content of a reply that depend on its request
-	Unpaired  []RuleID // those of Pairing that a session does not need, once requests may be missing
+	Pairing   []RuleID // rules that a request and a reply violate if they do not correspond
+	Dependent []RuleID // rules about the content of a reply that depend on its request
+	Unpaired  []RuleID // rules of Pairing that a session can waive if requests may be missing
 }
 
 // Begins reports whether b begins with a message; see Recognition.Begins.
@@ -50,8 +50,8 @@ func (p *Protocol) Next(from Side, b, first []byte) int {
 	return NextLine(b)
 }
 
-// BeginsLine reports whether b begins with a line of printable text that begins with the word of a type that the
-// side sends.
+// BeginsLine reports whether b begins with a line of printable text whose first word is the word of a type
+// that the side sends.
 func BeginsLine(types []*Type, from Side, b []byte, end string) Match {
 	line, _, whole := bytes.Cut(b[:min(len(b), DefaultMaxLine)], []byte(end))
 	best := NoMatch
@@ -94,7 +94,8 @@ func NextLine(b []byte) int {
 	return -1
 }
 
-// NextMagic returns the index of a magic after the first byte of b, or of a part of one at the end, or -1.
+// NextMagic returns the first index after 0 at which magic begins, or at which a prefix of magic ends b, or
+// -1.
 func NextMagic(b []byte, magic string) int {
 	if k := bytes.Index(b[1:], []byte(magic)); k >= 0 {
 		return k + 1

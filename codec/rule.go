@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// RuleID names a rule for ever: "gearman.handle.length". IDs are never
-// positional and never reused.
+// RuleID is the permanent name of a rule: "gearman.handle.length". IDs do not depend on the position of a
+// rule and are never reused.
 type RuleID string
 
-// Level says how binding a rule is.
+// Level is the requirement level of a rule.
 type Level string
 
 const (
 	Must           Level = "MUST"           // the words of the specification require it
 	Should         Level = "SHOULD"         // the words of the specification recommend it
 	May            Level = "MAY"            // the words of the specification permit it
-	DeFacto        Level = "DE-FACTO"       // the specification does not say it, all known servers agree on it
-	Extension      Level = "EXTENSION"      // beyond the specification, implemented by some
-	Resource       Level = "RESOURCE"       // beyond the specification: what a server may use of its machine
+	DeFacto        Level = "DE-FACTO"       // the specification does not state it, but all known servers agree on it
+	Extension      Level = "EXTENSION"      // not in the specification, implemented by some servers
+	Resource       Level = "RESOURCE"       // not in the specification: the resources of its machine that a server may use
 	Interpretation Level = "INTERPRETATION" // what jobwire assumes where the specification is silent and servers may differ
 )
 
 // Levels are all levels, the most binding first.
 var Levels = []Level{Must, Should, May, DeFacto, Extension, Resource, Interpretation}
 
-// Rule is one requirement of a protocol: a statement of its specification in
-// our own words. The file rules.txt of a protocol's package has all of them.
+// Rule is one requirement of a protocol: a statement of its specification in our own words. The file
+// rules.txt of the protocol's package contains all rules.
 type Rule struct {
 	ID      RuleID
 	Section string // of the specification
 	Level   Level
 	Text    string // what is required
-	Reading string // the interpretation, where the specification is silent or contradicts itself
+	Reading string // the interpretation, if the specification is silent or contradicts itself
 
-	Untestable string // why nothing that passes over a wire can test it; "" if something can
+	Untestable string // why no test over a connection can check it; "" if a test can
 }
 
 // ParseRules parses the file rules.txt of a protocol. It panics if the file is
@@ -53,7 +53,7 @@ type Rule struct {
 // joined by one space. Empty lines and lines that begin with # are ignored.
 func ParseRules(text string) []Rule {
 	var rules []Rule
-	var field *string // to which the next indented line belongs
+	var field *string // the field that the next indented line continues
 	for i, line := range strings.Split(text, "\n") {
 		fail := func(expected string) {
 			panic(fmt.Sprintf("rules.txt:%d: expected %s, got %q", i+1, expected, line))
@@ -99,16 +99,16 @@ func ParseRules(text string) []Rule {
 	return rules
 }
 
-// ErrShort says that the input ends before the message does.
+// ErrShort means that the input ends before the message does.
 var ErrShort = errors.New("message is incomplete")
 
-// Error is a departure from the document: which rule, where, and in what field.
+// Error is a violation of the specification: the rule, the offset and the field.
 type Error struct {
 	Rule   RuleID
 	Offset int    // of the first offending byte, from the start of the message
-	Field  string // label of the field it stands in
-	Detail string // what was found and what was due
-	Fatal  bool   // the message's end is unknown: nothing behind it can be read
+	Field  string // label of the field that contains the offset
+	Detail string // what was expected and what was found
+	Fatal  bool   // the end of the message is unknown: the bytes after it cannot be decoded
 }
 
 func (e *Error) Error() string {

@@ -2,38 +2,40 @@ package codec
 
 import "iter"
 
-// Stream finds the messages in the bytes that one side of a connection sends, as they arrive in pieces of
-// any size. Both streams of a connection share its [Session]. The zero value needs a Session.
+// Stream finds the messages in the bytes that one side of a connection sends and that arrive in pieces of any
+// size. Both streams of a connection share its [Session]. A Stream needs a Session; the other fields may be
+// zero.
 type Stream struct {
 	Session Session
 	From    Side
 
-	need int    // bytes of the next message before it is worth looking at them again
-	skip int    // bytes to come of a message that the decoder did not wait for
-	lost bool   // nothing can be read anymore
-	rest []byte // of Feed: an incomplete message
+	need int    // minimum number of bytes for the next call of Session.Decode
+	skip int    // bytes of a rejected message that are still to come
+	lost bool   // a fatal error has occurred: nothing more can be decoded
+	rest []byte // used by Feed: an incomplete message
 }
 
-// Streams returns the streams of both sides of a connection, by their sides.
+// Streams returns the streams of both sides of a connection, indexed by Side.
 func Streams(s Session) [2]Stream {
 	return [2]Stream{{Session: s, From: Peer}, {Session: s, From: Server}}
 }
 
-// Found is what a [Stream] found at the beginning of some bytes.
+// Found is the kind of data that a [Stream] found at the beginning of the given bytes.
 type Found uint8
 
 const (
 	Nothing Found = iota // an incomplete message: more bytes are needed
 	Whole                // a message
-	Illegal              // a message that breaks a rule, or the part of it that is there
-	Skipped              // more of a message that was not waited for, or what follows one whose end is unknown
+	Illegal              // a message that violates a rule, or the part of it that has arrived
+	Skipped              // the remaining bytes of an illegal message, or bytes after a message whose end is unknown
 )
 
-// Read finds the first message in b, the bytes that come after those that were read before, and sets f to
-// it. n is how many bytes it is done with. err is the rule that is broken where found is Illegal; if it is
-// Fatal, n is len(b), and everything that follows is Skipped until [Stream.Resume].
+// Read finds the first message in b and decodes it into f. b continues after the bytes that earlier calls
+// consumed. n is the number of bytes consumed. If found is Illegal, err is the violation; if err is Fatal, n
+// is len(b), and all further bytes are Skipped until [Stream.Resume].
 //
-// After Nothing, the next call should get the same bytes and more after them: at least [Stream.Need].
+// If found is Nothing, the next call must be given the same bytes and more after them: at least [Stream.Need]
+// in total.
 func (s *Stream) Read(b []byte, f *Frame) (n int, found Found, err *Error) {
 	switch {
 	case len(b) == 0:
@@ -64,33 +66,35 @@ func (s *Stream) Read(b []byte, f *Frame) (n int, found Found, err *Error) {
 	return n, Illegal, err
 }
 
-// Need returns how many bytes [Stream.Read] wants to be given next, or 1 if it does not know.
+// Need returns the minimum number of bytes for the next call of [Stream.Read], or 1 if it is unknown.
 func (s *Stream) Need() int { return max(s.need, 1) }
 
-// Lost reports whether the end of an illegal message was unknown, so that nothing can be read anymore.
+// Lost reports whether an illegal message had an unknown end, so that no further message can be decoded.
 func (s *Stream) Lost() bool { return s.lost }
 
-// Skip returns how many bytes are still to come of a message that was not waited for.
+// Skip returns how many bytes of an illegal message are still to come.
 func (s *Stream) Skip() int { return s.skip }
 
 // Inside reports whether the bytes so far end inside a message.
 func (s *Stream) Inside() bool { return s.skip > 0 || len(s.rest) > 0 }
 
-// Resume has the next bytes read as the beginning of a message, whatever came before.
+// Resume resets the stream: the next bytes are decoded as the beginning of a message.
 func (s *Stream) Resume() { s.need, s.skip, s.lost, s.rest = 0, 0, false, s.rest[:0] }
 
-// Rest returns the incomplete message that [Stream.Feed] has kept.
+// Rest returns the incomplete message that [Stream.Feed] has stored.
 func (s *Stream) Rest() []byte { return s.rest }
 
-// Piece is what [Stream.Feed] found.
+// Piece is one part of the bytes that [Stream.Feed] was given: a message, an illegal message or skipped
+// bytes.
 type Piece struct {
 	Found Found
 	Raw   []byte // valid until the next piece
 	Err   *Error
 }
 
-// Feed takes the next bytes, goes through what is found in them, with f set to each message, and keeps a copy
-// of an incomplete message for the next call. What a caller that stops early has not seen is kept too.
+// Feed takes the next bytes and iterates over the pieces found in them, with f set to each message. It stores
+// a copy of an incomplete message for the next call. If the caller stops the iteration early, Feed also
+// stores the bytes not yet returned.
 func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		own := len(s.rest) > 0
@@ -110,7 +114,7 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 		if own && len(b) == 0 && cap(s.rest) > keptBuffer {
 			s.rest = nil
 		}
-		if own && len(b) == len(s.rest) { // copying it each time would take quadratic time for a large message
+		if own && len(b) == len(s.rest) { // copying a large message at each call would take quadratic time
 			return
 		}
 		s.rest = append(s.rest[:0], b...)

@@ -7,8 +7,9 @@ import (
 	. "jobwire/codec"
 )
 
-// letters is a session of an imaginary protocol: a message is a digit and as many letters. 'x' as the
-// first letter is illegal, and known to be as soon as it is there; any other byte than a digit is fatal.
+// letters is a session of an imaginary protocol: a message is a digit and that many letters. 'x' as the first
+// letter is illegal and is rejected as soon as it arrives. Any first byte other than a digit is a fatal
+// error.
 type letters struct{ decoded int }
 
 func (l *letters) Decode(_ Side, b []byte, f *Frame) (int, error) {
@@ -31,7 +32,7 @@ func (l *letters) Decode(_ Side, b []byte, f *Frame) (int, error) {
 
 func (*letters) Append([]byte, Side, *Message) ([]byte, error) { panic("unused") }
 
-// TestStreamInPieces: the same is found however the bytes are divided.
+// TestStreamInPieces checks that the result does not depend on how the bytes are divided.
 func TestStreamInPieces(t *testing.T) {
 	for _, tt := range []struct{ bytes, want string }{
 		{"", ""},
@@ -62,7 +63,7 @@ func TestStreamInPieces(t *testing.T) {
 					}
 					got.Write(p.Raw)
 				}
-				clear(piece) // a stream keeps no memory of its caller's
+				clear(piece) // the stream must not alias the caller's memory
 			}
 			if strings.TrimSpace(got.String()) != tt.want {
 				t.Errorf("%s in pieces of %d: %q, want %q", tt.bytes, size, got.String(), tt.want)
@@ -74,7 +75,8 @@ func TestStreamInPieces(t *testing.T) {
 	}
 }
 
-// TestStreamWaits: bytes are not looked at again before there are as many as the session asked for.
+// TestStreamWaits checks that Decode is not called again before as many bytes have arrived as the session
+// asked for.
 func TestStreamWaits(t *testing.T) {
 	l := &letters{}
 	s := Stream{Session: l}
@@ -89,7 +91,7 @@ func TestStreamWaits(t *testing.T) {
 	}
 }
 
-// TestStreamStopsEarly: what a caller has not seen is not lost.
+// TestStreamStopsEarly checks that bytes not returned to a caller that stops early are not lost.
 func TestStreamStopsEarly(t *testing.T) {
 	s := Stream{Session: &letters{}}
 	var f Frame
@@ -105,7 +107,7 @@ func TestStreamStopsEarly(t *testing.T) {
 	}
 }
 
-// TestStreamResumes: after a fatal error nothing is read until the caller says where a message begins.
+// TestStreamResumes checks that nothing is decoded after a fatal error until the caller calls Resume.
 func TestStreamResumes(t *testing.T) {
 	s := Stream{Session: &letters{}}
 	var f Frame

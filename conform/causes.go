@@ -14,30 +14,30 @@ import (
 	"jobwire/play"
 )
 
-// CauseKind says what sort of fault a [Cause] is.
+// CauseKind is the kind of a [Cause].
 type CauseKind string
 
 const (
 	CauseCrash          CauseKind = "crash"           // the target ended
-	CauseHang           CauseKind = "hang"            // the target answers no request on a new connection
+	CauseHang           CauseKind = "hang"            // the target does not reply to a request on a new connection
 	CauseDisconnect     CauseKind = "disconnect"      // the target closed a connection
 	CauseInconsistent   CauseKind = "inconsistent"    // the result depends on the writes to the socket
-	CauseInvalidMessage CauseKind = "invalid message" // the target sent what no message may be
-	CauseNoReply        CauseKind = "no reply"        // a message of the target did not come
+	CauseInvalidMessage CauseKind = "invalid message" // the target sent an invalid message
+	CauseNoReply        CauseKind = "no reply"        // the target did not send an expected message
 	CauseWrongReply     CauseKind = "wrong reply"     // the target sent another message, or another value
-	CauseRule           CauseKind = "rule"            // the target broke a rule in several ways, or in a way of its own
+	CauseRule           CauseKind = "rule"            // the target broke a rule in several ways, or in another way
 	CauseUnexpectedPass CauseKind = "unexpected pass" // the profile lists cases that passed
 	CauseSetup          CauseKind = "setup"           // a setup does not work on the target
-	CauseInconclusive   CauseKind = "inconclusive"    // the machine was too slow, or something else says nothing about the target
+	CauseInconclusive   CauseKind = "inconclusive"    // the machine was too slow, or for another reason the target was not tested
 )
 
-// CauseKinds are all kinds of causes, worst first.
+// CauseKinds are all kinds of causes, the worst first.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
 }
 
-// severity orders kinds: those that break a rule are equally bad, and rank by the level of the rule.
+// severity orders kinds. Kinds that break a rule have the same severity; the level of the rule orders them.
 func (k CauseKind) severity() int {
 	if k == CauseNoReply || k == CauseWrongReply || k == CauseRule {
 		k = CauseInvalidMessage
@@ -49,26 +49,26 @@ func (k CauseKind) severity() int {
 type Cause struct {
 	Kind      CauseKind
 	Text      string       // one sentence
-	Rule      codec.RuleID // that all cases of the cause test, or that invalid messages break; "" if there are several
-	Level     codec.Level  // the strictest of the cases
+	Rule      codec.RuleID // the rule that all cases of the cause test, or that invalid messages break; "" if there are several
+	Level     codec.Level  // the strictest level of the cases
 	Expected  bool         // a crash that the profile lists
-	Cases     []string     // names of the cases that it explains, without instances, in the suite's order
+	Cases     []string     // names of the cases that it explains, without instances, in the order of the suite
 	Instances int          // how many instances of these cases it explains
 	Try       []Hint
 }
 
 // Hint is an option of conform, or a line of a profile, that helps to examine a cause or to accept it.
 type Hint struct {
-	About  string `json:"about"`  // "run this case alone"
-	Option string `json:"option"` // "--run gearman.echo.client"; "lacks: [epoch]" for a profile
+	About  string `json:"about"`  // what the option does, such as "run this case alone"
+	Option string `json:"option"` // such as "--run gearman.echo.client", or "lacks: [epoch]" for a profile
 }
 
-// Count says how many cases the cause explains, as in "3 cases, 20 instances".
+// Count returns how many cases the cause explains, such as "3 cases, 20 instances".
 func (c *Cause) Count() string {
 	return countCases(len(c.Cases), c.Instances)
 }
 
-// countCases says how many cases there are, and how many instances if there are more.
+// countCases returns the number of cases in words, with the number of instances if there are more.
 func countCases(cases, instances int) string {
 	s := fmt.Sprintf("%d cases", cases)
 	if cases == 1 {
@@ -88,9 +88,9 @@ type symptom struct {
 	rule codec.RuleID
 }
 
-// Causes groups the cases that did not pass by cause, the worst cause first. A target that could not be reached is not one
-// ([Report.Unreachable]). A case that failed belongs to the cause
-// that explains most cases: the rule that it tests, or what the target did instead.
+// Causes groups the cases that did not pass by cause, the worst cause first. If the target could not be reached, that is
+// not a cause ([Report.Unreachable]). A failed case belongs to the cause that explains most cases: the rule that it tests,
+// or what the target did.
 func (r *Report) Causes() []Cause {
 	open := map[*Result][]symptom{}
 	var order []*Result
@@ -120,14 +120,14 @@ func (r *Report) Causes() []Cause {
 			}
 		}
 		for _, res := range order {
-			for _, s := range open[res] { // of two that explain as many cases, the rule is the last
+			for _, s := range open[res] { // among equals, the first counts; the rule is the last
 				if n := len(families[key{s.kind, s.key}]); n > most {
 					best, most = s, n
 				}
 			}
 		}
 		var of []*Result
-		failed := false // best is from a case that failed, not from a setup
+		failed := false // best is the symptom of a case that failed, not of a setup
 		for _, res := range order {
 			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.kind == best.kind && s.key == best.key })
 			if i < 0 {
@@ -154,7 +154,7 @@ func (r *Report) Causes() []Cause {
 	return causes
 }
 
-// strictness orders levels, the strictest first.
+// strictness orders levels. The strictest level is 0.
 func strictness(l codec.Level) int {
 	if i := slices.Index([]codec.Level{codec.Must, codec.Should, codec.DeFacto}, l); i >= 0 {
 		return i
@@ -178,7 +178,7 @@ func newCause(s symptom, of []*Result) Cause {
 		}
 		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
 	}
-	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // a fault that no case has found
+	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // a fault that no case has revealed
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
@@ -190,7 +190,8 @@ func newCause(s symptom, of []*Result) Cause {
 	return c
 }
 
-// brokenSetups names the setups that kept all of the results from a verdict, or returns nil if one of the cases failed.
+// brokenSetups returns the names of the setups because of which none of the results has a verdict. It returns nil if one of
+// the cases failed.
 func brokenSetups(of []*Result) []string {
 	var names []string
 	for _, res := range of {
@@ -204,7 +205,7 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
-// hints returns what to try about a cause.
+// hints returns options that help to examine a cause or to accept it.
 func hints(c *Cause, s symptom, of []*Result) []Hint {
 	var all []Hint
 	add := func(about, format string, args ...any) { all = append(all, Hint{about, fmt.Sprintf(format, args...)}) }
@@ -258,13 +259,13 @@ func commonNeed(of []*Result) string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// symptoms returns the causes that a result may have, or none if it is not a problem.
+// symptoms returns the causes that a result may have, or nil if the result is not a problem.
 func (r *Result) symptoms() []symptom {
 	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
 	switch {
 	case r.Crash != nil && (r.Verdict == Died || r.excusedCrash()):
 		key := r.Crash.Exit + digits.ReplaceAllString(r.Crash.Fault, "0")
-		if r.Crash.Fault == "" { // cases about different rules may well show different faults
+		if r.Crash.Fault == "" { // cases about different rules probably reveal different faults
 			key += string(r.Case.Rules[0])
 		}
 		return one(CauseCrash, key, r.Crash.title())
@@ -307,7 +308,7 @@ func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
 	return symptom{kind, string(id), fmt.Sprintf("rule %s%s: %s", id, level, note), id}
 }
 
-// failureSymptoms returns what the target did, if the failure of a performance shows it.
+// failureSymptoms returns what the target did, if the failure shows it.
 func failureSymptoms(c *Case, p *play.Result) []symptom {
 	if p == nil || p.Failure == nil {
 		return nil
@@ -346,8 +347,8 @@ func answers(t *codec.Type, st *transcript.Step) bool {
 	})
 }
 
-// lastEvent returns the last message that was sent on the connection on which a performance ended, or else on any
-// connection, or nil.
+// lastEvent returns the last message that was sent on the connection on which the run of the case ended. If there is none,
+// it returns the last message that was sent on any connection, or nil.
 func lastEvent(p *play.Result) *play.Event {
 	if p == nil {
 		return nil
@@ -366,7 +367,7 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
-// lastType returns the type of that message, or nil.
+// lastType returns the type of the last message, or nil.
 func lastType(p *play.Result) *codec.Type {
 	if ev := lastEvent(p); ev != nil {
 		return ev.Frame.Type
@@ -374,7 +375,7 @@ func lastType(p *play.Result) *codec.Type {
 	return nil
 }
 
-// lastSent names that message, or returns "".
+// lastSent returns the name of the last message, or "".
 func lastSent(p *play.Result) string {
 	switch ev := lastEvent(p); {
 	case ev == nil:
@@ -386,7 +387,7 @@ func lastSent(p *play.Result) string {
 	}
 }
 
-// messageName names the type of a message, and, for some types, the first word of the first argument.
+// messageName returns the name of the type of a message and, for some types, the first word of the first argument.
 func messageName(f *codec.Frame) string {
 	name := f.Type.Name
 	if (f.Type.Worded || f.Type.AnyCommand) && len(f.Arg(0)) > 0 {
@@ -397,5 +398,5 @@ func messageName(f *codec.Frame) string {
 	return name
 }
 
-// maxWord is the length, in bytes, of the words that the names of messages show.
+// maxWord is the length limit, in bytes, of words in the names of messages.
 const maxWord = 40

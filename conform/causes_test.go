@@ -16,7 +16,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// causeSuite is the suite of setups, and cases whose failures have something in common.
+// causeSuite returns the suite of setups, with cases whose failures have causes in common.
 func causeSuite(t *testing.T) *Suite {
 	t.Helper()
 	files := fstest.MapFS{"b.wire": {Data: []byte(`
@@ -47,7 +47,7 @@ Job Server -> Client: JOB_CREATED *
 	return s
 }
 
-// TestCauses checks how failures are grouped: kind, cases, instances and what to try.
+// TestCauses checks how failures are grouped: by kind, cases, instances and hints.
 func TestCauses(t *testing.T) {
 	s := causeSuite(t)
 	for _, tt := range []struct {
@@ -93,7 +93,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestCauseOrder checks that the worst cause is the first, and that a crash that the profile expects is one.
+// TestCauseOrder checks that the worst cause comes first, and that a crash that the profile expects is a cause.
 func TestCauseOrder(t *testing.T) {
 	s := causeSuite(t)
 	result := func(i int, v Verdict) Result { return Result{Case: s.Cases[i], Verdict: v, Note: "note"} }

@@ -11,9 +11,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// Command returns a program that is started anew for every case: tasks come on its standard
-// input, and its answers are expected on standard output. In the words of the command line
-// {addr}, {host} and {port} stand for where it is to connect.
+// Command returns a program that runs the command line anew for every case. The program reads tasks from standard input and
+// writes answers to standard output. {addr}, {host} and {port} in the command line are replaced with the address to which
+// the program must connect.
 func Command(line string) (Program, error) {
 	words, err := target.Split(line)
 	if err != nil {

@@ -34,11 +34,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
-// protocols are those that have cases.
+// protocols are the protocols that have cases.
 var protocols = []struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
-	silent   map[string]string // rows that no server can be made to send, and the rule that says why
+	silent   map[string]string // message types that no server can be made to send, and the rule that states the reason
 }{
 	{
 		protocol: gearman.Protocol,
@@ -89,10 +89,10 @@ func load(t *testing.T, p *codec.Protocol) *conform.Suite {
 	return s
 }
 
-// suite is the one that tests of the package itself use.
+// suite returns the suite that tests of the package itself use.
 func suite(t *testing.T) *conform.Suite { t.Helper(); return load(t, gearman.Protocol) }
 
-// serving makes a target of a reference server.
+// serving returns a function that starts a reference server as a target.
 func serving(p *codec.Protocol, machine func() refserver.Machine) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
@@ -106,15 +106,14 @@ func embedded(ctx context.Context) (target.Target, error) {
 	return serving(gearman.Protocol, protocols[0].machine)(ctx)
 }
 
-// text tells a result as a report does.
+// text returns a result as the text report shows it.
 func text(res conform.Result) string {
 	var b strings.Builder
 	(&conform.Text{W: &b}).Case(res)
 	return b.String()
 }
 
-// TestEveryRowHasACase demands that the cases, together, send or expect every
-// message type in every direction that it has.
+// TestEveryRowHasACase checks that the cases together send or expect every message type in every direction that it has.
 func TestEveryRowHasACase(t *testing.T) {
 	type way struct {
 		row  *codec.Type
@@ -147,8 +146,7 @@ func TestEveryRowHasACase(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsCovered demands a test, or the reason why there can be none, for
-// every rule of each protocol.
+// TestEveryRuleIsCovered checks that every rule of each protocol has a test, or a reason why no test is possible.
 func TestEveryRuleIsCovered(t *testing.T) {
 	for _, p := range protocols {
 		rules, err := conform.Coverage(load(t, p.protocol))
@@ -174,8 +172,7 @@ const (
 	echo = "@case echo\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n"
 )
 
-// small is a suite of one case and, if alone is set, another that needs a server of
-// its own.
+// small returns a suite of one case and, if alone is set, another case that needs a server of its own.
 func small(t *testing.T, alone bool) *conform.Suite {
 	t.Helper()
 	src := head + echo
@@ -240,8 +237,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// serve makes a target of a function that is given each connection. An error of
-// it ends the target.
+// serve returns a function that starts a target that calls handle for each connection. An error of handle ends the target.
 func serve(handle func(net.Conn) error) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "fake", func(ctx context.Context, ln net.Listener) error {
@@ -251,7 +247,7 @@ func serve(handle func(net.Conn) error) func(context.Context) (target.Target, er
 				if err != nil {
 					return nil
 				}
-				// The first bytes tell a case from a look whether the target is up.
+				// The first bytes distinguish a case from a check whether the target accepts connections.
 				c.SetDeadline(time.Now().Add(5 * time.Second))
 				if _, err := io.ReadFull(c, make([]byte, 12)); err == nil {
 					err = handle(c)
@@ -301,7 +297,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	}
 }
 
-// TestUnsteady judges a server that takes a read for a packet.
+// TestUnsteady tests a server that takes each read for a packet.
 func TestUnsteady(t *testing.T) {
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
@@ -313,7 +309,7 @@ func TestUnsteady(t *testing.T) {
 				}
 				buf := make([]byte, 4096)
 				if n, _ := c.Read(buf); n > 12 {
-					buf[3], buf[7] = 'S', 17 // an ECHO_RES of the ECHO_REQ
+					buf[3], buf[7] = 'S', 17 // the ECHO_RES in reply to the ECHO_REQ
 					c.Write(buf[:n])
 				}
 				c.Close()
@@ -330,15 +326,14 @@ func TestUnsteady(t *testing.T) {
 	}
 }
 
-// TestDeathIsPinnedOnItsCause judges a server that dies of one packet, with many
-// cases under way.
+// TestDeathIsPinnedOnItsCause tests a server that crashes on one packet while many cases run.
 func TestDeathIsPinnedOnItsCause(t *testing.T) {
 	src := head + echo
 	for i := range 12 {
 		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
 	}
 	src += "@case poison\n@about Poison.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ poison\nJob Server -> Client: ECHO_RES poison\n" +
-		// Nothing uses the server for a while, so that its end is found out late.
+		// For a while, nothing uses the server, so the crash is noticed late.
 		"@case slow\n@alone\n@about A slow case.\n@rules gearman.echo.same-data\nJob Server -> Client: nothing for 800ms\n"
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
@@ -398,7 +393,7 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestNonStrictSaysWhatCame runs a case with several tolerable replies.
+// TestNonStrictSaysWhatCame runs a case that accepts several non-strict replies.
 func TestNonStrictSaysWhatCame(t *testing.T) {
 	src := head + "@case lax\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or lax ERROR * *\n  or lax ECHO_RES a\n"
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})

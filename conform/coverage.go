@@ -10,17 +10,17 @@ import (
 	"jobwire/corpus"
 )
 
-// RuleCoverage is a rule and what tests it.
+// RuleCoverage is a rule with the names of its tests.
 type RuleCoverage struct {
 	codec.Rule
 	TestedBy []string // names of cases, and vectors of the codec as "reject:NAME"
 }
 
-// Covered reports whether the rule is tested, or says why nothing can test it.
+// Covered reports whether the rule is tested or has a reason why it cannot be tested.
 func (r *RuleCoverage) Covered() bool { return len(r.TestedBy) > 0 || r.Untestable != "" }
 
-// Coverage lists the protocol's rules with what tests each: the suite's cases,
-// and the vectors that the codec must refuse.
+// Coverage returns the rules of the protocol with their tests: cases of the suite, and test vectors that the codec must
+// reject.
 func Coverage(s *Suite) ([]RuleCoverage, error) {
 	by := map[codec.RuleID][]string{}
 	for i, c := range s.Cases {

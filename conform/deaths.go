@@ -13,28 +13,27 @@ import (
 	"jobwire/play"
 )
 
-// shared is the target that most cases use together. It is started when first
-// needed, and again when it has died.
+// shared is the target that most cases use together. It is started at the first use, and again after it has crashed.
 type shared struct {
 	start  func(context.Context) (target.Target, error)
 	ctx    context.Context
 	mu     sync.Mutex
 	t      target.Target
 	err    error
-	deaths []death                    // of the lives before the present one
-	begun  time.Time                  // when the present life began
-	ended  *atomic.Pointer[time.Time] // when the present life ended; nil inside while it has not
+	deaths []death                    // of the generations before the current one
+	begun  time.Time                  // when the current generation was started
+	ended  *atomic.Pointer[time.Time] // when the current generation ended; the value is nil while it runs
 }
 
-// death is the end of a life of the shared target.
+// death is the end of a generation of the shared target: the time from a start of the target to its end.
 type death struct {
-	from time.Time // when the life began
-	at   time.Time // when it ended, or, if it hung, when that was noticed
-	hung bool      // it answered nothing, and was restarted
+	from time.Time // when the generation was started
+	at   time.Time // when it ended, or, if it hung, when a case noticed that
+	hung bool      // it did not reply to any request, and was restarted
 	err  error     // how it crashed; nil if it hung
 }
 
-// get returns the target and which life of it this is.
+// get returns the target and the number of its generation.
 func (s *shared) get() (target.Target, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *shared) get() (target.Target, int, error) {
 	return s.t, len(s.deaths), s.err
 }
 
-// watch records when the life that begins now ends.
+// watch records when the generation that starts now ends.
 func (s *shared) watch() {
 	ended := &atomic.Pointer[time.Time]{}
 	s.ended = ended
@@ -72,7 +71,7 @@ func (s *shared) watch() {
 	}()
 }
 
-// endedAt returns when the life ended that has ended.
+// endedAt returns when the generation ended, or the current time if that is unknown.
 func (s *shared) endedAt() time.Time {
 	if at := s.ended.Load(); at != nil {
 		return *at
@@ -82,15 +81,15 @@ func (s *shared) endedAt() time.Time {
 
 func (s *shared) hasEnded() bool {
 	select {
-	case <-s.t.Done(): // nil, and never ready, where death cannot be seen
+	case <-s.t.Done(): // nil, and therefore never ready, if the end of the target cannot be observed
 		return true
 	default:
 		return false
 	}
 }
 
-// restart restarts the target, which hangs, unless another case has done so. It reports false if that is not
-// possible.
+// restart restarts the target, which hangs, unless another case has already done so. It returns false if the target cannot
+// be restarted.
 func (s *shared) restart(life int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,27 +106,26 @@ func (s *shared) restart(life int) bool {
 	return true
 }
 
-// life is the number of the present life.
+// life returns the number of the current generation.
 func (s *shared) life() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.deaths)
 }
 
-// end returns how a life ended, or nil.
+// end returns the error with which a generation ended, or nil.
 func (s *shared) end(life int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deaths[life].err
 }
 
-// lookBack is how long before a death was seen a case may have ended that caused it.
+// lookBack is how long before the observation of a crash a case may have ended and still be its cause.
 const lookBack = 500 * time.Millisecond
 
-// inquire finds the cases that a target crashed or hung in. The cases that ran when it
-// did, or had just ended, are run again with a target for each: first those that noticed
-// it, and the others only if none of these was the cause. It returns the results
-// that this changes, and those that were still open.
+// inquire finds the cases in which a target crashed or hung. It runs the cases again that ran at that time or had just
+// ended, with a target for each: first the cases that noticed the crash, and the others only if none of these was the
+// cause. It returns the results that change, and those that were not final yet.
 func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared, lag *lagMeter) map[int]Result {
 	if shared.t != nil {
 		if err := target.Died(shared.t); err != nil {
@@ -139,7 +137,7 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 	alone.Fresh, alone.autopsy = true, true
 	for life, died := range shared.deaths {
 		since := died.at.Add(-lookBack)
-		if died.hung { // the case that noticed it had waited for a reply, and then for another
+		if died.hung { // the case that noticed the hang has waited for a reply, and then for the reply to another request
 			since = since.Add(-2 * cmp.Or(r.Timeout, play.DefaultTimeout))
 		}
 		rerun := map[int]attempt{}
@@ -149,13 +147,13 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 			free := make(chan struct{}, max(1, r.Parallel))
 			for i := range attempts {
 				a := &attempts[i]
-				// A case that got the target before it was restarted may have connected to it after that.
+				// A case that got the target before the restart may have connected to it after the restart.
 				if a.life < 0 || a.life > life || a.to.Before(since) || a.to.Before(died.from) || !which(a) {
 					continue
 				}
 				free <- struct{}{}
 				wg.Go(func() {
-					again := *a // of a target that cannot be started again
+					again := *a // unchanged if the target cannot be started again
 					switch {
 					case ctx.Err() == nil:
 						again = alone.judge(ctx, a.Case, shared, lag)
@@ -172,7 +170,8 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 			wg.Wait()
 			return blamed
 		}
-		// Most often a case that noticed the crash is the cause, and those that ended before it need not run again.
+		// Most often a case that noticed the crash is its cause, and the cases that ended before need not run
+		// again.
 		if !runAgain((*attempt).dubious) || died.hung {
 			runAgain(func(a *attempt) bool { return !a.dubious() })
 		}
@@ -202,8 +201,9 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 	return final
 }
 
-// likelier reports whether one case is more likely than another to have crashed the target, if neither does when it runs
-// alone: the profile lists it as a case that may crash the target, or it noticed the crash, or it ended later.
+// likelier reports whether case a is more likely than case b to have crashed the target, if neither does when it runs
+// alone: because the profile lists only a as a case that may crash the target, or otherwise because only a noticed the
+// crash, or because a ended later.
 func (r *Runner) likelier(a, b *attempt) bool {
 	if x, y := r.Profile.mayCrash(a.Case), r.Profile.mayCrash(b.Case); x != y {
 		return x
@@ -218,7 +218,7 @@ type Crash struct {
 	Output string // the head of the crash report that the target printed, or else its last lines
 }
 
-// newCrash returns what an error of a target says about its end.
+// newCrash returns how a target ended, according to its error.
 func newCrash(err error) *Crash {
 	c := &Crash{}
 	var e *target.Error
@@ -235,7 +235,7 @@ func newCrash(err error) *Crash {
 	return c
 }
 
-// title says in one line how the target ended.
+// title describes in one line how the target ended.
 func (c *Crash) title() string {
 	s := "the target crashed"
 	if c.Fault != "" {
@@ -247,7 +247,7 @@ func (c *Crash) title() string {
 	return s
 }
 
-// String adds the head of what the target printed.
+// String returns the title with the beginning of the target's output.
 func (c *Crash) String() string {
 	if c.Output == "" || strings.TrimSpace(c.Output) == c.Fault {
 		return c.title()

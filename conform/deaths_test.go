@@ -15,8 +15,8 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// TestCrashAfterRestart: the target crashes in a case that got the target before it was restarted, and connected to it
-// after that. A case that ran beside it is not blamed.
+// TestCrashAfterRestart tests that a crash is blamed on the right case. A case got the target before a restart, connected
+// to it after the restart, and crashed it, while another case ran on the same target.
 func TestCrashAfterRestart(t *testing.T) {
 	src := "@section s\n@rules gearman.echo.same-data\n" +
 		"@case crashes\n@about The option for exceptions is confirmed.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n" +
@@ -57,8 +57,8 @@ func TestCrashAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLikelierCrash: if no case crashes the target alone, the case that the profile lists as crashing is blamed, then one that
-// noticed the crash, then the last one.
+// TestLikelierCrash tests which case is blamed if no case crashes the target alone: the case that the profile lists as
+// crashing, then one that noticed the crash, then the last one.
 func TestLikelierCrash(t *testing.T) {
 	at := func(id string, v Verdict, second int) *attempt {
 		return &attempt{Result: Result{Case: &Case{ID: id, Family: id}, Verdict: v}, to: time.Unix(int64(second), 0)}

@@ -1,27 +1,25 @@
-// Package conform tests servers. A suite is a set of cases, each a transcript
-// with expectations and the rules that it tests; a [Runner] performs them against a
-// target and gives each a [Verdict].
+// Package conform tests servers. A suite is a set of cases. Each case is a transcript with expectations and the rules that
+// it tests. A [Runner] runs the cases against a target and gives each case a [Verdict].
 //
-// Cases are the .wire files below cases/, a folder a protocol and a file a
-// section of its document. These keys describe one:
+// Cases are the .wire files below cases/: a folder for each protocol, and a file for each section of its specification.
+// These keys describe a case:
 //
-//	@case NAME        its ID, permanent: the protocol's name and a dot are put in front
-//	@about TEXT       what it shows, in a sentence
-//	@rules ID...      the rules that it tests; the first one's level is the case's
-//	@interpretation TEXT  what it assumes beyond the words of its rules; its level is INTERPRETATION then
-//	@needs NAME...    capabilities that a server may lack, as its profile says
-//	@alone            it needs a server of its own, because it ends or reconfigures it
-//	@segments NAME    how messages are divided into writes: plain, bytewise or coalesced; without it, all ways of the run
-//	@watch WHAT       a check of the server's process, which is one of its own: see [jobwire/internal/watch.ParseCheck]
+//	@case NAME        its ID, which is permanent; the name of the protocol and a period are put before it
+//	@about TEXT       what it tests, in one sentence
+//	@rules ID...      the rules that it tests; the level of the case is that of the first rule
+//	@interpretation TEXT  what it assumes beyond the text of its rules; its level is then INTERPRETATION
+//	@needs NAME...    capabilities that a server may lack, according to its profile
+//	@alone            it needs a server of its own, because it ends or reconfigures the server
+//	@segments NAME    how messages are divided into writes: plain, bytewise or coalesced; default: all ways of the run
+//	@watch WHAT       a check of the server's process, which no other case uses: see [jobwire/internal/watch.ParseCheck]
 //	@descriptors N    how many file descriptors that process may have open
-//	@section TEXT     of the document; once at the head of a file
-//	@protocol NAME    the protocol's, for who reads the file without a suite
-//	@program ROLE     the program under test plays this actor, through a relay to the server
-//	@task WORD...     what it is told to do, a line each, in order
-//	@answer WORD...   what it has to say of the task of the same number; as in a step, $name, * and ... may stand
+//	@section TEXT     section of the specification; once, at the beginning of a file
+//	@protocol NAME    name of the protocol, for programs that read the file without a suite
+//	@program ROLE     the program under test has this role; a relay connects it to the server
+//	@task WORD...     a task for the program; tasks are done in this order
+//	@answer WORD...   the expected answer to the task with the same number; $name, * and ... are allowed, as in a step
 //
-// Any number of cases may run at once against one server, so a case names its functions and
-// unique IDs by $name: a name first mentioned in what a case sends stands for
-// a word that nothing else uses. A case may be performed several times. Names in tasks are fresh from the
-// beginning, unless an answer contains them.
+// Any number of cases may run at once on one server, so a case uses $name for its functions and unique IDs. If a case sends
+// a name before it receives it, the name is replaced with a unique word. A case may run several times. Names in tasks are
+// replaced with unique words before the case starts, unless an earlier answer contains them.
 package conform

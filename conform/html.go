@@ -20,8 +20,8 @@ var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
-// look is how the page shows a verdict. The symbols and words say it all without
-// the colours, of which there are few: that is what Tone is for.
+// look is how the page shows a verdict. The symbols and words are sufficient without the colors. The page has few colors,
+// one for each Tone.
 type look struct {
 	Verdict Verdict
 	Symbol  string
@@ -29,7 +29,7 @@ type look struct {
 	Meaning string
 }
 
-// looks are the verdicts from best to worst: a rule is worth what its worst case is.
+// looks are the verdicts from best to worst. The page shows a rule with the verdict of its worst case.
 var looks = []look{
 	{Passed, "✓", "good", "The target replied as the specification asks."},
 	{NotRun, "·", "none", "The run ended before the case."},
@@ -51,7 +51,7 @@ func rank(v Verdict) int {
 	return slices.IndexFunc(looks, func(l look) bool { return l.Verdict == v })
 }
 
-// What the template is given. Cells stand in the order of the targets.
+// Data for the template. Cells are in the order of the targets.
 type (
 	page struct {
 		Jobwire  version.Info
@@ -64,21 +64,21 @@ type (
 	}
 	targetView struct {
 		*Report
-		Cases     int    // without instances
-		Instances int    // or 0, if no case has several
+		Cases     int    // number of cases, without instances
+		Instances int    // number of instances, or 0 if no case has several
 		Short     int    // cases that failed
-		Excused   int    // those that did as its profile expects
-		Passed    int    // cases
-		Decided   int    // cases that came to a verdict about the target
-		Stopped   string // why not all cases ran
+		Excused   int    // cases that failed as the profile expects
+		Passed    int    // number of cases that passed
+		Decided   int    // number of cases with a verdict about the target
+		Stopped   string // why some cases did not run
 		Causes    []causeView
 		Tallies   []tally
 	}
 	causeView struct {
 		Cause
 		Tone  string
-		Shown []string // the first of the cases
-		More  int      // how many other cases there are
+		Shown []string // the first cases
+		More  int      // number of other cases
 	}
 	tally struct {
 		look
@@ -101,7 +101,7 @@ type (
 	}
 	caseView struct {
 		*Case
-		Home     bool // this is its first rule: here its details stand
+		Home     bool // the page shows the details of the case at this rule, its first
 		Verdicts string
 		Cells    []cell
 		Results  []resultView
@@ -113,26 +113,26 @@ type (
 		Target       string
 		Conversation []shownLine
 	}
-	// sourceLine is a line of a case's transcript.
+	// sourceLine is a line in the transcript of a case.
 	sourceLine struct {
-		Number   int // in its file
+		Number   int // line number in its file
 		Text     string
-		Fell     []string // the targets that fell short there
+		Fell     []string // the targets that failed at this line
 		Accepted []string // the targets whose reply matched this alternative, which is not strict
 	}
-	// shownLine is a line of a conversation. Of a row with an offending byte, Byte is
-	// its digits; a line that says what is wrong is all Byte.
+	// shownLine is a line of a conversation. If the line contains an offending byte, Byte contains its hexadecimal
+	// digits. If the line describes the error, Byte contains the whole line.
 	shownLine struct {
 		Before, Byte, After string
 	}
 )
 
-// WriteHTML writes one self-contained page: how each target did and why, and the rules of the
-// suite beside the targets, with their cases, transcripts and the conversations of
-// what did not pass. The same reports make the same page.
+// WriteHTML writes one self-contained page: the result of each target and its causes, and the rules of the suite with the
+// results of the targets, the cases, their transcripts, and the conversations of cases that did not pass. The page depends
+// only on the reports.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: looks, Cases: len(s.Names())}
-	results := make([]map[string]Result, len(reports)) // by the case's name
+	results := make([]map[string]Result, len(reports)) // by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
 		cases := fold(r.Results)
@@ -190,7 +190,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	return pageTemplate.Execute(w, p)
 }
 
-// maxLinks is how many cases the page links to from a cause.
+// maxLinks is how many cases of a cause the page links to.
 const maxLinks = 12
 
 func causeViews(r *Report) []causeView {
@@ -207,7 +207,7 @@ func causeViews(r *Report) []causeView {
 	return all
 }
 
-// Rate is the share of the cases that passed, in percent. It is rounded down, so that 100 % means all.
+// Rate returns the percentage of the cases that passed. It is rounded down, so 100 % means all cases.
 func (t targetView) Rate() string {
 	if t.Decided == 0 {
 		return ""
@@ -215,7 +215,7 @@ func (t targetView) Rate() string {
 	return fmt.Sprintf("%.1f", float64(t.Passed*1000/t.Decided)/10)
 }
 
-// When is when the run began, or "".
+// When returns the time at which the run began, or "".
 func (t targetView) When() string {
 	if t.Began.IsZero() {
 		return ""
@@ -223,7 +223,7 @@ func (t targetView) When() string {
 	return t.Began.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// section returns the section of that name, and begins it if it is new.
+// section returns the section with the name. It creates the section if it does not exist.
 func (p *page) section(name string) *sectionView {
 	for _, s := range p.Sections {
 		if s.Name == name {
@@ -234,8 +234,8 @@ func (p *page) section(name string) *sectionView {
 	return p.Sections[len(p.Sections)-1]
 }
 
-// sort puts the sections into the order of the suite's files, which is that of the document.
-// One that no file is about, like an introduction, goes first.
+// sort sorts the sections by the order of the suite's files, which is the order of the specification. Sections without a
+// file, such as an introduction, come first.
 func (p *page) sort(s *Suite) {
 	slices.SortStableFunc(p.Sections, func(a, b *sectionView) int {
 		place := func(v *sectionView) int {
@@ -245,7 +245,7 @@ func (p *page) sort(s *Suite) {
 	})
 }
 
-// tallies counts verdicts, the worst first.
+// tallies counts verdicts. The worst verdict comes first.
 func tallies(results []Result) []tally {
 	n := make([]int, len(looks))
 	for _, r := range results {
@@ -269,7 +269,7 @@ func newCell(target string, results ...Result) cell {
 	return c
 }
 
-// shownInstance returns the instance of a case that the page shows: the first that a target did not pass.
+// shownInstance returns the instance of a case that the page shows: the first instance that a target did not pass.
 func shownInstance(c *Case, results []map[string]Result) *Case {
 	for _, of := range results {
 		if res, ok := of[c.Family]; ok && res.Verdict != Passed {
@@ -315,7 +315,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			return view, err
 		}
 		first := len(view.Source)
-		// A step has a line for each of its choices.
+		// A step has one line for each of its choices.
 		for k, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
@@ -332,8 +332,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 	return view, nil
 }
 
-// shownLines finds the offending bytes of a conversation: a line that begins with ^^ points
-// at the digits above it.
+// shownLines finds the offending bytes of a conversation: a line that begins with ^^ points to the digits above it.
 func shownLines(text string) []shownLine {
 	var out []shownLine
 	for line := range strings.Lines(text) {

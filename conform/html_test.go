@@ -33,7 +33,7 @@ func htmlOf(t *testing.T, s *conform.Suite, reports []*conform.Report) string {
 	return out.String()
 }
 
-// element is one element of a page, with all the text in it.
+// element is one element of a page, with all of its text.
 type element struct {
 	tag  string
 	attr map[string]string
@@ -48,8 +48,8 @@ var (
 	codeInTag = regexp.MustCompile(`(?s)(<(style|script)>).*?(</(style|script)>)`)
 )
 
-// elements reads a page as strict XML, once its void tags are closed: an end
-// that is missing, or text that opens a tag, is an error.
+// elements parses a page as strict XML, after closing its void tags. A missing end tag, or text that opens a tag, is an
+// error.
 func elements(t *testing.T, page string) []*element {
 	t.Helper()
 	page = codeInTag.ReplaceAllString(page, "$1$3")
@@ -156,7 +156,7 @@ func TestHTMLIsOneSoundPage(t *testing.T) {
 	}
 }
 
-// TestHTMLMatrix demands the worst verdict of a rule's cases, and how many have which.
+// TestHTMLMatrix checks that the page shows the worst verdict of a rule's cases, and the number of cases for each verdict.
 func TestHTMLMatrix(t *testing.T) {
 	s, reports := sampleReports(t)
 	rows := map[string]string{}
@@ -200,8 +200,8 @@ func TestHTMLFoldsLongPayloads(t *testing.T) {
 	}
 }
 
-// probe is a page that looks at the report in frames of two widths, and in one
-// without scripts, and writes down what it saw.
+// probe is a page that loads the report in frames of two widths, and in one frame without scripts, and records what the
+// frames show.
 const probe = `<!doctype html>
 <iframe id="narrow" src="/page#case-gearman.report.failed" style="width: 360px; height: 800px; border: 0"></iframe>
 <iframe id="wide" src="/page#rule-gearman.echo.same-data" style="width: 1400px; height: 900px; border: 0"></iframe>
@@ -275,8 +275,7 @@ func TestHTMLInABrowser(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 
-	// Not the test's own folder: helpers of the browser may outlive it by a moment and
-	// still write there.
+	// Not the folder of the test: the browser's helper processes may outlive the browser and still write there.
 	home, err := os.MkdirTemp("", "browser")
 	if err != nil {
 		t.Fatal(err)

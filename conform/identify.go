@@ -11,12 +11,12 @@ import (
 	"jobwire/play"
 )
 
-// identifyTimeout is how long a server may take for the reply that shows its protocol.
+// identifyTimeout is the timeout of the reply that reveals the protocol of a server.
 const identifyTimeout = time.Second
 
-// identify returns the protocol of a server that does not answer as one of its own protocol, but as one of another:
-// it sends the barrier request of each. If the server answers as expected, it returns the transcript of its own barrier
-// request.
+// identify sends a barrier request of the protocol own. If the server replies as expected, identify returns the transcript
+// of the request. Otherwise it tries the barrier requests of the other protocols, and returns the protocol whose reply the
+// server sends, or nil.
 func identify(ctx context.Context, own *codec.Protocol, dial play.Dialer) (barrier *transcript.Script, other *codec.Protocol) {
 	answers := func(script *transcript.Script) bool {
 		return script != nil && play.Peers(ctx, script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil

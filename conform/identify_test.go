@@ -13,8 +13,8 @@ import (
 	"jobwire/refserver"
 )
 
-// TestOtherProtocol tests each reference server as one of each other protocol: the run ends at once and names the
-// protocol.
+// TestOtherProtocol tests each reference server with the suite of each other protocol: the run ends at once and reports the
+// protocol of the server.
 func TestOtherProtocol(t *testing.T) {
 	for _, server := range catalog.All() {
 		for _, tested := range catalog.All() {

@@ -9,7 +9,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// instanceLabel returns what follows the name of a case in the ID of an instance: "[n=64,body=nul]", or "".
+// instanceLabel returns the part of the ID of an instance that follows the name of the case, such as "[n=64,body=nul]", or
+// "".
 func instanceLabel(params []transcript.Param) string {
 	if len(params) == 0 {
 		return ""
@@ -21,7 +22,7 @@ func instanceLabel(params []transcript.Param) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// Names returns the names of the cases, without those of instances.
+// Names returns the names of the cases, each once.
 func (s *Suite) Names() []string {
 	var all []string
 	for _, c := range s.Cases {
@@ -32,11 +33,12 @@ func (s *Suite) Names() []string {
 	return all
 }
 
-// otherInstances is how many instances of cases that a mutant should pass are run with it.
+// otherInstances is how many instances of the cases that a mutant should pass are run, in addition to the first of each
+// case.
 const otherInstances = 12
 
-// forMutant returns the suite with the instances to run with a mutant: all of the cases that it should fail, the first
-// of each other case, and some more, which differ between mutants.
+// forMutant returns the suite with the instances to run against a mutant: all instances of the cases that it should fail,
+// the first instance of each other case, and some more, which differ between mutants.
 func (s *Suite) forMutant(m *Mutant) *Suite {
 	out := s.with()
 	var others []*Case
@@ -63,13 +65,13 @@ func (s *Suite) forMutant(m *Mutant) *Suite {
 	return out
 }
 
-// named reports whether the mutant should fail the case, or the instance.
+// named reports whether the mutant should fail the case or the instance.
 func named(m *Mutant, c *Case) bool {
 	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }
 
-// fold returns one result for all instances of each case: that of the first instance with the worst verdict, with
-// the values of the instances by verdict.
+// fold returns one result for all instances of each case: the result of the first instance with the worst verdict, and the
+// values of the instances by verdict.
 func fold(results []Result) []Result {
 	var all []Result
 	for i := 0; i < len(results); {
@@ -108,11 +110,10 @@ func foldOne(instances []Result) Result {
 	return worst
 }
 
-// maxRuns limits the values that reports list.
+// maxRuns limits how many values reports list.
 const maxRuns = 8
 
-// valuesWith lists the values of the instances that have a verdict. Instances that follow each other are shown as
-// "A to B".
+// valuesWith lists the values of the instances with a verdict. Consecutive instances are written as "A to B".
 func valuesWith(instances []Result, v Verdict) string {
 	var runs []string
 	for i := 0; i < len(instances); i++ {
@@ -136,7 +137,7 @@ func valuesWith(instances []Result, v Verdict) string {
 	return strings.Join(runs, ", ")
 }
 
-// values names the values of an instance, as "n=64,body=nul".
+// values returns the values of an instance, such as "n=64,body=nul".
 func values(c *Case) string {
 	return strings.Trim(instanceLabel(c.Params), "[]")
 }

@@ -15,7 +15,7 @@ import (
 // is removed or changes its meaning, not when one is added.
 const SchemaVersion = 1
 
-// HeadJSON is what each JSON report begins with: which program wrote it, and when.
+// HeadJSON is the beginning of each JSON report: the program that wrote the report, and the time of the run.
 type HeadJSON struct {
 	SchemaVersion int          `json:"schema_version"`
 	ToolVersion   string       `json:"tool_version"` // of jobwire, as in Jobwire.Version
@@ -33,7 +33,7 @@ func NewHeadJSON(began time.Time, took time.Duration, interrupted bool) HeadJSON
 // startLayout is RFC 3339 with milliseconds.
 const startLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// reportJSON is a report as programs read it.
+// reportJSON is the JSON form of a report.
 type reportJSON struct {
 	HeadJSON
 	Protocol string         `json:"protocol"`
@@ -59,7 +59,7 @@ type causeJSON struct {
 
 type caseJSON struct {
 	ID       string         `json:"id"`
-	Case     string         `json:"case"` // the name without the values of an instance
+	Case     string         `json:"case"` // the name of the case, without the values of an instance
 	Section  string         `json:"section"`
 	About    string         `json:"about"`
 	Rules    []codec.RuleID `json:"rules"`
@@ -68,17 +68,17 @@ type caseJSON struct {
 	Duration float64        `json:"duration_seconds"`
 	Note     string         `json:"note,omitempty"`
 	Assumes  string         `json:"interpretation,omitempty"` // what the case assumes where the specification is silent
-	Segments string         `json:"segments,omitempty"`       // how the stream was cut when it did not pass
-	Broken   codec.RuleID   `json:"broken,omitempty"`         // the codec's rule that an answer broke
+	Segments string         `json:"segments,omitempty"`       // how the stream was divided into writes when the case did not pass
+	Broken   codec.RuleID   `json:"broken,omitempty"`         // the rule of the codec that a reply broke
 	Quote    string         `json:"quote,omitempty"`          // the words of the specification that the target does not follow
 	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // of a non-strict pass
 	Crash    *crashJSON     `json:"crash,omitempty"`
 	File     string         `json:"file"`
-	Line     int            `json:"line"`              // of the step that failed, or of the case
+	Line     int            `json:"line"`              // line of the step that failed, or of the case
 	Command  string         `json:"command,omitempty"` // runs the case alone; of cases that did not pass
 }
 
-// acceptedJSON says which reply a case accepted instead of the one that the specification asks for.
+// acceptedJSON describes the reply that a case accepted instead of the one that the specification asks for.
 type acceptedJSON struct {
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
@@ -91,7 +91,7 @@ type crashJSON struct {
 	Output []string `json:"output"`
 }
 
-// WriteJSON writes one object: the report, or, if there are several, an object that holds them as "reports".
+// WriteJSON writes one JSON object: the report, or, if there are several, an object with the list "reports".
 // docs/schema/conform.json describes it.
 func WriteJSON(w io.Writer, reports []*Report) error {
 	var all []reportJSON

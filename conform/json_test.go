@@ -39,7 +39,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 	}
 }
 
-// TestSchemaNamesVerdicts checks that the schema lists the verdicts that there are.
+// TestSchemaNamesVerdicts checks that the schema lists all verdicts.
 func TestSchemaNamesVerdicts(t *testing.T) {
 	text, err := os.ReadFile(reportSchema)
 	if err != nil {

@@ -11,16 +11,15 @@ import (
 	"jobwire/play"
 )
 
-// WriteJUnit writes the reports as JUnit XML, a test suite each. A target that crashed or could
-// not be reached is an error, any other unexpected verdict a failure. Cases that were skipped, did not
-// run, are inconclusive, or failed as the profile says are skipped. A run that was interrupted has one more case, which
-// is an error.
+// WriteJUnit writes the reports as JUnit XML, one test suite each. A target that crashed or could not be reached is an
+// error; any other unexpected verdict is a failure. Cases that were skipped, did not run, are inconclusive, or failed as
+// the profile expects are skipped. An interrupted run has one more case, which is an error.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junit.Suites{Name: "jobwire conform"}
 	for _, r := range reports {
 		class := r.Protocol.Name
 		if len(reports) > 1 {
-			// Readers tell tests apart by class and name, and take dots for packages.
+			// Programs that read JUnit XML identify tests by class and name, and interpret dots as packages.
 			class += "." + strings.ReplaceAll(r.Target, ".", "_")
 		}
 		s := junit.Suite{
@@ -33,7 +32,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			s.Add(junitCase(class, res))
 		}
 		if r.Interrupted {
-			// Readers do not fail a suite for cases that were skipped.
+			// Programs that read JUnit XML do not fail a suite because of skipped cases.
 			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: "interrupted", Message: r.Stopped()}})
 		}
 		s.Time = junit.Second(r.Took.Seconds())
@@ -63,22 +62,22 @@ func junitCase(class string, res Result) junit.Case {
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// explanation is what reports say about a result that is not a pass.
+// explanation returns what reports say about a result that is not a pass, or "".
 func explanation(r Result) string {
 	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Unreachable}, r.Verdict) {
 		return ""
 	}
 	var b strings.Builder
-	writeExplanation(&b, r, play.ReportOptions{}) // a builder takes everything
+	writeExplanation(&b, r, play.ReportOptions{}) // writing to a strings.Builder does not fail
 	return printable(b.String())
 }
 
-// conversation shows a case's performance as text.
+// conversation returns the messages of a case's run as text.
 func conversation(r Result, o play.ReportOptions) string {
 	if r.Play == nil {
 		return ""
 	}
 	var b strings.Builder
-	play.WriteReport(&b, r.performed(), r.Play, o) // a builder takes everything
+	play.WriteReport(&b, r.performed(), r.Play, o) // writing to a strings.Builder does not fail
 	return printable(b.String())
 }

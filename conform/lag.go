@@ -10,18 +10,18 @@ import (
 
 const (
 	lagTick = 10 * time.Millisecond
-	maxLag  = 20 * time.Millisecond // what is bearable whatever the times
+	maxLag  = 20 * time.Millisecond // acceptable whatever the time limits are
 
-	// shareOfWait is how much of the time that an expectation waits this machine may
-	// be late before the wait proves nothing: a quarter.
+	// shareOfWait limits the scheduling delay, as a part of the time that an expectation waits: if the machine was
+	// later than a quarter of that time, the wait proves nothing.
 	shareOfWait = 4
 )
 
-// lagMeter measures how late this machine wakes who waits: a process that hardly gets
-// to run cannot tell a slow target from itself.
+// lagMeter measures scheduling delays: how late this machine wakes a waiting goroutine. A process that gets little CPU time
+// cannot distinguish a slow target from its own delays.
 type lagMeter struct {
 	mu   sync.Mutex
-	seen []lateness // those beyond maxLag, oldest first, without those that a later one has reached
+	seen []lateness // delays longer than maxLag, oldest first, except those that a later delay equals or exceeds
 	quit chan struct{}
 	gone chan struct{}
 }
@@ -65,7 +65,7 @@ func (m *lagMeter) note(at time.Time, by time.Duration) {
 	m.seen = append(m.seen, lateness{at, by})
 }
 
-// since returns the worst lateness since a moment, or 0 if it was bearable.
+// since returns the longest delay since a time, or 0 if all delays were acceptable.
 func (m *lagMeter) since(t time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +82,8 @@ func (m *lagMeter) stop() {
 	<-m.gone
 }
 
-// timed returns the time that a failure depends on: the limit that was exceeded, or else the shortest silence or delay in
-// the steps before it, which a case uses to let one connection act before another. It is 0 if there is none.
+// timed returns the duration that a failure depends on: the time limit that was exceeded, or otherwise the shortest silence
+// or delay in the steps before, which a case uses to let one connection act before another. It returns 0 if there is none.
 func timed(script *transcript.Script, f *play.Failure) time.Duration {
 	shortest := f.Waited
 	if shortest > 0 {

@@ -19,8 +19,8 @@ import (
 	"jobwire/play"
 )
 
-// TestSlowMachineIsNotTheTargetsFault judges a server that never answers, once on a
-// machine that keeps time and once on one that was late meanwhile.
+// TestSlowMachineIsNotTheTargetsFault tests a server that never replies, first on a machine without scheduling delays and
+// then on a machine with delays.
 func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
@@ -95,7 +95,7 @@ func TestTimedFailures(t *testing.T) {
 	}
 }
 
-// A silence that a case accepts as non-strict proves nothing on a machine that was late.
+// A silence that a case accepts as non-strict proves nothing on a machine with delays.
 func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\n" +
 		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
@@ -146,7 +146,7 @@ func TestLagIsRemembered(t *testing.T) {
 	})
 }
 
-// A machine that is late for hours fills no memory, and the worst lateness since any moment is known.
+// If a machine is late for hours, the lagMeter uses little memory, and still knows the longest delay since any time.
 func TestLagIsBounded(t *testing.T) {
 	m := &lagMeter{}
 	start := time.Now()
@@ -165,8 +165,8 @@ func TestLagIsBounded(t *testing.T) {
 	}
 }
 
-// TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that is
-// mute until all of them have failed, and against one that is always mute.
+// TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that does not reply until all of
+// them have failed, and against a server that never replies.
 func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 	const n, parallel = 8, 4
 	files := fstest.MapFS{}
@@ -181,7 +181,7 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 	}
 	tests := []struct {
 		name     string
-		mute     int32 // requests that are not answered
+		mute     int32 // requests without a reply
 		verdict  Verdict
 		requests int32
 	}{

@@ -14,7 +14,7 @@ import (
 	beanstalkserver "jobwire/refserver/beanstalk"
 )
 
-// knownFailures calls check for each entry of each profile of known or flaky cases, with the cases that it lists.
+// knownFailures calls check for each entry of each profile about known or flaky cases, with the cases that the entry lists.
 func knownFailures(t *testing.T, check func(profile string, known conform.Exception, cases []*conform.Case)) {
 	t.Helper()
 	for _, e := range catalog.All() {
@@ -38,8 +38,8 @@ func knownFailures(t *testing.T, check func(profile string, known conform.Except
 	}
 }
 
-// A rule is DE-FACTO only if all known servers follow it: the first rule of a case that a profile lists as failing is not
-// DE-FACTO.
+// A rule is DE-FACTO only if all known servers follow it. Therefore, if a profile lists a case as failing, the first rule
+// of the case is not DE-FACTO.
 func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
 		for _, c := range cases {
@@ -50,7 +50,7 @@ func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	})
 }
 
-// The known failures of real servers are quoted: each entry about a case that is MUST or SHOULD has the words of the
+// Known failures of real servers have quotes: each entry about a case with the level MUST or SHOULD has the words of the
 // specification that the server does not follow.
 func TestKnownFailuresAreQuoted(t *testing.T) {
 	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
@@ -61,8 +61,8 @@ func TestKnownFailuresAreQuoted(t *testing.T) {
 	})
 }
 
-// interpretations is a case of a rule that the specification states, one of an interpretation, and one of a rule that is
-// an interpretation; beanstalkd's rule about the length of a line is one.
+// interpretations contains a case of a rule that the specification states, a case of an interpretation, and a case of a
+// rule that is an interpretation, such as beanstalkd's rule about the length of a line.
 const interpretations = `@section Levels
 @case stated
 @about The reply to watch has the number of tubes.
@@ -84,7 +84,7 @@ Client -> Server: watch a
 Server -> Client: WATCHING 3
 `
 
-// A server that differs from an interpretation has not failed, unless the user asks for interpretations.
+// A server that differs from an interpretation has not failed, unless the user asks for strict tests of interpretations.
 func TestDifferent(t *testing.T) {
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestDifferent(t *testing.T) {
 	}
 }
 
-// The text report of a known failure has the reason and the words of the specification that its profile gives.
+// The text report of a known failure contains the reason and the words of the specification from the profile.
 func TestQuote(t *testing.T) {
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {

@@ -9,17 +9,16 @@ import (
 	"jobwire/conform"
 )
 
-// needs lists what each capability of a server is the capability to take. Where that is one message, a profile may name
-// its type instead.
+// needs lists the messages that each capability of a server allows clients to send. If that is one message, a profile may
+// state the message type instead of the capability.
 var needs = map[string][]string{
 	"reserve-job": {"reserve-job"},
 }
 
-// settings are capabilities that are not about messages, but about how a server was
-// started.
+// settings are capabilities that do not concern messages, but how the server was started.
 var settings = []string{"no-binlog"}
 
-// sends lists the names of the messages that the peers of a case send.
+// sends returns the names of the messages that the peers of a case send.
 func sends(c *conform.Case) (names []string) {
 	for _, st := range c.Script.Steps {
 		if t := st.Choices[0].Type; st.From == codec.Peer && t != nil {
@@ -29,9 +28,9 @@ func sends(c *conform.Case) (names []string) {
 	return names
 }
 
-// TestCasesNeedWhatTheySend demands of every case that it needs a capability if, and only
-// if, it sends what the capability stands for: a server is neither accused of what
-// it does not offer, nor spared what it does.
+// TestCasesNeedWhatTheySend checks that a case needs a capability if, and only if, it sends the messages of the capability.
+// Then a server does not fail because of a capability that it lacks, and every case runs on a server that has the
+// capability.
 func TestCasesNeedWhatTheySend(t *testing.T) {
 	for _, p := range protocols {
 		s := load(t, p.protocol)

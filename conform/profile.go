@@ -19,13 +19,13 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Profile is what is known of an implementation: how to start it, what it
-// does not offer, and where it is known to fall short. It is a YAML file:
+// Profile is what is known about an implementation: how to start it, which features it lacks, and which cases it fails. It
+// is a YAML file:
 //
 //	name: gearmand 1.1.20
 //	exec: /usr/sbin/gearmand -L 127.0.0.1 -p {port}
 //	lacks: [SUBMIT_JOB_SCHED]   # message types, and capabilities that cases name in @needs
-//	waive: []                   # rules that its messages are not held to
+//	waive: []                   # rules that its messages may break
 //	known:                      # these must fail: a pass breaks the run
 //	  - cases: gearman.sched.*
 //	    why: it does not run jobs by schedule
@@ -36,7 +36,7 @@ import (
 //	flaky:                      # these may fail
 //	  - cases: gearman.retry.race
 //	    why: it depends on which of two threads is quicker
-//	fuzz:                       # how to keep fuzz from reporting what is known
+//	fuzz:                       # settings that prevent fuzz from reporting known failures
 //	  avoid: [gearman.packet.type-known]
 type Profile struct {
 	Name  string         `yaml:"name"`
@@ -48,20 +48,20 @@ type Profile struct {
 	Fuzz  Fuzzing        `yaml:"fuzz"`
 }
 
-// Fuzzing keeps the fuzzer from reporting what is known of an implementation.
+// Fuzzing are settings that prevent the fuzzer from reporting known failures of an implementation.
 type Fuzzing struct {
 	Avoid  []codec.RuleID `yaml:"avoid"`  // messages that break these rules are not sent
-	Never  *regexp.Regexp `yaml:"never"`  // nor bytes that match
-	Limits map[string]int `yaml:"limits"` // nor values of more bytes, by the name of the field
+	Never  *regexp.Regexp `yaml:"never"`  // bytes that match are not sent
+	Limits map[string]int `yaml:"limits"` // longer values are not sent: the limit in bytes, by the name of the field
 	Waive  []codec.RuleID `yaml:"waive"`  // rules that the server may break
 	After  []string       `yaml:"after"`  // message types that are sent only after the replies to all messages before them
 	Quirks []string       `yaml:"quirks"` // deviations that the model of the queue accepts
 }
 
-// Exception is a glob over case IDs and the reason for it.
+// Exception is a glob pattern of case IDs, and the reason for the exception.
 type Exception struct {
 	Cases string `yaml:"cases"`
-	Crash bool   `yaml:"crash"` // the server may crash or hang, rather than only reply otherwise
+	Crash bool   `yaml:"crash"` // the server may also crash or hang
 	Why   string `yaml:"why"`
 	Quote string `yaml:"quote"` // the words of the specification that the implementation does not follow; may be ""
 }
@@ -69,8 +69,7 @@ type Exception struct {
 //go:embed profiles
 var profiles embed.FS
 
-// Profiles lists the names of the profiles that come with jobwire for a
-// protocol.
+// Profiles returns the names of the profiles of a protocol that are part of jobwire.
 func Profiles(p *codec.Protocol) []string {
 	files, _ := fs.Glob(profiles, path.Join("profiles", p.Name, "*.yaml"))
 	for i, f := range files {
@@ -79,9 +78,8 @@ func Profiles(p *codec.Protocol) []string {
 	return files
 }
 
-// LoadProfile reads a profile, by the name of one that comes with jobwire or by
-// its file, and holds it against the suite: an unknown key, rule or capability, or a
-// glob that matches no case, is an error that names file and line.
+// LoadProfile reads a profile and checks it against the suite. name is the name of a profile that is part of jobwire, or a
+// file. An unknown key, rule or capability, or a glob that matches no case, is an error with file and line.
 func LoadProfile(name string, s *Suite) (*Profile, error) {
 	if slices.Contains(Profiles(s.Protocol), name) {
 		file := path.Join("profiles", s.Protocol.Name, name+".yaml")
@@ -101,7 +99,7 @@ func LoadProfile(name string, s *Suite) (*Profile, error) {
 	return ParseProfile(name, src, s)
 }
 
-// ParseProfile reads a profile's text. file is its name in errors.
+// ParseProfile parses the text of a profile. file is the name in errors.
 func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	p := &Profile{}
 	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(p); err != nil {
@@ -116,7 +114,7 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	// line returns the line of a value, by its path such as "$.known[2].cases".
+	// line returns the line of a value with a path such as "$.known[2].cases".
 	line := func(format string, args ...any) int {
 		path, err := yaml.PathString(fmt.Sprintf(format, args...))
 		if err != nil {
@@ -173,7 +171,7 @@ func (e Exception) matches(c *Case) bool {
 	return ok
 }
 
-// orOne returns the end of a list of what is expected.
+// orOne returns the end of a list of expected values.
 func orOne(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -181,8 +179,8 @@ func orOne(names []string) string {
 	return " or " + strings.Join(names, ", ")
 }
 
-// lacks says why a case cannot be put to the target, or nothing. A setup that sends what the target lacks has other
-// ways.
+// lacks returns why a case cannot be run against the target, or "". If the target lacks a message of a setup, another way
+// of the setup may work.
 func (p *Profile) lacks(c *Case) string {
 	if p == nil {
 		return ""
@@ -195,12 +193,12 @@ func (p *Profile) lacks(c *Case) string {
 	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup == "" })
 }
 
-// lacksSetup says why no way to a setup of the case works, or nothing.
+// lacksSetup returns why no way to a setup of the case works, or "".
 func (p *Profile) lacksSetup(c *Case) string {
 	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup != "" })
 }
 
-// lacksMessage says which message the target lacks of those that are sent in some of the steps, or nothing.
+// lacksMessage returns a sentence about a message of the selected steps that the target lacks, or "".
 func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 	if p == nil {
 		return ""
@@ -214,7 +212,7 @@ func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 	return ""
 }
 
-// apply turns a verdict into what it means where the target is known.
+// apply changes the verdict of a result according to what the profile lists.
 func (p *Profile) apply(r Result) Result {
 	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Unreachable, Inconclusive}, r.Verdict) {
 		return r
@@ -247,8 +245,9 @@ func (p *Profile) mayCrash(c *Case) bool {
 	return p != nil && (slices.ContainsFunc(p.Flaky, listed) || slices.ContainsFunc(p.Known, listed))
 }
 
-// unexpected changes the verdicts of the cases that the profile lists as failing and that passed: of a case with
-// parameters, if all its instances did, unless the profile lists the instance. It calls changed with the index of each.
+// unexpected changes the verdicts of cases that passed although the profile lists them as failing. A case with parameters
+// counts as passed if all its instances passed, unless the profile lists the instance. unexpected calls changed with the
+// index of each changed result.
 func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return

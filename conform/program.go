@@ -23,26 +23,26 @@ import (
 // Program is a client or a worker under test.
 type Program = mutant.Program
 
-// errand is what a case asks of a program, and what it should answer.
+// errand is the tasks that a case gives a program, and the expected answers.
 type errand struct {
 	tasks   [][]transcript.Arg
-	answers [][]transcript.Arg // by task; those left out may be anything
+	answers [][]transcript.Arg // by task; a task without an entry may have any answer
 }
 
-// maxAnswer bounds a line of a program's answers, in bytes.
+// maxAnswer limits the length of a line of a program's answers, in bytes.
 const maxAnswer = 64 << 20
 
-// bootTime is how long a program may take to start and to connect. Some run on machines of their
-// own that are slow to start, and several start at once.
+// bootTime is how long a program may take to start and to connect. Some programs run on virtual machines that start slowly,
+// and several programs start at once.
 const bootTime = 10 * time.Second
 
-// endTime is how much longer than an answer it may take to end behind the last task.
+// endTime is how much longer than the timeout of an answer a program may take to end after its last task.
 const endTime = 2 * time.Second
 
-// errUnsupported is that a program cannot do what it is asked, which is no fault of its.
+// errUnsupported says that a program cannot do a task. That is not a failure of the program.
 var errUnsupported = errors.New("the program under test does not support the task")
 
-// check refuses an errand that does not make sense.
+// check returns an error if the tasks or answers make no sense.
 func (e *errand) check(p *codec.Protocol, role string) error {
 	switch {
 	case role == "" && len(e.tasks)+len(e.answers) > 0:
@@ -64,7 +64,7 @@ func (e *errand) check(p *codec.Protocol, role string) error {
 	return nil
 }
 
-// fresh makes words for the names of the tasks, but for those that an earlier answer tells.
+// fresh returns unique words for the names in the tasks, except for names that an earlier answer contains.
 func (e *errand) fresh() map[string]string {
 	names, told := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
@@ -82,8 +82,8 @@ func (e *errand) fresh() map[string]string {
 	return names
 }
 
-// run sends a program on its errand. known is what names stand for; those in
-// the answers are added.
+// run sends the tasks to a program and checks the answers. known contains the values of names; run adds the
+// values of names in the answers.
 func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
 	defer tasks.Close()
 	lines := bufio.NewScanner(answers)
@@ -113,7 +113,7 @@ func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.R
 	return nil
 }
 
-// instruct writes a task as the program reads it.
+// instruct returns a task in the notation that the program reads.
 func instruct(task []transcript.Arg, known map[string]string) (string, error) {
 	var words []string
 	for _, a := range task {
@@ -129,8 +129,7 @@ func instruct(task []transcript.Arg, known map[string]string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// answered reports whether an answer is the one that is due. It adds to known what names
-// in it stand for.
+// answered reports whether an answer is the expected one. It adds the values of names in the answer to known.
 func answered(due []transcript.Arg, words []string, known map[string]string) bool {
 	for i, a := range due {
 		if a.Kind == transcript.Rest {
@@ -150,7 +149,7 @@ func answered(due []transcript.Arg, words []string, known map[string]string) boo
 	return len(words) == len(due)
 }
 
-// written is an answer as a case writes it.
+// written returns an answer in the notation of cases.
 func written(due []transcript.Arg) string {
 	var words []string
 	for _, a := range due {
@@ -177,9 +176,9 @@ func shortened(s string) string {
 	return s
 }
 
-// performProgram performs a case whose actor is a program, between it and the server. note
-// tells what the performance cannot: what became of the tasks. A program that is not able to do
-// them is not judged.
+// performProgram runs a case whose actor is a program, with a relay between the program and the server. note says why the
+// case failed, also if the reason is not in the messages. able is false if the program does not support the tasks; then the
+// result does not count.
 func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -226,7 +225,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 		taskW.Close()
 		answerR.Close()
 		wg.Wait()
-		failed, unmet = nil, nil // of being ended by us
+		failed, unmet = nil, nil // these errors occurred because the program was stopped
 	}
 	wg.Wait()
 	cancel()

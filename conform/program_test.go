@@ -20,8 +20,7 @@ import (
 	"jobwire/play"
 )
 
-// echoing is a case about a client that is told to have a text echoed, to tell what came
-// back, and to leave.
+// echoing is a case about a client with the task to send a text in an echo request, to print the reply, and to disconnect.
 const echoing = `
 @case client.echo
 @about A client has a text echoed.
@@ -36,7 +35,7 @@ Job Server -> Client: ECHO_RES $text
 Client -> Job Server: closes
 `
 
-// echoer returns a program that does with each task what do says.
+// echoer returns a program that calls do for each task.
 func echoer(do func(addr string, words []string) (answer string)) conform.Program {
 	return func(_ context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 		for lines := bufio.NewScanner(tasks); lines.Scan(); {
@@ -50,7 +49,7 @@ func echoer(do func(addr string, words []string) (answer string)) conform.Progra
 	}
 }
 
-// say sends packets, a connection for each, and reads as many back.
+// say sends packets, each on a connection of its own, and reads a reply to each.
 func say(addr string, packets ...string) string {
 	for _, p := range packets {
 		c, err := net.Dial("tcp", addr)
@@ -68,7 +67,7 @@ func TestPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		program conform.Program
 		verdict conform.Verdict
-		note    string // part of it
+		note    string // a part of the note
 	}{
 		"does as it is told": {
 			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), conform.Passed, ""},
@@ -132,7 +131,7 @@ func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
 	}
 }
 
-// TestMain lets the test's own binary be a program under test.
+// TestMain makes the test binary a program under test if JOBWIRE_TEST_ECHO is set.
 func TestMain(m *testing.M) {
 	if addr := os.Getenv("JOBWIRE_TEST_ECHO"); addr != "" {
 		program := echoer(func(_ string, w []string) string {
@@ -206,7 +205,7 @@ func TestProgramsAreRefused(t *testing.T) {
 	}
 }
 
-// TestFaultyProgramsProve runs a self-test with a program for a mutant.
+// TestFaultyProgramsProve runs a self-test whose mutant is a program.
 func TestFaultyProgramsProve(t *testing.T) {
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
 	if err != nil {
@@ -223,7 +222,7 @@ func TestFaultyProgramsProve(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramStartsEndsWithIt has a shell start a process that nobody waits for.
+// TestWhatAProgramStartsEndsWithIt tests that a process that a shell starts in the background ends with the shell.
 func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -247,7 +246,7 @@ func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
 	}
 }
 
-// TestASlowStartIsNoFault has a program connect long after the time of its first step.
+// TestASlowStartIsNoFault tests a program that connects long after the time limit of its first step.
 func TestASlowStartIsNoFault(t *testing.T) {
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
 	if err != nil {

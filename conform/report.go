@@ -16,7 +16,7 @@ import (
 // Report is a finished run.
 type Report struct {
 	Protocol    *codec.Protocol
-	Target      string // as reports name it
+	Target      string // name in reports
 	Server      string // the command line or the address of the server
 	Results     []Result
 	Began       time.Time
@@ -35,7 +35,7 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// PassRate returns how many cases passed, strictly or not, and how many came to a verdict about the target where the
+// PassRate returns how many cases passed, strictly or not, and how many have a verdict about the target where the
 // specification is not silent.
 func PassRate(results []Result) (passed, decided int) {
 	for _, r := range results {
@@ -70,13 +70,13 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
 }
 
-// Lost reports whether the target crashed and no case passed: a server that crashes in a
-// case or two and is restarted has been tested, one that crashes in all has not.
+// Lost reports whether the target crashed and no case passed. A server that crashes in some cases and is restarted has been
+// tested; one that crashes in all cases has not.
 func (r *Report) Lost() bool {
 	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(Lax) == 0
 }
 
-// Decided reports whether any case came to a verdict about the target.
+// Decided reports whether any case has a verdict about the target.
 func (r *Report) Decided() bool {
 	return r.Count(Skipped)+r.Count(Inconclusive)+r.Count(NotRun) < len(r.Results)
 }
@@ -95,8 +95,7 @@ func (r *Report) Unreachable() string {
 	return ""
 }
 
-// Stopped returns what a report says first of a run that ended before all cases had run,
-// or "".
+// Stopped returns a sentence about a run that ended before all cases had run, or "".
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
@@ -106,14 +105,14 @@ func (r *Report) Stopped() string {
 	}
 }
 
-// Text writes a run for people.
+// Text writes a report about a run as text.
 type Text struct {
 	W       io.Writer
 	Color   bool
-	Verbose bool // name the cases that passed too
+	Verbose bool // also write the names of cases that passed
 	section string
-	note    string   // of the case before
-	pending []Result // of the case whose instances are coming
+	note    string   // the note of the previous case
+	pending []Result // results of the case whose other instances have not arrived yet
 }
 
 var colors = map[Verdict]string{Passed: "32", Lax: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
@@ -125,11 +124,11 @@ func (t *Text) paint(v Verdict, s string) string {
 	return "\x1b[" + cmp.Or(colors[v], "31") + "m" + s + "\x1b[0m"
 }
 
-// indent is what stands before the lines about a case.
+// indent is written before the lines about a case.
 const indent = "      "
 
-// Case takes one result. It writes a case when the results of all its instances are there; a failed one with its
-// conversation. It writes nothing about a case that did not run: the summary counts those.
+// Case adds one result. It writes a case after the results of all its instances have arrived, and a failed case with its
+// conversation. It does not write cases that did not run: the summary counts them.
 func (t *Text) Case(r Result) {
 	if len(t.pending) > 0 && t.pending[0].Case.Family != r.Case.Family {
 		t.flush()
@@ -139,7 +138,7 @@ func (t *Text) Case(r Result) {
 	}
 }
 
-// flush writes the case whose results are there.
+// flush writes the case whose results have arrived.
 func (t *Text) flush() {
 	if len(t.pending) > 0 {
 		t.write(foldOne(t.pending))
@@ -202,8 +201,8 @@ func (r *Result) explained() bool {
 	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Hung, Unsteady, Inconclusive}, r.Verdict)
 }
 
-// writeExplanation writes what a case checks, its rules, what was wrong, the conversation and the
-// command that runs the case alone.
+// writeExplanation writes what a case checks, its rules, what was wrong, the conversation, and the command that runs only
+// this case.
 func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	c := r.Case
 	writeWrapped(w, c.About, o.Indent)
@@ -228,8 +227,8 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	}
 }
 
-// writeWrapped writes text in lines of at most 80 characters, if its words allow it. The lines of the
-// text itself stay separate, and keep the spaces before them.
+// writeWrapped writes text in lines of at most 80 characters, unless a word is longer. It keeps the line breaks of the text
+// and the spaces at the beginning of its lines.
 func writeWrapped(w io.Writer, s, indent string) {
 	for line := range strings.Lines(s) {
 		start := indent + line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -237,8 +236,7 @@ func writeWrapped(w io.Writer, s, indent string) {
 	}
 }
 
-// Summary writes the closing lines, or nothing if no case ran because the target could not be
-// reached.
+// Summary writes the last lines of the report. It writes nothing if no case ran because the target could not be reached.
 func (t *Text) Summary(r *Report) {
 	t.flush()
 	if r.Ran() == 0 && r.Unreachable() != "" {
@@ -268,10 +266,10 @@ func (t *Text) Summary(r *Report) {
 	}
 }
 
-// maxCauseCases limits the cases that the text names for a cause.
+// maxCauseCases is how many cases of a cause the text lists.
 const maxCauseCases = 6
 
-// causes writes why cases did not pass, if it explains more than one case.
+// causes writes why cases did not pass, if there is more than one such case.
 func (t *Text) causes(r *Report) {
 	causes := r.Causes()
 	cases := 0

@@ -23,18 +23,17 @@ import (
 	"jobwire/play"
 )
 
-// What hostile servers say: text that HTML, XML and TAP would make something of, and
-// bytes that none of them may hold.
+// Output of hostile servers: text that is markup in HTML, XML or TAP, and bytes that these formats must not contain.
 const (
 	markup  = `</pre><script>alert("&1")</script> # SKIP ]]>`
 	noText  = "\x1b[31m it said last:\r\n\x00\x07\xff\ufffe # TODO\nBail out!"
 	badNote = "byte 0: " + markup + "\n" + noText
 )
 
-// dashed is a verdict as a part of a case's name.
+// dashed returns a verdict as a part of the name of a case.
 func dashed(v conform.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") }
 
-// reportSuite has a case for each verdict, and one more.
+// reportSuite returns a suite with a case for each verdict, and one more case.
 func reportSuite(t *testing.T) *conform.Suite {
 	t.Helper()
 	var src strings.Builder
@@ -50,8 +49,8 @@ func reportSuite(t *testing.T) *conform.Suite {
 	return s
 }
 
-// converse performs a case with a server that answers the same to everybody. In the
-// bubble nothing takes any time.
+// converse runs a case against a server that sends the same reply to every client. In the synctest bubble, this takes no
+// time.
 func converse(t *testing.T, c *conform.Case, answer string) (res *play.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +72,7 @@ func echoRes(data string) string {
 	return fmt.Sprintf("\x00RES\x00\x00\x00\x11\x00\x00\x00%c%s", len(data), data)
 }
 
-// sampleReports are those of a server that passes everything and of one that has had
-// every verdict.
+// sampleReports returns reports about a server that passes all cases, and about a server that has had every verdict.
 func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	t.Helper()
 	s := reportSuite(t)
@@ -115,7 +113,7 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	return s, []*conform.Report{good, odd}
 }
 
-// golden compares with a file of testdata; -update writes it.
+// golden compares got with a file in testdata. With -update, it writes the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	got = bytes.ReplaceAll(got, []byte(version.Get().String()), []byte("VERSION"))
@@ -144,7 +142,7 @@ type junitCounts struct {
 	Skipped  int `xml:"skipped,attr"`
 }
 
-// TestJUnit reads the report as continuous integration does.
+// TestJUnit parses the report as continuous integration systems do.
 func TestJUnit(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer
@@ -236,7 +234,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// TestTAP reads the report as a harness does, which takes an unescaped # for a directive.
+// TestTAP parses the report as a TAP harness does, which interprets an unescaped # as a directive.
 func TestTAP(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer

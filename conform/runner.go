@@ -18,17 +18,17 @@ import (
 	"jobwire/play"
 )
 
-// Verdict is what a case says of a target.
+// Verdict is the result of a case on a target.
 type Verdict string
 
 const (
 	Passed       Verdict = "passed"
-	Lax          Verdict = "non-strict"       // accepted, though the specification prefers another reply
+	Lax          Verdict = "non-strict"       // the target's reply is accepted, although the specification prefers another reply
 	Different    Verdict = "different"        // the target did something else where the specification is silent
 	Failed       Verdict = "failed"           // the target did something else
-	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is cut into writes
+	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is divided into writes
 	Died         Verdict = "crashed"          // the target ended during the case
-	Hung         Verdict = "hung"             // after the case the target answered nothing on a new connection
+	Hung         Verdict = "hung"             // after the case the target did not reply on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
 	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
 	Skipped      Verdict = "skipped"          // the case does not apply to the target
@@ -38,36 +38,35 @@ const (
 	Unexpected   Verdict = "unexpected pass"  // it passed, and the profile lists the case as failing
 )
 
-// Verdicts are all verdicts, in the order in which summaries name them.
+// Verdicts are all verdicts, in the order in which summaries list them.
 var Verdicts = []Verdict{Passed, Lax, Different, Known, Flaky, Failed, Unsteady, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
-// FallsShort reports whether the verdict breaks a run.
+// FallsShort reports whether the verdict makes a run fail.
 func (v Verdict) FallsShort() bool {
 	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung, Unexpected, Unreachable}, v)
 }
 
-// Result is a case's outcome.
+// Result is the result of a case.
 type Result struct {
 	Case     *Case
 	Verdict  Verdict
 	Note     string // why it was skipped, or did not pass
-	Quote    string // the words of the specification that the target does not follow, if its profile has them
+	Quote    string // the words of the specification that the target does not follow, if the profile contains them
 	Took     time.Duration
-	Segments play.Segmentation // how the stream was cut in the performance that decided
-	Play     *play.Result      // that performance; nil if it passed, or there was none
+	Segments play.Segmentation // how the stream was divided into writes in the run that determined the verdict
+	Play     *play.Result      // the messages of that run; nil if the case passed or did not run
 	Command  string            // the command line that runs this case alone; "" if the Runner has none
-	Crash    *Crash            // how the target ended during the case; nil if it did not
+	Crash    *Crash            // how the target crashed during the case; nil if it did not
 
-	script *transcript.Script // what was performed
-	setup  *brokenSetup       // nil if all setups came about
+	script *transcript.Script // the transcript that was run
+	setup  *brokenSetup       // nil if all setups worked
 
-	// Of a result that stands for all instances of a case:
-	Instances int    // how many there are; 0 of a single result
-	Values    string // which values have which verdict
+	// Only in a result for all instances of a case:
+	Instances int    // number of instances; 0: the result is for one instance
+	Values    string // the values of the instances, by verdict
 }
 
-// performed returns the transcript that was performed: that of the case, with the ways to its setups that work on the
-// target.
+// performed returns the transcript that was run: that of the case, with the ways to its setups that work on the target.
 func (r *Result) performed() *transcript.Script {
 	if r.script != nil {
 		return r.script
@@ -75,47 +74,45 @@ func (r *Result) performed() *transcript.Script {
 	return r.Case.Script
 }
 
-// Runner performs suites against one target.
+// Runner runs suites against one target.
 type Runner struct {
-	// Start makes a server to be judged. It is called for the target that cases share,
-	// and for every case that needs one of its own.
+	// Start starts a server to test. It is called for the target that cases share, and for every case that needs a
+	// server of its own.
 	Start func(context.Context) (target.Target, error)
 
-	// StartProcess starts the server as a process whose resources can be checked, if Start does not.
+	// StartProcess starts the server as a process whose resources can be checked. It is needed if Start does not start
+	// a process.
 	StartProcess func(context.Context) (target.Target, error)
 
-	// Programs are the clients and workers that cases judge, by their roles.
+	// Programs are the clients and workers under test, by role.
 	Programs map[string]Program
 
-	Parallel int                 // cases at a time; 0 is 1
-	Timeout  time.Duration       // of an expectation; 0 is play.DefaultTimeout
-	Segments []play.Segmentation // the ways each case is performed; nil is plain alone
+	Parallel int                 // cases at a time; 0: 1
+	Timeout  time.Duration       // of an expectation; 0: play.DefaultTimeout
+	Segments []play.Segmentation // the ways in which each case is run; nil: only plain
 	Fresh    bool                // every case gets a server of its own
 	Strict   bool                // a failure where the specification is silent is Failed, not Different
 	Waive    []codec.RuleID
-	Profile  *Profile // what is known of the target; may be nil
+	Profile  *Profile // what is known about the target; may be nil
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
-	Bare     bool     // results come without their performance, which holds all that was said
+	Bare     bool     // results do not contain Play, which contains all messages
 
-	ways    *setupWays         // that work on the target; found out if nil
-	barrier *transcript.Script // that the target passed before the first case; nil if it did not
-	autopsy bool               // check the target after every performance, also one that passed
-	once    bool               // time limits that are missed beside other cases are not checked again
+	ways    *setupWays         // the ways to setups that work on the target; nil: not known yet
+	barrier *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
+	autopsy bool               // check the target after each run of a case, even if the case passed
+	once    bool               // cases that miss a time limit while others run are not run again
 }
 
-// Run performs all cases of a suite and returns their results in the suite's
-// order. done, if not nil, is told of each in that order, as soon as it and all before
-// it have ended. Whatever happens to the target, the results are complete: it is
-// restarted when it has died, and the cases that were under way, or had just ended, are
-// judged again, one at a time, to learn which of them it died of. A case that had
-// passed before that is then told of a second time.
+// Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it for
+// each case in that order, as soon as the case and all cases before it have ended. The results are complete even if the
+// target crashes: the target is restarted, and the cases that were running or had just ended are run again to find those
+// that crash it. done is called again for a case that had passed before and crashes the target.
 //
-// A case that misses a time limit while others run beside it is performed again alone,
-// at the end, and that result counts: a busy machine looks like a silent server. This ends
-// when as many cases as run at a time have failed again one after another.
+// A case that misses a time limit while others run is run again alone, at the end, and that result counts, because on a
+// busy machine a server may seem silent. This stops after Parallel cases in a row have failed again.
 //
-// When ctx is done, or when the shared target cannot be reached, the run stops: one case is
-// Unreachable in the second case, and all that have no verdict yet are NotRun.
+// If ctx is done, or if the shared target cannot be reached, the run stops. In the second case, one case is Unreachable.
+// All cases without a verdict are NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -197,13 +194,13 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	return board.results
 }
 
-// checksAgain reports whether a case failed because of a time that other cases may have been the
-// reason for.
+// checksAgain reports whether a case must run again because it failed at a time limit while other cases ran.
 func (r *Runner) checksAgain(a *attempt) bool {
 	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
-// otherProtocol notes whether the shared target answers a barrier request, and returns a sentence if the shared target is a server of another protocol, or "".
+// otherProtocol notes whether the shared target replies to a barrier request. If the target is a server of another
+// protocol, it returns a sentence about that, otherwise "".
 func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *shared) string {
 	if r.Fresh || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.Alone && c.Program == "" }) {
 		return ""
@@ -219,7 +216,7 @@ func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *shared) st
 	return fmt.Sprintf("%s as a server of %s: it answers as a server of %s", t, s.Protocol.Title, other.Title)
 }
 
-// dialer returns what connects to a target.
+// dialer returns a function that connects to a target.
 func dialer(t target.Target, timeout time.Duration) play.Dialer {
 	return func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, play.DefaultTimeout))
@@ -228,7 +225,7 @@ func dialer(t target.Target, timeout time.Duration) play.Dialer {
 	}
 }
 
-// scoreboard takes results as they come and tells of them in order.
+// scoreboard receives results in any order and passes them to done in the order of the suite.
 type scoreboard struct {
 	mu      sync.Mutex
 	results []Result
@@ -251,10 +248,10 @@ func (b *scoreboard) end(i int, r Result) {
 	}
 }
 
-// errLost is why a run ends early whose target cannot be reached.
+// errLost is the reason why a run ends early if its target cannot be reached.
 var errLost = errors.New("the target could not be reached")
 
-// notRun returns the result of a case that a run did not come to.
+// notRun returns the result of a case that was not run because the run ended.
 func (r Result) notRun(ctx context.Context) Result {
 	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
 	if context.Cause(ctx) == errLost {
@@ -263,28 +260,26 @@ func (r Result) notRun(ctx context.Context) Result {
 	return r
 }
 
-// slowCase is how long a case may take until the time may be why it failed: the server acts by itself at times
-// that the case does not state, such as the end of a time to run of 1 s.
+// slowCase is how long a case may take before time counts as a possible reason for its failure: the server may act by
+// itself at times that the case does not state, such as the end of a time to run of 1 s.
 const slowCase = 500 * time.Millisecond
 
-// retries is how often a case is tried again that this machine was too slow for.
+// retries is how often a case is run again if this machine was too slow for it.
 const retries = 2
 
-// attempt is a case's result with what is needed to tell whether a death of the
-// target had to do with it.
+// attempt is a case's result, with the data that shows whether the case may have crashed the target.
 type attempt struct {
 	Result
-	life     int  // of the shared target; -1 if it had a target of its own
+	life     int  // generation of the shared target; -1: the case had a target of its own
 	shared   bool // it used the shared target
 	late     bool // a time may be the reason why it failed: it missed a time limit, the machine was late, or the case took long
 	from, to time.Time
 }
 
-// dubious reports whether the shared target crashed or hung during the attempt, which other cases
-// may have been the cause of.
+// dubious reports whether the shared target crashed or hung during the attempt. Other cases may have been the cause.
 func (a *attempt) dubious() bool { return (a.Verdict == Died || a.Verdict == Hung) && a.life >= 0 }
 
-// judge performs a case in every way that is asked for.
+// judge runs a case in all requested ways.
 func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMeter) (a attempt) {
 	from := time.Now()
 	defer func() {
@@ -313,7 +308,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 	}
 	for i, how := range ways {
 		if c.Program != "" && how == play.Coalesced && i > 0 {
-			continue // a relay does not hold back what others say
+			continue // a relay does not join messages that the program or the server sends
 		}
 		var once attempt
 		for try := 0; ; try++ {
@@ -323,7 +318,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 			}
 		}
 		passes := func(how play.Segmentation) bool { return r.perform(ctx, c, shared, how, lag).Verdict == Passed }
-		switch { // an accepted silence is performed again if the preferred reply came with other writes: it may have been late
+		switch { // an accepted silence is checked again if the preferred reply came with other writes: it may have been late
 		case silent(a) && once.Verdict == Passed && passes(a.Segments):
 			a = once
 		case a.Verdict == Passed && silent(once) && passes(how):
@@ -332,13 +327,13 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		once.Segments = how
 		switch {
 		case a.Verdict == Lax && once.Verdict == Passed:
-			continue // a non-strict reply may be a matter of time
+			continue // a non-strict reply may depend on time
 		case i > 0 && once.Verdict == Failed:
 			once.Verdict = Unsteady
 			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
 		a = once
-		// What falls short as it is needs no more proof.
+		// A case that fails need not run in the other ways.
 		if a.Verdict != Passed && a.Verdict != Lax {
 			break
 		}
@@ -349,7 +344,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 // silent reports whether the case accepted a silence that is not strict.
 func silent(a attempt) bool { return a.Verdict == Lax && a.Play.Accepted.Choice.For > 0 }
 
-// perform performs a case once.
+// perform runs a case once.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
 	begun, life := time.Now(), -1
 	script := c.Script
@@ -391,13 +386,13 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
 	ready, broken, err := r.ways.script(ctx, c, func(probe *transcript.Script) (error, bool) {
 		probed, server := time.Now(), t
-		if own { // the server of the case is to be new
+		if own { // the case needs a new server
 			if server, err = r.Start(ctx); err != nil {
 				return err, false
 			}
 			defer server.Stop()
 		}
-		patient := options // a way that works must not be passed over on a busy machine
+		patient := options // on a busy machine, a way that works must not be rejected
 		patient.Timeout = max(r.Timeout, play.DefaultTimeout)
 		p := play.Peers(ctx, probe, dialer(server, r.Timeout), patient)
 		f := p.Failure
@@ -452,7 +447,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 			a = verdict(Died, "", p)
 			a.Crash = newCrash(err)
 			a.Note = a.Crash.String()
-		case err != nil: // it never had its port, so another program has replied
+		case err != nil: // the server did not get its port, so another program has replied
 			a = verdict(Inconclusive, err.Error(), p)
 		case life >= 0 && shared.life() != life:
 			a = verdict(Died, "the target crashed and was restarted", p)
@@ -462,7 +457,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		}
 		return a, true
 	}
-	if !c.Alone && (f != nil || note != "" || r.autopsy) { // an @alone case may well have ended its server on purpose
+	if !c.Alone && (f != nil || note != "" || r.autopsy) { // an @alone case may have ended its server on purpose
 		if a, yes := ended(); yes {
 			return a
 		}
@@ -471,9 +466,9 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure != nil && ctx.Err() == nil
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
-	// A machine that was late may also be the reason that a target does not answer.
+	// If the machine was late, that may also be the reason why a target does not reply.
 	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.autopsy) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
-		if a, yes := ended(); yes { // a program that prints a stack trace ends a little after its connections
+		if a, yes := ended(); yes { // a program that prints a stack trace ends shortly after its connections
 			return a
 		}
 		if life >= 0 && !shared.restart(life) {
@@ -485,7 +480,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.Lax:
-		// A silence that is accepted proves nothing if the machine was late: the preferred reply may have been on its way.
+		// If the machine was late, an accepted silence proves nothing: the preferred reply may have been on its
+		// way.
 		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}

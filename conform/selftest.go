@@ -9,17 +9,17 @@ import (
 	"jobwire/internal/target"
 )
 
-// Mutant is a server, or a client or worker, with one deliberate fault, which proves the
-// cases that notice it. Only the cases about its kind are performed.
+// Mutant is a server, client or worker with one deliberate fault. It proves the cases that detect the fault. Only cases
+// about its kind of program are run.
 type Mutant = mutant.Mutant
 
-// Sound is what has no fault: the server, and the programs by their roles.
+// Sound is the faultless server and the faultless programs, by role.
 type Sound struct {
 	Start    func(context.Context) (target.Target, error)
 	Programs map[string]Program
 }
 
-// with returns what a mutant is judged with: itself, and what is sound of the rest.
+// with returns the programs to test a mutant with: the mutant, and the faultless others.
 func (s Sound) with(m *Mutant) Sound {
 	if m.Program != nil {
 		return Sound{s.Start, map[string]Program{m.Role: m.Program}}
@@ -27,44 +27,44 @@ func (s Sound) with(m *Mutant) Sound {
 	return Sound{m.Start, s.Programs}
 }
 
-// SelfTestOptions say how a self-test is run.
+// SelfTestOptions are the options of a self-test.
 type SelfTestOptions struct {
-	Mutants int           // at a time; 0 is 1
-	Cases   int           // of one mutant at a time; 0 is 1
-	Timeout time.Duration // of an expectation; 0 is DefaultSelfTestTimeout
+	Mutants int           // mutants at a time; 0: 1
+	Cases   int           // cases of one mutant at a time; 0: 1
+	Timeout time.Duration // of an expectation; 0: DefaultSelfTestTimeout
 }
 
-// DefaultSelfTestTimeout is short because a mutant that is silent costs all of it.
+// DefaultSelfTestTimeout is short, because a mutant that sends nothing takes the whole timeout.
 const DefaultSelfTestTimeout = 400 * time.Millisecond
 
-// patience is how many times longer the timeout is where a verdict that may be this
-// machine's fault is given again.
+// patience is the factor by which the timeout is multiplied when a case is run again whose verdict may be due to a busy
+// machine.
 const patience = 5
 
-// MutantResult says what became of one mutant.
+// MutantResult is the result of one mutant.
 type MutantResult struct {
 	Mutant     *Mutant
-	Failed     []string // IDs of the cases that it failed, in the suite's order
-	Survivors  []string // of those that were named for it, and passed
-	Unexpected []Result // cases that it failed though they were not named for it
+	Failed     []string // IDs of the cases that it failed, in the order of the suite
+	Survivors  []string // cases that it should fail, and passed
+	Unexpected []Result // cases that it should pass, and failed
 	Took       time.Duration
 }
 
-// Exact reports whether the mutant failed the cases named for it, and no others.
+// Exact reports whether the mutant failed the cases that it should fail, and no others.
 func (r *MutantResult) Exact() bool { return len(r.Survivors)+len(r.Unexpected) == 0 }
 
-// SelfTestReport is the proof of a suite, or where it falls short.
+// SelfTestReport is the result of a self-test of a suite.
 type SelfTestReport struct {
 	Suite   *Suite
-	Failed  []Result       // what the faultless ones did not pass; if there is any, no mutant is run
-	Mutants []MutantResult // in the order in which they were given
+	Failed  []Result       // cases that the faultless programs did not pass; if there are any, no mutant is run
+	Mutants []MutantResult // in the order of the argument
 	Began   time.Time
 	Took    time.Duration
 
 	Interrupted bool // the user ended the run before all mutants had been tested
 }
 
-// KilledBy returns the names of the mutants that fail each case, by the case's name.
+// KilledBy returns the names of the mutants that fail each case, by the name of the case.
 func (r *SelfTestReport) KilledBy() map[string][]string {
 	by := map[string][]string{}
 	for _, m := range r.Mutants {
@@ -78,7 +78,7 @@ func (r *SelfTestReport) KilledBy() map[string][]string {
 	return by
 }
 
-// Unproved returns the names of the cases that no mutant fails, in the suite's order.
+// Unproved returns the names of the cases that no mutant fails, in the order of the suite.
 func (r *SelfTestReport) Unproved() []string {
 	by := r.KilledBy()
 	var names []string
@@ -90,7 +90,7 @@ func (r *SelfTestReport) Unproved() []string {
 	return names
 }
 
-// Exact returns how many mutants failed the cases named for them, and no others.
+// Exact returns how many mutants failed the cases that they should fail, and no others.
 func (r *SelfTestReport) Exact() int {
 	n := 0
 	for i := range r.Mutants {
@@ -101,16 +101,14 @@ func (r *SelfTestReport) Exact() int {
 	return n
 }
 
-// Held reports whether the faultless ones pass, every mutant is exact and every case is
-// failed by one.
+// Held reports whether the faultless programs passed, every mutant was exact, and a mutant failed every case.
 func (r *SelfTestReport) Held() bool {
 	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
 }
 
-// SelfTest tests the suite itself: what is faultless has to pass every case, and
-// every mutant has to fail exactly those named for it. A suite that is only a
-// selection leaves out the mutants that have nothing to do with it. done, if not nil, is
-// told of each mutant as it ends.
+// SelfTest tests the suite itself. The faultless programs must pass every case, and every mutant must fail exactly the
+// cases that it should fail. If the suite is only a selection, the mutants that should fail none of its cases are left out.
+// If done is not nil, SelfTest calls it for each mutant when its test ends.
 func SelfTest(ctx context.Context, s *Suite, faultless Sound, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
 	if o.Timeout == 0 {

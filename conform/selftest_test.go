@@ -16,7 +16,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// mutant is the reference server with faults.
+// mutant returns the reference server with faults.
 func mutant(name, kills string, faults ...string) conform.Mutant {
 	return conform.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
 		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
@@ -26,7 +26,7 @@ func mutant(name, kills string, faults ...string) conform.Mutant {
 	}}
 }
 
-// three is a suite of three cases.
+// three returns a suite of three cases.
 func three(t *testing.T) *conform.Suite {
 	t.Helper()
 	src := head + echo +
@@ -54,7 +54,7 @@ func TestSelfTestHolds(t *testing.T) {
 	}
 }
 
-// A mutant that survives, one that kills too much and a case that nobody kills are noticed.
+// The self-test reports a mutant that survives, a mutant that fails too many cases, and a case that no mutant fails.
 func TestSelfTestFallsShort(t *testing.T) {
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data endsWith \"x\"")
@@ -73,7 +73,7 @@ func TestSelfTestFallsShort(t *testing.T) {
 	}
 }
 
-// Nothing is proved with a server that should be faultless and is not.
+// A self-test proves nothing if the faultless server has a fault.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
 	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)

@@ -18,7 +18,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// setupSuite has a setup with two ways, one with one way, and cases that use them.
+// setupSuite has a setup with two ways, a setup with one way, and cases that use them.
 var setupSuite = fstest.MapFS{
 	"setup.wire": {Data: []byte(`
 @setup barrier
@@ -62,8 +62,8 @@ Client -> Job Server: setup barrier
 `)},
 }
 
-// TestSetupsThatDoNotWork tests servers that ignore one message: only the case about that message fails. A case
-// whose setup has another way passes, and one whose setup has none is inconclusive.
+// TestSetupsThatDoNotWork tests servers that ignore one message: only the case about that message fails. If the setup of a
+// case has another way, the case passes. If it has no other way, the case is inconclusive.
 func TestSetupsThatDoNotWork(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 		{"SUBMIT_JOB is ignored", inject.Ignore("SUBMIT_JOB", nil), "passed inconclusive inconclusive inconclusive passed"},
 		{"GET_STATUS is ignored", inject.Ignore("GET_STATUS", nil), "passed failed failed failed passed"},
 		{"OPTION_REQ is ignored", inject.Ignore("OPTION_REQ", nil), "passed passed passed passed failed"},
-		// After the option, the server answers nothing: the setup works, but not after what the case did.
+		// After the option, the server does not reply: the setup works, but not after the steps of the case.
 		{"OPTION_REQ ends reading", inject.StopReading("OPTION_REQ", nil), "passed passed passed passed failed"},
 		{"the server is mute", inject.Drop("ECHO_RES STATUS_RES", nil), "failed inconclusive inconclusive inconclusive inconclusive"},
 	}
@@ -109,7 +109,8 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 	}
 }
 
-// TestLateProbe tests that a probe that says nothing, because the machine was late, does not lead to another way for good.
+// TestLateProbe tests that a probe that proves nothing, because the machine was late, does not permanently lead to another
+// way.
 func TestLateProbe(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {
@@ -122,7 +123,7 @@ func TestLateProbe(t *testing.T) {
 		}
 	}
 	ways := newSetupWays(s.Setups)
-	late := 2 // probes by the first way
+	late := 2 // number of late probes with the first way
 	try := func(probe *transcript.Script) (error, bool) {
 		if probe.Steps[0].Choices[0].Type.Name == "ECHO_REQ" && late > 0 {
 			late--

@@ -17,7 +17,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// echoes is a suite of n cases.
+// echoes returns a suite of n cases.
 func echoes(t *testing.T, n int) *conform.Suite {
 	t.Helper()
 	src := head
@@ -31,7 +31,7 @@ func echoes(t *testing.T, n int) *conform.Suite {
 	return s
 }
 
-// reports writes a report in all forms but HTML.
+// reports returns a report in all formats except HTML.
 func reports(t *testing.T, r *conform.Report) map[string]string {
 	t.Helper()
 	var text, json, junit, tap bytes.Buffer
@@ -49,7 +49,7 @@ func reports(t *testing.T, r *conform.Report) map[string]string {
 	return map[string]string{"text": text.String(), "json": json.String(), "junit": junit.String(), "tap": tap.String()}
 }
 
-// TestUnreachableTargetIsReportedOnce demands one message, however many cases there are.
+// TestUnreachableTargetIsReportedOnce checks that there is one message, however many cases there are.
 func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 	refused := func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }
 	broken := func(context.Context) (target.Target, error) {
@@ -76,8 +76,8 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestTargetThatDisappears demands one message of a run whose target, at a fixed address, is gone
-// after some cases.
+// TestTargetThatDisappears checks that there is one message about a run whose target, at a fixed address, disappears after
+// some cases.
 func TestTargetThatDisappears(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestTargetThatDisappears(t *testing.T) {
 	}
 }
 
-// TestInterruptedRun demands that every report of a run that the user has ended says so.
+// TestInterruptedRun checks that every report of a run that the user has interrupted states the interruption.
 func TestInterruptedRun(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

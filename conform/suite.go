@@ -22,42 +22,42 @@ import (
 //go:embed cases
 var cases embed.FS
 
-// Case is one test of a server.
+// Case is one test of a server, client or worker.
 type Case struct {
 	ID      string // unique: the family, and the values of an instance in brackets
-	Family  string // the name of the case, which all its instances share
+	Family  string // the name of the case, which all its instances have
 	Params  []transcript.Param
 	About   string
 	Section string
 	Level   codec.Level // of its first rule; INTERPRETATION if the case tests an interpretation
 	Rules   []codec.RuleID
 	Alone   bool     // needs a server of its own
-	Needs   []string // what a server may lack
-	Program string   // the role that a program under test plays, between itself and the server; "" if the server is judged
+	Needs   []string // capabilities that a server may lack
+	Program string   // the role of the program under test, between which and the server a relay runs; "" if the server is tested
 	Script  *transcript.Script
 
-	Segments *play.Segmentation // the only way in which it is performed; nil: all ways of the run
+	Segments *play.Segmentation // the only way in which it is run; nil: all ways of the run
 
-	// What the case does with the process of the server, which is one of its own:
-	Watch       []watch.Check // what is checked after the steps
+	// What the case does with the server's process, which no other case uses:
+	Watch       []watch.Check // checks after the steps
 	Descriptors int           // how many file descriptors the process may have open; 0: no limit
 
-	// Interpretation is what the case assumes beyond the words of its rules; "" if nothing.
+	// Interpretation is what the case assumes beyond the text of its rules; "": nothing.
 	Interpretation string
 
 	errand errand
 }
 
-// observed reports whether the case does something with the process of the server.
+// observed reports whether the case needs the server's process.
 func (c *Case) observed() bool { return len(c.Watch) > 0 || c.Descriptors > 0 }
 
-// InProcess returns the suite without the cases that do something with the process of the server, for servers that run in
-// the process of the test.
+// InProcess returns the suite without the cases that need the server's process, for servers that run in the process of the
+// test.
 func (s *Suite) InProcess() *Suite {
 	return s.with(slices.DeleteFunc(slices.Clone(s.Cases), (*Case).observed)...)
 }
 
-// observe prepares the process of the server. It returns nil if the case does nothing with the process.
+// observe prepares the server's process. It returns nil if the case does not need the process.
 func (c *Case) observe(t target.Target) (*watch.Watcher, error) {
 	if !c.observed() {
 		return nil, nil
@@ -77,13 +77,13 @@ type Suite struct {
 	Setups   *transcript.Setups // that the cases use; nil if there are none
 }
 
-// with returns a suite of other cases, which use the same setups.
+// with returns a suite of other cases that use the same setups.
 func (s *Suite) with(cases ...*Case) *Suite {
 	return &Suite{Protocol: s.Protocol, Setups: s.Setups, Cases: cases}
 }
 
-// Load reads the suite that comes with jobwire. A protocol without a folder in cases has its suite in the
-// folder cases of its corpus, or no cases.
+// Load returns the suite that is part of jobwire. If the protocol has no folder in cases, its suite is in the folder cases
+// of its corpus. A suite may have no cases.
 func Load(p *codec.Protocol) (*Suite, error) {
 	for _, from := range []struct {
 		fsys fs.FS
@@ -104,8 +104,8 @@ func Load(p *codec.Protocol) (*Suite, error) {
 const setupFile = "setup.wire"
 
 // LoadFS reads every .wire file in fsys as cases, except setup.wire, which defines the setups that they use
-// ([transcript.Setups]). Unknown keys, unknown rules and IDs that
-// stand twice are errors with file, line and column ([*transcript.Error]).
+// ([transcript.Setups]). Unknown keys, unknown rules and duplicate IDs are errors with file, line and column
+// ([*transcript.Error]).
 func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 	files, err := fs.Glob(fsys, "*.wire")
 	if err != nil {
@@ -148,10 +148,10 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 	return s, nil
 }
 
-// Keys lists what a case may say about itself, sorted.
+// Keys returns the keys that describe a case, sorted.
 func Keys() []string { return slices.Sorted(maps.Keys(keys)) }
 
-// keys are what a case may say about itself.
+// keys are the keys that describe a case, with the functions that set them.
 var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"case": func(c *Case, p *codec.Protocol, m transcript.Meta) error {
 		if m.Value == "" || strings.ContainsAny(m.Value, " \t*?[") {
@@ -223,7 +223,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.answers, c, m) },
 }
 
-// addArgs reads a line of arguments.
+// addArgs parses a line of arguments and appends it.
 func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	args, err := transcript.ParseArgs(c.Script.File, m.Line, m.Col+len(m.Key)+1, m.Value)
 	if err == nil && len(args) == 0 {
@@ -233,7 +233,7 @@ func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	return err
 }
 
-// NewCase makes a case of a script, by its keys.
+// NewCase returns the case with a script, described by the keys of the script.
 func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	c := &Case{Script: sc, Params: sc.Params}
 	for _, m := range sc.Meta {
@@ -266,7 +266,7 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	return c, nil
 }
 
-// Capabilities lists what cases need that a server may lack, sorted.
+// Capabilities returns what the cases need and a server may lack, sorted.
 func (s *Suite) Capabilities() []string {
 	var all []string
 	for _, c := range s.Cases {
@@ -276,10 +276,10 @@ func (s *Suite) Capabilities() []string {
 	return slices.Compact(all)
 }
 
-// Select returns the suite with the cases whose name, or one of whose rules, matches one of
-// the patterns run (all, if there are none) and none of skip. A pattern is a
-// path.Match glob; after "case:" it is compared with IDs of cases alone. One that matches nothing is an error: a misspelt selector must
-// not pass for an empty success.
+// Select returns the suite with the cases whose name, or one of whose rules, matches one of the patterns in run, or all
+// cases if run is empty, but none of the patterns in skip. A pattern is a path.Match glob; after "case:" it is compared
+// only with names of cases. A pattern that matches nothing is an error, so that a run with a misspelled pattern does not
+// succeed without any cases.
 func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	hit := map[string]bool{}
 	matches := func(c *Case, patterns []string) (any bool, err error) {
@@ -329,7 +329,7 @@ func (c *Case) matches(glob string) (bool, error) {
 	return path.Match(glob, c.Family)
 }
 
-// selector returns the pattern that selects this case alone: some cases have the name of a rule.
+// selector returns the pattern that selects only this case. The names of some cases are also names of rules.
 func (c *Case) selector() string {
 	switch {
 	case len(c.Params) > 0:
@@ -340,8 +340,8 @@ func (c *Case) selector() string {
 	return c.ID
 }
 
-// About returns the suite with the cases about programs of the given roles, where "" stands
-// for the server. An empty success is none: a role without cases is an error.
+// About returns the suite with the cases about programs of the given roles, where "" means the server. A role without cases
+// is an error.
 func (s *Suite) About(roles ...string) (*Suite, error) {
 	out := s.with()
 	seen := map[string]bool{}
@@ -359,8 +359,7 @@ func (s *Suite) About(roles ...string) (*Suite, error) {
 	return out, nil
 }
 
-// AtLevels returns the suite with the cases of the given levels, or all of them if
-// none is given.
+// AtLevels returns the suite with the cases of the given levels, or with all cases if levels is empty.
 func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	if len(levels) == 0 {
 		return s, nil

@@ -10,9 +10,8 @@ import (
 	"jobwire/internal/version"
 )
 
-// WriteTAP writes the reports in the Test Anything Protocol, version 13. A known
-// shortfall is a TODO, as that protocol calls a test that is expected to fail. What went
-// wrong stands below a test, as comments.
+// WriteTAP writes the reports in the Test Anything Protocol, version 13. An expected failure is a TODO, which is TAP's name
+// for a test that is expected to fail. Comments after a test describe its failure.
 func WriteTAP(w io.Writer, reports []*Report) error {
 	b := bufio.NewWriter(w)
 	total := 0
@@ -54,7 +53,7 @@ func tapStatus(res Result) (status, directive string) {
 	return "ok", ""
 }
 
-// tapLine keeps text on a line, and from being read as a directive.
+// tapLine returns the text on one line, escaped so that TAP does not interpret it as a directive.
 func tapLine(s string) string {
 	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(printable(s))
 }
@@ -65,8 +64,7 @@ func tapComment(w io.Writer, text string) {
 	}
 }
 
-// printable replaces bytes that are no text, and characters that control how it is shown,
-// but for tabs and ends of lines.
+// printable replaces bytes that are not text, and characters that control how text is shown, except tabs and newlines.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// trial is the judgement of one mutant, while it goes on.
+// trial is the test of one mutant.
 type trial struct {
 	*MutantResult
 	with   Sound
 	suite  *Suite // the instances to run
 	ways   *setupWays
 	mu     sync.Mutex
-	passes int // of the suite's parts, that are still to be judged
+	passes int // parts of the suite that are still to be run
 	so     map[*Case]Result
 }
 
-// run judges the mutants, several at a time.
+// run tests the mutants, several at a time.
 func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants []Mutant, done func(*MutantResult)) []MutantResult {
 	var trials, doubted []*trial
 	for i := range mutants {
@@ -49,16 +49,16 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 			}
 		})
 	}
-	// Cases that move much data take memory and time: few at once, and with patience. They
-	// are judged beside the others, which mostly wait.
+	// Cases that move much data take memory and time, so few run at once, with a longer timeout. They run at the same
+	// time as the others, which mostly wait.
 	light, heavy := s.byWeight()
 	var wg sync.WaitGroup
 	wg.Go(func() { pass(light, o.Mutants, Runner{Parallel: o.Cases, Timeout: o.Timeout}) })
 	wg.Go(func() { pass(heavy, 2, Runner{Timeout: patience * o.Timeout}) })
 	wg.Wait()
 
-	// A busy machine looks like a silent server, and it was this that kept it busy. What may
-	// be its fault is judged again, now that there is less to do.
+	// While the machine is busy, a server may seem silent, and this test has kept it busy. Cases whose results may be
+	// due to that are run again, now that the machine is less busy.
 	each(doubted, 4, func(t *trial) {
 		for range 2 {
 			if cases := t.doubtful(); len(cases) > 0 {
@@ -74,7 +74,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	return results
 }
 
-// each calls do for all trials, so many at a time.
+// each calls do for all trials, up to parallel at a time.
 func each(trials []*trial, parallel int, do func(*trial)) {
 	var wg sync.WaitGroup
 	next := make(chan *trial)
@@ -92,8 +92,7 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 	wg.Wait()
 }
 
-// judge performs cases. Each gets a server of its own: what the fault does to one must not be
-// seen by another.
+// judge runs cases. Each case gets a server of its own, so that the fault does not affect other cases.
 func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
 	r.Start, r.Programs, r.Fresh, r.Bare, r.once, r.ways, r.Strict = t.with.Start, t.with.Programs, true, true, true, t.ways, true
@@ -112,10 +111,10 @@ func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
 	t.Took += time.Since(began)
 }
 
-// concerns reports whether the case is about what the mutant is.
+// concerns reports whether the case is about the kind of program that the mutant is.
 func (t *trial) concerns(c *Case) bool { return c.Program == t.Mutant.Role }
 
-// passed notes that a part of the suite has been judged, and tells whether it was the last.
+// passed notes that a part of the suite has been run, and reports whether it was the last part.
 func (t *trial) passed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +122,7 @@ func (t *trial) passed() bool {
 	return t.passes == 0
 }
 
-// doubtful returns the cases whose results are not what they should be.
+// doubtful returns the cases whose results are not as expected.
 func (t *trial) doubtful() []*Case {
 	survives := t.survives()
 	var cases []*Case
@@ -139,8 +138,8 @@ func (t *trial) doubtful() []*Case {
 	return cases
 }
 
-// survives returns what reports whether the mutant passed a case that it should fail: an instance that is named, or all
-// instances of a case that is named.
+// survives returns a function that reports whether the mutant passed a case that it should fail: an instance that KilledBy
+// names, or all instances of a case that KilledBy names.
 func (t *trial) survives() func(*Case) bool {
 	failed := map[string]bool{}
 	for c, r := range t.so {
@@ -153,7 +152,7 @@ func (t *trial) survives() func(*Case) bool {
 	}
 }
 
-// conclude draws up what the mutant killed.
+// conclude sets the results of the mutant.
 func (t *trial) conclude() {
 	survives := t.survives()
 	for _, c := range t.suite.Cases {
@@ -170,15 +169,15 @@ func (t *trial) conclude() {
 	}
 }
 
-// detects reports whether a result proves that the case notices the fault.
+// detects reports whether a result proves that the case detects the fault.
 func detects(r Result) bool {
 	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung}, r.Verdict)
 }
 
-// heavyCase is how many bytes of arguments make a case a heavy one.
+// heavyCase is the size of arguments, in bytes, from which a case counts as heavy.
 const heavyCase = 4 << 20
 
-// byWeight parts the cases that move much data from the others.
+// byWeight separates the cases that move much data from the others.
 func (s *Suite) byWeight() (light, heavy *Suite) {
 	light, heavy = s.with(), s.with()
 	for _, c := range s.Cases {

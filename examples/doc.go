@@ -1,3 +1,3 @@
-// Package examples holds drivers of real libraries, to be copied and adapted, and cases about
-// clients and workers. Its tests hold the former against the latter.
+// Package examples contains drivers of real client libraries, to be copied and adapted, and test cases for clients and
+// workers. Its tests run these cases with the drivers.
 package examples

@@ -30,11 +30,11 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// system is a protocol whose clients and workers are judged here.
+// system is a protocol whose clients and workers are tested here.
 type system struct {
 	protocol *codec.Protocol
 	embedded func() refserver.Machine
-	server   string // in the field; see internal/peers
+	server   string // the real server; see internal/peers
 }
 
 var systems = map[string]system{
@@ -49,8 +49,7 @@ func (s system) serve(ctx context.Context) (target.Target, error) {
 	})
 }
 
-// audited returns what starts the one in the field, and a proxy before it that judges all who
-// connect.
+// audited returns a function that starts the real server with a proxy that checks all connections.
 func (s system) audited(t *testing.T, a *audit.Auditor) func(context.Context) (target.Target, error) {
 	t.Helper()
 	suite, err := conform.Load(s.protocol)
@@ -76,17 +75,17 @@ func (s system) audited(t *testing.T, a *audit.Auditor) func(context.Context) (t
 	}
 }
 
-// driver is one of those in this folder.
+// driver is a driver in this directory.
 type driver struct {
 	name     string
 	protocol string
-	peer     string // what runs it; see internal/peers
-	module   string // what it needs from npm, beside it
+	peer     string // the program that runs it; see internal/peers
+	module   string // the npm module that it also needs
 	command  string
-	short    map[string]string // cases that its library fails, and the anchor of the finding in docs/findings.md
-	whole    string            // that anchor, if it understands nothing that comes byte by byte
-	breaks   []codec.RuleID    // rules that it is heard to break by a proxy, in order
-	chance   map[string]string // like short, of cases that fail only if messages, or pieces of one, arrive at certain times
+	short    map[string]string // cases that its library fails, with the anchors of the findings in docs/findings.md
+	whole    string            // anchor of the finding if the library cannot read messages byte by byte
+	breaks   []codec.RuleID    // rules that a proxy sees it violate, sorted
+	chance   map[string]string // like short, for cases that fail only with a certain timing of messages or segments
 }
 
 const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"
@@ -166,8 +165,8 @@ var drivers = []driver{
 	}, "nodestalker-segment-is-reply", nil, nil},
 }
 
-// TestDrivers judges every library, before the embedded server and before the one in the
-// field: each falls short of what docs/findings.md says, and of nothing else.
+// TestDrivers tests every library with the embedded server and with the real server. Each must fail as docs/findings.md
+// says, and in no other way.
 func TestDrivers(t *testing.T) {
 	findings, err := os.ReadFile("../docs/findings.md")
 	if err != nil {
@@ -208,7 +207,7 @@ func TestReferencePeers(t *testing.T) {
 	}
 }
 
-// prepare finds what a driver needs, and builds what is to be built.
+// prepare checks that the peers of a driver are installed, and builds the driver if necessary.
 func (d *driver) prepare(t *testing.T) conform.Program {
 	t.Helper()
 	if d.peer != "" {
@@ -242,7 +241,7 @@ func (d *driver) prepare(t *testing.T) conform.Program {
 	return p
 }
 
-// judge holds a program against the cases.
+// judge runs the cases with a program, and compares the failures with the known findings.
 func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways ...play.Segmentation) {
 	t.Helper()
 	judged := 0
@@ -262,7 +261,7 @@ func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Conte
 	}
 }
 
-// judgeBreaches holds what a proxy has heard against what is known of the library.
+// judgeBreaches compares the violations that a proxy has reported with the known ones of the library.
 func (d *driver) judgeBreaches(t *testing.T, r *audit.Report) {
 	t.Helper()
 	if r.Connections < 20 || r.Messages[codec.Peer] < 50 {
@@ -281,8 +280,8 @@ func (d *driver) judgeBreaches(t *testing.T, r *audit.Report) {
 	}
 }
 
-// judgeBytewise checks that a driver does not understand what comes byte by byte. A busy machine may deliver several bytes
-// at once, so one case in which it fails shows this.
+// judgeBytewise checks that a driver fails if messages arrive byte by byte. A busy machine may deliver several bytes at
+// once, so one failed case is sufficient.
 func (d *driver) judgeBytewise(t *testing.T, p conform.Program) {
 	t.Helper()
 	var passed []string
@@ -295,7 +294,7 @@ func (d *driver) judgeBytewise(t *testing.T, p conform.Program) {
 	t.Errorf("%v pass: %q is no longer true", passed, d.whole)
 }
 
-// perform judges a program by the cases that are named, or all.
+// perform runs the named cases, or all cases, with a program.
 func (d *driver) perform(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways []play.Segmentation, cases ...string) []conform.Result {
 	t.Helper()
 	suite, err := conform.LoadFS(systems[d.protocol].protocol, os.DirFS(filepath.Join("cases", d.protocol)))
@@ -305,7 +304,7 @@ func (d *driver) perform(t *testing.T, p conform.Program, start func(context.Con
 	if len(cases) > 0 {
 		suite.Cases = slices.DeleteFunc(suite.Cases, func(c *conform.Case) bool { return !slices.Contains(cases, c.ID) })
 	}
-	// A case that is listed as flaky keeps its verdict if it passes, and is not performed again if it misses a time limit.
+	// A case that is listed as flaky keeps its verdict if it passes, and is not run again if it exceeds a time limit.
 	known := &conform.Profile{Name: d.name}
 	for id, finding := range d.short {
 		known.Flaky = append(known.Flaky, conform.Exception{Cases: id, Why: finding})

@@ -10,7 +10,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// The end of a run ends a server that is starting, and does not end one that has started.
+// If a run ends, a server that is starting is ended, and a server that has started is not.
 func TestEndWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -25,8 +25,8 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	return f.triage.alone
 }
 
-// TestNoFaults runs inputs on servers without a fault that a model could report by mistake: it assumes that no other client uses
-// the server, or knows more than it can.
+// TestNoFaults runs inputs on servers without a fault. A wrong model might report faults here, because it assumes that no
+// other client uses the server, or assumes more than it can know.
 func TestNoFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -85,7 +85,7 @@ Admin -> Job Server: show-unique-jobs
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Patience: 5 * time.Second}).replay
-			for range 2 { // the same server, if nothing is left of the first time
+			for range 2 { // the same server, if the first execution has left nothing
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
 				}
@@ -94,7 +94,7 @@ Admin -> Job Server: show-unique-jobs
 	}
 }
 
-// TestUnfinishedPut tests that statistics may count a put that is not finished, and no other.
+// TestUnfinishedPut tests that statistics may count a put that is not finished, but no other put.
 func TestUnfinishedPut(t *testing.T) {
 	counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
 		m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
@@ -110,7 +110,7 @@ func TestUnfinishedPut(t *testing.T) {
 
 var randomInputs = flag.Int("random-inputs", 200, "inputs of each protocol that run on a server without a fault")
 
-// TestNoFaultsAtRandom runs generated inputs, each alone, on a server without a fault. A fault that appears only once may have been
+// TestNoFaultsAtRandom runs each generated input on a server without a fault. A fault that appears only once may have been
 // caused by a busy machine.
 func TestNoFaultsAtRandom(t *testing.T) {
 	for _, p := range protocols {

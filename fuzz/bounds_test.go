@@ -42,8 +42,8 @@ func TestFixedAddress(t *testing.T) {
 	}
 }
 
-// TestResultOfOtherInput tests that the data of another input's job, whose handle a request contains, is not reported as data
-// that no client has sent.
+// TestResultOfOtherInput tests that the data of another input's job is not reported as data that no client has sent, if a
+// request contains the handle of that job.
 func TestResultOfOtherInput(t *testing.T) {
 	srv, err := serve(faults.Faultless("danga"))(t.Context())
 	if err != nil {
@@ -100,8 +100,8 @@ func TestPrefixesDiffer(t *testing.T) {
 	}
 }
 
-// TestEndsInTime tests that a run ends in time although its candidates take long to examine: the server never replies. Candidates
-// that were not examined are counted, and passed on.
+// TestEndsInTime tests that a run ends in time although examining its candidates takes long, because the server never
+// replies. The candidates that were not examined are counted and passed on.
 func TestEndsInTime(t *testing.T) {
 	mute := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
@@ -145,7 +145,7 @@ func TestEndsInTime(t *testing.T) {
 // TestCrashThatIsNotReproduced tests that a crash which happens only once is a finding.
 func TestCrashThatIsNotReproduced(t *testing.T) {
 	ended := errors.New("out of luck")
-	var accepted atomic.Int64 // by all servers: one of them ends, with the connection of this number
+	var accepted atomic.Int64 // accepted by all servers; the server that accepts the connection with the number last ends
 	const last = 400
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "unlucky", func(ctx context.Context, ln net.Listener) error {
@@ -187,7 +187,7 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestGroups tests the order of findings, and that those with one cause are together.
+// TestGroups tests the order of findings, and that findings with the same cause are in one group.
 func TestGroups(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
@@ -208,8 +208,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestLongLists tests that lists of what earlier inputs have left are requested less often the longer they are, at a fixed address
-// only.
+// TestLongLists tests that lists of objects that earlier inputs have left are requested less often the longer they are, but
+// only at a fixed address.
 func TestLongLists(t *testing.T) {
 	list := FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
 	for _, tt := range []struct {

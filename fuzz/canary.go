@@ -7,7 +7,8 @@ import (
 // canaryID is the connection number of the canary in records.
 const canaryID = 99
 
-// handshake pings once or twice. The server has then most likely handled what others sent before.
+// handshake sends one or two pings. After the replies, the server has most likely handled the earlier messages of other
+// connections.
 func (x *executor) handshake() {
 	for n := 0; n < 2 && (n == 0 || x.thorough) && x.ping(); n++ {
 	}
@@ -51,7 +52,7 @@ func (x *executor) checkServer() {
 	had := x.canary != nil && x.canary.open
 	if x.ping() {
 		if f := x.record.Fault; f != nil && f.Oracle == HangAll {
-			x.record.Fault = nil // it replied late
+			x.record.Fault = nil // the server replied late
 		}
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"jobwire/fuzz/model"
 )
 
-// key identifies a finding. The stack alone identifies a crash that has one. The oracle and what the messages of the smallest
-// input do, in any order, identify most other findings.
+// key returns the key of a finding. A crash with a stack is identified by the stack. Most other findings are identified by
+// the oracle and what the messages of the minimized input do, in any order.
 func key(p *codec.Protocol, c *Input, f *Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if inputFree(f) {
@@ -21,14 +21,15 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	last := f.Step >= 0 && f.Step < len(c.Steps)
 	switch {
 	case f.Oracle == HangConn || f.Oracle == HangAll:
-		// The first message that the server did not answer counts, even if it is illegal.
+		// Only the first message without a reply counts, even if it is illegal.
 		if last {
 			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 		}
 	}
 	acts := behavior(p, c)
 	if f.Refusal != "" && last {
-		// The server rejects for one reason what senders of one role send about one kind of object.
+		// The server probably rejects for one reason all messages about one kind of object from senders of one
+		// role.
 		of := family(p, &c.Steps[f.Step])
 		if t := acts[f.Step].typ; t != nil {
 			of = familyOf(t)
@@ -37,7 +38,7 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	}
 	var does []string
 	for _, a := range acts {
-		if f.Law == model.ChangedData { // the data may be changed whatever the messages do
+		if f.Law == model.ChangedData { // the server may change the data independently of what the messages do
 			does = append(does, a.unusual...)
 		} else {
 			does = append(does, a.does)
@@ -57,23 +58,24 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
 }
 
-// inputFree reports whether the fault alone identifies the finding: the stack of a crash, the rule that a request breaks, or the
-// kind of reply and what is wrong with it.
+// inputFree reports whether the fault identifies the finding without the input: by the stack of a crash, the rule that a
+// request breaks, or the kind of a reply and what is wrong with it.
 func inputFree(f *Fault) bool {
 	return len(f.Stack) > 0 || f.Oracle == Framing || f.Oracle == Disclosure || f.Oracle == HangConn && f.Rule != ""
 }
 
 // act is what a step does.
 type act struct {
-	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if that is unknown
+	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if unknown
 	typ       *codec.Type    // of the message; nil if it has none
 	rules     []codec.RuleID // that the message breaks
 	unusual   []string       // values that ordinary messages do not have, such as "long unique-id"
 	largeTime bool           // a time is greater than 1
 }
 
-// behavior returns what each step of an input does. Raw bytes may be the beginning of a message that the bytes of later steps
-// complete; it is unknown what these steps do, and those after bytes of which no server can tell where they end.
+// behavior returns what each step of an input does. Raw bytes may be the beginning of a message that the bytes of later
+// steps complete. It is unknown what those later steps do. It is also unknown for steps after bytes whose end no server can
+// determine.
 func behavior(p *codec.Protocol, c *Input) []act {
 	does := make([]act, len(c.Steps))
 	type stream struct {
@@ -96,7 +98,7 @@ func behavior(p *codec.Protocol, c *Input) []act {
 			_, does[i] = firstAct(p, plainBytes(p, s))
 			does[i].does = effect(p, s)
 			for n := range s.Args {
-				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // some seconds from now
+				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // the value is a number of seconds from now
 					does[i].largeTime = false
 					does[i].unusual = slices.DeleteFunc(does[i].unusual, func(what string) bool { return what == largePrefix+fd.Name })
 				}
@@ -119,11 +121,11 @@ func behavior(p *codec.Protocol, c *Input) []act {
 	return does
 }
 
-// waits is what a step does that is a pause.
+// waits describes a step that is a pause.
 const waits = "waits"
 
-// firstAct returns what the first message of some bytes does, and its length: 0 if it is not complete, and more than there are bytes
-// if no server can tell.
+// firstAct returns what the first message in some bytes does, and its length: 0 if the message is not complete, and more
+// than len(b) if no server can determine its end.
 func firstAct(p *codec.Protocol, b []byte) (length int, a act) {
 	var f codec.Frame
 	for {
@@ -153,7 +155,8 @@ func firstAct(p *codec.Protocol, b []byte) (length int, a act) {
 	}
 }
 
-// longValue is the length of values that a minimized message has only if the failure needs them.
+// longValue is the length from which a value counts as long. A minimized message has such values only if the failure needs
+// them.
 const (
 	longValue   = 32
 	longPrefix  = "long "
@@ -173,8 +176,8 @@ func hasLargeTime(f *codec.Frame) bool {
 	return false
 }
 
-// unusual returns which values of a message ordinary messages do not have. Minimized messages have them only if the failure needs
-// them.
+// unusual returns the values of a message that ordinary messages do not have. Minimized messages have them only if the
+// failure needs them.
 func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	for i := range f.Spans {
 		fd, v := f.Spans[i].Field, f.Value(i)
@@ -201,19 +204,21 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	return all
 }
 
-// cause is what minimized inputs have in common whose failures have one cause, although the failure shows in different replies.
+// cause describes minimized inputs. Inputs whose failures have the same cause have it in common, although different replies
+// may show the failure.
 type cause struct {
 	kind  string
-	shown string         // the rule that the failure breaks, and how; "" if it breaks none
-	acts  []string       // unusual ones, in alphabetical order
-	rules []codec.RuleID // that messages break, in alphabetical order
+	shown string         // the rule that the failure breaks, and how; "": none
+	acts  []string       // unusual effects, in alphabetical order
+	rules []codec.RuleID // rules that messages break, in alphabetical order
 }
 
-// ordinary are the effects of the messages of every conversation about jobs.
+// ordinary are effects of messages that most conversations about jobs contain.
 var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete, codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
 	codec.Register, codec.Use, codec.Echo}
 
-// causeOf returns what is unusual about a minimized input. The kind is "" if the cause is unknown or the key says all of it.
+// causeOf returns what is unusual about a minimized input. The kind is "" if the cause is unknown or the key describes it
+// completely.
 func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	switch f.Oracle {
 	case Law, Framing:
@@ -243,7 +248,8 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	slices.Sort(k.acts)
 	slices.Sort(k.rules)
 	k.acts, k.rules = slices.Compact(k.acts), slices.Compact(k.rules)
-	// These show what was done before: whether a worker would be given a job, and whether a time has come.
+	// These acts only reveal what was done before: whether a worker would be assigned a job, and whether a time has
+	// come.
 	for _, later := range []string{codec.Sleep.String(), waits} {
 		if len(k.acts) > 1 {
 			k.acts = slices.DeleteFunc(k.acts, func(what string) bool { return what == later })
@@ -253,17 +259,17 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	passed := limitPassed(acts)
 	switch {
 	case k.kind == Law && len(k.rules) == 0 && passed != "":
-		k.acts, k.shown = []string{passed}, "" // what is sent afterwards shows it
+		k.acts, k.shown = []string{passed}, "" // what is sent afterwards only reveals it
 	case f.Oracle == HangConn && len(k.rules) > 0:
 		k.acts = nil // the server does not answer because of the illegal message
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
-		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whichever it is
+		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
 	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a act) bool { return a.largeTime }):
 		k.acts = []string{"large time"}
 	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
-		k.acts, k.rules = []string{"forwards"}, nil // the server accepts values that break rules, and sends them to others
+		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
 	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) && isQuery(&acts[f.Step]):
-		for i := range acts { // several requests can show the state that these messages lead to
+		for i := range acts { // several requests can reveal the state that these messages lead to
 			if !isQuery(&acts[i]) && acts[i].does != "" {
 				k.acts = append(k.acts, acts[i].does)
 			}
@@ -274,7 +280,7 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	return k
 }
 
-// limitPassed describes steps with a pause after a message that sets a time limit: whether a worker has ended a job before the pause.
+// limitPassed describes a pause after a message that sets a time limit: whether a worker has ended a job before the pause.
 // It returns "" if there is no such pause.
 func limitPassed(acts []act) string {
 	limited, passed := false, "a time limit passes"
@@ -300,8 +306,9 @@ func isQuery(a *act) bool {
 	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
 }
 
-// same reports whether two findings have one cause: their inputs do the same unusual things and break the same rules, or those of
-// one break more rules. If the failures are the same too, one of them may also do more unusual things.
+// same reports whether two findings have the same cause. Their inputs do the same unusual things and break the same rules,
+// or the rules that one input breaks include those of the other. If the failures are the same too, the unusual things of
+// one input may also include those of the other.
 func (k *cause) same(o *cause) bool {
 	if k.kind == "" || k.kind != o.kind || (len(k.rules) == 0) != (len(o.rules) == 0) || len(k.rules)+len(k.acts) == 0 {
 		return false
@@ -343,8 +350,8 @@ func effect(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// family returns what steps have in common that a server handles alike: the sender and the first field, or the broken rule of
-// bytes that are no message.
+// family returns what steps have in common that a server handles alike: the sender and the first field of the message, or
+// the rule that illegal bytes break.
 func family(p *codec.Protocol, s *Step) string {
 	if s.Type.FieldAt(0) != nil {
 		return familyOf(s.Type)
@@ -373,6 +380,6 @@ func sizeClass(s *Step) (n int) {
 	return n
 }
 
-// closedLaw is the law that a server breaks if it closes a connection without a reason. The message and its size
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The last message and its size
 // identify such findings.
 const closedLaw = "unexpected disconnect"

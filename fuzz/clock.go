@@ -7,10 +7,10 @@ import (
 	"jobwire/internal/target"
 )
 
-// clock is the clock of a server. The zero clock is the one of the machine.
+// clock is the clock of a server. The zero value is the clock of the machine.
 type clock struct {
-	begun time.Time // when it began to run faster
-	times int       // as fast as the clock of the machine
+	begun time.Time // when the clock began to run faster
+	times int       // how many times as fast as the clock of the machine
 }
 
 // now returns the time of the server.
@@ -22,14 +22,15 @@ func (c clock) now() time.Time {
 	return now.Add(time.Duration(c.times-1) * now.Sub(c.begun))
 }
 
-// real returns how long a duration of the server takes.
+// real returns how long a duration on the server's clock takes in real time.
 func (c clock) real(d time.Duration) time.Duration { return d / time.Duration(max(1, c.times)) }
 
-// at returns the Unix time, in decimal, at so many seconds from now.
+// at returns the Unix time, in decimal, that is the given number of seconds from now.
 func (c clock) at(seconds []byte) []byte {
 	n, _ := strconv.ParseInt(string(seconds), 10, 64)
 	return strconv.AppendInt(nil, c.now().Unix()+n, 10)
 }
 
-// clockOf returns the clock of a server that has run a number of times as fast since its process began.
+// clockOf returns the clock of a server. times is how many times as fast as the clock of the machine it has run since the
+// server process began.
 func clockOf(t target.Target, times int) clock { return clock{target.Begun(t), times} }

@@ -14,19 +14,19 @@ type conn struct {
 	s        link
 	open     bool
 	streams  [2]codec.Stream // by side; strict
-	ours     []byte          // bytes that were sent and are not a whole message yet
+	ours     []byte          // bytes that were sent and are not a complete message yet
 	said     []byte          // all bytes that were sent, to find the source of received values
-	told     int             // bytes of ours that are in the record
+	told     int             // number of bytes of ours that are in the record
 	out      []byte          // bytes to send
-	early    []byte          // bytes that were sent ahead of their steps
-	led      int             // index of their first event
-	bare     int             // how many of them have no barrier
-	replies  []*codec.Type   // of which one is expected for a message without a barrier, if replies are not in order
+	early    []byte          // bytes that were sent before their steps
+	led      int             // index of the first event of early
+	bare     int             // how many messages in early have no barrier
+	replies  []*codec.Type   // one of these is expected in reply to a message without a barrier, if replies have no order
 	in       []byte          // received bytes that are not decoded
 	waiting  int             // barriers without a reply
 	nonces   [][]byte
 	tainted  bool   // illegal bytes were sent
-	soft     bool   // and their effect is unknown
+	soft     bool   // illegal bytes were sent whose effect is unknown
 	desynced bool   // received bytes can no longer be decoded
 	ended    bool   // half-closed by the executor
 	queue    []bool // for each request without a reply, if replies are in order: whether the reply may come late
@@ -34,18 +34,18 @@ type conn struct {
 	earlier  int    // requests before the barrier with a reply of the same type
 	last     uint64 // hash of the last coverage
 	slept    bool   // a request to sleep was sent: messages may come at any time
-	muttered int    // steps since the server cannot know where the next message begins
+	muttered int    // steps since the server can no longer know where the next message begins
 
 	within time.Duration // timeout of a reply
 }
 
-// firstWait is how long the executor waits for a reply before it pings.
+// firstWait is how long the executor waits for a reply before it sends a ping.
 const firstWait = 250 * time.Millisecond
 
 // checkOthersAfter is how long the executor waits for a reply before it reads the other connections of the input.
 const checkOthersAfter = 2 * time.Millisecond
 
-// atFirst returns how long the executor waits for a reply before it pings.
+// atFirst returns how long the executor waits for a reply before it sends a ping.
 func (x *executor) atFirst() time.Duration {
 	if x.thorough || x.steady {
 		return x.patience
@@ -58,7 +58,7 @@ const (
 	maxIdle = 1 << 20  // bytes of a buffer that the next input reuses
 )
 
-// ours tells the model that the executor has closed a connection or half-closed it.
+// ours reports to the model that the executor has closed or half-closed a connection.
 func (x *executor) ours(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
@@ -97,9 +97,9 @@ func (x *executor) streams() [2]codec.Stream {
 	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive}))
 }
 
-// noticed waits until the server closes a connection that the executor has half-closed, which proves that the server
-// has noticed. Some servers keep such a connection, for example for a client that waits for a result. Then the model
-// no longer judges what is missing.
+// noticed waits until the server closes a connection that the executor has half-closed, which proves that the server has
+// noticed. Some servers keep such a connection open, for example for a client that waits for a result. Then the model no
+// longer checks what is missing.
 func (x *executor) noticed(k *conn) {
 	most := 30 * time.Millisecond
 	if x.thorough || x.steady {
@@ -124,7 +124,7 @@ func (x *executor) noticed(k *conn) {
 	}
 }
 
-// end closes a connection. A server may keep a connection that was half-closed before.
+// end closes a connection. The server may keep a connection that was half-closed before.
 func (x *executor) end(k *conn, reset bool) {
 	if k.ended || !reset {
 		x.unnoticed++

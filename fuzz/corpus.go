@@ -27,12 +27,12 @@ type corpus struct {
 	reached int                       // features that appeared
 	entries []*corpusEntry
 	seeds   int
-	bytes   int               // of inputs that are not seeds
-	dry     map[bool][]*Input // seeds that are to be run as they are, with pauses and without
-	clean   map[string]*Input // inputs of which nothing is left on the server, by shape
-	soaked  map[string]bool   // the shapes of those that were repeated
+	bytes   int               // size of the inputs that are not seeds
+	dry     map[bool][]*Input // seeds that were not run yet, with pauses and without
+	clean   map[string]*Input // inputs that leave nothing on the server, by shape
+	soaked  map[string]bool   // the shapes of the inputs that were repeated
 
-	repeated map[string]bool // the classes of messages in them
+	repeated map[string]bool // the message classes of the repeated inputs
 }
 
 // corpusEntry is an input with its history.
@@ -40,8 +40,8 @@ type corpusEntry struct {
 	input  *Input
 	rare   uint32 // its rarest feature
 	picked int
-	finds  int // of its mutations, how many reached new coverage
-	fails  int // how many failed as mutations had failed before
+	finds  int // how many of its mutations reached new coverage
+	fails  int // how many of its mutations failed as earlier mutations had failed
 }
 
 func newCorpus(seeds []*Input) *corpus {
@@ -54,7 +54,8 @@ func newCorpus(seeds []*Input) *corpus {
 	return p
 }
 
-// learn counts the features of an input, which is a mutation of parent unless that is nil, and adds it if one is new.
+// learn counts the features of an input and adds the input if a feature is new. parent is the entry of which the input is a
+// mutation, or nil.
 func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,10 +89,10 @@ func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
 	return true
 }
 
-// big is the size in bytes from which an input is seldom worth its time.
+// big is the size in bytes above which an input seldom justifies its execution time.
 const big = 128 << 10
 
-// pick selects an input for mutation: of a few that chance selects, the one with most energy. It returns nil if there is none.
+// pick selects an input for mutation: the one with the most energy of three random ones. It returns nil if there is none.
 func (p *corpus) pick(r *rand.Rand) *corpusEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *corpus) failed(e *corpusEntry) {
 	}
 }
 
-// seed returns the next seed that was not run yet, with pauses or without, or nil.
+// seed returns the next seed, with pauses or without, that was not run yet, or nil.
 func (p *corpus) seed(pauses bool) *Input {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,7 @@ const (
 	maxClean  = 2000
 )
 
-// noteClean notes an input of which nothing is left on the server.
+// noteClean notes an input that leaves nothing on the server.
 func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	if len(c.Steps) > soakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
 		return
@@ -180,8 +181,8 @@ func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
 	}
 }
 
-// soak returns the next inputs to repeat, at most n, of those of which nothing is left on the server: one for each shape, the shortest
-// of those with a class of messages that was not repeated yet, and then the shortest.
+// soak returns up to n inputs to repeat, from those that leave nothing on the server, one for each shape. Inputs with a
+// class of messages that was not repeated yet come first; among equals, the shortest come first.
 func (p *corpus) soak(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

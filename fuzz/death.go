@@ -12,7 +12,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// verdict returns the fault of an execution, with the state of the process and its output taken into account.
+// verdict returns the fault of an execution. It takes into account the state of the server process and its output.
 func verdict(t target.Target, f *Fault) *Fault {
 	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || ended(t) {
 		if err := target.Died(t); err != nil {
@@ -25,7 +25,7 @@ func verdict(t target.Target, f *Fault) *Fault {
 	return f
 }
 
-// reported returns the fault of a server that prints the report of a sanitizer and goes on, or nil.
+// reported returns the fault of a server that prints a sanitizer report and continues, or nil.
 func reported(output string) *Fault {
 	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
 		return nil
@@ -55,7 +55,7 @@ func crashed(oracle string, r crash.Report, output string) *Fault {
 	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output), Stack: r.Frames, Signal: r.Signal}
 }
 
-// at returns the fault with the place of another one.
+// at sets the connection and step of the fault to those of another fault.
 func (f *Fault) at(g *Fault) *Fault {
 	if g != nil {
 		f.Conn, f.Step = g.Conn, g.Step

@@ -18,8 +18,8 @@ type executor struct {
 	known    *Known
 	patience time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
-	steady   bool          // always put a barrier on every connection, so that the record does not depend on time
-	crashes  bool          // only a crash is of interest: wrong replies do not end the input
+	steady   bool          // sends a barrier on every connection after each step, so that the record does not depend on time
+	crashes  bool          // only a crash matters: wrong replies do not end the input
 	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
 
 	loose  codec.Session // encodes messages with all rules waived
@@ -28,22 +28,22 @@ type executor struct {
 	conns   []*conn
 	record  Record
 	model   model.Model
-	chosen  map[int][]byte // by the ID of a step: what the server chose in the reply
+	chosen  map[int][]byte // what the server chose in the reply to a step, by the ID of the step
 	nonce   uint64
 	runs    uint64 // inputs
 	step    int    // index of the current step
 	stepID  int
-	settled uint64 // state of the model when all effects of a step had arrived
-	timed   bool   // replies may depend on time: on a pause, on when the server notices the end of a connection, on who has waited first
+	settled uint64 // state of the model when all effects of the last step had arrived
+	timed   bool   // replies may depend on time: on a pause, a late notice of a disconnect, or the order of waiting clients
 	burst   bool   // the messages are sent without waiting for replies
-	foreign bool   // a request names what the server has not assigned in this input: it may be another client's
-	common  bool   // other inputs or unknown effects may influence the server: the model is not asked
+	foreign bool   // a request names a value that the server has not assigned in this input: it may belong to another client
+	common  bool   // other inputs or unknown effects may influence the server, so the model is not used
 	proved  bool   // all effects of the last step have arrived
-	quiet   bool   // so it seems without barriers on all connections
+	quiet   bool   // all effects seem to have arrived, but not all connections have sent a barrier
 	exact   bool   // a barrier on every connection after every step
 	saying  bool   // a barrier is being sent
 	quit    bool   // the rest of the input is not executed
-	lost    bool   // a connection was closed or could not be opened: the server may have crashed
+	lost    bool   // a connection was closed or could not be opened, so the server may have crashed
 	ticked  time.Time
 
 	unnoticed int // connections that the server may keep
@@ -52,7 +52,7 @@ type executor struct {
 	frame     codec.Frame
 	msg       codec.Message
 	out, out2 []byte
-	whole     []byte // a message of the peer with made-up data
+	whole     []byte // a peer's message with the remaining data made up
 }
 
 func newExecutor(p *codec.Protocol, to transport, known *Known, patience time.Duration) *executor {
@@ -75,8 +75,8 @@ func (x *executor) newModel() model.Model {
 	return model.New(x.p, x.clock.now(), quirks...)
 }
 
-// execute runs an input. The record is valid until the next call. On a shared server, prefix is the beginning of the names
-// of the input.
+// execute runs an input. The record is valid until the next call. On a shared server, the names of the input begin with
+// prefix.
 func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
@@ -123,8 +123,8 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	return &x.record
 }
 
-// waiters returns how many connections of an input send requests whose replies may come late. If there are several, the replies depend on
-// the order in which the server has read the requests.
+// waiters returns how many connections of an input send requests whose replies may come late. If there are several, the
+// replies depend on the order in which the server reads the requests.
 func waiters(c *Input) (n int) {
 	var found [maxConns]bool
 	for i := range c.Steps {
@@ -136,7 +136,7 @@ func waiters(c *Input) (n int) {
 	return n
 }
 
-// tick tells the model the time.
+// tick reports the time to the model.
 func (x *executor) tick() {
 	if x.model != nil {
 		now := x.clock.now()
@@ -244,7 +244,8 @@ func (x *executor) do(c *Input, s *Step) {
 	}
 }
 
-// sleep waits for a time on the clock of the server, and reads what the server sends meanwhile, because the model must know when it was sent.
+// sleep waits on the clock of the server and reads what the server sends, because the model must know when the server sent
+// it.
 func (x *executor) sleep(d time.Duration) {
 	const piece = 20 * time.Millisecond
 	for end := time.Now().Add(x.clock.real(d)); x.record.Fault == nil; {

@@ -13,8 +13,8 @@ const (
 	coverReceived
 )
 
-// feature records what happened on a connection, and what happened there before it, as coverage. What depends on time is left
-// out, so that the same inputs always have the same coverage.
+// feature records an event on a connection, together with the event before it, as coverage. Events that depend on time are
+// not recorded, so that the same inputs always have the same coverage.
 func (x *executor) feature(k *conn, kind, a, b uint64) {
 	if x.depends() || x.saying {
 		return
@@ -24,13 +24,13 @@ func (x *executor) feature(k *conn, kind, a, b uint64) {
 	k.last = h
 }
 
-// depends reports whether the order of further events may depend on time: in a burst, after effects that the server notices at an
-// unknown time, such as the end of a connection, and after illegal bytes, whose effects nothing proves.
+// depends reports whether the order of further events may depend on time: in a burst, after an event that the server
+// notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply proves.
 func (x *executor) depends() bool {
 	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
 }
 
-// noteState records the state of the model, and the one before it, as coverage.
+// noteState records the current and the previous state of the model as coverage.
 func (x *executor) noteState() {
 	if x.depends() {
 		return

@@ -11,24 +11,24 @@ import (
 
 // Finding is a fault that was reproduced on new servers, or a crash that was not reproduced.
 type Finding struct {
-	Key   string // identifies the cause in all runs: findings with one key are one finding
-	Name  string // of its files
+	Key   string // identifies the cause in all runs: findings with the same key are duplicates
+	Name  string // used in the names of its files
 	Fault *Fault
 	Input *Input
 	Log   *Log     // what the server was sent until the fault was observed
 	Of    *Finding // the finding with the same cause that was found first; nil if this is the first
-	Count int      // how often it was observed; known at the end of the run
+	Count int      // how often the fault was observed; known at the end of the run
 
 	// The fault appeared in Shown of Tried executions on new servers.
 	Shown, Tried int
 
 	// Reproduced says that the fault appeared on new servers. Otherwise the server crashed once, and Input joins the
-	// Inputs inputs that ran last.
+	// last inputs before the crash. Inputs is their number.
 	Reproduced bool
 	Inputs     int
 
 	Record *Record            // of the last execution
-	Script *transcript.Script // nil if it cannot be written
+	Script *transcript.Script // nil if the finding cannot be expressed as a transcript
 	Text   []byte             // the script in one-line notation
 
 	// Plays says that the script fails on servers with the fault and passes on the reference server.
@@ -37,14 +37,14 @@ type Finding struct {
 	// LosesJob says that the server with the fault does not assign a job or does not report its end, and a correct server does.
 	LosesJob bool
 
-	keys  map[string]bool // of its observations
+	keys  map[string]bool // keys of its observations
 	cause cause
 }
 
-// lastInputs is how many inputs the transcript of a crash has that was not reproduced.
+// lastInputs is how many inputs the transcript of a crash contains that was not reproduced.
 const lastInputs = 8
 
-// crash reports a crash with a key at once, because it is a finding even if it cannot be reproduced.
+// crash returns a finding for a crash with a key. A crash is a finding even if it cannot be reproduced.
 func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	seen := *m.fault
 	seen.Conn, seen.Step = -1, -1
@@ -66,7 +66,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	return fd
 }
 
-// write names a finding that was not run again and writes its transcript.
+// write sets the name and the transcript of a finding that was not run again.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
 	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, short: true}

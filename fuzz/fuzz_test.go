@@ -33,7 +33,7 @@ func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
 	return scripts[0]
 }
 
-// serve returns what starts a server inside this process.
+// serve returns a function that starts a server inside this process.
 func serve(f faults.Fault) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, f.Name, func(ctx context.Context, ln net.Listener) error { return f.Serve(ctx, ln) })
@@ -79,7 +79,8 @@ func TestExecutes(t *testing.T) {
 	}
 }
 
-// TestMinimizes tests that a fault of two messages is reduced to these, although the input has eight on three connections.
+// TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
+// needs.
 func TestMinimizes(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
 Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
@@ -90,7 +91,7 @@ Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
 `))
-	holds := func(c *Input) bool { // a submission, and behind it a failure of that job
+	holds := func(c *Input) bool { // a submission, and later a failure of that job
 		id := 0
 		for _, s := range c.Steps {
 			switch {
@@ -109,7 +110,7 @@ Client -> Job Server: closes
 	}
 }
 
-// TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, and not in a workload.
+// TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, but not in a workload.
 func TestKnownOfGearmand(t *testing.T) {
 	suite, err := conform.Load(gearman.Protocol)
 	if err != nil {
@@ -141,7 +142,7 @@ func TestKnownOfGearmand(t *testing.T) {
 	}
 }
 
-// TestMinimizesSharedNames tests that a name which several messages must share becomes short in all of them.
+// TestMinimizesSharedNames tests that a name which several messages must share is shortened in all of them.
 func TestMinimizesSharedNames(t *testing.T) {
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
 Worker -> Job Server: CAN_DO "a long name"
@@ -218,7 +219,7 @@ func TestGeneratesBySeed(t *testing.T) {
 	}
 }
 
-// TestFinds tests that the fuzzer finds an injected fault, and writes a short transcript that shows it.
+// TestFinds tests that the fuzzer finds an injected fault, and writes a short transcript that reveals it.
 func TestFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -256,7 +257,7 @@ func TestStartsAgain(t *testing.T) {
 		return start(ctx)
 	}
 	for _, tt := range []struct {
-		lives    uint64 // of servers before
+		lives    uint64 // number of servers started before
 		failures int
 		ok       bool
 	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {

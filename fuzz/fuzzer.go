@@ -20,8 +20,8 @@ import (
 type Config struct {
 	Protocol *codec.Protocol
 
-	// Start starts a server in a process of its own. Fixed says that there is one server, which cannot be restarted. Then only
-	// faults that the server survives can be reproduced.
+	// Start starts a server in a process of its own. Fixed says that there is only one server, which cannot be
+	// restarted. Then only faults that the server survives can be reproduced.
 	Start func(context.Context) (target.Target, error)
 	Fixed bool
 
@@ -37,7 +37,7 @@ type Config struct {
 	Seed     uint64
 	Duration time.Duration // of the whole run; 0: no limit
 	Count    int64         // inputs; 0: no limit
-	Workers  int           // each with a server of its own; 0: 4
+	Workers  int           // each with its own server; 0: 4
 	Patience time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
@@ -48,9 +48,9 @@ type Config struct {
 	// reproduced.
 	Found     func(*Finding)
 	Progress  func(Stats)    // called about once a second
-	Note      func(string)   // called with what became of each candidate
+	Note      func(string)   // called with the result of each candidate
 	Keep      func([]*Input) // called at the end with the new inputs of the corpus
-	Dropped   func(*Finding) // called for a crash that turned out to have the cause of another finding
+	Dropped   func(*Finding) // called for a crash whose cause turned out to be that of another finding
 	Candidate func(*Finding) // called at the end with each candidate that was not examined
 
 	// Log is called with what each server was sent, when the server is stopped. It may be nil.
@@ -80,22 +80,22 @@ type Fuzzer struct {
 	start   time.Time
 	claimed atomic.Int64   // inputs
 	msgs    atomic.Int64   // events
-	lives   atomic.Uint64  // servers
-	names   atomic.Uint64  // prefixes used at a fixed address, by earlier runs too
-	ending  sync.WaitGroup // starts and stops of servers of workers in the background
+	lives   atomic.Uint64  // number of servers started
+	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
+	ending  sync.WaitGroup // servers that start or stop in the background
 	stopped func() bool    // whether the run has ended
 	until   time.Time      // end of the run; zero: none
-	enough  func()         // ends the run
+	enough  func()         // ends the run when called
 
-	mu    sync.Mutex // of the following fields
+	mu    sync.Mutex // protects the fields below
 	stats Stats
 	told  time.Time
 }
 
-// defaultWorkers keep two cores busy.
+// defaultWorkers is a number of workers that keeps two CPU cores busy.
 const defaultWorkers = 4
 
-// slowWorkers is how many workers whose inputs mostly pause there are beside each other worker.
+// slowWorkers is how many workers run inputs that mostly pause, for each other worker.
 const slowWorkers = 2
 
 // maxEnding is the part of the duration of a run in which servers are stopped and candidates are saved.
@@ -147,7 +147,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 // run runs the workers and the triage until the run is over.
 func (f *Fuzzer) run(ctx context.Context) error {
 	if f.cfg.Fixed {
-		// There is one server, which must not be used otherwise while a candidate is examined.
+		// While a candidate is examined, nothing else may use the only server.
 		defer f.triage.alone.replay.close()
 		return f.newWorker(0, false).run(ctx)
 	}
@@ -155,7 +155,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 	for id := range f.cfg.Workers {
 		workers = append(workers, f.newWorker(id, false))
 	}
-	if f.cfg.Workers > 1 { // a single worker has some inputs with pauses among the others
+	if f.cfg.Workers > 1 { // a single worker also runs inputs with pauses
 		for id := range slowWorkers * f.cfg.Workers {
 			workers = append(workers, f.newWorker(f.cfg.Workers+id, true))
 		}
@@ -181,7 +181,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		all.Wait()
-		f.ending.Wait() // servers may report something as they end
+		f.ending.Wait() // servers may print reports when they end
 		f.triage.noMore()
 		<-examined
 	}()
@@ -231,7 +231,7 @@ func (f *Fuzzer) note(change func(*Stats)) {
 	change(&f.stats)
 }
 
-// logf logs what became of a candidate.
+// logf logs the result of a candidate.
 func (f *Fuzzer) logf(format string, args ...any) {
 	if f.cfg.Note != nil {
 		f.cfg.Note(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))

@@ -21,14 +21,14 @@ type generator struct {
 	sess  codec.Session
 	frame codec.Frame
 	slow  bool                 // inputs may contain pauses
-	long  bool                 // and long ones, because the clock of the server runs fast
+	long  bool                 // inputs may contain long pauses, because the clock of the server runs fast
 	gives map[*codec.Type]bool // types whose replies contain a value that the server chose
 
 	takers    []*codec.Type // types with a value that the server chooses
 	templates [][]slot
 	timed     [][]slot
 	drains    [][]slot
-	turns     map[*codec.Field]int     // the last of the limits that a field had
+	turns     map[*codec.Field]int     // the index of the last limit that was used for a field
 	seen      map[codec.Meaning][]byte // examples of values that the server chose
 }
 
@@ -37,7 +37,7 @@ func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
 	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
 	b.timed = readTemplates(p, timedTemplates, sendable)
-	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // what needs no ID of a job, and no long wait
+	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // only types that need no job ID and do not block for long
 		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) && (t.Blocks != codec.Always || t.Has(codec.Timeout))
 	})
 	for _, t := range p.Types {
@@ -62,7 +62,7 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 		mutations[b.r.IntN(len(mutations))](b, c, pick)
 	}
 	most := maxSteps
-	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // long inputs, such as those of many, take much time
+	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // long inputs take much time
 		most = max(fewSteps, len(parent.Steps)+1)
 	}
 	if len(c.Steps) > most {
@@ -77,8 +77,8 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 	return c
 }
 
-// generate returns a new input: mostly of a template, mutated or not, otherwise random messages of some
-// peers, each in a role, that use the same names.
+// generate returns a new input. Most often it fills a template and may mutate the result. Otherwise it generates random
+// messages of some peers that use the same names, each in a role.
 func (b *generator) generate() *Input {
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
 	if len(b.templates) > 0 && b.r.IntN(4) > 0 {
@@ -122,15 +122,15 @@ func (b *generator) fromTemplate() *Input {
 
 // Inputs that repeat one message test the limits of queues and tables.
 const (
-	manyShare = 64  // one of so many inputs made of templates repeats a message
-	manyBytes = 256 // of the longest message that is repeated
+	manyShare = 64  // one of so many inputs made from templates repeats a message
+	manyBytes = 256 // length limit of a message that is repeated
 )
 
-// counts are how many messages, or values of a list, there are then: a little more than the usual sizes of tables, or as
-// many as a counter of eight bits cannot count.
+// counts are the numbers of repeated messages or list values: a little more than the usual sizes of tables, or more than an
+// 8-bit counter can count.
 var counts = []int{17, 33, 65, 101, 129, 256, 257}
 
-// many repeats a short message, with the same arguments or with other keys each time, or adds values to a list in a message. It
+// many repeats a short message, with the same arguments or with different keys, or adds values to a list in a message. It
 // reports whether it has repeated a message.
 func (b *generator) many(c *Input) bool {
 	if len(c.Steps) == 0 {
@@ -162,8 +162,8 @@ func (b *generator) many(c *Input) bool {
 	return true
 }
 
-// lengthen repeats the last values of a message that ends with a list until it has n values, each with another number at the end
-// where the field allows any bytes.
+// lengthen repeats the last values of a message that ends with a list until the list has n values. Each value gets a
+// different number at its end if the field allows any bytes.
 func (b *generator) lengthen(s *Step, n int) {
 	group := len(s.Type.Repeat)
 	first := max(0, len(s.Args)-group)
@@ -179,7 +179,7 @@ func (b *generator) lengthen(s *Step, n int) {
 	}
 }
 
-// mode returns how to send an input: one of n is a burst, and half as many are joined.
+// mode returns how to send an input: one of n inputs is a burst, and one of 2n is joined.
 func (b *generator) mode(n int) Mode {
 	switch b.r.IntN(2 * n) {
 	case 0, 1:
@@ -190,7 +190,7 @@ func (b *generator) mode(n int) Mode {
 	return OneByOne
 }
 
-// restrict removes what is not to be sent.
+// restrict removes steps that must not be sent.
 func (b *generator) restrict(c *Input) {
 	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool {
 		return s.Conn >= maxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !b.slow
@@ -201,7 +201,7 @@ func (b *generator) restrict(c *Input) {
 func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	o := gen.Options{Tame: b.r.IntN(4) > 0}
 	if b.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return b.gives[s.Type] }) {
-		o.Rows = b.takers // of what the server has given
+		o.Rows = b.takers // types with a field for a value that the server chose
 	}
 	m := gen.Message(b.r, b.p, codec.Peer, role, o)
 	if m.Type == nil {
@@ -220,8 +220,8 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
 
-// arg returns an argument with a generated value. Where inputs have pauses, times and durations are often so short that they are over
-// after a pause.
+// arg returns an argument with a generated value. In inputs with pauses, times and durations are often so short that a
+// pause exceeds them.
 func (b *generator) arg(f *codec.Field, v []byte) Arg {
 	if f == nil || f.Kind != codec.Number || b.r.IntN(2) == 0 {
 		return Arg{Value: placed(f, v)}
@@ -247,7 +247,7 @@ func (b *generator) pause() time.Duration {
 	return d
 }
 
-// resize gives an argument a length at which buffers end.
+// resize gives an argument a length that is a common buffer size or near one.
 func (b *generator) resize(s *Step, i int) {
 	f := s.Type.FieldAt(i)
 	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
@@ -255,7 +255,7 @@ func (b *generator) resize(s *Step, i int) {
 	}
 	n := lengths[b.r.IntN(len(lengths))]
 	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
-		// In turn, so that each comes about as soon as the others.
+		// The limits are used in turn, so that each is soon used.
 		if _, begun := b.turns[f]; !begun {
 			b.turns[f] = b.r.IntN(len(limits))
 		}
@@ -279,15 +279,15 @@ func (b *generator) resize(s *Step, i int) {
 	s.Args[i] = Arg{Value: v}
 }
 
-// stretch sets an argument to a boundary value: a length at which buffers end, or a number at which
-// arithmetic overflows.
+// stretch sets an argument to a boundary value: a length near a common buffer size, or a number at which arithmetic
+// overflows.
 func (b *generator) stretch(s *Step, i int) {
 	f := s.Type.FieldAt(i)
 	if f == nil || len(f.Values) > 0 || f.Assigned && s.Args[i].Of > 0 && b.r.IntN(4) > 0 {
 		return
 	}
 	if v := b.seen[f.Means]; f.Assigned && len(v) > 0 && b.r.IntN(2) == 0 {
-		s.Args[i] = Arg{Value: v[:b.r.IntN(len(v))]} // the beginning of a valid one
+		s.Args[i] = Arg{Value: v[:b.r.IntN(len(v))]} // the beginning of a valid value
 		return
 	}
 	if f.Kind == codec.Number || f.Kind == codec.Signed || f.Kind == codec.Uint {
@@ -297,7 +297,7 @@ func (b *generator) stretch(s *Step, i int) {
 	b.resize(s, i)
 }
 
-// boundary returns a number at a bound of the field, or of an integer type.
+// boundary returns a number at a limit of the field or of an integer type.
 func (b *generator) boundary(f *codec.Field) []byte {
 	n := uint64(1)<<widths[b.r.IntN(len(widths))] + uint64(b.r.IntN(3)) - 1
 	switch b.r.IntN(6) {
@@ -327,7 +327,7 @@ func (b *generator) boundary(f *codec.Field) []byte {
 // widths of integers, in bits.
 var widths = []int{7, 8, 15, 16, 31, 32, 63}
 
-// source chooses a step before at whose reply may contain a value that the server chose.
+// source chooses one of the first at steps whose reply may contain a value that the server chose.
 func (b *generator) source(c *Input, at int) int {
 	for n := range 12 {
 		k := b.r.IntN(at)
@@ -338,8 +338,8 @@ func (b *generator) source(c *Input, at int) int {
 	return 0
 }
 
-// learn notes which messages have replies with a value that the server chose, and the values if they are certain: not on a server that
-// has counted jobs of inputs whose effects depend on time.
+// learn notes which messages have replies with a value that the server chose, and, if certain is set, the values. They are
+// not certain on a server that has counted jobs of inputs whose effects depend on time.
 func (b *generator) learn(c *Input, r *Record, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]

@@ -14,12 +14,12 @@ import (
 	"jobwire/fuzz/model"
 )
 
-// sends reports whether a step is a message of a type whose name begins so.
+// sends reports whether a step is a message of a type whose name has the prefix.
 func sends(s *Step, prefix string) bool {
 	return s.Type != nil && s.Verb == transcript.Send && strings.HasPrefix(s.Type.Name, prefix)
 }
 
-// value returns the argument of that label, or nil.
+// value returns the argument for the field with the label, or nil.
 func value(s *Step, label string) []byte {
 	for i := range s.Args {
 		if f := s.Type.FieldAt(i); f != nil && f.Name == label && s.Args[i].Of == 0 {
@@ -29,7 +29,7 @@ func value(s *Step, label string) []byte {
 	return nil
 }
 
-// inTurn reports whether steps that meet the conditions follow each other, others in between.
+// inTurn reports whether the conditions are true for steps in this order, possibly with other steps in between.
 func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 	for i := range c.Steps {
 		if len(conds) > 0 && conds[0](&c.Steps[i]) {
@@ -39,7 +39,7 @@ func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 	return len(conds) == 0
 }
 
-// Whatever servers were found to break of, inputs made of nothing come by.
+// The generator reaches, without seeds, messages that are known to crash real servers.
 func TestGeneratesWhatBreaksServers(t *testing.T) {
 	any := func(cond func(s *Step) bool) func(c *Input) bool {
 		return func(c *Input) bool { return inTurn(c, cond) }
@@ -107,7 +107,7 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 	}
 }
 
-// TestBehavior tests that bytes that begin a message count as this message together with the messages after them.
+// TestBehavior tests that bytes that begin a message, together with the messages after them, count as this message.
 func TestBehavior(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n", "register ask"},
@@ -126,8 +126,8 @@ func TestBehavior(t *testing.T) {
 	}
 }
 
-// TestKeys tests that findings with one cause have one key: a hang after different inputs, and a connection that the server closes
-// after different messages of one kind and size.
+// TestKeys tests that findings with the same cause have the same key: a hang after different inputs, and a connection that
+// the server closes after different messages of the same kind and size.
 func TestKeys(t *testing.T) {
 	input := func(src string) *Input { return FromScript(script(t, gearman.Protocol, src)) }
 	first := input("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
@@ -215,7 +215,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestMessagesWithLongLists: some messages have lists of 256 values, all different.
+// TestMessagesWithLongLists tests that some messages have lists of 256 values, and that all of these are different.
 func TestMessagesWithLongLists(t *testing.T) {
 	b := newGenerator(danga.Protocol, randOf(1), &Known{})
 	for range 100_000 {

@@ -22,10 +22,10 @@ type Input struct {
 type Mode uint8
 
 const (
-	OneByOne  Mode = iota // each after the effects of those before it
+	OneByOne  Mode = iota // each after the effects of the messages before it
 	Pipelined             // each with a barrier, several in one write
 	Joined                // several in one write, with one barrier after them
-	Burst                 // without waiting for replies; models cannot follow that
+	Burst                 // without waiting for replies; models cannot follow these inputs
 )
 
 var modes = [...]string{"one-by-one", "pipelined", "joined", "burst"}
@@ -45,19 +45,19 @@ func (m *Mode) UnmarshalText(b []byte) error {
 
 // Step is one message or action of a peer.
 type Step struct {
-	ID   int             `json:"id"` // to which other steps refer; unique in an input; 0: none
+	ID   int             `json:"id"` // other steps refer to it; unique in an input; 0: none
 	Conn int             `json:"conn"`
 	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets; Nothing waits
 
-	Type  *codec.Type   `json:"-"`               // of a Send
-	Args  []Arg         `json:"args,omitempty"`  // of a Send
-	CRLF  bool          `json:"crlf,omitempty"`  // of a Send
-	Bytes []byte        `json:"bytes,omitempty"` // of a Raw
+	Type  *codec.Type   `json:"-"`               // if Verb is Send
+	Args  []Arg         `json:"args,omitempty"`  // if Verb is Send
+	CRLF  bool          `json:"crlf,omitempty"`  // if Verb is Send
+	Bytes []byte        `json:"bytes,omitempty"` // if Verb is Raw
 	For   time.Duration `json:"for,omitempty"`
 }
 
-// Arg is an argument: a value, a time, or what the server chose in the reply to another step, such as the handle of the job that
-// the step submitted. Value is used instead if the server chose nothing.
+// Arg is an argument: a value, a time, or a value that the server chose in the reply to another step, such as the handle of
+// the job that the step submitted. If the server chose nothing, Value is used.
 type Arg struct {
 	Value []byte `json:"v"`
 	Of    int    `json:"of,omitempty"`  // ID of a step; 0: none
@@ -104,7 +104,7 @@ func (c *Input) waits() (d time.Duration) {
 	return d
 }
 
-// splice inserts the steps of another input with new IDs, on the connections that place returns.
+// splice inserts the steps of another input, with new IDs. place returns the new number of each connection.
 func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 	base := c.nextID()
 	more := (&Input{Steps: steps}).clone().Steps
@@ -121,7 +121,7 @@ func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 	c.Steps = slices.Insert(c.Steps, at, more...)
 }
 
-// join returns the inputs one after the other as one, each on connections and with names of its own.
+// join returns one input that runs the inputs one after the other. Each of them has its own connections and its own names.
 func (d *traits) join(inputs []*Input) *Input {
 	all := &Input{}
 	base := 0
@@ -157,7 +157,8 @@ func (c *Input) follows(i int) bool {
 	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send && c.Steps[i].Conn == c.Steps[i-1].Conn
 }
 
-// ends reports whether the first n steps end a connection, or its direction, in one of the ways.
+// ends reports whether one of the first n steps closes, half-closes or resets the connection. ways are the actions that
+// count.
 func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
 	return slices.ContainsFunc(c.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
 }
@@ -184,7 +185,7 @@ func (c *Input) bytes() int {
 	return n
 }
 
-// size is what the minimizer minimizes: first the steps, then the bytes.
+// size is what the minimizer reduces: first the steps, then the bytes.
 func (c *Input) size() int {
 	n := 0
 	for i := range c.Steps {
@@ -206,8 +207,8 @@ func (c *Input) shape(p *codec.Protocol) string {
 	return b.String()
 }
 
-// String returns the input in one line, for logs, with long values cut short. "of N" follows a value that the server
-// chose in the reply to step N.
+// String returns the input in one line, for logs, with long values cut short. "of N" after a value means that the server
+// chose it in the reply to step N.
 func (c *Input) String() string {
 	var b strings.Builder
 	for i := range c.Steps {
@@ -243,10 +244,10 @@ func assignedField(t *codec.Type, i int) *codec.Field {
 	return nil
 }
 
-// words maps the names of a script to words that inputs share.
+// words maps the names in a script to words that all inputs share.
 type words struct {
 	of     map[string][]byte
-	queues int // how many are names of queues
+	queues int // how many of the words are names of queues
 }
 
 func (w *words) word(name string, f *codec.Field) []byte {
@@ -266,12 +267,12 @@ func (w *words) word(name string, f *codec.Field) []byte {
 	return v
 }
 
-// FromScript makes an input of what the peers do in a transcript. It returns nil if they do nothing.
+// FromScript returns an input with the messages and actions of the peers in a transcript. It returns nil if there are none.
 func FromScript(s *transcript.Script) *Input {
 	c := &Input{}
 	conns := map[string]int{}
 	lastOf := map[string]int{} // the last step of each actor
-	chosen := map[string]int{} // by name or value: the step whose reply contains it
+	chosen := map[string]int{} // the step whose reply contains the value, by name or value
 	words := &words{of: map[string][]byte{}}
 	for i := range s.Steps {
 		st := &s.Steps[i]

@@ -9,8 +9,8 @@ import (
 // Known describes known failures of a server, which the fuzzer avoids or does not report.
 type Known struct {
 	Avoid  []codec.RuleID // messages that break these rules are not sent
-	Never  *regexp.Regexp // nor bytes that match
-	Limits map[string]int // nor values of more bytes, by the name of the field
+	Never  *regexp.Regexp // bytes that match are not sent
+	Limits map[string]int // longer values are not sent: the limit in bytes, by the name of the field
 	Waive  []codec.RuleID // rules that the server may break
 	After  []string       // message types that are sent only after the replies to all messages before them
 	Quirks []string       // deviations that the model accepts

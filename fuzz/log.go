@@ -15,25 +15,25 @@ import (
 	"jobwire/internal/version"
 )
 
-// Log is what a worker sent to one server, in order, from the start of the server. To replay it on a new server repeats what
-// happened.
+// Log contains everything that a worker sent to one server, in order, from the start of the server. Replaying it on a new
+// server repeats what happened.
 type Log struct {
 	Protocol *codec.Protocol
-	Server   string // as reports name it
-	Seed     uint64 // of the run
+	Server   string // name in reports
+	Seed     uint64 // random seed of the run
 	Worker   int
 	Life     int // number of the server of the worker
-	Clock    int // how many times as fast as the clock of the machine the clock of the server ran; 0: as fast
+	Clock    int // how many times as fast as the clock of the machine the clock of the server ran; 0: the same speed
 	Entries  []Entry
 }
 
 // Entry is one input of a log.
 type Entry struct {
 	Input  *Input
-	Prefix string // of its names
+	Prefix string // prefix of the names in the input
 
-	// Events are the types of the messages that the server sent, by connection. They are unknown ("") if their order depends
-	// on time: of messages that were sent without waiting for the replies.
+	// Events are the types of the messages that the server sent, by connection. It is "" if their order depends on
+	// time, because messages were sent without waiting for the replies.
 	Events string
 }
 
@@ -70,7 +70,7 @@ func (l *Log) Write(w io.Writer) error {
 	return errors.Join(err, b.Flush())
 }
 
-// ReadLog reads what Write has written, for the same protocol.
+// ReadLog reads a log that Write has written, for the same protocol.
 func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	d := json.NewDecoder(bufio.NewReader(r))
 	var head logHeader
@@ -98,8 +98,8 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	return l, nil
 }
 
-// Replay sends what a log contains to a new server, in order. It calls failed for each fault that an oracle reports, with the
-// number of the input from 1, until the server has ended. The error is about the server.
+// Replay sends the inputs of a log to a new server, in order, until the server has ended. It calls failed for each fault
+// that an oracle reports, with the number of the input, counted from 1. The error is about the server.
 func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fault)) error {
 	f := newFuzzer(cfg)
 	f.stopped = func() bool { return ctx.Err() != nil }
@@ -132,7 +132,7 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	return ctx.Err()
 }
 
-// until returns the log up to the entry n, which stays as it is when entries are added.
+// until returns the log up to entry n. It does not change when entries are added to the original.
 func (l *Log) until(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[:n:n]
@@ -187,7 +187,7 @@ func inputs(entries []Entry) []*Input {
 	return all
 }
 
-// together returns entries with several messages in one write where possible.
+// together returns the entries, with several messages in one write where possible.
 func together(entries []Entry, mode Mode) []Entry {
 	all := slices.Clone(entries)
 	for i := range all {

@@ -34,7 +34,7 @@ func logsOf(t *testing.T, cfg Config) string {
 	return b.String()
 }
 
-// TestSameLogs tests that two runs with one seed, one worker and a number of inputs have the same logs.
+// TestSameLogs tests that two runs with the same seed, one worker and the same number of inputs write the same logs.
 func TestSameLogs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -113,7 +113,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A crash that was not reproduced is examined again when it is observed again. A reproduced one is not.
+// A crash that was not reproduced is examined again when it is observed again. A reproduced crash is not.
 func TestCrashIsExaminedAgain(t *testing.T) {
 	for reproduced, want := range map[bool]int{false: 2, true: 1} {
 		e := testTriage(t, Config{Protocol: beanstalk.Protocol})

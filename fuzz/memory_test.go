@@ -13,8 +13,8 @@ import (
 	"jobwire/refserver"
 )
 
-// memory is a transport to a server in this process. In a bubble of synctest, pauses and timeouts take no time, and whoever reads
-// without waiting gets all that the server has to say.
+// memory is a transport to a server in this process. In a synctest bubble, pauses and timeouts take no time, and a read
+// that does not wait returns everything that the server has sent.
 type memory struct {
 	ctx    context.Context
 	server *refserver.Server
@@ -28,14 +28,14 @@ func (m memory) dial(time.Duration) (link, error) {
 	return memoryLink{p}, nil
 }
 
-// pipe is a connection as the server sees it.
+// pipe is a connection from the point of view of the server.
 type pipe struct {
 	mu      sync.Mutex
 	cond    sync.Cond     // for the server
-	arrived chan struct{} // for the client: there is something to read
-	in, out []byte        // to the server and from it
-	end     error         // of what the client sends: io.EOF or a reset
-	closed  bool          // by the server
+	arrived chan struct{} // for the client: there are bytes to read
+	in, out []byte        // bytes to the server and from it
+	end     error         // the end of what the client sends: io.EOF or a reset
+	closed  bool          // the server has closed it
 	late    bool          // the deadline of the server has passed
 }
 
@@ -101,7 +101,7 @@ func (p *pipe) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// memoryLink is a connection as the client sees it.
+// memoryLink is a connection from the point of view of the client.
 type memoryLink struct{ p *pipe }
 
 func (l memoryLink) write(b []byte) error {

@@ -12,7 +12,7 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// minimizer makes an input smaller while a fault holds: by connections, steps, arguments and bytes.
+// minimizer makes an input smaller as long as a fault appears: it removes connections, steps, arguments and bytes.
 type minimizer struct {
 	best  *Input
 	holds func(*Input) bool
@@ -57,7 +57,7 @@ func (m *minimizer) change(change func(c *Input)) bool {
 	return m.try(c)
 }
 
-// minimize returns the smallest input that it finds in its time.
+// minimize returns the smallest input that it finds within its budget.
 func (m *minimizer) minimize() *Input {
 	m.start = time.Now()
 	m.waits() // each attempt takes as long as the pauses
@@ -89,7 +89,8 @@ func (m *minimizer) oneByOne() {
 	}
 }
 
-// order sends the messages of a burst one after the other, for inputs of at most so many steps in all orders of two steps.
+// order sends the messages of a burst one after the other. If the input has at most so many steps, it tries all orders of
+// two steps.
 func (m *minimizer) order(most int) {
 	if m.best.Mode != Burst {
 		return
@@ -127,7 +128,7 @@ func (m *minimizer) connections() {
 	}
 }
 
-// takes tries other steps.
+// takes tries other steps and reports whether the fault still appears.
 func (m *minimizer) takes(steps []Step) bool { return m.change(func(c *Input) { c.Steps = steps }) }
 
 // merge moves the steps of one connection to another.
@@ -197,7 +198,7 @@ func (m *minimizer) replace(with func(v []byte) []byte) bool {
 	})
 }
 
-// types replaces a message by a simpler one, according to the names of their types.
+// types replaces a message with one of a simpler type: a type is simpler if its name is the beginning of the other name.
 func (m *minimizer) types() {
 	for i := range m.best.Steps {
 		s := &m.best.Steps[i]
@@ -220,7 +221,7 @@ func (m *minimizer) types() {
 	}
 }
 
-// labelled returns the argument of the field with the name.
+// labelled returns the argument for the field with the name label.
 func (s *Step) labelled(label string) Arg {
 	for i := range s.Args {
 		if f := s.Type.FieldAt(i); f != nil && f.Name == label {
@@ -281,7 +282,8 @@ func (m *minimizer) value(i, k int) {
 	reduce.Bytes(a.Value, m.late, with)
 }
 
-// source takes a value that the server chose from the first step that will do, so that other steps can be removed.
+// source replaces the source of a value that the server chose with the first step that works, so that other steps can be
+// removed.
 func (m *minimizer) source(i, k int) {
 	for at := range i {
 		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
@@ -294,7 +296,7 @@ func (m *minimizer) source(i, k int) {
 	}
 }
 
-// raws makes raw bytes fewer, and replaces them by messages where possible.
+// raws removes raw bytes, and replaces them with messages where possible.
 func (m *minimizer) raws() {
 	for i := range m.best.Steps {
 		if m.best.Steps[i].Verb != transcript.Raw {
@@ -308,7 +310,7 @@ func (m *minimizer) raws() {
 	}
 }
 
-// asMessage replaces raw bytes by the message that they are if rules are waived.
+// asMessage replaces raw bytes with the message that the codec decodes from them if rules are waived.
 func (m *minimizer) asMessage(i int) bool {
 	s := &m.best.Steps[i]
 	var f codec.Frame

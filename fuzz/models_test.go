@@ -74,7 +74,8 @@ func inMemory(p *codec.Protocol, machine refserver.Machine, c *Input) *Record {
 	return x.execute(c, "").clone()
 }
 
-// source generates inputs as a worker does: first the cases of the conformance suite, and then others, with pauses or without.
+// source generates inputs as a worker does: first the cases of the conformance suite, and then other inputs, with pauses or
+// without.
 type source struct {
 	g      *generator
 	corpus *corpus
@@ -95,7 +96,7 @@ func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
 	return &source{newGenerator(p, randOf(*modelSeed), &Known{}), newCorpus(seeds), pauses}
 }
 
-// next runs the next input with a function that returns the record.
+// next generates an input and calls run, which executes the input and returns the record.
 func (s *source) next(run func(*Input) *Record) {
 	s.g.slow = s.pauses && s.g.r.IntN(4) == 0
 	c, parent := s.corpus.seed(false), s.corpus.pick(s.g.r)
@@ -145,7 +146,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestModelsFindMutants tests that the models find faults of the queue, by a server each, over TCP.
+// TestModelsFindMutants tests that the models find the faults of the queue in mutants, over TCP.
 func TestModelsFindMutants(t *testing.T) {
 	const most = 20_000 // inputs
 	for _, tt := range modeled {
@@ -161,7 +162,7 @@ func TestModelsFindMutants(t *testing.T) {
 				continue
 			}
 			if delete(wanted, m.Name); racing.Enabled && len(wanted)%16 != 0 {
-				continue // all are tested without the race detector
+				continue // without the race detector, all are tested
 			}
 			t.Run(tt.p.Name+"/"+m.Name, func(t *testing.T) {
 				t.Parallel()
@@ -169,7 +170,7 @@ func TestModelsFindMutants(t *testing.T) {
 				var found *Fault
 				for n := range most {
 					if n == most/2 {
-						in = newSource(t, tt.p, false) // on a busy machine, a server may read the request that is to wait after the next one
+						in = newSource(t, tt.p, false) // on a busy machine, requests may arrive in another order
 					}
 					in.next(func(c *Input) *Record {
 						r := onNewServer(t, tt.p, m, c)
@@ -206,7 +207,7 @@ func onNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) *Re
 	return x.execute(c, "").clone()
 }
 
-// byteSource is a source of random numbers that are bytes of an input of a Go fuzz target, and others after their end.
+// byteSource is a source of random numbers. It returns the bytes of an input of a Go fuzz target, and then random bytes.
 type byteSource struct {
 	b    []byte
 	rest *rand.PCG

@@ -44,8 +44,8 @@ var mutations = []func(b *generator, c *Input, pick func() *Input){
 	(*generator).wait,
 }
 
-// drain adds a connection that asks, at the end, for all that is queued under a name: jobs that the server has lost
-// or changed come to light.
+// drain adds a connection that requests, at the end, all jobs that are queued under a name. It reveals jobs that the server
+// has lost or changed.
 func (b *generator) drain(c *Input, _ func() *Input) {
 	conn := c.conns()
 	if conn >= maxConns {
@@ -99,10 +99,10 @@ func (b *generator) addMessage(c *Input, _ func() *Input) {
 	b.insert(c, at, conn, b.role(c, conn))
 }
 
-// limits are those that names mostly have.
+// limits are lengths that are common limits of names.
 var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 255, 256, 257}
 
-// lengths are those at which buffers end.
+// lengths are common sizes of buffers, and lengths near them.
 var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512, 1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
 
 func (b *generator) changeArg(c *Input, _ func() *Input) {
@@ -127,14 +127,14 @@ func (b *generator) changeArg(c *Input, _ func() *Input) {
 	}
 }
 
-// regenerate makes another message of the type, or of another one that the same peer may send.
+// regenerate replaces a message with another one of the same type, or of another type that the same peer may send.
 func (b *generator) regenerate(c *Input, _ func() *Input) {
 	at := b.r.IntN(len(c.Steps))
 	s := c.Steps[at]
 	if s.Type == nil {
 		return
 	}
-	if b.r.IntN(2) == 0 { // a type with as many fields takes the same values
+	if b.r.IntN(2) == 0 { // a type with the same number of fields can use the same values
 		var alike []*codec.Type
 		for _, t := range b.p.Types {
 			if t.Req&s.Type.Req != 0 && len(t.Fields) == len(s.Type.Fields) {
@@ -198,7 +198,7 @@ func (b *generator) avoided(raw []byte) bool {
 	return ok && slices.Contains(b.known.Avoid, e.Rule)
 }
 
-// leave ends a connection in one of the three ways.
+// leave closes, half-closes or resets a connection.
 func (b *generator) leave(c *Input, _ func() *Input) {
 	at := 1 + b.r.IntN(len(c.Steps))
 	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[b.r.IntN(at)].Conn, Verb: leaves[b.r.IntN(len(leaves))]})
@@ -221,7 +221,7 @@ func (b *generator) splitWrite(c *Input, _ func() *Input) {
 	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
 }
 
-// pad adds spaces to a line, at its end or where a space is.
+// pad adds spaces to a line, at its end or at an existing space.
 func (b *generator) pad(c *Input, _ func() *Input) {
 	s := b.any(c)
 	if s.Type == nil || s.Type.End == "" {

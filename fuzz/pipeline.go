@@ -9,15 +9,16 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Limits of what is sent ahead, so that no server blocks on replies that are not read.
+// Limits of the bytes that are sent ahead, so that a server does not block because the executor does not read its replies.
 const (
 	maxAhead   = 8 // messages
 	aheadBytes = 8 << 10
 )
 
-// ahead sends the messages of the steps from i on at once. The steps are then executed one by one, each after the replies to
-// those before it, so that session and model see no difference. If connection k is the only one, each message has its barrier. This
-// saves most of the time that an input takes. The messages of a joined input have none but the last.
+// ahead sends the messages of the steps from i on in one write. The steps are then executed one by one, each after the
+// replies to the previous steps, so that session and model see no difference. If connection k is the only one, a barrier
+// follows each message. This saves most of the execution time of an input. In a joined input, only the last message has a
+// barrier.
 func (x *executor) ahead(c *Input, k *conn, i int) {
 	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
@@ -65,13 +66,13 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 	}
 }
 
-// joins reports whether the message of a step needs no barrier, because it is known when its effects have arrived: at once, or with its
-// reply. A worker that sleeps may get messages at any time.
+// joins reports whether the message of a step needs no barrier, because it is known when its effects have arrived: at once,
+// or with its reply. A sleeping worker may receive messages at any time.
 func (k *conn) joins(s *Step) bool {
 	return !k.slept && (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register)
 }
 
-// settles reports whether the values of a step are known before the steps ahead of it have been answered.
+// settles reports whether the values of a step are known before the replies to the previous steps have arrived.
 func (x *executor) settles(s *Step, first bool) bool {
 	for i := range s.Args {
 		if of := s.Args[i].Of; of > 0 && x.chosen[of] == nil && !first {
@@ -81,13 +82,13 @@ func (x *executor) settles(s *Step, first bool) bool {
 	return true
 }
 
-// arrived removes what is to be sent from what was sent ahead. It reports whether it was sent.
+// arrived removes the bytes in out from those that were sent ahead. It returns false if nothing was sent ahead.
 func (x *executor) arrived(k *conn) bool {
 	if len(k.early) == 0 {
 		return false
 	}
 	if !bytes.HasPrefix(k.early, k.out) {
-		x.giveUp(k) // the input has taken another course
+		x.giveUp(k) // a reply has changed the rest of the input
 		return true
 	}
 	k.early = k.early[:copy(k.early, k.early[len(k.out):])]

@@ -8,7 +8,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// apart returns an input with a prefix and the preamble written out, so that several can run on one server.
+// apart returns an input with names that have a prefix, and with the preamble as steps, so that several inputs can run on
+// one server.
 func (d *traits) apart(c *Input, prefix string) *Input {
 	out := &Input{Mode: c.Mode}
 	id := c.nextID()
@@ -30,8 +31,8 @@ func (d *traits) apart(c *Input, prefix string) *Input {
 	return out
 }
 
-// alone returns the forms in which an input of a shared server may be repeated on a server of its own: as it is, and
-// with the preamble of its connections.
+// alone returns the forms in which an input that ran on a shared server may be repeated on a server of its own: unchanged,
+// and with the preamble on its connections.
 func (d *traits) alone(c *Input) []*Input {
 	if len(d.preamble) == 0 {
 		return []*Input{c}
@@ -39,8 +40,8 @@ func (d *traits) alone(c *Input) []*Input {
 	return []*Input{c, d.apart(c, placeholder)}
 }
 
-// place replaces the placeholder with a prefix. It reports whether the step can be sent: a number that the server has
-// not sent to this peer may name a job of another input.
+// place replaces the placeholder with a prefix. It reports whether the step can be sent: a job number that the server has
+// not sent to this peer may be the number of another input's job.
 func (d *traits) place(s *Step, prefix string) bool {
 	own := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(placeholder), []byte(prefix)) }
 	s.Bytes = own(s.Bytes)
@@ -57,8 +58,8 @@ func (d *traits) place(s *Step, prefix string) bool {
 // prefixes is how many prefixes have the same first letter.
 const prefixes = 30 * 30 * 30 * 30 * 30
 
-// prefixOf returns the nth prefix of 26*prefixes, as long as the placeholder. Its digits spell no command, because all
-// commands have a vowel or a y.
+// prefixOf returns the nth prefix of 26*prefixes. It is as long as the placeholder. It does not contain the name of a
+// command, because all commands contain a vowel or a y.
 func prefixOf(letter byte, n uint64) string {
 	const digits = "0123456789bcdfghjklmnpqrstvwxz"
 	b := []byte(placeholder)
@@ -70,9 +71,9 @@ func prefixOf(letter byte, n uint64) string {
 	return string(b)
 }
 
-// unusedNames returns where names begin on a server that cannot be restarted, and that may have those of earlier runs. It
-// grows faster than names are used.
+// unusedNames returns the number of the first prefix to use on a server that cannot be restarted, and that may still have
+// the names of earlier runs. The number grows faster than prefixes are used.
 func unusedNames() uint64 { return uint64(time.Now().UnixMicro() / 100) }
 
-// nth returns the prefix of the i-th of several inputs that are joined.
+// nth returns the prefix of the i-th input of a joined input.
 func nth(i int) string { return fmt.Sprintf("z%0*x.", len(placeholder)-2, i) }

@@ -94,7 +94,7 @@ func (x *executor) wait(k *conn, within time.Duration) (int, error) {
 	return 0, errTimeout
 }
 
-// lookRound reads the other connections of the input.
+// lookRound reads from the other connections of the input.
 func (x *executor) lookRound(k *conn) {
 	if k == x.canary || len(k.early) > 0 {
 		// The canary takes no part in the input. Messages that were sent ahead may already have effects on other connections, which the
@@ -108,8 +108,8 @@ func (x *executor) lookRound(k *conn) {
 	}
 }
 
-// isLate reports whether to wait for a late reply until the timeout. If the server replies to a ping meanwhile, the
-// reply counts as missing; the replayer has all patience.
+// isLate reports whether to wait for a late reply until the timeout. In a worker, the reply counts as missing if the server
+// replies to a ping meanwhile. The replayer always waits until the timeout.
 func (x *executor) isLate(k *conn) bool {
 	if x.thorough || x.steady || k == x.canary || k.soft || x.patience <= firstWait || x.ping() {
 		return false
@@ -118,7 +118,7 @@ func (x *executor) isLate(k *conn) bool {
 	return true
 }
 
-// silent reports a connection without a reply to a barrier.
+// silent reports a fault because a barrier has no reply.
 func (x *executor) silent(k *conn) {
 	k.desynced = true
 	if x.isOver() {
@@ -165,15 +165,15 @@ func (x *executor) gone(k *conn) {
 	}
 }
 
-// hopeless reports whether the data that an unfinished message announces cannot make it legal, as far as two kinds of data show. Then
-// a server may act on the message before it is finished.
+// hopeless reports whether an unfinished message is illegal whatever data follows. It tries two kinds of data of the
+// announced length. The server may act on such a message before it is finished.
 func (x *executor) hopeless(b []byte) bool {
 	if len(b) == 0 || !x.d.isBinary(b) {
 		return false
 	}
 	const (
 		most = 32 << 20 // bytes of data
-		kept = 1 << 20  // bytes of memory that is used again
+		kept = 1 << 20  // bytes of memory that is kept for reuse
 	)
 	var broken codec.RuleID
 	for _, first := range []byte{1, 0} {
@@ -221,12 +221,12 @@ func (x *executor) digest(k *conn) {
 			continue
 		}
 		if k.streams[codec.Server].Lost() {
-			k.desynced, x.common = true, true // missing messages can no longer be seen
+			k.desynced, x.common = true, true // missing messages can no longer be detected
 		}
 		x.answered(k, nil)
 		x.feature(k, coverIllegal, errHash(e), 0)
 		if x.prefix != "" && x.d.openLists && !x.d.isBinary(rest) {
-			x.common = true // a list with names of other inputs
+			x.common = true // a list that contains names of other inputs
 			continue
 		}
 		if !slices.Contains(x.p.Caps, e.Rule) && (!k.soft && len(k.ours) == 0 || x.d.isBinary(rest)) {
@@ -282,12 +282,13 @@ func (x *executor) heard(k *conn) {
 	}
 }
 
-// unfinished reports whether another connection has sent a part of a message, which lists and statistics may count already.
+// unfinished reports whether another connection has sent a part of a message. Lists and statistics may already count that
+// message.
 func (x *executor) unfinished(k *conn) bool {
 	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.ours) > 0 })
 }
 
-// disclosed checks that values which must come from peers do.
+// disclosed checks that values which must come from peers were sent by a peer.
 func (x *executor) disclosed(k *conn, f *codec.Frame) {
 	if len(f.Type.Repeat) > 0 {
 		return

@@ -8,14 +8,14 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// TestSilentServer tests that the executor does not wait without end for a server that never replies.
+// TestSilentServer tests that the executor does not wait forever for a server that never replies.
 func TestSilentServer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	to, err := resolve(ln.Addr().String()) // connections are made, but not accepted
+	to, err := resolve(ln.Addr().String()) // the kernel accepts connections, but the server does not
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestHopeless(t *testing.T) {
 		"\x00REQ\x00\x00\x00\x07\x00\x00\x00\x10fn": false, // SUBMIT_JOB
 		"\x00REQ\x00\x00\x00\x07":                   false, // SUBMIT_JOB
 		"\x00REQ\x00\x00\x00\x18\x00\x00\x00\x10":   true,  // ALL_YOURS, which has no data
-		"\x00REQ\x00\x40\x00\x01":                   false, // an unknown type, of which the length is missing
-		"\x00REQ\x00\x80\x00\x00\x00\xff\x00R":      true,  // with much data
+		"\x00REQ\x00\x40\x00\x01":                   false, // an unknown type; the length is missing
+		"\x00REQ\x00\x80\x00\x00\x00\xff\x00R":      true,  // much data
 		"\x00REQ\x00\x00\x00\x08\x00\x00\x00\x05":   true,  // JOB_CREATED, which only servers send
 	} {
 		if got := x.hopeless([]byte(packet)); got != want {

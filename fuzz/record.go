@@ -12,14 +12,14 @@ import (
 // The oracles.
 const (
 	Exit        = "exit"        // the process has ended
-	Signal      = "signal"      // it was ended by a signal
-	Sanitizer   = "sanitizer"   // it has printed a sanitizer report
-	LeakReport  = "leak-report" // it has printed at its end that memory was not freed
+	Signal      = "signal"      // a signal has ended the process
+	Sanitizer   = "sanitizer"   // the process has printed a sanitizer report
+	LeakReport  = "leak-report" // the process has printed when it ended that memory was not freed
 	HangConn    = "hang"        // no reply on one connection
 	HangAll     = "server-hang" // no reply on any connection
 	Processor   = "spin"        // the process is busy without requests
 	Memory      = "memory"      // memory leaks
-	Descriptors = "descriptors" // descriptors leak
+	Descriptors = "descriptors" // file descriptors leak
 	Framing     = "rule"        // a reply breaks a rule of the codec
 	Law         = "law"         // a message or its absence contradicts the model
 	Disclosure  = "disclosure"  // a reply contains data that no peer has sent
@@ -34,10 +34,10 @@ type Fault struct {
 	Text    string       // what happened, in one line
 	Conn    int          // -1: none
 	Step    int          // index in the input; -1: none
-	Output  string       // end of the output of the server
-	Stack   []string     // functions in the output of a crash, the innermost first
+	Output  string       // end of the server's output
+	Stack   []string     // functions in a crash report, innermost first
 	Refusal string       // the unexpected reply by which the server rejected a message: its type and first field
-	Signal  string       // that ended the server, such as "segmentation fault"; "" if unknown
+	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 }
 
 // same reports whether two faults are of one kind.
@@ -61,15 +61,15 @@ func (f *Fault) String() string {
 	return fmt.Sprintf("%s: %s", s, f.Text)
 }
 
-// Event is one thing that happened in an execution.
+// Event is one event in an execution.
 type Event struct {
 	At      time.Duration
 	Conn    int
 	From    codec.Side
 	Verb    transcript.Verb
-	Type    *codec.Type // of a Send
-	Raw     []byte      // of a Send or Raw
-	Args    [][]byte    // of a Send that the server sent
+	Type    *codec.Type // if Verb is Send
+	Raw     []byte      // if Verb is Send or Raw
+	Args    [][]byte    // if Verb is Send and the server sent it
 	Step    int         // index of the step to which it belongs
 	Barrier bool
 	Ahead   bool         // sent together with the message before it
@@ -80,17 +80,17 @@ type Event struct {
 type Record struct {
 	Events []Event
 	Fault  *Fault
-	Clean  bool // according to the model, nothing is left of the input
+	Clean  bool // according to the model, the input has left nothing
 	Loose  bool // the order of the events depends on time
-	Vague  bool // the model cannot tell, because illegal bytes were sent
+	Vague  bool // the model does not know, because illegal bytes were sent
 
 	features []uint64 // coverage, which does not depend on time
-	arena    []byte   // memory of the events
+	arena    []byte   // memory that contains the bytes of the events
 	start    time.Time
 }
 
 func (r *Record) reset() {
-	clear(r.Events) // they keep arenas
+	clear(r.Events) // the events refer to arenas
 	if cap(r.arena) > maxIdle {
 		r.arena = nil
 	}
@@ -129,7 +129,7 @@ func (r *Record) asSent() []Event {
 	return all
 }
 
-// clone returns a copy that stays valid.
+// clone returns a copy that stays valid after the next execution.
 func (r *Record) clone() *Record {
 	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, features: slices.Clone(r.features), start: r.start}
 	for i := range c.Events {

@@ -6,8 +6,8 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// reproduce runs what a server was sent before a failure on new servers, and removes from it what the failure does not need. It
-// returns one input that causes the failure, or nil.
+// reproduce sends the log of a failure to new servers, and removes from it what the failure does not need. It returns one
+// input that causes the failure, or nil.
 func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	v := m.fault
 	if v.Oracle == Memory {
@@ -17,7 +17,7 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 		return c, got
 	}
 	if t.f.cfg.Fixed {
-		return nil, nil // what came before cannot be repeated without its names
+		return nil, nil // the earlier inputs cannot be repeated, because their names are in use
 	}
 	shows := func(entries []Entry) (*Fault, int) { return t.replay.entries(entries, v) }
 	if v.Oracle == Descriptors {
@@ -44,7 +44,8 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	return nil, nil
 }
 
-// single runs one input in the forms that it may have had, a few times, because much depends on chance.
+// single runs one input in the forms that it may have had. It runs each form several times, because the result may depend
+// on chance.
 func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
@@ -68,7 +69,8 @@ func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	return nil, nil
 }
 
-// reduce returns the entries of a log that a failure needs. shows runs entries and returns the fault and how many entries it took.
+// reduce returns the entries of a log that a failure needs. shows runs entries and returns the fault and the number of
+// entries that it took.
 func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]Entry, *Fault) {
 	f := t.f
 	var best []Entry
@@ -110,7 +112,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	}
 	end := time.Now().Add(min(f.left()/2, f.cfg.Minimize))
 	stop := func() bool { return f.stopped() || time.Now().After(end) }
-	// The failure may need the last entry alone, and it may have been noticed late.
+	// The failure may need only the last entry, or the fuzzer may have noticed it late.
 	if last := best[len(best)-1:]; len(best) > 1 && holds(last) {
 		return best, fault
 	}
@@ -124,10 +126,10 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 // crashTries is how often a log is sent to new servers until one of them crashes.
 const crashTries = 8
 
-// maxJoined is how many inputs of a log one input may join.
+// maxJoined is how many inputs of a log can be joined to one input.
 const maxJoined = 40
 
-// reproduceLeak returns the input, of those that were repeated together, that leaks memory alone.
+// reproduceLeak returns one of the inputs that were repeated together: the one that leaks memory alone.
 func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
 	l, entries := t.replay, m.log.Entries
 	if !l.leaks(entries) {

@@ -10,19 +10,19 @@ import (
 	"jobwire/internal/watch"
 )
 
-// replayer runs inputs again on new servers. At a fixed address it runs them on the one server, under new names.
+// replayer runs inputs again on new servers. At a fixed address it runs them on the only server, under new names.
 type replayer struct {
 	f        *Fuzzer
 	cfg      *Config
 	ctx      context.Context
-	clock    int          // of the servers, as in Log
+	clock    int          // speed of the servers' clocks, as in Log
 	next     chan started // the next server; nil if none was started
 	t        target.Target
 	x        *executor
-	used     bool // the server is not as it was at its start
-	held     int  // inputs that this server has run
+	used     bool // the server is not in its initial state
+	held     int  // number of inputs that this server has run
 	patience time.Duration
-	leakRuns int // executions that show a leak of memory; 0: unknown
+	leakRuns int // executions that reveal a memory leak; 0: unknown
 }
 
 // errOver says that the run has ended.
@@ -143,15 +143,15 @@ func (l *replayer) observe(v *Fault, entries []Entry) {
 	}
 }
 
-// entries runs entries on a new server, one after the other, until the expected fault appears, or any fault if it is nil. It returns
-// how many that took.
+// entries runs entries on a new server, one after the other, until the expected fault appears. If expected is nil, any
+// fault counts. It returns the fault and the number of entries that it took.
 func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	if l.ready() != nil {
 		return nil, 0
 	}
 	l.used = true
 	l.x.ping()
-	// The next input notices a crash, so there is no need to check the server after each.
+	// The next input notices a crash, so the server need not be checked after each input.
 	crash := expected != nil && expected.ends()
 	l.x.thorough, l.x.crashes = expected != nil && !crash, crash
 	defer func() {
@@ -185,10 +185,11 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	return l.atEnd(expected), len(entries)
 }
 
-// onOthers is how long entries are run although other faults than the expected one appear.
+// onOthers is how long entries are run while other faults than the expected one appear.
 const onOthers = 20 * time.Second
 
-// named returns the prefix under which an entry is run again: its own on a new server, where a single one needs none.
+// named returns the prefix for an entry that is run again. On a new server it is the prefix of the entry. A single entry
+// needs none.
 func (l *replayer) named(e Entry, of int) string {
 	switch {
 	case l.cfg.Fixed:
@@ -199,7 +200,7 @@ func (l *replayer) named(e Entry, of int) string {
 	return e.Prefix
 }
 
-// atEnd returns what an oracle about the server as a whole says of the server that has run all entries.
+// atEnd returns the fault that an oracle for the whole server reports after all entries have run, or nil.
 func (l *replayer) atEnd(expected *Fault) *Fault {
 	if v := verdict(l.t, nil); v != nil {
 		return v
@@ -209,13 +210,13 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 		return spin()
 	}
 	if (expected == nil || expected.Oracle == Sanitizer || expected.Oracle == LeakReport) && !l.cfg.Fixed {
-		stop(l.ctx, l.t) // a report about leaks comes at the end
+		stop(l.ctx, l.t) // a leak report is printed at the end
 		return verdict(l.t, nil)
 	}
 	return nil
 }
 
-// test returns a function that runs an input on a new server and reports a fault of the same oracle, if there is one.
+// test returns a function that runs an input on a new server and returns a fault of the expected oracle, or nil.
 func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	switch expected.Oracle {
 	case Exit, Signal, Sanitizer, LeakReport, Processor:

@@ -10,9 +10,9 @@ import (
 	"jobwire/internal/watch"
 )
 
-// ServerEnv returns variables for the environment of servers, in addition to those of this process, so that small leaks of memory show
-// early. Servers in Go collect garbage often. AddressSanitizer keeps little of the memory that a program has freed (otherwise 256 MiB). The
-// user's GOGC and ASAN_OPTIONS have precedence.
+// ServerEnv returns variables for the environment of servers, in addition to those of this process, that make small memory
+// leaks visible early. Servers in Go collect garbage often. AddressSanitizer keeps little of the memory that a program has
+// freed (default: 256 MiB). The values of the user's GOGC and ASAN_OPTIONS have precedence.
 func ServerEnv() (env []string) {
 	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=10")
@@ -24,10 +24,10 @@ func spin() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "the server keeps a CPU core busy, although all connections are closed"}
 }
 
-// kept is how many descriptors must have leaked to look for the input.
+// kept is how many descriptors must have leaked before the fuzzer searches for the input.
 const kept = 4
 
-// repeat runs inputs several times and returns what the idle server uses then.
+// repeat runs inputs several times and returns the resources that the idle server uses afterwards.
 func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.thorough = false
@@ -46,7 +46,7 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 	return watch.AtRest(l.t, descriptors)
 }
 
-// keeps reports whether an input leaks file descriptors each time.
+// keeps reports whether an input leaks file descriptors in each execution.
 func (l *replayer) keeps(c *Input) *Fault {
 	if _, f := l.execute(c); f != nil && f.grave() || l.x == nil {
 		return nil
@@ -80,16 +80,16 @@ func (l *replayer) leaksDescriptors(entries []Entry) bool {
 	return ok && after.Descriptors-before.Descriptors-(l.x.unnoticed-by) >= times
 }
 
-// mayGrow reports whether a growth of memory after an execution is a fault. Jobs that are left need memory. If the model does
-// not know what is left, the reference server is asked too.
+// mayGrow reports whether growth of memory after an execution is a fault. Unfinished jobs need memory. If the model does
+// not know whether there are any, the reference server is tested too.
 func (l *replayer) mayGrow(r *Record) bool {
 	return r.Clean || r.Vague && l.cfg.Reference != nil
 }
 
-// smallLeak is the smallest leak that is found, in bytes for each execution of an input.
+// smallLeak is the smallest leak that is found, in bytes per execution of an input.
 const smallLeak = 1 << 10
 
-// grows reports whether an input leaks memory each time.
+// grows reports whether an input leaks memory in each execution.
 func (l *replayer) grows(c *Input) *Fault {
 	if r, f := l.execute(c); f != nil && f.grave() || l.x == nil || !l.mayGrow(r) {
 		return nil
@@ -120,8 +120,8 @@ func (l *replayer) grows(c *Input) *Fault {
 	return v
 }
 
-// leaksMemory reports whether the memory of a new server grows while an input is repeated. It takes fewer repetitions than grows, and is
-// less certain about programs with a garbage collector.
+// leaksMemory reports whether the memory of a new server grows while an input is repeated. It needs fewer repetitions than
+// grows, and is less reliable for programs with a garbage collector.
 func (l *replayer) leaksMemory(c *Input) *Fault {
 	if !l.leaks([]Entry{{Input: c}}) {
 		return nil
@@ -136,14 +136,14 @@ func memoryGrows() *Fault {
 // errStopped is returned if the server ended, or failed, while an input was repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// A worker repeats a few inputs of the corpus together to look for leaks of memory: a warm-up, and then rounds. To find the input that
-// leaks, the same is done with half of them on new servers, with as many executions: the fewer inputs, the larger is the growth by the
-// one that leaks.
+// To find memory leaks, a worker repeats a few inputs of the corpus together: a warm-up, and then rounds. To find the input
+// that leaks, triage repeats half of the inputs on a new server, with the same number of executions. The fewer inputs are
+// repeated, the more the leaking input adds to the growth.
 const (
 	soakInputs = 8
 	soakWarm   = 64 // executions of each input
 	soakRounds = 6
-	soakRuns   = 64 // executions of each input in a round, if there are soakInputs
+	soakRuns   = 64 // executions of each input in a round with soakInputs inputs
 )
 
 // growth is the resident memory of a server before the first round and after each. It does not grow evenly: allocators take memory in
@@ -153,10 +153,10 @@ type growth struct {
 	runs int64 // executions of each input in a round
 }
 
-// of returns the growth from the round i on, in bytes.
+// of returns the growth since round i, in bytes.
 func (g *growth) of(i int) int64 { return g.at[len(g.at)-1] - g.at[i] }
 
-// ended reports whether the growth is smaller than half of that of a leak of smallLeak in one of the inputs.
+// ended reports whether the growth is less than half of what a leak of smallLeak in one of the inputs causes.
 func (g *growth) ended() bool {
 	rounds := len(g.at) - 1
 	return rounds > 1 && g.of(0) < int64(rounds)*g.runs*smallLeak/2
@@ -168,7 +168,7 @@ func (g *growth) leaks() bool {
 	return len(g.at) == soakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(soakRounds/2)*g.runs*smallLeak/2
 }
 
-// soak repeats inputs of the corpus of which nothing is left on the server.
+// soak repeats inputs of the corpus that leave nothing on the server.
 func (w *worker) soak(ctx context.Context) {
 	all := w.f.corpus.soak(soakInputs)
 	g := growth{runs: soakRuns}
@@ -176,7 +176,7 @@ func (w *worker) soak(ctx context.Context) {
 	for n := range soakWarm + soakRounds*soakRuns {
 		if n >= soakWarm && (n-soakWarm)%soakRuns == 0 {
 			at, _ := watch.Of(w.t)
-			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // what a steady executor does must not depend on a measurement
+			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // a steady executor does not depend on measurements
 				return
 			}
 		}
@@ -184,7 +184,7 @@ func (w *worker) soak(ctx context.Context) {
 			if w.over(ctx) || !w.f.claim() {
 				return
 			}
-			w.pristine = clean // nothing is left of the input before
+			w.pristine = clean // the input before has left nothing
 			r := w.execute(c)
 			if clean = r.Clean; r.Fault == nil && !ended(w.t) {
 				continue

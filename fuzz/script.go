@@ -14,7 +14,7 @@ import (
 	"jobwire/play"
 )
 
-// describe runs a finding once more for its record, and writes it as a transcript that passes on a correct server.
+// describe runs a finding again for its record, and writes it as a transcript that passes on a correct server.
 func (t *examiner) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
@@ -65,13 +65,13 @@ func (t *examiner) tells(s *transcript.Script, ref *replayer) bool {
 	return ok
 }
 
-// maxWriting is how long forms of a transcript are tried, which play the pauses of the input each time.
+// maxWriting limits the time for testing forms of a transcript. Each test takes as long as the pauses of the input.
 const maxWriting = 15 * time.Second
 
-// shortScript is how many steps of a script need no pruning.
+// shortScript is the number of steps up to which a script is not pruned.
 const shortScript = 7
 
-// prune removes expectations that the script does not need.
+// prune removes expectations that do not change the result of the script.
 func (t *examiner) prune(s *transcript.Script, ref *replayer) *transcript.Script {
 	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {

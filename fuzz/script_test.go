@@ -15,14 +15,14 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily left out. The transcripts
-// must fail on the server.
+// TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
+// transcripts must fail on the server.
 func TestFindingsPlay(t *testing.T) {
 	for _, tt := range []struct{ fault, wire string }{
-		// The other connection was that of the canary.
+		// The other connection was the canary's.
 		{"empty-echo-of-another", `Client -> Job Server: ECHO_REQ ""
 `},
-		// The reply to the barrier shows the fault.
+		// The reply to the barrier reveals the fault.
 		{"tube-of-64-not-used", `Client -> Server: use "x"*64
 `},
 		// The server sends one handle twice.
@@ -35,19 +35,19 @@ Job Server -> Client: STATUS_RES $b 1 1 0 0
 Client -> Job Server: unchecked WORK_COMPLETE $a ""
 Client -> Job Server: GET_STATUS $b
 `},
-		// A job is deleted by its ID, and by a guess.
+		// A job is deleted by its ID, and by a guessed ID.
 		{"tube-of-64-not-used", `Client -> Server: put 0 0 60 x
 Server -> Client: INSERTED $id
 Client -> Server: stats-job 1
 Client -> Server: delete $id
 Client -> Server: use "x"*64
 `},
-		// An earlier reply is what the one that is wrong should be.
+		// An earlier reply is equal to the correct reply.
 		{"default-not-ignored", `Client -> Server: watch a
 Client -> Server: ignore default
 Client -> Server: watch a
 `},
-		// The next worker connects when the server has noticed that the first has left.
+		// The next worker connects after the server has noticed that the first has disconnected.
 		{"lost-with-its-worker", `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO a
 Worker -> Job Server: GRAB_JOB
@@ -79,7 +79,7 @@ Worker 2 -> Job Server: GRAB_JOB
 	}
 }
 
-// examinerOf returns the triage of a server with an injected fault, and what returns its first finding.
+// examinerOf returns the triage of a server with an injected fault, and a function that returns its first finding.
 func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, told func() *Finding) {
 	var found []*Finding
 	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
@@ -102,7 +102,8 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 	return m
 }
 
-// TestNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends its data to this one.
+// TestNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
+// client to this client.
 func TestNeedsAnotherInput(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
@@ -125,7 +126,7 @@ Client -> Server: peek $id
 	}
 }
 
-// TestNeedsPreamble tests a fault that needs the messages with which connections begin on a shared server.
+// TestNeedsPreamble tests a fault that needs the first messages of a connection on a shared server.
 func TestNeedsPreamble(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
@@ -146,7 +147,8 @@ Client -> Server: reserve-with-timeout 0
 	}
 }
 
-// TestCauseAmongMany tests that one of many inputs is found that disturbs other clients, although the server has another fault.
+// TestCauseAmongMany tests that triage finds the one of many inputs that disturbs other clients, although the server has
+// another fault.
 func TestCauseAmongMany(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
@@ -159,7 +161,8 @@ func TestCauseAmongMany(t *testing.T) {
 	}
 }
 
-// TestMinimizesToCause tests that what one attempt leaves on a server does not change the result of the next one.
+// TestMinimizesToCause tests that the result of an attempt does not depend on what earlier attempts have left on the
+// server.
 func TestMinimizesToCause(t *testing.T) {
 	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
@@ -191,7 +194,7 @@ Worker -> Job Server: ECHO_REQ x
 Worker -> Job Server: GRAB_JOB
 `))
 	for i := range c.Steps {
-		c.Steps[i].Conn = 0 // messages of one connection only can be pipelined
+		c.Steps[i].Conn = 0 // only messages on one connection can be pipelined
 	}
 	if _, v := f.replay.execute(c); v != nil {
 		t.Fatalf("it appears with one message after the other: %v", v)
@@ -216,7 +219,7 @@ Worker -> Job Server: GRAB_JOB
 	}
 }
 
-// TestJoined tests a fault that appears only if a message follows another directly in one segment.
+// TestJoined tests a fault that appears only if one message directly follows another in the same segment.
 func TestJoined(t *testing.T) {
 	f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
 		return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
@@ -240,8 +243,8 @@ Client -> Server: list-tubes-watched
 	}
 }
 
-// TestJoinedAfterSleep: the message that wakes a worker is not taken for the reply to the next request, also if the worker has asked to
-// sleep with raw bytes.
+// TestJoinedAfterSleep tests that a message that wakes a worker does not count as the reply to the next request, even if
+// the worker requested to sleep with raw bytes.
 func TestJoinedAfterSleep(t *testing.T) {
 	f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
 	c := FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00

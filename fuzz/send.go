@@ -77,11 +77,11 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 	}
 }
 
-// neverWithin is how many bytes at the start of a message are searched for what is never sent. To search long payloads would take
+// neverWithin limits the search for bytes that are never sent to the start of a message. Searching long payloads would take
 // most of the time of a run.
 const neverWithin = 2 << 10
 
-// barred reports whether bytes are not to be sent after those that were sent before.
+// barred reports whether bytes must not be sent after the previous bytes.
 func (x *executor) barred(k *conn, s *Step, b []byte) bool {
 	if x.d.isUnsafe(k.said, b) && !x.d.isSafe(s, b) {
 		return true
@@ -115,7 +115,7 @@ func (x *executor) first(k *conn, b []byte) int {
 	return n - len(k.ours)
 }
 
-// flush writes the pending bytes. Writes are expensive, so bytes that belong together are written together.
+// flush writes the pending bytes. Writes are expensive, so several messages share one write where possible.
 func (x *executor) flush(k *conn) {
 	if len(k.out) == 0 || !k.open || x.arrived(k) {
 		return
@@ -136,7 +136,7 @@ func (x *executor) flush(k *conn) {
 	}
 }
 
-// put adds bytes to those that are to be sent, and tells session and model about the messages in them.
+// put appends bytes to those that flush will write, and passes the messages in them to session and model.
 func (x *executor) put(k *conn, b []byte) {
 	k.said = append(k.said, b...)
 	k.out = append(k.out, b...)
@@ -168,7 +168,7 @@ func (x *executor) put(k *conn, b []byte) {
 			x.common = x.common || others
 			switch {
 			case x.model == nil:
-			case others: // other inputs may have changed what the name stands for
+			case others: // other inputs may have changed the object with that name
 				x.model.Garbled(k.id)
 			default:
 				x.model.Sent(k.id, &x.frame)
@@ -197,8 +197,8 @@ func (x *executor) put(k *conn, b []byte) {
 	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
 }
 
-// isForeign reports whether a message of ours has a value that servers assign, such as a handle, and that the server has not
-// assigned in this input.
+// isForeign reports whether a message that the executor sends has a value that servers assign, such as a handle, and that
+// the server has not assigned in this input.
 func (x *executor) isForeign(f *codec.Frame) bool {
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Assigned {
@@ -215,7 +215,7 @@ func (x *executor) isForeign(f *codec.Frame) bool {
 	return false
 }
 
-// abandon closes a connection instead of sending what is known to lead to a failure.
+// abandon closes a connection instead of sending bytes that are known to cause a failure.
 func (x *executor) abandon(k *conn) {
 	k.out = k.out[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
@@ -224,7 +224,7 @@ func (x *executor) abandon(k *conn) {
 	x.common = true
 }
 
-// said records what was sent, without the part that was recorded before.
+// said records sent bytes, without the part that was recorded before.
 func (x *executor) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
 	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.told, len(b)):]), Step: x.step, Err: err}
 	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.led

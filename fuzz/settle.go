@@ -32,10 +32,11 @@ func (x *executor) barrier(k *conn) {
 	}
 }
 
-// settle waits until the effects of the current step, executed on connection k if that is not nil, have arrived.
+// settle waits until the effects of the current step have arrived. k is the connection on which the step was executed, or
+// nil.
 func (x *executor) settle(k *conn) {
 	if k == nil {
-		x.judge(true) // what the end of a connection leads to must come without a barrier, which may wake the server
+		x.judge(true) // the messages must arrive without a barrier, which may wake the server
 	} else if k.open {
 		x.settleOne(k)
 	}
@@ -43,8 +44,8 @@ func (x *executor) settle(k *conn) {
 		return
 	}
 	if !x.exact && x.model != nil && !x.thorough {
-		// When the sender has the reply to its barrier, the effects on other connections have usually arrived. If
-		// a message is missing, and at the end, the other connections send barriers too.
+		// After the reply to the sender's barrier, the effects on other connections have usually arrived. If a
+		// message is missing, and at the end of the input, the other connections send barriers too.
 		quiet, alone := true, true
 		for _, o := range x.conns {
 			if o != k && o.open {
@@ -53,7 +54,7 @@ func (x *executor) settle(k *conn) {
 				alone = false
 			}
 		}
-		vague := x.common || x.model.Tainted() // the model cannot tell what is missing
+		vague := x.common || x.model.Tainted() // the model does not know which messages are missing
 		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
 			x.noteState()
 			x.quiet = true
@@ -64,7 +65,8 @@ func (x *executor) settle(k *conn) {
 	x.settleAll(k, k == nil || !k.open || !x.ready(k))
 }
 
-// settleAll sends a barrier on all connections but k. If a connection cannot be asked, the server gets time instead.
+// settleAll sends a barrier on all connections except k. If a connection cannot send a barrier, settleAll gives the server
+// time instead.
 func (x *executor) settleAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
@@ -96,13 +98,14 @@ func (x *executor) settleAll(k *conn, unproved bool) {
 	x.judge(unproved)
 }
 
-// judge asks the model whether a message is missing. Without a proof that all messages have arrived, it waits.
+// judge asks the model whether a message is missing. If unproved is set, some messages may
+// not have arrived yet, and it waits for them.
 func (x *executor) judge(unproved bool) {
 	if x.model == nil || x.record.Fault != nil {
 		return
 	}
 	if x.model.Tainted() || x.common {
-		return // the model cannot tell what is missing
+		return // the model does not know which messages are missing
 	}
 	x.tick()
 	err := x.model.Settled()
@@ -128,7 +131,7 @@ func (x *executor) settleOne(k *conn) {
 		x.await(k)
 		return
 	}
-	if k.early, k.bare = k.early[:0], 0; len(k.in) > 0 { // the server is to close: it does not read what was sent ahead
+	if k.early, k.bare = k.early[:0], 0; len(k.in) > 0 { // the server closes without reading what was sent ahead
 		x.digest(k)
 	}
 	x.drain(k)
@@ -152,7 +155,7 @@ func (x *executor) finishBurst() {
 	}
 }
 
-// await reads until the barriers of the connection are answered, or the timeout.
+// await reads until all barriers of the connection are answered or the timeout expires.
 func (x *executor) await(k *conn) {
 	until := time.Now().Add(4 * x.patience)
 	x.flush(k)
@@ -170,8 +173,8 @@ func (x *executor) await(k *conn) {
 	}
 }
 
-// awaitEarlier waits for the replies to requests that were sent while an earlier one waited. They must come without a barrier, which
-// may wake the server.
+// awaitEarlier waits for the replies to requests that were sent while an earlier request blocked. The replies must arrive
+// without a barrier, because a barrier may wake the server.
 func (x *executor) awaitEarlier(k *conn) {
 	for len(k.queue) > 0 && x.ready(k) && x.record.Fault == nil && x.receive(k, true) {
 	}
@@ -216,11 +219,12 @@ func (x *executor) complain(err error) {
 // closeTime is how long a server may take to close a connection that its peer closes.
 const closeTime = 100 * time.Millisecond
 
-// awaitClose ends the sending direction of a connection and waits until the server closes the connection. It reports whether the server
-// did. Until then, a server may count the connection, and keep what belongs to it: the next input would find that under its own names.
+// awaitClose ends the sending direction of a connection and waits until the server closes the connection. It reports
+// whether the server closed it. Until then, the server may count the connection and keep its names, and the next input
+// would find them.
 func (x *executor) awaitClose(k *conn) bool {
 	if k.ended || !x.ready(k) {
-		return false // the server may wait for more
+		return false // the server may wait for more data
 	}
 	k.s.halfClose()
 	for end := time.Now().Add(closeTime); time.Now().Before(end) && !x.isOver(); {

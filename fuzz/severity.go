@@ -17,10 +17,10 @@ type Severity int
 const (
 	RemoteCrash        Severity = iota // the process of the server ends, or its memory is corrupted
 	MemoryDisclosure                   // replies contain data that no client has sent
-	DenialOfService                    // the server no longer answers other clients
+	DenialOfService                    // the server no longer replies to other clients
 	LostJob                            // a job is not assigned, or its end is not reported
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
-	ConnectionHang                     // the server no longer answers on the connection that sent the messages
+	ConnectionHang                     // the server no longer replies on the connection that sent the messages
 	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
 	Cosmetic                           // a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
 )
@@ -74,12 +74,12 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	return s
 }
 
-// Title returns what the fault is called, with the signal and function of a crash: "server crash (segmentation fault) in
-// _free_job".
+// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation fault)
+// in _free_job".
 func (f *Fault) Title() string {
 	title := oracles[f.Oracle].title
 	if f.Oracle == Law && f.Law != "" {
-		title = f.Law // which is more specific, such as "missing message"
+		title = f.Law // the law is more specific, such as "missing message"
 	}
 	if f.Oracle == Exit && len(f.Stack) > 0 {
 		title = oracles[Signal].title // the server has handled the signal
@@ -145,8 +145,8 @@ func (fd *Finding) actions() string {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// losesJob reports whether, on one connection and until the step at which the fault appeared, a correct server assigned a job
-// or reported the end of one and the server with the fault did not.
+// losesJob reports whether a correct server assigned a job or reported the end of one, and the server with the fault did
+// not. It counts these messages on the connection of the fault, up to the step at which the fault appeared.
 func losesJob(v *Fault, correct, got *Record) bool {
 	if v.Oracle != Law || correct == nil || got == nil {
 		return false

@@ -19,8 +19,8 @@ type socket struct {
 	patience time.Duration // timeout of writes
 }
 
-// endpoint is a server that accepts TCP connections: it returns the address, a new value for each call, because system calls write to
-// it.
+// endpoint identifies a server that accepts TCP connections. It returns a new address value for each call, because system
+// calls write to the value.
 type endpoint func() (family int, addr syscall.Sockaddr)
 
 func resolve(addr string) (endpoint, error) {
@@ -45,7 +45,7 @@ func resolve(addr string) (endpoint, error) {
 }
 
 func (to endpoint) dial(patience time.Duration) (link, error) {
-	syscall.ForkLock.RLock() // so that a program that is started now does not inherit it
+	syscall.ForkLock.RLock() // so that a program that is started now does not inherit the descriptor
 	family, _ := to()
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
 	if err == nil {

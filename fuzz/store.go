@@ -33,7 +33,7 @@ func stored(c *Input) storedInput {
 	return s
 }
 
-// input returns the input that was stored.
+// input returns the stored input.
 func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 	c := &Input{Mode: s.Mode}
 	for _, s := range s.Steps {
@@ -50,7 +50,7 @@ func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 	return c, nil
 }
 
-// WriteCorpus saves inputs, one line of JSON for each. It replaces an existing file as a whole.
+// WriteCorpus saves inputs as JSON, one per line. It replaces an existing file atomically.
 func WriteCorpus(name string, inputs []*Input) error {
 	f, err := os.Create(name + ".new")
 	if err != nil {
@@ -70,7 +70,7 @@ func WriteCorpus(name string, inputs []*Input) error {
 	return os.Rename(name+".new", name)
 }
 
-// ReadCorpus reads what WriteCorpus has saved. A missing file is an empty corpus.
+// ReadCorpus reads the inputs that WriteCorpus has saved. A missing file is an empty corpus.
 func ReadCorpus(p *codec.Protocol, name string) ([]*Input, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {

@@ -11,12 +11,13 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// templates are sequences of messages that belong together, which random messages seldom do, for all protocols. A slot
-// is the number of a connection and the effects of the message, one of which is chosen. After a period stands what the
-// message must name. "report" is any report of a worker; "leaves" and "waits" are actions of the peer. The reply to a
-// message with "=" names a job, to which later messages refer. A slot with "?" may be left out. A slot whose effects
-// the protocol lacks is left out, or the whole template if the slot has "!". "*" is any of the connections, and "any" is any
-// message or action of a peer: these templates bring a job into each of its states, in which everything is then tried.
+// templates are sequences of messages that belong together, for all protocols. Random messages rarely form such sequences.
+// A slot consists of the number of a connection and the effects of a message, one of which is chosen. A property after a
+// period is required of the message. "report" means any report of a worker; "leaves" and "waits" are actions of the peer.
+// The reply to a message with "=" names a job, to which later messages refer. A slot with "?" may be left out. If the
+// protocol lacks the effects of a slot, the slot is left out, or the whole template if the slot has "!". "*" means any of
+// the connections, and "any" any message or action of a peer: these templates bring a job into each of its states, in which
+// everything is then tried.
 var templates = []string{
 	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 report|delete; 0 query.job|wait?; 1 report?; 1 leaves?",
 	"0 =submit; 2 =submit; 0 leaves?; 1 register; 1 =ask; 2 leaves?; 1 !report; 3 query.job?",
@@ -50,7 +51,7 @@ var templates = []string{
 	"1 register; 1 !sleep; * any; 0 =submit; * any; 1 =ask",
 }
 
-// timedTemplates are templates of inputs in which a time comes or a time limit is exceeded.
+// timedTemplates are templates of inputs in which a scheduled time comes or a time limit is exceeded.
 var timedTemplates = []string{
 	"1 register.limit; 0 =submit; 1 =ask; 1 waits; 1 report|delete; 0 query.job?; 2 register?; 2 =ask?",
 	"1 register.limit; 0 =submit; 1 =ask; 1 report|delete; 1 waits; 1 =ask; 2 query?",
@@ -64,7 +65,7 @@ var timedTemplates = []string{
 	"1 !ask|wait; 1 waits; 0 =submit; 1 =ask; 1 delete|report",
 }
 
-// drains are templates of requests for what is queued under one name.
+// drains are templates of requests for the jobs that are queued under one name.
 var drains = []string{
 	"0 register; 0 !ask; 0 ask?",
 	"0 register; 0 !sleep",
@@ -78,19 +79,19 @@ var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue
 
 // slot is one message or action of a template.
 type slot struct {
-	conn     int               // anyConn: any
-	types    []*codec.Type     // to choose from, and
-	verbs    []transcript.Verb // these
+	conn     int               // anyConn: any connection
+	types    []*codec.Type     // the message types to choose from
+	verbs    []transcript.Verb // the actions to choose from
 	gives    bool              // the reply names a job
 	optional bool
 }
 
-// anyConn stands for any connection of a template, which has up to three.
+// anyConn means any connection of a template. A template has up to three connections.
 const anyConn = -1
 
 var leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
 
-// readTemplates returns those that a protocol has messages for. Messages that keep rejects are not used.
+// readTemplates returns the templates for which the protocol has messages. Message types that keep rejects are not used.
 func readTemplates(p *codec.Protocol, texts []string, keep func(*codec.Type) bool) (all [][]slot) {
 	for _, text := range texts {
 		if slots := readTemplate(p, text, keep); slots != nil {
@@ -143,7 +144,7 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 	return slots
 }
 
-// fill makes an input of a template. Names and keys are mostly the same throughout.
+// fill adds the steps of a template to an input. Names and keys are mostly the same in all steps.
 func (b *generator) fill(c *Input, slots []slot) {
 	same := map[string][]byte{}
 	var givers []int
@@ -199,5 +200,5 @@ func (b *generator) fill(c *Input, slots []slot) {
 	}
 }
 
-// pauses are how long peers wait, most often longer than a timeout of a second.
+// pauses are the durations for which peers wait, most often longer than a timeout of a second.
 var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}

@@ -14,18 +14,18 @@ import (
 type traits struct {
 	protocol *codec.Protocol
 	barrier  *codec.Type // the request of Protocol.Barrier; nil if there is none
-	reply    *codec.Type // to it
+	reply    *codec.Type // to the barrier
 	nonced   bool        // the reply contains the nonce of the request
 
-	preamble   []Step   // what a connection sends first on a shared server
-	unsafe     []string // words, in small letters, that no bytes may contain
-	numbered   []string // beginnings of commands, in small letters, that name jobs by numbers, which all users of the server share
+	preamble   []Step   // what a connection first sends on a shared server
+	unsafe     []string // words, in lower case, that no bytes may contain
+	numbered   []string // beginnings of commands, in lower case, that name jobs by numbers, which all users share
 	hasNumbers bool     // the server numbers jobs
 	openLists  bool     // names may break the text lists that contain them
 	computes   bool     // peers can have the server compute values
 	inOrder    bool     // every request has one reply, in the order of the requests
 	attached   bool     // some requests block until their job has ended
-	reuse      bool     // a name is as good as new if nothing is queued or running under it
+	reuse      bool     // a name can be reused if nothing is queued or running under it
 }
 
 var allTraits sync.Map // by protocol
@@ -64,7 +64,7 @@ func traitsOf(p *codec.Protocol) *traits {
 	return d
 }
 
-// addPreamble adds a message that does so with a name alone, if there is one.
+// addPreamble adds a message that has the effect and whose only argument is a name, if there is such a message.
 func (d *traits) addPreamble(does codec.Effect, name string) {
 	for _, t := range d.protocol.Types {
 		if t.Does == does && t.NumArgs() == 1 && t.At(codec.Queue) == 0 {
@@ -96,23 +96,23 @@ func (d *traits) answersBarrier(f *codec.Frame, nonce []byte) bool {
 	return f.Type == d.reply
 }
 
-// isName reports whether the values of a field are names of queues. While several inputs run on one server, the
-// names of each have a prefix of their own.
+// isName reports whether the values of a field are names of queues. While several inputs run on one server, each input uses
+// another prefix for its names.
 func isName(f *codec.Field) bool { return f != nil && f.Means == codec.Queue }
 
-// isKey reports whether other values of a field tell things apart to which several peers refer.
+// isKey reports whether the values of a field identify an object to which several peers refer.
 func isKey(f *codec.Field) bool {
 	return f != nil && (f.Means == codec.UniqueID || f.Means == codec.JobID && !f.Assigned || f.Means == codec.PriorityOf && f.Values != nil)
 }
 
-// names are those that peers have in common.
+// names are the names that all peers of an input use.
 var names = []string{"a", "b", "c"}
 
-// placeholder is the beginning of names in inputs. Where an input shares the server, its prefix, of the same length,
-// replaces the placeholder in bytes of any kind.
+// placeholder is the beginning of names in inputs. If an input shares the server, the prefix of the input, which has the
+// same length, replaces the placeholder in all bytes.
 const placeholder = "ZZZZZZZ"
 
-// placed returns a name as inputs have it.
+// placed returns a name in the form that inputs contain.
 func placed(f *codec.Field, v []byte) []byte {
 	if isName(f) && slices.Contains(names, string(v)) {
 		return append([]byte(placeholder), v...)
@@ -120,7 +120,7 @@ func placed(f *codec.Field, v []byte) []byte {
 	return v
 }
 
-// own returns a name as it is sent under a prefix.
+// own returns a name with a prefix, as it is sent.
 func (d *traits) own(f *codec.Field, v []byte, prefix string) []byte {
 	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 || len(v) > 0 && string(v) == d.protocol.DefaultQueue {
 		return v
@@ -128,8 +128,8 @@ func (d *traits) own(f *codec.Field, v []byte, prefix string) []byte {
 	return append([]byte(prefix), v...)
 }
 
-// namesOthers reports whether a message of ours has names that other inputs may have too. To unregister from the
-// default queue concerns only the connection.
+// namesOthers reports whether a message that the executor sends has names that other inputs may use too. Unregistering from
+// the default queue affects only the connection.
 func (d *traits) namesOthers(f *codec.Frame, prefix string) bool {
 	if prefix == "" || f.Type == nil {
 		return false
@@ -143,19 +143,19 @@ func (d *traits) namesOthers(f *codec.Frame, prefix string) bool {
 	return false
 }
 
-// after returns bytes with the end of those that were sent before them.
+// after returns b after the last bytes of sent.
 func after(sent, b []byte) []byte {
-	const longest = 32 // of the words that count
+	const longest = 32 // the longest word that is searched for
 	return slices.Concat(sent[max(0, len(sent)-longest):], b)
 }
 
-// namesNumbers reports whether bytes, after others, name jobs by numbers.
+// namesNumbers reports whether bytes name jobs by numbers. sent are the bytes before them.
 func (d *traits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbered, sent, b) }
 
-// isUnsafe reports whether bytes are not to be sent after others.
+// isUnsafe reports whether bytes must not be sent. sent are the bytes before them.
 func (d *traits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
 
-// containsWord reports whether bytes contain a word, or its end if it begins in those that were sent before them.
+// containsWord reports whether b contains a word or the end of a word that begins in sent, the bytes before b.
 func containsWord(words []string, sent, b []byte) bool {
 	if len(words) == 0 {
 		return false
@@ -165,8 +165,8 @@ func containsWord(words []string, sent, b []byte) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(low[max(0, before-len(w)+1):], []byte(w)) })
 }
 
-// isSafe reports whether bytes are one legal message, with values for which the contract has examples where other values may do
-// harm. It may contain unsafe words.
+// isSafe reports whether bytes are one legal message. For fields in which other values may do harm, only the examples of
+// the contract are safe. The message may contain unsafe words.
 func (d *traits) isSafe(s *Step, b []byte) bool {
 	if s.Verb != transcript.Send || s.Type.Does == codec.Shutdown {
 		return false
@@ -183,7 +183,7 @@ func (d *traits) isSafe(s *Step, b []byte) bool {
 	return true
 }
 
-// isBinary reports whether bytes begin a message whose end is known, whatever is illegal.
+// isBinary reports whether bytes begin a message whose end is known even if the message is illegal.
 func (d *traits) isBinary(b []byte) bool { return d.protocol.Binary != nil && d.protocol.Binary(b) }
 
 // changesQueue reports whether messages of a type have effects on a queue that outlast its jobs.
@@ -212,7 +212,7 @@ func changesQueues(c *Input) bool {
 	return false
 }
 
-// listsAll reports whether a type asks for a list of what all users of the server have.
+// listsAll reports whether a type requests a list of the objects of all users of the server.
 func listsAll(t *codec.Type) bool {
 	return t.Does == codec.Query && !t.Has(codec.Queue) && !t.Has(codec.JobID) && slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return len(a.Repeat) > 0 })
 }
@@ -220,8 +220,8 @@ func listsAll(t *codec.Type) bool {
 // mayWait reports whether the reply to messages of a type may come late.
 func mayWait(t *codec.Type) bool { return t.Blocks == codec.Always || t.Blocks == codec.UnlessZero }
 
-// blocks reports whether the reply to a request, or to a barrier after it, may come late. The replies on a connection
-// that has subscribed to pushes have another form.
+// blocks reports whether the reply to a request, or to a barrier after it, may come late. On a connection that has
+// subscribed to pushed messages, replies have another form.
 func (d *traits) blocks(f *codec.Frame) bool {
 	if t := d.protocol.Behavior(f); t != f.Type {
 		return t.Blocks != codec.Never || t.Does == codec.Configure
@@ -229,7 +229,7 @@ func (d *traits) blocks(f *codec.Frame) bool {
 	return f.Blocks() || slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
 }
 
-// unblocks reports whether a message ends the wait of a request, in a protocol without an order of replies.
+// unblocks reports whether a message ends the blocking of a request, in a protocol where replies have no order.
 func (d *traits) unblocks(f *codec.Frame) bool {
 	switch f.Type.Does {
 	case codec.Complete, codec.Fail, codec.Exception:

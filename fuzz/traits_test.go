@@ -13,7 +13,7 @@ import (
 	"jobwire/fuzz/faults"
 )
 
-// Output that must not be sent are not sent in parts either.
+// Words that must not be sent must not be sent in parts either.
 func TestWordsInParts(t *testing.T) {
 	d := traitsOf(gearman.Protocol)
 	if !d.isUnsafe([]byte("status\nshut"), []byte("down\n")) || d.isUnsafe([]byte("shut\n"), []byte("status\n")) {
@@ -35,7 +35,7 @@ func TestWordsInParts(t *testing.T) {
 	}
 }
 
-// The contract has what the fuzzer must know about each protocol.
+// The contract contains what the fuzzer must know about each protocol.
 func TestTraits(t *testing.T) {
 	for _, tt := range []struct {
 		p                                                                 *codec.Protocol
@@ -88,7 +88,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// A protocol needs no model to be fuzzed, but a barrier.
+// A protocol can be fuzzed without a model, but not without a barrier.
 func TestProtocolWithoutModel(t *testing.T) {
 	p := *beanstalk.Protocol
 	p.Name = "unmodeled"

@@ -7,7 +7,8 @@ import (
 
 // transport makes connections to a server.
 type transport interface {
-	// dial connects. It fails after the patience; writes on the connection fail with errTimeout after the patience.
+	// dial connects. Connecting fails after the patience. Writes on the connection fail with errTimeout after the
+	// patience.
 	dial(patience time.Duration) (link, error)
 }
 
@@ -20,7 +21,7 @@ type link interface {
 	peek(b []byte) (int, error)
 
 	halfClose()
-	close(reset bool) // with a reset, or after what was written
+	close(reset bool) // closes the connection with a reset, or after sending what was written
 }
 
 var errTimeout = errors.New("timeout: no data")

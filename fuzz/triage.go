@@ -14,23 +14,23 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// triage reproduces, minimizes and reports what workers observe.
+// triage reproduces, minimizes and reports the failures that workers observe.
 type triage struct {
 	f      *Fuzzer
 	ctx    context.Context
-	ending sync.WaitGroup // starts and stops of servers in the background
-	alone  *examiner      // at a fixed address, where there is one server
-	spent  time.Duration  // by it
+	ending sync.WaitGroup // servers that start or stop in the background
+	alone  *examiner      // the examiner for a server at a fixed address
+	spent  time.Duration  // time that this examiner has used
 
-	first atomic.Bool  // with Config.First: the finding is known
-	leaks atomic.Int32 // candidates for leaks of memory that are waiting or examined
+	first atomic.Bool  // Config.First is set and there is a finding
+	leaks atomic.Int32 // candidates for memory leaks that are waiting or being examined
 
 	mu       sync.Mutex
 	waiting  []*candidate
-	more     chan struct{}  // has an element after add
+	more     chan struct{}  // receives a value after add
 	closed   bool           // no more candidates will be added
-	observed map[string]int // by key of an observation
-	tried    map[string]int // candidates that were examined, by kind
+	observed map[string]int // number of observations, by key
+	tried    map[string]int // number of examined candidates, by kind
 	findings []*Finding     // in order of discovery
 }
 
@@ -40,16 +40,16 @@ type examiner struct {
 	replay *replayer
 }
 
-// examiners is how many candidates are examined at the same time. Most of the time of an examination is spent on waiting for
-// servers to start and for replies that do not come.
+// examiners is how many candidates are examined at the same time. Most of the time is spent on waiting for servers to start
+// and for replies that are missing.
 const examiners = 6
 
-// candidate is a failure that was observed, with what the server had been sent.
+// candidate is a failure that was observed, with the log of what the server was sent.
 type candidate struct {
 	key     string
 	fault   *Fault
-	log     *Log // up to the failure
-	from    int  // the entries before it have not caused the failure alone
+	log     *Log // until the failure
+	from    int  // the entries before it alone have not caused the failure
 	finding *Finding
 }
 
@@ -88,7 +88,7 @@ func class(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// last returns the input that ran when the failure was observed.
+// last returns the last input before the failure was observed.
 func (m *candidate) last() *Input {
 	if len(m.log.Entries) == 0 {
 		return &Input{}
@@ -96,8 +96,8 @@ func (m *candidate) last() *Input {
 	return m.log.Entries[len(m.log.Entries)-1].Input
 }
 
-// keyOf returns the key of an observation: what is known of its cause before it is reproduced. The output of a crash contains
-// the cause. Otherwise it is the step at which the failure was seen.
+// keyOf returns the key of an observation: what is known about its cause before it is reproduced. For a crash, that is in
+// the output. Otherwise it is the step at which the failure was observed.
 func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
@@ -113,8 +113,8 @@ func (m *candidate) keyOf(p *codec.Protocol) string {
 	return key
 }
 
-// examined reports whether the n-th observation with one key is examined: the first, the fourth, the sixteenth, and so on, because
-// observations with one key may have several causes.
+// examined reports whether the n-th observation with the same key is examined: the first, the fourth, the sixteenth and so
+// on, because observations with the same key may have several causes.
 func examined(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
 
 // add notes an observation. It reports whether the key is new. A crash is reported at once.
@@ -143,9 +143,9 @@ func (t *triage) reproduced(key string) bool {
 	return slices.ContainsFunc(t.findings, func(fd *Finding) bool { return fd.Reproduced && fd.keys[key] })
 }
 
-// crash returns the finding for a crash that is not reproduced yet. It reports a new one if the observation is the first with
-// its key and no finding is alike. Crashes without a stack are alike if their oracle and signal are, because a server may end for
-// reasons that are not in the input.
+// crash returns the finding for a crash that is not reproduced yet. It reports a new finding if the observation is the
+// first with its key and no finding is alike. Crashes without a stack are alike if their oracle and signal are the same,
+// because the reason why a server ends may not be in the input.
 func (t *triage) crash(m *candidate, first bool) *Finding {
 	alike := "not reproduced|" + m.fault.Oracle + "|" + m.fault.Law + "|" + m.fault.Signal
 	for _, fd := range t.findings {
@@ -155,23 +155,23 @@ func (t *triage) crash(m *candidate, first bool) *Finding {
 		}
 	}
 	if !first {
-		return nil // it is reproduced
+		return nil // the crash was reproduced
 	}
 	fd := t.f.crash(m, alike)
 	t.findings = append(t.findings, fd)
 	return fd
 }
 
-// kind returns what candidates have in common that probably have one cause.
+// kind returns what candidates that probably have the same cause have in common.
 func (m *candidate) kind() string {
 	return m.fault.Oracle + "|" + string(m.fault.Rule) + "|" + m.fault.Law + "|" + m.fault.Refusal
 }
 
-// fresh is how many candidates of one kind are examined before those that follow are probably duplicates.
+// fresh is how many candidates of one kind are examined before the following ones count as probable duplicates.
 const fresh = 3
 
-// take removes and returns the candidate to examine next, or nil: one whose kind was examined less often than others, and of those
-// the most severe. Candidates of kinds that were examined often are stale: it returns none of them, unless anyway is set.
+// take removes and returns the candidate to examine next, or nil: one whose kind was examined least often, and among those
+// the most severe. Candidates of kinds that were examined often are stale. It returns a stale one only if anyway is set.
 func (t *triage) take(anyway bool) (m *candidate, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,12 +215,12 @@ func (t *triage) work(ctx context.Context) {
 	all.Wait()
 }
 
-// staleShare limits the time that an examiner spends on candidates that are probably duplicates to one part of so many.
+// staleShare limits the time that an examiner spends on probable duplicates to one part of so many.
 const staleShare = 4
 
 func (t *examiner) work(ctx context.Context) {
 	closed := false
-	var rest time.Time // until then, it examines no candidates that are probably duplicates
+	var rest time.Time // until then, the examiner skips probable duplicates
 	for ctx.Err() == nil {
 		if m, stale := t.take(closed || time.Now().After(rest)); m != nil {
 			start := time.Now()
@@ -245,7 +245,7 @@ func (t *examiner) work(ctx context.Context) {
 	}
 }
 
-// busy reports whether so many candidates are waiting that workers should leave the machine to the triage.
+// busy reports whether so many candidates are waiting that workers should pause in favor of the triage.
 func (t *triage) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,7 +258,7 @@ func (t *triage) busy() bool {
 	return n > 4*examiners
 }
 
-// some examines candidates between the inputs of the only worker, for at most half of the time.
+// some examines candidates between the inputs of the only worker, for at most half of the run.
 func (t *triage) some(ctx context.Context) {
 	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
 		m, _ := t.take(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*staleShare))
@@ -278,7 +278,7 @@ func (t *triage) finish() {
 	saved := map[string]bool{}
 	for _, m := range t.waiting {
 		if m.finding != nil || saved[m.key] {
-			continue // it is a finding already, or as good as saved
+			continue // it is a finding already, or a candidate with its key is saved
 		}
 		saved[m.key] = true
 		t.f.note(func(s *Stats) { s.Unexamined++ })
@@ -298,7 +298,7 @@ func (t *triage) finish() {
 	}
 }
 
-// joinCauses joins the findings of several causes that a later finding has shown to be one.
+// joinCauses joins findings with several causes that a later finding has shown to be the same.
 func (t *triage) joinCauses() {
 	first := func(fd *Finding) *Finding { return cmp.Or(fd.Of, fd) }
 	for i, fd := range t.findings {
@@ -329,7 +329,7 @@ const (
 	shows = 3
 )
 
-// examine reproduces a candidate, minimizes and reports it.
+// examine reproduces and minimizes a candidate, and reports the finding.
 func (t *examiner) examine(m *candidate) {
 	f := t.f
 	if m.fault.Oracle == Memory {
@@ -383,14 +383,14 @@ func (t *examiner) examine(m *candidate) {
 	}
 }
 
-// again puts a candidate back that was not examined to the end.
+// again puts a candidate back whose examination was not completed.
 func (t *triage) again(m *candidate) {
 	t.mu.Lock()
 	t.waiting = append(t.waiting, m)
 	t.mu.Unlock()
 }
 
-// minimizePatience is the timeout for replies while an input is minimized, which most attempts at a hang wait for.
+// minimizePatience is the timeout of a reply while an input is minimized. Most attempts to minimize a hang take that long.
 const minimizePatience = 150 * time.Millisecond
 
 // minimize returns a smaller input with the fault.
@@ -399,7 +399,7 @@ func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
 	switch got.Oracle {
-	case HangConn, HangAll, Law: // the minimized input is then run with the whole timeout
+	case HangConn, HangAll, Law: // the minimized input is run with the full timeout later
 		t.replay.patience = min(t.replay.patience, minimizePatience)
 		budget /= 2
 	case Framing, Disclosure:
@@ -412,7 +412,7 @@ func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	return m.minimize()
 }
 
-// disputed reports whether the reference server has the fault too. Then the oracle is as likely to be wrong.
+// disputed reports whether the reference server has the fault too. Then the oracle may be wrong.
 func (t *examiner) disputed(c *Input, v *Fault) bool {
 	if t.f.cfg.Reference == nil {
 		return false
@@ -434,8 +434,8 @@ func (t *examiner) reference() *replayer {
 	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, patience: cfg.Patience}
 }
 
-// matches reports whether a fault may be the expected one. A crash must be a crash at the same place, if that is known. A hang may
-// be seen on another connection, and a wrong reply in another message.
+// matches reports whether a fault may be the expected one. A crash must be a crash at the expected place, if that is known.
+// A hang may appear on another connection, and a wrong reply in another message.
 func (f *Fault) matches(expected *Fault) bool {
 	if expected.ends() || expected.Oracle == LeakReport {
 		return (f.ends() || f.Oracle == LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
@@ -444,8 +444,9 @@ func (f *Fault) matches(expected *Fault) bool {
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
-// count returns how often a fault appears, until that is often enough or cannot be any more. Otherwise last is nil. The last attempt runs
-// on a server with the clock of the machine. A leak shows in many executions, so one attempt is enough.
+// count returns how often a fault appears in how many attempts. It stops when the fault has appeared often enough, or no
+// longer can; last is nil unless it has. The last attempt runs on a server with the clock of the machine. For a leak, one
+// attempt is enough, because it consists of many executions.
 func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	if v.Oracle == Memory {
 		if last = t.replay.grows(c); last != nil {
@@ -478,8 +479,8 @@ func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
 }
 
-// isKnown reports whether there is another finding with the key, and adds the observations of the candidate to it. Otherwise a
-// finding that is not only compared is kept.
+// isKnown reports whether another finding has the key, and adds the observations of the candidate to that finding.
+// Otherwise it adds fd to the findings, if fd has an input.
 func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -506,7 +507,8 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	return false
 }
 
-// settle removes the candidate from the finding for crashes that are not reproduced, because it has the cause of another finding.
+// settle removes the candidate from the finding for crashes that were not reproduced, because it has the cause of another
+// finding.
 func (t *triage) settle(m *candidate) {
 	fd := m.finding
 	if fd == nil || !slices.Contains(t.findings, fd) {

@@ -19,20 +19,20 @@ type worker struct {
 	r     *rand.Rand
 	g     *generator
 	start func(context.Context) (target.Target, error)
-	clock int          // how many times as fast the clocks of the servers run; 0: as fast as that of the machine
+	clock int          // how many times as fast as the clock of the machine the clocks of the servers run; 0: the same speed
 	next  chan started // the next server; nil if none was started
 	life  int          // number of the server
 
 	t           target.Target
 	x           *executor
 	log         *Log
-	exclusive   bool          // the server is restarted after an input of which something is left
-	pristine    bool          // nothing is left of the inputs, so that names need no prefix
-	used        uint64        // prefixes
-	spare       []string      // prefixes of whose names nothing is left
+	exclusive   bool          // the server is restarted after an input that leaves something on it
+	pristine    bool          // the inputs so far have left nothing, so names need no prefix
+	used        uint64        // number of prefixes used
+	spare       []string      // prefixes whose names have left nothing
 	descriptors int           // of the server at its start
-	checked     int           // number of the entry at the last check of its resources
-	paused      time.Duration // because of the triage
+	checked     int           // number of log entries at the last check of the resources
+	paused      time.Duration // time for which the triage has paused the worker
 }
 
 // started is the result of starting a server.
@@ -41,8 +41,8 @@ type started struct {
 	err error
 }
 
-// begin starts a server. The end of ctx ends a server that is starting, but not one that has started, which may print a report when it is
-// asked to end.
+// begin starts a server. If ctx is done, a server that is still starting is ended. A server that has started is not: it may
+// print a report when it is stopped.
 func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
@@ -50,21 +50,21 @@ func begin(ctx context.Context, start func(context.Context) (target.Target, erro
 	return started{t, err}
 }
 
-// How many inputs a server gets. After a server that was used for long, several others are used only until something is left
-// of an input: only before that can the model check names and numbers that all users of a server share.
+// How many inputs a server runs. After a server that ran many inputs, several servers are restarted as soon as an input
+// leaves something: only before that can the model check names and numbers that all users of a server share.
 const (
 	longLife       = 1000
 	slowLife       = 40
 	exclusiveLives = 4
 	checkEvery     = 500 // inputs between two checks of the resources
-	soakEvery      = 2   // long lives: one of so many looks for memory leaks
+	soakEvery      = 2   // one of so many servers that run many inputs searches for memory leaks
 )
 
-// fuzzPatience is the timeout for replies while several workers fuzz. The replayer waits longer. A single worker does too, because
-// the log of its run must not depend on how busy the machine is.
+// fuzzPatience is the timeout of a reply while several workers fuzz. The replayer waits longer. A single worker also waits
+// longer, because the log of its run must not depend on how busy the machine is.
 const fuzzPatience = time.Second
 
-// maxStarts is how often in a row a server may fail to start, after one has started.
+// maxStarts is how often in a row a server may fail to start after another one has started.
 const maxStarts = 3
 
 // run fuzzes until the limits of the run are reached. The error is about the server.
@@ -90,7 +90,8 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// searchesLeaks reports whether to look for leaks: not while others are examined. What a single worker does must not depend on that.
+// searchesLeaks reports whether the worker searches for leaks. With several workers, it does not while candidates for leaks
+// are examined.
 func (w *worker) searchesLeaks() bool { return w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0 }
 
 // over reports whether the run has ended.
@@ -176,7 +177,7 @@ func (w *worker) discard() {
 	}
 }
 
-// fuzz runs inputs on one server until it fails or was used enough.
+// fuzz runs inputs on one server until the server fails or has run enough inputs.
 func (w *worker) fuzz(ctx context.Context) {
 	most := longLife
 	if w.slow {
@@ -195,8 +196,8 @@ func (w *worker) fuzz(ctx context.Context) {
 	}
 }
 
-// giveWay pauses all workers but one, and those whose inputs mostly pause, while many candidates wait for their triage, for at most a
-// share of the time.
+// giveWay pauses the worker while many candidates wait for their triage, for at most a part of the time. It does not pause
+// the first worker, and workers whose inputs mostly pause.
 func (w *worker) giveWay(ctx context.Context) {
 	for w.id > 0 && !w.slow && !w.over(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
 		begin := time.Now()
@@ -208,7 +209,7 @@ func (w *worker) giveWay(ctx context.Context) {
 	}
 }
 
-// triageShare is the share of the time for which workers pause at most: one of so many.
+// triageShare limits the time for which workers pause to one part of so many.
 const triageShare = 3
 
 // one generates an input and runs it. It reports whether the server can be used for another one.
@@ -248,8 +249,8 @@ func (w *worker) execute(c *Input) *Record {
 	return r
 }
 
-// prefix returns an unused prefix, or one of whose names nothing is left. The latest of those are used last, so that the
-// server has noticed that their connections were closed.
+// prefix returns an unused prefix, or one whose names have left nothing. It uses the oldest of those first, so that the
+// server has noticed that the connections were closed.
 func (w *worker) prefix() string {
 	if len(w.spare) > 16 {
 		p := w.spare[0]
@@ -263,8 +264,8 @@ func (w *worker) prefix() string {
 	return prefixOf('A', w.used)
 }
 
-// input returns the next seed, or a new or mutated input and what it is a mutation of. It returns nil if the input is not to be
-// run.
+// input returns a seed, or a new or mutated input. The second result is the corpus entry that was mutated, or nil. The
+// input is nil if it must not run.
 func (w *worker) input() (*Input, *corpusEntry) {
 	f := w.f
 	single := f.cfg.Workers == 1
@@ -300,7 +301,7 @@ func (w *worker) input() (*Input, *corpusEntry) {
 	return c, parent
 }
 
-// races reports whether an input has a time limit that is over so soon that the replies depend on chance.
+// races reports whether an input has a time limit so short that the replies depend on chance.
 func races(c *Input) bool {
 	const soon = 100 * time.Millisecond
 	return slices.ContainsFunc(c.Steps, func(s Step) bool {
@@ -316,11 +317,11 @@ func races(c *Input) bool {
 	})
 }
 
-// slowShare is how many inputs of a worker without slow workers beside it come to one with pauses.
+// slowShare is how many inputs without pauses a single worker runs for each input with pauses.
 const slowShare = 2000
 
-// overlong reports whether an input asks for a list of what all inputs have left on a server that is never restarted. Longer
-// lists are requested less often, so that the run does not become slower and slower.
+// overlong reports whether an input requests a list of what all inputs have left on a server that is never restarted. The
+// longer the lists are, the less often they are requested, so that the run does not become slower and slower.
 func (w *worker) overlong(c *Input) bool {
 	if !w.f.cfg.Fixed || w.used <= longLife || w.r.Uint64N(w.used) < longLife {
 		return false
@@ -333,7 +334,7 @@ func (w *worker) overlong(c *Input) bool {
 	return false
 }
 
-// failed notes a fault of the last input. It reports whether the server can be used further.
+// failed handles a fault of the last input. It reports whether the server can be used further.
 func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 	if v == nil || w.f.stopped() {
 		return true
@@ -351,7 +352,7 @@ func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 	return !gone && (w.f.cfg.Fixed || !v.grave() && !v.ends())
 }
 
-// check checks whether the idle server uses more of the machine than at first. It reports whether the server can be used
+// check checks whether the idle server uses more resources than after its start. It reports whether the server can be used
 // further.
 func (w *worker) check() bool {
 	from := w.checked
@@ -375,13 +376,13 @@ func (w *worker) check() bool {
 	return true
 }
 
-// suspect notes a fault that one of the entries has caused from the given one on.
+// suspect adds a candidate for a fault that one of the entries after the first from entries has caused.
 func (w *worker) suspect(v *Fault, from int) bool {
 	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
 	return false
 }
 
-// end checks the server a last time and stops it. Before it ends, a server may print a report.
+// end checks the server for the last time and stops it. The server may print a report when it ends.
 func (w *worker) end(ctx context.Context) {
 	if w.f.cfg.Fixed {
 		return

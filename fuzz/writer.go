@@ -18,21 +18,21 @@ type transcriptWriter struct {
 	p        *codec.Protocol
 	d        *traits
 	fd       *Finding
-	right    *Record // of a correct server, or nil
+	right    *Record // record of a correct server, or nil
 	short    bool    // no barrier where the correct reply is expected
-	exact    bool    // with all of its values
-	past     bool    // skip irrelevant messages where the fault appears
+	exact    bool    // expected replies have all their values
+	past     bool    // skip irrelevant messages at the step at which the fault appears
 	thorough bool    // a barrier after each step
-	full     bool    // all messages of the server
+	full     bool    // expect all messages of the server
 	leaves   bool    // all peers disconnect before the last barrier
 	met      bool    // another client has used the server before
 	script   *transcript.Script
 	roles    []codec.Role
-	names    map[int]string // by the ID of a step: the name of the value that the server chose
+	names    map[int]string // the name of the value that the server chose, by the ID of the step
 	bound    map[int]bool
-	called   map[string]string // by field and value
+	called   map[string]string // names of values, by field and value
 	held     []transcript.Step // replies to pipelined messages
-	shown    bool              // the correct reply is written where the fault appears
+	shown    bool              // the correct reply is written at the step at which the fault appears
 	after    time.Duration
 }
 
@@ -73,7 +73,7 @@ func (w *transcriptWriter) write() *transcript.Script {
 			}
 		}
 		if watched[v.Oracle] == "" {
-			w.after = max(w.after, toNotice) // a crash takes a while
+			w.after = max(w.after, toNotice) // the fuzzer may notice a crash late
 		}
 		w.ask(witness, true)
 	}
@@ -87,7 +87,7 @@ func (w *transcriptWriter) write() *transcript.Script {
 	return w.script
 }
 
-// waits reports whether a correct server sends nothing where the fault appears, because a request waits there.
+// waits reports whether a correct server sends nothing at the step at which the fault appears, because a request blocks.
 func (w *transcriptWriter) waits(v *Fault) bool {
 	if v.Oracle != Law || w.right == nil {
 		return false
@@ -95,7 +95,7 @@ func (w *transcriptWriter) waits(v *Fault) bool {
 	return !slices.ContainsFunc(w.right.Events, func(e Event) bool { return e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step })
 }
 
-// watched is what conform has to watch to see the fault, by oracle.
+// watched is what conform must watch to detect the fault, by oracle.
 var watched = map[string]string{Processor: watch.Processor, Memory: watch.Memory, Descriptors: watch.Descriptors}
 
 // meta makes the transcript a test case for conform.
@@ -124,7 +124,7 @@ func (w *transcriptWriter) meta() {
 	}
 }
 
-// segments returns how the messages have to be sent, or "" if that does not matter.
+// segments returns how the messages must be sent, or "" if that does not matter.
 func (w *transcriptWriter) segments() string {
 	if m := w.fd.Input.Mode; m == Pipelined || m == Joined {
 		return play.Coalesced.String()
@@ -171,7 +171,7 @@ func (w *transcriptWriter) left(conn int) bool {
 	return w.fd.Input.ends(conn, len(w.fd.Input.Steps), leaves...)
 }
 
-// chose returns the first message after a step that contains a value that the server chose.
+// chose returns the first message after a step with a value that the server chose.
 func (w *transcriptWriter) chose(id int) *Event {
 	r := w.right
 	if r == nil {
@@ -253,7 +253,7 @@ func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
 	w.add(a, codec.Server, r, past)
 }
 
-// answered returns the arguments of the last reply of a correct server to a barrier of the actor, or nil.
+// answered returns the arguments of a correct server's last reply to a barrier of the actor, or nil.
 func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 	if w.right == nil {
 		return nil
@@ -278,7 +278,7 @@ func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 	return m.Args
 }
 
-// step writes a step and the replies to it that matter.
+// step writes a step and the relevant replies to it.
 func (w *transcriptWriter) step(i int) {
 	s := &w.fd.Input.Steps[i]
 	if s.Verb == transcript.Nothing {
@@ -320,7 +320,7 @@ func (w *transcriptWriter) nameOf(s *Step, i int) string {
 		return w.names[arg.Of]
 	}
 	if f := assignedField(s.Type, i); f != nil {
-		return w.called[f.Name+string(arg.Value)] // the input guessed it
+		return w.called[f.Name+string(arg.Value)] // the input contains the value without having received it
 	}
 	return ""
 }

@@ -10,56 +10,56 @@ import (
 	protocol "jobwire/codec/beanstalk"
 )
 
-// beanstalkChecker checks Beanstalk, where the server performs a connection's commands, and replies to them, in
-// their order: what a reply says is true from then on.
+// beanstalkChecker checks Beanstalk. The server performs the commands of a connection in order, and replies in the same
+// order, so that a command takes effect before its reply is seen.
 type beanstalkChecker struct {
 	*Judge
-	jobs     map[string]*beanstalkJob // by ID
-	called   bool                     // a job was put before
-	reserved bool                     // a job was reserved before
+	jobs     map[string]*beanstalkJob // by job ID
+	called   bool                     // a job was put before the current one
+	reserved bool                     // a job was reserved before the current one
 	tube     string                   // of the first job
 	several  bool                     // jobs were put into other tubes, too
 }
 
-// beanstalkJob is what is known of a job.
+// beanstalkJob contains what is known of a job.
 type beanstalkJob struct {
-	put     bool // all of it is known, from the put
+	put     bool // the put command was seen, so all fields are known
 	tube    string
 	body    uint64
 	ttr     time.Duration
-	at      int64 // of the put
-	seen    bool  // body is known, from a worker
+	at      int64 // time of the put
+	seen    bool  // body is known from a reply of the server
 	holder  *beanstalkConn
-	deleted int64 // when that was seen, 0 if it was not
+	deleted int64 // when the deletion was seen; 0: not deleted
 }
 
-// beanstalkConn is what is known of a connection.
+// beanstalkConn contains what is known of a connection.
 type beanstalkConn struct {
 	*Conn
 	b            *beanstalkChecker
 	pending      []command
 	used         string
-	chose        bool // a tube to use
+	chose        bool // the client has sent use
 	watched      map[string]bool
 	ignored      map[string]bool
 	reservations map[string]*reservation // by job ID
-	deleted      recent                  // IDs of jobs that it has deleted
+	deleted      recent                  // IDs of the jobs that the connection has deleted
 }
 
-// reservation was made by the server between since and seen.
+// reservation is a reservation that the server made between since and seen.
 type reservation struct {
 	since, seen int64
-	given       bool // the worker has asked to give it back
+	given       bool // the client has sent a command that ends the reservation
 }
 
-// command is a request that waits for its reply.
+// command is a request without a reply so far.
 type command struct {
-	typ  *codec.Type // nil if it is not known how the server reads it
-	arg  string      // an ID or a tube
+	typ  *codec.Type // nil if it is unknown how the server interprets the request
+	arg  string      // a job ID or a tube
 	n    int64       // a timeout or a bound
 	put  beanstalkJob
 	at   int64
-	rule codec.RuleID // of the form that it violates
+	rule codec.RuleID // the rule of the message format that it violates
 }
 
 // Beanstalk returns a checker of Beanstalk.
@@ -114,7 +114,7 @@ func (a *command) givesBack() bool {
 }
 
 func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
-	if f.From == codec.Server { // it is not known which requests the replies belong to
+	if f.From == codec.Server { // it is unknown to which requests the next replies belong
 		c.Lose()
 		return
 	}
@@ -147,12 +147,12 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 	if a.typ != nil {
 		c.replies(&a, f)
 	}
-	if a.rule != "" { // it is not known which parts of it the server takes for commands
+	if a.rule != "" { // it is unknown which of its bytes the server interprets as commands
 		c.Lose()
 	}
 }
 
-// asks notes a command.
+// asks records a command and checks it.
 func (c *beanstalkConn) asks(f *codec.Frame) {
 	b := c.b
 	a := command{typ: f.Type, at: b.at}
@@ -199,7 +199,7 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 		if a.rule != "" {
 			c.Pass("beanstalk.put.expected-crlf")
 		}
-		if r := c.reservations[a.arg]; r != nil && a.givesBack() { // the client still has the job
+		if r := c.reservations[a.arg]; r != nil && a.givesBack() { // the reservation has not ended
 			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.givesBack() })
 		}
 	case does == codec.Submit:
@@ -248,7 +248,7 @@ func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 	b.several = b.several || job.tube != b.tube
 }
 
-// id returns the job ID of a message without leading zeros, which do not change its value.
+// id returns the job ID in a message, without leading zeros.
 func (b *beanstalkChecker) id(f *codec.Frame) string {
 	id := f.Get(codec.JobID)
 	for len(id) > 1 && id[0] == '0' {
@@ -257,7 +257,7 @@ func (b *beanstalkChecker) id(f *codec.Frame) string {
 	return b.Name(id)
 }
 
-// job returns what is known of a job. If there are too many, all are forgotten.
+// job returns what is known of a job. If there are too many jobs, it first removes all of them.
 func (b *beanstalkChecker) job(id string) *beanstalkJob {
 	job := b.jobs[id]
 	if job == nil {
@@ -319,7 +319,7 @@ func (c *beanstalkConn) list(f *codec.Frame) {
 	c.Check(rule, n == len(c.watched), "", "expected a list of the %d tubes that the connection watches, got a list of another length", len(c.watched))
 }
 
-// stats checks statistics of what the command names.
+// stats checks the statistics in a reply.
 func (c *beanstalkConn) stats(a *command, f *codec.Frame) {
 	job, aboutJob := c.b.jobs[a.arg], a.typ.Has(codec.JobID)
 	for i := 0; len(f.Type.Repeat) > 1 && f.Arg(i) != nil; i += 2 {

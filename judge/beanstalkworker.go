@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// body checks a body that the server sends.
+// body checks a job body that the server sends.
 func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 	sum := c.b.Sum(f.Get(codec.Payload))
 	switch {
@@ -21,7 +21,7 @@ func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 
 func (j *beanstalkJob) deletedBefore(a *command) bool { return j.deleted != 0 && j.deleted < a.at }
 
-// left returns how long a reservation surely lasts from now on.
+// left returns for how long a reservation certainly still lasts.
 func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration {
 	if job == nil || !job.put {
 		return math.MinInt64
@@ -29,7 +29,8 @@ func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration
 	return time.Duration(r.since-b.at) + job.ttr
 }
 
-// keeps is true of a connection that has a job, and has not asked to give it back.
+// keeps returns a function that reports whether a connection has reserved a job and has not sent a command that ends the
+// reservation.
 func keeps(id string) func(Conversation) bool {
 	return func(p Conversation) bool { r := p.(*beanstalkConn).reservations[id]; return r != nil && !r.given }
 }
@@ -82,7 +83,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 			c.Defer("beanstalk.job.exclusive", "Job ID", keeps(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
 		}
 		if old != c && c.PeerClosed() {
-			return // it is seen late: the worker had disconnected before another one received the job
+			return // this is seen late: the worker had disconnected before the server reserved the job for another one
 		}
 	} else if b.reserved {
 		c.Pass("beanstalk.job.exclusive")
@@ -94,7 +95,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 
 // Commands about a job.
 
-// reservedRules are the rules of commands that need a reservation: if there is none, and if there is.
+// reservedRules contains the rules of commands that need a reservation: without one, and with one.
 var reservedRules = map[codec.Effect][2]codec.RuleID{
 	codec.Delete:  {"", "beanstalk.delete.reserved"},
 	codec.Release: {"beanstalk.release.not-found", "beanstalk.release.released"},
@@ -102,8 +103,8 @@ var reservedRules = map[codec.Effect][2]codec.RuleID{
 	codec.Touch:   {"beanstalk.touch.not-found", "beanstalk.touch.touched"},
 }
 
-// ownJob checks a command that the client may send only for some jobs. Which jobs it has is not known while it waits for
-// another job.
+// ownJob checks a command that the client may send only for certain jobs. While the client waits for another job, it is
+// unknown which jobs it has reserved.
 func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 	const rule, field = "beanstalk.client.own-jobs", "Job ID"
 	if slices.ContainsFunc(c.pending, func(a command) bool { return a.does() == codec.Ask }) {
@@ -120,7 +121,7 @@ func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 	}
 }
 
-// othersJob reports whether another connection surely has reserved a job.
+// othersJob reports whether another connection has certainly reserved a job.
 func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
 	if job == nil || job.holder == nil || job.holder == c {
 		return false
@@ -145,7 +146,7 @@ func (c *beanstalkConn) deletes(a *command) {
 	c.release(a.arg)
 }
 
-// release notes that a connection does not have a job any more.
+// release records that a connection has no reservation of a job any more.
 func (c *beanstalkConn) release(id string) {
 	delete(c.reservations, id)
 	if job := c.b.jobs[id]; job != nil && job.holder == c {
@@ -186,7 +187,7 @@ func (c *beanstalkConn) notFound(a *command) {
 	}
 }
 
-// found checks a job that the server shows.
+// found checks a job in the reply to a command that shows jobs.
 func (c *beanstalkConn) found(a *command, f *codec.Frame) {
 	id := c.b.id(f)
 	job := c.b.job(id)

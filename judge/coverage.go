@@ -6,19 +6,19 @@ import (
 	"jobwire/codec"
 )
 
-// Coverage is how often a rule applied to messages of one side.
+// Coverage contains how often a rule applied to messages of one side.
 type Coverage struct {
 	Rule             *codec.Rule
 	Side             codec.Side
-	Roles            codec.Role // that the rule is about
+	Roles            codec.Role // that the rule binds
 	Passed, Violated int
-	ByRole           [8]int // how often it applied to a message that the role may have sent, or received from the server
+	ByRole           [8]int // how often it applied to a message that the role may have sent or, from the server, received
 }
 
 // Applied returns how often the rule applied.
 func (c *Coverage) Applied() int { return c.Passed + c.Violated }
 
-// Add adds how often the rule applied in other traffic.
+// Add adds the counts of other traffic.
 func (c *Coverage) Add(o *Coverage) {
 	c.Roles |= o.Roles
 	c.Passed += o.Passed
@@ -39,24 +39,24 @@ func (c *Coverage) add(roles codec.Role, passed, violated int) {
 	}
 }
 
-// subject is a rule and a side that it binds.
+// subject is a rule with the side that it binds.
 type subject struct {
 	rule codec.RuleID
 	side codec.Side
 }
 
-// coverage counts how often rules applied.
+// coverage contains how often each rule applied.
 type coverage struct {
-	rules map[subject]*Coverage // those of checkers, and violations of the form
+	rules map[subject]*Coverage // rules of checkers, and violated rules of the message format
 	forms [2][]form             // by side and type
 }
 
-// form counts the messages of a type, and what was in them.
+// form counts the messages of a type and their fields.
 type form struct {
 	seen   int
 	fields []*codec.Field
-	given  []int // by field: how often it was there
-	filled []int // and was not empty
+	given  []int // by field: how often it was present
+	filled []int // by field: how often it was not empty
 }
 
 func newCoverage(p *codec.Protocol) coverage {
@@ -76,8 +76,8 @@ func newCoverage(p *codec.Protocol) coverage {
 	return c
 }
 
-// Declare states that a checker checks rules that bind a side, given by their IDs without the name of the protocol, and the
-// roles of peers that they bind. Rules then includes them even if they never applied.
+// Declare declares rules that a checker checks for a side. The IDs are given without the name of the protocol. roles are
+// the roles of clients and workers that they bind. Rules then includes these rules even if they never applied.
 func (j *Judge) Declare(side codec.Side, roles codec.Role, rules string) {
 	for id := range strings.FieldsSeq(rules) {
 		j.rule(subject{codec.RuleID(j.protocol.Name + "." + id), side}).Roles |= roles
@@ -102,7 +102,8 @@ func (c *coverage) count(rule codec.RuleID, side codec.Side, roles codec.Role, o
 	}
 }
 
-// countForm counts the rules of a message's form. In one that violates such a rule, those of the fields before apply, too.
+// countForm counts the rules of the message format. In an invalid message, the rules of the fields before the violation
+// apply, too.
 func (j *Judge) countForm(f *codec.Frame, err *codec.Error) {
 	spans := f.Spans
 	if err != nil {
@@ -136,8 +137,8 @@ func (j *Judge) countForm(f *codec.Frame, err *codec.Error) {
 	}
 }
 
-// Rules returns how often each rule that can be checked applied to each side that it binds: in the order of the protocol's
-// rules, those that bind the peers first.
+// Rules returns, for each side, how often each rule that can be checked for this side applied. The result is in the order
+// of the protocol's rules, those for clients and workers first.
 func (j *Judge) Rules() []Coverage {
 	all := coverage{rules: map[subject]*Coverage{}}
 	for s, n := range j.rules {

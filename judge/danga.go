@@ -5,44 +5,43 @@ import (
 	protocol "jobwire/codec/danga"
 )
 
-// dangaChecker checks the Danga draft. Most of its packets name no job, so that there is little to check
-// across connections.
+// dangaChecker checks the Danga draft. Most of its packets do not name a job, so little can be checked across connections.
 type dangaChecker struct {
 	*Judge
 	handles map[string]creation
-	before  map[creation]bool // jobs that had a handle
-	names   map[string]string // of the last of them, by their duplicate key
+	before  map[creation]bool // creations of jobs that had a handle
+	names   map[string]string // the job name of the last creation with a handle, by duplicate key
 }
 
-// creation is a request for a job.
+// creation is the content of a request that creates a job.
 type creation struct {
 	name, key string
 	kind      uint64
 }
 
-// dangaConn is what is known of a connection.
+// dangaConn contains what is known of a connection.
 type dangaConn struct {
 	*Conn
 	d        *dangaChecker
-	created  []creation // that wait for their reply
+	created  []creation // without a reply so far
 	waits    int        // jobs whose end the application waits for
-	made     [3]bool    // jobs of this type were created
-	statuses int        // requests that wait
+	made     [3]bool    // by type: the application has created a job
+	statuses int        // pending requests
 	results  int
 
 	seq       int
-	announced bool           // job names
-	names     map[string]int // since which message
-	replaced  map[string]int // the list before
-	since     int            // when names were replaced
-	gone      bool           // it has sent worker_disconnect
-	asked     []int          // seq of requests for a job
-	asks      int            // all of these requests
-	came      int            // noops and jobs: each may be taken for the reply to one of them
+	announced bool           // the worker has announced job names
+	names     map[string]int // the announced names, with the seq of the message
+	replaced  map[string]int // the previously announced names
+	since     int            // seq of the message that announced names
+	gone      bool           // the worker has sent worker_disconnect
+	asked     []int          // seq of each pending request for a job
+	asks      int            // total number of requests for a job
+	came      int            // noops and jobs: the worker may take each for the reply to a request
 	sleeps    []int          // seq of each worker_sleep that it may still be woken from
-	woken     bool           // since it slept
-	has       bool           // a job
-	mixed     bool           // it may have one more
+	woken     bool           // the worker has been woken since it last slept
+	has       bool           // the worker has a job
+	mixed     bool           // the worker may have another job
 }
 
 // Danga returns a checker of the Danga draft.
@@ -98,8 +97,8 @@ func (c *dangaConn) Message(f *codec.Frame) {
 		c.gone, c.has, c.sleeps = true, false, nil
 		c.since = c.seq
 	case codec.Sleep:
-		// A reply is seen here before the worker receives it, so the worker has not waited for one that has not been seen.
-		// It does not know which noop is a reply, so there must be as many of them as requests.
+		// A reply is seen here before the worker receives it, so a worker certainly has not received a reply that was not
+		// seen here. A worker cannot know which noop is a reply, so there must be as many noops and jobs as requests.
 		if c.d.PeerChecks {
 			c.Check("danga.sleep.hears-first", c.came >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
 		}
@@ -141,7 +140,7 @@ func (c *dangaConn) received(f *codec.Frame) {
 
 // Applications.
 
-// oneAtATime checks a request of an application that may wait for a job.
+// oneAtATime checks a request that an application must not send while it waits for a job.
 func (c *dangaConn) oneAtATime() {
 	waits := c.waits
 	for _, p := range c.created {
@@ -150,7 +149,7 @@ func (c *dangaConn) oneAtATime() {
 		}
 	}
 	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this request while it waits for a job of type 0 (sync+wait)") {
-		c.Lose() // it is not known which reply is for which request
+		c.Lose() // it is unknown which reply belongs to which request
 	}
 }
 
@@ -204,7 +203,7 @@ func (c *dangaConn) handle(handle string, p creation) {
 	d.handles[handle], d.before[p], d.names[p.key] = p, true, p.name
 }
 
-// expected checks a message about a job: whether the application has asked for it or waits for a job.
+// expected checks a message about a job: ok is true if the application has requested it or waits for a job.
 func (c *dangaConn) expected(ok bool) bool {
 	async, away := c.made[protocol.Async], c.made[protocol.AsyncThrow]
 	if ok {
@@ -243,7 +242,7 @@ func (c *dangaConn) wakes() {
 	const goneRule = "danga.disconnect.no-more"
 	c.came++
 	switch {
-	case len(c.sleeps) > 0: // if it is the reply to a request, that goes on waiting
+	case len(c.sleeps) > 0: // if this noop is the reply to a request, that request stays in asked
 		c.Pass("danga.sleep.awake-undisturbed")
 		c.Pass("danga.sleep.once")
 		c.sleeps, c.woken = c.sleeps[1:], true
@@ -273,7 +272,7 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 			rule = "danga.disconnect.no-more"
 		}
 		c.Check(rule, false, "", "the server assigned a job, but the worker has not asked for one")
-		c.has = true // all the same
+		c.has = true // the worker has the job nevertheless
 		return
 	}
 	c.Pass("danga.assign.asked-for")
@@ -282,7 +281,7 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	c.sleeps = since(c.sleeps, seq)
 	added, able := c.names[name]
 	_, was := c.replaced[name]
-	known := c.since < seq // which list the worker had when it asked
+	known := c.since < seq // it is known which names the server had when it processed the request
 	switch {
 	case c.gone && known:
 		c.Check("danga.disconnect.no-more", false, "", "the server sent this message to a worker that has sent worker_disconnect")
@@ -308,8 +307,8 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	c.has = true
 }
 
-// reports checks a message about a worker's job. A worker that has asked for a job may send it before the assignment is
-// seen, unless each message is seen here before it is forwarded.
+// reports checks a message of a worker about its job. Unless each message is seen here before it is forwarded, a worker
+// that has requested a job may send such a message before the assignment is seen.
 func (c *dangaConn) reports(rule codec.RuleID) {
 	c.mixed = c.mixed || !c.has && len(c.asked) > 0 && !c.d.PeerChecks
 	if c.has || !c.mixed {

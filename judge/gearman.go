@@ -11,69 +11,69 @@ import (
 type gearmanChecker struct {
 	*Judge
 	jobs   map[string]*gearmanJob // by handle
-	unique map[string]*gearmanJob // the last one by function and unique ID, and by unique ID alone
-	timed  bool                   // a worker has set a time limit: jobs may be taken from it
-	called bool                   // a job was submitted before
+	unique map[string]*gearmanJob // the last job, by function and unique ID, and by unique ID alone
+	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it
+	called bool                   // a job was submitted before the current one
 }
 
-// gearmanJob is what is known of a job.
+// gearmanJob contains what is known of a job.
 type gearmanJob struct {
 	handle   string
-	as       submission // how it was submitted
+	as       submission // the submission that created it
 	known    bool       // as is known
 	joined   bool       // other submissions have joined it
-	assigned bool       // function and workload are those of an assignment
+	assigned bool       // function and workload are known from an assignment
 	function string
 	workload uint64
 	holder   *gearmanConn
-	since    int64 // when it was assigned for the last time
+	since    int64 // when it was last assigned
 	assigns  int
-	result   *codec.Type // how the holder ended it
+	result   *codec.Type // the message with which the holder ended it
 	data     uint64
 	results  int
 	resultAt int64
 	endedAt  int64    // when a client received its end
-	reports  []report // by its only holder, besides its end
-	more     bool     // there were too many
-	canceled bool     // an administrator may have canceled it: nothing more is checked
+	reports  []report // from its only holder, before its end
+	more     bool     // there were too many reports
+	canceled bool     // an administrator may have canceled it, so it is not checked any more
 }
 
-// report is what a worker says of a job before its end.
+// report is a message of a worker about a job before the end of the job.
 type report struct {
 	typ *codec.Type
 	sum uint64
 }
 
-// submission is a request for a job.
+// submission is the content of a request that submits a job.
 type submission struct {
 	typ      *codec.Type
 	function string
 	unique   string
 	workload uint64
 	at       int64
-	among    bool // others wait beside it for their handles
+	among    bool // other requests were pending at the same time, so the handle may belong to another one
 }
 
-// gearmanConn is what is known of a connection.
+// gearmanConn contains what is known of a connection.
 type gearmanConn struct {
 	*Conn
 	g         *gearmanChecker
 	submitted []submission
-	requests  []request // for a job
+	requests  []request // pending requests for a job
 	echoes    []uint64
 	options   []string
-	queries   []query // for the status of a job
-	skipped   int     // requests that an ERROR may have answered
+	queries   []query // pending requests for the status of a job
+	skipped   int     // pending requests to which an ERROR may have been the reply
 
-	client, worker bool  // it has sent a request of one
-	exceptions     bool  // it has asked for them
-	granted        int64 // when that was confirmed
+	client, worker bool  // the peer has sent a request of this role
+	exceptions     bool  // the client has requested exceptions
+	granted        int64 // when the server confirmed exceptions
 
-	// How a worker behaves.
-	registered bool // a function
-	asked      bool // for a job
-	woken      bool // it was, and has not asked since
-	ignored    int  // how often in a row it slept again without asking
+	// State for the checks of workers.
+	registered bool // the worker has registered a function
+	asked      bool // the worker has requested a job
+	woken      bool // the worker was woken, and has not requested a job since
+	ignored    int  // how often in a row it sent PRE_SLEEP again without a request
 
 	seq         int
 	functions   map[string]*ability
@@ -82,11 +82,11 @@ type gearmanConn struct {
 	sleeps      []int // seq of each PRE_SLEEP that it may still be woken from
 	jobs        map[string]*listener
 	assignments map[string]assignment
-	ended       recent // handles of jobs whose end it has received
-	done        recent // handles of jobs that it has ended
+	ended       recent // handles of jobs whose end the client has received
+	done        recent // handles of jobs that the worker has ended
 }
 
-// request is a request for a job.
+// request is a request of a worker for a job.
 type request struct {
 	typ *codec.Type
 	seq int
@@ -97,24 +97,24 @@ type query struct {
 	at     int64
 }
 
-// ability is whether a worker can do a function: since and until which message.
+// ability contains the seq of the messages with which a worker registered and removed a function.
 type ability struct{ added, removed int }
 
-// assignment is a job that a worker has.
+// assignment is a job that was assigned to a worker.
 type assignment struct {
-	firm  bool // no reason is known why the server should have taken it away
-	times int  // that it was assigned; more than once after it was taken away
+	firm  bool // the server had no reason to take the job away from the worker
+	times int  // how often it was assigned; more than once after it was taken away
 }
 
-// listener is what a client has submitted as one job.
+// listener contains the submissions of a client that became one job.
 type listener struct {
-	waits     int         // submissions that wait for its end
-	detached  *codec.Type // of one that does not
+	waits     int         // submissions whose client waits for the end
+	detached  *codec.Type // type of a background submission
 	ends      int
-	since     int64  // of the first
-	next      int    // of the reports
-	passed    [2]int // data and warnings that it has received
-	exception bool   // it has received one
+	since     int64  // time of the first submission
+	next      int    // index of the next report
+	passed    [2]int // number of data and warnings that the client has received
+	exception bool   // the client has received an exception
 }
 
 // Gearman returns a checker of Gearman.
@@ -147,7 +147,7 @@ func (c *gearmanConn) Size() int {
 		len(c.jobs) + len(c.assignments) + len(c.ended.names) + len(c.done.names)
 }
 
-// End takes its jobs from a worker that has disconnected.
+// End removes the assignments of a worker that has disconnected.
 func (c *gearmanConn) End(_ codec.Side, reset bool) {
 	if !c.PeerClosed() {
 		return
@@ -157,7 +157,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 			job.holder = nil
 		}
 	}
-	if reset { // its last messages may not have arrived
+	if reset { // the server may not have received its last messages
 		for h := range c.done.names {
 			if job := c.g.jobs[h]; job != nil {
 				job.results += 2
@@ -167,7 +167,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 }
 
 func (c *gearmanConn) Invalid(f *codec.Frame, _ codec.RuleID) {
-	if f.From == codec.Peer { // the reply to it is not known
+	if f.From == codec.Peer { // the reply to it is unknown
 		c.Lose()
 	}
 }
@@ -207,7 +207,7 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 		c.ask(f)
 	case codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception:
 		c.reports(f)
-	case codec.Cancel: // what happens to a job that a worker has is up to the server, and its messages may be seen in another order
+	case codec.Cancel: // the server may do anything with an assigned job, and its messages may be seen in another order
 		g.job(g.Name(f.Get(codec.JobID))).canceled = true
 	}
 }
@@ -228,7 +228,7 @@ func (c *gearmanConn) received(f *codec.Frame) {
 		case f.Type.Has(codec.JobID):
 			c.status(f)
 		case f.Type.Has(codec.Payload):
-			sum, all := c.g.Sum(f.Get(codec.Payload)), len(c.echoes) // in any order
+			sum, all := c.g.Sum(f.Get(codec.Payload)), len(c.echoes) // replies may be in any order
 			_, ok := take(&c.echoes, &all, func(s uint64) bool { return s == sum })
 			c.Check("gearman.echo.same-data", ok, "Data", "the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply")
 		}
@@ -243,7 +243,7 @@ func (c *gearmanConn) received(f *codec.Frame) {
 	}
 }
 
-// rest sums up what stands after the first field: what a message says of a job.
+// rest returns a hash of the fields after the first one, which is the job handle.
 func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	if len(f.Type.Fields) < 2 {
 		return 0
@@ -251,8 +251,8 @@ func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	return g.Sum(f.Raw[f.Spans[f.Head].Next:])
 }
 
-// job returns what is known of a job. If there are too many, those that have ended are
-// forgotten, and all of them if these are few.
+// job returns what is known of a job. If there are too many jobs, it first removes those that have ended, and all jobs if
+// this does not free enough.
 func (g *gearmanChecker) job(handle string) *gearmanJob {
 	job := g.jobs[handle]
 	if job == nil {

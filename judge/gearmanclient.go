@@ -8,7 +8,8 @@ import (
 
 // Replies to clients.
 
-// refused notes an ERROR, which may answer any request. It answers an option if nothing else waits.
+// refused records an ERROR, which may be the reply to any request. It is the reply to OPTION_REQ if no other request is
+// pending.
 func (c *gearmanConn) refused() {
 	c.skipped++
 	if n := len(c.options); len(c.submitted)+len(c.requests)+len(c.echoes)+len(c.queries) == 0 && c.skipped <= n && c.options[c.skipped-1] != "exceptions" {
@@ -55,7 +56,7 @@ func (c *gearmanConn) deferFor(job *gearmanJob, rule codec.RuleID, field, format
 	c.Defer(rule, field, firmly(job.handle), []*Conn{job.holder.Conn}, format, args...)
 }
 
-// firmly is true of a worker that still has a job.
+// firmly returns a function that reports whether a worker certainly still has a job.
 func firmly(handle string) func(Conversation) bool {
 	return func(p Conversation) bool { return p.(*gearmanConn).assignments[handle].firm }
 }
@@ -76,7 +77,7 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	unsure := c.skipped > 0 && (s.among || len(c.submitted) > 1)
 	c.submitted = c.submitted[1:]
 	if unsure || !c.Complete() {
-		c.Lose() // it is not known which request this answers
+		c.Lose() // it is unknown to which request this is the reply
 		return
 	}
 	l := c.jobs[handle]
@@ -114,7 +115,7 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	c.createdNew(job, &s)
 }
 
-// trim forgets background jobs of a connection once they are many.
+// trim removes background jobs of a connection if there are many.
 func (c *gearmanConn) trim() {
 	if len(c.jobs) < maxNames/2 {
 		return
@@ -127,7 +128,7 @@ func (c *gearmanConn) trim() {
 	}
 }
 
-// createdAgain checks a handle that belongs to an earlier job.
+// createdAgain checks a handle that an earlier job already has.
 func (c *gearmanConn) createdAgain(job *gearmanJob, s *submission) {
 	const field = "Job handle"
 	dash := s.unique == "-"
@@ -146,7 +147,7 @@ func (c *gearmanConn) createdAgain(job *gearmanJob, s *submission) {
 	}
 }
 
-// createdNew checks a handle that no job had before, against the last job with the same unique ID.
+// createdNew checks a new handle against the last job with the same unique ID.
 func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 	g := c.g
 	if g.called {
@@ -183,13 +184,13 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 
 // Messages about jobs.
 
-// resultRules are the rules of the messages that clients receive about their jobs.
+// resultRules contains the rules of the messages about jobs that clients receive.
 var resultRules = map[codec.Effect]codec.RuleID{
 	codec.Complete: "gearman.work.complete", codec.Fail: "gearman.work.fail", codec.Exception: "gearman.work.exception",
 	codec.Data: "gearman.work.data", codec.Warning: "gearman.work.warning", codec.Status: "gearman.work.status",
 }
 
-// detachedRule is the rule of a background job.
+// detachedRule returns the rule for background jobs of a type.
 func detachedRule(t *codec.Type) codec.RuleID {
 	switch {
 	case t.Has(codec.StartTime):
@@ -205,7 +206,7 @@ func ends(does codec.Effect) bool {
 	return does == codec.Complete || does == codec.Fail || does == codec.Exception
 }
 
-// reported checks what a client receives about a job.
+// reported checks a message about a job that a client receives.
 func (c *gearmanConn) reported(f *codec.Frame) {
 	const field = "Job handle"
 	handle, does := c.g.Name(f.Get(codec.JobID)), f.Type.Does
@@ -250,10 +251,10 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	}
 }
 
-// compare checks the end of a job that a client receives against the one that the worker has sent.
+// compare compares the end of a job that a client receives with the end that the worker has sent.
 func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	does := f.Type.Does
-	if does == codec.Complete || does == codec.Fail && job.results > 0 { // else an administrator may have canceled it
+	if does == codec.Complete || does == codec.Fail && job.results > 0 { // otherwise an administrator may have canceled the job
 		defer func() { job.endedAt = c.g.at }()
 	}
 	if c.g.timed || job.assigns != 1 {
@@ -266,7 +267,7 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	case job.results != 1:
 	case job.result == f.Type:
 		c.Check(rule, job.data == c.g.rest(f), "", "expected the data of the result that the worker sent, got other data")
-	case job.result.Does == codec.Exception: // some clients receive it as a failure
+	case job.result.Does == codec.Exception: // some clients receive an exception as a failure
 	default:
 		c.Check(resultRules[job.result.Does], false, "", "expected %s, because the worker sent this result", job.result.Name)
 	}
@@ -274,8 +275,8 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 
 const maxReports = 1 << 6 // of one job
 
-// passedOn checks what a client receives of a job before its end: something that the worker has sent
-// after what was passed on before.
+// passedOn checks a message that a client receives about a job before the end of the job: it must be a message that the
+// worker sent after the last one that was forwarded to the client.
 func (c *gearmanConn) passedOn(l *listener, f *codec.Frame, job *gearmanJob) {
 	if job == nil || job.assigns != 1 || job.more || job.joined || c.g.timed {
 		return
@@ -300,7 +301,7 @@ func (c *gearmanConn) passedOn(l *listener, f *codec.Frame, job *gearmanJob) {
 	}
 }
 
-// missing checks, at the end of a job, whether a client has received all that it should.
+// missing checks, at the end of a job, whether the client has received all messages that it should.
 func (c *gearmanConn) missing(l *listener, does codec.Effect, job *gearmanJob) {
 	if job.assigns != 1 || job.results != 1 || job.more || job.joined || c.g.timed || l.since >= job.since {
 		return

@@ -8,22 +8,22 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// gearMonkeyChecker checks GearMonkey: what a worker sends of the jobs that it took off a queue, a client
-// of those that it has received an ID for, and the replies that name what was requested. Redis
-// itself serves other programs too, so that there is little else to check.
+// gearMonkeyChecker checks GearMonkey: the commands of a worker about jobs that it took from a queue, the commands of a
+// client about jobs whose IDs it has received, and the replies that name what was requested. A Redis server also serves
+// other programs, so little else can be checked.
 type gearMonkeyChecker struct{ *Judge }
 
-// gearMonkeyConn is what is known of a connection.
+// gearMonkeyConn contains what is known of a connection.
 type gearMonkeyConn struct {
 	*Conn
 	m       *gearMonkeyChecker
 	pending []redisCommand
-	took    map[string]int  // by job: the last of the worker's steps
-	made    map[string]int  // by job: the last of the client's steps
-	loaded  map[string]bool // hashes of scripts
+	took    map[string]int  // the last step of the worker, by job
+	made    map[string]int  // the last step of the client, by job
+	loaded  map[string]bool // hashes of loaded scripts
 }
 
-// redisCommand is a command that waits for its reply.
+// redisCommand is a command without a reply so far.
 type redisCommand struct {
 	typ       *codec.Type
 	queue, id string
@@ -54,17 +54,17 @@ func (c *gearMonkeyConn) End(codec.Side, bool) {}
 
 func (c *gearMonkeyConn) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
 
-// step is the place of a command in the life of a job.
+// step is the position of a command in the sequence of commands about a job.
 type step struct {
-	n      int // of its worker, or of its client
+	n      int // the position among the commands of the worker, or of the client
 	client bool
-	order  codec.RuleID // of the order of the steps
+	order  codec.RuleID // the rule about the order of the commands
 
-	value codec.RuleID // if set, of the last argument, which has one value
+	value codec.RuleID // if set, the rule about the last argument, which must be want
 	want  string
 }
 
-// steps are the commands that have their place in the life of a job.
+// steps contains the commands about a job.
 var steps = map[string]step{
 	"HMSET_IDLE":     {n: 1, client: true, order: "gearmonkey.create.order"},
 	"PUBLISH_CREATE": {n: 2, client: true, order: "gearmonkey.create.order"},
@@ -109,7 +109,7 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 			c.Check("gearmonkey.loop.script-sha1", c.loaded[string(sha)], "SHA1", "expected the SHA1 that the server sent in reply to SCRIPT LOAD, got another SHA1")
 		}
 	default:
-		if len(c.loaded) > 0 { // it is a worker
+		if len(c.loaded) > 0 { // the peer is a worker
 			c.Check("gearmonkey.loop.brpop-timeout", string(f.Get(codec.Timeout)) == "1", "Timeout", "expected a timeout of one second")
 		}
 		// A reply is seen here before the worker receives it.
@@ -122,7 +122,7 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 	c.pending = append(c.pending, w)
 }
 
-// oneReply reports whether a command has one reply, as most have.
+// oneReply reports whether a command has exactly one reply, as most commands have.
 func oneReply(f *codec.Frame) bool {
 	if !f.Type.AnyCommand {
 		return !slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
@@ -131,10 +131,10 @@ func oneReply(f *codec.Frame) bool {
 	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT", "HELLO", "RESET", "SYNC", "PSYNC":
 		return false
 	}
-	return len(f.Type.Repeat) > 0 // not a line
+	return len(f.Type.Repeat) > 0 // not an inline command
 }
 
-// steps checks a step in the life of a job.
+// steps checks a command about a job.
 func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
 	s, ok := steps[w.typ.Name]
 	if !ok {
@@ -146,7 +146,7 @@ func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
 	}
 	key := w.queue + ":" + w.id
 	last, ours := of[key]
-	if !ours { // another program may have its reasons
+	if !ours { // the job belongs to another program, which may use other commands
 		return
 	}
 	if s.value != "" {
@@ -162,7 +162,7 @@ func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
 	}
 }
 
-// begin notes that a connection is responsible for a job.
+// begin records that a connection is responsible for a job.
 func begin(of map[string]int, key string) {
 	if len(of) >= maxNames {
 		clear(of)
@@ -170,7 +170,7 @@ func begin(of map[string]int, key string) {
 	of[key] = 0
 }
 
-// replies checks a reply.
+// replies checks the reply to the first pending command.
 func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 	t := w.typ
 	if t.Push || len(c.pending) == 0 {

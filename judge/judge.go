@@ -1,17 +1,15 @@
-// Package judge checks the rules of a protocol that no single message shows: replies
-// without a request, jobs that two workers have, results of jobs that no worker was
-// assigned. It reads all connections of one server, at one place of the network, and
-// takes no part in them.
+// Package judge checks rules of a protocol that a single message cannot show: replies without a request, jobs that were
+// assigned to two workers, results of jobs that were assigned to no worker. It reads all connections of one server at one
+// place in the network, and does not change them.
 //
-// It reports only what follows from the messages that it has seen. It may not see all
-// connections, and it sees two connections in another order than the server does: a
-// message of the server may be the result of a decision that is long past, and a message
-// to the server may not have arrived yet. So it reports a server only for what neither a
-// delay nor a connection that it has not seen can explain. A violation that depends on
-// what a peer has sent in the meantime is deferred until that peer sends its next message.
+// It reports only what follows from the messages that it has seen. It may not see all connections, and it may see messages
+// on two connections in another order than the server does: a message of the server may be the result of an old decision,
+// and a message to the server may not have arrived yet. So it reports a violation of the server only if neither a delay nor
+// an unseen connection can explain it. If a violation depends on what a peer may have sent in the meantime, it is deferred
+// until the next message of that peer.
 //
-// A [Checker] checks one protocol. It states the outcome of each check, passed or violated,
-// so that [Judge.Rules] shows which rules the traffic has tested at all.
+// A [Checker] checks one protocol. It reports the result of each check, passed or violated, so that [Judge.Rules] shows
+// which rules the traffic has tested.
 package judge
 
 import (
@@ -23,30 +21,29 @@ import (
 	"jobwire/codec"
 )
 
-// Violation is a message that violates a rule, because of the messages before it. Its sender has
-// violated the rule.
+// Violation is a message that violates a rule because of the messages before it. The sender of the message violated the
+// rule.
 type Violation struct {
 	Err  *codec.Error
 	Conn int
 
-	// Snapshot is what Judge.Snapshot returned for the message, if it was an earlier one; nil if it is the
-	// current one.
+	// Snapshot is the result of Judge.Snapshot for an earlier message; nil if the violation is in the current message.
 	Snapshot any
 }
 
 // Checker checks the conversations with one server.
 type Checker interface {
-	Open(c *Conn) Conversation // starts a connection
-	Reset()                    // forgets the jobs: the server has ended all connections, and another one may replace it
-	Size() int                 // what it remembers of jobs, as Budget counts
+	Open(c *Conn) Conversation // starts checking a connection
+	Reset()                    // removes all jobs: all connections have ended, and another server may replace this one
+	Size() int                 // the entries that it stores about jobs, for Budget
 }
 
 // Conversation checks one connection.
 type Conversation interface {
-	Message(f *codec.Frame)                        // a message of a known type and a legal form
-	Invalid(f *codec.Frame, violated codec.RuleID) // another one; the rule is "" if the type is unknown
-	End(from codec.Side, reset bool)               // a side has closed its direction, or both are reset
-	Size() int                                     // what it remembers of the connection, as Budget counts
+	Message(f *codec.Frame)                        // called for a valid message of a known type
+	Invalid(f *codec.Frame, violated codec.RuleID) // called for another message; the rule is "" if the type is unknown
+	End(from codec.Side, reset bool)               // called when a side has closed its direction, or both were reset
+	Size() int                                     // the entries that it stores about the connection, for Budget
 }
 
 var checkers = map[*codec.Protocol]func(*Judge) Checker{}
@@ -54,29 +51,29 @@ var checkers = map[*codec.Protocol]func(*Judge) Checker{}
 // Register sets the checker of a protocol. It must be called before New.
 func Register(p *codec.Protocol, checker func(*Judge) Checker) { checkers[p] = checker }
 
-// Judge checks one server and its peers. It is not safe for concurrent use. Its memory is bounded
-// by a [Budget]: what exceeds it is not checked.
+// Judge checks one server and its clients and workers. It is not safe for concurrent use. Its memory is limited by a
+// [Budget]: what exceeds the limit is not checked.
 type Judge struct {
-	// Snapshot, if it is not nil, is called during Message for a message that may prove to violate a
-	// rule, and returns what its user needs to report it later.
+	// Snapshot, if it is not nil, is called during Message for a message that may later prove to violate a rule. It returns
+	// what the caller needs to report it later.
 	Snapshot func() any
 
-	// PeerChecks has it check, too, whether clients and workers wait for the replies that they depend
-	// on. Each message must be passed to Message before it is forwarded.
+	// PeerChecks selects the checks of whether clients and workers wait for the replies that they depend on. Each message
+	// must be passed to Message before it is forwarded.
 	PeerChecks bool
 
-	// Budget may be shared with other judges. It is set before the first message.
+	// Budget may be shared with other instances. It must be set before the first message.
 	Budget *Budget
 
 	protocol *codec.Protocol
 	checker  Checker // nil if none is registered
 	conns    map[int]*Conn
-	live     int // connections that the server may still send on
-	size     int // in Budget, of the checker
+	live     int // connections on which the server may still send
+	size     int // size of the checker in Budget
 	seed     maphash.Seed
 	coverage
 
-	// Of the current message.
+	// State for the current message.
 	found []Violation
 	frame *codec.Frame // nil at the end of a connection
 	at    int64
@@ -84,33 +81,33 @@ type Judge struct {
 	roles codec.Role
 }
 
-// Budget bounds what judges remember, in entries: the names of a job or of a function, a request that waits, an
-// assignment. An entry takes at most some 500 bytes.
+// Budget limits the memory of one or several instances, in entries: the name of a job or function, a pending request, or an
+// assignment. An entry takes at most about 500 bytes.
 type Budget struct {
-	Max  int // 0 is DefaultBudget
+	Max  int // 0: DefaultBudget
 	used int
 }
 
-// Limits of what is remembered, in entries.
+// Limits of stored data, in entries unless a unit is given.
 const (
 	DefaultBudget = 1 << 20
 	connSize      = 16      // a connection without its entries
-	maxConn       = 1 << 15 // on a connection
-	maxNames      = 1 << 12 // in a set of names that forgets some
+	maxConn       = 1 << 15 // per connection
+	maxNames      = 1 << 12 // in a set of names that removes names when it is full
 	maxJobs       = 1 << 15
-	maxName       = 256 // bytes of a name
+	maxName       = 256 // bytes per name
 )
 
-// allows reports whether the budget is kept with more entries.
+// allows reports whether more entries fit into the budget.
 func (b *Budget) allows(more int) bool { return b.used+more <= cmp.Or(b.Max, DefaultBudget) }
 
-// resize replaces the size of a part.
+// resize changes the size of a part.
 func (b *Budget) resize(part *int, size int) {
 	b.used += size - *part
 	*part = size
 }
 
-// New returns a judge of a server.
+// New returns a checker of one server.
 func New(p *codec.Protocol) *Judge {
 	j := &Judge{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
 	if start := checkers[p]; start != nil {
@@ -122,7 +119,7 @@ func New(p *codec.Protocol) *Judge {
 // Sum returns a hash of a value, for comparisons.
 func (j *Judge) Sum(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
 
-// Name returns a name to remember. One that is too long is replaced by its beginning and a hash.
+// Name returns a name to be stored. If the name is too long, its end is replaced by a hash.
 func (j *Judge) Name(v []byte) string {
 	if len(v) > maxName {
 		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Sum(v))
@@ -133,8 +130,8 @@ func (j *Judge) Name(v []byte) string {
 // Now returns the time of the current message in nanoseconds.
 func (j *Judge) Now() int64 { return j.at }
 
-// Open notes a connection whose first bytes will be passed to Message. Nothing is reported of a connection
-// that was not opened, or that bytes are missing of.
+// Open records a connection that is seen from its first byte. Violations are reported only for connections that were opened
+// and of which no bytes are missing.
 func (j *Judge) Open(id int) {
 	if c := j.conn(id); c != nil {
 		c.complete = true
@@ -156,15 +153,15 @@ func (j *Judge) conn(id int) *Conn {
 	return c
 }
 
-// Lose notes that bytes of a connection are missing.
+// Lose records that bytes of a connection are missing.
 func (j *Judge) Lose(id int) {
 	if c := j.conns[id]; c != nil {
 		c.Lose()
 	}
 }
 
-// Message checks a message that arrives at a time in nanoseconds. err is the violation of its form, if
-// there is one. The result is valid until the next call.
+// Message checks a message that arrived at the given time in nanoseconds. err is the violation of the message format, or
+// nil. The result is valid until the next call.
 func (j *Judge) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
 	j.begin(f, at, f.From)
 	if f.Type != nil {
@@ -181,7 +178,7 @@ func (j *Judge) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Vi
 	switch {
 	case err != nil:
 		c.checks.Invalid(f, err.Rule)
-	case f.Type == nil || !f.Type.Sends(f.From): // or the rule about this is waived
+	case f.Type == nil || !f.Type.Sends(f.From): // the rule about message types may be waived
 		c.checks.Invalid(f, "")
 	default:
 		c.checks.Message(f)
@@ -194,8 +191,8 @@ func (j *Judge) begin(f *codec.Frame, at int64, from codec.Side) {
 	j.found, j.frame, j.at, j.side, j.roles = j.found[:0], f, at, from, 0
 }
 
-// account sizes what is remembered after a message. If it is too much, the connection is not checked any more, and
-// all jobs are forgotten.
+// account updates the sizes after a message. If they exceed the limits, the connection is not checked any more, and all
+// jobs are removed.
 func (j *Judge) account(c *Conn) {
 	own := c.checks.Size()
 	j.Budget.resize(&c.size, connSize+own)
@@ -210,7 +207,7 @@ func (j *Judge) account(c *Conn) {
 	j.Budget.resize(&j.size, j.checker.Size())
 }
 
-// End notes that a side has closed its direction, or that both are reset.
+// End records that a side has closed its direction, or that both were reset.
 func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	j.begin(nil, at, from)
 	c := j.conns[id]
@@ -233,7 +230,7 @@ func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	}
 	if (reset || from == codec.Server) && !silent {
 		if j.live--; j.live == 0 {
-			for _, c := range j.conns { // their peers have not closed yet
+			for _, c := range j.conns { // connections that the peer has not closed yet
 				c.Lose()
 				c.checks = j.checker.Open(c)
 			}
@@ -243,14 +240,14 @@ func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	return j.found
 }
 
-// Conn is a connection.
+// Conn is the state of a connection.
 type Conn struct {
 	ID int
 
 	judge      *Judge
 	checks     Conversation
 	size       int  // in Budget
-	complete   bool // all of it was seen, and the checker knows which reply belongs to which request
+	complete   bool // the whole connection was seen, and the checker knows to which request each reply belongs
 	peerClosed bool
 	ended      [2]bool
 	deferred   []*deferred
@@ -262,7 +259,7 @@ func (c *Conn) Complete() bool { return c.complete }
 // PeerClosed reports whether the peer has closed the connection.
 func (c *Conn) PeerClosed() bool { return c.peerClosed }
 
-// Lose ends the checks of a connection of which something is not known.
+// Lose ends the checks of a connection because some of its state is unknown.
 func (c *Conn) Lose() {
 	c.complete = false
 	for _, d := range c.deferred {
@@ -271,8 +268,8 @@ func (c *Conn) Lose() {
 	c.deferred = nil
 }
 
-// Check states that a rule applies to the current message, and reports a violation if it is not ok. It returns
-// ok. Nothing is counted or reported of a connection that is not complete.
+// Check records that a rule applies to the current message, and reports a violation if ok is false. It returns ok. If the
+// connection is not complete, Check neither counts nor reports anything.
 func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...any) bool {
 	if c.complete {
 		c.judge.count(rule, c.judge.side, c.judge.roles, ok)
@@ -293,17 +290,17 @@ func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Vi
 	return Violation{Err: e, Conn: c.ID}
 }
 
-// Pass states that the current message follows a rule that applies to it.
+// Pass records that the current message follows a rule that applies to it.
 func (c *Conn) Pass(rule codec.RuleID) { c.Check(rule, true, "", "") }
 
-// deferred is a violation unless one of the parties gives a reason in its next message.
+// deferred is a possible violation that is decided when the parties send their next messages.
 type deferred struct {
 	violation Violation
 	at        int64
 	side      codec.Side
 	roles     codec.Role
 	stands    func(Conversation) bool
-	left      int // parties whose next message is still to come; 0 if it is decided
+	left      int // parties that have not sent their next message yet; 0: decided
 	size      int // in Budget
 }
 
@@ -312,9 +309,9 @@ func (d *deferred) drop(j *Judge) {
 	j.Budget.resize(&d.size, 0)
 }
 
-// Defer reports that the current message violates a rule as soon as all parties have sent another message, if stands
-// is true of each of them then. If it is not, the rule has passed. It is not decided if one of the parties is not
-// complete.
+// Defer reports that the current message violates a rule when each party has sent a later message, if stands returned true
+// for each party immediately before that message. If stands returned false for a party, the rule counts as passed. If a
+// party is not complete, nothing is counted.
 func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string, args ...any) {
 	j := c.judge
 	size := 4 + len(j.frame.Raw)/maxName
@@ -331,7 +328,7 @@ func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) 
 	}
 }
 
-// decide looks at the deferred violations that depend on a peer that has just sent another message.
+// decide evaluates the deferred violations that depend on a peer that has just sent another message.
 func (c *Conn) decide() {
 	if len(c.deferred) == 0 {
 		return
@@ -340,7 +337,7 @@ func (c *Conn) decide() {
 	c.deferred = slices.DeleteFunc(c.deferred, func(d *deferred) bool {
 		switch {
 		case d.left == 0:
-		case d.at >= j.at: // it was sent before
+		case d.at >= j.at: // the peer sent this message before the message that is in question
 			return false
 		case !d.stands(c.checks):
 			j.count(d.violation.Err.Rule, d.side, d.roles, true)
@@ -356,8 +353,8 @@ func (c *Conn) decide() {
 	})
 }
 
-// take removes the first of the pending requests that a reply can belong to. skipped is how
-// many of them another reply may have answered.
+// take removes and returns the first pending request to which a reply can belong. skipped is the number of pending requests
+// to which another reply may have belonged.
 func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 	for i, p := range *pending {
 		if i > *skipped {
@@ -373,7 +370,7 @@ func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 	return none, false
 }
 
-// since drops those of ascending numbers that are smaller than n.
+// since removes the numbers below n from an ascending list.
 func since(numbers []int, n int) []int {
 	for len(numbers) > 0 && numbers[0] < n {
 		numbers = numbers[1:]
@@ -384,7 +381,7 @@ func since(numbers []int, n int) []int {
 // recent is a set of names that is emptied when it is full.
 type recent struct {
 	names  map[string]bool
-	forgot bool // some are not in it any more
+	forgot bool // names were removed
 }
 
 func (r *recent) add(name string) {

@@ -16,14 +16,14 @@ import (
 	"jobwire/play"
 )
 
-// heard checks a transcript, and returns the rules that are violated in it, each after the number
-// of the message. unseen are peers whose first messages are missing.
+// heard checks a transcript, and returns the violated rules, each after the number of its message. unseen are peers whose
+// first messages are missing.
 func heard(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
 	t.Helper()
 	return heardBy(t, p, script, false, unseen...)
 }
 
-// heardBy has it check, too, whether peers wait for replies, if peers is set.
+// heardBy checks a transcript like heard does, and sets Judge.PeerChecks to peers.
 func heardBy(t *testing.T, p *codec.Protocol, script string, peers bool, unseen ...string) []string {
 	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
@@ -74,7 +74,7 @@ func heardBy(t *testing.T, p *codec.Protocol, script string, peers bool, unseen 
 	return all
 }
 
-// verdicts are conversations, and which of their messages break which rule.
+// verdicts contains conversations, with the rules that their messages violate.
 var verdicts = []struct {
 	name     string
 	protocol *codec.Protocol
@@ -416,7 +416,8 @@ Client -> Server: LPUSH_QUEUE f normal 7
 `, "4 gearmonkey.create.order, 5 gearmonkey.create.once"},
 }
 
-// pipelined are requests that are sent over an answer which changes what may follow, and such as may be.
+// pipelined contains requests that were sent before a reply that determines whether they are allowed: conversations with
+// and without violations.
 var pipelined = []struct {
 	name     string
 	protocol *codec.Protocol
@@ -513,8 +514,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestUnheard: of connections that were not heard from their beginning nothing is said, nor of
-// others by what they have done.
+// TestUnheard: no violations are reported on connections that were not seen from their beginning, nor on other connections
+// because of them.
 func TestUnheard(t *testing.T) {
 	for _, tt := range verdicts {
 		scripts, err := transcript.Parse(tt.protocol, "test", []byte(tt.script))

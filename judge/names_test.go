@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRulesInSource checks every string of the package that is written like a rule: it is a rule, which is declared. Each
-// declared rule stands in the source.
+// TestRulesInSource: every string of the package that has the form of a rule ID is a declared rule, and each declared rule
+// occurs in the source.
 func TestRulesInSource(t *testing.T) {
 	declared, found := map[string]bool{}, map[string]bool{}
 	for p := range checkers {

@@ -5,7 +5,7 @@ import (
 	"jobwire/internal/watch"
 )
 
-// Checks returns what the keys @watch of a script say about the process of the server.
+// Checks returns the checks of the server's process that the @watch lines of a script request.
 func Checks(s *transcript.Script) ([]watch.Check, error) {
 	var all []watch.Check
 	for _, m := range s.Meta {

@@ -1,7 +1,7 @@
-// Package play performs transcripts: it takes one side of a conversation, sends
-// what that side says and holds what the other side says against the rest.
+// Package play runs transcripts: it plays one side of a conversation, sends the messages of that side and compares the
+// messages of the other side with the transcript.
 //
-// [Peers] plays the clients and workers against a server, [Server] plays the
-// server against whoever connects. Both return a [Result], which holds the conversation
-// as it went and, if it went otherwise than the transcript says, the [Failure].
+// [Peers] plays the clients and workers against a server, [Server] plays the server for connecting clients and workers, and
+// [Through] also relays the connections of a program to the server. All return a [Result], which contains the actual
+// conversation and, if it differs from the transcript, the [Failure].
 package play

@@ -9,12 +9,10 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Encode writes out both sides of a script as if it had been performed without a
-// hitch: the events that would have happened, with every byte. Of several
-// choices the first happens. Names stand for words made of them, those that a
-// server would choose for "H:name", or for a number where one is due. A wildcard says too little to be
-// encoded, and is an error that names the step; with fill it is the word any, or what else its field may be, and ...
-// is no more than has to be there.
+// Encode returns the events of a successful run of a script, with the bytes of all messages of both sides. If a step has
+// several choices, Encode uses the first. A name gets a value derived from it: "H:name:1" if the server chooses the value,
+// or a number if the field is one. Without fill, a step with a wildcard is an error. With fill, a wildcard becomes the word
+// any or another valid value of its field, and ... becomes the minimum of required arguments.
 func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 	var (
 		bind     transcript.Bindings
@@ -45,7 +43,7 @@ func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 		case transcript.Send:
 			sess := sessions[st.Peer.Name]
 			if sess == nil {
-				// What may stand in a script was judged when it was parsed.
+				// The script was checked when it was parsed.
 				sess = s.Protocol.NewSession(codec.Options{WaiveAll: true})
 				sessions[st.Peer.Name] = sess
 			}

@@ -13,40 +13,39 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// maxUnread bounds what the other side may send beyond what the transcript has
-// asked for, in bytes. A side that floods is cut off.
+// maxUnread limits the received bytes that no step has consumed yet. If the other side sends more, the connection is
+// closed.
 const maxUnread = 256 << 20
 
-// maxAhead bounds the room that is made for a message whose header alone has come, in bytes.
+// maxAhead limits the buffer space in bytes that is reserved for a message of which only the header has arrived.
 const maxAhead = 32 << 20
 
-// link is one connection and what has arrived on it. A goroutine reads; the
-// performer alone decodes and writes.
+// link is one connection and the data received on it. A goroutine reads; only the performer decodes and writes.
 type link struct {
 	net   net.Conn
-	relay *relay           // if a program is behind it, which has connections of its own
-	actor transcript.Actor // zero while nobody is known to be behind it
+	relay *relay           // if a program plays the actor; it has connections of its own
+	actor transcript.Actor // zero as long as the actor is unknown
 	sess  codec.Session    // reads both directions
-	loose codec.Session    // encodes; what may be sent was judged when the script was parsed
-	held  []byte           // written with the next message
+	loose codec.Session    // encodes; the messages were checked when the script was parsed
+	held  []byte           // bytes to be written with the next message
 	frame codec.Frame
-	own   codec.Stream // what is written, for sess to read
-	head  outcome      // what next found, until it is consumed
+	own   codec.Stream // the sent bytes, which sess has to know
+	head  outcome      // the result of next, until it is consumed
 
 	mu       sync.Mutex
 	unread   []byte
 	arrivals []arrival // of the bytes in unread, oldest first
-	need     int       // bytes wanted before decoding is worth a try
+	need     int       // how many bytes must be in unread before decoding is tried again
 	end      error     // why reading ended
 
-	wake   chan<- struct{} // told of every arrival
+	wake   chan<- struct{} // receives a value after each arrival
 	done   chan struct{}   // closed when reading has ended
-	closed bool            // by us
+	closed bool            // closed by the performer
 
-	stopped bool // reads nothing more
+	stopped bool // nothing more is read
 }
 
-// arrival says when the bytes up to an offset in unread had come.
+// arrival is the time by which the bytes up to an offset in unread had arrived.
 type arrival struct {
 	upTo int
 	at   time.Time
@@ -63,7 +62,7 @@ func loosely(o codec.Options) codec.Options {
 	return o
 }
 
-// read takes in whatever comes until the connection ends.
+// read appends received bytes to unread until the connection ends.
 func (l *link) read() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -91,7 +90,7 @@ func (l *link) read() {
 	}
 }
 
-// stopReading leaves what arrives from now on in the receive buffer of the socket, which is made small.
+// stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
 func (l *link) stopReading() {
 	l.stopped = true
 	if c, ok := l.net.(*net.TCPConn); ok {
@@ -101,27 +100,26 @@ func (l *link) stopReading() {
 	<-l.done
 }
 
-// outcome is what came of waiting for the other side.
+// outcome is the result of looking for a message of the other side.
 type outcome struct {
 	kind outcomeKind
 	at   time.Time
-	size int          // bytes of unread that it covers
-	err  *codec.Error // of a broken message
+	size int          // how many bytes of unread it comprises
+	err  *codec.Error // of an invalid message
 }
 
 type outcomeKind uint8
 
 const (
-	waiting outcomeKind = iota // nothing yet
-	message                    // l.frame holds it
-	broken                     // bytes that are no message; l.frame holds the rows read
+	waiting outcomeKind = iota // no complete message yet
+	message                    // l.frame contains it
+	broken                     // invalid bytes; l.frame contains the fields that were decoded
 	ended                      // end of stream
-	reset                      // broken off
+	reset                      // the connection was reset
 )
 
-// next looks at the first message that has arrived, without consuming it. Where
-// the bytes at hand end within a message and no more will come, the outcome is
-// ended or reset, and what is left stays in unread.
+// next returns the first message that has arrived, without consuming it. If the received bytes end within a message and the
+// connection has ended, the outcome is ended or reset, and these bytes stay in unread.
 func (l *link) next(from codec.Side) outcome {
 	if l.relay != nil {
 		return l.relay.next(from, &l.frame)
@@ -162,7 +160,7 @@ func (l *link) look(from codec.Side) outcome {
 	return outcome{kind: ended, at: time.Now()}
 }
 
-// arrived returns when the first n unread bytes were there.
+// arrived returns when the first n unread bytes had arrived.
 func (l *link) arrived(n int) time.Time {
 	for _, a := range l.arrivals {
 		if a.upTo >= n {
@@ -172,8 +170,8 @@ func (l *link) arrived(n int) time.Time {
 	return time.Now()
 }
 
-// peek returns what has arrived and whether more may come. Of a program it shows nothing:
-// what it says is judged by the message.
+// peek returns the unread bytes and whether more may arrive. For a program it returns nothing, because a relay keeps whole
+// messages only.
 func (l *link) peek() ([]byte, bool) {
 	if l.relay != nil {
 		return nil, false
@@ -205,8 +203,8 @@ func (l *link) consume(n int) {
 	}
 }
 
-// sent shows the session what went out, so that replies to it can be read. It
-// returns the frame if b is one legal message, else just the bytes; either shares b's memory.
+// sent passes the sent bytes to the session, so that it can decode the replies. It returns the frame if b is one valid
+// message, else only the bytes. The result shares the memory of b.
 func (l *link) sent(from codec.Side, b []byte) codec.Frame {
 	l.own.From = from
 	var f codec.Frame
@@ -220,20 +218,20 @@ func (l *link) sent(from codec.Side, b []byte) codec.Frame {
 	return codec.Frame{From: from, Raw: b}
 }
 
-// How much of a long message is written byte by byte: all that holds framing,
-// and a little of the end. Bytes written one after another may still be read
-// together, so there are pauses behind the first, in the middle and before the last.
+// Bytewise writes the first bytewiseHead and the last bytewiseTail bytes of a message byte by byte, and the rest at once.
+// The kernel may deliver several writes together, so there are pauses after the first byte, in the middle and before the
+// last byte.
 const (
 	bytewiseHead  = 4 << 10
 	bytewiseTail  = 64
 	bytewisePause = 200 * time.Microsecond
 )
 
-// flushPiece is how many bytes the other side is to take before the deadline.
+// flushPiece is how many bytes the other side must accept before each deadline.
 const flushPiece = 256 << 10
 
-// write sends b, cut as asked for, giving up at the deadline. That the other
-// side has gone is no error: what it said before is for the next step to judge.
+// write sends b in the given segmentation, until the deadline. If the other side has closed the connection, write returns
+// no error: the next step checks what the other side sent before.
 func (l *link) write(b []byte, how Segmentation, deadline time.Time) error {
 	switch how {
 	case Coalesced:
@@ -249,7 +247,7 @@ func (l *link) write(b []byte, how Segmentation, deadline time.Time) error {
 	return l.flush(deadline)
 }
 
-// bytewise writes b in pieces.
+// bytewise writes the beginning and the end of b byte by byte.
 func bytewise(b []byte, write func([]byte) error) error {
 	for i := 0; i < len(b); {
 		n := 1
@@ -267,8 +265,8 @@ func bytewise(b []byte, write func([]byte) error) error {
 	return nil
 }
 
-// flush writes what is held back. Each piece of it has the time until the deadline, so
-// that a long message fails only with a side that takes nothing, not with a slow machine.
+// flush writes the coalesced or current bytes in pieces. Each piece has the time from now until the deadline, so that a
+// long message fails only if the other side accepts nothing, not if the machine is slow.
 func (l *link) flush(deadline time.Time) error {
 	patience, left := time.Until(deadline), l.held
 	l.held = nil
@@ -285,15 +283,15 @@ func (l *link) flush(deadline time.Time) error {
 	return nil
 }
 
-// mayReturn reports whether an end is no news to a step: a program is free to connect for
-// each of its messages, so only a step that waits for the last word sees it.
+// mayReturn reports whether a step ignores the end of the connection: a program may use one connection per message, so only
+// a step that expects the end sees it.
 func (l *link) mayReturn(st *transcript.Step) bool {
 	return l.relay != nil && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Closes || c.Verb == transcript.Resets
 	})
 }
 
-// parted notes that the other end has gone: the actor connects anew if it acts again.
+// parted records that the other side has closed the connection. If the actor acts again, it connects again.
 func (l *link) parted() {
 	if l.relay != nil {
 		l.relay.parted()

@@ -20,30 +20,28 @@ import (
 	"jobwire/internal/sock"
 )
 
-// DefaultTimeout is how long an expectation without a deadline of its own waits.
+// DefaultTimeout is how long an expectation without its own deadline waits.
 const DefaultTimeout = 5 * time.Second
 
-// Options are how a performance is given.
+// Options are the options of a run.
 type Options struct {
-	Timeout time.Duration // 0 is DefaultTimeout
-	Exact   bool          // send and expect literal handles as they are written
-	Codec   codec.Options // what to be lenient about, and limits
+	Timeout time.Duration // 0: DefaultTimeout
+	Exact   bool          // send and expect handles literally as in the script
+	Codec   codec.Options // waived rules, and limits
 
-	// Segments is how what is sent is cut into writes, each of which TCP is
-	// likely to carry in a segment of its own. Where it is Plain, the script may ask for
-	// another in a line @segments; a name that there is not counts for nothing.
+	// Segments is how sent bytes are divided into writes, each of which TCP is likely to carry in its own segment. If it is
+	// Plain, a line @segments of the script selects the segmentation; an unknown name there is ignored.
 	Segments Segmentation
 
-	// Cast names the actors to be played, by name or by role; the steps of all others are
-	// left out. Empty means everybody. It has no meaning for Server.
+	// Cast contains the actors to be played, by name or by role. Steps of other actors are skipped. If it is empty, all
+	// actors are played. Server ignores it.
 	Cast []string
 
-	// Names are what names of the script stand for from the beginning.
+	// Names contains the initial values of names in the script.
 	Names map[string]string
 
-	// Boot is how long a program may take to connect for the first time, before its
-	// first step's time begins. Left, if it is not nil, is closed when the program
-	// has ended, and will not connect any more. Both have a meaning for Through only.
+	// Boot is how long a program may take until its first connection, in addition to the time of its first step. Left, if
+	// it is not nil, is closed when the program has exited and will not connect any more. Both are used only by Through.
 	Boot time.Duration
 	Left <-chan struct{}
 
@@ -51,21 +49,21 @@ type Options struct {
 	AtEnd func()
 }
 
-// Segmentation is how the bytes that a side sends are cut into writes. It must
-// make no difference to the other side.
+// Segmentation is how the bytes that a side sends are divided into writes. The other side must behave the same in all
+// segmentations.
 type Segmentation uint8
 
 const (
-	Plain     Segmentation = iota // a write for each message
-	Bytewise                      // a write for each byte, the middle of long messages excepted
-	Coalesced                     // one write for messages that follow each other on a connection
+	Plain     Segmentation = iota // one write per message
+	Bytewise                      // one write per byte, except in the middle of long messages
+	Coalesced                     // one write for consecutive messages on a connection
 )
 
 var segmentations = [...]string{Plain: "plain", Bytewise: "bytewise", Coalesced: "coalesced"}
 
 func (s Segmentation) String() string { return segmentations[s] }
 
-// SegmentationNamed returns the segmentation of that name. An error lists them.
+// SegmentationNamed returns the segmentation with the name. The error for an unknown name lists the known ones.
 func SegmentationNamed(name string) (Segmentation, error) {
 	i := slices.Index(segmentations[:], name)
 	if i < 0 {
@@ -77,18 +75,17 @@ func SegmentationNamed(name string) (Segmentation, error) {
 // Dialer connects on behalf of an actor.
 type Dialer func(ctx context.Context, a transcript.Actor) (net.Conn, error)
 
-// Peers performs the connecting ends of a script. Each actor connects at its
-// first step. The connections are closed when it returns.
+// Peers plays the clients and workers of a script. Each actor connects at its first step. Peers closes the connections
+// before it returns.
 func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *Result {
 	p := newPerformer(s, codec.Peer, o)
 	p.connect = p.dialer(dial)
 	return p.run(ctx)
 }
 
-// Server performs the server's end of a script for whoever connects to ln. A
-// connection is taken for the actor whose first step its first message fits;
-// one that the script does not know is closed at the end. ln stays open if it has a
-// SetDeadline method, as those of package net have; else it is closed.
+// Server plays the server of a script for the clients and workers that connect to ln. It assigns a connection to the actor
+// whose first step matches the first message. It closes connections without an actor at the end. ln stays open if it has a
+// SetDeadline method, as the listeners of package net have; otherwise Server closes it.
 func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Options) *Result {
 	o.Cast = nil
 	p := newPerformer(s, codec.Server, o)
@@ -119,18 +116,18 @@ func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Option
 	return r
 }
 
-// performer plays one side of a script.
+// performer runs a script for one side.
 type performer struct {
 	script  *transcript.Script
 	side    codec.Side
 	opts    Options
 	bind    transcript.Bindings
-	links   []*link // every connection, in the order of their making
+	links   []*link // all connections, in the order in which they were opened
 	wake    chan struct{}
 	result  Result
 	start   time.Time
-	since   time.Time                 // when the step before ended
-	sent    map[*codec.Type]time.Time // when the last message of a type was sent, by our side
+	since   time.Time                 // when the previous step ended
+	sent    map[*codec.Type]time.Time // when the own side last sent a message of the type
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error)
 }
 
@@ -149,7 +146,7 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	return p
 }
 
-// dialer makes a connection for an actor that is performed.
+// dialer returns a function that connects an actor.
 func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error) {
 	return func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*link, error) {
 		c, err := dial(ctx, a)
@@ -193,7 +190,7 @@ func (p *performer) run(ctx context.Context) *Result {
 		}
 		p.since = time.Now()
 	}
-	p.release(nil) // what fails now, nobody waits for
+	p.release(nil) // an error here is ignored, because no step depends on it
 	if p.opts.AtEnd != nil && p.result.Failure == nil {
 		p.opts.AtEnd()
 	}
@@ -211,7 +208,7 @@ func (p *performer) plays(a transcript.Actor) bool {
 	return slices.ContainsFunc(p.opts.Cast, func(name string) bool { return name == a.Name || name == role })
 }
 
-// step performs or watches one step.
+// step performs a step of the own side, or checks one of the other side.
 func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *Failure {
 	deadline := time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
 	l := p.link(st.Peer)
@@ -240,7 +237,7 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 	return p.watch(ctx, l, st, index, deadline)
 }
 
-// pause waits.
+// pause waits for the duration, or until ctx ends.
 func (p *performer) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -252,9 +249,8 @@ func (p *performer) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mayBeRefused reports whether a connection that cannot be made is as good as one
-// that is closed at once: where an actor opens one, and the server's closing it
-// is the next that is to happen on it.
+// mayBeRefused reports whether a refused connection is as good as one that the server closes immediately: the step opens
+// the connection, and the actor's next step expects the server to close it.
 func (p *performer) mayBeRefused(st *transcript.Step, index int) bool {
 	if p.side != codec.Peer || st.Choices[0].Verb != transcript.Opens {
 		return false
@@ -267,7 +263,7 @@ func (p *performer) mayBeRefused(st *transcript.Step, index int) bool {
 	return false
 }
 
-// refused returns a connection that has ended before it began.
+// refused returns a connection that is already closed by the other side.
 func (p *performer) refused() *link {
 	near, far := net.Pipe()
 	far.Close()
@@ -284,7 +280,7 @@ func (p *performer) link(a transcript.Actor) *link {
 	return nil
 }
 
-// act does what a step of our own side says.
+// act performs a step of the own side.
 func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
 	c := &st.Choices[0]
 	ev := Event{Actor: st.Peer, From: p.side, Verb: c.Verb, Step: index}
@@ -324,7 +320,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 		l.stopReading()
 	}
 	if l.stopped && errors.Is(err, os.ErrDeadlineExceeded) {
-		err = nil // a side that can send nothing may read nothing
+		err = nil // if this side does not read, the other side may not read either
 	}
 	p.record(&ev)
 	if err != nil {
@@ -335,8 +331,8 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 	return nil
 }
 
-// release writes what connections have held back to be coalesced. Messages go on
-// being held back only while the next step sends more on the same connection.
+// release writes the messages that connections have coalesced. A connection keeps its messages if the next step sends
+// another message on it.
 func (p *performer) release(next *transcript.Step) *Failure {
 	for _, l := range p.links {
 		if len(l.held) == 0 || l.closed {
@@ -352,7 +348,7 @@ func (p *performer) release(next *transcript.Step) *Failure {
 	return nil
 }
 
-// unsent says that something could not be sent, which was tried for so long.
+// unsent returns the failure for an error of sending. patience is how long sending was tried.
 func (p *performer) unsent(err error, patience time.Duration) *Failure {
 	f := &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -362,12 +358,12 @@ func (p *performer) unsent(err error, patience time.Duration) *Failure {
 	return f
 }
 
-// peerLeft reports whether an error means that the other side is gone.
+// peerLeft reports whether an error means that the other side has closed the connection.
 func peerLeft(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// encode returns the bytes of a step to be sent.
+// encode returns the bytes of a message to be sent.
 func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
@@ -380,7 +376,7 @@ func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
 	return l.loose.Append(nil, p.side, &m)
 }
 
-// Fresh returns a word for a name that no other process and no other performance uses.
+// Fresh returns a value for a name that no other process and no other run uses.
 func Fresh(name string) string {
 	return name + "-" + strconv.FormatUint(runID, 36) + "-" + strconv.FormatUint(lastFresh.Add(1), 36)
 }
@@ -390,8 +386,7 @@ var (
 	lastFresh atomic.Uint64
 )
 
-// bindFresh binds the names that a message to be sent mentions for the first
-// time.
+// bindFresh sets the names that first occur in a message to be sent.
 func bindFresh(b *transcript.Bindings, c *transcript.Choice, word func(name string, fd *codec.Field) string) {
 	for i, a := range c.Args {
 		if a.Kind != transcript.Name {
@@ -403,7 +398,7 @@ func bindFresh(b *transcript.Bindings, c *transcript.Choice, word func(name stri
 	}
 }
 
-// leftovers records what has arrived by the end and was never asked for.
+// leftovers records messages that arrived but that no step consumed.
 func (p *performer) leftovers() {
 	for _, l := range p.links {
 		if l.relay != nil {

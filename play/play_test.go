@@ -23,7 +23,7 @@ import (
 	"jobwire/play"
 )
 
-// parse reads a script of one conversation.
+// parse parses a script with one conversation.
 func parse(t *testing.T, src string) *transcript.Script {
 	t.Helper()
 	scripts, err := transcript.Parse(gearman.Protocol, "test.wire", []byte(src))
@@ -36,8 +36,7 @@ func parse(t *testing.T, src string) *transcript.Script {
 	return scripts[0]
 }
 
-// duet performs a script as the peers, and another as the server, over
-// in-memory pipes, and returns both results.
+// duet runs one script as the peers and another one as the server, over in-memory pipes, and returns both results.
 func duet(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, asServer *play.Result) {
 	t.Helper()
 	ln := newPipeListener()
@@ -50,7 +49,7 @@ func duet(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, a
 	return asPeers, asServer
 }
 
-// pipeListener accepts net.Pipe connections, which synctest can follow.
+// pipeListener accepts net.Pipe connections, which work in a synctest bubble.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -129,8 +128,8 @@ Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
 	})
 }
 
-// TestSegmentation counts the writes that reach the other side, and checks that
-// what they hold is the same.
+// TestSegmentation counts the writes that reach the other side, and checks that their content is the same in all
+// segmentations.
 func TestSegmentation(t *testing.T) {
 	const script = `
 Client -> Job Server: ECHO_REQ one
@@ -204,8 +203,7 @@ func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
 	}
 }
 
-// TestFallsShort plays a server that does something else than the script, and
-// looks at what is said of it.
+// TestFallsShort plays a server that differs from the script, and checks the reported failure.
 func TestFallsShort(t *testing.T) {
 	tests := []struct {
 		name, peers, server string
@@ -316,8 +314,8 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 	}
 }
 
-// TestServerTellsLikeActorsApart connects two workers in another order than the
-// script has them: their arguments tell which is which.
+// TestServerTellsLikeActorsApart connects two workers in an order other than that of the script. The server distinguishes
+// them by the arguments of their messages.
 func TestServerTellsLikeActorsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := duet(t,
@@ -329,8 +327,7 @@ func TestServerTellsLikeActorsApart(t *testing.T) {
 	})
 }
 
-// TestServerTellsActorsApart connects a worker before the client that the
-// script mentions first.
+// TestServerTellsActorsApart connects a worker before the client that is first in the script.
 func TestServerTellsActorsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := duet(t,
@@ -352,8 +349,7 @@ func TestCastLeavesOthersOut(t *testing.T) {
 	})
 }
 
-// TestEndings needs real sockets, which pipes are not: half-closing and
-// resetting are TCP's.
+// TestEndings uses TCP sockets, because pipes can be neither half-closed nor reset.
 func TestEndings(t *testing.T) {
 	for _, ending := range []string{"closes", "half-closes", "resets"} {
 		t.Run(ending, func(t *testing.T) {
@@ -392,7 +388,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestFloodEnds has a server send nothing but what a step passes over.
+// TestFloodEnds: a step fails at its deadline although the server keeps sending messages that the step ignores.
 func TestFloodEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -416,7 +412,7 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
-// A side that takes a long message slowly is waited for; one that takes no more of it is not.
+// TestSlowTaker: sending a long message waits for a side that reads slowly, but not for one that stops reading.
 func TestSlowTaker(t *testing.T) {
 	const message = 4 << 20
 	for _, test := range []struct {
@@ -450,12 +446,12 @@ func TestSlowTaker(t *testing.T) {
 	}
 }
 
-// interrupted is a listener that a deadline closes.
+// interrupted is a listener that SetDeadline closes.
 type interrupted struct{ *pipeListener }
 
 func (l interrupted) SetDeadline(time.Time) error { return l.Close() }
 
-// TestThroughPassesOnTheLastMessage has a program read slower than the script is done with it.
+// TestThroughPassesOnTheLastMessage uses a program that is still reading the last message when the script ends.
 func TestThroughPassesOnTheLastMessage(t *testing.T) {
 	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
 	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {
@@ -523,8 +519,7 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestExampleOnGearmand plays the document's own example, unchanged, against
-// the real server.
+// TestExampleOnGearmand runs the example of the Gearman specification, unchanged, with a real gearmand.
 func TestExampleOnGearmand(t *testing.T) {
 	src, err := corpus.FS.ReadFile("gearman/example.wire")
 	if err != nil {
@@ -563,13 +558,12 @@ func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
 	}
 }
 
-// TestEncodeFills: what a transcript leaves open is written as something that keeps to the form of
-// its message.
+// TestEncodeFills: Encode replaces the wildcards of a transcript by values that make valid messages.
 func TestEncodeFills(t *testing.T) {
 	for _, p := range []*codec.Protocol{gearman.Protocol, danga.Protocol} {
 		for _, row := range p.Types {
 			for _, role := range p.Roles {
-				if row.Res&p.RoleNamed(role) == 0 || role == "Admin" { // whose replies need a request before them
+				if row.Res&p.RoleNamed(role) == 0 || role == "Admin" { // their replies depend on a request
 					continue
 				}
 				least, _, _ := row.Arity()
@@ -599,8 +593,7 @@ func TestEncodeFills(t *testing.T) {
 // noDeadlines is a listener without a SetDeadline method.
 type noDeadlines struct{ net.Listener }
 
-// TestListenerWithoutDeadlines demands that a performance ends, with all that it began, where only
-// closing the listener ends its Accept.
+// TestListenerWithoutDeadlines: a run and its goroutines end although only closing the listener ends Accept.
 func TestListenerWithoutDeadlines(t *testing.T) {
 	s := parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n")
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, errors.New("no server") }
@@ -641,8 +634,8 @@ func TestListenerWithoutDeadlines(t *testing.T) {
 	}
 }
 
-// TestRawBytesArriveWhileDecoding: bytes that break a rule are compared with the transcript also
-// if they arrive between two looks at what has arrived.
+// TestRawBytesArriveWhileDecoding: bytes that violate a rule are compared with the transcript, also if they arrive between
+// two checks of the received bytes.
 func TestRawBytesArriveWhileDecoding(t *testing.T) {
 	const exchange = "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: raw 00 \"RES\" 00 00 00 1b 00 00 00 0c \"exceptions\" 00 \"x\"\n"
 	src := strings.Repeat(exchange, 500)

@@ -11,12 +11,11 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Through performs a script in which a program plays one of the actors: whatever
-// connects to ln is relayed to the server, on as many connections as the program likes, and
-// what both say is held against the actor's steps. All other actors are performed as
-// [Peers] does. The actor's "closes" is that the last of its connections has ended.
+// Through runs a script in which a program plays one of the actors. It relays each connection to ln over a connection of
+// its own to the server, and compares the messages of both sides with the steps of the actor. The program may use several
+// connections. The other actors are played as by [Peers]. For the actor, "closes" means that its last connection has ended.
 //
-// With Bytewise the relay passes on what comes byte by byte, in both directions.
+// With Bytewise, the relay forwards the bytes one by one, in both directions.
 func Through(ctx context.Context, s *transcript.Script, dial Dialer, program string, ln net.Listener, o Options) *Result {
 	p := newPerformer(s, codec.Peer, o)
 	p.connect = p.dialer(dial)
@@ -47,12 +46,11 @@ func Through(ctx context.Context, s *transcript.Script, dial Dialer, program str
 	return result
 }
 
-// partingTime is how long the ends of a relay may take for what is on its way to them when the
-// performance is over.
+// partingTime is how long a relay may take, after the run, to forward the bytes that it has received.
 const partingTime = time.Second
 
-// interrupt makes a listener's Accept return, and waits until gone is closed. A listener without
-// deadlines is closed, as nothing else ends its Accept.
+// interrupt makes Accept of a listener return, and waits until gone is closed. It closes a listener without deadlines,
+// because nothing else ends Accept.
 func interrupt(ln net.Listener, gone <-chan struct{}) {
 	d, ok := ln.(interface{ SetDeadline(time.Time) error })
 	if !ok {
@@ -65,8 +63,7 @@ func interrupt(ln net.Listener, gone <-chan struct{}) {
 	d.SetDeadline(time.Time{})
 }
 
-// relay stands between a program and the server. It passes on what they say and keeps
-// it for the performer.
+// relay forwards the bytes between a program and the server, and keeps the messages for the performer.
 type relay struct {
 	actor    transcript.Actor
 	protocol *codec.Protocol
@@ -75,19 +72,19 @@ type relay struct {
 	stop     func()
 	wake     chan<- struct{}
 	pumps    sync.WaitGroup
-	first    chan struct{} // closed when the program has connected for the first time
-	booted   bool          // it was waited for
+	first    chan struct{} // closed after the first connection of the program
+	booted   bool          // boot was called
 
 	mu     sync.Mutex
-	heard  [2][]overheard // by who said it, in the order of their coming
-	unread int            // bytes in heard
+	heard  [2][]overheard // by sender, in the order of arrival
+	unread int            // bytes of the messages in heard
 	conns  map[net.Conn]bool
 	open   int  // connections of the program
-	met    bool // it has connected since it was last seen to be gone
-	over   bool // hung up
+	met    bool // the program has connected since the last end of its connections that a step has accepted
+	over   bool // hangUp was called, or a side sent too much
 }
 
-// overheard is a message that was passed on, or bytes that are none.
+// overheard is a captured message, or captured bytes that are not a message.
 type overheard struct {
 	outcome
 	frame codec.Frame
@@ -129,8 +126,8 @@ func (r *relay) admit(near, far net.Conn) bool {
 	return true
 }
 
-// boot waits, once, for the program to connect for the first time: what it takes to start is
-// no time of the protocol's. It reports whether it has waited.
+// boot waits for the first connection of the program, so that its startup time does not count for the step. It waits only
+// once, and reports whether it has waited.
 func (r *relay) boot(ctx context.Context) bool {
 	if r.booted {
 		return false
@@ -147,7 +144,7 @@ func (r *relay) boot(ctx context.Context) bool {
 	return true
 }
 
-// serve relays one connection to its end.
+// serve relays one connection until both directions have ended.
 func (r *relay) serve(near, far net.Conn) {
 	e := &ear{relay: r, streams: codec.Streams(r.protocol.NewSession(r.opts.Codec))}
 	var wg sync.WaitGroup
@@ -164,7 +161,7 @@ func (r *relay) serve(near, far net.Conn) {
 	r.tell()
 }
 
-// pump passes on what one side says until it ends its direction.
+// pump forwards the bytes of one side until this side ends its direction.
 func (r *relay) pump(e *ear, from codec.Side, src, dst net.Conn) {
 	write := func(b []byte) error { _, err := dst.Write(b); return err }
 	buf := make([]byte, 32<<10)
@@ -203,7 +200,7 @@ func (r *relay) tell() {
 	}
 }
 
-// next returns the first message that one side has sent, without consuming it.
+// next returns the first unconsumed message of one side, without consuming it.
 func (r *relay) next(from codec.Side, f *codec.Frame) outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,15 +223,15 @@ func (r *relay) consume(from codec.Side) {
 	}
 }
 
-// parted notes that the program was seen to have gone. It may come back.
+// parted records that a step has accepted the end of the program's connections. The program may connect again.
 func (r *relay) parted() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.met = r.open > 0
 }
 
-// hangUp ends all connections, for good. What was heard is passed on to its end first, as the
-// performer may have seen a message of which the program has yet to get the last bytes.
+// hangUp ends all connections. First it forwards the bytes that were received: the program may not have got the last bytes
+// of a message that the performer has already seen.
 func (r *relay) hangUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,13 +242,14 @@ func (r *relay) hangUp() {
 	}
 }
 
-// ear makes messages of what passes on one connection.
+// ear decodes the messages on one connection.
 type ear struct {
 	*relay
 	streams [2]codec.Stream
 }
 
-// hear takes in bytes, and reports whether they made a message. A flood is cut off.
+// hear decodes bytes, and reports whether they completed a message. If too many messages are pending, it closes the
+// connections.
 func (e *ear) hear(from codec.Side, b []byte) (any bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -282,7 +280,7 @@ func (e *ear) keep(from codec.Side, o overheard) {
 	}
 }
 
-// rest returns what was said and never asked for, up to a bound.
+// rest returns at most bound messages that no step consumed.
 func (r *relay) rest(bound int) (said []codec.Frame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"jobwire/internal/prose"
 )
 
-// ReportOptions are how a conversation is shown.
+// ReportOptions are the options of a report.
 type ReportOptions struct {
-	Bytes  bool   // every message in byte form; otherwise only the one that fell short
-	Full   bool   // show all of long payloads
-	Hex    bool   // show text protocols in hex too
-	Color  bool   // with the escape sequences of terminals
+	Bytes  bool   // every message in byte form; otherwise only the one that failed
+	Full   bool   // long payloads in full
+	Hex    bool   // text protocols in hex too
+	Color  bool   // with terminal escape sequences
 	Indent string // before every line
 }
 
-// foldRows is how many rows of a long field a report shows.
+// foldRows is how many lines of a long field a report shows.
 const foldRows = 4
 
-// WriteReport writes the conversation of a performance and, where it fell
-// short, what was due, what came instead, and the offending bytes.
+// WriteReport writes the conversation of a run and, if the run failed, what was expected, what was received instead, and
+// the invalid bytes.
 func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) error {
 	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
@@ -76,7 +76,7 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 	return pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
 }
 
-// append shows the step that failed. Sentences are cut into lines of the width, in bytes.
+// append appends the step that failed. Text is wrapped at width, in bytes.
 func (f *Failure) append(dst []byte, pr *transcript.Printer, file string, width int) []byte {
 	dst = fmt.Appendf(dst, "\nexpected (%s:%d):\n", file, f.Step.Line)
 	dst, _ = transcript.AppendStep(dst, pr.Protocol, f.Step)
@@ -88,7 +88,7 @@ func (f *Failure) append(dst []byte, pr *transcript.Printer, file string, width 
 	message := ev.Verb == transcript.Send || ev.Verb == transcript.Raw
 	switch {
 	case message && f.Diff != nil:
-		// The bytes are legal; they are not those that were due.
+		// The bytes are a valid message, but not the expected one.
 		dst = pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, &codec.Error{Rule: "differs", Offset: f.Diff.Offset, Detail: f.Diff.String()})
 	case message && ev.Err == nil:
 		dst = pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame)

@@ -9,17 +9,17 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Result is how a performance went.
+// Result is the result of a run.
 type Result struct {
-	Grade    transcript.Grade // the worst of the choices that were taken
-	Failure  *Failure         // nil if everything came as written
-	Accepted *Accepted        // the first step that was met by a non-strict choice; nil if there is none
-	Events   []Event          // the conversation as it went
+	Grade    transcript.Grade // the worst grade of the accepted choices
+	Failure  *Failure         // nil if the run passed
+	Accepted *Accepted        // the first step that matched a non-strict choice; nil if there is none
+	Events   []Event          // the actual conversation
 	Took     time.Duration
-	Names    map[string]string // what the script's names stood for
+	Names    map[string]string // the values of the script's names
 }
 
-// Messages counts the messages of the conversation, broken ones too.
+// Messages returns the number of messages in the conversation, including invalid ones.
 func (r *Result) Messages() int {
 	n := 0
 	for i := range r.Events {
@@ -30,13 +30,13 @@ func (r *Result) Messages() int {
 	return n
 }
 
-// Accepted is a step that was met by a non-strict choice.
+// Accepted is a step that matched a non-strict choice.
 type Accepted struct {
 	Step   *transcript.Step
 	Choice *transcript.Choice
 }
 
-// Expected names the choices of the step that are strict, as in "ERROR * * or the end of the connection".
+// Expected describes the strict choices of the step, as in "ERROR * * or the end of the connection".
 func (a *Accepted) Expected() string {
 	var all []string
 	for i := range a.Step.Choices {
@@ -47,13 +47,13 @@ func (a *Accepted) Expected() string {
 	return strings.Join(all, " or ")
 }
 
-// Got names the choice that was met.
+// Got describes the choice that matched.
 func (a *Accepted) Got() string { return describe(a.Choice) }
 
-// maxDescription is the length, in bytes, of the descriptions of raw bytes.
+// maxDescription is the maximum length, in bytes, of a description of raw bytes.
 const maxDescription = 60
 
-// describe names a choice with its arguments.
+// describe describes a choice with its arguments.
 func describe(c *transcript.Choice) string {
 	switch s := c.String(); {
 	case c.Verb == transcript.Raw && len(s) > maxDescription:
@@ -64,7 +64,7 @@ func describe(c *transcript.Choice) string {
 	return name(c)
 }
 
-// name names a choice without its arguments.
+// name describes a choice without its arguments.
 func name(c *transcript.Choice) string {
 	switch c.Verb {
 	case transcript.Send:
@@ -81,42 +81,42 @@ func name(c *transcript.Choice) string {
 	return "the end of the connection"
 }
 
-// Event is one thing that happened on one connection.
+// Event is one event on one connection.
 type Event struct {
-	At    time.Duration // since the beginning
+	At    time.Duration // since the start of the run
 	Actor transcript.Actor
 	From  codec.Side
-	Verb  transcript.Verb // Send for a message, Raw for bytes that are none
-	Frame codec.Frame     // of a Send, Raw or Urgent: Frame.Raw holds the bytes
-	Err   *codec.Error    // why the bytes are no message
-	For   time.Duration   // of a Nothing
-	Step  int             // index of the step it belongs to; -1 if the transcript does not know of it
+	Verb  transcript.Verb // Send for a message, Raw for other bytes
+	Frame codec.Frame     // of a Send, Raw or Urgent; Frame.Raw contains the bytes
+	Err   *codec.Error    // why the bytes are not a valid message
+	For   time.Duration   // duration of a Nothing
+	Step  int             // index of its step; -1 if it has none
 }
 
-// Reason says how a performance fell short.
+// Reason is the kind of a failure.
 type Reason uint8
 
 const (
-	Mismatched  Reason = iota // something else came
-	TooEarly                  // it came before its time
-	TimedOut                  // nothing came
-	Broken                    // what came is no message
+	Mismatched  Reason = iota // another message was received
+	TooEarly                  // the message was received before its time
+	TimedOut                  // no message was received in time
+	Broken                    // the received bytes are not a valid message
 	Ended                     // the connection ended
 	CannotSend                // the step could not be sent
-	Unreachable               // there was no connection
-	TooLate                   // something else came, but after the time in which this proves a fault ("until")
+	Unreachable               // the actor could not connect
+	TooLate                   // another message was received, but after the time in which this proves a fault ("until")
 )
 
-// Failure is the step at which a performance fell short, and why.
+// Failure is the step at which a run failed, with the reason.
 type Failure struct {
 	Reason Reason
 	Step   *transcript.Step
 	Index  int                  // of the step
-	Event  *Event               // what came instead; nil if nothing did
-	Diff   *transcript.Mismatch // of a Mismatched: what differs from the nearest choice
-	Waited time.Duration        // the time that it took too long or too little of; 0 where no time counts
-	Text   string               // one sentence: what was due and what came
-	Err    error                // the cause, where there is one
+	Event  *Event               // what was received instead; nil if nothing was
+	Diff   *transcript.Mismatch // of a Mismatched: the difference from the nearest choice
+	Waited time.Duration        // the time limit that was not met; 0 if the failure is not about time
+	Text   string               // one sentence: what was expected and what was received
+	Err    error                // the cause, if there is one
 }
 
 // Err returns the failure as an error, or nil.
@@ -130,10 +130,10 @@ func (r *Result) Err() error {
 func (f *Failure) Error() string { return f.Text }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Wanted names what the step expected, as in "JOB_CREATED or ERROR".
+// Wanted describes what the step expected, as in "JOB_CREATED or ERROR".
 func (f *Failure) Wanted() string { return wanted(f.Step) }
 
-// Rule returns the codec's rule that the other side broke, or "".
+// Rule returns the ID of the codec rule that the other side violated, or "".
 func (f *Failure) Rule() codec.RuleID {
 	if f.Event != nil && f.Event.Err != nil {
 		return f.Event.Err.Rule

@@ -14,11 +14,11 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// maxPassed bounds how many messages are recorded that a step passes over, or
-// that come when the script is over. A side that floods would fill the memory.
+// maxPassed limits how many messages are recorded that a step ignores, or that arrive after the last step. Otherwise a side
+// that keeps sending would fill the memory.
 const maxPassed = 100
 
-// watch holds what comes against a step of the other side.
+// watch compares what is received with a step of the other side.
 func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
 	since, of := p.since, "the previous message"
 	if st.Of != nil {
@@ -28,7 +28,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("the transcript measures a time from %s and does not send it before", of)}
 	}
 	for i := range st.Choices {
-		// Silence among the choices is over sooner than the default deadline.
+		// A choice that expects silence ends before the default deadline.
 		if c := &st.Choices[i]; c.Verb == transcript.Nothing && st.Within == 0 {
 			deadline = time.Now().Add(c.For)
 		}
@@ -86,7 +86,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			}
 			if !ok {
 				if d != nil && (diff == nil || diff.Arg < 0 && d.Arg >= 0) {
-					diff = d // the first of its type says most
+					diff = d // the difference from the first choice of this type is the most informative
 				}
 				continue
 			}
@@ -114,8 +114,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 	}
 }
 
-// fits reports whether an event is what a choice asks for; if not, and both are
-// messages, it says what differs.
+// fits reports whether an event matches a choice. If not, and both are messages, it returns what differs.
 func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
 	switch c.Verb {
 	case transcript.Send:
@@ -134,8 +133,7 @@ func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch,
 	return nil, false
 }
 
-// fitsUnchecked reports whether a message that breaks rules is what a choice asks for
-// that does not judge it.
+// fitsUnchecked reports whether a message that violates rules matches a choice that does not check rules.
 func (p *performer) fitsUnchecked(l *link, c *transcript.Choice, ev *Event) bool {
 	var f codec.Frame
 	if c.Verb != transcript.Send || !c.Unchecked {
@@ -145,8 +143,7 @@ func (p *performer) fitsUnchecked(l *link, c *transcript.Choice, ev *Event) bool
 	return err == nil && n == len(ev.Frame.Raw) && p.bind.Match(c, &f, time.Now(), p.opts.Exact) == nil
 }
 
-// fitting returns the first choice that names the event's type, whatever its
-// arguments.
+// fitting returns the first choice with the type of the event, whatever its arguments.
 func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 	for i := range st.Choices {
 		if c := &st.Choices[i]; c.Verb == transcript.Send && c.Type == ev.Frame.Type {
@@ -156,8 +153,8 @@ func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 	return nil
 }
 
-// passes reports whether a message is passed over: its type may come before the step, and no
-// choice asks for it. Who does what is only tolerable may say other things of that type.
+// passes reports whether the step ignores a message: the step ignores messages of this type, and no choice expects one. A
+// choice of grade transcript.Lax expects only messages with its own arguments.
 func (p *performer) passes(st *transcript.Step, ev *Event) bool {
 	return slices.Contains(st.Past, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Send && c.Type == ev.Frame.Type &&
@@ -165,7 +162,7 @@ func (p *performer) passes(st *transcript.Step, ev *Event) bool {
 	})
 }
 
-// inVain says that a step's time is over; past messages were passed over meanwhile.
+// inVain returns the text for a step whose time is over. past is the number of ignored messages.
 func (p *performer) inVain(st *transcript.Step, past int) string {
 	within := cmp.Or(st.Within, p.opts.Timeout)
 	if past == 0 {
@@ -185,8 +182,8 @@ func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
 	return nil
 }
 
-// rawMayFit reports whether what has arrived may become a raw choice, or has become one since
-// rawFits was called: then another wake is pending.
+// rawMayFit reports whether the received bytes may still become a raw choice, or have become one since rawFits was called.
+// In the latter case, another wake is pending.
 func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
 	b, more := l.peek()
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
@@ -194,7 +191,7 @@ func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
 	})
 }
 
-// silence judges a deadline that has passed, and past messages that were passed over.
+// silence handles a deadline that has passed. past is the number of ignored messages.
 func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index, past int) *Failure {
 	if err := ctx.Err(); err != nil {
 		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting for a message: %v", err)}
@@ -214,7 +211,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 	return &Failure{Reason: TimedOut, Event: ev, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: text}
 }
 
-// accept takes an event for a step.
+// accept records an event that matches a choice of its step.
 func (p *performer) accept(c *transcript.Choice, ev Event) *Failure {
 	p.record(&ev)
 	p.result.Grade = max(p.result.Grade, c.Grade)
@@ -229,7 +226,7 @@ func (p *performer) mayBeSilent(st *transcript.Step) bool {
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.Verb == transcript.Nothing })
 }
 
-// differs builds the failure of an event that no choice asks for.
+// differs returns the failure for an event that matches no choice.
 func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mismatch) *Failure {
 	f := &Failure{Reason: Mismatched, Event: ev, Diff: diff}
 	switch {
@@ -247,7 +244,7 @@ func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mis
 	return f
 }
 
-// wanted names what a step expects, as in "JOB_CREATED or ERROR".
+// wanted describes what a step expects, as in "JOB_CREATED or ERROR".
 func wanted(st *transcript.Step) string {
 	var all []string
 	for i := range st.Choices {
@@ -256,7 +253,7 @@ func wanted(st *transcript.Step) string {
 	return strings.Join(all, " or ")
 }
 
-// wait returns true when something may have arrived, false at the deadline.
+// wait returns true when something may have arrived, and false at the deadline or the end of ctx.
 func (p *performer) wait(ctx context.Context, deadline time.Time) bool {
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
@@ -270,12 +267,13 @@ func (p *performer) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// await finds the connection of an actor that connects to us.
+// await returns the connection of an actor that connects to the server. It waits until a connection arrives whose first
+// message matches the step.
 func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn, deadline time.Time) (*link, error) {
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
 	for {
-		var second *link // of the right type, if nothing better comes
+		var second *link // matches only the type of the message; used if no connection matches better
 		for _, l := range p.links {
 			if l.actor.Name != "" || l.closed {
 				continue

@@ -44,7 +44,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	return out, nil
 }
 
-// appendSized appends a message that has a body. line is where its line ends.
+// appendSized appends a message with a body. line is the offset of the end of its line.
 func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) (out []byte, line int, bad *codec.Error) {
 	t, args := m.Type, m.Args
 	k := sizedAt[t.Index]
@@ -95,8 +95,8 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 	return append(append(dst, body...), crlf...), line, nil
 }
 
-// appendList appends a body that is the repetitions of a row. Values that YAML would read as something else
-// are put in quotes.
+// appendList appends a body that consists of the repeated fields of a message type. Values that YAML would
+// interpret differently are quoted.
 func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) ([]byte, *codec.Error) {
 	dst = append(dst, yamlStart.Lead...)
 	strict := !s.opts.Waived(RuleReplyYAML)
@@ -128,7 +128,7 @@ func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) 
 	return dst, nil
 }
 
-// judgeBody refuses a body that would not be read as the row's.
+// judgeBody returns an error for a body that would not be decoded as a body of the message type.
 func (s *session) judgeBody(t *codec.Type, body []byte, at int) *codec.Error {
 	fd := &t.Fields[len(t.Fields)-1]
 	if fd.Rule == "" || s.opts.Waived(fd.Rule) {

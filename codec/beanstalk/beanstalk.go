@@ -1,10 +1,9 @@
-// Package beanstalk speaks the Beanstalk protocol: text lines that end CR LF,
-// some of them followed by a body whose size they announce.
+// Package beanstalk implements the Beanstalk protocol: text lines that end with CR LF, some of them followed
+// by a body whose size they announce.
 //
-// The rows in types.go are the contract. A reply says little about itself (OK
-// may carry statistics or a list of tubes), so a session pairs each with the
-// oldest request that waits for one. reserve-job stands beyond the document;
-// later servers have it.
+// The message types in types.go are the contract. A reply does not identify its request (OK may contain
+// statistics or a list of tubes), so a session matches each reply with the oldest request that waits for one.
+// reserve-job is not in the specification; later servers have it.
 package beanstalk
 
 import (
@@ -16,9 +15,9 @@ import (
 //go:embed rules.txt
 var rules string
 
-// Protocol is Beanstalk's contract. Two limits differ from those of the codec
-// where [codec.Options] leave a zero: MaxData is [DefaultMaxData] for the body
-// of a put, MaxLine is [DefaultMaxLine].
+// Protocol is the contract of Beanstalk. Two limits that are zero in [codec.Options] have other defaults than
+// those of package codec: MaxData, which limits the body of a put, is [DefaultMaxData], and MaxLine is
+// [DefaultMaxLine].
 var Protocol = &codec.Protocol{
 	Name:         "beanstalk",
 	Title:        "Beanstalk",

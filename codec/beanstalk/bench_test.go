@@ -20,8 +20,7 @@ var benchMessages = []struct {
 	{"DELETED", codec.Server, nil},
 }
 
-// benchSession returns a session in which the message may be sent again and
-// again, and the bytes of one.
+// benchSession returns a session in which the message may be sent repeatedly, and the bytes of the message.
 func benchSession(t testing.TB, from codec.Side, m *codec.Message) (s *session, raw []byte) {
 	raw, err := newSession(codec.Options{WaiveAll: true}).Append(nil, from, m)
 	if err != nil {
@@ -30,8 +29,8 @@ func benchSession(t testing.TB, from codec.Side, m *codec.Message) (s *session, 
 	return newSession(codec.Options{}).(*session), raw
 }
 
-// again puts the request of a reply, or takes the reply of a request, without
-// decoding it.
+// again restores the state of the session before the next message without decoding anything: it adds the
+// request of a reply, or removes a request.
 func (s *session) again(from codec.Side, request *codec.Type) {
 	if from == codec.Server {
 		s.asked(request, false)
@@ -40,8 +39,7 @@ func (s *session) again(from codec.Side, request *codec.Type) {
 	}
 }
 
-// BenchmarkSession decodes and appends each, with the bookkeeping of its
-// counterpart.
+// BenchmarkSession decodes and appends each message, and restores the state of the session each time.
 func BenchmarkSession(b *testing.B) {
 	var request *codec.Type
 	for _, bm := range benchMessages {

@@ -7,9 +7,9 @@ import (
 	"jobwire/codec"
 )
 
-// skipBody finds where reading goes on behind a body that CR LF does not
-// follow at stop: behind the next CR LF. Whoever miscounted a body still ended
-// it so, and its rest must not be run as commands.
+// skipBody returns the position after a body that is not followed by CR LF at stop. It is the position after
+// the next CR LF: a peer that announced a wrong size still ended the body with CR LF, and the rest of the
+// body must not be interpreted as commands.
 func (s *session) skipBody(f *codec.Frame, t *codec.Type, stop int) (int, error) {
 	d := &s.sides[f.From]
 	err := &codec.Error{Rule: d.crlf, Offset: stop, Field: t.Fields[len(t.Fields)-1].Name}
@@ -28,7 +28,7 @@ func (s *session) skipBody(f *codec.Frame, t *codec.Type, stop int) (int, error)
 	return 0, err
 }
 
-// readBody reads the body f.Raw[at:stop] of a message that ends at n.
+// readBody decodes the body f.Raw[at:stop] of a message that ends at n.
 func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) error {
 	fd := &rows[len(rows)-1].Fields[len(rows[len(rows)-1].Fields)-1]
 	if first := rows[0]; len(first.Repeat) > 0 {
@@ -48,8 +48,9 @@ func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) 
 	return nil
 }
 
-// readYAML reads f.Raw[at:stop] as the YAML dictionary or list that t holds. If the values are legal, it appends the
-// spans of the entries to f and returns true. The span before them holds the document start, comments and brackets.
+// readYAML decodes f.Raw[at:stop] as the YAML dictionary or list that t declares. If the values are legal, it
+// appends the spans of the entries to f and returns true. The span before them contains the YAML document
+// start, comments and brackets.
 func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yamlError) {
 	before := len(f.Spans)
 	f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: at, Next: stop})

@@ -2,8 +2,8 @@ package beanstalk
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces; rules.txt states them. The conformance
-// cases name those that concern the behavior of a server.
+// Rules that the codec itself enforces; rules.txt states them. Conformance cases name the rules about the
+// behavior of a server.
 const (
 	RuleLineCRLF       codec.RuleID = "beanstalk.line.crlf"
 	RuleLineLength     codec.RuleID = "beanstalk.line.length"

@@ -12,27 +12,27 @@ import (
 const (
 	crlf = "\r\n"
 
-	// endless is the number of bytes without an end of line behind which a reader
-	// gives up. A line between Options.MaxLine and this is skipped as a whole.
+	// endless is the number of bytes without a line end after which decoding fails. A line whose length is between
+	// Options.MaxLine and endless is skipped as a whole.
 	endless = codec.DefaultMaxLine
 )
 
-// session reads one connection: lines, and the bodies that some of them
+// session decodes and encodes the messages of one connection: lines, and the bodies that some of them
 // announce.
 type session struct {
 	opts    codec.Options
 	sides   [2]side
-	pending codec.FIFO[*codec.Type] // the requests that wait for their reply
-	body    []byte                  // memory for a list that is encoded
+	pending codec.FIFO[*codec.Type] // the requests that wait for their replies
+	body    []byte                  // buffer for encoding a list
 }
 
-// side is what differs between the directions of a connection.
+// side is the data that depends on the direction of a connection.
 type side struct {
 	codec.Layout
 	word *codec.Field
-	max  int          // bytes of a body
-	size codec.RuleID // broken by a larger one
-	crlf codec.RuleID // broken by a body without CR LF behind it
+	max  int          // maximum number of bytes in a body
+	size codec.RuleID // violated by a larger body
+	crlf codec.RuleID // violated by a body without CR LF after it
 }
 
 func newSession(o codec.Options) codec.Session {
@@ -65,8 +65,8 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	return n, err
 }
 
-// findLine finds the end of the line that begins b, and where the next begins.
-// Only CR LF ends a line, unless that rule is waived.
+// findLine returns the end of the line that begins b, and the beginning of the next line. Only CR LF ends a
+// line, unless that rule is waived.
 func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error) {
 	limit := max(s.opts.MaxLine, endless)
 	window := b[:min(len(b), limit)]
@@ -140,15 +140,15 @@ func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
 	return n, err
 }
 
-// readUnknown reads a line that belongs to no row.
+// readUnknown decodes a line of unknown type.
 func (s *session) readUnknown(f *codec.Frame, end, next int) int {
 	f.Head = 1
 	f.Spans = append(f.Spans, codec.Span{Field: s.sides[f.From].word, Off: 0, End: end, Next: next})
 	return next
 }
 
-// read reads a message that is of one of the rows, which share their word. The
-// first that its body fits is taken.
+// read decodes a message that has one of the given types, which have the same word. If its body matches
+// several of them, the first is chosen.
 func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, error) {
 	t, d := rows[0], &s.sides[f.From]
 	err := s.checkLine(f, end, next)
@@ -156,7 +156,7 @@ func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, 
 		err = s.readLine(f, end, next)
 	}
 	if err != nil {
-		// What follows is a body if the line says how long, and must not be run as commands.
+		// If the line announces a body, skip it: it must not be interpreted as commands.
 		return next + announced(t, f.Raw[:end]), err
 	}
 	k := sizedAt[t.Index]
@@ -179,8 +179,8 @@ func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, 
 	return n, s.readBody(f, rows, next, stop, n)
 }
 
-// limit returns the greatest size of a body. If the rule is waived there is
-// still one, to keep announcements from being believed without end.
+// limit returns the maximum size of a body. If the rule is waived, the maximum is larger but still exists,
+// because a peer may announce any size.
 func (d *side) limit() int {
 	if d.Options.Waived(d.size) {
 		return max(d.max, codec.DefaultMaxData)
@@ -188,7 +188,7 @@ func (d *side) limit() int {
 	return d.max
 }
 
-// checkLine judges a line as such, whatever it says.
+// checkLine checks the length and the line end of a line, independently of its type.
 func (s *session) checkLine(f *codec.Frame, end, next int) error {
 	word := s.sides[f.From].word.Name
 	if next > s.opts.MaxLine && !s.opts.Waived(RuleLineLength) {
@@ -205,7 +205,7 @@ func (s *session) checkLine(f *codec.Frame, end, next int) error {
 	return &codec.Error{Rule: RuleLineCRLF, Offset: cr, Field: word, Detail: "expected CR LF, got CR alone"}
 }
 
-// readLine reads the word and the fields of f.Type that stand in the line.
+// readLine decodes the word of f.Type and the fields in its line.
 func (s *session) readLine(f *codec.Frame, end, next int) error {
 	t, d := f.Type, &s.sides[f.From]
 	if s.opts.Waived(d.Spacing) {
@@ -238,9 +238,9 @@ func (s *session) readLine(f *codec.Frame, end, next int) error {
 	return err
 }
 
-// announced returns how many bytes follow a line of that row, by its last
-// argument, for lines that are at fault otherwise. It is 0 if the row has no
-// body, or if the arguments do not reach to its size.
+// announced returns the number of bytes that follow a line of the type, according to its last argument, for
+// lines that are otherwise illegal. It returns 0 if the type has no body, or if the line has too few
+// arguments to contain the size.
 func announced(t *codec.Type, line []byte) int {
 	k := sizedAt[t.Index]
 	if k < 0 {
@@ -257,8 +257,7 @@ func announced(t *codec.Type, line []byte) int {
 	return int(n) + len(crlf)
 }
 
-// replies returns the rows that may answer the oldest request, none if there is
-// none.
+// replies returns the types that may answer the oldest request, or none if no request waits.
 func (s *session) replies() []*codec.Type {
 	if s.pending.Len() == 0 {
 		return nil
@@ -266,7 +265,7 @@ func (s *session) replies() []*codec.Type {
 	return (*s.pending.At(0)).Answers
 }
 
-// candidates returns those of them that have the word. They stand together.
+// candidates returns those of replies that have the word. They are consecutive.
 func (s *session) candidates(word string) []*codec.Type {
 	rows := s.replies()
 	for i, t := range rows {
@@ -285,8 +284,8 @@ func (s *session) candidates(word string) []*codec.Type {
 // awaits reports whether the oldest waiting request may be answered by t.
 func (s *session) awaits(t *codec.Type) bool { return slices.Contains(s.replies(), t) }
 
-// asked puts a request behind those that wait. One that is broken is answered
-// even if its row is not.
+// asked adds a request to the waiting requests if it has a reply. An illegal request (broken) always has a
+// reply.
 func (s *session) asked(t *codec.Type, broken bool) {
 	switch {
 	case t != nil && len(t.Replies) > 0:
@@ -296,7 +295,7 @@ func (s *session) asked(t *codec.Type, broken bool) {
 	}
 }
 
-// answered takes the oldest request off.
+// answered removes the oldest request.
 func (s *session) answered() {
 	if s.pending.Len() > 0 {
 		s.pending.Pop()

@@ -40,12 +40,12 @@ func repeat(s string, n int) string { return strings.Repeat(s, n) }
 var rejects = []struct {
 	name   string
 	from   codec.Side
-	asked  string // a request sent before
+	asked  string // a request that is sent before
 	raw    string
 	rule   codec.RuleID
 	offset int
 	field  string
-	more   int // bytes that belong to the message and have not come
+	more   int // bytes of the message that have not arrived
 }{
 	{"LF alone", codec.Peer, "", "use a\nuse b\r\n", RuleLineCRLF, 5, "Command", 0},
 	{"CR alone", codec.Peer, "", "use a\ruse b\r\n", RuleLineCRLF, 5, "Command", 0},
@@ -198,8 +198,7 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
-// read decodes all of b and names what it finds; "..." stands for a message
-// whose end has not come.
+// read decodes all of b and returns the names of the messages; "..." represents an incomplete message.
 func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []string) {
 	t.Helper()
 	for len(b) > 0 {
@@ -299,7 +298,8 @@ func TestFormsOfYAML(t *testing.T) {
 	}
 }
 
-// What YAML would read as something else is put in quotes, and what is in quotes is sent as it is.
+// TestAppendQuotes checks that values that YAML would interpret differently are quoted, and that quoted
+// values are sent unchanged.
 func TestAppendQuotes(t *testing.T) {
 	for value, want := range map[string]string{
 		"a b": "a b", "b: c": `"b: c"`, "a #b": `"a #b"`, "#1 SMP": `"#1 SMP"`, "-": `"-"`, `it's "a"\`: `it's "a"\`, " a": `" a"`, "a\nb": `"a\x0ab"`,

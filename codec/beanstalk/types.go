@@ -8,8 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// Roles of a peer. Any of them may send every command: they tell the readers of
-// a transcript what a connection is for.
+// Roles of a peer. Every role may send every command: in a transcript, they show the purpose of a connection.
 const (
 	Client codec.Role = 1 << iota
 	Producer
@@ -18,7 +17,7 @@ const (
 	anyone = Client | Producer | Worker
 )
 
-// Limits of the document, and of real servers where it has none.
+// Limits from the specification or, if it has none, from real servers.
 const (
 	MaxName        = 200       // bytes of a tube's name ("Producer Commands")
 	DefaultMaxData = 1<<16 - 1 // bytes of a job's body, max-job-size ("Producer Commands")
@@ -26,7 +25,7 @@ const (
 	MaxPriority    = math.MaxUint32
 )
 
-// Sections of the specification that the rows come from.
+// Sections of the specification that declare the message types.
 const (
 	secProtocol = "Protocol"
 	secProducer = "Producer Commands"
@@ -35,14 +34,14 @@ const (
 	secBeyond   = "beyond the specification"
 )
 
-// nameChars are the bytes of a tube's name ("Protocol"). None of them means
-// anything to YAML inside a scalar, so a list of names needs no quotes.
+// nameChars are the bytes that are allowed in the name of a tube ("Protocol"). None of them is special in a
+// YAML scalar, so a list of names needs no quotes.
 const nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
 
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// Fields that several rows share.
+// Fields that several message types share.
 var (
 	id        = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Rule: RuleDecimal, Assigned: true}
 	priority  = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: MaxPriority, Rule: RulePriority}
@@ -54,8 +53,7 @@ var (
 	job       = []codec.Field{id, size, body}
 )
 
-// seconds is a duration. The document calls it an integer; servers keep it in
-// 32 bits.
+// seconds returns a field for a duration. The specification calls it an integer; servers store it in 32 bits.
 func seconds(name string, means codec.Meaning) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Number, Means: means, Unit: time.Second, Hi: math.MaxUint32, Rule: RuleSeconds}
 }
@@ -69,8 +67,8 @@ func tubeName(label string) codec.Field {
 		Max: MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
 }
 
-// commands are the requests. Behind the replies of each row come those that may
-// answer anything (general).
+// commands are the requests. The function table adds the replies that may answer any command (general) to the
+// Replies of each.
 var commands = []codec.Type{
 	{Name: "put", Section: secProducer, Does: codec.Submit, Background: true, Fields: []codec.Field{priority, delay, seconds("TTR", codec.TimeLimit), size, body},
 		Replies: []string{"INSERTED", "BURIED_JOB", "EXPECTED_CRLF", "JOB_TOO_BIG", "DRAINING"}},
@@ -106,8 +104,8 @@ var commands = []codec.Type{
 // general are the replies that may answer any command ("Protocol").
 var general = []string{"OUT_OF_MEMORY", "INTERNAL_ERROR", "BAD_FORMAT", "UNKNOWN_COMMAND"}
 
-// replies are what servers send. Where rows share a word, the request tells
-// which is due, or, for the two forms of a YAML body, the body does.
+// replies are the messages that servers send. If several types have the same word, the request determines the
+// type; for the two forms of a YAML body, the body does.
 var replies = []codec.Type{
 	{Name: "INSERTED", Section: secProducer, Does: codec.Accept, Fields: []codec.Field{id}},
 	{Name: "BURIED_JOB", Word: "BURIED", Section: secProducer, Does: codec.Bury, Fields: []codec.Field{id}},
@@ -143,14 +141,14 @@ var replies = []codec.Type{
 	{Name: "UNKNOWN_COMMAND", Section: secProtocol, Does: codec.Refuse},
 }
 
-// listed is a tube's name in a list.
+// listed returns the field for a tube's name in a list.
 func listed() codec.Field {
 	f := tubeName("Tube")
 	f.Lead, f.Term, f.Scalar = "- ", "\n", true
 	return f
 }
 
-// Framing rows, which the codec writes itself.
+// Framing fields, which the codec writes itself.
 var (
 	commandField = codec.Field{Name: "Command", Kind: codec.Code}
 	replyField   = codec.Field{Name: "Reply", Kind: codec.Code}
@@ -159,7 +157,7 @@ var (
 var (
 	types   = table()
 	byByte  [256][]*codec.Type        // commands, by the first byte of their word
-	sizedAt = make([]int, len(types)) // by index: which field is the size of a body, or -1
+	sizedAt = make([]int, len(types)) // by index: the index of the field with the size of a body, or -1
 )
 
 func init() {
@@ -171,7 +169,7 @@ func init() {
 	}
 }
 
-// unknownCommand stands for a command that has no row.
+// unknownCommand represents a command without a message type.
 var unknownCommand = func() *codec.Type {
 	t := &codec.Type{}
 	for _, name := range general {
@@ -192,7 +190,7 @@ var (
 	}()
 )
 
-// table joins both halves and fills in what is the same in every row of one.
+// table joins commands and replies and sets the fields that all of each have in common.
 func table() []*codec.Type {
 	for i := range commands {
 		t := &commands[i]
@@ -217,7 +215,7 @@ func table() []*codec.Type {
 	return all
 }
 
-// command returns the row of a command's word, or nil.
+// command returns the message type of a command's word, or nil.
 func command(word []byte) *codec.Type {
 	if len(word) > 0 {
 		for _, t := range byByte[word[0]] {

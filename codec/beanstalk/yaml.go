@@ -12,23 +12,23 @@ import (
 	"jobwire/codec"
 )
 
-// yamlReader checks that bytes are one YAML document of the subset that the specification
-// uses: a dictionary of scalars or a list of scalars, whichever row holds, one entry per
-// line or in brackets. A scalar stands in one line and is plain or in quotes.
+// yamlReader checks that bytes are one YAML document of the subset that the specification uses: a dictionary
+// of scalars or a list of scalars, as row declares, with one entry per line or in brackets. A scalar is in
+// one line and is plain or quoted.
 //
-// The reader never moves back and does not recurse, so its work is linear in the
-// length of the body, whatever a peer sends.
+// The reader neither moves back nor recurses, so its running time is linear in the length of the body for any
+// input.
 type yamlReader struct {
 	b        []byte
-	row      *codec.Type  // of dictionaries or lists
-	f        *codec.Frame // takes the spans of the scalars; nil if they are not wanted
-	start    int          // where the document begins
-	at       int          // the next byte
-	line     int          // where its line begins
-	off, end int          // of the last scalar, without quotes
-	keys     []codec.Span // of a dictionary; Next is after the closing quote
+	row      *codec.Type  // the type with the dictionary or list
+	f        *codec.Frame // receives the spans of the scalars; nil if they are not needed
+	start    int          // offset of the body
+	at       int          // offset of the next byte
+	line     int          // offset of the beginning of its line
+	off, end int          // offsets of the last scalar, without quotes
+	keys     []codec.Span // the keys of a dictionary; Next is after the closing quote
 	flow     bool         // inside brackets
-	reads    int          // bytes looked at, for the tests
+	reads    int          // number of bytes read, for tests
 }
 
 type yamlError struct {
@@ -36,14 +36,14 @@ type yamlError struct {
 	detail string
 }
 
-// dict reports whether a dictionary is expected, not a list.
+// dict reports whether a dictionary is expected rather than a list.
 func (r *yamlReader) dict() bool { return len(r.row.Repeat) > 1 }
 
 func (r *yamlReader) fail(at int, format string, args ...any) *yamlError {
 	return &yamlError{at, fmt.Sprintf(format, args...)}
 }
 
-// peek returns the k-th byte from here, or a line feed at the end of the body.
+// peek returns the byte k bytes after the current position, or a line feed at the end of the body.
 func (r *yamlReader) peek(k int) byte {
 	r.reads++
 	if r.at+k >= len(r.b) {
@@ -54,24 +54,25 @@ func (r *yamlReader) peek(k int) byte {
 
 func (r *yamlReader) done() bool { return r.at >= len(r.b) }
 
-// breaks reports whether a line ends k bytes from here.
+// breaks reports whether a line ends k bytes after the current position.
 func (r *yamlReader) breaks(k int) bool {
 	c := r.peek(k)
 	return c == '\n' || c == '\r' && r.peek(k+1) == '\n'
 }
 
-// blank reports whether white space or the end of a line stands k bytes from here.
+// blank reports whether a space, a tab or a line end is k bytes after the current position.
 func (r *yamlReader) blank(k int) bool {
 	c := r.peek(k)
 	return c == ' ' || c == '\t' || r.breaks(k)
 }
 
-// marker reports whether "---" or "..." stands here, alone at the beginning of a line.
+// marker reports whether a line begins at the current position with three bytes c ("---" or "...") followed
+// by white space.
 func (r *yamlReader) marker(c byte) bool {
 	return r.at == r.line && r.peek(0) == c && r.peek(1) == c && r.peek(2) == c && r.blank(3)
 }
 
-// spaces passes over spaces and tabs, and a comment after them.
+// spaces skips spaces and tabs, and a comment after them.
 func (r *yamlReader) spaces() {
 	spaced := r.at == r.line
 	for ; !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t'); r.at++ {
@@ -84,7 +85,7 @@ func (r *yamlReader) spaces() {
 	}
 }
 
-// space passes over spaces, comments and ends of lines.
+// space skips spaces, comments and line ends.
 func (r *yamlReader) space() {
 	for r.spaces(); !r.done() && r.breaks(0); r.spaces() {
 		for r.peek(0) != '\n' {
@@ -95,7 +96,7 @@ func (r *yamlReader) space() {
 	}
 }
 
-// what describes what stands here instead of a scalar.
+// what describes the text at the current position, for an error that expected a scalar.
 func (r *yamlReader) what() string {
 	switch c := r.peek(0); c {
 	case '[':
@@ -167,7 +168,7 @@ func (r *yamlReader) document() *yamlError {
 	return r.unique()
 }
 
-// characters refuses what no YAML document may hold.
+// characters returns an error for characters that are not allowed in a YAML document.
 func (r *yamlReader) characters() *yamlError {
 	r.reads += len(r.b) - r.start
 	for i := r.start; i < len(r.b); {
@@ -183,7 +184,7 @@ func (r *yamlReader) characters() *yamlError {
 	return nil
 }
 
-// kind fails because the body is of the other kind, or of none.
+// kind returns the error for a body that is neither a dictionary nor a list, or not the expected one of them.
 func (r *yamlReader) kind(got string) *yamlError {
 	if r.dict() {
 		return r.fail(r.start, "expected a YAML dictionary, got %s", got)
@@ -191,7 +192,7 @@ func (r *yamlReader) kind(got string) *yamlError {
 	return r.fail(r.start, "expected a YAML list, got %s", got)
 }
 
-// block reads entries that stand in lines of their own.
+// block decodes entries in lines of their own.
 func (r *yamlReader) block() *yamlError {
 	if r.done() || r.marker('.') || r.marker('-') {
 		return r.kind("an empty document")
@@ -217,7 +218,7 @@ func (r *yamlReader) block() *yamlError {
 	return nil
 }
 
-// entry reads an entry of a block, up to its end.
+// entry decodes one entry of a block.
 func (r *yamlReader) entry(first bool) *yamlError {
 	item := r.peek(0) == '-' && r.blank(1)
 	if !r.dict() {
@@ -255,8 +256,8 @@ func (r *yamlReader) entry(first bool) *yamlError {
 	return r.value(-1)
 }
 
-// value reads the scalar after a key or a dash. It may be left out. Its row begins at row, or with
-// the scalar if that is negative.
+// value decodes the scalar after a key or a dash. The scalar may be missing. Its span begins at row or, if
+// row is negative, at the scalar.
 func (r *yamlReader) value(row int) *yamlError {
 	before := r.at
 	for !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t') {
@@ -289,8 +290,8 @@ func (r *yamlReader) value(row int) *yamlError {
 	return nil
 }
 
-// note adds the span of a scalar, whose row begins at row. No spans are wanted any more if the
-// value is illegal there, or would be taken for one in quotes.
+// note appends the span of a scalar, which begins at row. If the value is illegal for its field or looks like
+// a quoted value, note sets r.f to nil, because no spans are needed then.
 func (r *yamlReader) note(row int) {
 	if r.f == nil {
 		return
@@ -307,12 +308,12 @@ func (r *yamlReader) note(row int) {
 	}
 }
 
-// resolved are the plain scalars that are no strings (YAML 1.2.2, "10.3.2. Tag Resolution").
+// resolved matches the plain scalars that are not strings (YAML 1.2.2, "10.3.2. Tag Resolution").
 var resolved = regexp.MustCompile(`^(null|Null|NULL|~|true|True|TRUE|false|False|FALSE|[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|` +
 	`[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))?$`)
 
-// unique refuses a key that stands twice: "The content of a mapping node is an unordered set of key/value node
-// pairs, with the restriction that each of the keys is unique" (YAML 1.2.2, "3.2.1.1. Nodes").
+// unique returns an error for a key that occurs twice: "The content of a mapping node is an unordered set of
+// key/value node pairs, with the restriction that each of the keys is unique" (YAML 1.2.2, "3.2.1.1. Nodes").
 func (r *yamlReader) unique() *yamlError {
 	keys := codec.Frame{Raw: r.b, Spans: r.keys}
 	quoted := func(i int) int { return r.keys[i].Next - r.keys[i].End }
@@ -336,7 +337,7 @@ func (r *yamlReader) unique() *yamlError {
 	return r.fail(r.keys[again].Off-quoted(again), "expected each key once, got %q again", shorten(keys.Value(again)))
 }
 
-// brackets reads entries between brackets. open is the bracket that stands here.
+// brackets decodes entries between brackets. open is the bracket at the current position.
 func (r *yamlReader) brackets(open byte) *yamlError {
 	stop := byte(']')
 	switch {
@@ -397,7 +398,7 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 	}
 }
 
-// scalar reads a scalar. want is what it is, for an error.
+// scalar decodes a scalar. want describes it in an error.
 func (r *yamlReader) scalar(want string) *yamlError {
 	switch c := r.peek(0); {
 	case c == '"' || c == '\'':
@@ -421,7 +422,7 @@ func (r *yamlReader) scalar(want string) *yamlError {
 	return nil
 }
 
-// isScalar reports whether a value may stand as it is after a key or a dash.
+// isScalar reports whether a value can be written without quotes after a key or a dash.
 func isScalar(v []byte) bool {
 	r := yamlReader{b: v}
 	blank := func(c byte) bool { return c <= ' ' || c == 0x7f }
@@ -447,10 +448,10 @@ func appendQuoted(dst, v []byte) []byte {
 // isBracket reports whether c ends a plain scalar between brackets.
 func isBracket(c byte) bool { return bytes.IndexByte([]byte(",[]{}"), c) >= 0 }
 
-// escapes are the bytes that may follow a backslash, those with hexadecimal digits apart.
+// escapes are the bytes that may follow a backslash, except those that introduce hexadecimal digits.
 const escapes = "0abt\tnvfre \"/\\N_LP"
 
-// quoted reads a scalar in quotes.
+// quoted decodes a scalar in quotes.
 func (r *yamlReader) quoted(quote byte) *yamlError {
 	start := r.at
 	for r.at++; !r.breaks(0); r.at++ {

@@ -102,8 +102,8 @@ func TestYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestYAMLIsLinear bounds the bytes that are looked at, for bodies that make other
-// readers recurse or read them again and again.
+// TestYAMLIsLinear limits the number of bytes that are read, for bodies that make other decoders recurse or
+// read bytes repeatedly.
 func TestYAMLIsLinear(t *testing.T) {
 	pieces := []string{"[", "{", "- ", "? ", "&a *a ", "&a ", "*a ", "!!a ", " ", "\t", "\"", "'", "''", "\"\\", "a", "a: ", "a:", ":", ": ", ",", "#", " #", "\n", "\r\n", "\r",
 		"- a\n", "a: b\n", "a: 'b' # c\n", "- \"a\\x41\"\n", "[a],", "a,", "{a: b}, ", "---\n", "...\n", "|\n ", "\x00", "\xff", "ä"}
@@ -123,7 +123,7 @@ func TestYAMLIsLinear(t *testing.T) {
 	}
 }
 
-// Indentation that grows line by line is the other way to nest.
+// TestYAMLRefusesDeepIndentation checks that nesting by indentation is rejected too.
 func TestYAMLRefusesDeepIndentation(t *testing.T) {
 	var body strings.Builder
 	for i := range 300 {
@@ -135,7 +135,7 @@ func TestYAMLRefusesDeepIndentation(t *testing.T) {
 	}
 }
 
-// TestHostileYAMLIsRefused sends a session what its peers may be made to send.
+// TestHostileYAMLIsRefused decodes hostile bodies in a session.
 func TestHostileYAMLIsRefused(t *testing.T) {
 	for _, piece := range []string{"[", "{", "- ", "? ", "&a *a ", " ", "\"", "'"} {
 		for _, request := range []string{"stats", "stats-job 1", "stats-tube t", "list-tubes", "list-tubes-watched"} {

@@ -17,7 +17,7 @@ var benchMessages = []struct {
 	{"job_complete_announce", codec.Peer, []string{"\x00", "sixteen bytes ok"}},
 }
 
-// BenchmarkSession decodes and appends the three in one session.
+// BenchmarkSession decodes and appends the benchMessages in one session.
 func BenchmarkSession(b *testing.B) {
 	s := newSession(codec.Options{})
 	for _, bm := range benchMessages {

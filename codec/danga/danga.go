@@ -1,8 +1,8 @@
-// Package danga speaks the protocol of the Danga draft, the first paper on
-// GearMan: fourteen binary packets behind a header of nine bytes.
+// Package danga implements the protocol of the Danga draft, the first paper on GearMan: fourteen types of
+// binary packets with a header of nine bytes.
 //
-// The rows in types.go are the contract; rules.txt states what the draft
-// requires, and the interpretation where it is silent, which is often.
+// The message types in types.go are the contract. rules.txt states the requirements of the draft, and the
+// interpretation where the draft is silent, which is often the case.
 package danga
 
 import (
@@ -14,12 +14,12 @@ import (
 //go:embed rules.txt
 var rules string
 
-// Protocol is the draft's contract.
+// Protocol is the contract of the draft.
 var Protocol = &codec.Protocol{
 	Name:  "danga",
 	Title: "the Danga draft",
-	// The draft names no port. 7003 is what the servers that grew out of it
-	// listened on before 4730 was assigned to them.
+	// The draft names no port. The servers that were developed from it listened on 7003 before port 4730 was assigned
+	// to them.
 	DefaultPort: 7003,
 	ServerName:  "Job Server",
 	Roles:       []string{"Application", "Worker"},
@@ -28,7 +28,7 @@ var Protocol = &codec.Protocol{
 	Complete:    RuleComplete,
 	Answered:    RuleAnswered,
 	NewSession:  newSession,
-	// No job has the handle.
+	// The server knows no job with this handle.
 	Barrier:     codec.Barrier{Request: []string{"job_status_req", "none:" + codec.Nonce}, Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}},
 	Binary:      func([]byte) bool { return true },
 	Recognition: recognition,

@@ -13,7 +13,8 @@ var recognition = codec.Recognition{
 	AnyMagic: true,
 }
 
-// magicOf returns the magic of a connection that began with the message. Four zeros are not one that could be found.
+// magicOf returns the magic of a connection whose first message is first. It returns DefaultMagic if first is
+// too short or begins with four zeros, which cannot be searched for.
 func magicOf(first []byte) string {
 	if len(first) < 4 || string(first[:4]) == "\x00\x00\x00\x00" {
 		return DefaultMagic
@@ -21,7 +22,7 @@ func magicOf(first []byte) string {
 	return string(first[:4])
 }
 
-// begins looks for the header of a packet that the side sends.
+// begins recognizes the header of a packet that the side sends.
 func begins(from codec.Side, b, first []byte, _ bool) codec.Match {
 	if n := min(len(b), 4); string(b[:n]) != magicOf(first)[:n] {
 		return codec.NoMatch

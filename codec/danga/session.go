@@ -12,11 +12,11 @@ import (
 // types", "Generic header").
 const headerSize = 9
 
-// DefaultMagic is what a session writes when nothing has fixed the magic of its
-// connection: the draft does not say what the four bytes are.
+// DefaultMagic is the magic that a session writes until the first packet of the connection fixes another one.
+// The draft does not define the four bytes.
 const DefaultMagic = "GEAR"
 
-// session reads one connection. Its only state is the magic, which the first
+// session decodes and encodes the messages of one connection. Its only state is the magic, which the first
 // packet fixes for both directions.
 type session struct {
 	opts   codec.Options
@@ -27,7 +27,7 @@ type session struct {
 
 func newSession(o codec.Options) codec.Session { return startSession(o, [4]byte([]byte(DefaultMagic))) }
 
-// startSession starts one that writes another magic if nothing fixes it.
+// startSession creates a session that writes the given magic until a packet fixes another one.
 func startSession(o codec.Options, magic [4]byte) *session {
 	s := &session{opts: o.WithDefaults(), magic: magic}
 	s.layout = codec.Layout{Form: &form, Options: &s.opts}
@@ -43,7 +43,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	}
 	switch {
 	case s.fixed && len(b) < 4:
-		return len(b) + 1, codec.ErrShort // the next byte may be the wrong one already
+		return len(b) + 1, codec.ErrShort // the next byte may already be illegal
 	case len(b) < headerSize:
 		return headerSize, codec.ErrShort
 	}
@@ -78,7 +78,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	return n, nil
 }
 
-// checkMagic compares as many bytes of the magic as there are.
+// checkMagic compares the bytes of the magic that have arrived.
 func (s *session) checkMagic(b []byte) error {
 	for i := range min(len(b), 4) {
 		if b[i] != s.magic[i] && !s.opts.Waived(RuleMagic) {
@@ -89,8 +89,8 @@ func (s *session) checkMagic(b []byte) error {
 	return nil
 }
 
-// direction judges whether a row may be sent from a side, as the table of types
-// says.
+// direction returns an error if the side does not send the message type according to the table of types,
+// unless the rule is waived.
 func (s *session) direction(t *codec.Type, from codec.Side) error {
 	if t.Sends(from) || s.opts.Waived(RuleTypeDirection) {
 		return nil
@@ -98,7 +98,7 @@ func (s *session) direction(t *codec.Type, from codec.Side) error {
 	return &codec.Error{Rule: RuleTypeDirection, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
-// arguments reads what stands behind the header.
+// arguments decodes the bytes after the header.
 func (s *session) arguments(f *codec.Frame) error {
 	t, n := f.Type, len(f.Raw)
 	if len(t.Repeat) > 0 {
@@ -110,8 +110,7 @@ func (s *session) arguments(f *codec.Frame) error {
 			return err
 		}
 	}
-	// Nothing but the length ends a row whose last field is an integer, or that has
-	// no fields at all.
+	// Only the length of the packet ends a type whose last field is an integer, or that has no fields.
 	last := &f.Spans[len(f.Spans)-1]
 	if last.Next < n && !s.opts.Waived(RuleArgsSurplus) {
 		return &codec.Error{Rule: RuleArgsSurplus, Offset: last.Next, Field: t.Name, Detail: fmt.Sprintf("expected the end of the packet after the last argument, got %d more bytes", n-last.Next)}
@@ -120,8 +119,8 @@ func (s *session) arguments(f *codec.Frame) error {
 	return nil
 }
 
-// names reads a list with separators. It has a row of its own for every name,
-// whose separator stands before it; an empty list has none.
+// names decodes a list of names. Each name has a span of its own, which includes the separator before the
+// name. An empty list has no span.
 func (s *session) names(f *codec.Frame) error {
 	at, n := headerSize, len(f.Raw)
 	if at == n {

@@ -19,13 +19,13 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
-// packet writes a packet with any header, for what the codec would not encode.
+// packet returns a packet with any header, for packets that the codec does not encode.
 func packet(magic string, code byte, data string) []byte {
 	head := binary.BigEndian.AppendUint32(append([]byte(magic), code), uint32(len(data)))
 	return append(head, data...)
 }
 
-// refusal wants an error with that rule.
+// refusal checks that err is an error with the rule, and returns it.
 func refusal(t *testing.T, what string, err error, rule codec.RuleID) *codec.Error {
 	t.Helper()
 	var e *codec.Error
@@ -208,7 +208,7 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 	refusal(t, "data over the cap", err, RuleSizeCap)
 }
 
-// One session reads what comes and writes what goes, as a server's does.
+// TestHotPathAllocatesNothing decodes and encodes in one session, as a server does.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	for _, bm := range benchMessages {
 		s := Protocol.NewSession(codec.Options{})

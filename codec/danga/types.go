@@ -12,7 +12,7 @@ const (
 	Worker
 )
 
-// Caps on what the draft leaves unlimited (RuleTextCap, RuleNamesCap).
+// Limits for values that the draft does not limit (RuleTextCap, RuleNamesCap).
 const (
 	MaxText  = 4096 // bytes of a job name, a duplicate key or a handle
 	MaxNames = 1024 // job names in one worker_connect
@@ -20,15 +20,15 @@ const (
 
 // Job types ("Packet: job_create_req").
 const (
-	SyncWait   = 0 // the application waits; status and result are streamed to it
-	Async      = 1 // the application gets a handle to ask with
-	AsyncThrow = 2 // nobody asks for the result
+	SyncWait   = 0 // the application waits; status and result are sent to it
+	Async      = 1 // the application gets a handle, with which it can request the status
+	AsyncThrow = 2 // the application does not request the result
 )
 
-// UnknownTime is a time remaining that nobody knows (danga.status.time-unknown).
+// UnknownTime is the value of an unknown remaining time (danga.status.time-unknown).
 const UnknownTime = math.MaxUint32
 
-// ascii holds the bytes that a text may be made of: the NUL ends it.
+// ascii contains the bytes that are allowed in a text. NUL is not among them, because it ends the text.
 var ascii = func() string {
 	var b []byte
 	for c := byte(1); c < 0x80; c++ {
@@ -37,7 +37,7 @@ var ascii = func() string {
 	return string(b)
 }()
 
-// Fields that several rows share.
+// Fields that several message types share.
 var (
 	jobName    = text("Job name", codec.Queue, RuleNameEmpty)
 	nextName   = following(jobName)
@@ -57,7 +57,7 @@ func integer(name string, width int) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Uint, Width: width, Rule: RuleInteger}
 }
 
-// following makes a field one of a list: a separator stands before it.
+// following returns the field for a further element of a list, which is preceded by a separator.
 func following(f codec.Field) codec.Field {
 	f.Lead = "\x00"
 	return f
@@ -68,7 +68,7 @@ func optional(f codec.Field) codec.Field {
 	return f
 }
 
-// packets are the types in the order of their numbers.
+// packets are the message types in the order of their numbers.
 var packets = []codec.Type{
 	{Code: 0x00, Name: "noop", Res: Worker, Section: "Packet: noop", Does: codec.Wake},
 	{Code: 0x01, Name: "worker_connect", Req: Worker, Section: "Packet: worker_connect", Does: codec.Register,
@@ -91,7 +91,7 @@ var packets = []codec.Type{
 		{Name: "Job status", Kind: codec.Uint, Means: codec.Ended, Width: 4, Rule: RuleInteger}, resultCode, resultData}},
 }
 
-// Framing rows, which the codec writes itself.
+// Framing fields, which the codec writes itself.
 var (
 	magicField  = codec.Field{Name: "Magic", Kind: codec.Literal, Width: 4}
 	codeField   = codec.Field{Name: "Packet type", Kind: codec.Code, Width: 1}
@@ -101,7 +101,7 @@ var (
 var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
 	Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
 
-// types are the rows. A row's index is its number.
+// types are the message types. The index of a type is its number.
 var types = func() []*codec.Type {
 	for i := range packets {
 		packets[i].Sep, packets[i].Form = "\x00", [2]*codec.Form{&form, &form}

@@ -17,7 +17,7 @@ var benchMessages = []struct {
 	{"WORK_COMPLETE", codec.Peer, []string{"H:lap:123456", "sixteen bytes ok"}},
 }
 
-// BenchmarkSession decodes and appends the three in one session.
+// BenchmarkSession decodes and appends the benchMessages in one session.
 func BenchmarkSession(b *testing.B) {
 	s := newSession(codec.Options{})
 	for _, bm := range benchMessages {

@@ -1,9 +1,8 @@
-// Package gearman speaks the Gearman protocol: binary packets 1 to 42 and the
-// administrative text lines, which share a connection.
+// Package gearman implements the Gearman protocol: binary packets 1 to 42 and the administrative text lines,
+// which share a connection.
 //
-// The rows in types.go are the contract. Beyond the document stand the types 37
-// to 42 and the commands that gearmand and its libraries use; each such row
-// says so in its section.
+// The message types in types.go are the contract. The types 37 to 42 and the commands that gearmand and its
+// libraries add are not in the specification; their Section field marks them.
 package gearman
 
 import (
@@ -15,7 +14,7 @@ import (
 //go:embed rules.txt
 var rules string
 
-// Protocol is Gearman's contract.
+// Protocol is the contract of Gearman.
 var Protocol = &codec.Protocol{
 	Name:        "gearman",
 	Title:       "Gearman",

@@ -16,8 +16,9 @@ var recognition = codec.Recognition{
 
 var magics = [2]string{codec.Peer: "\x00REQ", codec.Server: "\x00RES"}
 
-// begins looks for the header of a packet, or for an administrative command. Replies to commands look like
-// those of other protocols. A new connection may use unknown packet types, up to a number.
+// begins recognizes the header of a packet, or an administrative command. It recognizes no reply to a command
+// on a new connection, because such replies look like those of other protocols. A new connection may use
+// unknown packet types up to a maximum number.
 func begins(from codec.Side, b, _ []byte, resumed bool) codec.Match {
 	if b[0] != 0 {
 		if from == codec.Server && !resumed {

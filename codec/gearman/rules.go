@@ -2,8 +2,8 @@ package gearman
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces; rules.txt states them. The conformance
-// cases name those that concern the behavior of a server.
+// Rules that the codec itself enforces; rules.txt states them. Conformance cases name the rules about the
+// behavior of a server.
 const (
 	RuleMagic          codec.RuleID = "gearman.packet.magic"
 	RuleMagicDirection codec.RuleID = "gearman.packet.magic-direction"

@@ -26,17 +26,17 @@ var header = [3]codec.Span{
 
 var magicOf = [2]uint32{codec.Peer: magicREQ, codec.Server: magicRES}
 
-// session reads one connection: binary packets and text lines, told apart by
-// the first byte at every message boundary ("Administrative Protocol").
+// session decodes and encodes the messages of one connection: binary packets and text lines, which differ in
+// the first byte of each message ("Administrative Protocol").
 type session struct {
 	opts    codec.Options
 	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
-	form    codec.Layout        // as list, but nothing is waived: distinguishes the forms of replies
-	pending codec.FIFO[command] // the text commands that wait for their reply
+	form    codec.Layout        // like list, but without waived rules: distinguishes the forms of replies
+	pending codec.FIFO[command] // the text commands that wait for their replies
 	partial partial             // the reply whose end has not arrived
-	reads   int                 // bytes searched for the end of a line, for the tests
+	reads   int                 // bytes searched for the end of a line, for tests
 }
 
 // command is a text command that waits for its reply.
@@ -45,18 +45,19 @@ type command struct {
 	line string // without its end
 }
 
-// partial is how far a server's line or list has been searched when Decode returned
-// [codec.ErrShort]. Decode goes on from there when it is called with more, so that a
-// reply that arrives in many pieces is read once.
+// partial is the position up to which a server's line or list was searched when Decode returned
+// [codec.ErrShort]. The next call of Decode continues there, so that a reply that arrives in many pieces is
+// searched only once.
 type partial struct {
-	t    *codec.Type // the type of the list, nil as long as its first line is incomplete
-	line int         // where the line begins whose end has not arrived
-	seen int         // length of the input
-	ends [2][]byte   // its first and last bytes, by which the next input is recognized
+	t    *codec.Type // the type of the list; nil if its first line is incomplete
+	line int         // offset of the incomplete line
+	seen int         // length of the searched input
+	ends [2][]byte   // the first and last bytes of the searched input, by which the next input is recognized
 }
 
-// resume returns how far the reply that begins b has been searched, the zero value if it
-// is another one. The next call starts anew unless it returns [codec.ErrShort] too.
+// resume returns the position up to which the reply that begins b has been searched, or the zero value if b
+// does not continue the searched input. Unless the caller returns [codec.ErrShort] again, the next search
+// starts at the beginning.
 func (s *session) resume(b []byte) partial {
 	p := s.partial
 	s.partial.seen = 0
@@ -66,7 +67,7 @@ func (s *session) resume(b []byte) partial {
 	return p
 }
 
-// short notes how far b has been searched, and asks for more.
+// short records the position up to which b was searched, and returns ErrShort.
 func (s *session) short(b []byte, t *codec.Type, line int) (int, error) {
 	n, ends := min(len(b), 64), s.partial.ends
 	s.partial = partial{t, line, len(b), [2][]byte{append(ends[0][:0], b[:n]...), append(ends[1][:0], b[len(b)-n:]...)}}
@@ -103,7 +104,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 		}
 	}
 	if len(b) < 4 {
-		return len(b) + 1, codec.ErrShort // the next byte may be the wrong one already
+		return len(b) + 1, codec.ErrShort // the next byte may already be illegal
 	}
 	if len(b) < headerSize {
 		return headerSize, codec.ErrShort
@@ -123,7 +124,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	}
 	f.Raw, f.Head = b[:n:n], len(header)
 	if cap(f.Spans) >= len(header) && f.Spans[:1][0].Field == &magicField {
-		f.Spans = f.Spans[:len(header)] // as the packet before this one left them
+		f.Spans = f.Spans[:len(header)] // as decoded for the previous packet
 	} else {
 		f.Spans = append(f.Spans, header[:]...)
 	}
@@ -152,7 +153,8 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	return n, nil
 }
 
-// Forward appends a packet with the magic of the other side: packets in both directions are alike in all else ("Binary Packet").
+// Forward appends a packet with the magic of the other direction. All other bytes are the same in both
+// directions ("Binary Packet").
 func (s *session) Forward(dst []byte, from codec.Side, f *codec.Frame) ([]byte, bool) {
 	if f.Type.Code == 0 || !f.Type.Sends(from) {
 		return dst, false
@@ -162,8 +164,8 @@ func (s *session) Forward(dst []byte, from codec.Side, f *codec.Frame) ([]byte, 
 	return dst, true
 }
 
-// checkMagic returns the error of a packet that cannot be one, judging as many
-// bytes as there are.
+// checkMagic returns an error if b cannot begin with the magic of a packet. It checks the bytes that have
+// arrived.
 func checkMagic(b []byte) error {
 	for i := 1; i < min(len(b), 4); i++ {
 		if b[i] == "\x00REQ"[i] || b[i] == "\x00RES"[i] {
@@ -175,8 +177,8 @@ func checkMagic(b []byte) error {
 	return nil
 }
 
-// misdirected judges a row that its side never sends, as the document's table of
-// types has it.
+// misdirected returns the error for a message type that the side never sends according to the specification,
+// unless the rule is waived.
 func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
 	if s.opts.Waived(RuleTypeDirection) {
 		return nil
@@ -184,8 +186,8 @@ func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
 	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
-// lineLimit is how long a line may be. Those of a server may say what many functions
-// a worker can do, and are bounded as other data is.
+// lineLimit returns the maximum length of a line. A server's line may list many functions of a worker, so it
+// is limited like other data.
 func (s *session) lineLimit(from codec.Side) int {
 	if from == codec.Server {
 		return s.opts.MaxData
@@ -193,9 +195,8 @@ func (s *session) lineLimit(from codec.Side) int {
 	return s.opts.MaxLine
 }
 
-// textLine finds the line that begins at at: its end, and the beginning of the
-// next one. It returns a next of 0 while the line's end has not arrived. It is known
-// that the line does not end before seen.
+// textLine returns the end of the line that begins at offset at, and the beginning of the next line. If the
+// end of the line has not arrived, next is 0. The caller knows that the line does not end before seen.
 func (s *session) textLine(from codec.Side, b []byte, at, seen int) (end, next int, err error) {
 	limit := s.lineLimit(from)
 	stop := min(len(b), at+limit)
@@ -218,7 +219,7 @@ func (s *session) textLine(from codec.Side, b []byte, at, seen int) (end, next i
 	return end, next, nil
 }
 
-// hasWord reports whether a line begins with the word, alone or before a space.
+// hasWord reports whether a line begins with the word, followed by a space or the end of the line.
 func hasWord(line []byte, word string) bool {
 	return len(line) >= len(word) && string(line[:len(word)]) == word && (len(line) == len(word) || line[len(word)] == ' ')
 }
@@ -256,7 +257,7 @@ func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 	return n, s.wordLine(f, &s.line, &wordField, end, n)
 }
 
-// wordLine reads a line that begins with its row's word.
+// wordLine decodes a line that begins with the word of its message type.
 func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, end, next int) error {
 	at := len(f.Type.Word)
 	more := at < end
@@ -293,8 +294,7 @@ func names(rows []*codec.Type) string {
 
 func shorten(b []byte) []byte { return b[:min(len(b), 40)] }
 
-// replies returns the rows that may answer the oldest waiting command, none if
-// no command waits.
+// replies returns the types that may answer the oldest waiting command, or none if no command waits.
 func (s *session) replies() []*codec.Type {
 	if s.pending.Len() == 0 {
 		return nil
@@ -302,7 +302,7 @@ func (s *session) replies() []*codec.Type {
 	return s.pending.At(0).typ.Answers
 }
 
-// answered takes the oldest command off the waiting list.
+// answered removes the oldest waiting command.
 func (s *session) answered() {
 	s.partial.seen = 0
 	if s.pending.Len() > 0 {
@@ -358,7 +358,7 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 	return n, nil
 }
 
-// fits reports whether a reply may be of this row, by its first line.
+// fits reports whether the first line of a reply matches the type t.
 func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	switch {
 	case t.Word != "":
@@ -377,9 +377,10 @@ var (
 	errorWord = regexp.MustCompile(`(?i)^\W*(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|no such)\b.*\s`)
 )
 
-// isError reports whether a line is an error message in a form of the server's own. It is not one if it is another
-// reply, the line of the command again, a version number, or a line of a list. Any line may be the first of a list of unique IDs; there
-// it is an error message only if it says so at its beginning.
+// isError reports whether a line is an error message in a server-specific form. A line is not an error
+// message if it is another reply, a repetition of the command, a version number, or a line of a list. In
+// reply to a command that lists unique IDs, any line may be the first of the list; there, an error message
+// must begin with a word such as "error".
 func (s *session) isError(line []byte) bool {
 	text := bytes.TrimSpace(line)
 	if len(text) == 0 || notError.Match(text) || s.pending.Len() > 0 && string(text) == s.pending.At(0).line {
@@ -395,16 +396,16 @@ func (s *session) isError(line []byte) bool {
 	return !slices.Contains(s.replies(), anyList) || SaysError(line)
 }
 
-// SaysError reports whether a line says at its beginning that it is an error message.
+// SaysError reports whether a line begins with a word that marks an error message.
 func SaysError(line []byte) bool { return errorWord.Match(line) }
 
-// decodeList reads the lines of a list up to the one that ends it. p is how far it has
-// been searched.
+// decodeList decodes the lines of a list, including the line that ends it. p is the position up to which the
+// list has been searched.
 func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	t, at, n := p.t, p.line, 0
 	for n == 0 {
 		end, next, err := s.textLine(codec.Server, b, at, p.seen)
-		seen := next // of b, when this line was enough of it
+		seen := next // length of b that is sufficient for this line
 		if err != nil {
 			seen = at + s.opts.MaxData
 		} else if next == 0 {
@@ -458,7 +459,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 		return s.appendLine(dst, from, m)
 	}
 	out := binary.BigEndian.AppendUint64(dst, uint64(magicOf[from])<<32|uint64(t.Code))
-	out = append(out, 0, 0, 0, 0) // the size, until it is known
+	out = append(out, 0, 0, 0, 0) // placeholder for the size
 	out, err := s.packet.Join(out, start, m)
 	if err != nil {
 		return dst, err
@@ -500,8 +501,8 @@ func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]b
 	return out, nil
 }
 
-// checkLines refuses lines that would begin a packet, and lines or lists of them
-// that no reader has to take.
+// checkLines returns an error for lines that would begin a packet, and for lines or lists that exceed the
+// limits.
 func (s *session) checkLines(out []byte, from codec.Side, t *codec.Type) error {
 	limit := s.lineLimit(from)
 	switch {

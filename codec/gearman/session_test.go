@@ -34,7 +34,7 @@ func TestTableIsSound(t *testing.T) {
 func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
 func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
 
-// A packet that is passed on is the one that Append encodes.
+// TestForward checks that Forward appends the same bytes as Append.
 func TestForward(t *testing.T) {
 	for _, m := range []*codec.Message{
 		message("WORK_COMPLETE", "H:a:1", "a\x00b"), message("WORK_DATA", "H:a:1", ""), message("WORK_STATUS", "H:a:1", "1", "2"), message("WORK_FAIL", "H:a:1"),
@@ -63,7 +63,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// packet writes a packet with any header, for what the codec would not encode.
+// packet returns a packet with any header, for packets that the codec does not encode.
 func packet(magic string, code, size uint32, data string) string {
 	return magic + string([]byte{byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),
 		byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}) + data
@@ -75,7 +75,7 @@ func res(code uint32, data string) string { return packet("\x00RES", code, uint3
 var rejects = []struct {
 	name   string
 	from   codec.Side
-	asked  string // a text command sent before
+	asked  string // a text command that is sent before
 	raw    string
 	rule   codec.RuleID
 	offset int
@@ -364,8 +364,8 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A worker may have many functions: the lines of replies are bounded as other data is,
-// whether they come in one piece or not.
+// TestReplyLinesAreBoundedAsData checks that lines of replies are limited like other data, because a worker
+// may have many functions. The limit must not depend on the division into pieces.
 func TestReplyLinesAreBoundedAsData(t *testing.T) {
 	list := "1 ip - : " + strings.Repeat("f", codec.DefaultMaxLine) + "\n.\n"
 	for _, tt := range []struct {
@@ -384,7 +384,7 @@ func TestReplyLinesAreBoundedAsData(t *testing.T) {
 	}
 }
 
-// statusList is a reply to "status" of at least size bytes.
+// statusList returns a reply to "status" of at least size bytes.
 func statusList(size int) []byte {
 	var b []byte
 	for i := 0; len(b) < size; i++ {
@@ -393,7 +393,7 @@ func statusList(size int) []byte {
 	return append(b, ".\n"...)
 }
 
-// inPieces decodes a reply of the server that arrives in pieces of a TCP segment.
+// inPieces decodes a reply of the server that arrives in pieces of the size of a TCP segment.
 func inPieces(t testing.TB, s *session, b []byte, f *codec.Frame) {
 	const segment = 1460
 	for n := segment; n < len(b); n += segment {
@@ -414,8 +414,8 @@ func askedFor(t testing.TB, command string) *session {
 	return s
 }
 
-// TestLongRepliesAreReadOnce counts the bytes that are searched for the end of a line,
-// for many lines, for one long line, and for one long line at the end of a list.
+// TestLongRepliesAreReadOnce counts the bytes that are searched for the end of a line, for many lines, for
+// one long line, and for one long line at the end of a list.
 func TestLongRepliesAreReadOnce(t *testing.T) {
 	for _, size := range []int{256 << 10, 4 << 20} {
 		long := bytes.Repeat([]byte("f"), size)
@@ -445,7 +445,8 @@ func TestLongRepliesAreReadOnce(t *testing.T) {
 	}
 }
 
-// A connection whose bytes are lost goes on with other bytes.
+// TestOtherBytesAfterAnIncompleteReply checks that decoding continues with other bytes after bytes of the
+// connection were lost.
 func TestOtherBytesAfterAnIncompleteReply(t *testing.T) {
 	short, other := []byte("aaa\t1\t1\t1\nbbb\t2\t2"), []byte("ccc\t3\t3\t3\n.\nddd\t4\t4\t4\n.\n")
 	s := askedFor(t, "status")

@@ -13,7 +13,7 @@ const (
 	Admin
 )
 
-// Sections of the specification that the rows come from.
+// Sections of the specification that declare the message types.
 const (
 	secBoth       = "Client/Worker"
 	secClientReq  = "Client Requests"
@@ -25,12 +25,12 @@ const (
 	secAdminExtra = "beyond the specification: administration"
 )
 
-// MaxHandle is the longest job handle in bytes, without the NUL that the
-// document counts in its 64 ("Binary Packet").
+// MaxHandle is the maximum length of a job handle in bytes, without the NUL, which the specification includes
+// in its limit of 64 ("Binary Packet").
 const MaxHandle = 63
 
-// Fields that several rows share. Their names are the labels of the document's
-// example where it has one.
+// Fields that several message types share. Their names are the labels in the example of the specification, if
+// they occur there.
 var (
 	function  = codec.Field{Name: "Function", Kind: codec.Text, Means: codec.Queue}
 	unique    = codec.Field{Name: "Unique ID", Kind: codec.Text, Means: codec.UniqueID}
@@ -63,13 +63,12 @@ func boolean(name string, means codec.Meaning) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Number, Means: means, Hi: 1, Rule: RuleBoolean}
 }
 
-// within is a number of a schedule.
+// within returns a field of a schedule with the limits lo and hi.
 func within(name string, lo, hi uint64) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Number, Means: codec.Schedule, Lo: lo, Hi: hi, Rule: RuleRange}
 }
 
-// packets are the binary types in the order of their numbers. Number 5 is
-// unused and has no row.
+// packets are the binary types in the order of their numbers. Number 5 is unused.
 var packets = []codec.Type{
 	{Code: 1, Name: "CAN_DO", Req: Worker, Section: secWorkerReq, Does: codec.Register, Fields: []codec.Field{function}},
 	{Code: 2, Name: "CANT_DO", Req: Worker, Section: secWorkerReq, Does: codec.Unregister, Fields: []codec.Field{function}},
@@ -119,9 +118,8 @@ var packets = []codec.Type{
 // maxCode is the highest packet type.
 const maxCode = 42
 
-// lines are the administrative commands and their replies. Which reply is due
-// is known by the command before it; among a command's Replies the first whose
-// form fits is taken.
+// lines are the administrative commands and their replies. The command determines which replies are possible;
+// a reply has the first type in the command's Replies whose form matches.
 var lines = []codec.Type{
 	{Word: "workers", Name: "workers", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"workers-reply", "ERR", "error-line"}},
 	{Word: "status", Name: "status", Req: Admin, Section: secAdmin, Does: codec.Query, Replies: []string{"status-reply", "ERR", "error-line"}},
@@ -159,15 +157,15 @@ var lines = []codec.Type{
 	{Word: "OK", Name: "verbose-reply", Res: Admin, Section: secAdminExtra, Does: codec.Answer, Varies: true, Fields: []codec.Field{{Name: "Level", Kind: codec.Text}}},
 }
 
-// adminFunction is a function's name in a text command, where it must be given.
+// adminFunction is the name of a function in a text command. It must not be empty.
 var adminFunction = codec.Field{Name: "Function", Kind: codec.Text, Means: codec.Queue, NonEmpty: RuleAdminArgs}
 
-// size is a queue limit; zero or less is none.
+// size returns a field for a queue limit; a value of zero or less means no limit.
 func size(name string) codec.Field {
 	return codec.Field{Name: name, Kind: codec.Signed, Optional: true, Rule: RuleDecimal}
 }
 
-// Framing rows, which the codec writes itself.
+// Framing fields, which the codec writes itself.
 var (
 	magicField  = codec.Field{Name: "Magic", Kind: codec.Literal, Width: 4}
 	codeField   = codec.Field{Name: "Packet type", Kind: codec.Code, Width: 4}
@@ -182,10 +180,10 @@ var (
 	types  = table()
 )
 
-// unknownCommand stands for a text command that has no row.
+// unknownCommand represents a text command without a message type.
 var unknownCommand = &codec.Type{Answers: []*codec.Type{codec.Named(types, "ERR"), errorLine}}
 
-// Replies that have no word and no columns, by which others are known.
+// Replies that have neither a word nor columns that identify them.
 var (
 	errorLine = codec.Named(types, "error-line") // an error message, whose form the specification does not give
 	anyLine   = codec.Named(types, "version-reply")
@@ -200,7 +198,7 @@ var (
 	replyForm = codec.Form{Any: []codec.RuleID{RuleAdminAsked}, Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply}
 )
 
-// table joins both halves and fills in what is the same in every row of one.
+// table joins packets and lines and sets the fields that all packets, or all lines, have in common.
 func table() []*codec.Type {
 	for i := range packets {
 		t := &packets[i]

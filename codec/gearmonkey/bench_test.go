@@ -6,7 +6,7 @@ import (
 	"jobwire/codec"
 )
 
-// benchMessages are the hot path of a server, each request before its reply.
+// benchMessages are the most frequent messages of a server, each request before its reply.
 var benchMessages = []struct {
 	name string
 	from codec.Side
@@ -24,8 +24,7 @@ var benchMessages = []struct {
 	{"list", codec.Server, []string{"a", "b"}},
 }
 
-// BenchmarkSession decodes or appends each, with the bookkeeping of its
-// counterpart, which is decoded or appended too.
+// BenchmarkSession decodes or appends a request and its reply in each iteration.
 func BenchmarkSession(b *testing.B) {
 	for i := 0; i < len(benchMessages); i += 2 {
 		ask, answer := &benchMessages[i], &benchMessages[i+1]

@@ -1,12 +1,11 @@
-// Package gearmonkey speaks GearMonkey: job queues in Redis. Its rows are the
-// document's own commands and what Redis answers to them; everything else that
-// stands on such a connection is read by the general rows of package resp.
+// Package gearmonkey implements GearMonkey: job queues in Redis. Its message types are the commands of the
+// specification and the replies of Redis to them. All other messages of such a connection have the general
+// types of package resp.
 //
-// A request is read as the first typed row that fits it exactly, else as
-// command, so typed rows never make a message illegal. Words of commands are
-// read without regard to letter case, and written in capitals. Replies have the
-// form of RESP2, as the document's peers get them; where RESP3 has another, as
-// for the job's data and for events, the general rows read them.
+// A request has the first of these types that it matches exactly, and otherwise the type command, so these
+// types never make a message illegal. Letter case of command words is ignored; they are written in capitals.
+// The replies have the form of RESP2, which the peers of the specification use. Where RESP3 has another form,
+// as for the job's data and for events, the general types are used.
 package gearmonkey
 
 import (
@@ -22,7 +21,7 @@ var rules string
 
 var grammar = resp.New(anyone, fields, rows)
 
-// Protocol is GearMonkey's contract. Limits are those of [resp.Protocol].
+// Protocol is the contract of GearMonkey. Its limits are those of [resp.Protocol].
 var Protocol = &codec.Protocol{
 	Name:        "gearmonkey",
 	Title:       "GearMonkey",

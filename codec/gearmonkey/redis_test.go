@@ -15,8 +15,8 @@ import (
 	"jobwire/play"
 )
 
-// TestExamplePlays performs the document's conversations on a real server, twice,
-// since they are to be performed on one in use.
+// TestExamplePlays performs the conversations of the specification on a real server. It does so twice,
+// because they must also work on a server that is in use.
 func TestExamplePlays(t *testing.T) {
 	src, err := corpus.FS.ReadFile("gearmonkey/example.wire")
 	if err != nil {
@@ -48,8 +48,8 @@ func TestExamplePlays(t *testing.T) {
 	}
 }
 
-// TestRedisKnowsEveryCommand has a real server carry out a message of each typed
-// row. The lists that are popped from are filled before.
+// TestRedisKnowsEveryCommand sends a message of each GearMonkey type to a real server. It first fills the
+// lists from which commands pop.
 func TestRedisKnowsEveryCommand(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	rowsOf := codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"SCRIPT_LOAD": {Script}, "EVALSHA_SCHEDULED": {ScriptSHA1(Script), "f", "1"}}}

@@ -2,8 +2,8 @@ package gearmonkey
 
 import "jobwire/codec"
 
-// Rules that the codec itself enforces, on what it is asked to write: a message
-// that breaks one is read as a command of no typed row.
+// Rules that the codec itself enforces when it encodes a message. A received message that violates one of
+// them is decoded as a general command.
 const (
 	RuleID        codec.RuleID = "gearmonkey.placeholder.id"
 	RulePriority  codec.RuleID = "gearmonkey.placeholder.priority"

@@ -5,23 +5,22 @@ import (
 	"encoding/hex"
 )
 
-// Script takes the first due job off the queue of scheduled ones, as the
-// document prints it ("Worker commands").
+// Script removes the first job whose time has come from the queue of scheduled jobs, as printed in the
+// specification ("Worker commands").
 const Script = `local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); ` +
 	`if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1], item[1] }; end`
 
-// HashedScript is the text whose SHA1 the document prints: it has two spaces
-// before the last item[1]. It does the same.
+// HashedScript is the script whose SHA1 the specification prints. It does the same as Script, but has two
+// spaces before the last item[1].
 const HashedScript = `local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); ` +
 	`if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1],  item[1] }; end`
 
-// PrintedSHA1 is what the document runs: the SHA1 of [HashedScript], and not of
-// [Script]. Neither is to be relied on: a worker runs what SCRIPT LOAD answered
-// (rule gearmonkey.loop.script-sha1).
+// PrintedSHA1 is the SHA1 in the specification: that of [HashedScript], not of [Script]. A worker must not
+// rely on either of them: it runs the script by the SHA1 that SCRIPT LOAD returned (rule
+// gearmonkey.loop.script-sha1).
 const PrintedSHA1 = "5231827cd49b540660ef44969b38cc858f157824"
 
-// ScriptSHA1 returns what Redis calls a script once it is loaded: the 40 hex
-// digits of its SHA1.
+// ScriptSHA1 returns the name of a script that is loaded into Redis: the 40 hex digits of its SHA1.
 func ScriptSHA1(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])

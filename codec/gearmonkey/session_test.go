@@ -58,7 +58,7 @@ func array(words ...string) string {
 	return s
 }
 
-// read decodes all of b and shows what it finds, each argument in quotes.
+// read decodes all of b and returns the messages, with each argument in quotes.
 func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []string) {
 	t.Helper()
 	for len(b) > 0 {

@@ -18,9 +18,9 @@ import (
 	"jobwire/pcap"
 )
 
-// TestTsharkReadsTheVectors holds a capture of the accept vectors against a
-// decoder that shares no code with ours: bulk strings, integers, lines. Those of
-// RESP3 and inline commands are left out, of which tshark 4.0 knows nothing.
+// TestTsharkReadsTheVectors compares a capture of the accepted example messages with the output of a decoder
+// that shares no code with ours: bulk strings, integers, lines. It omits messages of RESP3 and inline
+// commands, which tshark 4.0 does not support.
 func TestTsharkReadsTheVectors(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	src, err := corpus.FS.ReadFile("gearmonkey/accept.wire")
@@ -78,14 +78,14 @@ func TestTsharkReadsTheVectors(t *testing.T) {
 	}
 }
 
-// parts writes the values of a frame as tshark does, by what its spans say.
+// parts formats the values of a frame as tshark does.
 func parts(f *codec.Frame) string {
 	var bulks, integers, lines, errors []string
 	for i, s := range f.Spans {
 		row := f.Row(i)
 		switch {
 		case s.Field.Name == "Size":
-			if n, _ := codec.ParseNumber(f.Value(i)); n > 0 { // it shows nothing for an empty one
+			if n, _ := codec.ParseNumber(f.Value(i)); n > 0 { // tshark prints nothing for an empty one
 				bulks = append(bulks, hex.EncodeToString(f.Raw[s.Next:s.Next+int(n)]))
 			}
 		case row[0] == ':' && s.Field.Lead == ":", f.Type.Word == ":" && i == 1:

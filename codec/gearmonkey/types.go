@@ -8,8 +8,8 @@ import (
 	"jobwire/codec/resp"
 )
 
-// Roles of a peer. To Redis they are all the same; they tell the readers of a
-// transcript what a connection is for. An Operator looks and repairs.
+// Roles of a peer. Redis does not distinguish them: in a transcript, they show the purpose of a connection.
+// An Operator inspects and repairs.
 const (
 	Client codec.Role = 1 << iota
 	Worker
@@ -28,7 +28,7 @@ const (
 	StatusError   = "error"
 )
 
-// Priorities, as the names of queues have them, from the most urgent on.
+// Priorities as they occur in the names of queues, from the most urgent on.
 const (
 	Scheduled = "scheduled"
 	High      = "high"
@@ -36,16 +36,15 @@ const (
 	Low       = "low"
 )
 
-// Sections of the specification that the rows come from.
+// Sections of the specification that declare the message types.
 const (
 	secClient = "Client commands"
 	secWorker = "Worker commands"
 	secBeyond = "beyond the specification"
 )
 
-// fields declares the arguments of the rows by name. Others are strings of any
-// bytes: functions, inputs, outputs. A function may hold colons, since the ID
-// behind it does not.
+// fields declares the arguments of the message types by name. Other arguments are arbitrary bytes: functions,
+// inputs, outputs. A function may contain colons, because the ID that follows it contains none.
 var fields = map[string]codec.Field{
 	"Function":    {Means: codec.Queue},
 	"Input":       {Means: codec.Payload},
@@ -66,8 +65,8 @@ var fields = map[string]codec.Field{
 	"Stop":        {Kind: codec.Signed, Rule: RuleRange},
 }
 
-// rows are tried in this order; of those that begin with one command the first
-// that fits is taken.
+// rows are the message types in the order in which they are tried. Of those that begin with the same command,
+// the first that matches is chosen.
 var rows = []resp.Row{
 	{Name: "GET_COUNT", Req: client, Section: secClient, Does: codec.Query, Races: true, Form: "GET count:{Function}"},
 	{Name: "INCR_UID", Req: client, Section: secClient, Does: codec.Store, Form: "INCR uid:{Function}", Replies: []string{"ID"}},
@@ -118,12 +117,12 @@ var rows = []resp.Row{
 	{Name: "UNSUBSCRIBED", Res: anyone, Section: secBeyond, Does: codec.Answer, Push: true, Form: "unsubscribe channel:{Function} :{Count}"},
 }
 
-// unsafeWords are words in commands of Redis that end it, empty it, block it or change it for all clients, and in commands
-// whose replies depend on what other clients do.
+// unsafeWords are words in commands of Redis that shut down, empty, block or reconfigure the server for all
+// clients, and in commands whose replies depend on other clients.
 var unsafeWords = strings.Fields("shutdown debug config flush client replica slave save failover cluster monitor sync " +
 	"module multi hello reset quit eval wait acl kill swapdb info keys scan time random memory object role latency slowlog lolwut")
 
-// commands say what other commands of Redis do to queues and to the connection, where that matters.
+// commands declare the effects of other commands of Redis on queues and on the connection.
 var commands = map[string]*codec.Type{
 	"BLPOP": pops, "BRPOP": pops, "BRPOPLPUSH": pops, "BLMOVE": pops, "BLMPOP": pops, "BZPOPMIN": pops, "BZPOPMAX": pops, "BZMPOP": pops,
 	"XREAD": waits, "XREADGROUP": waits, "WAIT": waits, "WAITAOF": waits,

@@ -40,8 +40,8 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	return out, nil
 }
 
-// due reports whether the server may send a message of the form now. General
-// rows are judged when they are read again.
+// due reports whether the server may send a message of the form now. Messages of general types are checked by
+// reread.
 func (s *session) due(fm *form) bool {
 	switch {
 	case fm == nil || fm.general:
@@ -53,10 +53,9 @@ func (s *session) due(fm *form) bool {
 	return r != nil && r.form != nil && slices.Contains(r.form.typed, fm)
 }
 
-// reread reads a message as it was encoded, where its row does not tell how it
-// will be read: one of a general row may be what a typed row says, and must not
-// be another general one; with all rules waived anything goes. If the message is
-// refused the session is as it was.
+// reread decodes an encoded message if its type does not determine how it will be decoded. A message of a
+// general type may decode to a specific type, but not to another general type. If all rules are waived, any
+// result is accepted. If reread returns an error, the session is unchanged.
 func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	before := s.pending
 	s.again.Reset(from)
@@ -87,7 +86,7 @@ func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	if !s.opts.WaiveAll {
 		return err
 	}
-	// Whatever it is, it counts as one.
+	// The encoded bytes count as one message, even if they are illegal.
 	if from == codec.Server {
 		s.answered()
 	} else {
@@ -96,7 +95,8 @@ func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	return nil
 }
 
-// encode appends the bytes of a message, whatever has gone before it.
+// encode appends the bytes of a message. It does not check whether the message may be sent in the current
+// state.
 func (s *session) encode(dst []byte, start int, fm *form, m *codec.Message) (out []byte, bad *codec.Error) {
 	s.data = 0
 	args := m.Args
@@ -128,9 +128,8 @@ func (s *session) encode(dst []byte, start int, fm *form, m *codec.Message) (out
 	return out, bad
 }
 
-// appendArray appends an array, and returns the arguments that have no place in
-// it. Where the rule against them is waived they stand behind it as words, and an
-// array whose arguments are missing ends early.
+// appendArray appends an array and returns the arguments that do not belong to a word of the form. If
+// RuleForm is waived, extra arguments are appended as words, and an array with missing arguments is shorter.
 func (s *session) appendArray(dst []byte, start int, fm *form, args [][]byte) ([]byte, [][]byte, *codec.Error) {
 	once, words, left := len(fm.words)-fm.group, 0, len(args)
 	for words < once || fm.group > 0 && (left > 0 || (words-once)%fm.group != 0) {
@@ -165,8 +164,7 @@ func (s *session) appendArray(dst []byte, start int, fm *form, args [][]byte) ([
 	return dst, args, nil
 }
 
-// appendSingle appends a value that is no array, and returns the arguments that
-// are too many for it.
+// appendSingle appends a value that is not an array, and returns the extra arguments.
 func (s *session) appendSingle(dst []byte, start int, fm *form, args [][]byte) ([]byte, [][]byte, *codec.Error) {
 	w := &fm.words[0]
 	n, least := min(w.args, len(args)), w.args
@@ -183,19 +181,19 @@ func (s *session) appendSingle(dst []byte, start int, fm *form, args [][]byte) (
 	return append(dst, crlf...), args[n:], nil
 }
 
-// missing says that a word lacks an argument.
+// missing returns the error for a word without one of its arguments.
 func missing(w *word, at int) *codec.Error {
 	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name, Detail: "expected a value for this argument, got none"}
 }
 
-// appendSize appends the line of a size.
+// appendSize appends the line that announces a size.
 func (s *session) appendSize(dst []byte, kind byte, n int) []byte {
 	s.data += n
 	return append(strconv.AppendInt(append(dst, kind), int64(n), 10), crlf...)
 }
 
-// appendWord appends a word that has those arguments. all are those of the
-// message, for one that is named again.
+// appendWord appends a word with the arguments args. all is the arguments of the whole message, for an
+// argument whose name occurs again.
 func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte) ([]byte, *codec.Error) {
 	fields := w.fields
 	if isBulk(w.kind) {
@@ -217,7 +215,7 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	}
 	sep := ""
 	if len(args) < len(w.parts) {
-		// The second is left out, and what parts them with it.
+		// The second argument is omitted, together with the separator.
 		short := fields[0]
 		sep, short.Term = short.Term, ""
 		fields = []codec.Field{short}
@@ -231,7 +229,7 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	return dst, bad
 }
 
-// size counts the bytes of a word.
+// size returns the size of a word in bytes.
 func (w *word) size(args, all [][]byte) int {
 	n := len(w.tail)
 	for i, p := range w.parts {

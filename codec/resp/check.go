@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// The checks of values: bad is the offset of the first byte that is wrong, or -1.
+// In the following functions, bad is the offset of the first wrong byte, or -1.
 
-// checkInteger wants a signed decimal of 64 bits as Redis writes it: no plus,
-// no leading zeros.
+// checkInteger accepts a signed decimal number of 64 bits in the format of Redis: no plus sign, no leading
+// zeros.
 func checkInteger(v []byte) (bad int, detail string) {
 	if bad, detail = checkBigNumber(v); bad >= 0 {
 		return bad, detail
@@ -57,7 +57,7 @@ func checkBoolean(v []byte) (bad int, detail string) {
 	return 0, fmt.Sprintf("expected t or f, got %.40q", v)
 }
 
-// checkDouble takes what C's printf writes: decimals, an exponent, inf and nan.
+// checkDouble accepts the formats of C's printf: decimals, an exponent, inf and nan.
 func checkDouble(v []byte) (bad int, detail string) {
 	digits := bytes.TrimPrefix(v, []byte("-"))
 	if string(digits) == "inf" || string(digits) == "nan" {
@@ -74,7 +74,7 @@ func checkDouble(v []byte) (bad int, detail string) {
 	return -1, ""
 }
 
-// checkVerbatim wants three bytes of format before a colon.
+// checkVerbatim requires three bytes of format before a colon.
 func checkVerbatim(v []byte) (bad int, detail string) {
 	if len(v) < 4 || v[3] != ':' {
 		return min(len(v), 3), "expected a verbatim string that begins with three bytes of format and a colon, got other bytes"

@@ -18,7 +18,7 @@ type examples func(n int) int
 
 func (choose examples) of(all ...string) string { return all[choose(len(all))] }
 
-// inlineExample returns a command in one line, with words with and without quotes.
+// inlineExample returns an inline command that contains words with and without quotes.
 func inlineExample(n func(int) int) []string {
 	choose := examples(n)
 	line := choose.of(commandExamples...)
@@ -28,7 +28,8 @@ func inlineExample(n func(int) int) []string {
 	return []string{line}
 }
 
-// valueExample returns what makes the tokens of a value that begins with one of the kinds and that is not a flat list.
+// valueExample returns a function that chooses the tokens of a value. The value begins with one of the kinds
+// and is not a flat list.
 func valueExample(kinds string) func(func(int) int) []string {
 	return func(n func(int) int) []string {
 		choose := examples(n)
@@ -36,9 +37,9 @@ func valueExample(kinds string) func(func(int) int) []string {
 		count := 1 + choose(4)
 		elements := count
 		if kind == '|' {
-			elements = 2*count + 1 // they stand before a value
+			elements = 2*count + 1 // attributes come before a value
 		}
-		all := []string{string(kind) + strconv.Itoa(count), choose.of("_", ":7", "*-1", "#t", "$-1")} // so it is not a list of strings
+		all := []string{string(kind) + strconv.Itoa(count), choose.of("_", ":7", "*-1", "#t", "$-1")} // not a list of strings
 		for range elements - 1 {
 			all = choose.token(all, 1)
 		}

@@ -8,29 +8,29 @@ import (
 	"jobwire/codec"
 )
 
-// Row declares a message type by its form, which is written as documents write
-// commands: words between single blanks, {Name} for an argument inside a word.
+// Row declares a message type by its form. A form is written like a command in a specification: words
+// separated by single spaces, with {Name} for an argument inside a word.
 //
 //	HMSET job:{Function}:{ID} status idle input {Input}
 //
-// Where two arguments share a word, one byte stands between them; they are parted
-// where it stands last, or first, if the second may hold any bytes. An argument
-// that is named again must be equal to the first, and is framing. {Name...} in
-// the last words is any number of them. The first words of a request, while they
-// are capitals, are the command, and read without regard to letter case.
+// Two arguments in one word are separated by one byte. A value is split at the last occurrence of this byte
+// or, if the second argument may contain any bytes, at the first. If the name of an argument occurs again,
+// the value must be the same there, and that occurrence is framing. {Name...} in the words at the end stands
+// for any number of repetitions of these words. The leading words of a request that consist of capitals are
+// the command, and are decoded without regard to letter case.
 //
-// Sizes and literal words are derived fields of the row, no arguments.
+// Sizes and literal words are derived fields of the type, not arguments.
 //
-// A reply is an array of such words; one that begins with a colon is an
-// integer. A form that begins with + - : , # ( _ $ ! or = is one value of that
-// kind, % begins a map, and $-1 and *-1 are the null values of RESP2.
+// A reply is an array of such words; a word that begins with a colon is an integer. A form that begins with
+// one of + - : , # ( _ $ ! = is one value of that kind, % begins a map, and $-1 and *-1 are the null values
+// of RESP2.
 type Row struct {
 	Name     string
-	Req, Res codec.Role // who sends it to the server, or whom the server sends it to
+	Req, Res codec.Role // roles that send it to the server, or that the server sends it to
 	Section  string
 	Form     string
-	Replies  []string // rows that may answer it, before the general ones
-	Push     bool     // sent by the server without being asked
+	Replies  []string // names of specific types that may answer it, before the general ones
+	Push     bool     // sent by the server without a request
 
 	Does       codec.Effect // as in codec.Type
 	Background bool
@@ -41,52 +41,52 @@ type Row struct {
 	Worded     bool
 }
 
-// form is a compiled row.
+// form is a compiled Row.
 type form struct {
 	row     *codec.Type
-	kind    byte // that begins the value
+	kind    byte // the byte that begins the value
 	null    bool
 	words   []word
-	group   int     // so many words at the end are repeated
-	command bool    // the first word is the row's Code
-	typed   []*form // the forms that may answer it, before the general ones
+	group   int     // number of repeated words at the end
+	command bool    // the first word is the Code field of the type
+	typed   []*form // the forms of specific types that may answer it
 	effect  effect
-	general bool // it fits what no typed row does
+	general bool // it is the form of a general type
 }
 
 // word is a bulk string, or a line, of a form.
 type word struct {
 	kind    byte          // $ or the kind of the line
-	fold    bool          // letter case does not matter
-	command bool          // it is the row's Code, whose framing stands before the row's fields
-	args    int           // how many arguments it has
-	fields  []codec.Field // those of the row that are in the word: its size, if it has one, then the others
+	fold    bool          // letter case is ignored
+	command bool          // it is the Code field of the type; its spans come before the type's fields
+	args    int           // number of its arguments
+	fields  []codec.Field // the type's fields in the word: its size, if it has one, then the others
 	parts   []part        // its arguments
-	tail    string        // behind the last of them
+	tail    string        // the text after the last argument
 }
 
 // part is an argument inside a word.
 type part struct {
-	lead  string // before it
-	arg   int    // its position among the row's arguments
-	again bool   // it was named before
+	lead  string // text before it
+	arg   int    // index among the type's arguments
+	again bool   // its name occurred before
 }
 
-// Framing that is the same in all rows.
+// Framing fields that all types share.
 var (
 	typeField    = codec.Field{Name: "Type", Kind: codec.Code}
 	countField   = codec.Field{Name: "Count", Kind: codec.Length, Rule: RuleCount}
 	wordsField   = codec.Field{Name: "Count", Kind: codec.Length, Lead: "*", Rule: RuleCount}
 	sizeField    = codec.Field{Name: "Size", Kind: codec.Length, Lead: "$", Rule: RuleSize}
-	bareSize     = codec.Field{Name: "Size", Kind: codec.Length, Rule: RuleSize} // behind a type byte of its own
+	bareSize     = codec.Field{Name: "Size", Kind: codec.Length, Rule: RuleSize} // after the type byte of the value
 	commandField = codec.Field{Name: "Command", Kind: codec.Code}
 )
 
 // singles are the bytes that begin a form of one value.
 const singles = "+-:,#(_$!="
 
-// compile reads a row's form. fields declares arguments by name; others may
-// hold any bytes. It panics on a form that makes no sense: rows are constants.
+// compile compiles the form of a message type. fields declares arguments by name; other arguments are
+// arbitrary bytes. compile panics on an invalid form, because forms are constants.
 func compile(r *Row, fields map[string]codec.Field) *form {
 	fm := &form{row: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf,
 		Does: r.Does, Background: r.Background, Blocks: r.Blocks, Varies: r.Varies, Races: r.Races, AnyCommand: r.AnyCommand, Worded: r.Worded, Push: r.Push, Ordered: r.Req != 0}}
@@ -110,7 +110,7 @@ func compile(r *Row, fields map[string]codec.Field) *form {
 		c.word(&fm.words[i], i, text)
 		ends[i] = [2]int{len(fm.row.Fields), len(fm.row.Repeat)}
 	}
-	// The slices have stopped growing: every word gets its share.
+	// The slices Fields and Repeat are now complete: assign each word its part.
 	var at [2]int
 	for i := range fm.words {
 		w, end := &fm.words[i], ends[i]
@@ -128,10 +128,10 @@ type compiler struct {
 	form     *form
 	declared map[string]codec.Field
 	named    map[string]int // arguments, by name
-	rest     bool           // the words have arguments
+	rest     bool           // a word that is not part of the command has been read
 }
 
-// word reads the i-th word of a form.
+// word compiles the i-th word of a form.
 func (c *compiler) word(w *word, i int, text string) {
 	fm := c.form
 	isCommand := fm.row.Req != 0 && !c.rest && text != "" && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
@@ -140,13 +140,13 @@ func (c *compiler) word(w *word, i int, text string) {
 	if i == 0 && isCommand {
 		fm.command, fm.row.Word = true, text
 		w.kind, w.tail, w.command = '$', text, true
-		return // its fields stand before those of the row
+		return // its spans come before those of the type's fields
 	}
 	to := &fm.row.Fields
 	if strings.Contains(text, "...}") {
 		fm.group++
 		to, text = &fm.row.Repeat, strings.ReplaceAll(text, "...}", "}")
-		clear(c.named) // a repetition names nothing again
+		clear(c.named) // an argument of a repetition is never the same as an earlier one
 	} else if fm.group > 0 {
 		panic(fmt.Sprintf("%s: a word follows the repeated words", fm.row.Name))
 	}
@@ -172,8 +172,8 @@ func (c *compiler) word(w *word, i int, text string) {
 	*to = append(*to, fields...)
 }
 
-// cut finds the arguments of a word and returns their fields, or the field of
-// the whole word if all of it is framing. lead belongs to the first of them.
+// cut finds the arguments of a word and returns their fields, or the field of the whole word if all of it is
+// framing. lead is added to the Lead of the first argument.
 func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
 	again := false
 	for text != "" {
@@ -214,8 +214,7 @@ func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
 	return fields
 }
 
-// split cuts a form at the blanks between its words; the names of arguments may
-// hold some.
+// split splits a form at the spaces between its words. The names of arguments may contain spaces.
 func split(form string) []string {
 	inside := false
 	return strings.FieldsFunc(form, func(c rune) bool {
@@ -224,5 +223,5 @@ func split(form string) []string {
 	})
 }
 
-// isArray reports whether values of the kind hold others.
+// isArray reports whether values of the kind contain other values.
 func isArray(kind byte) bool { return kind == '*' || kind == '%' }

@@ -7,7 +7,7 @@ import (
 	"jobwire/codec"
 )
 
-// decodeInline reads a command that is a line.
+// decodeInline decodes a command that is a line.
 func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
 	limit := s.lineLimit(RuleInlineLength)
 	window := b[:min(len(b), limit)]
@@ -30,7 +30,7 @@ func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
 		if !s.opts.Waived(RuleInlineWords) {
 			return 0, &codec.Error{Rule: RuleInlineWords, Offset: bad, Field: "Line", Detail: detail, Fatal: true}
 		}
-		count++ // the word that is broken
+		count++ // the invalid word
 	}
 	f.Raw = b[: k+1 : k+1]
 	if count == 0 && !s.opts.Waived(RuleEmpty) {
@@ -44,9 +44,9 @@ func (s *session) decodeInline(f *codec.Frame, b []byte) (int, error) {
 	return k + 1, nil
 }
 
-// cut splits an inline command into words, as a shell would: quotes of two
-// kinds, escapes inside them. It counts them all and leaves the first three in
-// s.words, quotes included. bad is where the line cannot be split, or -1.
+// cut splits an inline command into words like a shell: with single and double quotes, and with escapes
+// inside them. It returns the number of words and stores the first three in s.words, including their quotes.
+// bad is the offset at which the line cannot be split, or -1.
 func (s *session) cut(line []byte) (count, bad int, detail string) {
 	s.words = s.words[:0]
 	for i := 0; ; {
@@ -82,7 +82,7 @@ func (s *session) cut(line []byte) (count, bad int, detail string) {
 	}
 }
 
-// isBlank reports whether a byte may stand between words, and endsWord whether
-// it ends one without quotes. To Redis they are not the same.
+// isBlank reports whether a byte may separate words. endsWord reports whether it ends a word without quotes.
+// Redis uses different bytes for the two.
 func isBlank(c byte) bool  { return c == ' ' || c >= '\t' && c <= '\r' }
 func endsWord(c byte) bool { return isBlank(c) && c != '\v' && c != '\f' }

@@ -7,19 +7,19 @@ import (
 	"jobwire/codec"
 )
 
-// first gives f the row of the first form that fits what scan has left in it,
-// and returns that form, or nil.
+// first finds the first of the forms that matches the spans that scan stored in f. It sets the type and the
+// spans of f and returns the form, or nil.
 func (s *session) first(f *codec.Frame, v value, forms []*form) *form {
 	for _, fm := range forms {
 		if fm.kind == v.kind && fm.null == v.null && s.fits(f, fm, v) {
-			f.Type, f.Spans, s.spans = fm.row, s.spans, f.Spans // no copy: there may be many
+			f.Type, f.Spans, s.spans = fm.row, s.spans, f.Spans // swapped, not copied: there may be many spans
 			return fm
 		}
 	}
 	return nil
 }
 
-// reread reads a list again as a reply of a typed row that assigns a job or reports its end.
+// reread decodes a list again as a reply of a specific type that assigns a job or reports its end.
 func (g *grammar) reread(f *codec.Frame) (e codec.Event, ok bool) {
 	if fm := g.forms[f.Type.Index]; fm == nil || !fm.general || fm.kind != '*' {
 		return e, false
@@ -32,7 +32,7 @@ func (g *grammar) reread(f *codec.Frame) (e codec.Event, ok bool) {
 	return e, false
 }
 
-// reads gives an event the values of a list that has the form.
+// reads sets the values of an event from a list, if the list has the form.
 func (fm *form) reads(f *codec.Frame, e *codec.Event) bool {
 	for i := range fm.words {
 		w, text := &fm.words[i], f.Arg(i)
@@ -57,8 +57,7 @@ func (fm *form) reads(f *codec.Frame, e *codec.Event) bool {
 	return f.Arg(len(fm.words)) == nil
 }
 
-// fits reports whether a frame fits a form of its kind. It leaves the spans of
-// that form in s.spans.
+// fits reports whether a frame matches a form of its kind. It stores the spans of the form in s.spans.
 func (s *session) fits(f *codec.Frame, fm *form, v value) bool {
 	src := f.Spans
 	s.spans, s.named = s.spans[:0], s.named[:0]
@@ -102,7 +101,7 @@ func (fm *form) word(i int) *word {
 	return &fm.words[i]
 }
 
-// spans counts the spans that scan leaves of a word.
+// spans returns the number of spans that scan stores for a word.
 func (w *word) spans() int {
 	if isBulk(w.kind) {
 		return 2
@@ -113,8 +112,8 @@ func (w *word) spans() int {
 // isBulk reports whether values of the kind have a size.
 func isBulk(c byte) bool { return kinds[c].bulk }
 
-// fitsWord compares a word with the spans that scan has left of it, and adds
-// those of the form. In an array a line has its first byte in its own span.
+// fitsWord compares a word with the spans that scan stored for it, and appends the spans of the form. In an
+// array, the span of a line includes its first byte.
 func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bool) bool {
 	fields, val := w.fields, src[0]
 	switch {
@@ -140,7 +139,7 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 		switch {
 		case w.command:
 			val.Field = &commandField
-		case len(fields) == 0: // a null is all type
+		case len(fields) == 0: // a null consists only of its type
 			s.spans[len(s.spans)-1].Next = val.Next
 			return true
 		default:
@@ -177,7 +176,7 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 	return s.fitsField(f, &fields[0], val)
 }
 
-// fitsField adds the span of an argument, if its value is legal.
+// fitsField appends the span of an argument, if its value is legal.
 func (s *session) fitsField(f *codec.Frame, fd *codec.Field, val codec.Span) bool {
 	v := f.Raw[val.Off:val.End]
 	if !fd.Legal(v, &s.opts) {

@@ -9,8 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// A conversation is a list of pieces, each sent by the side whose sign stands
-// before it, and what it is read as.
+// piece is a part of a conversation: bytes that one side sends, and the messages to which they must decode.
 type piece struct {
 	from codec.Side
 	raw  string
@@ -241,8 +240,8 @@ func TestLimitsAreOptions(t *testing.T) {
 	}
 }
 
-// TestLargeBulkStringsAreLookedAtRarely counts how often a message is looked at
-// that comes byte by byte, by a reader who waits for what it is told to.
+// TestLargeBulkStringsAreLookedAtRarely counts how often Decode is called for a message that arrives byte by
+// byte, if the caller waits for the length that Decode returned.
 func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -273,7 +272,8 @@ func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
 	}
 }
 
-// A message that turns out to be two is noted as one request, and those before it keep their places.
+// TestRefusedMessageKeepsPairing checks that bytes that decode to two messages are counted as one request,
+// and that the requests before it keep their order.
 func TestRefusedMessageKeepsPairing(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{WaiveAll: true})
 	var f codec.Frame

@@ -6,8 +6,8 @@ import (
 	"jobwire/codec"
 )
 
-// effect is what a command, or the first word of a push, does to the pairing of
-// requests and replies beyond one reply for a request.
+// effect is how a command, or the first word of a push, changes the matching of requests and replies, apart
+// from the one reply for a request.
 type effect uint8
 
 const (
@@ -18,12 +18,12 @@ const (
 	punsubscribe
 	ssubscribe
 	sunsubscribe
-	reply   // CLIENT REPLY, if that follows
-	monitor // an endless reply
-	reset   // a connection as it was at first
+	reply   // the command CLIENT: only CLIENT REPLY has an effect
+	monitor // a reply without an end
+	reset   // restores the initial state of the connection
 )
 
-// effects are the words that have one, in small letters.
+// effects maps words, in small letters, to their effects.
 var effects = map[string]effect{
 	"subscribe": subscribe, "unsubscribe": unsubscribe,
 	"psubscribe": psubscribe, "punsubscribe": punsubscribe,
@@ -31,31 +31,31 @@ var effects = map[string]effect{
 	"client": reply, "monitor": monitor, "sync": monitor, "psync": monitor, "reset": reset,
 }
 
-// isSubscription reports whether pushes answer the command, one for each channel.
+// isSubscription reports whether the command is answered by pushes, one for each channel.
 func (e effect) isSubscription() bool { return e >= subscribe && e <= sunsubscribe }
 
-// request is one that waits for its reply.
+// request is a request that waits for its reply.
 type request struct {
-	form   *form // whose typed replies are due; nil for none
+	form   *form // the form of a specific type, whose typed replies may answer it; nil for other requests
 	effect effect
-	left   int // channels that a subscription still waits for; -1 is all there are
+	left   int // number of channels for which the request still waits; -1: all subscribed channels
 }
 
-// pending pairs replies with requests.
+// pending matches replies with requests.
 type pending struct {
 	queue codec.FIFO[request]
 
-	channels, patterns, shards int // subscribed to
+	channels, patterns, shards int // numbers of subscriptions
 
-	muted bool // CLIENT REPLY OFF
-	skip  int  // requests that are not answered, after CLIENT REPLY SKIP
-	loose bool // replies without a request may come
+	muted bool // set by CLIENT REPLY OFF
+	skip  int  // number of next requests without a reply, after CLIENT REPLY SKIP
+	loose bool // replies without a request are allowed
 }
 
-// waiting counts the requests without a reply.
+// waiting returns the number of requests without a reply.
 func (p *pending) waiting() int { return p.queue.Len() }
 
-// oldest returns the request that is answered next, or nil.
+// oldest returns the request that will be answered next, or nil.
 func (p *pending) oldest() *request {
 	if p.waiting() == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (p *pending) oldest() *request {
 	return p.queue.At(0)
 }
 
-// answered takes the oldest request off.
+// answered removes the oldest request.
 func (p *pending) answered() {
 	if r := p.oldest(); r != nil {
 		if r.effect == reset {
@@ -73,8 +73,8 @@ func (p *pending) answered() {
 	}
 }
 
-// asked notes a request. words are its command and what follows, as far as
-// effects depend on them; count is how many there are.
+// asked adds a request. words are the first words of the request, as far as effects depend on them; count is
+// the number of all words.
 func (p *pending) asked(r request, words [][]byte, count int) {
 	muted := p.muted || p.skip > 0
 	p.skip = max(0, p.skip-1)
@@ -104,15 +104,15 @@ func (p *pending) asked(r request, words [][]byte, count int) {
 	p.queue.Push(r)
 }
 
-// pushable reports whether an array may be a message of RESP2's publish and
-// subscribe, which only its first word tells from a reply.
+// pushable reports whether an array may be a published message of RESP2, which differs from a reply only in
+// its first word.
 func (p *pending) pushable() bool {
 	r := p.oldest()
 	return r == nil || r.effect.isSubscription() || p.channels+p.patterns+p.shards > 0
 }
 
-// confirmed notes a push that confirms a subscription or its end. n is how many
-// there are now: of channels and patterns together, or of sharded channels.
+// confirmed handles a push that confirms a subscription or its end. n is the number of subscriptions in the
+// push: of channels and patterns together, or of sharded channels.
 func (p *pending) confirmed(e effect, n int) {
 	left := 0
 	switch e {
@@ -139,20 +139,20 @@ func (p *pending) confirmed(e effect, n int) {
 	}
 }
 
-// longestCommand bounds the commands that have an effect or a typed row.
+// longestCommand is the maximum length of the commands that have an effect or a specific type.
 const longestCommand = 16
 
-// effectOf returns what a command, or the first word of a push, does.
+// effectOf returns the effect of a command, or of the first word of a push.
 func effectOf(word []byte) effect {
 	var buf [longestCommand]byte
 	return effects[string(convert(buf[:0], word, small))]
 }
 
-// isWord reports whether b is a word, whatever its letter case.
+// isWord reports whether b is the word, ignoring letter case.
 func isWord(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
-// convert appends a command in other letters, or nothing if it is too long for
-// dst: no command is then meant.
+// convert appends a command with its letters converted, or nothing if the command is longer than the capacity
+// of dst and therefore unknown.
 func convert(dst, word []byte, letter func(byte) byte) []byte {
 	if len(word) > cap(dst) {
 		return dst
@@ -177,8 +177,8 @@ func small(c byte) byte {
 	return c
 }
 
-// pushed notes a push of RESP2. last is its last value: the count, if it
-// confirms anything.
+// pushed handles a push of RESP2. last is its last value, which is the number of subscriptions if the push
+// confirms one.
 func (p *pending) pushed(fm *form, last []byte) {
 	if fm.effect.isSubscription() {
 		n, _ := codec.ParseNumber(last)
@@ -186,7 +186,7 @@ func (p *pending) pushed(fm *form, last []byte) {
 	}
 }
 
-// pushedTokens notes a push of RESP3, which f holds as scan has left it.
+// pushedTokens handles a push of RESP3 with the spans that scan stored in f.
 func (p *pending) pushedTokens(f *codec.Frame) {
 	n := len(f.Spans)
 	if n < 5 || f.Spans[2].Field != &sizeMark || f.Spans[n-1].Field != &tokenMark {

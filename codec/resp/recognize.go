@@ -6,8 +6,8 @@ import (
 	"jobwire/codec"
 )
 
-// Recognition finds requests, which are arrays of bulk strings, and replies. In the middle of a packet a reply could be a
-// part of another, or of data.
+// Recognition finds requests, which are arrays of bulk strings, and replies. It finds no reply in the middle
+// of a packet, because the bytes could be a part of another reply or of data.
 var Recognition = codec.Recognition{
 	Begins: begins,
 	Next: func(from codec.Side, b, _ []byte) int {

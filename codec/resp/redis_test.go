@@ -19,8 +19,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// connection is one to a real server, with a session on each side of it: what
-// is read must be written again as it came.
+// connection is a connection to a real server, with a session for each side. Every decoded message must be
+// encoded to the same bytes.
 type connection struct {
 	t            *testing.T
 	nc           net.Conn
@@ -86,8 +86,7 @@ func (c *connection) next() (row string, args []string) {
 	}
 }
 
-// TestEveryKindOfValue has a real server send each kind of value that it has, in
-// both versions of the protocol.
+// TestEveryKindOfValue requests each kind of value from a real server, in both versions of the protocol.
 func TestEveryKindOfValue(t *testing.T) {
 	redis := peers.Start(t, "redis-server", "--enable-debug-command", "yes")
 	tests := []struct{ kind, resp2, resp3 string }{
@@ -120,7 +119,7 @@ func TestEveryKindOfValue(t *testing.T) {
 				t.Errorf("RESP%d, %s: %q, want %q", version, tt.kind, got, want)
 			}
 			if row == "push" {
-				// The reply stands behind it.
+				// The reply follows the attribute.
 				if row, args := c.next(); row != "bulk" || len(args) != 1 {
 					t.Errorf("RESP%d, %s: followed by %s %q", version, tt.kind, row, args)
 				}
@@ -129,7 +128,7 @@ func TestEveryKindOfValue(t *testing.T) {
 	}
 }
 
-// TestPublishedMessages reads subscriptions of all kinds off a real server.
+// TestPublishedMessages tests subscriptions of all kinds with a real server.
 func TestPublishedMessages(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	for version := 2; version <= 3; version++ {
@@ -191,14 +190,13 @@ func TestPublishedMessages(t *testing.T) {
 	}
 }
 
-// tree is a value that a script returns: how Lua writes it, and the tokens that
-// must come.
+// tree is a value that a script returns, in Lua and as the expected tokens.
 type tree struct {
 	lua    string
 	tokens []string
 }
 
-// grow makes a random value.
+// grow returns a random value.
 func grow(r *rand.Rand, depth, version int) tree {
 	kinds := 3
 	if version == 3 {
@@ -249,8 +247,7 @@ func grow(r *rand.Rand, depth, version int) tree {
 	return all
 }
 
-// flatten returns what the rows hold as tokens, so that rows can be compared with
-// trees.
+// flatten converts a message to tokens, so that it can be compared with a tree.
 func flatten(row string, args []string) []string {
 	bulk := func(sign, s string) []string { return []string{fmt.Sprintf("%s%d", sign, len(s)), s} }
 	var all []string
@@ -282,7 +279,7 @@ func flatten(row string, args []string) []string {
 	return all
 }
 
-// TestRandomValues has scripts return values that are known beforehand.
+// TestRandomValues checks the replies to scripts that return known values.
 func TestRandomValues(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -300,8 +297,8 @@ func TestRandomValues(t *testing.T) {
 	}
 }
 
-// TestRedisRefusesWhatWeRefuse sends the requests that the codec refuses to a
-// real server. Where it does not look, rules.txt says so.
+// TestRedisRefusesWhatWeRefuse sends the requests that the codec rejects to a real server. rules.txt lists
+// the cases that Redis does not check.
 func TestRedisRefusesWhatWeRefuse(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	unseen := []codec.RuleID{RuleLineEnd, RuleBulkEnd, RuleCap}

@@ -13,7 +13,7 @@ import (
 	"jobwire/internal/peers"
 )
 
-// shown writes what RESP2's rows without nesting hold as redis-cli shows it.
+// shown formats messages of RESP2 without nesting as redis-cli does.
 func shown(row string, args []string) string {
 	quote := func(s string) string {
 		var b strings.Builder
@@ -73,8 +73,8 @@ func shown(row string, args []string) string {
 	return items(lines)
 }
 
-// TestRandomCommands holds what the session reads of a real server's replies
-// against what redis-cli shows of them.
+// TestRandomCommands compares the replies of a real server that the session decodes with the output of
+// redis-cli.
 func TestRandomCommands(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	cli := peers.Need(t, "redis-cli")
@@ -121,7 +121,7 @@ func TestRandomCommands(t *testing.T) {
 		if !ok {
 			t.Fatalf("%q: we read %s %q\nredis-cli shows %.200q", words, row, args, theirs)
 		}
-		// An error that ends with blanks of its own has an empty line behind it.
+		// After an error that ends with spaces, redis-cli writes an empty line.
 		theirs = bytes.TrimPrefix(rest, []byte("\n"))
 	}
 	if len(theirs) > 0 {

@@ -1,14 +1,14 @@
-// Package resp speaks the Redis protocol: RESP2, and what Redis 7 sends of RESP3
-// once a client has said HELLO 3. A protocol that lives inside Redis puts rows
-// of its own before the general ones; see [New].
+// Package resp implements the Redis protocol: RESP2, and the RESP3 values that Redis 7 sends after a client
+// has sent HELLO 3. A protocol that uses Redis as its server declares message types of its own, which are
+// tried before the general ones; see [New].
 //
-// Requests are arrays of bulk strings, or inline commands: a line of words. A
-// reply is one value, and says nothing of its request, so a session pairs each
-// with the oldest request that waits for one. Published messages wait for none.
+// A request is an array of bulk strings or an inline command, which is a line of words. A reply is one value
+// that does not identify its request, so a session matches each reply with the oldest request that waits for
+// one. Published messages answer no request.
 //
-// A flat array of bulk strings is the row list, its strings the arguments. Any
-// other nesting is the row aggregate, whose arguments are its tokens in order,
-// headers included: *2 $3 foo :1. A push of RESP3 is written the same way.
+// A flat array of bulk strings has the type list; the strings are its arguments. An array with other elements
+// has the type aggregate; its arguments are its tokens in order, including headers: *2 $3 foo :1. The
+// arguments of a push of RESP3 are its tokens too.
 package resp
 
 import (
@@ -26,9 +26,9 @@ const Client codec.Role = 1
 // section is the section of the general message types.
 const section = "RESP"
 
-// Protocol is Redis' protocol with general rows alone. MaxData bounds the bulk
-// strings of one message together, MaxLine an inline command and every reply
-// that is a line; where [codec.Options] leave a zero, MaxLine is [DefaultMaxLine].
+// Protocol is the protocol of Redis with only the general message types. MaxData limits the total size of the
+// bulk strings of one message. MaxLine limits an inline command and every reply that is a line; if it is zero
+// in [codec.Options], it is [DefaultMaxLine].
 var Protocol = func() *codec.Protocol {
 	g := New(Client, nil, nil)
 	return &codec.Protocol{
@@ -52,11 +52,11 @@ const (
 	MaxBulk        = 512 << 20 // bytes of a bulk string, proto-max-bulk-len
 	MaxCount       = 1<<31 - 1 // elements of an array
 
-	// MaxDepth is how deep values may nest. It is ours: Redis has no bound.
+	// MaxDepth is the maximum nesting of values. Redis itself has no limit.
 	MaxDepth = 128
 )
 
-// Grammar is the rows of a protocol that is spoken in RESP, and its framing.
+// Grammar is the message types of a protocol that uses RESP, and its framing.
 type Grammar struct {
 	Types      []*codec.Type
 	NewSession func(codec.Options) codec.Session

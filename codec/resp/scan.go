@@ -7,34 +7,33 @@ import (
 	"jobwire/codec"
 )
 
-// Marks are the fields of the spans that scan leaves, until a row gives them
-// its own.
+// Marks are the fields of the spans that scan stores, until the fields of a message type replace them.
 var (
-	countMark = codec.Field{Name: "Count", Kind: codec.Length} // of the whole message
-	sizeMark  = codec.Field{Name: "Size", Kind: codec.Length}  // of the bulk string in the next span
+	countMark = codec.Field{Name: "Count", Kind: codec.Length} // count of the whole message
+	sizeMark  = codec.Field{Name: "Size", Kind: codec.Length}  // size of the bulk string in the next span
 	dataMark  = codec.Field{Name: "Data"}
-	tokenMark = codec.Field{Name: "Value"} // a line, or the header of an array, with its first byte
+	tokenMark = codec.Field{Name: "Value"} // a line, or the header of an array, including its first byte
 )
 
-// value is what scan found.
+// value describes the first value of a message that scan decoded.
 type value struct {
 	kind  byte
 	null  bool
-	count int // elements of an array, keys and values of a map
+	count int // elements of an array; keys and values of a map
 }
 
-// kind is what the byte that begins a value says of it.
+// kind describes the values that begin with the same byte.
 type kind struct {
 	name  string
-	line  bool // the value is the line
-	bulk  bool // the line is the size of what follows
-	array int  // the line is a count of so many elements each
-	nulls bool // -1 stands for null
+	line  bool // the value is one line
+	bulk  bool // the line is the size of the following bulk string
+	array int  // the line is a count; number of values for each counted element
+	nulls bool // -1 means null
 	rule  codec.RuleID
-	check func(v []byte) (bad int, detail string) // judges the value; bad is where it is wrong, or -1
+	check func(v []byte) (bad int, detail string) // checks the value; bad is the offset of the first wrong byte, or -1
 }
 
-// kinds are all values that a server sends.
+// kinds are the kinds of all values that a server sends.
 var kinds = [256]*kind{
 	'+': {name: "Text", line: true},
 	'-': {name: "Error", line: true},
@@ -53,35 +52,34 @@ var kinds = [256]*kind{
 	'>': {name: "Count", array: 1},
 }
 
-// Least bytes of an element.
+// Minimum size of an element in bytes.
 const (
 	leastValue = len("_\r\n")
 	leastWord  = len("$0\r\n\r\n")
 )
 
-// spansSize is how many bytes the spans of an element take at most.
+// spansSize is the maximum memory in bytes for the spans of an element.
 const spansSize = 64
 
-// maxElements returns how many elements a message may have: so many that their spans, however short the elements are, take
-// little more memory than the data may.
+// maxElements returns the maximum number of elements of a message. It limits the memory for the spans of many
+// short elements to little more than the limit on data.
 func (s *session) maxElements() int { return 1024 + s.opts.MaxData/spansSize }
 
-// patience is how long a message grows byte by byte, as far as its reader is concerned.
+// patience is the length in bytes up to which scan asks for no element that has not begun to arrive.
 const patience = 64 << 10
 
-// scan reads the message at the beginning of b, an array of bulk strings or
-// any value, and leaves its spans in f: one for the first byte, one for the rest
-// of its line, then those of the marks.
+// scan decodes the message at the beginning of b, an array of bulk strings or any value. It stores the spans
+// in f: one for the first byte, one for the rest of its line, then those of the marks.
 //
-// Whatever keeps the end of the message from being known is an error at once.
-// What is wrong within a value is reported when the message is there as a whole.
-// A message that is still arriving is read again from its beginning. The length
-// that comes with ErrShort reaches to the end of the bulk string that is cut off,
-// so a large one is looked at a few times however small the pieces it comes in;
-// elements behind it are not counted, since the first of their bytes may be wrong
-// already, and nobody should wait for the others then. Only behind patience bytes are
-// they, a quarter of what is there at most, so that a long array is not read again
-// for each of its elements.
+// scan returns an error at once if the error makes the end of the message unknown. It returns an error within
+// a value after the whole message has arrived.
+//
+// An incomplete message is scanned again from its beginning. The length that scan returns with ErrShort
+// extends to the end of the incomplete bulk string, so that a large bulk string is scanned only a few times
+// even if it arrives in small pieces. The length does not include the elements after it, because a first byte
+// of theirs may be illegal, and the error should then be returned without waiting for the other elements.
+// Only if b is longer than patience does the length include these elements, limited to a quarter of len(b),
+// so that a long array is not scanned once for each element.
 func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n int, err error) {
 	sc := scanner{s: s, b: b, f: f, from: from, least: leastValue}
 	if from == codec.Peer {
@@ -113,16 +111,16 @@ type scanner struct {
 	at    int
 	data  int // bytes of bulk strings so far
 	all   int // elements of arrays so far
-	least int // bytes of an element
-	need  int // bytes worth another call
+	least int // minimum size of an element in bytes
+	need  int // length of the input for which another call is useful
 	due   int // elements that have not begun to arrive
 
-	soft error // the first that does not hide the message's end
-	good int   // spans before it
+	soft error // the first error that does not hide the end of the message
+	good int   // number of spans before it
 }
 
 func (sc *scanner) message() (first value, err error) {
-	var due, attributes [MaxDepth + 1]int // values still expected, and attributes before the next, by depth
+	var due, attributes [MaxDepth + 1]int // values still expected, and attributes before the next value, by depth
 	due[0] = 1
 	for depth := 0; depth >= 0; {
 		if due[depth] == 0 {
@@ -155,7 +153,7 @@ func (sc *scanner) message() (first value, err error) {
 		if c != '|' {
 			due[depth]--
 			attributes[depth] = 0
-		} else if attributes[depth]++; attributes[depth] > MaxDepth { // they stand before a value
+		} else if attributes[depth]++; attributes[depth] > MaxDepth { // attributes come before a value
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", MaxDepth)
 		}
 		count *= k.array
@@ -180,12 +178,11 @@ func (sc *scanner) fatal(rule codec.RuleID, at int, field, detail string, args .
 	return &codec.Error{Rule: rule, Offset: at, Field: field, Detail: fmt.Sprintf(detail, args...), Fatal: true}
 }
 
-// span notes a part of the message. The first byte of the message has a span
-// of its own.
+// span adds the span of a part of the message. The first byte of the message has a span of its own.
 func (sc *scanner) span(fd *codec.Field, off, end, next int) {
 	if len(sc.f.Spans) == 0 {
 		if end == off+1 {
-			// Nothing follows the first byte in its line.
+			// The line contains only the first byte.
 			sc.f.Spans = append(sc.f.Spans, codec.Span{Field: &typeField, Off: off, End: end, Next: end})
 			sc.f.Spans = append(sc.f.Spans, codec.Span{Field: fd, Off: end, End: end, Next: next})
 			return
@@ -198,7 +195,7 @@ func (sc *scanner) span(fd *codec.Field, off, end, next int) {
 	sc.f.Spans = append(sc.f.Spans, codec.Span{Field: fd, Off: off, End: end, Next: next})
 }
 
-// line reads a value that is a line.
+// line decodes a value that is a line.
 func (sc *scanner) line(k *kind) error {
 	at, b := sc.at, sc.b
 	end, next, err := sc.lineEnd(at)
@@ -213,7 +210,7 @@ func (sc *scanner) line(k *kind) error {
 	return nil
 }
 
-// judge checks a value, and notes the first that is wrong.
+// judge checks a value and records the first error.
 func (sc *scanner) judge(k *kind, at int, v []byte) {
 	if sc.soft != nil || sc.s.opts.Waived(k.rule) {
 		return
@@ -224,7 +221,7 @@ func (sc *scanner) judge(k *kind, at int, v []byte) {
 	}
 }
 
-// lineEnd finds the end of the line at at, and where the next begins.
+// lineEnd returns the end of the line that begins at offset at, and the beginning of the next line.
 func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 	limit := sc.s.lineLimit(RuleLineLength)
 	window := sc.b[at:min(len(sc.b), at+limit)]
@@ -239,7 +236,7 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 		case cr >= 0:
 			i += cr
 			if i+1 == len(window) {
-				break // what follows is still to come
+				break // the next byte has not arrived
 			}
 			if window[i+1] == '\n' {
 				return at + i, at + i + 2, nil
@@ -263,8 +260,8 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 	return 0, 0, codec.ErrShort
 }
 
-// number reads a count or a size, and the end of its line. Nothing behind one
-// can be read without it, so there is no waiver.
+// number decodes a count or a size, and the end of its line. The following bytes cannot be decoded without
+// it, so its rules cannot be waived.
 func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	b, start := sc.b, sc.at+1
 	rule, name, most := RuleCount, "Count", MaxCount
@@ -303,7 +300,7 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	if negative {
 		switch {
 		case sc.from == codec.Peer && !k.bulk:
-			// Redis passes over an array of less than nothing.
+			// Redis ignores an array with a negative count.
 		case !k.nulls || n != 1 || sc.from == codec.Peer:
 			return 0, false, sc.fatal(rule, start, name, "expected a number of at least 0, got a negative number")
 		}
@@ -322,7 +319,7 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	return n, null, nil
 }
 
-// bulk reads the size bytes of a bulk string.
+// bulk decodes the size bytes of a bulk string.
 func (sc *scanner) bulk(k *kind, size int) error {
 	at := sc.at
 	if sc.data += size; sc.data > sc.s.opts.MaxData && !sc.s.opts.Waived(RuleCap) {
@@ -331,7 +328,7 @@ func (sc *scanner) bulk(k *kind, size int) error {
 	end := at + size
 	next := end + len(crlf)
 	if next > len(sc.b) {
-		// The end is judged as far as it is there.
+		// Check the part of the line end that has arrived.
 		if end < len(sc.b) && sc.b[end] != '\r' && !sc.s.opts.Waived(RuleBulkEnd) {
 			return sc.bulkEnd(end)
 		}
@@ -349,7 +346,7 @@ func (sc *scanner) bulk(k *kind, size int) error {
 	return nil
 }
 
-// bulkEnd says that CR LF does not stand behind a bulk string.
+// bulkEnd returns the error for a bulk string that is not followed by CR LF.
 func (sc *scanner) bulkEnd(end int) error {
 	if sc.b[end] == '\r' {
 		end++
@@ -357,7 +354,7 @@ func (sc *scanner) bulkEnd(end int) error {
 	return sc.fatal(RuleBulkEnd, end, "Data", "expected CR LF immediately after the bulk string, got other bytes")
 }
 
-// lineLimit is the longest line, its end included, that the rule allows.
+// lineLimit returns the maximum length of a line, including its line end, under the rule.
 func (s *session) lineLimit(rule codec.RuleID) int {
 	if s.opts.Waived(rule) {
 		return max(s.opts.MaxLine, s.opts.MaxData)

@@ -6,19 +6,19 @@ import (
 	"jobwire/codec"
 )
 
-// session reads one connection.
+// session decodes and encodes the messages of one connection.
 type session struct {
 	*grammar
 	codec.Layout
 	opts codec.Options
 	pending
 
-	spans   []codec.Span  // of the form that is being tried
-	named   [][]byte      // its arguments so far
+	spans   []codec.Span  // of the form that is being compared
+	named   [][]byte      // the arguments of that form so far
 	words   [][]byte      // the first words of a request
-	again   codec.Frame   // what was encoded, read again
-	reading codec.Message // what that says
-	data    int           // bytes of bulk strings in it
+	again   codec.Frame   // an encoded message, decoded again
+	reading codec.Message // the content of again
+	data    int           // bytes of bulk strings in the message that is being encoded
 }
 
 func (g *grammar) newSession(o codec.Options) codec.Session {
@@ -54,7 +54,7 @@ func (s *session) decodeRequest(f *codec.Frame, b []byte) (int, error) {
 	}
 	n, err := s.readRequest(f, b)
 	if e, ok := err.(*codec.Error); ok && e.Fatal {
-		s.note(nil, nil, 0) // it is answered by an error, the last words of the connection
+		s.note(nil, nil, 0) // the server answers it with an error and closes the connection
 	}
 	return n, err
 }
@@ -91,8 +91,8 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 	return n, nil
 }
 
-// note queues a request. A form is that of a typed row; words are those of
-// another request, as far as they matter.
+// note adds a request to the pending requests. fm is the form of a specific type, or nil; words are the first
+// words of any other request.
 func (s *session) note(fm *form, words [][]byte, count int) {
 	e := plain
 	switch {
@@ -143,7 +143,7 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 	return n, nil
 }
 
-// tokens makes every line and every bulk string of a frame an argument.
+// tokens makes every line and every bulk string of a frame an argument of the message type row.
 func (s *session) tokens(f *codec.Frame, row *codec.Type) {
 	f.Type, f.Head = row, 0
 	f.Spans[1].Off = 0

@@ -45,7 +45,7 @@ const ping = "*1\r\n$4\r\nPING\r\n"
 var rejects = []struct {
 	name   string
 	from   codec.Side
-	raw    string // replies answer a PING
+	raw    string // a reply is sent after a PING
 	rule   codec.RuleID
 	offset int
 	field  string
@@ -113,7 +113,7 @@ var rejects = []struct {
 	{"many attributes inside", codec.Server, "*2\r\n:1\r\n" + repeat("|0\r\n", MaxDepth+1), RuleDepth, 8 + 4*MaxDepth, "Type", true},
 }
 
-// pinged returns a session in which a PING waits.
+// pinged returns a session in which a PING waits for its reply.
 func pinged(t *testing.T, o codec.Options) codec.Session {
 	t.Helper()
 	s := Protocol.NewSession(o)
@@ -136,8 +136,8 @@ func TestRejects(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotWaitedFor reads what is refused as somebody does who waits for
-// as many bytes as he is told to: the message's last are not needed to refuse it.
+// TestErrorsAreNotWaitedFor decodes illegal messages with as many bytes as Decode asks for, and checks that
+// the last bytes are not needed to reject them.
 func TestErrorsAreNotWaitedFor(t *testing.T) {
 	for _, tt := range rejects {
 		s := pinged(t, codec.Options{})
@@ -156,8 +156,7 @@ func TestErrorsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// read decodes all of b and names what it finds; "..." stands for a message
-// whose end has not come.
+// read decodes all of b and returns the names of the messages; "..." represents an incomplete message.
 func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []string) {
 	t.Helper()
 	for len(b) > 0 {
@@ -252,8 +251,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLongArrayIsReadAFewTimes feeds an array of a hundred thousand elements in pieces, as
-// they come from a socket.
+// TestLongArrayIsReadAFewTimes decodes an array of 100,000 elements that arrives in pieces, as from a socket.
 func TestLongArrayIsReadAFewTimes(t *testing.T) {
 	const elements = 100_000
 	raw := append([]byte("*100000\r\n"), bytes.Repeat([]byte("$1\r\nx\r\n"), elements)...)
@@ -280,7 +278,8 @@ func TestLongArrayIsReadAFewTimes(t *testing.T) {
 	}
 }
 
-// TestElementsAreBounded sends the shortest elements, which need more memory for their spans than they have bytes.
+// TestElementsAreBounded sends elements of minimum size, whose spans need more memory than the elements have
+// bytes.
 func TestElementsAreBounded(t *testing.T) {
 	if n := 2 * unsafe.Sizeof(codec.Span{}); n > spansSize {
 		t.Errorf("the spans of an element take %d bytes, more than %d", n, spansSize)

@@ -8,8 +8,8 @@ import (
 
 const crlf = "\r\n"
 
-// general are the rows that have a form and fit what no typed row does, in the
-// order in which they are tried. [New] fills in who else may send them.
+// general are the message types that have a form and are used for messages that match no specific type, in
+// the order in which they are tried. [New] sets their roles.
 var general = []Row{
 	{Name: "command", Req: Client, AnyCommand: true, Form: "{Command} {Argument...}"},
 
@@ -40,7 +40,7 @@ var general = []Row{
 	{Name: "sunsubscribed", Does: codec.Answer, Push: true, Form: "sunsubscribe {Channel} :{Count}"},
 }
 
-// arguments declares those of the general rows that may not hold any bytes.
+// arguments declares the arguments of the general types that are not arbitrary bytes.
 var arguments = map[string]codec.Field{
 	"Command":    {Only: true, Examples: commandExamples},
 	"Error code": {Kind: codec.Text},
@@ -53,22 +53,22 @@ var arguments = map[string]codec.Field{
 	"Format":     {Kind: codec.Text, Width: 3, Rule: RuleVerbatim},
 }
 
-// grammar is what the sessions of a protocol share.
+// grammar is the data that the sessions of a protocol share.
 type grammar struct {
 	types    []*codec.Type
-	forms    []*form            // by the index of their row; nil where the row has none
-	commands map[string][]*form // typed requests, by their command in capitals
-	command  []*form            // the one of all other requests
-	replies  []*form            // the general ones
-	pushes   []*form            // the typed ones first
+	forms    []*form            // by the index of their type; nil if the type has no form
+	commands map[string][]*form // requests of specific types, by their command in capitals
+	command  []*form            // the form of all other requests
+	replies  []*form            // the general replies
+	pushes   []*form            // the forms of specific types first
 	events   []*form            // replies that assign a job or report its end
 
-	inline, aggregate, push *codec.Type // rows without a form
+	inline, aggregate, push *codec.Type // types without a form
 }
 
-// New makes a grammar of typed rows, which are tried first, and the general
-// ones, which anyone may send or be sent, and which may answer any request.
-// fields declares the arguments of the typed rows by name; others hold any bytes.
+// New creates a grammar from specific message types, which are tried first, and the general types, which
+// peers with a role in anyone may send and receive, and which may answer any request. fields declares the
+// arguments of the specific types by name; other arguments are arbitrary bytes.
 func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar {
 	g := &grammar{commands: map[string][]*form{}}
 	for i := range rows {
@@ -116,7 +116,7 @@ func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar 
 	return &Grammar{Types: g.types, NewSession: g.newSession, Reread: g.reread}
 }
 
-// add adds a row that has a form.
+// add adds a message type with a form.
 func (g *grammar) add(r *Row, fields map[string]codec.Field) *form {
 	fm := compile(r, fields)
 	g.types, g.forms = append(g.types, fm.row), append(g.forms, fm)
@@ -132,14 +132,14 @@ func (g *grammar) add(r *Row, fields map[string]codec.Field) *form {
 	return fm
 }
 
-// plain adds a general row that has none.
+// plain adds a general message type without a form.
 func (g *grammar) plain(t codec.Type) *codec.Type {
 	t.Section = section
 	g.types, g.forms = append(g.types, &t), append(g.forms, nil)
 	return &t
 }
 
-// named returns the forms of rows.
+// named returns the forms of the message types with the names.
 func (g *grammar) named(rows []string) (forms []*form) {
 	for _, fm := range g.forms {
 		if fm != nil && slices.Contains(rows, fm.row.Name) {

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	rowBytes = 8       // in one row
-	rawLabel = "(Raw)" // of bytes that are no message
+	rowBytes = 8       // in one line of hex
+	rawLabel = "(Raw)" // the label of bytes that are not a message
 )
 
-// row is a line of the byte form.
+// row is one line of bytes in the byte form.
 type row struct {
-	at             // of its first byte in hex, or of the quote of a text row
-	b       []byte // what it holds
-	off     int    // of b in the block
-	quoted  string // a text row's text as it is written; "" in a row of hex
-	rest    string // text and label, or a text row's label, without the blanks around them
+	at             // position of its first byte in hex, or of the opening quote of its text
+	b       []byte // the bytes of the line
+	off     int    // offset of b in the block
+	quoted  string // the quoted text as written, for a line of text; "" for a line of hex
+	rest    string // text and label, or only the label of a line of text, without surrounding spaces and tabs
 	restCol int
 }
 
-// cutRow splits a line into its pairs of hex digits, which single blanks
-// separate, and what follows behind at least two.
+// cutRow splits a line into its pairs of hex digits, which are separated by single spaces, and the rest,
+// which follows after at least two spaces. col is the offset of the rest in s.
 func cutRow(s string) (b []byte, rest string, col int, ok bool) {
 	i := 0
 	for {
@@ -48,14 +48,14 @@ func cutRow(s string) (b []byte, rest string, col int, ok bool) {
 	}
 }
 
-// isRow reports whether a line has the form of a row.
+// isRow reports whether a line has the form of a line of bytes.
 func isRow(s string) bool {
 	_, _, _, ok := cutRow(s)
 	return ok || isTextRow(s)
 }
 
-// block reads the rows below the direction in the i-th line into st, and
-// returns the line behind them.
+// block reads the lines of bytes below the direction in the i-th line into st. It returns the index of the
+// line after them.
 func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 	rows, next, err := r.rows(i + 1)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 	return next, nil
 }
 
-// rows reads lines up to one that ends the block.
+// rows reads lines of bytes until the block ends.
 func (r *parser) rows(i int) ([]row, int, *Error) {
 	var rows []row
 	off := 0
@@ -132,7 +132,7 @@ func (r *parser) rows(i int) ([]row, int, *Error) {
 	return rows, i, nil
 }
 
-// recorded reads a block that is one message.
+// recorded reads a block that contains one message.
 func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *Error) {
 	f, n, err := r.wire(st.Peer).decode(st.From, all)
 	if bad, is := err.(*codec.Error); is {
@@ -167,7 +167,7 @@ func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *
 	return c, nil
 }
 
-// find returns the place of the byte at an offset of the block, or of its end.
+// find returns the source position of the byte at an offset of the block, or of the block's end.
 func find(rows []row, off int) at {
 	for _, w := range rows {
 		if off < w.off+len(w.b) {
@@ -178,7 +178,7 @@ func find(rows []row, off int) at {
 	return w.to(w.column(len(w.b)))
 }
 
-// column returns the column of the row's k-th byte, or of its end.
+// column returns the column of the k-th byte of the line, or of the end of its bytes.
 func (w *row) column(k int) int {
 	switch {
 	case w.quoted != "":
@@ -189,7 +189,7 @@ func (w *row) column(k int) int {
 	return w.col + 3*k
 }
 
-// check compares a row with the k-th span, in which its first byte stands.
+// check compares a line with the k-th span, which contains the line's first byte.
 func (w *row) check(f *codec.Frame, k int) *Error {
 	if w.quoted != "" {
 		return w.checkLabel(textLabel(f, k, w.off, w.off+len(w.b)))
@@ -222,7 +222,7 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 	return w.checkText(text)
 }
 
-// checkRaw compares a row of raw bytes with its text.
+// checkRaw compares the bytes of a line of raw bytes with its text.
 func (w *row) checkRaw(first bool) *Error {
 	if w.quoted != "" {
 		return w.checkLabel(rawLabel)
@@ -234,8 +234,8 @@ func (w *row) checkRaw(first bool) *Error {
 	return w.checkText(w.rest)
 }
 
-// checkText compares the text of a row with its bytes. Blanks around the text
-// cannot be told from the column's: bytes may begin and end with them.
+// checkText compares the text of a line with its bytes. Spaces around the text are ignored, because spaces
+// that belong to the bytes cannot be distinguished from the spaces between the columns.
 func (w *row) checkText(text string) *Error {
 	got, k, bad := unescape(text, "")
 	if bad != "" {
@@ -247,7 +247,7 @@ func (w *row) checkText(text string) *Error {
 	return nil
 }
 
-// label returns what a field's row is labelled with.
+// label returns the label of a field.
 func label(fd *codec.Field, t *codec.Type) string {
 	if fd.Kind == codec.Code && t != nil {
 		return fd.Name + ": " + t.Name
@@ -255,7 +255,7 @@ func label(fd *codec.Field, t *codec.Type) string {
 	return fd.Name
 }
 
-// isBinary reports whether a field is a binary number, framing included.
+// isBinary reports whether a field is a binary number, including a framing field.
 func isBinary(fd *codec.Field) bool {
 	return fd.Width > 0 && fd.Width <= 8 && (fd.Kind == codec.Uint || fd.Kind == codec.Code || fd.Kind == codec.Length)
 }

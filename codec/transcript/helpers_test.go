@@ -34,7 +34,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// parse reads a source that holds one script.
+// parse parses a source that contains one script.
 func parse(t *testing.T, p *codec.Protocol, src string) *Script {
 	t.Helper()
 	scripts, err := Parse(p, "test.wire", []byte(src))
@@ -56,14 +56,14 @@ func lines(t *testing.T, s *Script) string {
 	return b.String()
 }
 
-// choice reads the only choice of a step in line form.
+// choice parses a step in line form and returns its only choice.
 func choice(t *testing.T, step string) *Choice {
 	t.Helper()
 	return &parse(t, gearman.Protocol, step).Steps[0].Choices[0]
 }
 
-// toy is a protocol with binary numbers: a byte of type, a byte of size, and
-// arguments of fixed width. The arguments of differ may not be the same.
+// toy is a protocol with binary numbers: one byte for the type, one byte for the size, and arguments of fixed
+// width. The arguments of the type differ must have different values.
 var toy = &codec.Protocol{
 	Name: "toy", ServerName: "Server", Roles: []string{"Client"},
 	Types: []*codec.Type{

@@ -8,8 +8,8 @@ import (
 	"jobwire/codec"
 )
 
-// maxText bounds what the quoted texts of one source may amount to, so that a
-// repetition cannot ask for more memory than a machine has.
+// maxText limits the total length of the quoted texts of one source, so that a repetition cannot exhaust the
+// memory.
 const maxText = 4 * codec.DefaultMaxData
 
 // token is a word or a quoted text of a step.
@@ -19,7 +19,7 @@ type token struct {
 	col    int // from 1, in bytes
 }
 
-// at says where in the source something stands, and makes errors of it.
+// at is a position in the source. Its methods create errors for this position.
 type at struct {
 	file      string
 	line, col int
@@ -29,13 +29,12 @@ func (a at) errorf(format string, args ...any) *Error {
 	return &Error{File: a.file, Line: a.line, Col: a.col, Msg: fmt.Sprintf(format, args...)}
 }
 
-// to is the same line at another column.
+// to returns the position in the same line at another column.
 func (a at) to(col int) at { a.col = col; return a }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// lex cuts a step into tokens. pos is where s begins; room is what is left of
-// maxText.
+// lex splits a step into tokens. pos is the position of s; room is the remaining part of maxText.
 func lex(pos at, s string, room *int) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
@@ -72,8 +71,8 @@ func lex(pos at, s string, room *int) ([]token, *Error) {
 	return toks, nil
 }
 
-// notInWord reports whether a word without quotes must not contain a character: what looks like quoting, an escape or a label
-// is an error.
+// notInWord reports whether a character is not allowed in a word without quotes, because the word would look
+// like quoted text, an escape or a label.
 func notInWord(r rune) bool {
 	switch r {
 	case '"', '\'', '(', ')', '\\', 0x7f:
@@ -82,8 +81,8 @@ func notInWord(r rune) bool {
 	return r < ' '
 }
 
-// lexQuoted reads a quoted text, with its repetition, from the beginning of s
-// and returns its value and its length in s.
+// lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the value and its
+// length in s.
 func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
@@ -111,8 +110,8 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 	return strings.Repeat(text, count), end, nil
 }
 
-// quotedEnd returns the length of the quoted text that begins s, both quotes
-// counted, or 0 if it has no end.
+// quotedEnd returns the length of the quoted text at the beginning of s, including both quotes, or 0 if the
+// closing quote is missing.
 func quotedEnd(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -125,14 +124,14 @@ func quotedEnd(s string) int {
 	return 0
 }
 
-// The letters behind a backslash, and what each of them stands for.
+// The letters that may follow a backslash, and the character that each of them represents.
 const (
 	escapeLetters = `0tnr\`
 	escapeValues  = "\x00\t\n\r\\"
 )
 
-// unescape replaces the escapes in s. extra lists further characters that a
-// backslash makes literal. If bad is not empty it tells what is wrong at s[k].
+// unescape replaces the escapes in s. extra lists further characters that may follow a backslash and
+// represent themselves. If bad is not empty, it describes the error at s[k].
 func unescape(s, extra string) (text string, k int, bad string) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, 0, ""
@@ -180,7 +179,7 @@ func hexPair(s string) (byte, bool) {
 	return byte(v), err == nil && s[0] != '+' && s[0] != '-'
 }
 
-// escapes are what bytes are written as, "" for those that stand for themselves.
+// escapes maps each byte to its escape sequence, or to "" if it is written unchanged.
 type escapes [256]string
 
 var (
@@ -188,7 +187,7 @@ var (
 	quotedEscapes = newEscapes(`"`)
 )
 
-// newEscapes escapes what does not print, and the bytes in extra.
+// newEscapes returns the escapes for the bytes that are not printable and for the bytes in extra.
 func newEscapes(extra string) *escapes {
 	var t escapes
 	for i := range t {
@@ -218,8 +217,8 @@ func appendEscaped(dst, b []byte, t *escapes) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// nearest returns, as the end of an error, the candidate that a mistyped word
-// may have meant, or nothing if none is close.
+// nearest returns a suggestion for the end of an error: the candidate that is most similar to a mistyped
+// word. It returns "" if none is similar.
 func nearest(word string, candidates []string) string {
 	best, dist := "", max(2, len(word)/3)+1
 	for _, c := range candidates {
@@ -233,7 +232,7 @@ func nearest(word string, candidates []string) string {
 	return fmt.Sprintf(": did you mean %s?", best)
 }
 
-// distance counts the insertions, deletions and replacements between two words.
+// distance returns the edit distance of two words: the number of insertions, deletions and replacements.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

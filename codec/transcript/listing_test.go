@@ -11,7 +11,7 @@ import (
 	. "jobwire/codec/transcript"
 )
 
-// TestListings prints frames in all the ways that people read them.
+// TestListings prints frames in all listing formats.
 func TestListings(t *testing.T) {
 	plain, folded, painted := Printer{Protocol: gearman.Protocol}, Printer{Protocol: gearman.Protocol, Fold: 2}, Printer{Protocol: gearman.Protocol, Color: true}
 	small := frame(t, `Client -> Job Server: SUBMIT_JOB reverse "" "a b"`)
@@ -38,7 +38,7 @@ func TestListings(t *testing.T) {
 	out = plain.AppendEvent(out, "Client", codec.Server, Resets)
 	golden(t, "listings", out)
 
-	// The unfolded ones are transcripts.
+	// The listings that are not folded are transcripts.
 	src := string(plain.AppendLine(plain.AppendFrame(nil, "Client 2", small), "Client 2", small))
 	s := parse(t, gearman.Protocol, src)
 	if len(s.Steps) != 2 || !bytes.Equal(s.Steps[0].Choices[0].Bytes, small.Raw) {
@@ -49,7 +49,7 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// TestBroken prints what the decoder refuses.
+// TestBroken prints messages that the decoder rejects.
 func TestBroken(t *testing.T) {
 	header := func(code, size byte) string {
 		return "\x00REQ\x00\x00\x00" + string(code) + "\x00\x00\x00" + string(size)
@@ -86,7 +86,7 @@ func TestBroken(t *testing.T) {
 	out = p.AppendBroken(out, "Client", &codec.Frame{}, nil, &codec.Error{Rule: "some.rule", Offset: 3, Detail: "ends too early"})
 	golden(t, "broken", out)
 
-	// Every byte stands in the listing, once, and one mark.
+	// Every byte occurs exactly once in the listing, and there is one mark.
 	for _, tt := range tests {
 		if tt.fold > 0 {
 			continue

@@ -10,19 +10,18 @@ import (
 	"jobwire/codec"
 )
 
-// NowSlack is how far the time in a message may be from what $now says.
+// NowSlack is the maximum difference between the time in a message and the expected $now.
 const NowSlack = 2 * time.Second
 
-// Bindings hold what the names of a transcript stand for while it is performed,
-// and what the server chose instead of the literal values that it chooses. The
-// zero value is empty and ready for use. Bindings serve all connections of a
-// transcript; they are not safe for concurrent use.
+// Bindings maps the names in a transcript, and the literals for values that the server chooses, to their
+// values while the transcript is performed. The zero value is empty and ready for use. All connections of a
+// transcript share its Bindings. Bindings is not safe for concurrent use.
 type Bindings struct {
-	live  map[key]string // what a key stands for on the wire
-	taken map[string]key // whose key a value is, among those that servers choose
+	live  map[key]string // the value of each key on the wire
+	taken map[string]key // the key of each value that a server chose
 }
 
-// key is a name, or a literal that stands for a value the server chooses.
+// key is a name, or a literal that represents a value that the server chooses.
 type key struct {
 	kind ArgKind
 	text string
@@ -35,18 +34,18 @@ func (k key) String() string {
 	return string(appendValue(nil, nil, []byte(k.text), showBytes))
 }
 
-// Set binds a name before the transcript begins, or anew.
+// Set binds a name before the transcript begins, or changes its value.
 func (b *Bindings) Set(name string, value []byte) {
 	b.bind(binding{key{Name, name}, string(value), false})
 }
 
-// Value returns what a name stands for, and whether it stands for anything.
+// Value returns the value of a name, and whether the name is bound.
 func (b *Bindings) Value(name string) ([]byte, bool) {
 	v, ok := b.live[key{Name, name}]
 	return []byte(v), ok
 }
 
-// Names returns what every name stands for.
+// Names returns the values of all bound names.
 func (b *Bindings) Names() map[string]string {
 	all := map[string]string{}
 	for k, v := range b.live {
@@ -57,11 +56,11 @@ func (b *Bindings) Names() map[string]string {
 	return all
 }
 
-// binding is one that is about to be made.
+// binding is a binding that has not been added yet.
 type binding struct {
 	key    key
 	value  string
-	chosen bool // by a server, so that other keys may not have the same value
+	chosen bool // chosen by a server, so that other keys must not have the same value
 }
 
 func (b *Bindings) bind(n binding) {
@@ -74,8 +73,7 @@ func (b *Bindings) bind(n binding) {
 	}
 }
 
-// look returns the value of a key, counting the bindings that are about to be
-// made, and the key that has a value already.
+// look returns the value of key k and the key that owns value. It includes the new bindings in fresh.
 func (b *Bindings) look(fresh []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
 	live, bound = b.live[k]
 	owner, owned = b.taken[value]
@@ -90,12 +88,12 @@ func (b *Bindings) look(fresh []binding, k key, value string) (live string, boun
 	return live, bound, owner, owned
 }
 
-// Mismatch tells why a message is not the one that was expected.
+// Mismatch describes why a message differs from the expected message.
 type Mismatch struct {
-	Arg    int    // which argument, from 0; -1 if it is none
-	Field  string // label of the field, or what else differs
-	Offset int    // in the frame, of the first byte that differs
-	Want   string // as transcripts write it
+	Arg    int    // index of the argument, or -1
+	Field  string // label of the field, or another part that differs
+	Offset int    // offset in the frame of the first byte that differs
+	Want   string // expected value in the notation of transcripts
 	Got    string
 }
 
@@ -103,16 +101,15 @@ func (m *Mismatch) String() string {
 	return fmt.Sprintf("byte %d, %s: expected %s, got %s", m.Offset, m.Field, m.Want, m.Got)
 }
 
-// showBytes bounds the values that a mismatch shows.
+// showBytes is the maximum number of bytes of a value in a mismatch.
 const showBytes = 64
 
-// Match compares a message with a choice of the verb [Send] and returns nil if
-// it is the one meant; names, and literals that stand for values the server
-// chooses, are then bound. Nothing is bound otherwise. Where $now stands, the
-// value may be [NowSlack] away from now.
+// Match compares a message with a choice whose verb is [Send]. If the message matches, Match binds the names,
+// and the literals for values that the server chooses, and returns nil. Otherwise it binds nothing. A value
+// for $now may differ from now by [NowSlack].
 //
-// With exact, literals stand for themselves, lines must end as written, and a
-// message that was recorded must come again byte for byte.
+// If exact is true, literals match only themselves, lines must end as written, and a recorded message must
+// match byte for byte.
 func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *Mismatch {
 	fresh, bad := b.match(c, f, now, exact)
 	if bad == nil {
@@ -129,7 +126,7 @@ func (b *Bindings) Fits(c *Choice, f *codec.Frame, now time.Time, exact bool) bo
 	return bad == nil
 }
 
-// match returns what a match would bind.
+// match returns the bindings that Match would add.
 func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) ([]binding, *Mismatch) {
 	if c.Verb != Send || f.Type != c.Type {
 		return nil, typeMismatch(c, f)
@@ -184,7 +181,7 @@ func typeMismatch(c *Choice, f *codec.Frame) *Mismatch {
 	return m
 }
 
-// matcher is the comparison of one message.
+// matcher is the state of the comparison of one message.
 type matcher struct {
 	b     *Bindings
 	f     *codec.Frame
@@ -192,12 +189,12 @@ type matcher struct {
 	exact bool
 	fresh []binding
 
-	values []int // the spans that hold arguments
-	group  int   // how many arguments "..." passes over at a time
+	values []int // indexes of the spans that contain arguments
+	group  int   // number of arguments that "..." skips at a time
 }
 
-// args compares the arguments from the i-th with the values from the k-th. It
-// returns nil if they match, else what differs where the comparison got furthest.
+// args compares the arguments from the i-th with the values from the k-th. It returns nil if they match, and
+// otherwise the mismatch of the attempt that got furthest.
 func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 	for ; i < len(c.Args) && c.Args[i].Kind != Rest; i++ {
 		if k == len(m.values) {
@@ -236,7 +233,8 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 	return far
 }
 
-// key returns the key of the k-th value, if that is the value of a key, or "".
+// key returns the key before the k-th value if that value belongs to a key with unique values, and ""
+// otherwise.
 func (m *matcher) key(k int) string {
 	if k == 0 || !m.f.Spans[m.values[k-1]].Field.Unique {
 		return ""
@@ -244,7 +242,7 @@ func (m *matcher) key(k int) string {
 	return string(m.f.Value(m.values[k-1]))
 }
 
-// count says that the message has too few or too many arguments.
+// count returns the mismatch of a message with too few or too many arguments.
 func (m *matcher) count(c *Choice, off int) *Mismatch {
 	got, want := len(m.values), c.given(len(c.Args))
 	if want < len(c.Args) {
@@ -253,7 +251,7 @@ func (m *matcher) count(c *Choice, off int) *Mismatch {
 	return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
 }
 
-// arg compares the value in the i-th span with an argument.
+// arg compares an argument with the value in the i-th span.
 func (m *matcher) arg(a *Arg, i int) *Mismatch {
 	fd, v := m.f.Spans[i].Field, m.f.Value(i)
 	switch a.Kind {
@@ -282,8 +280,8 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 	return m.bound(i, key{Name, a.Name})
 }
 
-// same compares the i-th value with one that is known. why tells where it
-// comes from.
+// same compares the i-th value with a known value. why is appended to the expected value and names its
+// origin.
 func (m *matcher) same(i int, want, why string) *Mismatch {
 	fd, v := m.f.Spans[i].Field, m.f.Value(i)
 	if string(v) != want {
@@ -292,7 +290,7 @@ func (m *matcher) same(i int, want, why string) *Mismatch {
 	return nil
 }
 
-// bound compares the i-th value with what a key stands for, or binds the key.
+// bound compares the i-th value with the value of a key, or binds the key.
 func (m *matcher) bound(i int, k key) *Mismatch {
 	fd := m.f.Spans[i].Field
 	v := string(m.f.Value(i))
@@ -317,7 +315,7 @@ func (m *matcher) differs(i int, want, why string, known []byte) *Mismatch {
 		Got: string(appendValue(nil, s.Field, v, showBytes)) + why}
 }
 
-// common counts the bytes at the beginning that a and b share.
+// common returns the length of the common prefix of a and b.
 func common(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -337,7 +335,7 @@ var (
 // read as an error message.
 func isVersion(v []byte) bool { return digit.Match(v) && !errorText.Match(v) }
 
-// numberOf reads a value as a number of seconds.
+// numberOf returns the number of seconds that a value represents.
 func numberOf(fd *codec.Field, v []byte) (int64, bool) {
 	if isUint(fd) && len(v) <= 8 {
 		return int64(uintOf(v)), true
@@ -346,14 +344,12 @@ func numberOf(fd *codec.Field, v []byte) (int64, bool) {
 	return int64(n), bad < 0 && int64(n) >= 0
 }
 
-// Resolve returns the message that a choice of the verb [Send] sends now, with
-// its names replaced by what they stand for. A literal for a value that the
-// server chooses is rewritten to what was bound to it; if nothing was, it is
-// bound to itself. With exact, literals are sent as they are written, and the
-// bytes in c.Bytes, if there are any, are what should be sent.
+// Resolve returns the message that a choice whose verb is [Send] sends now, with names replaced by their
+// values. A literal for a value that the server chooses is replaced by the value bound to it; if there is
+// none, it is bound to itself. If exact is true, literals are sent as written, and the bytes in c.Bytes, if
+// any, must be sent instead.
 //
-// Wildcards and unbound names cannot be sent. The values of the message alias
-// the choice.
+// Resolve returns an error for wildcards and unbound names. The values of the message alias the choice.
 func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message, error) {
 	if c.Verb != Send || c.Type == nil {
 		return codec.Message{}, errors.New("expected a line that sends a message, got a line with another action")
@@ -397,7 +393,7 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 	return m, nil
 }
 
-// timeValue writes a time as a field has its numbers.
+// timeValue returns a time in the number format of a field.
 func timeValue(fd *codec.Field, seconds int64) []byte {
 	if isUint(fd) {
 		return appendUint(nil, fd.Width, uint64(seconds))
@@ -405,8 +401,8 @@ func timeValue(fd *codec.Field, seconds int64) []byte {
 	return fmt.Append(nil, seconds)
 }
 
-// Record returns the step that says just what a frame does. It shares no
-// memory with the frame, whose type must be known.
+// Record returns a step that expects or sends exactly the message of a frame. It shares no memory with the
+// frame, whose type must be known.
 func Record(peer Actor, f *codec.Frame) Step {
 	raw := f.Clone()
 	c := Choice{Type: f.Type, CRLF: f.CRLF, Bytes: raw.Raw}

@@ -41,14 +41,14 @@ func frame(t *testing.T, step string) *codec.Frame {
 	return &f
 }
 
-// TestMatch plays exchanges: every line is a message as expected, and as it
-// came; the last one tells what is wrong, if anything.
+// TestMatch matches pairs of messages: an expected message and a received one. want is the mismatch of the
+// last pair, if any.
 func TestMatch(t *testing.T) {
 	const toClient, toAdmin = "Job Server -> Client: ", "Job Server -> Admin: "
 	tests := []struct {
 		name      string
-		exchanges []string // expected, came, expected, came...
-		want      string   // of the last one; the others match
+		exchanges []string // expected, received, expected, received...
+		want      string   // mismatch of the last pair; the others match
 	}{
 		{"literal", []string{"ERROR code text", "ERROR code text"}, ""},
 		{"other literal", []string{"ERROR code text", "ERROR code test"}, "byte 19, Error text: expected text, got test"},
@@ -191,7 +191,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 
-	// What was sent before it was bound stands for itself from then on.
+	// A literal that is sent before it is bound keeps its own value.
 	var b Bindings
 	if _, err := b.Resolve(choice(t, from+"GET_STATUS H:none"), now, false); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestMatchOfLongEscapedValue compares a value of three bytes for each escape sequence of two.
+// TestMatchOfLongEscapedValue compares a value with three bytes for each escape sequence of two.
 func TestMatchOfLongEscapedValue(t *testing.T) {
 	value := strings.Repeat("\u2028", 12)
 	body := "---\nk: \"" + strings.Repeat(`\L`, 12) + "y\"\n"

@@ -13,21 +13,22 @@ import (
 // Param is the value that a parameter of a case (@for) has in one instance of the case.
 type Param struct {
 	Name  string
-	Label string // the value in the name of the instance: a number, or a word that stands for the bytes
-	value string // as it is written in a step
+	Label string // the value in the name of the instance: a number, or a word that names the bytes
+	value string // the value as written in a step
 }
 
 // maxInstances limits the instances of one case.
 const maxInstances = 1000
 
-// sourceLine is a line of a source.
+// sourceLine is one line of a source.
 type sourceLine struct {
 	number int // from 1
 	text   string
-	setup  string // the setup that it is part of
+	setup  string // the setup that contains the line
 }
 
-// section is the lines of one script: those before the first @case, or one @case with what follows it.
+// section is the lines of one script: those before the first @case, or a @case line and the lines up to the
+// next one.
 type section []sourceLine
 
 func (s section) text() string {
@@ -38,7 +39,7 @@ func (s section) text() string {
 	return strings.Join(all, "\n")
 }
 
-// sections divides the lines of a source.
+// sections splits the lines of a source at the @case lines.
 func sections(lines []sourceLine) []section {
 	var all []section
 	from := 0
@@ -61,14 +62,14 @@ func metaLine(text string) (key, value string, ok bool) {
 	return key, strings.TrimSpace(value), true
 }
 
-// instance is a section with values for its parameters.
+// instance is a section with the values of its parameters.
 type instance struct {
 	params []Param
 	lines  section
 }
 
-// instances returns the section once for each combination of values of its parameters: all combinations of one or two
-// parameters, and of more as many as contain each pair of values.
+// instances returns the instances of the section. For one or two parameters it returns one instance for each
+// combination of values; for more parameters it returns enough instances that each pair of values occurs.
 func (r *parser) instances(s section) ([]instance, *Error) {
 	var domains [][]Param
 	var rest section
@@ -108,8 +109,8 @@ var (
 	eachLine  = regexp.MustCompile(`^(\s*)each ([a-z][a-z0-9]*) in (\S+)\.\.(\S+):\s*$`)
 )
 
-// expand replaces the references to parameters, and repeats the lines below "each". strict makes a reference to an
-// unknown parameter an error.
+// expand replaces the references to parameters and repeats the lines below "each". If strict is true, a
+// reference to an unknown parameter is an error.
 func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
 	var out section
 	for i := 0; i < len(lines); i++ {
@@ -185,7 +186,7 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 	return text, bad
 }
 
-// combinations returns the combinations of values to test.
+// combinations returns the combinations of parameter values to test.
 func combinations(domains [][]Param) [][]Param {
 	if len(domains) > 2 {
 		return pairwise(domains)
@@ -203,8 +204,8 @@ func combinations(domains [][]Param) [][]Param {
 	return all
 }
 
-// pairwise returns combinations that contain each pair of values of two parameters. It builds one combination after
-// another, from values that add the most pairs.
+// pairwise returns combinations that contain each pair of values of two parameters. It builds one combination
+// at a time, from the values that add the most pairs.
 func pairwise(domains [][]Param) [][]Param {
 	type pair struct{ a, x, b, y int } // value x of parameter a with value y of parameter b
 	open := map[pair]bool{}
@@ -349,7 +350,7 @@ var (
 	plain      = regexp.MustCompile(`^[A-Za-z0-9.+_-]+$`)
 )
 
-// values returns the values that an item stands for.
+// values returns the parameter values that an item specifies.
 func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
 	if m := namedValue.FindStringSubmatch(item); m != nil {
 		return []Param{{name, m[1], m[2]}}, nil
@@ -399,7 +400,7 @@ func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
 	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), unused(A,B) or bodies", item)
 }
 
-// ranged returns the numbers between two bounds that choose selects, in order.
+// ranged returns the numbers that choose selects between two bounds, in ascending order.
 func (r *parser) ranged(pos at, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
 	from, err := r.number(pos, a)
 	if err != nil {
@@ -424,7 +425,7 @@ func plus(n *big.Int, k int64) *big.Int { return new(big.Int).Add(n, big.NewInt(
 
 func numbered(name string, n *big.Int) Param { return Param{name, n.String(), n.String()} }
 
-// through returns all numbers between two bounds, as far as a case may have so many instances.
+// through returns all numbers between two bounds, up to one more than the maximum number of instances.
 func through(from, to *big.Int) []*big.Int {
 	var all []*big.Int
 	for n := from; n.Cmp(to) <= 0 && len(all) <= maxInstances; n = plus(n, 1) {
@@ -433,7 +434,7 @@ func through(from, to *big.Int) []*big.Int {
 	return all
 }
 
-// powers returns both bounds, the powers of two between them and the neighbors of those.
+// powers returns both bounds, the powers of two between them, and the numbers next to these powers.
 func powers(from, to *big.Int) []*big.Int {
 	all := []*big.Int{from, to}
 	for p := big.NewInt(1); p.Cmp(plus(to, 1)) <= 0; p = new(big.Int).Lsh(p, 1) {
@@ -444,7 +445,8 @@ func powers(from, to *big.Int) []*big.Int {
 
 var operand = regexp.MustCompile(`^(?:([0-9]+)|max\(([^)]*)\))([+-][0-9]+)?$`)
 
-// number reads a number, or the largest value or length of a field as max(TYPE.FIELD), with what is added to it.
+// number parses a number or max(TYPE.FIELD), which is the largest value or length of a field, and an optional
+// addend.
 func (r *parser) number(pos at, s string) (*big.Int, *Error) {
 	m := operand.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
@@ -478,8 +480,8 @@ func (r *parser) number(pos at, s string) (*big.Int, *Error) {
 	return n, nil
 }
 
-// fieldNamed returns the field that TYPE.FIELD names. The name of the field is
-// written as in [codec.Type.Signature].
+// fieldNamed returns the field specified as TYPE.FIELD. The name of the field is written as in
+// [codec.Type.Signature].
 func (r *parser) fieldNamed(pos at, s string) (*codec.Field, *Error) {
 	name, field, _ := strings.Cut(s, ".")
 	t := r.proto.TypeNamed(name)
@@ -500,7 +502,8 @@ func (r *parser) fieldNamed(pos at, s string) (*codec.Field, *Error) {
 	}
 }
 
-// characters returns the bytes that may begin a text, that are not allowed in it, or that are allowed except at its beginning.
+// characters returns the bytes that may begin a text, that are not allowed in it, or that are allowed except
+// at its beginning, as selected by which.
 func characters(name string, f *codec.Field, which string) []Param {
 	var all []Param
 	for c := range 256 {
@@ -513,7 +516,7 @@ func characters(name string, f *codec.Field, which string) []Param {
 	return all
 }
 
-// quoted writes a value in quotes, so that it may also stand among bare bytes.
+// quoted returns a value in quotes, so that it can be used among raw bytes.
 func quoted(value string) string {
 	s := Quote(value)
 	if s[0] != '"' {
@@ -522,7 +525,7 @@ func quoted(value string) string {
 	return s
 }
 
-// bodies returns bodies of jobs that a server must not look into.
+// bodies returns job bodies with contents that a server must pass on unchanged.
 func bodies(name string) []Param {
 	every := make([]byte, 256)
 	for i := range every {

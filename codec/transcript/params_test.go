@@ -91,7 +91,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// With three parameters each pair of values is in some instance, with fewer instances than combinations.
+// TestPairwise checks that, with three or more parameters, each pair of values occurs in an instance, and
+// that there are fewer instances than combinations.
 func TestPairwise(t *testing.T) {
 	scripts := parseFor(t, "@for a in 1..5", "@for b in 1..4", "@for c in 1..3", "@for d in 1..3", "Producer -> Server: use x{a}{b}{c}{d}")
 	if len(scripts) > 35 {

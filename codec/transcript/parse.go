@@ -7,15 +7,13 @@ import (
 	"jobwire/codec"
 )
 
-// Parse reads a source of transcripts: one script, or as many as it has @case
-// lines. The @-lines before the first @case describe the whole file; every
-// script gets its own copy of them ahead of its own.
+// Parse parses a source of transcripts. It returns one script, or one for each @case line. The @-lines before
+// the first @case apply to the whole file: each script gets a copy of them before its own.
 //
-// A case with parameters (@for) makes a script for each combination of their values that is tested.
+// A case with parameters (@for) produces a script for each combination of parameter values to test.
 //
-// A step is judged as far as it can be without knowing which end will be
-// performed: words, actors, roles, argument counts and the values written out.
-// The first fault is returned, as an [*Error].
+// Parse checks everything in a step that does not depend on which end will be performed: words, actors,
+// roles, argument counts and literal values. It returns the first error, an [*Error].
 func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	return (*Setups)(nil).Parse(p, file, src)
 }
@@ -42,7 +40,7 @@ func (r *parser) parse() ([]*Script, error) {
 	return r.scripts, nil
 }
 
-// read reads the lines of one script, or those before the first.
+// read parses the lines of one script, or the lines before the first script.
 func (r *parser) read(lines section) error {
 	r.used = nil
 	expanded, err := r.withSetups(lines, 0)
@@ -75,25 +73,25 @@ func (r *parser) read(lines section) error {
 	return nil
 }
 
-// parser is the reading of one source.
+// parser is the state of parsing one source.
 type parser struct {
 	proto  *codec.Protocol
-	pos    at // file only
+	pos    at // only the file is set
 	lines  section
 	params []Param
 	again  bool // this is not the first instance of the case
 	setups *Setups
 	ways   Ways
-	used   []string // the setups of the script being read
-	strict bool     // prose is refused
-	room   int      // what is left of maxText
+	used   []string // the setups that the current script uses
+	strict bool     // prose is an error
+	room   int      // the remaining part of maxText
 
 	scripts []*Script
-	wide    []Meta  // of the whole file, once the first @case has come
-	cases   bool    // a @case has come
-	script  *Script // the one being read, or nil
+	wide    []Meta  // @-lines of the whole file, set at the first @case
+	cases   bool    // a @case line has been read
+	script  *Script // the current script, or nil
 	wires   map[string]*wire
-	encoded []byte // by encode
+	encoded []byte // set by encode
 }
 
 func splitLines(src []byte) section {
@@ -104,14 +102,14 @@ func splitLines(src []byte) section {
 	return lines
 }
 
-// trim takes the blanks off a line and returns the column of what is left.
+// trim removes leading and trailing spaces and tabs. It returns the rest and its column.
 func trim(s string) (string, int) {
 	left := strings.TrimLeft(s, " \t")
 	return strings.TrimRight(left, " \t"), len(s) - len(left) + 1
 }
 
-// rulesOutProse reports whether a line can stand only in a file without prose:
-// a step in line form or an @-line.
+// rulesOutProse reports whether a line is a step in line form or an @-line. A file with such a line cannot
+// contain prose.
 func rulesOutProse(line string) bool {
 	s, _ := trim(line)
 	if s == "" || s[0] == '#' || isRow(s) {
@@ -122,7 +120,7 @@ func rulesOutProse(line string) bool {
 	return s[0] == '@' || arrow && k >= 0 && behind[k] == ':'
 }
 
-// line reads what begins at the i-th line and returns the line behind it.
+// line parses what begins at the i-th line and returns the index of the next line to parse.
 func (r *parser) line(i int) (int, error) {
 	s, col := trim(r.lines[i].text)
 	pos := r.at(i, col)
@@ -153,7 +151,7 @@ func (r *parser) at(i, col int) at {
 	return at{file: r.pos.file, line: r.lines[i].number, col: col}
 }
 
-// begin returns the script being read, started if there is none.
+// begin returns the current script. It creates the script if necessary.
 func (r *parser) begin(line int) *Script {
 	if r.script == nil {
 		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.wide...), Params: r.params}
@@ -162,7 +160,7 @@ func (r *parser) begin(line int) *Script {
 	return r.script
 }
 
-// finish takes the script being read as complete.
+// finish adds the current script to the result.
 func (r *parser) finish() error {
 	s := r.begin(1)
 	if len(s.Steps) == 0 {
@@ -173,7 +171,7 @@ func (r *parser) finish() error {
 	return nil
 }
 
-// meta reads an @-line.
+// meta parses an @-line.
 func (r *parser) meta(pos at, s string) error {
 	key, value, _ := strings.Cut(strings.ReplaceAll(s[1:], "\t", " "), " ")
 	value = strings.TrimSpace(value)
@@ -224,7 +222,7 @@ func (r *parser) nextCase(pos at, name string) error {
 	return nil
 }
 
-// step reads a step that begins at the i-th line.
+// step parses a step that begins at the i-th line.
 func (r *parser) step(i int, pos at, s string) (int, error) {
 	arrow, colon := strings.Index(s, "->"), len(s)
 	if k := strings.IndexAny(s[arrow+2:], ":#"); k >= 0 {
@@ -261,7 +259,7 @@ func (r *parser) step(i int, pos at, s string) (int, error) {
 	return i + 1, nil
 }
 
-// acted reports whether the actor has had a step.
+// acted reports whether the script already has a step of the actor.
 func (s *Script) acted(a Actor) bool {
 	for i := range s.Steps {
 		if s.Steps[i].Peer.Name == a.Name {
@@ -271,12 +269,12 @@ func (s *Script) acted(a Actor) bool {
 	return false
 }
 
-// isOr reports whether a line gives an alternative of the step above.
+// isOr reports whether a line is an alternative of the step above it.
 func isOr(s string) bool {
 	return strings.HasPrefix(s, "or") && (len(s) == 2 || isBlank(s[2]))
 }
 
-// alternative reads an "or" line below a step.
+// alternative parses an "or" line below a step.
 func (r *parser) alternative(pos at, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
@@ -298,7 +296,7 @@ func (r *parser) alternative(pos at, st *Step, s string) *Error {
 	return nil
 }
 
-// ends reads both actors of a step. One of them must be the server.
+// ends parses both actors of a step. One of them must be the server.
 func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
 	from, errA := r.actor(posA, a)
 	if errA != nil {
@@ -321,7 +319,7 @@ func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
 	return nil
 }
 
-// actor reads one end of a step: nil for the server.
+// actor parses one end of a step. It returns nil for the server.
 func (r *parser) actor(pos at, s string) (*Actor, *Error) {
 	pos.col += len(s) - len(strings.TrimLeft(s, " \t"))
 	words := strings.Fields(s)

@@ -15,7 +15,7 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// TestRefused holds what the parser says of faulty sources, and where.
+// TestRefused checks the errors of the parser and their positions.
 func TestRefused(t *testing.T) {
 	const job = "Client -> Job Server\n00 52 45 51  \\0REQ  (Magic)\n00 00 00 07  7  (Packet type: SUBMIT_JOB)\n00 00 00 06  6  (Packet length)\n"
 	tests := []struct{ name, src, want string }{
@@ -136,8 +136,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPrinted holds steps in the form in which they are printed; ways to write
-// the same differently are in front of it.
+// TestPrinted checks the printed form of steps. src is another way to write the step, if it differs.
 func TestPrinted(t *testing.T) {
 	tests := []struct{ src, want string }{
 		{"Client->Job Server:NOOPE", ""},
@@ -181,7 +180,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestSuite reads a file of cases in which everything occurs.
+// TestSuite parses a file of cases that contains every part of the notation.
 func TestSuite(t *testing.T) {
 	src, err := os.ReadFile("testdata/suite.wire")
 	if err != nil {
@@ -232,7 +231,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// TestExample reads prose with blocks and prints it in both forms.
+// TestExample parses prose with blocks and prints it in both forms.
 func TestExample(t *testing.T) {
 	src, err := os.ReadFile("testdata/example.wire")
 	if err != nil {
@@ -251,7 +250,7 @@ func TestExample(t *testing.T) {
 	if !laws.Same(s, parse(t, gearman.Protocol, lines(t, s)), false) {
 		t.Error("the lines mean something else")
 	}
-	// Every block of the source is printed just as it stands there.
+	// Every block of the source is printed exactly as in the source.
 	for block := range strings.SplitSeq(b.String(), "\n\n") {
 		if !strings.Contains(string(src), strings.TrimSpace(block)) {
 			t.Errorf("not in the source:\n%s", block)
@@ -259,7 +258,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestRows reads rows that are cut and set otherwise than the printer does.
+// TestRows parses lines of bytes that are divided and formatted in other ways than the printer's.
 func TestRows(t *testing.T) {
 	s := parse(t, gearman.Protocol, strings.Join([]string{
 		"Client -> Job Server",
@@ -297,7 +296,7 @@ func TestBinaryNumbers(t *testing.T) {
 	}
 	golden(t, "numbers.bytes", b.Bytes())
 	parse(t, toy, b.String())
-	// What may be the fault of a stand-in is let through.
+	// An error that a sample value may have caused is not reported.
 	parse(t, toy, "Client -> Server: differ * 0")
 	for src, want := range map[string]string{
 		"Client -> Server: count 1 256":     `:27: Flags: expected a decimal number of 1 bytes, got "256"`,
@@ -312,7 +311,7 @@ func TestBinaryNumbers(t *testing.T) {
 	}
 }
 
-// TestNotInBytes names steps that have no byte form.
+// TestNotInBytes checks the errors for steps that have no byte form.
 func TestNotInBytes(t *testing.T) {
 	for src, want := range map[string]string{
 		"Client -> Job Server: closes\nClient -> Job Server: ECHO_REQ $x":              "test.wire:2: message 2: a block of bytes cannot express $x: use the one-line notation",
@@ -329,7 +328,7 @@ func TestNotInBytes(t *testing.T) {
 	}
 }
 
-// TestNotPrinted names what only a program can put into a script.
+// TestNotPrinted checks the errors for scripts that no source can contain.
 func TestNotPrinted(t *testing.T) {
 	for want, s := range map[string]*Script{
 		"expected a value of one line for @note, got several lines":               {Meta: []Meta{{Key: "note", Value: "a\nb"}}},

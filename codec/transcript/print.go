@@ -11,9 +11,8 @@ import (
 	"jobwire/codec"
 )
 
-// Lines writes a script in line form. [Parse] makes the same script of it again,
-// but for places in the source, and for the bytes of messages that were
-// recorded in byte form.
+// Lines writes a script in line form. [Parse] returns the same script for the output, except for source
+// positions and for the bytes of messages that were recorded in byte form.
 func Lines(w io.Writer, s *Script) error {
 	out, err := appendMeta(nil, s)
 	if err != nil {
@@ -28,10 +27,9 @@ func Lines(w io.Writer, s *Script) error {
 	return err
 }
 
-// Bytes writes a script in byte form. Steps that put no bytes on the wire stay
-// lines. A step that bytes cannot express is an error that names it: names,
-// wildcards, deadlines, messages sent unchecked, and bytes that would be read
-// back as something else.
+// Bytes writes a script in byte form. Steps that send no bytes are written in line form. Bytes returns an
+// error that names the step if the byte form cannot express it: names, wildcards, deadlines, unchecked
+// messages, and bytes that would be read back as something else.
 func Bytes(w io.Writer, s *Script) error {
 	out, err := appendMeta(nil, s)
 	if err != nil {
@@ -142,7 +140,7 @@ func appendEnds(dst []byte, p *codec.Protocol, actor string, from codec.Side) []
 	return append(dst, b...)
 }
 
-// String returns the choice as a step names it. Long values are cut.
+// String returns the choice in the notation of a step. It truncates long values.
 func (c *Choice) String() string {
 	if c.Verb != Send || c.Type == nil {
 		text, _ := appendChoice(nil, c)
@@ -190,8 +188,7 @@ func appendMessage(dst []byte, c *Choice) ([]byte, error) {
 	return dst, nil
 }
 
-// appendArg appends an argument as transcripts write it. A value longer than
-// limit is cut, if limit is not 0.
+// appendArg appends an argument in the notation of transcripts. A limit other than 0 truncates longer values.
 func appendArg(dst []byte, fd *codec.Field, a *Arg, limit int) []byte {
 	switch a.Kind {
 	case Any:
@@ -224,7 +221,7 @@ func appendValue(dst []byte, fd *codec.Field, v []byte, limit int) []byte {
 	return append(dst, v...)
 }
 
-// isWord reports whether a value can stand without quotes and mean itself.
+// isWord reports whether a value can be written without quotes.
 func isWord(v []byte) bool {
 	if len(v) == 0 || bytes.IndexByte([]byte("$*#"), v[0]) >= 0 || string(v) == "..." || isModifier(string(v)) {
 		return false
@@ -237,11 +234,11 @@ func isWord(v []byte) bool {
 	return true
 }
 
-// Text that is repeated is shown once with the number of repetitions if it is long enough.
+// A long repeated text is written once, with the number of repetitions.
 const (
-	runBytes = 32 // the shortest repeated text, with all repetitions
-	maxUnit  = 64 // the longest text that is looked for
-	minTimes = 4  // the smallest number of repetitions of a text of more than one byte
+	runBytes = 32 // the shortest repeated text, including all repetitions
+	maxUnit  = 64 // the longest text to search for
+	minTimes = 4  // the smallest number of repetitions of a text longer than one byte
 )
 
 func isRun(v []byte) bool {
@@ -249,8 +246,8 @@ func isRun(v []byte) bool {
 	return times > 0 && unit*times == len(v)
 }
 
-// repetition returns the length of the shortest text that stands several times at the beginning of v, and how often;
-// 0, 0 if there is none.
+// repetition returns the length of the shortest text that is repeated at the beginning of v, and the number
+// of its repetitions, or 0, 0 if there is none.
 func repetition(v []byte) (unit, times int) {
 	if len(v) < runBytes {
 		return 0, 0
@@ -287,7 +284,7 @@ func appendQuoted(dst, v []byte, limit int) []byte {
 	return append(dst, '"')
 }
 
-// appendRaw appends bytes as hex and, where they are readable, as text.
+// appendRaw appends bytes as hex and, where they are readable, as quoted text.
 func appendRaw(dst, b []byte) []byte {
 	for len(b) > 0 {
 		dst = append(dst, ' ')
@@ -305,8 +302,7 @@ func appendRaw(dst, b []byte) []byte {
 	return dst
 }
 
-// readable counts the bytes at the beginning of b that read well as text, up to
-// one that begins a run.
+// readable counts the readable bytes at the beginning of b, up to a byte that begins a run.
 func readable(b []byte) int {
 	for i, c := range b {
 		if !isReadable(c) {
@@ -319,12 +315,12 @@ func readable(b []byte) int {
 	return len(b)
 }
 
-// isReadable reports whether a byte reads well as text.
+// isReadable reports whether a byte is printable ASCII, a line feed, a CR or a tab.
 func isReadable(c byte) bool {
 	return c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t'
 }
 
-// endpoints write and read one actor's connection while it is printed.
+// endpoints encode and decode one actor's connection while a script is printed.
 type endpoints struct{ writer, reader *wire }
 
 func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
@@ -360,8 +356,7 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 	return appendAlternatives(pr.AppendFrame(dst, st.Peer.Name, f), st)
 }
 
-// send encodes a message and reads it again, to be sure that its rows say what
-// the message does.
+// send encodes a message and decodes it again, to check that the printed lines express the same message.
 func (e *endpoints) send(st *Step, c *Choice) (*codec.Frame, error) {
 	if c.Type == nil {
 		return nil, errors.New("expected a message with a type, got a message without a type")

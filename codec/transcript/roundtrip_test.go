@@ -13,7 +13,7 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// awkward are values that a notation may stumble over.
+// awkward returns values that are difficult for a notation.
 func awkward() [][]byte {
 	all := make([]byte, 256)
 	for i := range all {
@@ -27,7 +27,7 @@ func awkward() [][]byte {
 	return values
 }
 
-// plain returns a value that is legal for the field.
+// plain returns a legal value for the field.
 func plain(fd *codec.Field) []byte {
 	if fd.Kind == codec.Number || fd.Kind == codec.Signed {
 		return fmt.Append(nil, fd.Lo)
@@ -35,7 +35,7 @@ func plain(fd *codec.Field) []byte {
 	return []byte("v")
 }
 
-// requests returns the rows that t answers.
+// requests returns the message types that t may answer.
 func requests(p *codec.Protocol, t *codec.Type) []*codec.Type {
 	var rows []*codec.Type
 	for _, q := range p.Types {
@@ -46,7 +46,7 @@ func requests(p *codec.Protocol, t *codec.Type) []*codec.Type {
 	return rows
 }
 
-// asking returns a legal message of a row.
+// asking returns a legal message of a type.
 func asking(q *codec.Type) *codec.Message {
 	m := &codec.Message{Type: q}
 	for i := range q.Fields {
@@ -57,8 +57,8 @@ func asking(q *codec.Type) *codec.Message {
 	return m
 }
 
-// messages returns messages of a row: with and without the optional arguments
-// and repetitions, and with every awkward value in every place. None is judged.
+// messages returns messages of a type: with and without the optional arguments and repetitions, and with
+// every awkward value in every place. The messages may be illegal.
 func messages(t *codec.Type) []codec.Message {
 	var counts []int
 	required, full := 0, 0
@@ -104,9 +104,9 @@ func messages(t *codec.Type) []codec.Message {
 	return all
 }
 
-// TestEveryRow prints messages of every row in both forms and reads them again.
-// What the codec refuses, the parser must refuse; what the codec would read back
-// as something else must not be printed as bytes.
+// TestEveryRow prints messages of every type in both forms and parses them again. The parser must reject a
+// message that the codec rejects. A message that the codec would decode differently must not be printed as
+// bytes.
 func TestEveryRow(t *testing.T) {
 	for _, p := range []*codec.Protocol{gearman.Protocol, beanstalk.Protocol} {
 		for _, row := range p.Types {
@@ -120,7 +120,7 @@ func everyMessage(t *testing.T, p *codec.Protocol, row *codec.Type) {
 		if roles == 0 {
 			continue
 		}
-		// A reply is tried beside each of the requests that it may answer.
+		// A reply is tested with each of the requests that it may answer.
 		asks := []*codec.Type{nil}
 		if rows := requests(p, row); side == codec.Server && rows != nil {
 			asks = rows
@@ -145,14 +145,13 @@ func everyMessage(t *testing.T, p *codec.Protocol, row *codec.Type) {
 	}
 }
 
-// actor returns one that plays the first of some roles.
+// actor returns an actor with the first of the roles.
 func actor(p *codec.Protocol, roles codec.Role) Actor {
 	bit := roles & -roles
 	return Actor{Name: p.RoleNames(bit), Role: bit}
 }
 
-// bothForms tries one message behind a request, if q is not nil, and reports
-// whether the codec takes it.
+// bothForms tests one message, after a request if q is not nil, and reports whether the codec accepts it.
 func bothForms(t *testing.T, p *codec.Protocol, side codec.Side, roles codec.Role, q *codec.Type, m *codec.Message) bool {
 	t.Helper()
 	peer := actor(p, roles)

@@ -7,7 +7,7 @@ import (
 	"jobwire/codec"
 )
 
-// Columns of a row, as the Gearman document sets them.
+// Columns of a line of hex, as in the Gearman specification.
 const (
 	textColumn  = 27
 	labelColumn = 40
@@ -15,30 +15,29 @@ const (
 
 const blanks = "                                        "
 
-// Printer writes messages as they come off a wire, those of text rows as text.
-// Its listings are transcripts, unless they are folded, coloured or of a broken
-// message. One goroutine uses it at a time.
+// Printer writes messages in byte or line form, with the messages of text protocols as text. Its output is a
+// transcript, unless the listing is folded, colored or of an invalid message. A Printer must not be used by
+// several goroutines at the same time.
 type Printer struct {
 	Protocol *codec.Protocol
-	Hex      bool // text rows in hex too
-	Fold     int  // rows that a field is cut to; 0 is no limit
-	Color    bool // with the escape sequences of terminals
+	Hex      bool // print text in hex too
+	Fold     int  // maximum number of lines of a field; 0: no limit
+	Color    bool // use the escape sequences of terminals
 
 	segs  []segment // of the last message
 	parts []part
 }
 
-// AppendFrame appends a message in byte form. The actor is the connecting end,
-// whichever of them sent it.
+// AppendFrame appends a message in byte form. The actor is the connecting end, even if the server sent the
+// message.
 func (p *Printer) AppendFrame(dst []byte, actor string, f *codec.Frame) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
 	return p.appendSegments(dst, f, p.segments(f, f.Raw), -1, "")
 }
 
-// AppendBroken appends bytes that the decoder refused: rows for the fields that
-// it read before, the rest as raw rows, and a line below the offending byte that
-// names the rule. f is what the decoder left; raw is what it was given, or as
-// much of it as is worth showing.
+// AppendBroken appends bytes that the decoder rejected: lines for the fields that were decoded before the
+// error, the rest as raw lines, and a line below the offending byte that names the rule. f is the frame as
+// the decoder left it. raw is the decoder's input, or the part of it to show.
 func (p *Printer) AppendBroken(dst []byte, actor string, f *codec.Frame, raw []byte, e *codec.Error) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, f.From), '\n')
 	text := fmt.Sprintf("%s: %s", e.Rule, e.Detail)
@@ -73,15 +72,14 @@ func (p *Printer) AppendLine(dst []byte, actor string, f *codec.Frame) []byte {
 	return append(dst, '\n')
 }
 
-// AppendEvent appends a step without arguments: a connection that opens,
-// closes, half-closes or resets.
+// AppendEvent appends a step without arguments: a connection that is opened, closed, half-closed or reset.
 func (p *Printer) AppendEvent(dst []byte, actor string, from codec.Side, v Verb) []byte {
 	dst = append(appendEnds(dst, p.Protocol, actor, from), ": "...)
 	return append(append(dst, v.String()...), '\n')
 }
 
-// appendText appends b as the text column has it. Blanks at its ends are
-// escaped, where nobody could see them.
+// appendText appends b for the text column. It escapes spaces at both ends, because they would not be
+// visible.
 func appendText(dst, b []byte) []byte {
 	first, last := 0, len(b)
 	for ; first < last && b[first] == ' '; first++ {
@@ -97,8 +95,8 @@ func appendText(dst, b []byte) []byte {
 	return dst
 }
 
-// appendRow appends the bytes of a segment from at to end as a row of hex. The first
-// row of a segment has its label, and its number if it is one.
+// appendRow appends the bytes of a segment from at to end as a line of hex. The first line of a segment has
+// its label and, for a binary number, its value.
 func (p *Printer) appendRow(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
 	dst = p.paint(dst, s.color)
 	line, b := len(dst), s.b[at:end]
@@ -117,7 +115,7 @@ func (p *Printer) appendRow(dst []byte, f *codec.Frame, s *segment, at, end int)
 	return append(p.unpaint(dst, s.color), '\n')
 }
 
-// appendFolded appends a row that stands for n bytes.
+// appendFolded appends a line that represents n omitted bytes.
 func (p *Printer) appendFolded(dst []byte, f *codec.Frame, s *segment, n int) []byte {
 	dst = p.paint(dst, s.color)
 	line := len(dst)
@@ -132,7 +130,7 @@ func (p *Printer) appendFolded(dst []byte, f *codec.Frame, s *segment, n int) []
 	return append(p.unpaint(dst, s.color), '\n')
 }
 
-// appendMark appends a line that points at the byte in a column.
+// appendMark appends a line that points to the byte in a column.
 func (p *Printer) appendMark(dst []byte, column int, text string) []byte {
 	dst = p.paint(dst, red)
 	dst = pad(dst, len(dst)+column)
@@ -140,7 +138,7 @@ func (p *Printer) appendMark(dst []byte, column int, text string) []byte {
 	return append(p.unpaint(dst, red), '\n')
 }
 
-// pad appends blanks up to a length.
+// pad appends spaces up to a length.
 func pad(dst []byte, n int) []byte {
 	for len(dst) < n {
 		dst = append(dst, blanks[:min(n-len(dst), len(blanks))]...)
@@ -155,10 +153,10 @@ const (
 	off = "\x1b[0m"
 )
 
-// palette colours the arguments of a message in turn.
+// palette is the list of colors that the arguments of a message use in turn.
 var palette = [...]string{"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m"}
 
-// colorOf returns a field's colour. args counts the arguments before it.
+// colorOf returns a field's color. args is the number of arguments before it.
 func colorOf(fd *codec.Field, args *int) string {
 	if fd.Derived() {
 		return dim

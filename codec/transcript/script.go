@@ -14,11 +14,11 @@ type Script struct {
 	File     string
 	Line     int // of its first line
 	Meta     []Meta
-	Params   []Param  // of an instance of a case
+	Params   []Param  // the values of the parameters, for an instance of a case
 	Setups   []string // the names of the setups that it uses
 	Steps    []Step
 
-	again func(Ways) (*Script, error) // reads it again with other ways to its setups
+	again func(Ways) (*Script, error) // parses the script again with other ways of its setups
 }
 
 // Meta is an "@key value" line.
@@ -27,8 +27,8 @@ type Meta struct {
 	Line, Col  int // of the key
 }
 
-// Value returns the value of the last @-line with that key, so that a script's
-// own line counts more than its file's; "" if there is none.
+// Value returns the value of the last @-line with that key, or "" if there is none. A line of the script
+// therefore overrides a line of the file.
 func (s *Script) Value(key string) string {
 	for i := len(s.Meta) - 1; i >= 0; i-- {
 		if s.Meta[i].Key == key {
@@ -38,33 +38,33 @@ func (s *Script) Value(key string) string {
 	return ""
 }
 
-// Actor is a connecting end, by the name that the transcript gives it. The
-// server needs none: it is the other end of every step.
+// Actor is a connecting end, by its name in the transcript. The server is not an Actor: it is the other end
+// of every step.
 type Actor struct {
 	Name string     // "Worker 2"
 	Role codec.Role // one bit
 }
 
-// Step is one thing that one end of a connection does.
+// Step is one action of one end of a connection.
 type Step struct {
 	Line   int        // of its first line
-	Source string     // as it was written, without "or" lines; for reports
-	Setup  string     // the setup that it is part of; "" if none
-	Peer   Actor      // whose connection
-	From   codec.Side // which end of it acts
+	Source string     // as written, without "or" lines; for reports
+	Setup  string     // the setup that contains the step, or ""
+	Peer   Actor      // the actor whose connection it is
+	From   codec.Side // the end that acts
 
-	// Choices are what may happen, best first. A step to be performed has one;
-	// the end that watches accepts any of them.
+	// Choices are the alternatives, the preferred one first. A step to be performed has one; an expectation accepts any
+	// of them.
 	Choices []Choice
 
-	Within time.Duration // deadline; 0 is the performer's default
-	After  time.Duration // earliest time, from the end of the step before or from the sending of Of
-	Until  time.Duration // how long after the sending of Of another message than the expected one proves a fault; 0 is without a limit
-	Of     *codec.Type   // of a message that is expected: the last message of this type before it, which starts a time limit; nil if none
-	Past   []*codec.Type // may come before it and are passed over
+	Within time.Duration // deadline; 0: the default of the performer
+	After  time.Duration // earliest time, measured from the end of the previous step or the sending of Of
+	Until  time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
+	Of     *codec.Type   // for an expected message: the type of the last message before it that starts a time limit, or nil
+	Past   []*codec.Type // types that may come before the expected message and are ignored
 }
 
-// Verb is what a step does.
+// Verb is the action of a step.
 type Verb uint8
 
 const (
@@ -73,18 +73,18 @@ const (
 	Nothing                  // silence
 	Opens                    // connects
 	Closes                   // ends the connection
-	HalfCloses               // ends its direction
-	Resets                   // breaks off
+	HalfCloses               // ends its own direction of the connection
+	Resets                   // resets the connection
 	Urgent                   // bytes as urgent data of TCP
 	StopsReading             // reads nothing more from the connection
 )
 
-// Grade is how good a choice is.
+// Grade is how well a choice meets the specification.
 type Grade uint8
 
 const (
-	Strict Grade = iota // as it should be
-	Lax                 // tolerable
+	Strict Grade = iota // conforms to the specification
+	Lax                 // accepted, but not preferred
 )
 
 // Choice is one alternative of a step.
@@ -100,12 +100,12 @@ type Choice struct {
 	For       time.Duration // of a Nothing
 }
 
-// Open reports whether a message leaves a value open, or how many there are.
+// Open reports whether a message has an argument without a fixed value, or a variable number of arguments.
 func (c *Choice) Open() bool {
 	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Kind == Any || a.Kind == Version || a.Kind == Rest })
 }
 
-// ArgKind tells the forms of an argument apart.
+// ArgKind is the form of an argument.
 type ArgKind uint8
 
 const (
@@ -126,7 +126,7 @@ type Arg struct {
 	Line, Col int
 }
 
-// Error is a fault in a transcript's text.
+// Error is an error in the text of a transcript.
 type Error struct {
 	File      string
 	Line, Col int // from 1; a column counts bytes

@@ -7,29 +7,26 @@ import (
 	"jobwire/codec"
 )
 
-// segment is the bytes that share a label: a field, or the fields of a line of
-// text.
+// segment is a sequence of bytes with one label: a field, or the fields in a line of text.
 type segment struct {
-	fd    *codec.Field // of the field, nil for raw bytes
-	first int          // its place in the frame, or that of the first one in the line
-	off   int          // of b in the message
+	fd    *codec.Field // the field, or nil for raw bytes
+	first int          // index of the field's span in the frame, or of the first field's span in the line
+	off   int          // offset of b in the message
 	b     []byte
 	color string
 
-	// Of a segment that is printed as text: where its fields stand in the printer's
-	// parts.
+	// For a segment that is printed as text: the range of its fields in Printer.parts.
 	text            bool
 	parts, partsEnd int
 }
 
 // part is a field in a line of text.
 type part struct {
-	end   int // in the segment
+	end   int // offset in the segment
 	color string
 }
 
-// segments cuts raw into the fields of f and, behind them, raw bytes. They are
-// valid until the next call.
+// segments divides raw into the fields of f, followed by raw bytes. The result is valid until the next call.
 func (p *Printer) segments(f *codec.Frame, raw []byte) []segment {
 	segs := p.segs[:0]
 	p.parts = p.parts[:0]
@@ -66,7 +63,7 @@ func (p *Printer) segments(f *codec.Frame, raw []byte) []segment {
 	return segs
 }
 
-// addPart ends a field at the end of the last segment, if that is text.
+// addPart marks the end of a field at the current end of the segment, if the segment is text.
 func (p *Printer) addPart(s *segment, color string) {
 	if !s.text {
 		return
@@ -78,7 +75,7 @@ func (p *Printer) addPart(s *segment, color string) {
 	s.partsEnd = len(p.parts)
 }
 
-// appendLabel appends a segment's label, if it has one.
+// appendLabel appends the label of a segment.
 func (p *Printer) appendLabel(dst []byte, f *codec.Frame, s *segment) []byte {
 	switch {
 	case s.fd == nil:
@@ -93,8 +90,8 @@ func (p *Printer) appendLabel(dst []byte, f *codec.Frame, s *segment) []byte {
 	return append(dst, ')')
 }
 
-// isText reports whether a message is one of text. One of an unknown row is, if
-// nothing in it was read as a binary number.
+// isText reports whether a message is printed as text. A message of unknown type is text if none of its
+// fields was decoded as a binary number.
 func isText(f *codec.Frame) bool {
 	if f.Type != nil {
 		return f.Type.End != ""
@@ -102,7 +99,7 @@ func isText(f *codec.Frame) bool {
 	return !slices.ContainsFunc(f.Spans, func(s codec.Span) bool { return s.Field.Width > 0 })
 }
 
-// readsWell reports whether all of b can be shown as text.
+// readsWell reports whether all bytes of b are readable as text.
 func readsWell(b []byte) bool {
 	for _, c := range b {
 		if !isReadable(c) {
@@ -112,14 +109,13 @@ func readsWell(b []byte) bool {
 	return true
 }
 
-// takes reports whether another field can stand in the same row of text: the
-// line goes on, and there is room.
+// takes reports whether another field fits into the same line of text: the line has not ended, and the field
+// is short enough.
 func (s *segment) takes(b []byte) bool {
 	return s.text && len(s.b)+len(b) <= textBytes && bytes.IndexByte(s.b, '\n') < 0
 }
 
-// rowEnd returns the end of the row that begins at at. Text is cut behind the
-// ends of lines.
+// rowEnd returns the end of the line that begins at offset at. A line of text ends after a line feed.
 func (s *segment) rowEnd(at int) int {
 	if !s.text {
 		return min(at+rowBytes, len(s.b))
@@ -131,8 +127,8 @@ func (s *segment) rowEnd(at int) int {
 	return end
 }
 
-// appendSegments appends the rows of a message and, below the one that holds
-// the byte at mark, the mark's text. A mark of -1 is none.
+// appendSegments appends the lines of a message. Below the line that contains the byte at offset mark, it
+// appends text. If mark is -1, it appends no text.
 func (p *Printer) appendSegments(dst []byte, f *codec.Frame, segs []segment, mark int, text string) []byte {
 	for i := range segs {
 		s, here := &segs[i], -1
@@ -144,14 +140,13 @@ func (p *Printer) appendSegments(dst []byte, f *codec.Frame, segs []segment, mar
 	return dst
 }
 
-// appendRows appends the rows of one segment, in which the mark is counted from
-// its beginning.
+// appendRows appends the lines of one segment. mark is an offset in the segment.
 func (p *Printer) appendRows(dst []byte, f *codec.Frame, s *segment, mark int, text string) []byte {
-	marked := min(mark, len(s.b)-1) // a mark may stand behind the last byte
+	marked := min(mark, len(s.b)-1) // a mark may point to the position after the last byte
 	for n, at := 0, 0; at < len(s.b); n++ {
 		end := s.rowEnd(at)
 		holds := marked >= at && marked < end
-		// Where one row is left, to leave it out would gain nothing.
+		// A single remaining line is printed, because omitting it would not save a line.
 		if p.Fold > 0 && n >= p.Fold && !holds && (n > p.Fold || end < len(s.b)) {
 			for end < len(s.b) && (marked < at || marked >= s.rowEnd(end)) {
 				end = s.rowEnd(end)

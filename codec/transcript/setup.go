@@ -8,15 +8,15 @@ import (
 	"jobwire/codec"
 )
 
-// Setups are the named setups of a protocol: steps that bring a server and its peers to a state that cases need. A setup
-// has one or more ways to that state, since a server may lack a message. A case uses a setup by a line such as
+// Setups are the named setups of a protocol: steps that bring a server and its peers into a state that cases
+// need. A setup has one or more ways to reach that state, because a server may not support every message. A
+// case uses a setup by a line such as
 //
 //	Worker 2 -> Job Server: setup assign $job $function
 //
-// With "check" in the place of "setup" the line stands for the same steps, but they are part of what the case tests: they
-// fail like steps that are written out.
-//
-// The file that defines setups has a section for each:
+// With "check" in place of "setup", the line stands for the same steps, but the steps are part of what the
+// case tests: a failed step fails the case.
+// The file that defines setups has one section per setup:
 //
 //	@setup assign job function
 //	@about The worker has a job.
@@ -31,8 +31,9 @@ import (
 //	{peer} -> Job Server: GRAB_JOB_UNIQ
 //	Job Server -> {peer}: JOB_ASSIGN_UNIQ {job} {function} * *
 //
-// The line @setup has its name and its parameters; the last may end in "...", and stands for the rest of the line. {peer}
-// is the actor of the line that uses the setup. The probe is a transcript that passes on a server on which a way works.
+// The line @setup has the setup's name and its parameters. A last parameter that ends in "..." stands for the
+// rest of the line. {peer} is the actor of the line that uses the setup. The probe is a transcript that
+// passes on a server that supports the chosen way.
 type Setups struct {
 	proto *codec.Protocol
 	file  string
@@ -42,16 +43,16 @@ type Setups struct {
 // Setup is one named setup.
 type Setup struct {
 	Name  string
-	About string   // a sentence: the state that it brings about
-	Ways  []string // names of the ways, the preferred first
+	About string   // a sentence that describes the resulting state
+	Ways  []string // names of the ways, the preferred one first
 
 	params []string
-	rest   bool // the last parameter is the rest of the line
+	rest   bool // the last parameter stands for the rest of the line
 	probe  section
 	ways   []section
 }
 
-// Ways is which way a script uses of each setup, by the name of the setup: 0 is the first.
+// Ways maps the name of each setup to the way that a script uses. 0 is the first way.
 type Ways map[string]int
 
 // All returns the setups in the order of the file.
@@ -62,7 +63,7 @@ func (s *Setups) All() []*Setup {
 	return s.all
 }
 
-// Named returns the setup of that name, or nil.
+// Named returns the setup with the name, or nil.
 func (s *Setups) Named(name string) *Setup {
 	for _, one := range s.All() {
 		if one.Name == name {
@@ -72,10 +73,10 @@ func (s *Setups) Named(name string) *Setup {
 	return nil
 }
 
-// ParseSetups reads a file of setups, and checks each way of each setup by its probe.
+// ParseSetups parses a file of setups, and checks each way of each setup by parsing its probe.
 func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 	s := &Setups{proto: p, file: file}
-	var to *section // what the next lines belong to
+	var to *section // the section of the next lines
 	for _, l := range splitLines(src) {
 		pos := at{file, l.number, 1}
 		text, _ := trim(l.text)
@@ -126,7 +127,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 	return s, nil
 }
 
-// Probe returns the transcript that shows whether the chosen way of a setup works.
+// Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
 	r := &parser{proto: s.proto, setups: s, ways: choice, pos: at{file: s.file}, strict: true, room: maxText}
 	if err := r.read(s.Named(name).probe); err != nil {
@@ -138,14 +139,14 @@ func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
 	return r.scripts[0], nil
 }
 
-// Parse reads a source of transcripts, as the function [Parse], whose steps may use the setups.
+// Parse parses a source of transcripts, as the function [Parse] does. The steps may use the setups.
 func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	return (&parser{proto: p, setups: s, pos: at{file: file}, lines: splitLines(src), room: maxText}).parse()
 }
 
-// With returns the script with other ways to its setups. The steps of the script itself stay as they are.
+// With returns the script with other ways of its setups. The steps of the script itself stay unchanged.
 func (s *Script) With(choice Ways) (*Script, error) {
-	other := false // than the first ways, with which a script is read
+	other := false // than the first ways, which Parse uses
 	for _, way := range choice {
 		other = other || way != 0
 	}
@@ -157,7 +158,7 @@ func (s *Script) With(choice Ways) (*Script, error) {
 
 var setupLine = regexp.MustCompile(`^\s*(.+?)\s*->\s*(.+?):\s+(setup|check)\s+(\S+)\s*(.*)$`)
 
-// maxSetupDepth limits setups that use setups.
+// maxSetupDepth limits the nesting of setups that use setups.
 const maxSetupDepth = 8
 
 // withSetups replaces the lines that use a setup by the lines of its chosen way.
@@ -217,7 +218,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 	return out, nil
 }
 
-// arguments returns the values of a setup's parameters in a line that uses it.
+// arguments returns the values of a setup's parameters for a line that uses the setup.
 func (one *Setup) arguments(pos at, peer, text string) ([]Param, *Error) {
 	params := []Param{{Name: "peer", value: peer}}
 	args := items(text)

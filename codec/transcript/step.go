@@ -9,8 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// verbWords are the words of the line form, by verb. A message has none: it is
-// told by its type.
+// verbWords are the words of the line form, by verb. A message has no such word, since its type identifies
+// it.
 var verbWords = [...]string{
 	Raw:        "raw",
 	Nothing:    "nothing",
@@ -23,11 +23,10 @@ var verbWords = [...]string{
 	StopsReading: "stops-reading",
 }
 
-// String returns the word of the line form; a message has none.
+// String returns the word of the line form. A message has none.
 func (v Verb) String() string { return verbWords[v] }
 
-// modifiers are the words that end the arguments of a step. Written as an
-// argument they need quotes.
+// modifiers are the words that end the arguments of a step. As arguments they must be quoted.
 var modifiers = []string{"within", "after", "until", "past", "crlf"}
 
 func isModifier(word string) bool {
@@ -39,12 +38,11 @@ func isModifier(word string) bool {
 	return false
 }
 
-// is reports whether the token is that word.
+// is reports whether the token is the word without quotes.
 func (t token) is(word string) bool { return !t.quoted && t.text == word }
 
-// choice reads what stands behind the colon of a step, or behind "or". pos is
-// the beginning of its line; whole tells a step from an alternative, which has
-// no modifiers but crlf.
+// choice parses the text after the colon of a step, or after "or". pos is the beginning of its line. whole is
+// true for a step and false for an alternative, whose only modifier can be crlf.
 func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *Error) {
 	if len(toks) == 0 {
 		return nil, pos.errorf("expected a message or an action after the colon, got none")
@@ -88,7 +86,7 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 	return c, err
 }
 
-// message reads a message type and its arguments.
+// message parses a message type and its arguments.
 func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *Error) {
 	if toks[0].is("unchecked") {
 		c.Unchecked = true
@@ -130,7 +128,7 @@ func typeNames(p *codec.Protocol) []string {
 	return names
 }
 
-// misdirected tells why a type may not go the way of a step, or nothing.
+// misdirected explains why a type cannot be sent in the direction of a step. It returns "" if it can.
 func (r *parser) misdirected(t *codec.Type, st *Step) string {
 	roles, server := r.proto.RoleNames, r.proto.ServerName
 	switch {
@@ -146,7 +144,7 @@ func (r *parser) misdirected(t *codec.Type, st *Step) string {
 	return ""
 }
 
-// argument reads one argument of c, which has those before it.
+// argument parses one argument of c. c already has the arguments before it.
 func argument(pos at, c *Choice, tok token) (Arg, *Error) {
 	a := Arg{Line: pos.line, Col: pos.col}
 	s := tok.text
@@ -177,7 +175,7 @@ func argument(pos at, c *Choice, tok token) (Arg, *Error) {
 	return a, nil
 }
 
-// name reads what stands behind a dollar sign.
+// name parses the text after a dollar sign.
 func name(pos at, a *Arg, s string) *Error {
 	if rest, ok := strings.CutPrefix(s, "now"); ok && (rest == "" || rest[0] == '+' || rest[0] == '-') {
 		a.Kind = Now
@@ -198,8 +196,7 @@ func name(pos at, a *Arg, s string) *Error {
 	return nil
 }
 
-// isUint reports whether the field is a binary number, which transcripts write
-// in decimal.
+// isUint reports whether the field is a binary number, which transcripts write in decimal.
 func isUint(fd *codec.Field) bool { return fd != nil && fd.Kind == codec.Uint && fd.Width > 0 }
 
 func isDecimal(s string) bool {
@@ -207,7 +204,7 @@ func isDecimal(s string) bool {
 	return bad < 0
 }
 
-// appendUint appends n as a big-endian number of that width.
+// appendUint appends n as a big-endian number of width bytes.
 func appendUint(dst []byte, width int, n uint64) []byte {
 	for i := width - 1; i >= 0; i-- {
 		if i >= 8 {
@@ -219,14 +216,14 @@ func appendUint(dst []byte, width int, n uint64) []byte {
 	return dst
 }
 
-// uintOf reads a big-endian number of up to eight bytes.
+// uintOf decodes a big-endian number of up to eight bytes.
 func uintOf(b []byte) uint64 {
 	var v [8]byte
 	copy(v[8-len(b):], b)
 	return binary.BigEndian.Uint64(v[:])
 }
 
-// raw reads pairs of hex digits and quoted texts.
+// raw parses pairs of hex digits and quoted texts.
 func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 	start := toks[0].col
 	for toks = toks[1:]; len(toks) > 0; toks = toks[1:] {
@@ -259,7 +256,7 @@ func duration(pos at, tok token) (time.Duration, *Error) {
 	return d, nil
 }
 
-// modify reads the words behind a step.
+// modify parses the modifiers after the arguments of a step.
 func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *Error {
 	for len(toks) > 0 {
 		word := toks[0]
@@ -313,7 +310,7 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 	return nil
 }
 
-// of reads the type of the message from whose sending the times of a step are measured.
+// of parses the type of the message from whose sending the times of a step are measured.
 func (r *parser) of(pos at, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) < 2 || toks[1].quoted {
 		return nil, pos.to(toks[0].col).errorf("expected a message type after \"of\", got none")
@@ -328,7 +325,7 @@ func (r *parser) of(pos at, st *Step, toks []token) ([]token, *Error) {
 	return toks[2:], nil
 }
 
-// past reads the types that may be passed over; a star is all that may come that way.
+// past parses the types to ignore. A star stands for all types that can be sent in that direction.
 func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) > 0 && toks[0].is("*") {
 		st.Past = r.proto.Sent(st.From, st.Peer.Role)
@@ -348,7 +345,7 @@ func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 	return toks, nil
 }
 
-// rightCount reports whether a choice has as many arguments as its row takes.
+// rightCount reports whether a choice has a legal number of arguments for its type.
 func rightCount(c *Choice) bool {
 	need, most, group := c.Type.Arity()
 	n := c.given(len(c.Args))
@@ -358,15 +355,15 @@ func rightCount(c *Choice) bool {
 	return n >= need && (n <= most || group > 0 && (n-most)%group == 0)
 }
 
-// betweenRepetitions reports whether the next argument of a choice begins a
-// repetition of its row.
+// betweenRepetitions reports whether the next argument of a choice begins a repetition of the repeated
+// fields.
 func betweenRepetitions(c *Choice) bool {
 	_, most, group := c.Type.Arity()
 	n := c.given(len(c.Args))
 	return group > 0 && n >= most && (n-most)%group == 0
 }
 
-// given counts the arguments before the i-th that stand for just one.
+// given counts the arguments before the i-th, without "...".
 func (c *Choice) given(i int) int {
 	n := 0
 	for _, a := range c.Args[:i] {
@@ -377,5 +374,5 @@ func (c *Choice) given(i int) int {
 	return n
 }
 
-// field returns the declaration of the i-th argument, or nil.
+// field returns the declaration of the i-th argument, or nil if there is none.
 func (c *Choice) field(i int) *codec.Field { return c.Type.FieldAt(c.given(i)) }

@@ -6,11 +6,11 @@ import (
 	"jobwire/codec"
 )
 
-// textBytes is what a printed row of text holds at most; a line that is read may
-// hold any number.
+// textBytes is the maximum number of bytes in a printed line of text. A line that is parsed may have any
+// number of bytes.
 const textBytes = 64
 
-// isTextRow reports whether a line has the form of a row of text.
+// isTextRow reports whether a line has the form of a line of text.
 func isTextRow(s string) bool {
 	if s == "" || s[0] != '"' {
 		return false
@@ -23,7 +23,7 @@ func isTextRow(s string) bool {
 	return rest == "" || rest[0] == '(' && rest[len(rest)-1] == ')'
 }
 
-// textRow reads a row of text: a quoted text and, if it has one, the label.
+// textRow parses a line of text: a quoted text and an optional label.
 func (r *parser) textRow(pos at, s string) (row, *Error) {
 	text, n, err := lexQuoted(pos, s, &r.room)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *parser) textRow(pos at, s string) (row, *Error) {
 	return w, nil
 }
 
-// checkLabel compares the label of a row of text, which may be left out.
+// checkLabel checks the label of a line of text. The label may be omitted.
 func (w *row) checkLabel(want string) *Error {
 	switch {
 	case w.rest == "" || w.rest == want:
@@ -51,21 +51,20 @@ func (w *row) checkLabel(want string) *Error {
 	return w.to(w.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", w.rest, want)
 }
 
-// textLabel returns the label of a row of text: see appendTextLabel.
+// textLabel returns the label of a line of text: see appendTextLabel.
 func textLabel(f *codec.Frame, k, off, end int) string {
 	return string(appendTextLabel(nil, f, k, off, end))
 }
 
-// appendTextLabel appends the label of a row of text, which holds the bytes from off
-// to end of a message: the fields that begin there, and the row's own name for the
-// field that tells it. It is empty if none begins. Fields before the k-th end
-// before off.
+// appendTextLabel appends the label of a line of text that contains the bytes of a message from off to end.
+// The label lists the fields that begin in these bytes; the name of the message type replaces the field that
+// identifies it. The label is empty if no field begins there. The fields before the k-th must end before off.
 func appendTextLabel(dst []byte, f *codec.Frame, k, off, end int) []byte {
 	start := 0
 	if k > 0 {
 		start = f.Spans[k-1].Next
 	}
-	before := "(" // the next name
+	before := "(" // the text before the next name
 	for ; k < len(f.Spans) && start < end; k++ {
 		s := &f.Spans[k]
 		if start >= off && s.Next > start {
@@ -86,8 +85,8 @@ func appendTextLabel(dst []byte, f *codec.Frame, k, off, end int) []byte {
 	return append(dst, ')')
 }
 
-// quotedColumn returns where the k-th byte of a quoted text stands in it, its
-// repetitions counted, or its closing quote.
+// quotedColumn returns the offset in a quoted text of its k-th byte, counting repetitions, or of its closing
+// quote if end is true.
 func quotedColumn(s string, k int, end bool) int {
 	stop := quotedEnd(s) - 1
 	if end {
@@ -111,7 +110,7 @@ func quotedColumn(s string, k int, end bool) int {
 	}
 }
 
-// appendTextRow appends the bytes of a segment from at to end as a row of text.
+// appendTextRow appends the bytes of a segment from at to end as a line of text.
 func (p *Printer) appendTextRow(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
 	dst = append(dst, '"')
 	width, first := 2, at == 0

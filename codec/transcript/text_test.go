@@ -38,8 +38,7 @@ var talks = []talk{
 	{codec.Server, "OK 10\r\n--- [a,b]\n\r\n"},
 }
 
-// TestTextListings prints messages of text in all the ways that people read
-// them, and reads them again.
+// TestTextListings prints messages of text in all listing formats, and parses them again.
 func TestTextListings(t *testing.T) {
 	p := beanstalk.Protocol
 	var out []byte
@@ -75,8 +74,8 @@ func TestTextListings(t *testing.T) {
 	}
 }
 
-// corpusInText prints the scripts of a file of the corpus in byte form, where
-// they have one, and reads them again.
+// corpusInText prints the scripts of a file of the corpus in byte form, where they have one, and parses them
+// again.
 func corpusInText(t *testing.T, p *codec.Protocol, name string) {
 	src, err := corpus.FS.ReadFile(p.Name + "/" + name)
 	if err != nil {
@@ -96,7 +95,7 @@ func corpusInText(t *testing.T, p *codec.Protocol, name string) {
 	}
 }
 
-// TestBrokenText marks bytes in rows of text.
+// TestBrokenText marks bytes in lines of text.
 func TestBrokenText(t *testing.T) {
 	tests := []struct {
 		name string
@@ -127,7 +126,7 @@ func TestBrokenText(t *testing.T) {
 			out = append(fmt.Appendf(out, "# %s\n", tt.name), text...)
 			out = append(out, '\n')
 
-			// Every byte stands in the listing, once, and the mark is below the one at fault.
+			// Every byte occurs exactly once in the listing, and the mark is below the offending byte.
 			var shown []byte
 			for _, l := range strings.Split(string(text), "\n")[1:] {
 				k := strings.Index(l, "^^ ")
@@ -147,7 +146,7 @@ func TestBrokenText(t *testing.T) {
 	golden(t, "broken.text", out)
 }
 
-// TestTextRows reads rows that are cut and set otherwise than the printer does.
+// TestTextRows parses lines of text that are divided and formatted in other ways than the printer's.
 func TestTextRows(t *testing.T) {
 	s := parse(t, beanstalk.Protocol, strings.Join([]string{
 		"Producer -> Server",
@@ -179,8 +178,7 @@ func TestTextRows(t *testing.T) {
 	}
 }
 
-// TestTextRowsRefused holds what the parser says of faulty rows of text, and
-// where.
+// TestTextRowsRefused checks the errors of the parser for invalid lines of text, and their positions.
 func TestTextRowsRefused(t *testing.T) {
 	const put = "Producer -> Server\n\"put 0 1 60 5\\r\\n\"  (put: Priority, Delay, TTR, Bytes)\n"
 	tests := []struct{ name, src, want string }{
@@ -213,8 +211,8 @@ func TestTextRowsRefused(t *testing.T) {
 	}
 }
 
-// TestReplyOfAnyRequest writes replies out whose form is that of the last
-// request they may answer, not of the first.
+// TestReplyOfAnyRequest parses literal replies with the form of the last request that they may answer, not of
+// the first.
 func TestReplyOfAnyRequest(t *testing.T) {
 	parse(t, beanstalk.Protocol, "Client -> Server: list-tubes\nServer -> Client: OK \"--- [a b]\\n\"")
 	parse(t, beanstalk.Protocol, "Client -> Server: stats\nServer -> Client: OK \"--- {a: '\\\"b\\\"'}\\n\"")

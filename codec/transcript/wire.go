@@ -8,12 +8,12 @@ import (
 	"jobwire/codec"
 )
 
-// wire is the reading of one actor's connection along a script, so that bytes
-// can be understood beside what went before.
+// wire decodes one actor's connection in the order of the script, so that bytes are interpreted with the
+// messages before them.
 type wire struct {
 	session codec.Session
 	frame   codec.Frame
-	streams [2]codec.Stream // of raw bytes
+	streams [2]codec.Stream // used for raw bytes
 }
 
 func (r *parser) wire(a Actor) *wire {
@@ -30,7 +30,7 @@ func newWire(p *codec.Protocol) *wire {
 	return &wire{session: s, streams: codec.Streams(s)}
 }
 
-// decode reads a whole message. The frame is good until the next call.
+// decode decodes a whole message. The frame is valid until the next call.
 func (w *wire) decode(from codec.Side, b []byte) (*codec.Frame, int, error) {
 	s := &w.streams[from]
 	s.Resume()
@@ -44,8 +44,8 @@ func (w *wire) decode(from codec.Side, b []byte) (*codec.Frame, int, error) {
 	return &w.frame, n, nil
 }
 
-// raw reads bytes that need not be whole messages. What cannot be read is
-// passed over: nobody has claimed that it can.
+// raw decodes bytes that need not be whole messages. It ignores bytes that cannot be decoded, because raw
+// bytes may be invalid.
 func (w *wire) raw(from codec.Side, b []byte) {
 	s := &w.streams[from]
 	if s.Lost() {
@@ -55,8 +55,7 @@ func (w *wire) raw(from codec.Side, b []byte) {
 	}
 }
 
-// advance reads what a step puts on its actor's wire if it goes as its first choice
-// has it.
+// advance decodes what a step sends on its actor's connection if the first choice of the step happens.
 func (r *parser) advance(st *Step) {
 	w := r.wire(st.Peer)
 	switch c := &st.Choices[0]; c.Verb {
@@ -70,8 +69,8 @@ func (r *parser) advance(st *Step) {
 	}
 }
 
-// encode leaves the bytes of a message in r.encoded, until the next is encoded. They may
-// be many megabytes, and all that is wanted of most is whether there are any.
+// encode stores the encoded message in r.encoded until the next call. The buffer is reused because a message
+// can have many megabytes and most callers need only the error.
 func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) error {
 	b, err := s.Append(r.encoded[:0], from, m)
 	if err == nil {
@@ -80,8 +79,8 @@ func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) erro
 	return err
 }
 
-// judge tells whether the values written out in a message are legal for its
-// row. Samples stand for the others.
+// judge checks whether the literal values of a message are legal for its type. Samples replace the other
+// values.
 func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
 	err := r.legal(st.From, c, literals(c, nil))
 	if err == nil {
@@ -91,7 +90,7 @@ func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
 	if r.legal(st.From, c, literals(c, none)) != nil {
 		for i := range c.Args {
 			if c.Args[i].Kind != Literal {
-				return nil // The samples may be at fault.
+				return nil // the samples may be illegal
 			}
 		}
 	} else {
@@ -105,7 +104,7 @@ func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
 	return pos.errorf("%s", explain(c.Type, err))
 }
 
-// explain words a codec's refusal, with its rule.
+// explain describes an error of the codec, with its rule.
 func explain(t *codec.Type, err error) string {
 	var e *codec.Error
 	if !errors.As(err, &e) {
@@ -118,16 +117,16 @@ func explain(t *codec.Type, err error) string {
 	return fmt.Sprintf("%s: %s [%s]", what, e.Detail, e.Rule)
 }
 
-// legal encodes a message in a conversation of its own. A reply that is told
-// by its request is legal if it is beside any that it may answer; if it is not,
-// the first of them says why.
+// legal encodes a message in a new session. A reply whose decoding depends on its request is legal if it is
+// legal after any of the requests that it may answer. Otherwise legal returns the error for the first of
+// these requests.
 func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 	m := codec.Message{Type: c.Type, Args: args, CRLF: c.CRLF}
 	var first error
 	for i, t := range r.asks(from, c.Type) {
 		s := r.proto.NewSession(codec.Options{})
 		if t != nil {
-			// If the request is refused, so is the reply, which says why.
+			// If the request is refused, the reply is refused too, with an error that gives the reason.
 			_ = r.encode(s, codec.Peer, t.Sample())
 		}
 		err := r.encode(s, from, &m)
@@ -141,8 +140,8 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 	return first
 }
 
-// asks returns the rows that a message of row t may answer. A nil alone stands
-// for none: the message needs no request.
+// asks returns the types of the requests that a message of type t may answer. It returns a single nil if the
+// message needs no request.
 func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
 	var rows []*codec.Type
 	for _, q := range r.proto.Types {
@@ -156,8 +155,8 @@ func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
 	return rows
 }
 
-// literals returns the arguments of a choice with samples for those that are not literal,
-// for literal ones that keep turns down, and for those that "..." leaves open.
+// literals returns the arguments of a choice. It uses samples for arguments that are not literal, for literal
+// arguments for which keep returns false, and for the arguments that "..." stands for.
 func literals(c *Choice, keep func(i int) bool) (values [][]byte) {
 	for _, a := range c.Fill(func(i int, fd *codec.Field) []byte {
 		if i < len(c.Args) && c.Args[i].Kind == Literal && (keep == nil || keep(i)) {
@@ -170,9 +169,9 @@ func literals(c *Choice, keep func(i int) bool) (values [][]byte) {
 	return values
 }
 
-// Fill returns the arguments with the values that the function has for them: for the i-th of
-// c.Args, which stays as it is where the value is nil, and with len(c.Args) for the ones that
-// "..." leaves open, as many as must be there.
+// Fill returns the arguments with the values that the function returns. The function is called with i for
+// c.Args[i], which stays unchanged if the value is nil, and with len(c.Args) for each argument that "..."
+// stands for. Fill adds as few such arguments as a legal message needs.
 func (c *Choice) Fill(value func(i int, fd *codec.Field) []byte) (args []Arg) {
 	least, once, group := c.Type.Arity()
 	for i, a := range c.Args {

@@ -2,8 +2,8 @@ package transcript
 
 import "jobwire/codec"
 
-// ParseArgs reads a line of arguments as they may stand behind a message's type. line and
-// col say where in the file it begins; an error is an [*Error].
+// ParseArgs parses a line of arguments in the form in which they follow a message type. line and col are the
+// position of s in the file. An error is an [*Error].
 func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 	pos := at{file: file, line: line, col: col}
 	room := maxText
@@ -22,8 +22,8 @@ func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 	return args, nil
 }
 
-// ParseWords reads a line of words and quoted texts. What means something among arguments,
-// such as $name, is a word like others here; only "#" begins a comment.
+// ParseWords parses a line of words and quoted texts. Words with a special meaning among arguments, such as
+// $name, are ordinary words here; only "#" begins a comment.
 func ParseWords(s string) ([]string, error) {
 	room := maxText
 	toks, err := lex(at{line: 1, col: 1}, s, &room)
@@ -37,6 +37,6 @@ func ParseWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// Quote writes a value as a word, or in quotes where that is needed, so that both
-// ParseArgs and ParseWords read it back.
+// Quote returns a value as a word, or in quotes if necessary, so that both ParseArgs and ParseWords parse it
+// to the same value.
 func Quote(value string) string { return string(appendValue(nil, nil, []byte(value), 0)) }

@@ -1,5 +1,4 @@
-// Package mutanttest holds tables of mutants, whatever their protocol, to what the suite's
-// self-test needs of them. It is for tests.
+// Package mutanttest tests tables of mutants of any protocol: whether they meet the requirements of the suite's self-test.
 package mutanttest
 
 import (
@@ -12,8 +11,7 @@ import (
 	"jobwire/conform"
 )
 
-// Suite returns the cases of a protocol that are about programs of these roles, where ""
-// stands for the server.
+// Suite returns the cases of a protocol about programs of these roles, where "" means the server.
 func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
 	t.Helper()
 	s, err := conform.Load(p)
@@ -28,10 +26,9 @@ func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Table holds a table of mutants to what is asked of one: names and sentences of their own,
-// cases that exist and are about their kind, at most so many for each, since one that fails
-// many proves little of any, and no case of s left out. check returns an error if the i-th has no
-// fault.
+// Table checks a table of mutants. Each mutant must have a unique name and a unique sentence, and must name existing cases
+// about its kind of program, at most as many as most, because a mutant that fails many cases proves little about each of
+// them. Each case of s must be named by a mutant. check must return an error if the i-th mutant has no fault.
 func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check func(i int) error) {
 	t.Helper()
 	left, role, family := map[string]bool{}, map[string]string{}, map[string]string{}
@@ -76,8 +73,8 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 	}
 }
 
-// Some runs a few mutants end to end: they fail what they are named for, and of that and
-// of the cases around it nothing else, while what is sound fails nothing.
+// Some runs the picked mutants. Among the cases that they name and the cases in around, they must fail exactly the cases
+// that they name. The faultless programs must pass all of them.
 func Some(t *testing.T, s *conform.Suite, sound conform.Sound, all []conform.Mutant, picked, around []string) {
 	t.Helper()
 	var mutants []conform.Mutant

@@ -25,21 +25,21 @@ var (
 	writeDocs = flag.Bool("write-docs", false, "write docs/missing-messages.md (with -every-type)")
 )
 
-// missingPage is the page that lists what TestMissingMessages found.
+// missingPage is the page that lists the results of TestMissingMessages.
 const missingPage = "../../docs/missing-messages.md"
 
-// missing is the result of the cases on a server without a message type.
+// missing is the result of a suite on a server without a message type.
 type missing struct {
 	protocol, typ, how string
-	failed             int // cases with the type in their own steps
+	failed             int // cases with the type in their own steps that failed
 	unfair             []string
 	inconclusive       int
 	passed             int
 }
 
-// TestMissingMessages tests reference servers that ignore a request, and servers that close the connection on it. Only
-// cases with the request in their own steps may fail. The others pass, with another way to their setup, or are
-// inconclusive.
+// TestMissingMessages tests reference servers that ignore a request, and servers that close the connection when they
+// receive it. Only cases with the request in their own steps may fail. The others pass, with another way to their setup, or
+// are inconclusive.
 func TestMissingMessages(t *testing.T) {
 	var all []missing
 	for _, e := range catalog.All() {
@@ -78,7 +78,7 @@ func TestMissingMessages(t *testing.T) {
 	}
 }
 
-// without runs the suite against a reference server without a message type.
+// without runs the suite against a reference server that lacks a message type.
 func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type, how string) missing {
 	edit := inject.Ignore
 	if how == "closes" {
@@ -107,7 +107,8 @@ func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Ty
 	return m
 }
 
-// names reports whether a step of the case itself has the type, or bare bytes with its word or with a message of the type.
+// names reports whether a step of the case itself has the type, or raw bytes with the type's word or with a message of the
+// type.
 func names(c *conform.Case, typ *codec.Type) bool {
 	bare := map[transcript.Actor][]byte{}
 	for i := range c.Script.Steps {
@@ -133,7 +134,7 @@ func names(c *conform.Case, typ *codec.Type) bool {
 	return false
 }
 
-// contains reports whether a message of the type is among the messages that b begins with.
+// contains reports whether one of the messages at the beginning of b has the type.
 func contains(p *codec.Protocol, b []byte, typ *codec.Type) bool {
 	stream := codec.Stream{Session: p.NewSession(codec.Options{}), From: codec.Peer}
 	for len(b) > 0 {

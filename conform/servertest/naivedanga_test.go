@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// A second server of the Danga draft, so that the cases are judged by something that
-// shares neither code nor tables with what they were written beside. It knows the
-// document only, and does everything in the simplest way that is right: one mutex,
-// linear scans, blocking writes. What the document leaves open is marked "reading N".
+// This file contains a second server of the Danga draft, which shares neither code nor tables with the server that was
+// written together with the cases. It was written from the specification only, and does everything in the simplest correct
+// way: one mutex, linear scans, blocking writes. Where the specification leaves a choice, a comment says "Interpretation
+// N".
 
 const (
-	naiveMax    = 64 << 20 // octets behind a header
+	naiveMax    = 64 << 20 // size limit of the data after a header
 	naiveWrite  = 5 * time.Second
 	naiveLinger = time.Second
 )
@@ -28,32 +28,32 @@ const (
 type naiveJob struct {
 	name, key string
 	args      []byte
-	handle    string // "" until somebody is told it
+	handle    string // "" until a client has received it
 	created   time.Time
-	status    []byte // job_status_res, as it would be sent now
-	answer    []byte // job_complete_res, likewise
+	status    []byte // the job_status_res that the server would send now
+	answer    []byte // the job_complete_res that the server would send now
 	waiting   []*naivePeer
 }
 
 type naivePeer struct {
 	conn   net.Conn
 	magic  string    // "" before the first packet
-	can    []string  // as listed by worker_connect
-	asleep bool      // since worker_sleep
-	holds  *naiveJob // at most one: the third guarantee
-	awaits *naiveJob // sync+wait
+	can    []string  // the list of the last worker_connect
+	asleep bool      // after worker_sleep
+	holds  *naiveJob // at most one job: the third guarantee
+	awaits *naiveJob // a job of type sync+wait
 }
 
 type naiveServer struct {
 	mu      sync.Mutex
 	peers   []*naivePeer
-	queues  map[string][]*naiveJob  // by job name, next one first
-	keys    map[[2]string]*naiveJob // by name and duplicate key, not complete
-	handles map[string]*naiveJob    // kept forever, complete or not
+	queues  map[string][]*naiveJob  // by job name; the next job comes first
+	keys    map[[2]string]*naiveJob // jobs that are not complete, by name and duplicate key
+	handles map[string]*naiveJob    // kept forever, even if the job is complete
 	rows    [0x0E]naiveRow          // by packet type
 }
 
-// naiveRow is what may arrive. A type that only the server sends has no handler.
+// naiveRow is a packet type that may arrive. A type that only the server sends has no handler.
 type naiveRow struct {
 	min, max uint32
 	handle   func(*naiveServer, *naivePeer, []byte) bool // false closes the connection
@@ -65,8 +65,8 @@ func serveNaiveDanga(ctx context.Context, ln net.Listener) error {
 		queues:  map[string][]*naiveJob{},
 		keys:    map[[2]string]*naiveJob{},
 		handles: map[string]*naiveJob{},
-		// Reading 1: a connection has no role. Whoever can send a worker's packets can send an
-		// application's too, for the document never says that the two must be apart.
+		// Interpretation 1: a connection has no role. A client that can send a worker's packets can also send an
+		// application's, because the specification never says that they must be on different connections.
 		rows: [0x0E]naiveRow{
 			0x01: {0, naiveMax, (*naiveServer).connect},
 			0x02: {0, 0, (*naiveServer).disconnect},
@@ -107,8 +107,8 @@ func (s *naiveServer) talk(p *naivePeer) {
 	for s.step(p) {
 	}
 	s.leave(p)
-	// Closing with octets unread would reset the connection, and that can destroy answers
-	// that the other side has not read yet. So end this direction first.
+	// Closing a connection with unread bytes would reset it, and that can destroy replies that the other side has not
+	// read yet. So this direction is ended first.
 	if c, ok := p.conn.(*net.TCPConn); ok {
 		c.CloseWrite()
 		c.SetReadDeadline(time.Now().Add(naiveLinger))
@@ -116,13 +116,13 @@ func (s *naiveServer) talk(p *naivePeer) {
 	}
 }
 
-// step takes one packet. Reading 2: the header is judged as soon as all nine octets are
-// there and before anything behind it, since no such packet can become right any more.
+// step handles one packet. Interpretation 2: the header is checked as soon as all nine octets have arrived, before the
+// data, because the data cannot make an invalid header valid.
 func (s *naiveServer) step(p *naivePeer) bool {
 	var head [9]byte
 	if _, err := io.ReadFull(p.conn, head[:]); err != nil {
-		// Reading 3: a direction that ends is a connection that ends, also for an application that
-		// waits: it "stays connected".
+		// Interpretation 3: the end of one direction is the end of the connection, also for an application that
+		// waits, which must "stay connected".
 		return false
 	}
 	magic, typ, size := string(head[:4]), int(head[4]), binary.BigEndian.Uint32(head[5:])
@@ -149,28 +149,28 @@ func (s *naiveServer) step(p *naivePeer) bool {
 	return true
 }
 
-// leave forgets a connection. Its job is the next of its name.
+// leave removes a connection. Its job becomes the next job of its name.
 func (s *naiveServer) leave(p *naivePeer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peers = slices.DeleteFunc(s.peers, func(q *naivePeer) bool { return q == p })
 	if j := p.awaits; j != nil {
-		// Reading 4: a job outlives whoever waits for it. Only workers' connections are said to
-		// matter to a job, and a duplicate may be attached to it.
+		// Interpretation 4: a job continues after the client that waits for it has disconnected. The specification
+		// says only of workers' connections that they matter to a job, and a duplicate may be attached to the job.
 		j.waiting = slices.DeleteFunc(j.waiting, func(q *naivePeer) bool { return q == p })
 	}
 	if j := p.holds; j != nil {
-		j.status = naiveNoStatus() // Reading 5: whoever retries it starts from nothing, so its progress is unknown again.
+		j.status = naiveNoStatus() // Interpretation 5: the next worker starts the job anew, so its progress is unknown again.
 		s.queues[j.name] = slices.Insert(s.queues[j.name], 0, j)
 		s.wake()
 	}
 }
 
-// wake sends a noop to sleepers that have something to do. Reading 6: to all of them, as
-// one that was woken may not come. Reading 7: after every packet, hence also to a worker that
-// goes to sleep, or learns something, while there is work: otherwise a job that came between
-// "no, sorry" and "going to sleep" would lie there unheard. Reading 8: a noop ends the sleep,
-// so there is one for each worker_sleep; asking for a job ends it too, nothing else does.
+// wake sends a noop to sleeping workers for which there is a job. Interpretation 6: to all of them, because one that was
+// woken may not ask for the job. Interpretation 7: after every packet, hence also to a worker that goes to sleep, or
+// announces new names, while there is a job. Otherwise no worker would notice a job that arrived between "no, sorry" and
+// "going to sleep". Interpretation 8: a noop ends the sleep, so there is one for each worker_sleep. A request for a job
+// ends the sleep too; nothing else does.
 func (s *naiveServer) wake() {
 	for _, p := range s.peers {
 		if _, ok := s.next(p); p.asleep && ok {
@@ -180,8 +180,8 @@ func (s *naiveServer) wake() {
 	}
 }
 
-// next is the name of the next job for p. Reading 9: the oldest of the first name in
-// the worker's own list that has any; what it names first it does best.
+// next returns the name of the next job for p. Interpretation 9: the oldest job of the first name in the worker's list that
+// has jobs, because a worker lists what it does best first.
 func (s *naiveServer) next(p *naivePeer) (string, bool) {
 	for _, name := range p.can {
 		if len(s.queues[name]) > 0 {
@@ -197,25 +197,25 @@ func (p *naivePeer) send(typ byte, parts ...[]byte) {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
 	p.conn.SetWriteDeadline(time.Now().Add(naiveWrite))
 	if _, err := p.conn.Write(append(b, body...)); err != nil {
-		p.conn.Close() // its own goroutine sees that and leaves
+		p.conn.Close() // the goroutine of that connection notices the error and calls leave
 	}
 }
 
-// naiveNoStatus: Reading 10: nothing announced is 0 of 0, which no fraction is, with the
-// time remaining unknown.
+// naiveNoStatus returns the status of a job without progress. Interpretation 10: it is 0 of 0, which is not a valid
+// fraction, with the time remaining unknown.
 func naiveNoStatus() []byte { return []byte("\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff") }
 
-// naiveName: Reading 11: ASCII is seven bits. Reading 12: a name has a letter, for a list
-// of one empty name could not be told from an empty list.
+// naiveName reports whether a job name is valid. Interpretation 11: ASCII is seven bits. Interpretation 12: a name is not
+// empty, because a list of one empty name would be the same as an empty list.
 func naiveName(b []byte) bool { return len(b) > 0 && naiveASCII(b) }
 
 func naiveASCII(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c > 0x7f })
 }
 
-// connect: Reading 13: NULs stand between names, so one at the end is followed by an empty
-// name and is wrong. Reading 14: an empty list is right, a worker that can do nothing.
-// Reading 15: a second list takes the first one's place: it says "what I can do", not "what else".
+// connect handles worker_connect. Interpretation 13: NULs separate names, so a NUL at the end is followed by an empty name
+// and is invalid. Interpretation 14: an empty list is valid: the worker can do nothing. Interpretation 15: a second list
+// replaces the first one: it says "what I can do", not "what else".
 func (s *naiveServer) connect(p *naivePeer, body []byte) bool {
 	p.can = nil
 	if len(body) == 0 {
@@ -230,10 +230,12 @@ func (s *naiveServer) connect(p *naivePeer, body []byte) bool {
 	return true
 }
 
-// disconnect: Reading 16: the server closes, and nothing behind the packet is read.
+// disconnect handles worker_disconnect. Interpretation 16: the server closes the connection, and does not read anything
+// after the packet.
 func (s *naiveServer) disconnect(*naivePeer, []byte) bool { return false }
 
-// sleep: Reading 17: right with a job in hand and without a list; a noop harms neither.
+// sleep handles worker_sleep. Interpretation 17: a worker that has a job or has sent no list may also sleep; a noop does no
+// harm in either case.
 func (s *naiveServer) sleep(p *naivePeer, _ []byte) bool {
 	p.asleep = true
 	return true
@@ -243,33 +245,35 @@ func (s *naiveServer) create(p *naivePeer, body []byte) bool {
 	name, rest, ok1 := bytes.Cut(body, []byte{0})
 	key, rest, ok2 := bytes.Cut(rest, []byte{0})
 	if !ok1 || !ok2 || !naiveName(name) || !naiveASCII(key) || len(rest) < 2 || rest[1] > 2 {
-		return false // Reading 18: rest[0], the flags, may be anything: unused now, for later use.
+		return false // Interpretation 18: rest[0], the flags, may have any value: it is unused now and reserved.
 	}
 	wait, handle := rest[1] == 0, rest[1] == 1
 	if wait && p.awaits != nil {
-		return false // Reading 19: its results could not be told apart. All other requests are right meanwhile.
+		return false // Interpretation 19: the client could not distinguish the results. All other requests are allowed meanwhile.
 	}
-	// Reading 20: a duplicate is one whatever its type, flags and arguments; those of the first
-	// are what the worker gets.
+	// Interpretation 20: a request is a duplicate whatever its type, flags and arguments are. The worker gets those of
+	// the first request.
 	unique := [2]string{string(name), string(key)}
 	j := s.keys[unique]
 	if j == nil {
 		j = &naiveJob{name: unique[0], key: unique[1], args: rest[2:], created: time.Now(), status: naiveNoStatus()}
-		// Reading 21: not complete is status 0, and result code 0 and no data so that the record has its shape.
+		// Interpretation 21: a job that is not complete has status 0, with result code 0 and no data so that the
+		// packet has its format.
 		j.answer = make([]byte, 5)
 		s.queues[j.name] = append(s.queues[j.name], j)
 		if j.key != "" {
 			s.keys[unique] = j
 		}
 	}
-	// Reading 22: a job has a handle once somebody asked for one, so a duplicate with
-	// async+handle makes that job's result one that is kept.
+	// Interpretation 22: a job has a handle after a client has asked for one, so a duplicate of type async+handle makes
+	// the server keep the result of the job.
 	if handle && j.handle == "" {
 		j.handle = "naive:" + strconv.Itoa(len(s.handles)+1)
 		s.handles[j.handle] = j
 	}
 	if wait {
-		// Reading 23: one that is attached to a running job hears what is announced from now on.
+		// Interpretation 23: a client that is attached to a running job receives what the worker announces from now
+		// on.
 		p.awaits = j
 		j.waiting = append(j.waiting, p)
 	}
@@ -281,8 +285,8 @@ func (s *naiveServer) create(p *naivePeer, body []byte) bool {
 	return true
 }
 
-// assign: Reading 24: it is answered at once, with a noop if there is nothing ("no, sorry");
-// the request is over then. Reading 25: so it is for a worker that has given no list.
+// assign handles job_assign_req. Interpretation 24: the server replies at once, with a noop if there is no job ("no,
+// sorry"), and the request is then finished. Interpretation 25: the same is true for a worker that has sent no list.
 func (s *naiveServer) assign(p *naivePeer, _ []byte) bool {
 	if p.holds != nil {
 		return false
@@ -299,7 +303,8 @@ func (s *naiveServer) assign(p *naivePeer, _ []byte) bool {
 	return true
 }
 
-// announce: Reading 26: the three numbers are passed on as they are, more than the whole too.
+// announce handles job_status_announce. Interpretation 26: the three numbers are forwarded unchanged, even if they are more
+// than the whole.
 func (s *naiveServer) announce(p *naivePeer, body []byte) bool {
 	j := p.holds
 	if j == nil {
@@ -312,8 +317,8 @@ func (s *naiveServer) announce(p *naivePeer, body []byte) bool {
 	return true
 }
 
-// complete: Reading 27: any result code is an end, an error is not tried again. Reading 28:
-// time elapsed counts from the job's creation, in whole seconds, and stands still from here.
+// complete handles job_complete_announce. Interpretation 27: any result code ends the job; a job with an error is not
+// retried. Interpretation 28: the elapsed time counts from the creation of the job, in whole seconds, until now.
 func (s *naiveServer) complete(p *naivePeer, body []byte) bool {
 	j := p.holds
 	if j == nil {
@@ -331,9 +336,9 @@ func (s *naiveServer) complete(p *naivePeer, body []byte) bool {
 	return true
 }
 
-// status: Reading 29: a handle that was never given closes, the empty one too. No packet
-// says "unknown", and "not complete" would be waited for forever. Reading 30: any connection
-// may use any handle. Reading 31: of a complete job it tells what was last announced.
+// status handles job_status_req. Interpretation 29: a handle that the server never assigned closes the connection, also an
+// empty one. No packet says "unknown", and a client would wait forever after "not complete". Interpretation 30: any
+// connection may use any handle. Interpretation 31: the status of a complete job is what the worker announced last.
 func (s *naiveServer) status(p *naivePeer, body []byte) bool {
 	j := s.handles[string(body)]
 	if j == nil {
@@ -352,7 +357,7 @@ func (s *naiveServer) result(p *naivePeer, body []byte) bool {
 	return true
 }
 
-// naiveDial starts a server and gives connections to it. All end with the test.
+// naiveDial starts a server and returns a function that connects to it. The server and the connections end with the test.
 func naiveDial(t *testing.T) func() naiveClient {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -414,7 +419,7 @@ func (c naiveClient) closed() {
 	}
 }
 
-// TestNaiveDangaBestCase is the document's conversation with an application that waits.
+// TestNaiveDangaBestCase tests the conversation in the specification with an application that waits.
 func TestNaiveDangaBestCase(t *testing.T) {
 	dial := naiveDial(t)
 	w, a := dial(), dial()
@@ -436,7 +441,7 @@ func TestNaiveDangaBestCase(t *testing.T) {
 	a.hear("\x07done")
 }
 
-// TestNaiveDangaHandles asks for a job by its handle, and adds a duplicate of each kind.
+// TestNaiveDangaHandles requests the result of a job by its handle, and adds a duplicate of each kind.
 func TestNaiveDangaHandles(t *testing.T) {
 	dial := naiveDial(t)
 	a, b, w := dial(), dial(), dial()
@@ -447,7 +452,7 @@ func TestNaiveDangaHandles(t *testing.T) {
 		return a.take(int(a.take(1)[0]))
 	}
 	w.say("WORK\x01\x00\x00\x00\x03rssWORK\x03\x00\x00\x00\x00WORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // no, sorry; and no longer asleep, so nothing wakes it
+	w.hear("WORK\x00\x00\x00\x00\x00") // no, sorry; the request has ended the sleep, so nothing wakes the worker
 	h := created()
 	if again := created(); again != h || h == "" {
 		t.Fatalf("a duplicate has the handle %q, want %q", again, h)
@@ -461,7 +466,7 @@ func TestNaiveDangaHandles(t *testing.T) {
 	w.say("WORK\x06\x00\x00\x00\x00")
 	w.hear("WORK\x07\x00\x00\x00\x05rss\x00x")
 	w.say("WORK\x0b\x00\x00\x00\x03\x00okWORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // the duplicates were no jobs
+	w.hear("WORK\x00\x00\x00\x00\x00") // the duplicates did not create jobs
 	a.say("JOBS\x0c\x00\x00\x00" + size + h)
 	for _, c := range []naiveClient{a, b} {
 		c.hear("JOBS\x0d\x00\x00\x00\x07")
@@ -475,8 +480,8 @@ func TestNaiveDangaHandles(t *testing.T) {
 	}
 }
 
-// TestNaiveDangaRetry ends a worker's connection in each way there is. Its job then comes
-// before one that was created meanwhile, and a sleeping worker is told.
+// TestNaiveDangaRetry ends the connection of a worker in every possible way. Its job is then assigned before a job that was
+// created meanwhile, and a sleeping worker is woken.
 func TestNaiveDangaRetry(t *testing.T) {
 	const job = "JOBS\x04\x00\x00\x00\x09dirty\x00\x00\x00\x02"
 	for name, end := range map[string]string{

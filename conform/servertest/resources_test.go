@@ -18,7 +18,7 @@ import (
 	"jobwire/refserver"
 )
 
-// serveVariable is the environment variable that makes this program a server with a fault: "PROTOCOL FAULT ADDR".
+// serveVariable is the environment variable that makes this test binary run a server with a fault: "PROTOCOL FAULT ADDR".
 const serveVariable = "JOBWIRE_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ type resourceFault struct {
 	name     string
 	listener func(net.Listener) net.Listener
 	conn     func(net.Conn) net.Conn
-	fails    string // names of the cases, without the protocol, that it fails
+	fails    string // names of the cases that it fails, without the protocol
 }
 
 var kept struct {
@@ -89,7 +89,7 @@ var resourceFaults = []resourceFault{
 		}}
 	}},
 	{name: "stores-what-it-reads", fails: "line", conn: func(c net.Conn) net.Conn {
-		go func() { // a server that closes the connection would read no more
+		go func() { // a goroutine, because a server that closes the connection would not call Read again
 			for range 64 {
 				keep(1 << 20)
 			}
@@ -111,7 +111,7 @@ var resourceFaults = []resourceFault{
 
 var keptFiles sync.Map
 
-// faultyConn is a connection whose Read or Write is another function.
+// faultyConn is a connection with another Read or Write function.
 type faultyConn struct {
 	net.Conn
 	read, write func([]byte) (int, error)
@@ -133,7 +133,7 @@ func (c *faultyConn) Write(b []byte) (int, error) {
 
 func (c *faultyConn) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
 
-// endingListener accepts nothing more after an error.
+// endingListener blocks in Accept after an error.
 type endingListener struct{ net.Listener }
 
 func (l *endingListener) Accept() (net.Conn, error) {
@@ -144,7 +144,7 @@ func (l *endingListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// wrapped applies a fault to each connection.
+// wrapped is a listener that applies a fault to each connection.
 type wrapped struct {
 	net.Listener
 	conn func(net.Conn) net.Conn
@@ -158,7 +158,7 @@ func (l *wrapped) Accept() (net.Conn, error) {
 	return l.conn(c), nil
 }
 
-// process returns what starts the reference server, with a fault or with "none", in a process of its own.
+// process returns a function that starts the reference server in a process of its own, with a fault or with "none".
 func process(e *catalog.Entry, fault string) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		self, err := os.Executable()

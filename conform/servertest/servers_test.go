@@ -23,7 +23,7 @@ import (
 	"jobwire/refserver"
 )
 
-// everySegmentation is how the suites divide what they send.
+// everySegmentation is all ways to divide messages into writes.
 var everySegmentation = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
 
 func TestReferenceServers(t *testing.T) {
@@ -40,7 +40,7 @@ func TestReferenceServers(t *testing.T) {
 }
 
 // TestSecondDangaServer tests a server that shares no code with the reference server. No real server of the Danga draft
-// exists. A case that fails here requires one of two ways to read the document.
+// exists. A case that fails here requires one of two interpretations of the specification.
 func TestSecondDangaServer(t *testing.T) {
 	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
 		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
@@ -51,7 +51,7 @@ func TestSecondDangaServer(t *testing.T) {
 	}
 }
 
-// TestRealServers tests the servers that have profiles. They have only the deviations that their profiles list.
+// TestRealServers tests the servers that have profiles. They must have only the deviations that their profiles list.
 func TestRealServers(t *testing.T) {
 	for _, e := range catalog.All() {
 		for _, name := range realServers(e.Protocol) {
@@ -73,7 +73,7 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
-// realServers returns the names of the profiles of servers that are programs of others.
+// realServers returns the names of the profiles of servers that are not part of jobwire.
 func realServers(p *codec.Protocol) []string {
 	return slices.DeleteFunc(conform.Profiles(p), func(name string) bool { return name == "embedded" })
 }
@@ -88,7 +88,7 @@ func load(t *testing.T, p *codec.Protocol) *conform.Suite {
 	return s
 }
 
-// embedded returns what starts the reference server of the protocol in this process.
+// embedded returns a function that starts the reference server of the protocol in this process.
 func embedded(e *catalog.Entry) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
@@ -97,7 +97,7 @@ func embedded(e *catalog.Entry) func(context.Context) (target.Target, error) {
 	}
 }
 
-// executed returns what starts the real server of the profile.
+// executed returns a function that starts the real server of the profile.
 func executed(profile *conform.Profile) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
 }

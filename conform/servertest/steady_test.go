@@ -24,7 +24,8 @@ var (
 )
 
 // TestSteady runs the cases about servers several times against each server, on the machine as it is and with as many busy
-// loops as the machine has processors. Each case has the same verdict every time, except cases that a profile lists as flaky.
+// loops as the machine has processors. Each case must have the same verdict every time, except cases that a profile lists
+// as flaky.
 //
 //	go test ./conform/servertest -run TestSteady -timeout 2h -v -args -steady 5
 func TestSteady(t *testing.T) {
@@ -99,7 +100,7 @@ type verdicts map[string]map[conform.Verdict][]conform.Result
 func (v verdicts) add(results []conform.Result) {
 	for _, r := range results {
 		verdict := r.Verdict
-		if verdict == conform.Flaky { // it may also pass
+		if verdict == conform.Flaky { // a flaky case may also pass
 			verdict = conform.Passed
 		}
 		if v[r.Case.ID] == nil {

@@ -285,7 +285,7 @@ var (
 	ignoreOfLongName = regexp.MustCompile(`^ignore \w{201,}\r\n$`)
 )
 
-// deletedLater shows the statistics of tubes for some time after they have been deleted.
+// deletedLater shows the statistics of tubes for up to a second after their deletion.
 func deletedLater(s *inject.Server) {
 	seen, used, of := map[string]time.Time{}, map[*inject.Peer]string{}, map[string]string{} // of tubes, peers and jobs
 	s.On("use", func(m *message) {
@@ -308,7 +308,7 @@ func deletedLater(s *inject.Server) {
 	})
 }
 
-// repliesLater holds the requests of workers for which there is no job until an application creates one.
+// repliesLater holds back the replies to workers that request a job while there is none, until an application creates one.
 func repliesLater(s *inject.Server) {
 	waiting, giving := map[*inject.Peer]bool{}, false
 	s.Out("noop", func(m *message) {
@@ -342,7 +342,7 @@ func (t ticking) Next() time.Time {
 	return next.Truncate(time.Second).Add(time.Second)
 }
 
-// closeAfter gives the machine an illegal message and closes the connection.
+// closeAfter passes an illegal message to the machine and closes the connection.
 func closeAfter(m *message) {
 	m.Drop()
 	m.Server.Machine.Reject(m.Peer.Conn, m.Frame, m.Err)
@@ -352,7 +352,7 @@ func closeAfter(m *message) {
 // renamed gives jobs other IDs, by their number.
 func renamed(id func(n int) string) inject.Edit {
 	return func(s *inject.Server) {
-		out, in := map[string]string{}, map[string]string{} // IDs of the machine, and those that peers see
+		out, in := map[string]string{}, map[string]string{} // IDs of the machine, and IDs that peers receive
 		known := func(machine, peer string) string {
 			out[machine], in[peer] = peer, machine
 			return machine
@@ -364,7 +364,7 @@ func renamed(id func(n int) string) inject.Edit {
 			return out[v]
 		}
 		inward := func(v string) string {
-			if in[v] == "" { // the machine does not know such large numbers
+			if in[v] == "" { // the machine does not accept such large numbers
 				return known(strconv.FormatUint(1<<64-1-uint64(len(out)), 10), v)
 			}
 			return in[v]
@@ -386,12 +386,12 @@ func renamed(id func(n int) string) inject.Edit {
 	}
 }
 
-// textReplies changes the bytes of replies that are lines.
+// textReplies changes the bytes of replies of the text protocol.
 func textReplies(change func(string) string) inject.Edit {
 	return inject.Out("*", func(m *message) bool { return m.Frame.Type.Code == 0 }, func(m *message) { m.Raw = []byte(change(string(m.Frame.Raw))) })
 }
 
-// bulkReplies changes the bytes of replies to a command. "*" is every command.
+// bulkReplies changes the bytes of replies to a command. "*" means every command.
 func bulkReplies(command string, change func(string) string) inject.Edit {
 	return inject.Out("*", nil, func(m *message) {
 		if command == "*" || m.Request != nil && strings.Contains("\n"+strings.ToUpper(m.Request.Text()), "\n"+command+"\r\n") {
@@ -400,7 +400,7 @@ func bulkReplies(command string, change func(string) string) inject.Edit {
 	})
 }
 
-// groups changes a list whose rows have n values.
+// groups changes a list whose entries have n values each.
 func groups(reply string, n int, changes ...func([][]string) [][]string) inject.Edit {
 	return inject.Out(reply, nil, func(m *message) {
 		rows := slices.Collect(slices.Chunk(m.Args, n))
@@ -417,12 +417,13 @@ func reversed(rows [][]string) [][]string {
 	return rows
 }
 
-// with adds a row before the others.
+// with adds an entry before the others.
 func with(row ...string) func([][]string) [][]string {
 	return func(rows [][]string) [][]string { return slices.Insert(slices.Clone(rows), 0, row) }
 }
 
-// wakesAgain wakes workers that sleep again for each job.
+// wakesAgain sends a NOOP for each job to all sleeping workers that can do it, also to those that have already received
+// one.
 func wakesAgain(s *inject.Server) {
 	asleep := map[*inject.Peer]bool{}
 	able := map[*inject.Peer]map[string]bool{}
@@ -480,7 +481,7 @@ func notMerged(s *inject.Server) {
 	s.Out("JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(m *message) { m.Args[2] = unique[m.Args[0]] })
 }
 
-// wakesOne lets a job wake one worker only.
+// wakesOne makes a job wake only one worker.
 func wakesOne(s *inject.Server) {
 	woken := 0
 	s.On("job_create_req", func(m *message) {
@@ -496,7 +497,8 @@ func wakesOne(s *inject.Server) {
 	})
 }
 
-// progressOf changes the numbers of one kind of reply to job_status_req to others: the first three to the last three.
+// progressOf replaces the numbers of replies to job_status_req that have the first three numbers with the last three
+// numbers.
 func progressOf(numbers ...uint32) inject.Edit {
 	var all []string
 	for _, n := range numbers {
@@ -506,7 +508,7 @@ func progressOf(numbers ...uint32) inject.Edit {
 		func(m *message) { m.Args = slices.Clone(all[3:]) })
 }
 
-// document is a YAML document in one of many notations.
+// document is a YAML document in one of several notations.
 type document struct {
 	entries        [][]string // a value, or a key and a value
 	keyed          bool
@@ -519,7 +521,7 @@ type document struct {
 	cut, flow      bool
 }
 
-// yaml writes the replies that are YAML in another notation.
+// yaml converts replies with YAML to another notation.
 func yaml(change func(*document)) inject.Edit {
 	return inject.Out("stats-reply list-reply", nil, func(m *message) {
 		plain := func(s string) string { return s }
@@ -579,7 +581,7 @@ func escaped(s string) string {
 	return fmt.Sprintf(`"\x%02x%s"`, s[0], s[1:])
 }
 
-// mixed quotes one value after another in different ways.
+// mixed returns a function that quotes values in different ways in turn.
 func mixed() func(string) string {
 	n := 0
 	return func(s string) string {
@@ -606,7 +608,7 @@ func plusOne(v string) string {
 	return inject.Decimal(inject.Number(v) + 1)
 }
 
-// deadlineFirst replies DEADLINE_SOON to a worker with a job in its safety margin, whether another job is ready or not.
+// deadlineFirst replies DEADLINE_SOON to a worker with a job in its safety margin, even if another job is ready.
 func deadlineFirst(s *inject.Server) {
 	worker := map[string]*inject.Peer{} // by job
 	s.Out("RESERVED", func(m *message) { worker[m.Args[0]] = m.Peer })

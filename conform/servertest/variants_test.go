@@ -25,23 +25,23 @@ var (
 	variantNamed  = flag.String("variant", "", "test only variants whose PROTOCOL/NAME matches the regular expression")
 )
 
-// variant is a server that does something in another way than the reference server, as the specification allows.
+// variant is a server that differs from the reference server in a way that the specification allows.
 type variant struct {
 	inject.Row // About says what is different, and why it is allowed
 
-	// customary makes a failure of a case acceptable that tests only what known servers do (DE-FACTO), because the
-	// variant does something that the specification allows and that no known server does.
+	// customary makes it acceptable that a case fails that tests only what known servers do (DE-FACTO). The variant
+	// then does something that the specification allows and that no known server does.
 	customary bool
 
 	lacks    []string // capabilities, as in a profile
-	parallel int      // cases at a time; 0 is 8
+	parallel int      // cases at a time; 0: 8
 }
 
 // variantsAtOnce is how many variants are tested at a time. They mostly wait.
 const variantsAtOnce = 12
 
 // TestVariants tests variants of the reference servers that differ where the specification leaves a choice. No case may
-// fail: such a case would report a correct server as faulty.
+// fail: a case that fails would report a correct server as faulty.
 func TestVariants(t *testing.T) {
 	only := regexp.MustCompile(*variantNamed)
 	var wg sync.WaitGroup
@@ -82,7 +82,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// testVariant runs the suite against a variant and returns what reports the results.
+// testVariant runs the suite against a variant and returns a function that reports the results.
 func testVariant(ctx context.Context, e *catalog.Entry, suite *conform.Suite, v *variant) func(*testing.T) {
 	system := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient, Raw: sampleReply[e.Protocol.Name]}
 	start := func(ctx context.Context) (target.Target, error) {

@@ -10,7 +10,8 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// everywhere are variants of the servers of every protocol: what may happen to bytes between a server and its peers.
+// everywhere contains variants of the servers of every protocol. They differ in how bytes travel between a server and its
+// peers.
 var everywhere = []variant{
 	{Row: inject.Row{Name: "bytewise", About: "The server writes each reply in single bytes.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &bytewise{c} })}},
@@ -40,13 +41,13 @@ var everywhere = []variant{
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c, reset: true} })}},
 }
 
-// pass lets time pass in a server, as its network would.
+// pass waits, as for a slow network.
 func pass(d time.Duration) { <-time.After(d) }
 
-// halfCloser is what a connection must have for a half-closed peer to be served.
+// halfCloser is implemented by connections whose sending direction can be closed.
 type halfCloser interface{ CloseWrite() error }
 
-// bytewise writes single bytes. Of long messages these are the first.
+// bytewise writes the first 512 bytes of each message one byte at a time.
 type bytewise struct{ net.Conn }
 
 func (c *bytewise) Write(p []byte) (int, error) {
@@ -64,7 +65,7 @@ func (c *bytewise) Write(p []byte) (int, error) {
 
 func (c *bytewise) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
 
-// lateClose closes the connection later.
+// lateClose delays the closing of the connection.
 type lateClose struct {
 	net.Conn
 	once  sync.Once
@@ -85,7 +86,7 @@ func (c *lateClose) Close() error {
 
 func (c *lateClose) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
 
-// paced writes later, in order.
+// paced writes data later, in the same order.
 type paced struct {
 	net.Conn
 	batch time.Duration        // how long data is collected
@@ -94,7 +95,7 @@ type paced struct {
 	once  sync.Once
 }
 
-// piece is data to write, or, without data, the end of the direction or of the connection.
+// piece is data to write. Without data, it is the end of the sending direction or of the connection.
 type piece struct {
 	at   time.Time
 	data []byte
@@ -120,10 +121,10 @@ func (w *paced) CloseWrite() error {
 	return nil
 }
 
-// Close does not wait: the server calls it under its lock.
+// Close does not wait, because the server calls it while it holds a lock.
 func (w *paced) Close() error {
 	w.once.Do(func() {
-		w.Conn.SetDeadline(time.Now().Add(2 * time.Second)) // for a peer that reads nothing
+		w.Conn.SetDeadline(time.Now().Add(2 * time.Second)) // limits the time for a peer that reads nothing
 		go func() { w.todo <- piece{at: time.Now().Add(w.delay())} }()
 	})
 	return nil

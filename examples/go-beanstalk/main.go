@@ -1,4 +1,4 @@
-// Driver of github.com/beanstalkd/go-beanstalk: go-beanstalk-driver HOST:PORT
+// This program is a driver of github.com/beanstalkd/go-beanstalk. Usage: go-beanstalk-driver HOST:PORT
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 
 var errUsage = errors.New("usage")
 
-// answer carries out one task.
+// answer performs one task and returns its answer.
 func answer(words []string) string {
 	task := tasks[words[0]]
 	if task.do == nil {
@@ -73,7 +73,7 @@ func (o opts) seconds(name string, value uint64) time.Duration {
 	return time.Duration(o.or(name, value)) * time.Second
 }
 
-// Every task has so many words that it cannot do without.
+// tasks contains the tasks by name, with their minimum numbers of arguments.
 var tasks = map[string]struct {
 	words int
 	do    func(w []string, o opts) ([]string, error)
@@ -145,7 +145,7 @@ func watch(tubes string) *beanstalk.TubeSet {
 	return beanstalk.NewTubeSet(conn, strings.Split(tubes, ",")...)
 }
 
-// code is what the contract calls an error. A connection that failed is given up.
+// code returns the error code of docs/drivers.md for an error. It closes a connection that has failed.
 func code(err error) string {
 	var refused beanstalk.ConnError
 	for known, c := range map[error]string{

@@ -13,7 +13,7 @@ var (
 	plain  = regexp.MustCompile(`^[-A-Za-z0-9_.,:;/+@%]+$`)
 )
 
-// splitWords cuts a task into its words.
+// splitWords splits a task into its words.
 func splitWords(line string) []string {
 	var words []string
 	for _, m := range word.FindAllStringSubmatch(line, -1) {
@@ -39,7 +39,7 @@ func splitWords(line string) []string {
 	return words
 }
 
-// quote writes a word of an answer.
+// quote returns a word as it is written in an answer.
 func quote(w string) string {
 	if plain.MatchString(w) {
 		return w

@@ -16,7 +16,7 @@ type (
 	peer    = inject.Peer
 )
 
-// all demands that all conditions are met.
+// all requires that all conditions are true.
 func all(conds ...inject.When) inject.When {
 	return func(m *message) bool {
 		for _, c := range conds {
@@ -28,17 +28,17 @@ func all(conds ...inject.When) inject.When {
 	}
 }
 
-// is demands a value of a field.
+// is requires a field to have a value.
 func is(label, value string) inject.When {
 	return func(m *message) bool { return m.Value(label) == value }
 }
 
-// sized demands a field of n bytes.
+// sized requires a field to have n bytes.
 func sized(label string, n int) inject.When {
 	return func(m *message) bool { return len(m.Value(label)) == n }
 }
 
-// atLeast demands a number.
+// atLeast requires a field to contain a number of at least n.
 func atLeast(label string, n uint64) inject.When {
 	return func(m *message) bool {
 		v, err := strconv.ParseUint(m.Value(label), 10, 64)
@@ -46,7 +46,7 @@ func atLeast(label string, n uint64) inject.When {
 	}
 }
 
-// after demands that the peer's last messages, the latest last, were of these types.
+// after requires that the last messages of the peer were of these types, in this order.
 func after(types string) inject.When {
 	n := len(strings.Fields(types))
 	return func(m *message) bool {
@@ -55,12 +55,12 @@ func after(types string) inject.When {
 	}
 }
 
-// breaks demands an illegal message that breaks the rule.
+// breaks requires an illegal message that breaks the rule.
 func breaks(rule codec.RuleID) inject.When {
 	return func(m *message) bool { return m.Err.Rule == rule }
 }
 
-// exits ends the process, with output or without.
+// exits ends the process with an exit status, after printing the output.
 func exits(status int, output string) func(*message) {
 	return func(*message) {
 		fmt.Fprint(os.Stderr, output)
@@ -68,8 +68,8 @@ func exits(status int, output string) func(*message) {
 	}
 }
 
-// killedBy ends the process by a signal, as the kernel or the C library would. A Go program
-// cannot do that itself, so it becomes a shell that can.
+// killedBy ends the process by a signal, as the kernel or the C library would. A Go program cannot do that itself, so the
+// process executes a shell that can.
 func killedBy(signal, output string) func(*message) {
 	return func(*message) {
 		fmt.Fprint(os.Stderr, output)
@@ -78,12 +78,12 @@ func killedBy(signal, output string) func(*message) {
 	}
 }
 
-// prints prints the report of a sanitizer that goes on.
+// prints prints a sanitizer report without ending the process.
 func prints(output string) func(*message) {
 	return func(*message) { fmt.Fprint(os.Stderr, output) }
 }
 
-// blocks serves no connection any more: the server's lock is released only when the server ends.
+// blocks blocks the server until it is stopped: no connection is served any more.
 func blocks(m *message) { <-m.Context.Done() }
 
 // spins keeps a core busy until the server ends.
@@ -103,7 +103,7 @@ const (
 // leak is the number of bytes that leak at once.
 const leak = 256 << 10
 
-// leaks leaks memory each time.
+// leaks leaks memory each time that the condition is true.
 func leaks(types string, when inject.When) inject.Edit {
 	return func(s *inject.Server) {
 		var kept [][]byte
@@ -120,7 +120,7 @@ func leaks(types string, when inject.When) inject.Edit {
 	}
 }
 
-// leaksDescriptor leaks a file descriptor each time.
+// leaksDescriptor leaks a file descriptor each time that the condition is true.
 func leaksDescriptor(types string, when inject.When) inject.Edit {
 	return func(s *inject.Server) {
 		var open []*os.File
@@ -164,7 +164,7 @@ func notes(types, field string) inject.Edit {
 // job returns the handle or the ID of the job that the peer has, or "".
 func job(p *peer) string { return p.Notes["job"] }
 
-// hasJob demands that the peer has a job.
+// hasJob requires that the peer has a job.
 func hasJob(m *message) bool { return job(m.Peer) != "" }
 
 // recent contains the last values that were added to it. It is limited, since a memory leak would be

@@ -1,10 +1,9 @@
-// Package faults has servers with one injected fault each that the live fuzzer must find. They
-// prove the fuzzer as the mutants prove the conformance suite.
+// Package faults contains servers with one injected fault each, which the fuzzer must find. They test the fuzzer as the
+// faulty servers of the mutants packages test the conformance suite.
 //
-// A fault is an edit of the reference server. Some end the process, block it or fill
-// its memory, so each is to be served by a process of its own. The messages of the protocol,
-// their order, and lengths at a limit trigger a fault, so that a fuzzer that knows the declarations of
-// message types can find it.
+// A fault is an edit of the reference server. Some faults end the process, block it or fill its memory, so each faulty
+// server must run in a process of its own. The messages of the protocol, their order, and lengths at a limit trigger a
+// fault, so that a fuzzer that knows the message types can find it.
 package faults
 
 import (
@@ -15,32 +14,32 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// Oracles, by which a fault shows.
+// The oracles that find a fault.
 const (
 	Exit        = "exit"        // the process ends by itself
 	Signal      = "signal"      // a signal ends it
-	Sanitizer   = "sanitizer"   // it prints a sanitizer's report, and ends or goes on
+	Sanitizer   = "sanitizer"   // it prints a sanitizer report, and ends or continues
 	Hang        = "hang"        // the server does not reply to one connection any more
 	ServerHang  = "server-hang" // the server does not reply to any connection, new ones included
-	Spin        = "spin"        // a core is busy without requests
-	Memory      = "memory"      // memory grows and stays
-	Descriptors = "descriptors" // and so do descriptors
-	Framing     = "framing"     // a reply cannot be read
-	Rule        = "rule"        // a reply can, and breaks a rule
+	Spin        = "spin"        // a CPU core is busy without requests
+	Memory      = "memory"      // memory leaks
+	Descriptors = "descriptors" // file descriptors leak
+	Framing     = "framing"     // a reply cannot be decoded
+	Rule        = "rule"        // a reply breaks a rule
 	Disclosure  = "disclosure"  // a reply contains data of another connection
 	Lost        = "lost"        // a job that was acknowledged is never delivered
-	Wrong       = "wrong"       // it is delivered twice, or otherwise than it was submitted
-	Stray       = "stray"       // a worker is given a job that is not for it
-	Disturbance = "disturbance" // one connection suffers from what another one does
+	Wrong       = "wrong"       // a job is delivered twice, or with other data than the client submitted
+	Stray       = "stray"       // a worker is assigned a job that it must not get
+	Disturbance = "disturbance" // what one connection sends affects another connection
 )
 
 // Fault is one faulty server.
 type Fault struct {
-	Name     string      // says the fault
+	Name     string      // describes the fault
 	Protocol string      // as users type it; set by Register
 	Oracle   string      // one of the above
-	About    string      // a sentence
-	Edit     inject.Edit // nil is no fault
+	About    string      // one sentence
+	Edit     inject.Edit // nil: no fault
 }
 
 // And returns a server that has another fault, too.
@@ -77,7 +76,7 @@ func Named(name string) *Fault {
 	return nil
 }
 
-// Faultless is the same server without a fault.
+// Faultless returns the server without a fault.
 func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: protocol} }
 
 // Serve runs the server until ctx ends, or the fault ends the process.

@@ -21,7 +21,7 @@ import (
 	"jobwire/play"
 )
 
-// A faulty server is this test binary itself, called with "serve NAME PROTOCOL ADDR".
+// TestMain runs a faulty server if the test binary is called with the arguments "serve NAME PROTOCOL ADDR".
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
@@ -61,7 +61,7 @@ func start(t *testing.T, f faults.Fault) target.Target {
 	return server
 }
 
-// triggers are the transcripts that show the faults of a protocol, by name.
+// triggers returns the transcripts that trigger the faults of a protocol, by the name of the fault.
 func triggers(t *testing.T, protocol string) map[string]*transcript.Script {
 	t.Helper()
 	file := "testdata/" + protocol + ".wire"
@@ -84,8 +84,7 @@ func triggers(t *testing.T, protocol string) map[string]*transcript.Script {
 	return all
 }
 
-// How long a server may take to answer. One without the fault has time, whatever else the
-// machine does.
+// Timeouts of a reply. A server without the fault gets the long one, because the machine may be busy.
 const (
 	patience   = 10 * time.Second
 	impatience = time.Second
@@ -97,20 +96,20 @@ func perform(t *testing.T, server target.Target, s *transcript.Script, timeout t
 	return play.Peers(t.Context(), s, dial, play.Options{Timeout: timeout}).Failure
 }
 
-// sight is what there is to see of a server behind a trigger.
+// sight is the state of a server after a transcript that triggers a fault.
 type sight struct {
 	t       *testing.T
 	server  target.Target
 	trigger *transcript.Script
 	probe   *transcript.Script
-	within  time.Duration // it shows, if at all
-	failure *play.Failure // of the first performance
+	within  time.Duration // time limit for the fault to appear
+	failure *play.Failure // of the first run of the transcript
 }
 
-// failed is for faults that the transcript itself shows; the server goes on.
+// failed reports whether the transcript failed and the server still runs.
 func (s *sight) failed() bool { return s.failure != nil && s.alive() }
 
-// alive reports whether the server answers a new connection.
+// alive reports whether the server replies on a new connection.
 func (s *sight) alive() bool { return perform(s.t, s.server, s.probe, 2*s.within) == nil }
 
 func (s *sight) died(exit string) bool {
@@ -118,7 +117,7 @@ func (s *sight) died(exit string) bool {
 	return err != nil && strings.Contains(err.Error(), exit)
 }
 
-// seen says for each oracle how it is told that the fault is there.
+// seen contains a function for each oracle that reports whether the fault has appeared.
 var seen = map[string]func(s *sight) bool{
 	faults.Exit:   func(s *sight) bool { return s.died("exit status") },
 	faults.Signal: func(s *sight) bool { return s.died("signal: ") },
@@ -131,7 +130,7 @@ var seen = map[string]func(s *sight) bool{
 		return s.failure != nil && target.Died(s.server) == nil && !s.alive()
 	},
 	faults.Spin: func(s *sight) bool {
-		const busy = 300 * time.Millisecond // of a processor, though nobody asks for anything
+		const busy = 300 * time.Millisecond // CPU time without requests
 		before := cpu(s.t, s.server)
 		return within(2*s.within, func() bool { return cpu(s.t, s.server)-before >= busy })
 	},
@@ -146,7 +145,7 @@ var seen = map[string]func(s *sight) bool{
 	faults.Disturbance: (*sight).failed,
 }
 
-// grows reports whether a figure grows by so much with 100 more performances, and stays so.
+// grows reports whether a figure grows by at least much in 100 more runs of the transcript, and stays so.
 func (s *sight) grows(figure func(*testing.T, target.Target) int, much int) bool {
 	before := figure(s.t, s.server)
 	for range 100 {
@@ -154,11 +153,11 @@ func (s *sight) grows(figure func(*testing.T, target.Target) int, much int) bool
 			s.t.Fatal(f)
 		}
 	}
-	// The ends of connections may be noticed late.
+	// The server may notice the ends of connections late.
 	return !within(200*time.Millisecond, func() bool { return figure(s.t, s.server)-before < much })
 }
 
-// within reports whether something becomes true in so much time.
+// within reports whether a condition becomes true within the duration.
 func within(d time.Duration, is func() bool) bool {
 	for end := time.Now().Add(d); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -168,8 +167,7 @@ func within(d time.Duration, is func() bool) bool {
 	return true
 }
 
-// Every fault shows in its own transcript, by its own oracle, and without the fault there is
-// nothing of it to see.
+// The transcript of each fault makes its oracle report the fault, and reports nothing about a server without the fault.
 func TestFaults(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked at in /proc")
@@ -191,7 +189,7 @@ func TestFaults(t *testing.T) {
 				t.Error("without the fault, it is seen all the same")
 			}
 			var faulty *sight
-			for _, within := range []time.Duration{impatience, patience} { // on a busy machine it takes its time
+			for _, within := range []time.Duration{impatience, patience} { // on a busy machine the fault may appear late
 				if faulty = look(f, within, within); seen[f.Oracle](faulty) {
 					return
 				}
@@ -201,7 +199,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// cpu is how much processor time the server has used.
+// cpu returns how much CPU time the server has used.
 func cpu(t *testing.T, server target.Target) time.Duration {
 	stat := proc(t, server, "stat")
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -216,7 +214,7 @@ func cpu(t *testing.T, server target.Target) time.Duration {
 	return time.Duration(ticks) * time.Second / 100
 }
 
-// memory is how much of it the server has that is its own, in bytes.
+// memory returns the resident memory of the server, in bytes.
 func memory(t *testing.T, server target.Target) int {
 	n, err := strconv.Atoi(strings.Fields(proc(t, server, "statm"))[1])
 	if err != nil {
@@ -241,8 +239,8 @@ func proc(t *testing.T, server target.Target, file string) string {
 	return string(text)
 }
 
-// The table is sound: each fault has a name and a transcript of its own, of ten steps at most,
-// and every oracle has two faults at least.
+// The list of faults is consistent: each fault has a unique name and a transcript of at most ten steps, and every oracle
+// has at least two faults.
 func TestTable(t *testing.T) {
 	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	names, abouts, oracles, protocols := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]int{}

@@ -1,10 +1,8 @@
-// Package gen makes messages and mutations of them from a protocol's rows: for
-// laws, for models and for the fuzzer. Whatever it makes depends on its source of
-// randomness alone, so that a seed tells all of it.
+// Package gen generates messages from the message types of a protocol, and mutates messages: for the tests of the codecs,
+// the models and the fuzzer. The result depends only on the source of random numbers, so a seed determines it.
 //
-// Names come from small pools, so that conversations meet: what one peer submits
-// another can do. Beside them stand the bounds of what a row allows, and bytes at
-// random.
+// Names come from small pools, so that the messages of several peers refer to the same objects: one peer submits jobs of a
+// function that another peer can do. Other values are at the limits of what a message type allows, or random bytes.
 package gen
 
 import (
@@ -15,25 +13,24 @@ import (
 	"jobwire/codec"
 )
 
-// Options bound what is made. The zero value is everything that the rows allow.
+// Options limit what is generated. The zero value allows everything that the message types allow.
 type Options struct {
-	// Rows are those to choose from, if they fit the side and the role; nil is all.
+	// Rows are the message types to choose from, if the side and the role may send them; nil: all.
 	Rows []*codec.Type
 
-	// Tame values are those of the pools, small numbers and short data: a
-	// conversation of them gets far.
+	// Tame restricts values to those of the pools, small numbers and short data. Conversations of such values run long
+	// without an error.
 	Tame bool
 
-	MaxData int // bytes of the longest value; 0 is 4096
-	MaxLine int // bytes of the longest value in a line; 0 is 200
+	MaxData int // length limit of a value in bytes; 0: 4096
+	MaxLine int // length limit of a value in a line, in bytes; 0: 200
 }
 
-// New returns the source of randomness of a seed.
+// New returns a source of random numbers with the seed.
 func New(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f6277697265)) }
 
-// Message makes a legal message that the side may send on the connection of the
-// role. Whether a reply is due is up to the caller. It returns a message without
-// a Type if there is none to choose from.
+// Message returns a legal message that the side may send on a connection of the role. Whether the message is expected at
+// this point is the caller's responsibility. It returns a message without a Type if there is no type to choose from.
 func Message(r *rand.Rand, p *codec.Protocol, from codec.Side, role codec.Role, o Options) codec.Message {
 	var rows []*codec.Type
 	for _, t := range p.Sent(from, role) {
@@ -47,7 +44,7 @@ func Message(r *rand.Rand, p *codec.Protocol, from codec.Side, role codec.Role, 
 	return Of(r, rows[r.IntN(len(rows))], o)
 }
 
-// Of makes a legal message of the row.
+// Of returns a legal message of the type.
 func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 	if o.MaxData == 0 {
 		o.MaxData = 4096
@@ -104,15 +101,15 @@ func repeats(t *codec.Type, args [][]byte) bool {
 	return false
 }
 
-// maker makes one message.
+// maker generates one message.
 type maker struct {
 	r     *rand.Rand
 	row   *codec.Type
 	o     Options
-	sized bool // a length stands before the value, which may hold any bytes
+	sized bool // a length precedes the value, so the value may contain any bytes
 }
 
-// add adds the value of a field, or notes what framing tells of those behind it.
+// add adds the value of a field. After a length field, it notes that the next fields are sized.
 func (m *maker) add(f *codec.Field, msg *codec.Message) {
 	switch {
 	case f.Kind == codec.Length:
@@ -122,7 +119,7 @@ func (m *maker) add(f *codec.Field, msg *codec.Message) {
 	}
 }
 
-// repetitions says how often a group is repeated.
+// repetitions returns how often a group of fields is repeated.
 func (m *maker) repetitions() int {
 	switch n := m.r.IntN(16); {
 	case n < 14 || m.o.Tame:

@@ -25,7 +25,7 @@ func requests(p *codec.Protocol) (all []*codec.Type) {
 	return all
 }
 
-// A seed tells everything: which message, and what is made of it.
+// A seed determines which message is generated and how it is mutated.
 func TestSeedTellsAll(t *testing.T) {
 	for _, p := range protocols {
 		for seed := range uint64(200) {
@@ -54,7 +54,7 @@ func TestSeedTellsAll(t *testing.T) {
 	}
 }
 
-// Every request is made, at its bounds too.
+// Every request is generated, also with values at the limits.
 func TestMessagesReachBounds(t *testing.T) {
 	for _, p := range protocols {
 		r := gen.New(1)
@@ -79,7 +79,7 @@ func TestMessagesReachBounds(t *testing.T) {
 	}
 }
 
-// Tame messages are of names that others use too.
+// Tame messages contain names that other tame messages also contain.
 func TestTameMessagesMeet(t *testing.T) {
 	r := gen.New(3)
 	row := gearman.Protocol.TypeNamed("SUBMIT_JOB")
@@ -94,8 +94,8 @@ func TestTameMessagesMeet(t *testing.T) {
 	}
 }
 
-// A legal packet is broken in all the ways that a server must be wary of: another type,
-// another length, a shorter and a longer message.
+// A legal packet is mutated in all the ways that a server must handle: another type, another length, a shorter and a longer
+// message.
 func TestMutationsAreOfEveryKind(t *testing.T) {
 	const packet = "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x09f\x00u\x00hello"
 	var f codec.Frame

@@ -11,9 +11,8 @@ import (
 	"jobwire/codec"
 )
 
-// Mutate returns a changed copy of raw: most often in one or two places, of its
-// fields if f says where they stand, else of its bytes. f is raw as it was
-// decoded, or nil. The result may be legal still, and now and then it is the same.
+// Mutate returns a changed copy of raw. f is the result of decoding raw, or nil. If f is not nil, Mutate most often changes
+// fields, otherwise bytes. The copy may still be legal, and sometimes it is equal to raw.
 func Mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
 	for range 3 {
 		if b := mutate(r, p, raw, f); !bytes.Equal(b, raw) {
@@ -38,32 +37,32 @@ func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte 
 	return flips[r.IntN(len(flips))](r, b)
 }
 
-// flips change bytes of which nothing is known.
+// flips are mutations of bytes of unknown meaning.
 var flips = []func(r *rand.Rand, b []byte) []byte{
-	func(r *rand.Rand, b []byte) []byte { // a bit
+	func(r *rand.Rand, b []byte) []byte { // change a bit
 		if len(b) > 0 {
 			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		}
 		return b
 	},
-	func(r *rand.Rand, b []byte) []byte { // a byte that means something somewhere
+	func(r *rand.Rand, b []byte) []byte { // replace a byte with one that has a meaning in some protocol
 		if len(b) > 0 {
 			b[r.IntN(len(b))] = telling[r.IntN(len(telling))]
 		}
 		return b
 	},
-	func(r *rand.Rand, b []byte) []byte { // more of them
+	func(r *rand.Rand, b []byte) []byte { // insert such a byte, once or several times
 		at := r.IntN(len(b) + 1)
 		return slices.Insert(b, at, bytes.Repeat([]byte{telling[r.IntN(len(telling))]}, 1+r.IntN(4))...)
 	},
-	func(r *rand.Rand, b []byte) []byte { // cut off
+	func(r *rand.Rand, b []byte) []byte { // truncate
 		return b[:r.IntN(len(b)+1)]
 	},
-	func(r *rand.Rand, b []byte) []byte { // a part left out
+	func(r *rand.Rand, b []byte) []byte { // remove a part
 		at, end := part(r, b)
 		return slices.Delete(b, at, end)
 	},
-	func(r *rand.Rand, b []byte) []byte { // a part twice, or many times
+	func(r *rand.Rand, b []byte) []byte { // repeat a part, once or many times
 		at, end := part(r, b)
 		n := 1
 		if r.IntN(4) == 0 {
@@ -71,11 +70,11 @@ var flips = []func(r *rand.Rand, b []byte) []byte{
 		}
 		return slices.Insert(b, end, bytes.Repeat(b[at:end], min(n, 1+(16<<10)/(end-at+1)))...)
 	},
-	func(r *rand.Rand, b []byte) []byte { // a part elsewhere
+	func(r *rand.Rand, b []byte) []byte { // copy a part to another place
 		at, end := part(r, b)
 		return slices.Insert(b, r.IntN(len(b)+1), slices.Clone(b[at:end])...)
 	},
-	func(r *rand.Rand, b []byte) []byte { // a binary number
+	func(r *rand.Rand, b []byte) []byte { // change a binary number
 		if len(b) >= 4 {
 			at := r.IntN(len(b) - 3)
 			binary.BigEndian.PutUint32(b[at:], uint32(bound(r, uint64(binary.BigEndian.Uint32(b[at:])))))
@@ -87,13 +86,13 @@ var flips = []func(r *rand.Rand, b []byte) []byte{
 // telling are bytes that end, separate or begin something in some protocol.
 const telling = "\x00\x01\x7f\x80\xff\r\n \t.:-+*$0129\"'\\"
 
-// part chooses some bytes, mostly few.
+// part chooses a range of bytes, most often a short one.
 func part(r *rand.Rand, b []byte) (at, end int) {
 	at = r.IntN(len(b) + 1)
 	return at, at + r.IntN(min(len(b)-at, 1<<r.IntN(8))+1)
 }
 
-// bound is a number near n, or near one that is a bound somewhere.
+// bound returns a number near n, or near the limit of an integer type or of a protocol.
 func bound(r *rand.Rand, n uint64) uint64 {
 	switch r.IntN(4) {
 	case 0:
@@ -114,7 +113,7 @@ type fieldMutator struct {
 	f *codec.Frame
 }
 
-// row is a field's part of the message: the value and what stands around it.
+// row is the part of the message that belongs to a field: the value and the bytes around it.
 type row struct {
 	before, value, behind []byte
 }
@@ -134,10 +133,10 @@ func (m *fieldMutator) mutate() []byte {
 	was := len(at.value)
 	grown := 0
 	switch m.r.IntN(10) {
-	case 0: // left out
+	case 0: // remove the field
 		grown = -len(at.before) - was - len(at.behind)
 		*at = row{}
-	case 1: // twice, or many times
+	case 1: // repeat it, once or many times
 		n := 1
 		if m.r.IntN(4) == 0 {
 			n = 1 << m.r.IntN(8)
@@ -145,10 +144,10 @@ func (m *fieldMutator) mutate() []byte {
 		whole := slices.Concat(at.before, at.value, at.behind)
 		at.behind = slices.Concat(at.behind, bytes.Repeat(whole, min(n, 1+(16<<10)/(len(whole)+1))))
 		grown = len(at.behind) + len(at.before) + was - len(whole)
-	case 2: // another's value
+	case 2: // use the value of another field
 		at.value = rows[m.r.IntN(len(rows))].value
 		grown = len(at.value) - was
-	case 3: // without its end
+	case 3: // remove its end
 		grown = -len(at.behind)
 		at.behind = nil
 	default:
@@ -170,7 +169,7 @@ func (m *fieldMutator) mutate() []byte {
 	return b
 }
 
-// resize writes a length that has grown by so much.
+// resize encodes a length plus the number of bytes by which its data has grown.
 func resize(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
 		return bigEndian(fd.Width, number(v)+uint64(grown))
@@ -188,7 +187,7 @@ func number(v []byte) (n uint64) {
 	return n
 }
 
-// bigEndian writes a number big-endian in so many bytes.
+// bigEndian encodes a number in big-endian order with the given number of bytes.
 func bigEndian(width int, n uint64) []byte {
 	v := binary.BigEndian.AppendUint64(make([]byte, width), n)
 	return v[len(v)-width:]
@@ -211,8 +210,7 @@ func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
 	return swapCase(m.r, v)
 }
 
-// Value returns another value for a field, legal or not. fd is nil for an argument
-// that no field stands for.
+// Value returns another value for a field, legal or not. fd is nil for an argument that does not belong to a field.
 func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	if fd == nil {
 		fd = new(codec.Field)
@@ -235,7 +233,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	return flips[r.IntN(len(flips))](r, slices.Clone(v))
 }
 
-// decimal writes a number at a bound, or in a way that some readers take.
+// decimal returns a number at a limit, or in a form that only some readers accept.
 func decimal(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	n, _ := codec.ParseNumber(v)
 	switch r.IntN(8) {

@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// examples returns values that peers commonly send in a field. Peers that use the same few names meet.
+// examples returns values that peers commonly send in a field. Peers that use the same few names refer to the same objects.
 func examples(f *codec.Field) []string {
 	if f.Examples != nil {
 		return f.Examples
@@ -28,7 +28,7 @@ func examples(f *codec.Field) []string {
 	return nil
 }
 
-// value makes a value of a field that is no framing.
+// value generates the value of a field that is not part of the framing.
 func (m *maker) value(f *codec.Field) []byte {
 	if len(f.Values) > 0 {
 		return []byte(pick(m, f.Values))
@@ -64,7 +64,7 @@ func (m *maker) value(f *codec.Field) []byte {
 
 func pick(m *maker, all []string) string { return all[m.r.IntN(len(all))] }
 
-// number is one within bounds, mostly small or at one of them. A hi of 0 is none.
+// number returns a number from lo to hi, most often a small one or one at a limit. If hi is 0, there is no upper limit.
 func (m *maker) number(lo, hi uint64) uint64 {
 	if hi == 0 {
 		hi = math.MaxUint64
@@ -95,7 +95,7 @@ func (m *maker) signed() int64 {
 	return int64(n)
 }
 
-// text makes bytes of a length and of kinds that find bounds.
+// text generates bytes whose length and content are likely to reveal errors at limits.
 func (m *maker) text(f *codec.Field) []byte {
 	most := m.o.MaxData
 	if m.row.End != "" && !m.sized || f.Kind == codec.Text {
@@ -138,7 +138,7 @@ func (m *maker) text(f *codec.Field) []byte {
 	return v
 }
 
-// fits reports whether the row lets a value stand in the field.
+// fits reports whether the message type allows the value of the field.
 func (m *maker) fits(f *codec.Field, v []byte) bool {
 	s, end := string(v), f.Term
 	if end == "" && f.Width == 0 {

@@ -7,11 +7,10 @@ import (
 	"jobwire/codec"
 )
 
-// canonical returns a message as the writer writes it: decimal sizes
-// have no leading zeros there, and words that tell the type have its letter case.
-// These are framing, which no message carries, as are quotes and comments around the scalars
-// of a YAML body. Whatever else differs is a fault. The second result is false if the spans do
-// not hold every byte exactly once.
+// canonical appends a message to dst as the encoder writes it: decimal sizes have no leading zeros, and words that
+// determine the type have the letter case of the type. Decoded messages do not contain these details, nor the quotes and
+// comments around the scalars of a YAML body. Any other difference is a defect. The second result is false if the spans do
+// not contain every byte exactly once.
 func canonical(dst []byte, f *codec.Frame, written []byte) ([]byte, bool) {
 	start, end := len(dst), 0
 	yaml := f.Type != nil && slices.ContainsFunc(f.Type.Repeat, func(fd codec.Field) bool { return fd.Scalar })
@@ -50,7 +49,7 @@ func canonical(dst []byte, f *codec.Frame, written []byte) ([]byte, bool) {
 	return dst, end == len(f.Raw)
 }
 
-// scalarRow returns the row with which written begins, if it has the value of the i-th span, else the row.
+// scalarRow returns the row at the beginning of written if it has the value of the i-th span, otherwise row.
 func scalarRow(f *codec.Frame, i int, row, written []byte) []byte {
 	fd := f.Spans[i].Field
 	k := bytes.Index(written, []byte(fd.Term))
@@ -70,7 +69,7 @@ func scalarRow(f *codec.Frame, i int, row, written []byte) []byte {
 	return written[:k+len(fd.Term)]
 }
 
-// cut splits bytes at places that next chooses.
+// cut splits bytes at positions that next chooses.
 func cut(b []byte, next func(n int) int) (pieces [][]byte) {
 	for len(b) > 0 {
 		n := 1 + next(len(b))

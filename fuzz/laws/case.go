@@ -1,6 +1,6 @@
-// Package laws holds what must be true of every protocol's codec, whatever the
-// message. Its tests try the laws on cases made from the protocols' rows, legal and
-// broken; native fuzz targets try them on bytes that the fuzzer finds.
+// Package laws contains the invariants of every protocol's codec, which are true of every message. Its tests check the
+// invariants with cases generated from the message types of the protocols, legal and broken; native fuzz targets check them
+// with bytes that the Go fuzzer generates.
 //
 //	go test ./fuzz/laws -args -cases 1000000 -seed 7
 package laws
@@ -14,23 +14,23 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// Step is a message, or bare bytes, on the way from one side to the other.
+// Step is a message, or raw bytes, that one side sends to the other.
 type Step struct {
 	From    codec.Side
 	Message codec.Message
-	Raw     []byte // instead of a message, whose Type is nil
+	Raw     []byte // instead of a message; then Message.Type is nil
 }
 
-// Case is what passes over one connection.
+// Case is what both sides send on one connection.
 type Case struct {
 	Protocol *codec.Protocol
 	Options  codec.Options // of the sessions
-	Role     codec.Role    // of the peer; 0 is the first
-	Seed     uint64        // of choices that a law makes
+	Role     codec.Role    // of the peer; 0: the first
+	Seed     uint64        // for random choices in a law
 	Steps    []Step
 }
 
-// Legal makes a conversation of up to eight legal messages.
+// Legal returns a conversation of up to eight legal messages.
 func Legal(p *codec.Protocol, seed uint64) *Case {
 	r := gen.New(seed)
 	c := &Case{Protocol: p, Seed: seed, Role: 1 << r.IntN(len(p.Roles))}
@@ -39,7 +39,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	for range 1 + r.IntN(2)*r.IntN(8) {
 		o, from := gen.Options{MaxData: 128}, codec.Side(r.IntN(2))
 		if r.IntN(16) == 0 {
-			o.MaxData, o.MaxLine = 4096, 2000 // they cost much, and show little more
+			o.MaxData, o.MaxLine = 4096, 2000 // rare, because long values take time and reveal little more
 		}
 		if from == codec.Server {
 			o.Rows = due(p, waiting)
@@ -49,7 +49,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 			continue
 		}
 		if _, err := s.Append(nil, from, &m); err != nil && slices.ContainsFunc(m.Type.Fields, func(f codec.Field) bool { return f.Only }) {
-			continue // the example is of a reply to another request
+			continue // the example value is for the reply to another request
 		}
 		switch {
 		case from == codec.Peer && m.Type.Ordered:
@@ -62,13 +62,13 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// due returns the types that a server may send: replies to the oldest request, or,
-// if there is none, those that answer nothing.
+// due returns the types that a server may send: the replies to the oldest request, or, if there is no request, the types
+// that are not replies.
 func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
 	if len(waiting) > 0 {
 		return waiting[0].Answers
 	}
-	types := []*codec.Type{} // not nil, which stands for all
+	types := []*codec.Type{} // not nil, which means all types
 	for _, t := range p.Types {
 		if t.Res != 0 && !t.Ordered {
 			types = append(types, t)
@@ -77,8 +77,8 @@ func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
 	return types
 }
 
-// Broken makes a legal conversation and mutates a message of it, or several. Half of
-// them are read with limits that are soon reached.
+// Broken returns a legal conversation in which one or several messages are mutated. Half of these cases have sessions with
+// low limits.
 func Broken(p *codec.Protocol, seed uint64) *Case {
 	c := Legal(p, seed)
 	r := gen.New(^seed)
@@ -93,7 +93,7 @@ func Broken(p *codec.Protocol, seed uint64) *Case {
 		s := &c.Steps[i]
 		raw, err := writer.Append(nil, s.From, &s.Message)
 		if err != nil {
-			return c // it is not valid
+			return c // the message is not valid
 		}
 		if _, err := reader.Decode(s.From, raw, &f); err != nil {
 			f.Reset(s.From)
@@ -101,15 +101,14 @@ func Broken(p *codec.Protocol, seed uint64) *Case {
 		if i == len(c.Steps)-1 || r.IntN(4) == 0 {
 			raw, broken = gen.Mutate(r, p, raw, &f), true
 		}
-		if broken { // sessions do not know any more what is due
+		if broken { // the sessions no longer know which message is expected
 			*s = Step{From: s.From, Raw: raw}
 		}
 	}
 	return c
 }
 
-// Bent makes a legal conversation and puts other arguments into one of its messages,
-// or too many, or too few.
+// Bent returns a legal conversation in which one of the messages has other arguments, or too many, or too few.
 func Bent(p *codec.Protocol, seed uint64) *Case {
 	c := Legal(p, seed)
 	if len(c.Steps) == 0 {
@@ -131,7 +130,7 @@ func Bent(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// append writes a step. Bytes that are no message leave the session as it is.
+// append encodes a step. Raw bytes do not change the session.
 func (c *Case) append(s codec.Session, dst []byte, i int) ([]byte, error) {
 	if st := &c.Steps[i]; st.Message.Type != nil {
 		return s.Append(dst, st.From, &st.Message)
@@ -139,7 +138,7 @@ func (c *Case) append(s codec.Session, dst []byte, i int) ([]byte, error) {
 	return append(dst, c.Steps[i].Raw...), nil
 }
 
-// actor is the peer as transcripts name it.
+// actor returns the name of the peer in transcripts.
 func (c *Case) actor() transcript.Actor {
 	role := max(c.Role, 1)
 	return transcript.Actor{Name: c.Protocol.RoleNames(role), Role: role}
@@ -164,5 +163,5 @@ func (c *Case) Script() *transcript.Script {
 	return s
 }
 
-// random is the source of a law's own choices.
+// random returns the source of random numbers for the choices of a law.
 func (c *Case) random() *rand.Rand { return gen.New(c.Seed) }

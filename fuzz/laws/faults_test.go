@@ -10,7 +10,7 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// faulty is a session with something wrong.
+// faulty is a session with an injected fault.
 type faulty struct {
 	codec.Session
 	decode func(s codec.Session, from codec.Side, b []byte, f *codec.Frame) (int, error)
@@ -31,15 +31,14 @@ func (s faulty) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, e
 	return s.Session.Append(dst, from, m)
 }
 
-// Each law is broken by a codec that does what it forbids, and the case that shows it is
-// a small one.
+// For each law, a faulty codec breaks it, and the law finds a small case that shows the fault.
 func TestLawsFindFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		p     *codec.Protocol
 		fault faulty
 		law   string
-		lines int // of the least case, at most
+		lines int // lines of the smallest case, at most
 	}{
 		{"the line end is forgotten", gearman.Protocol, faulty{append: func(s codec.Session, dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 			plain := *m

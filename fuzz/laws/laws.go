@@ -9,13 +9,12 @@ import (
 	"jobwire/codec"
 )
 
-// AppendDecode: what is written is read as what it was. Where replies are told
-// apart by their form alone, an earlier row among those that are due may say the
-// same bytes, and is then what is read.
+// AppendDecode checks that an encoded message is decoded as the same message. Where only the form distinguishes replies,
+// another of the expected types that has the same bytes and comes first in the protocol's list is accepted.
 func AppendDecode(c *Case) error { return written(c, false) }
 
-// RefusedOrRead: so it is with every message, legal or not, unless writing it is
-// refused. Then nothing has changed.
+// RefusedOrRead checks the same for every message, legal or not. The encoder may also refuse the message; then the session
+// must not have changed.
 func RefusedOrRead(c *Case) error { return written(c, true) }
 
 func written(c *Case, refusable bool) error {
@@ -55,8 +54,7 @@ func written(c *Case, refusable bool) error {
 	return nil
 }
 
-// earlier reports whether readers take row a before b: where both may answer the
-// oldest request, or the second answers none.
+// earlier reports whether decoders try type a before type b: both are replies to the oldest request, or b is not a reply.
 func earlier(waiting []*codec.Type, a, b *codec.Type) bool {
 	if len(waiting) > 0 && slices.Contains(waiting[0].Answers, b) {
 		i := slices.Index(waiting[0].Answers, a)
@@ -65,8 +63,8 @@ func earlier(waiting []*codec.Type, a, b *codec.Type) bool {
 	return a.Code == 0 && a.Index < b.Index && !b.Ordered
 }
 
-// Prefixes: a message is short until its last byte is there, it is told so with a
-// length that is still to come, and nothing has changed then.
+// Prefixes checks that a message is too short until its last byte has arrived, that the decoder then reports no more
+// missing bytes than there are, and that it does not change the session.
 func Prefixes(c *Case) error {
 	writer, reader := c.Protocol.NewSession(c.Options), c.Protocol.NewSession(c.Options)
 	r := c.random()
@@ -78,7 +76,7 @@ func Prefixes(c *Case) error {
 		if raw, err = c.append(writer, raw[:0], i); err != nil {
 			return err
 		}
-		// All of a short one, else those at its ends and some between.
+		// All prefixes of a short message; of a long one, those near both ends and some in between.
 		for k := 0; k < len(raw); k++ {
 			if k == 48 && len(raw) > 128 {
 				for range 32 {
@@ -107,8 +105,8 @@ func short(s codec.Session, from codec.Side, raw []byte, k int, f *codec.Frame) 
 	return nil
 }
 
-// Chunks: it is all the same how bytes arrive. Those of every step are read as they
-// are, and again in pieces.
+// Chunks checks that the result does not depend on how the bytes are split. It reads the bytes of each step at once, and
+// again in pieces.
 func Chunks(c *Case) error {
 	r := c.random()
 	small := 1
@@ -118,18 +116,18 @@ func Chunks(c *Case) error {
 	return chunks(c, func(n int) int { return r.IntN(min(n, small)) })
 }
 
-// Bytewise is Chunks, one byte at a time.
+// Bytewise is Chunks with one byte at a time.
 func Bytewise(c *Case) error { return chunks(c, func(int) int { return 0 }) }
 
-// reading is what a stream made of one message.
+// reading is what a stream has decoded: one message.
 type reading struct {
-	n     int // its length, 0 if that is unknown
+	n     int // its length; 0: unknown
 	err   string
 	row   *codec.Type
 	spans []codec.Span
 }
 
-// readings calls do for each message that the stream finds in b, until it fails.
+// readings calls do for each message that the stream decodes from b, until do returns an error.
 func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error) error {
 	for p := range s.Feed(b, f) {
 		got := reading{n: len(p.Raw) + s.Skip(), row: f.Type, spans: f.Spans}
@@ -191,8 +189,8 @@ func chunks(c *Case, next func(n int) int) error {
 	return nil
 }
 
-// Reencode: whatever is accepted is written again as the same bytes, and its rows
-// hold every byte once.
+// Reencode checks that every accepted message is encoded as the same bytes again, and that its spans contain every byte
+// once.
 func Reencode(c *Case) error {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
@@ -220,7 +218,7 @@ func Reencode(c *Case) error {
 	return nil
 }
 
-// scratch is the memory of Reencode, which fuzzers call very often.
+// scratch is memory that Reencode reuses, because fuzzers call it very often.
 type scratch struct {
 	mirror         codec.Session
 	message        codec.Message
@@ -230,11 +228,11 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// again writes what was read.
+// again encodes a decoded message and compares the bytes.
 func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
 	b, f := p.Raw, &sc.frame
 	if p.Err != nil {
-		sc.mirror.Decode(from, b, &sc.skip) // so that both have seen it
+		sc.mirror.Decode(from, b, &sc.skip) // both sessions must have decoded the bytes
 		return nil
 	}
 	if !bytes.Equal(f.Raw, b) {
@@ -256,8 +254,8 @@ func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
 	return nil
 }
 
-// Session holds any bytes of both sides to Reencode and to Bytewise. Options are small
-// enough for their limits to be met.
+// Session checks Reencode and Bytewise with any bytes in both directions. The limits in its options are so low that the
+// bytes reach them.
 func Session(p *codec.Protocol, up, down []byte) error {
 	c := Case{Protocol: p, Options: codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16},
 		Steps: []Step{{From: codec.Peer, Raw: up}, {From: codec.Server, Raw: down}}}

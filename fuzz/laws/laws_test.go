@@ -32,7 +32,7 @@ var laws = []struct {
 	name string
 	make func(*codec.Protocol, uint64) *Case
 	law  func(*Case) error
-	any  bool // cases need not be legal
+	any  bool // cases may be illegal
 }{
 	{"append-decode", Legal, AppendDecode, false},
 	{"decode-append", Legal, Reencode, false},
@@ -46,7 +46,7 @@ var laws = []struct {
 }
 
 func TestLaws(t *testing.T) {
-	old := debug.SetGCPercent(400) // cases are many, and soon forgotten
+	old := debug.SetGCPercent(400) // the test allocates many short-lived cases
 	t.Cleanup(func() { debug.SetGCPercent(old) })
 	for _, p := range protocols {
 		for _, l := range laws {
@@ -58,7 +58,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// try holds a protocol to a law, in as many cases as the flags say.
+// try checks a law for a protocol, with the number of cases that the flags state.
 func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Case, law func(*Case) error, anything bool) {
 	tr := trial{make: make, law: law, anything: anything, next: *seed}
 	result := tr.run(t, p, *cases)
@@ -74,15 +74,15 @@ func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Ca
 		strings.ReplaceAll(t.Name(), "/", "$/^"), tr.next-1, text.Bytes())
 }
 
-// trial is a law that is tried.
+// trial is a check of one law with many cases.
 type trial struct {
 	make     func(*codec.Protocol, uint64) *Case
 	law      func(*Case) error
 	anything bool   // cases need not be legal
-	next     uint64 // seed
+	next     uint64 // seed of the next case
 
-	least  *Case // that breaks the law
-	broken error // what is broken
+	least  *Case // the smallest case that breaks the law
+	broken error // the error of the law
 }
 
 func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestResult {
@@ -118,11 +118,12 @@ func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestRes
 	return result
 }
 
-// Format keeps gopter from printing every case that it tries.
+// Format makes gopter print only the seed of a case.
 func (c *Case) Format(s fmt.State, _ rune) { fmt.Fprint(s, c.Seed) }
 
-// afterPacket returns the Danga draft's protocol with sessions that have sent a packet. Its magic settles
-// that of later packets, which no message carries: they would not be written again as they were read.
+// afterPacket returns the Danga protocol with sessions that have sent one packet. The magic of that packet determines the
+// magic of later packets. Decoded messages do not contain the magic, so without the first packet, they would not be encoded
+// with the same magic again.
 func afterPacket(p *codec.Protocol) *codec.Protocol {
 	q := *p
 	m := codec.Message{Type: p.TypeNamed("worker_sleep")}

@@ -6,7 +6,8 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// Reduce returns the smallest case that it finds with which fails is true, as it is with c: with fewer steps, arguments and bytes.
+// Reduce returns the smallest case that it finds for which fails returns true, with fewer steps, arguments and bytes than
+// c. fails must return true for c.
 func (c *Case) Reduce(fails func(*Case) bool) *Case {
 	never := func() bool { return false }
 	holds := func(steps []Step) bool {
@@ -50,7 +51,7 @@ func (c *Case) Reduce(fails func(*Case) bool) *Case {
 	return c
 }
 
-// Valid returns what keeps a message of the case from being written, or nil.
+// Valid returns the error that prevents a message of the case from being encoded, or nil.
 func (c *Case) Valid() error {
 	s := c.Protocol.NewSession(c.Options)
 	for i := range c.Steps {

@@ -10,29 +10,29 @@ import (
 	"jobwire/codec"
 )
 
-// Beanstalk makes models of beanstalk-protocol.txt.
+// Beanstalk makes models of the specification beanstalk-protocol.txt.
 var Beanstalk = &Adapter{New: newBeanstalk}
 
 // Quirks of Beanstalk servers.
 const (
-	TTRStays      Quirk = "ttr-stays"      // a job whose time to run is over may stay reserved
-	KickTruncates Quirk = "kick-truncates" // of the bound of a kick only 32 bits are read
+	TTRStays      Quirk = "ttr-stays"      // a job whose time to run has passed may stay reserved
+	KickTruncates Quirk = "kick-truncates" // the server reads only 32 bits of the bound of a kick
 )
 
-// beanstalk is the model of beanstalk-protocol.txt. Who waits is not told beforehand
-// what he gets: Received judges what came, and Settled who should have been served.
+// beanstalk is the model of the specification beanstalk-protocol.txt. It does not predict which waiting client gets a job:
+// Received checks the reply that arrived, and Settled checks which clients should have received one.
 type beanstalk struct {
 	board
 	peers  map[int]*bPeer
 	jobs   map[string]*bJob // by ID, also those that are gone
-	live   []*bJob          // in the order of their puts
+	live   []*bJob          // in the order in which they were put
 	tubes  map[string]*bTube
 	count  int
-	buried int            // how often a job was buried, for the order
+	buried int            // how often a job was buried, to order the buried jobs
 	sent   map[string]int // commands, by name
-	total  int            // connections
-	before int            // connections that others had; less than 0 is unknown
-	late   int            // jobs that timed out
+	total  int            // connections that the model has observed
+	before int            // connections of other clients before; less than 0: unknown
+	late   int            // jobs whose time to run has passed
 }
 
 type bPeer struct {
@@ -40,8 +40,8 @@ type bPeer struct {
 	used    string
 	watched []string
 	waiting bool
-	until   time.Duration // when it stops; never is for ever
-	margin  bool          // it asked in the last second of a job that it held
+	until   time.Duration // when its reserve times out; never: it has no timeout
+	margin  bool          // it sent a reserve while one of its reserved jobs was in its last second
 	backlog []codec.Frame
 	put     bool
 	worker  bool
@@ -53,7 +53,7 @@ type bTube struct {
 	pauses  int
 	deletes int
 	total   int
-	lost    bool // it may have been gone meanwhile, and its counts with it
+	lost    bool // the server may have deleted it, with its counts, and created it again
 }
 
 type bState uint8
@@ -76,13 +76,13 @@ type bJob struct {
 	body                                        []byte
 	pri, ttr                                    uint64
 	state                                       bState
-	until                                       time.Duration // of a delay or a reservation
+	until                                       time.Duration // when the delay or the reservation ends
 	holder                                      int
 	order                                       int
 	burial                                      int
-	fresh                                       bool // has become ready since all was settled
-	vague                                       bool // which of its states it has is not certain
-	blurred                                     bool // it was so once
+	fresh                                       bool // has become ready since the last call of Settled that found nothing missing
+	vague                                       bool // which of its states it has is unknown
+	blurred                                     bool // its state was unknown once
 	reserves, timeouts, releases, buries, kicks int
 }
 
@@ -164,11 +164,11 @@ func (m *beanstalk) Gone(conn int) error {
 
 func (m *beanstalk) ready(j *bJob) { j.state, j.fresh, j.until = bReady, true, never }
 
-// may and must tell whether what is due at a time may have happened, or must have.
+// may and must report whether an event that is scheduled at a time may have happened, and whether it must have happened.
 func (m *beanstalk) may(at time.Duration) bool  { return m.now >= at-Slack }
 func (m *beanstalk) must(at time.Duration) bool { return m.now >= at+Slack }
 
-// hazy reports whether something may have happened by the clock, or not yet.
+// hazy reports whether the time of an event is so near that the event may have happened or not.
 func (m *beanstalk) hazy() bool {
 	unsure := func(at time.Duration) bool { return m.may(at) && !m.must(at) }
 	for _, j := range m.live {
@@ -210,7 +210,7 @@ func (m *beanstalk) Elapsed(d time.Duration) {
 	}
 }
 
-// sweep forgets tubes that nothing refers to, but for what may be asked about them.
+// sweep forgets tubes that no client or job refers to, except the default tube, and notes tubes that may have been deleted.
 func (m *beanstalk) sweep() {
 	for _, t := range m.tubes {
 		if sure, maybe := m.exists(t.name); !maybe {
@@ -223,13 +223,13 @@ func (m *beanstalk) sweep() {
 	}
 }
 
-// exists reports whether a tube is there surely, and whether it may be.
+// exists reports whether a tube certainly exists, and whether it may exist.
 func (m *beanstalk) exists(name string) (sure, maybe bool) {
 	sure, maybe = m.needs(name)
 	return sure, maybe || m.quirks[Shared]
 }
 
-// needs reports whether a connection or job of this model needs the tube surely, and whether one may need it.
+// needs reports whether a connection or job of this model certainly needs the tube, and whether one may need it.
 func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	if name == "default" {
 		return true, true
@@ -241,7 +241,7 @@ func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	}
 	for _, j := range m.live {
 		if j.tube.name == name {
-			maybe = true // one that holds only reserved jobs is empty, by the letter
+			maybe = true // according to the text of the specification, a tube that contains only reserved jobs is empty
 			sure = sure || j.state != bReserved
 		}
 	}

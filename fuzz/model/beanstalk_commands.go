@@ -9,7 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// bHandlers say what follows from a command, by its name.
+// bHandlers maps the name of a command to a function that updates the model.
 var bHandlers map[string]func(m *beanstalk, p *bPeer, f codec.Frame)
 
 func init() {
@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-// say owes a reply that is a word, and a number if there is one.
+// say expects a reply of a type with the given arguments.
 func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string) {
 	m.owe(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
 		for i, a := range args {
@@ -54,7 +54,7 @@ func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string
 	}))
 }
 
-// byID returns the job that a request names, or nil. 01 is 1.
+// byID returns the job that a request names, or nil. The ID 01 is the same as 1.
 func (m *beanstalk) byID(f codec.Frame) *bJob {
 	j := m.jobs[strconv.FormatUint(number(f.Arg(0)), 10)]
 	if j == nil || j.state == bGone {
@@ -63,7 +63,7 @@ func (m *beanstalk) byID(f codec.Frame) *bJob {
 	return j
 }
 
-// mine returns the job of a command that only its holder may give.
+// mine returns the job of a command that only the client that has reserved the job may send, or nil.
 func (m *beanstalk) mine(p *bPeer, f codec.Frame) *bJob {
 	if j := m.byID(f); j != nil && j.state == bReserved && j.holder == p.conn {
 		return j
@@ -212,7 +212,7 @@ func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 }
 
-// found owes the job that a peek shows; nil is none.
+// found expects a reply to a peek with one of the jobs. A nil job is ignored; without jobs, it expects NOT_FOUND.
 func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	all = slices.DeleteFunc(all, func(j *bJob) bool { return j == nil })
 	if len(all) == 0 {
@@ -232,7 +232,7 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	}))
 }
 
-// in returns the jobs of a tube in that state; sure is false if there may be others.
+// in returns the jobs of a tube in a state. sure is false if there may be other jobs in that state.
 func (m *beanstalk) in(tube string, s bState) (all []*bJob, sure bool) {
 	sure = true
 	for _, j := range m.live {
@@ -247,7 +247,7 @@ func (m *beanstalk) in(tube string, s bState) (all []*bJob, sure bool) {
 	return all, sure
 }
 
-// bPeek shows the first by an order in which jobs may be equal.
+// bPeek returns the handler of a peek at the first job in a state, in an order in which several jobs may be equal.
 func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *beanstalk, p *bPeer, f codec.Frame) {
 	return func(m *beanstalk, p *bPeer, _ codec.Frame) {
 		all, sure := m.in(p.used, s)
@@ -290,7 +290,7 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	n := min(bound, len(all))
 	m.say(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
 	if n < len(all) && n > 0 && by(all[n-1], all[n]) == 0 {
-		// Which of those whose delays end together go first is open.
+		// The specification does not say which of the jobs whose delays end at the same time is kicked first.
 		for _, j := range all {
 			if j.until == all[n].until {
 				j.vague, j.blurred = true, true

@@ -9,10 +9,10 @@ import (
 	"jobwire/codec"
 )
 
-// before reports whether a job is reserved before another.
+// before reports whether the server reserves a job before another.
 func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && j.order < o.order }
 
-// best is the job that a reserve of the connection gets if it need not wait; nil is none.
+// best returns the job that a reserve of the connection gets if it need not wait, or nil.
 func (m *beanstalk) best(p *bPeer) *bJob {
 	var best *bJob
 	for _, j := range m.live {
@@ -23,7 +23,7 @@ func (m *beanstalk) best(p *bPeer) *bJob {
 	return best
 }
 
-// margin reports whether a job that the connection holds is, or may be, in its last second.
+// margin reports whether a job that the connection has reserved is certainly, or may be, in its last second.
 func (m *beanstalk) margin(p *bPeer) (sure, maybe bool) {
 	for _, j := range m.live {
 		if j.state == bReserved && j.holder == p.conn {
@@ -48,7 +48,7 @@ func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
-// answered judges what ends a wait.
+// answered checks the reply to a reserve that waited.
 func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	fail := func(rule codec.RuleID, format string, args ...any) error {
 		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong reply to a reserve", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
@@ -76,7 +76,8 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	return fail("beanstalk.reserve.reserved", "expected RESERVED, TIMED_OUT or DEADLINE_SOON as the reply to a reserve")
 }
 
-// job finds the job of a reply by its ID; one whose INSERTED is still under way is known by its body.
+// job finds the job of a reply by its ID. If the reply INSERTED with the ID has not arrived yet, it finds the job by its
+// body.
 func (m *beanstalk) job(f *codec.Frame) *bJob {
 	if j := m.jobs[string(f.Arg(0))]; j != nil {
 		return j
@@ -129,7 +130,7 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	return nil
 }
 
-// hold makes a job reserved.
+// hold marks a job as reserved.
 func (m *beanstalk) hold(p *bPeer, j *bJob) {
 	if j.state == bReserved {
 		j.timeouts++
@@ -139,7 +140,7 @@ func (m *beanstalk) hold(p *bPeer, j *bJob) {
 	j.reserves++
 }
 
-// resume does what was sent behind a reserve.
+// resume handles the commands that the client sent after a reserve that waited.
 func (m *beanstalk) resume(p *bPeer) {
 	for len(p.backlog) > 0 && !p.waiting {
 		f := p.backlog[0]

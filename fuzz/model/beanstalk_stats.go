@@ -9,8 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// stats judges the values of a YAML dictionary that are due; keys that are missing are
-// left to those who know all keys.
+// stats checks the values of a YAML dictionary that the model knows. It does not check whether keys are missing.
 func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]string) {
 	m.owe(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
 		if r.Type.Name == "NOT_FOUND" {
@@ -18,7 +17,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]st
 		}
 		for _, row := range rows(r) {
 			if string(row[0]) == "total-connections" && m.before < 0 {
-				m.before = int(number(row[1])) - m.total // whoever looked whether the server is there
+				m.before = int(number(row[1])) - m.total // connections that tested whether the server accepts connections
 			}
 			want, ok := due[string(row[0])]
 			if ok && want != string(row[1]) {
@@ -46,7 +45,7 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.stats(p, "beanstalk.stats-job", "stats-reply", due)
 }
 
-// counted adds the counts of jobs by state.
+// counted adds the numbers of jobs by state.
 func (m *beanstalk) counted(due map[string]string, in func(*bJob) bool) {
 	var by [5]int
 	urgent := 0
@@ -91,7 +90,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	due := map[string]string{"name": name}
 	if !m.quirks[Shared] || name != "default" {
 		due["current-waiting"] = strconv.Itoa(waiting)
-		watched := m.quirks[Watched] && name == "default" // it was there before, and is never alone
+		watched := m.quirks[Watched] && name == "default" // the tube existed before, and other clients use it too
 		if !watched {
 			due["current-using"], due["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
 		}
@@ -107,7 +106,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.stats(p, "beanstalk.stats-tube", names, due)
 }
 
-// Commands whose counts stats has under their own names.
+// bCounted are the commands whose counts stats reports as cmd-NAME.
 var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-buried", "reserve", "use", "watch", "ignore", "delete", "release", "bury", "kick",
 	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
 
@@ -135,7 +134,7 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.stats(p, "beanstalk.stats", "stats-reply", due)
 }
 
-// totals adds what is counted from the server's start.
+// totals adds the counts since the start of the server.
 func (m *beanstalk) totals(due map[string]string) {
 	due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
 	for _, name := range bCounted {

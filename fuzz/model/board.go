@@ -9,31 +9,31 @@ import (
 	"jobwire/codec"
 )
 
-// due is something that the server owes a connection, or may send it.
+// due is a message that the server must or may send on a connection.
 type due struct {
 	conn int
 	must bool
-	rule codec.RuleID // broken if it does not come, or comes otherwise
-	want string       // in words
+	rule codec.RuleID // that the server breaks if the message is missing or wrong
+	want string       // the expected message, in words
 
-	// take judges a message. It returns notMine if that is something else, nil if it is
-	// what was due, having done what follows from it, and otherwise what is wrong with it.
+	// take checks a message. It returns notMine if the message is another one, nil if it is the expected message, after
+	// updating the model, and otherwise what is wrong with the message.
 	take func(f *codec.Frame) error
 
 	choice *choice
-	step   int // of the conversation, in which it became due
+	step   int // the step of the conversation in which the server became obliged to send the message
 }
 
-// missing is the law of what has not come.
+// missing is the law of a complaint about an expected message that has not arrived.
 const missing = "missing message"
 
-// choice joins those of which exactly one comes, or none is due any more once enough have.
+// choice joins alternatives: the server sends left of them, and then none of the others is expected.
 type choice struct{ left int }
 
-// notMine says that a message is not the one that was due.
+// notMine says that a message is not the expected one.
 var notMine error = &Complaint{Law: "another message"}
 
-// board is what all models share: the connections, what is due to them, and the clock.
+// board is what all models share: the connections, the messages that they expect, and the clock.
 type board struct {
 	p       *codec.Protocol
 	quirks  map[Quirk]bool
@@ -42,11 +42,11 @@ type board struct {
 	dues    []*due
 	tainted bool
 	step    int
-	deaf    map[int]bool  // connections of which nothing is judged any more
+	deaf    map[int]bool  // connections whose messages are not checked any more
 	ending  map[int]bool  // connections that the server may close
-	leaving map[int]leave // those that it has to
+	leaving map[int]leave // connections that the server must close
 
-	unjudged string // replies that may break rules whose IDs begin so are not judged; "": all are
+	unjudged string // prefix of the IDs of rules that are not checked; "": all are checked
 }
 
 // began sets the time at which the model was made.
@@ -55,7 +55,7 @@ func (b *board) began(now time.Time) { b.start = now }
 // wall returns the time of the server's clock.
 func (b *board) wall() time.Time { return b.start.Add(b.now) }
 
-// leave is why the server has to close a connection.
+// leave is the reason why the server must close a connection.
 type leave struct {
 	rule codec.RuleID
 	why  string
@@ -65,26 +65,26 @@ func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
 	return board{p: p, quirks: quirks, deaf: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
 }
 
-// owe adds what must come, as far as anybody can tell.
+// owe adds an expected message. Without illegal bytes whose effect is unknown, the server must send it.
 func (b *board) owe(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *due {
 	d := &due{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step}
 	b.dues = append(b.dues, d)
 	return d
 }
 
-// excuses reports whether replies are not judged by the rule.
+// excuses reports whether replies are not checked against the rule.
 func (b *board) excuses(rule codec.RuleID) bool {
 	return b.unjudged != "" && strings.HasPrefix(string(rule), b.unjudged)
 }
 
-// allow adds what may come.
+// allow adds a message that the server may send.
 func (b *board) allow(conn int, want string, take func(*codec.Frame) error) *due {
 	d := b.owe(conn, "", want, take)
 	d.must = false
 	return d
 }
 
-// typed takes a message of one of the types, and hands it on.
+// typed returns a function that accepts a message of one of the types, separated by spaces, and passes it to then.
 func typed(names string, then func(f *codec.Frame) error) func(*codec.Frame) error {
 	return func(f *codec.Frame) error {
 		for rest := names; rest != ""; {
@@ -101,17 +101,17 @@ func typed(names string, then func(f *codec.Frame) error) func(*codec.Frame) err
 	}
 }
 
-// wrong makes a complaint; the board fills in the rest of it.
+// wrong returns a complaint. The board sets its other fields.
 func wrong(format string, args ...any) error { return &Complaint{Text: fmt.Sprintf(format, args...)} }
 
-// received finds what a message was due as.
+// received finds the expected message that a received message is.
 func (b *board) received(conn int, f *codec.Frame) error {
 	if b.deaf[conn] {
 		return nil
 	}
 	var first *Complaint
 	var waiting []string
-	// What must come before what may: one message can be either.
+	// Required messages are tried before optional ones, because one message can be either.
 	ordered := make([]*due, 0, 8)
 	for _, must := range []bool{true, false} {
 		for _, d := range b.dues {
@@ -122,10 +122,11 @@ func (b *board) received(conn int, f *codec.Frame) error {
 	}
 	for _, d := range ordered {
 		if err := d.take(f); err == nil {
-			if i := slices.Index(b.dues, d); i >= 0 { // what followed may have moved it
+			if i := slices.Index(b.dues, d); i >= 0 { // take may have moved it
 				b.dues = slices.Delete(b.dues, i, i+1)
 			}
-			// A connection's messages come in order: what was only allowed before has not come.
+			// The messages of a connection arrive in order, so the server has not sent the optional messages
+			// before this one.
 			b.dues = slices.DeleteFunc(b.dues, func(o *due) bool { return o.conn == conn && !o.must && o.step < d.step })
 			if d.choice != nil {
 				if d.choice.left--; d.choice.left <= 0 {
@@ -158,7 +159,7 @@ func (b *board) received(conn int, f *codec.Frame) error {
 	return &Complaint{Conn: conn, Law: "unexpected message", Text: fmt.Sprintf("expected %s, got %s", strings.Join(waiting, " or "), show(f))}
 }
 
-// settled complains of the first thing that must have come.
+// settled reports the first required message that has not arrived.
 func (b *board) settled() error {
 	for _, d := range b.dues {
 		if d.must && !b.deaf[d.conn] {
@@ -180,7 +181,7 @@ func (b *board) Leaving(conn int) bool {
 	return leaving && !b.tainted
 }
 
-// opened begins anew with a connection.
+// opened resets the state of a connection.
 func (b *board) opened(conn int) {
 	b.forget(conn)
 	delete(b.deaf, conn)
@@ -188,12 +189,12 @@ func (b *board) opened(conn int) {
 	delete(b.leaving, conn)
 }
 
-// forget drops what is due to a connection that has ended.
+// forget drops the expected messages of a connection that has ended.
 func (b *board) forget(conn int) {
 	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return d.conn == conn })
 }
 
-// gone judges the end of a connection.
+// gone checks the end of a connection.
 func (b *board) gone(conn int) error {
 	defer b.forget(conn)
 	delete(b.leaving, conn)
@@ -203,7 +204,7 @@ func (b *board) gone(conn int) error {
 	return &Complaint{Conn: conn, Law: "unexpected disconnect", Text: "expected the connection to stay open, but the server closed it, and no message allows the server to close it"}
 }
 
-// show writes a message on one line, shortened.
+// show returns a message on one line, with long values cut short.
 func show(f *codec.Frame) string {
 	var m codec.Message
 	if f.Type == nil {
@@ -220,7 +221,7 @@ func show(f *codec.Frame) string {
 	return s
 }
 
-// class counts as a State does: none, one, more.
+// class counts as Model.State does: none, one or more.
 func class(n int) uint64 { return uint64(min(n, 2)) }
 
 // fold mixes classes into one number.

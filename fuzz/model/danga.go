@@ -8,10 +8,10 @@ import (
 	"jobwire/codec"
 )
 
-// Danga makes models of the Danga draft.
+// Danga makes models of the specification danga-gearman-draft.txt.
 var Danga = &Adapter{New: newDanga}
 
-// danga is the model of danga-gearman-draft.txt, with the interpretations in its rules.
+// danga is the model of danga-gearman-draft.txt, with the interpretations that its rules state.
 type danga struct {
 	board
 	peers   map[int]*dPeer
@@ -24,19 +24,19 @@ type dPeer struct {
 	names    []string
 	sleeping bool
 	job      *dJob // that it works on
-	waits    *dJob // of type 0, that it waits for
+	waits    *dJob // of type 0; its result is expected on this connection
 }
 
 type dJob struct {
 	name, key string
 	args      []byte
 	handle    []byte // of type 1; nil until it is known
-	asked     bool   // somebody was, or is being, given a handle
-	wanted    bool   // it runs though nobody waits
+	asked     bool   // a client has, or is about to receive, a handle for it
+	wanted    bool   // it runs even if no client waits for it
 	waits     []int
-	worker    int // -1 while it has none
+	worker    int // connection of the worker; -1: none
 	requeued  bool
-	vague     bool // it may be gone
+	vague     bool // the server may have dropped it
 	done      bool
 	progress  [3]uint32
 	code      byte
@@ -67,7 +67,8 @@ func (m *danga) taint() {
 
 func (m *danga) Tainted() bool { return m.tainted }
 
-// Blocked: who waits for a job of type 0 may not ask.
+// Blocked reports whether the client waits for a job of type 0, or the server must close the connection. Then the client
+// must not send a request.
 func (m *danga) Blocked(conn int) bool {
 	p := m.peers[conn]
 	_, leaving := m.leaving[conn]
@@ -118,11 +119,11 @@ func (m *danga) requeue(p *dPeer) {
 	m.wake(j, true)
 }
 
-// violates has the connection closed.
+// violates notes that the server must close the connection.
 func (m *danga) violates(p *dPeer, why string) {
 	for _, d := range m.dues {
 		if d.conn == p.conn {
-			d.must = false // it may have been sent before
+			d.must = false // the server may have sent it before the violation
 		}
 	}
 	m.ending[p.conn] = true
@@ -161,7 +162,7 @@ func (m *danga) Sent(conn int, f *codec.Frame) {
 	}
 }
 
-// noop may or must wake a sleeper.
+// noop expects a noop that wakes a sleeping worker, or allows it if must is false.
 func (m *danga) noop(p *dPeer, must bool) {
 	for _, d := range m.dues {
 		if d.conn == p.conn && d.want == "noop" {
@@ -184,7 +185,7 @@ func (m *danga) wake(j *dJob, must bool) {
 	}
 }
 
-// candidates are the jobs that a worker may be given.
+// candidates returns the jobs that the server may assign to a worker.
 func (m *danga) candidates(p *dPeer) (sure, vague []*dJob) {
 	first := true
 	for _, j := range m.jobs {

@@ -11,7 +11,7 @@ import (
 	"jobwire/codec"
 )
 
-// dHandlers say what follows from a packet, by its type's name.
+// dHandlers maps the type of a packet to a function that updates the model.
 var dHandlers map[string]func(m *danga, p *dPeer, f codec.Frame)
 
 func init() {
@@ -36,7 +36,7 @@ func dConnect(m *danga, p *dPeer, f codec.Frame) {
 		p.names = append(p.names, string(a))
 	}
 	if sure, vague := m.candidates(p); p.sleeping && len(sure)+len(vague) > 0 {
-		m.noop(p, false) // by the letter nothing has come in
+		m.noop(p, false) // according to the text of the draft, no job has arrived
 	}
 }
 
@@ -68,7 +68,7 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	for _, o := range m.jobs {
 		if j.key != "" && o.key == j.key && o.name == j.name {
 			if o.vague {
-				m.taint() // it may be the one or another
+				m.taint() // the server may or may not add the client to this job
 			}
 			j, fresh = o, false
 			break
@@ -137,7 +137,7 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 			return &Complaint{Rule: "danga.assign.name-and-args", Text: "expected an existing job, because no job has this name and these arguments"}
 		}
 		if len(fit) > 1 {
-			m.taint() // which one it is cannot be told
+			m.taint() // the reply does not identify the job
 		}
 		j := fit[0]
 		j.worker, p.job = p.conn, j
@@ -163,7 +163,7 @@ func dStatus(m *danga, p *dPeer, f codec.Frame) {
 	}
 }
 
-// progress owes a job_status_res of these numbers.
+// progress expects a job_status_res with these numbers.
 func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *due {
 	return m.owe(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
 		if got := numbers(r); got != want {
@@ -180,7 +180,7 @@ func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	}
 	j := m.results[string(f.Arg(0))]
 	switch {
-	case j == nil && m.quirks[Shared]: // it may be the handle of another client's job
+	case j == nil && m.quirks[Shared]: // the handle may belong to another client's job
 		m.owe(p.conn, "danga.status.unknown-handle", "job_status_res", typed("job_status_res", nil))
 	case j == nil:
 		m.progress(p.conn, "danga.status.unknown-handle", [3]uint32{0, 0, math.MaxUint32})
@@ -208,7 +208,7 @@ func dComplete(m *danga, p *dPeer, f codec.Frame) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(o *dJob) bool { return o == j })
 }
 
-// completed owes the result of a job.
+// completed expects the result of a job.
 func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 	took := uint32((m.now - j.created) / time.Second)
 	m.owe(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
@@ -236,7 +236,7 @@ func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 	if j == nil {
 		rule, code = "danga.complete.unknown-handle", 255
 	}
-	if j == nil && m.quirks[Shared] { // it may be the handle of another client's job
+	if j == nil && m.quirks[Shared] { // the handle may belong to another client's job
 		m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", nil))
 		return
 	}

@@ -11,41 +11,41 @@ import (
 	"jobwire/codec"
 )
 
-// Gearman makes models of gearman-protocol.txt.
+// Gearman makes models of the specification gearman-protocol.txt.
 var Gearman = &Adapter{New: newGearman, Excuses: regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `)}
 
 // Quirks of Gearman servers.
 const (
-	FewWakeups      Quirk = "few-wakeups"      // not every sleeper is woken for a job
-	IdleNoops       Quirk = "idle-noops"       // workers are woken without need
-	WokenTwice      Quirk = "woken-twice"      // a worker that said twice that it sleeps is also woken by the job behind the one that it was woken for
-	TimeoutRequeues Quirk = "timeout-requeues" // a job that runs too long goes back to its queue
-	EpochSilent     Quirk = "epoch-silent"     // nobody is woken when an EPOCH time comes
+	FewWakeups      Quirk = "few-wakeups"      // for a job, the server does not wake every sleeping worker
+	IdleNoops       Quirk = "idle-noops"       // the server wakes workers without need
+	WokenTwice      Quirk = "woken-twice"      // after PRE_SLEEP twice, a worker is also woken by the next job
+	TimeoutRequeues Quirk = "timeout-requeues" // a job that exceeds its time limit goes back to its queue
+	EpochSilent     Quirk = "epoch-silent"     // the server wakes no worker when an EPOCH time comes
 	EpochWakesEarly Quirk = "epoch-wakes-early"
-	EpochHides      Quirk = "epoch-hides"          // a job whose time has not come keeps others of its function from being handed out
-	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes back the jobs that the worker holds
-	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue before the function's first mention has no effect
-	NameTruncated   Quirk = "name-truncated"       // create function loses a character
-	LostFails       Quirk = "lost-fails"           // a lost worker's jobs fail
+	EpochHides      Quirk = "epoch-hides"          // a job whose time has not come blocks the other jobs of its function
+	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes away the jobs of the function that the worker runs
+	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue has no effect before a client or worker names the function
+	NameTruncated   Quirk = "name-truncated"       // create function drops a character of the name
+	LostFails       Quirk = "lost-fails"           // the jobs of a disconnected worker fail
 	NoPartials      Quirk = "no-partials"          // WORK_DATA and WORK_WARNING are not forwarded
-	NoFailUnasked   Quirk = "no-fail-unasked"      // WORK_EXCEPTION is not told to who did not ask for it
-	NewestFirst     Quirk = "newest-first"         // jobs of high priority
-	FullDrops       Quirk = "full-drops"           // a full queue drops another job
-	LacksTypes      Quirk = "lacks-types"          // any request may be refused as unknown
-	CancelLingers   Quirk = "cancel-lingers"       // a job that was cancelled is there until it would be handed out
-	DropLoses       Quirk = "drop-loses-jobs"      // drop function takes a function that has jobs, and they are lost
-	AbilitiesAdd    Quirk = "abilities-add"        // what is announced twice counts as two workers
-	JoinedGoes      Quirk = "joined-goes"          // a background job goes with the last client that has joined it
-	NoNumbers       Quirk = "status-keeps-numbers" // what is told of progress is not judged
+	NoFailUnasked   Quirk = "no-fail-unasked"      // WORK_EXCEPTION causes no WORK_FAIL for clients without the option exceptions
+	NewestFirst     Quirk = "newest-first"         // among jobs of high priority, the newest is assigned first
+	FullDrops       Quirk = "full-drops"           // if a queue is full, the server drops another job
+	LacksTypes      Quirk = "lacks-types"          // the server may reject any request as unknown
+	CancelLingers   Quirk = "cancel-lingers"       // a canceled job remains until the server would assign it
+	DropLoses       Quirk = "drop-loses-jobs"      // drop function also drops a function that has jobs, and the jobs are lost
+	AbilitiesAdd    Quirk = "abilities-add"        // a worker that announces a function twice counts as two workers
+	JoinedGoes      Quirk = "joined-goes"          // a background job is dropped with the last client that has joined it
+	NoNumbers       Quirk = "status-keeps-numbers" // the numbers of WORK_STATUS are not checked in STATUS_RES
 )
 
-// gearman is the model of gearman-protocol.txt and the practice of retries.
+// gearman is the model of the specification gearman-protocol.txt, and of how servers retry jobs in practice.
 type gearman struct {
 	board
 	peers     map[int]*gPeer
 	functions map[string]*gFunction
 	jobs      map[string]*gJob // by handle; nil for a job that has ended
-	count     uint64           // jobs, for their order
+	count     uint64           // number of jobs so far, for their order
 }
 
 type gPeer struct {
@@ -53,17 +53,17 @@ type gPeer struct {
 	abilities  map[string]time.Duration
 	worker     bool
 	sleeping   bool
-	twice      bool // it said so when it slept already, and has not asked since then
+	twice      bool // it has sent PRE_SLEEP while it slept, and has not requested a job since then
 	exceptions bool
 	clientID   string
 }
 
 type gFunction struct {
 	name   string
-	jobs   []*gJob // that have not ended, oldest first
+	jobs   []*gJob // unfinished jobs, oldest first
 	limits *[3]int
 	kept   bool
-	vague  bool // what maxqueue and create function made of it is not certain
+	vague  bool // the effect of maxqueue and create function on it is unknown
 }
 
 type gState uint8
@@ -79,28 +79,28 @@ type gJob struct {
 	fn                        *gFunction
 	handle                    []byte // nil until JOB_CREATED
 	unique, reducer, workload []byte
-	key                       string // for coalescing; "" is none
+	key                       string // the key of coalesced submissions; "": none
 	order                     uint64
 	priority                  int
 	reduce, background        bool
 	state                     gState
-	requeued                  bool // its place in the queue is not certain
-	vague                     bool // its state is not: it may be queued, running or gone
-	soon                      bool // its time is near: the state is not certain until Slack after that time
+	requeued                  bool // its place in the queue is unknown
+	vague                     bool // its state is unknown: it may be queued, running or finished
+	soon                      bool // its time is near: its state is unknown until Slack after that time
 	holder                    int
-	due                       time.Duration // when its time comes, or its timeout; 0 is never
-	latest                    time.Duration // when its time has come in any case
+	due                       time.Duration // when its scheduled time comes, or its time limit is exceeded; 0: never
+	latest                    time.Duration // the latest time at which that happens
 	numer, denom              []byte
-	hazy                      bool  // whether what was told of its progress counts is not certain
-	waits                     []int // a connection for each submission
+	hazy                      bool  // whether the last WORK_STATUS counts is unknown
+	waits                     []int // the connections that wait for it, one for each submission
 	lost                      int
-	leavers                   bool // clients have left; a server that stays with half a connection may count them
+	leavers                   bool // clients have disconnected; a server that keeps half-closed connections may count them
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	b := newBoard(p, quirks)
 	if quirks[Shared] {
-		b.unjudged = "gearman.admin." // lists of what all users have
+		b.unjudged = "gearman.admin." // these commands list the functions of all clients
 	}
 	return &gearman{board: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
 }
@@ -125,7 +125,7 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	if f.Type.Req == 2 {
 		p.worker = true
 	}
-	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // a name that no packet can hold
+	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // no packet can contain such a name
 		m.taint()
 		gText("OK ERR error-line")(m, p, *f)
 		return
@@ -135,16 +135,16 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	}
 	h(m, p, f.Clone())
 	if strings.HasPrefix(f.Type.Section, "beyond the specification") && !m.quirks[LacksTypes] {
-		m.mayRefuse(conn) // servers need not have the message
+		m.mayRefuse(conn) // a server need not implement the message
 	}
 }
 
-// mayRefuse allows an error in place of the reply to a message. What the message has done is unknown then.
+// mayRefuse allows an error in place of the reply to a message. After the error, the effect of the message is unknown.
 func (m *gearman) mayRefuse(conn int) {
 	m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 }
 
-// dropReplies forgets the reply that an ERROR stands for.
+// dropReplies makes the expected messages of a connection optional, because the server sent ERROR in place of the reply.
 func (m *gearman) dropReplies(conn int) {
 	for _, d := range m.dues {
 		if d.conn == conn {
@@ -158,7 +158,7 @@ func (m *gearman) Garbled(conn int) {
 	m.taint()
 }
 
-// taint ends the prediction of what the queues hold.
+// taint notes that the contents of the queues are unknown: from now on, most expected messages are optional.
 func (m *gearman) taint() {
 	m.tainted = true
 	for _, d := range m.dues {
@@ -184,7 +184,7 @@ func (m *gearman) Closed(conn int) {
 	m.left(p)
 }
 
-// left is what becomes of the jobs of a connection that has ended.
+// left updates the jobs of a connection that has ended.
 func (m *gearman) left(p *gPeer) {
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {
@@ -192,7 +192,7 @@ func (m *gearman) left(p *gPeer) {
 			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
 			j.leavers = j.leavers || before > len(j.waits)
 			if before > 0 && len(j.waits) == 0 && (!j.background || m.quirks[JoinedGoes]) {
-				j.vague = true // nobody wants it: whether it is dropped is up to the server
+				j.vague = true // no client waits for it, so the server may drop it
 			}
 			if j.state == gRunning && j.holder == p.conn {
 				m.requeue(j)
@@ -212,7 +212,7 @@ func (m *gearman) requeue(j *gJob) {
 	m.wake(j, true)
 }
 
-// fail ends a job and has its clients told.
+// fail ends a job. The server must report the failure to the clients of the job.
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
@@ -242,7 +242,7 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 	})
 }
 
-// unsure reports whether the state of a job is not certain.
+// unsure reports whether the state of a job is unknown.
 func (j *gJob) unsure() bool { return j.vague || j.soon }
 
 func (m *gearman) end(j *gJob) {
@@ -261,8 +261,8 @@ func (m *gearman) function(name []byte) *gFunction {
 	return fn
 }
 
-// wake expects a NOOP for each sleeping worker that can do the job. After one of them has received it, the server breaks only the rule
-// that it wakes all of them.
+// wake expects a NOOP for each sleeping worker that can do the job. After one of them has received it, the server breaks
+// only the rule that it wakes all of them.
 func (m *gearman) wake(j *gJob, must bool) {
 	var all []*due
 	for _, p := range m.peers {
@@ -319,7 +319,7 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
-// surplusNoop judges a NOOP that nothing explains.
+// surplusNoop checks a NOOP that the model did not expect.
 func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 	c.Rule = "gearman.worker.wake-only-able"
 	if m.quirks[WokenTwice] && p.twice && !p.sleeping {
@@ -337,7 +337,7 @@ func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 	return c
 }
 
-// mayWake reports whether there is a job for a worker that comes into its queue by the clock about now.
+// mayWake reports whether a job for the worker enters its queue about now, because its time comes.
 func (m *gearman) mayWake(p *gPeer) bool {
 	for name := range p.abilities {
 		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.unsure() && (j.due > 0 || j.state == gLater) }) {

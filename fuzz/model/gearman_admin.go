@@ -9,7 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// rows cuts the arguments of a list into its lines.
+// rows splits the arguments of a list into its lines.
 func rows(f *codec.Frame) [][][]byte {
 	var m codec.Message
 	f.Message(&m)
@@ -20,7 +20,7 @@ func rows(f *codec.Frame) [][][]byte {
 	return all
 }
 
-// counts are what the lists say of a function.
+// counts returns the numbers that lists contain for a function. sure is false if the state of a job is unknown.
 func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]int, sure bool) {
 	sure = true
 	for _, j := range fn.jobs {
@@ -41,13 +41,13 @@ func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]
 	return total, running, workers, queued, sure
 }
 
-// list judges a list of functions, whose numbers are due as want says.
+// list checks a list of functions. want returns the expected numbers of a function, and whether they are certain.
 func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *gFunction) ([]int, bool)) {
 	m.owe(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			name := string(row[0])
-			if strings.Contains(name, `\`) { // how a name that is not plain is written is open
+			if strings.Contains(name, `\`) { // the specification does not say how to write a name that is not plain
 				continue
 			}
 			if seen[name] {
@@ -81,7 +81,7 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 	}))
 }
 
-// plain reports whether a name is written as it is in a list.
+// plain reports whether lists contain a name unchanged.
 func plain(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' })
 }
@@ -249,7 +249,7 @@ func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.functions[string(f.Arg(0))]
 	if fn != nil && m.quirks[DropLoses] {
 		if len(fn.jobs) > 0 {
-			m.taint() // even jobs of other functions may be taken for them
+			m.taint() // even jobs of other functions may be affected
 		}
 	}
 	if fn == nil || m.quirks[NameTruncated] {

@@ -10,7 +10,7 @@ import (
 	"jobwire/codec"
 )
 
-// gHandlers say what follows from a request, by its type's name. The frame is theirs.
+// gHandlers maps the type of a request to a function that updates the model. The function may keep the frame.
 var gHandlers map[string]func(m *gearman, p *gPeer, f codec.Frame)
 
 func init() {
@@ -100,7 +100,7 @@ func gOption(m *gearman, p *gPeer, f codec.Frame) {
 	}))
 }
 
-// gSubmit is what the submissions differ in.
+// gSubmit is what the kinds of submission differ in.
 type gSubmit struct {
 	priority                         int
 	background, reduce, epoch, sched bool
@@ -121,7 +121,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	if s.epoch {
 		n, _ := strconv.ParseInt(string(f.Arg(2)), 10, 64)
 		if at := time.Unix(n, 0).Sub(m.wall()); n > m.start.Unix()+1<<31 {
-			j.state = gLater // never
+			j.state = gLater // too far in the future to come during a test
 		} else if at > 0 {
 			j.state, j.due, j.latest = gLater, m.now+at, m.now+at
 		}
@@ -134,7 +134,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if j.key == "" || o.key != j.key {
 			continue
 		}
-		if o.unsure() || s.sched || j.key == "-" { // whether an empty workload is a key is open
+		if o.unsure() || s.sched || j.key == "-" { // the specification does not say whether an empty workload is a key
 			doubtful = o
 		} else {
 			old = o
@@ -146,7 +146,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	m.count++
 	j.order = m.count
-	// A limit counts the jobs that wait; whether those that run are in the queue too is open.
+	// A limit counts the queued jobs. The specification does not say whether it also counts those that run.
 	waiting, total := 0, 0
 	for _, o := range fn.jobs {
 		if o.unsure() {
@@ -163,11 +163,11 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	full := limit > 0 && (total >= limit || fn.vague)
 	sure := full && waiting >= limit && !fn.vague && doubtful == nil
 	if full && m.quirks[FullDrops] {
-		m.taint() // which job makes room is up to the server
+		m.taint() // the server chooses which job it drops
 		m.dropReplies(p.conn)
 		return
 	}
-	late := full || s.sched || doubtful != nil // whether there is a job is known by the reply
+	late := full || s.sched || doubtful != nil // the reply shows whether there is a new job
 	reply := &choice{left: 1}
 	if full || s.sched {
 		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR (queue full)", typed("ERROR", nil))
@@ -200,7 +200,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
-// accept takes a job in.
+// accept adds a job to its queue.
 func (m *gearman) accept(p *gPeer, j *gJob) {
 	if !j.background {
 		j.waits = append(j.waits, p.conn)
@@ -213,7 +213,7 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 	}
 }
 
-// join is a submission that the job of its unique ID takes in.
+// join handles a submission with the unique ID of an unfinished job: the server adds the client to that job.
 func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	m.joined(p, old, s)
 	m.owe(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {

@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// progress judges the four values of a status behind the handle or unique ID.
+// progress checks the four values of a status reply after the handle or unique ID.
 func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	want := []string{"1", "0"}
 	if j.state == gRunning {
@@ -20,7 +20,7 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 		}
 	}
 	if j.lost > 0 && j.numer == nil || j.hazy || m.quirks[NoNumbers] {
-		return nil // whether the lost worker's progress stands is open
+		return nil // the specification does not say whether the progress of a disconnected worker counts
 	}
 	for i, w := range [][]byte{j.numer, j.denom} {
 		n, _ := strconv.ParseUint(string(r.Arg(3+i)), 10, 64)

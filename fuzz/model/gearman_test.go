@@ -10,13 +10,13 @@ import (
 	codecgearman "jobwire/codec/gearman"
 )
 
-// gearmanFrame is a message as a session reads it.
+// gearmanFrame returns a message of Gearman as a session decodes it.
 func gearmanFrame(t *testing.T, from codec.Side, name string, args ...string) *codec.Frame {
 	t.Helper()
 	return frame(t, codecgearman.Protocol, from, name, args...)
 }
 
-// frame is a message as a session of the protocol reads it.
+// frame returns a message as a session of the protocol decodes it.
 func frame(t *testing.T, p *codec.Protocol, from codec.Side, name string, args ...string) *codec.Frame {
 	t.Helper()
 	msg := codec.Message{Type: p.TypeNamed(name)}
@@ -34,8 +34,8 @@ func frame(t *testing.T, p *codec.Protocol, from codec.Side, name string, args .
 	return f
 }
 
-// gearmanTalk is a model of which two connections are open, what tells it of a message of either's, and
-// what holds one of the server's against it.
+// gearmanTalk returns a model with two open connections, a function that reports a message of a client or worker to the
+// model, and a function that reports a message of the server and fails the test if the model complains about it.
 func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name string, args ...string)) {
 	m = New(codecgearman.Protocol, time.Now())
 	m.Opened(0)
@@ -50,7 +50,7 @@ func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name stri
 	return m, sent, received
 }
 
-// What a client is due once bytes were sent whose effect nobody can tell, need not come.
+// After a client has sent bytes whose effect is unknown, no message is required.
 func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
 	m := New(codecgearman.Protocol, time.Now())
 	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
@@ -68,7 +68,7 @@ func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
 	}
 }
 
-// refusedCommand returns the error that replies to an administrative command.
+// refusedCommand returns the error that the server sends in reply to an administrative command.
 func refusedCommand(t *testing.T, command string) *codec.Frame {
 	t.Helper()
 	sess, f := codecgearman.Protocol.NewSession(codec.Options{}), new(codec.Frame)
@@ -81,7 +81,7 @@ func refusedCommand(t *testing.T, command string) *codec.Frame {
 	return f
 }
 
-// A server need not have the messages that are not in the specification.
+// A server need not implement the messages that are not in the specification.
 func TestUnknownExtension(t *testing.T) {
 	for name, command := range map[string]string{"prioritystatus": "prioritystatus\n", "show-jobs": "show jobs\n", "status": "status\n"} {
 		m, sent, _ := gearmanTalk(t)
@@ -100,7 +100,8 @@ func TestUnknownExtension(t *testing.T) {
 	}
 }
 
-// A worker may be woken about when a job's time comes, whatever he was told before; earlier not.
+// The server may wake a worker at about the time of a scheduled job, whatever the server has sent to the worker before, but
+// not earlier.
 func TestWokenByTheClock(t *testing.T) {
 	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,8 +131,8 @@ func TestWokenByTheClock(t *testing.T) {
 	}
 }
 
-// Of a job that may have gone on behind its time a worker may say what it likes, also when the
-// client has left since.
+// After the time limit of a job may have been exceeded, the model accepts any report about the job from its worker, also if
+// the client has disconnected.
 func TestWorkBehindItsTime(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "1000")
@@ -152,7 +153,7 @@ func TestWorkBehindItsTime(t *testing.T) {
 	}
 }
 
-// Where a job's time is over at once, its client may hear of that before its worker is seen to have it.
+// If a time limit is very short, the client may receive WORK_FAIL before the worker receives the job.
 func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 	for timeout, soon := range map[string]bool{"1": true, "1000": false} {
 		m, sent, received := gearmanTalk(t)
@@ -175,7 +176,7 @@ func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 	}
 }
 
-// A server may fail jobs with the time limit 0 at once, or take it for no limit.
+// A server may fail jobs with the time limit 0 at once, or take 0 for no limit.
 func TestZeroTimeLimit(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		m, sent, received := gearmanTalk(t)
@@ -198,7 +199,7 @@ func TestZeroTimeLimit(t *testing.T) {
 	}
 }
 
-// A server may take a time limit for seconds: the specification does not say the unit.
+// A server may read a time limit as seconds: the specification does not state the unit.
 func TestUnitOfTimeLimit(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "2")
@@ -216,8 +217,8 @@ func TestUnitOfTimeLimit(t *testing.T) {
 	}
 }
 
-// A time limit that is exceeded must be reported to the client, once, and a time that comes must wake workers, also if the model looked
-// while the time was near.
+// The server must report an exceeded time limit to the client, once, and must wake workers when a scheduled time comes,
+// also if the model was asked while the time was near.
 func TestTimesThatCome(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		m, sent, received := gearmanTalk(t)
@@ -247,7 +248,7 @@ func TestTimesThatCome(t *testing.T) {
 	}
 }
 
-// A server that wakes one of several workers breaks another rule than one that wakes none.
+// A server that wakes one of several workers breaks another rule than a server that wakes none.
 func TestWakesSomeWorkers(t *testing.T) {
 	for woken, rule := range []codec.RuleID{"gearman.worker.wake", "gearman.worker.wake-each", "gearman.worker.wake-each", ""} {
 		m, sent, received := gearmanTalk(t)
@@ -268,7 +269,7 @@ func TestWakesSomeWorkers(t *testing.T) {
 	}
 }
 
-// After a worker finished a job just before the time limit, no WORK_FAIL is missing.
+// If a worker finishes a job just before the time limit, WORK_FAIL is not expected.
 func TestEndNearTimeLimit(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
 	sent(0, "SUBMIT_JOB", "a", "", "x")
@@ -285,7 +286,7 @@ func TestEndNearTimeLimit(t *testing.T) {
 	}
 }
 
-// A job whose time has come may be queued in the order of submission, or when its time came.
+// A job whose scheduled time has come may be queued in the order of submission, or at the time when its time came.
 func TestPlaceOfScheduledJob(t *testing.T) {
 	for _, first := range []string{"H:1", "H:2"} {
 		m, sent, received := gearmanTalk(t)
@@ -300,7 +301,7 @@ func TestPlaceOfScheduledJob(t *testing.T) {
 	}
 }
 
-// What somebody says of the progress of a job that he may not hold may be refused.
+// A server may reject a report of progress from a worker to which the job may not be assigned.
 func TestProgressOfWhoMayNotHold(t *testing.T) {
 	m, sent, received := gearmanTalk(t)
 	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")

@@ -39,7 +39,7 @@ func gCantDo(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
-// loosen leaves open what becomes of the jobs of a function that the worker holds.
+// loosen makes the state of the jobs of a function unknown that the worker runs.
 func (m *gearman) loosen(p *gPeer, fn string) {
 	for _, j := range m.function([]byte(fn)).jobs {
 		if j.state == gRunning && j.holder == p.conn {
@@ -66,8 +66,8 @@ func gPreSleep(m *gearman, p *gPeer, _ codec.Frame) {
 	}
 }
 
-// candidates are the jobs that a worker may be given: of each function those of the
-// highest priority, the oldest, and those whose state or place is not certain.
+// candidates returns the jobs that the server may assign to a worker. For each function, these are the oldest job of the
+// highest priority, and the jobs whose state or place is unknown.
 func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 	for name := range p.abilities {
 		fn := m.functions[name]
@@ -109,7 +109,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		if len(sure)+len(vague) == 0 {
 			return
 		}
-		// Who waits for a job may hear that its time is over before its worker was seen to have it.
+		// If a time limit is very short, the client may receive WORK_FAIL before the worker receives the job.
 		for _, j := range slices.Concat(sure, vague) {
 			if timeout := p.abilities[j.fn.name]; timeout != 0 && timeout <= Slack {
 				for _, c := range j.waits {
@@ -129,7 +129,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
 			case j.state == gLater && !j.unsure():
 				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
-			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // an empty one may be none
+			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // servers may treat an empty reducer as none
 				want = reduce
 			case j.reduce && len(j.reducer) > 0:
 				want = reduce
@@ -137,7 +137,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			if r.Type.Name != want {
 				return wrong("expected %s as the reply to this grab request", want)
 			}
-			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // it may be one that nobody saw begin
+			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // its submission may be in illegal bytes
 				return err
 			}
 			timeout, able := p.abilities[j.fn.name]
@@ -155,14 +155,14 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			}
 			j.state, j.holder, j.due = gRunning, p.conn, 0
 			if j.unsure() && j.background {
-				j.vague = false // it exists, and here it is
+				j.vague = false // the server has just assigned it, so it exists
 			}
 			j.soon = false
 			switch {
 			case timeout == zeroLimit:
 				j.due, j.latest = max(m.now, 1), math.MaxInt64-Slack
 			case timeout > 0:
-				// The specification does not say in which unit the time limit is.
+				// The specification does not state the unit of the time limit.
 				j.due, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
 			}
 			return nil
@@ -171,7 +171,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 	}
 }
 
-// delivered compares what a worker is given with what was submitted.
+// delivered compares an assigned job with the submitted one.
 func (j *gJob) delivered(r *codec.Frame) error {
 	var m codec.Message
 	r.Message(&m)
@@ -187,7 +187,7 @@ func (j *gJob) delivered(r *codec.Frame) error {
 	return nil
 }
 
-// gWork is what a worker says of a job.
+// gWork handles a report of a worker about a job. ends says whether the report ends the job.
 func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, f codec.Frame) {
 		j := m.jobs[string(f.Arg(0))]
@@ -206,7 +206,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 		seen := map[int]bool{}
 		for _, c := range j.waits {
 			if m.peers[c] == nil {
-				continue // it left behind the end of a job that may have gone on
+				continue // the client disconnected after the job may have ended
 			}
 			m.forward(j, c, f, ends, !j.unsure() && !seen[c])
 			seen[c] = true
@@ -220,7 +220,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	}
 }
 
-// forward expects a client to receive what a worker said.
+// forward expects the server to send a worker's report to a client.
 func (m *gearman) forward(j *gJob, conn int, f codec.Frame, ends, must bool) {
 	name := f.Type.Name
 	rule := codec.RuleID("gearman." + map[string]string{"WORK_DATA": "work.data", "WORK_WARNING": "work.warning", "WORK_STATUS": "work.status",
@@ -242,7 +242,7 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, ends, must bool) {
 			}
 		}
 		if ends && j.state != gEnded {
-			m.end(j) // it was not certain that the worker still had the job
+			m.end(j) // the model did not know whether the worker still had the job
 		}
 		return nil
 	}))

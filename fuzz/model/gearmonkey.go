@@ -10,34 +10,34 @@ import (
 	"jobwire/codec"
 )
 
-// GearMonkey makes models of gearmonkey.txt.
+// GearMonkey makes models of the specification gearmonkey.txt.
 var GearMonkey = &Adapter{New: newGearmonkey, Excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`)}
 
-// gearmonkey is the model of what gearmonkey.txt needs of Redis: keys, and who waits for
-// them. Replies are predicted by their bytes. Commands that the document does not have
-// are not predicted, and end the prediction of what they may have changed.
+// gearmonkey is the model of the part of Redis that gearmonkey.txt uses: keys, and the clients that wait for them. It
+// predicts the bytes of replies. It does not predict replies to commands that the specification does not contain; after
+// such a command, the state is unknown.
 type gearmonkey struct {
 	board
 	peers   map[int]*mPeer
 	keys    map[string]*mValue
-	waiting []*mPeer        // longest first
+	waiting []*mPeer        // the one that has waited longest first
 	scripts map[string]bool // that have been loaded, by their hash
 }
 
 type mPeer struct {
 	conn     int
-	waits    []string // keys; nil if it does not wait
+	waits    []string // keys; nil: it does not wait
 	until    time.Duration
 	channels map[string]bool
 }
 
-// mValue is what a key holds: one of these.
+// mValue is the value of a key, of one of these types.
 type mValue struct {
 	text   []byte
-	list   [][]byte // the left end first
+	list   [][]byte // the left end is first
 	hash   map[string][]byte
 	scores map[string]float64
-	until  time.Duration // when it expires; 0 is never
+	until  time.Duration // when it expires; 0: never
 }
 
 func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
@@ -91,7 +91,7 @@ func (m *gearmonkey) Gone(conn int) error {
 
 func (m *gearmonkey) Settled() error { return m.settled() }
 
-// hazy reports whether something may have happened by the clock, or not yet.
+// hazy reports whether the time of an event is so near that the event may have happened or not.
 func (m *gearmonkey) hazy() bool {
 	unsure := func(at time.Duration) bool { return at > 0 && m.now >= at-Slack && m.now < at+Slack }
 	for _, p := range m.waiting {
@@ -134,7 +134,7 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 	}
 }
 
-// served ends a wait.
+// served ends the wait of a client.
 func (m *gearmonkey) served(p *mPeer) {
 	p.waits = nil
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *mPeer) bool { return o == p })
@@ -169,7 +169,7 @@ func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 	h(m, p, msg.Args)
 }
 
-// other is a command that the document does not have. PING is a sentinel's.
+// other handles a command that the specification does not contain. A PING is a barrier.
 func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
 	var msg codec.Message
 	f.Message(&msg)
@@ -198,7 +198,7 @@ func array(items ...[]byte) string {
 
 func integer(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
 
-// raw owes a reply of exactly these bytes.
+// raw expects a reply of exactly these bytes.
 func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
 	return m.owe(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {
@@ -208,13 +208,13 @@ func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
 	})
 }
 
-// any owes a reply of whatever kind, behind which nothing is certain any more.
+// any expects a reply of any kind, and notes that the state is unknown.
 func (m *gearmonkey) any(p *mPeer, rule codec.RuleID) {
 	m.taint()
 	m.owe(p.conn, rule, "a reply", func(*codec.Frame) error { return nil })
 }
 
-// event owes a subscriber what was published; it may come between replies.
+// event expects a published message on the connection of a subscriber. It may arrive between replies.
 func (m *gearmonkey) event(p *mPeer, want string) {
 	m.owe(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {

@@ -8,13 +8,13 @@ import (
 	"jobwire/codec"
 )
 
-// The script that takes a scheduled job, as the document prints it and as it hashes it.
+// The script that takes a scheduled job: the text that the specification prints, and the text whose hash it states.
 const (
 	scriptPrinted = "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1], item[1] }; end"
 	scriptHashed  = "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1],  item[1] }; end"
 )
 
-// mHandlers say what follows from the document's commands, by their rows' names.
+// mHandlers maps the type of a command of the specification to a function that updates the model.
 var mHandlers map[string]func(m *gearmonkey, p *mPeer, f mWords)
 
 func jobKey(f mWords) string  { return "job:" + string(f.Arg(0)) + ":" + string(f.Arg(1)) }
@@ -81,7 +81,7 @@ func init() {
 		},
 		"SCRIPT_LOAD": func(m *gearmonkey, p *peer, f frame) {
 			m.scripts[hashOf(f.Arg(0))] = true
-			if s := string(f.Arg(0)); s != scriptHashed && s != scriptPrinted { // it need not be one
+			if s := string(f.Arg(0)); s != scriptHashed && s != scriptPrinted { // it may not be a valid script
 				m.any(p, "gearmonkey.server.script-load")
 				return
 			}
@@ -157,7 +157,7 @@ func mFields(m *gearmonkey, p *mPeer, f mWords) {
 	m.raw(p, "gearmonkey.server.hmget", array(all...))
 }
 
-// mAll compares a whole hash, in whatever order it is told.
+// mAll expects a whole hash, with its fields in any order.
 func mAll(m *gearmonkey, p *mPeer, f mWords) {
 	h := m.keys[jobKey(f)]
 	if h == nil {
@@ -197,16 +197,16 @@ func mSchedule(m *gearmonkey, p *mPeer, f mWords) {
 	m.raw(p, "gearmonkey.server.zadd", integer(added))
 }
 
-// score reads a number as Redis orders by it.
+// score parses a number that Redis sorts by.
 func score(b []byte) float64 {
 	n, _ := strconv.ParseFloat(string(b), 64)
 	return n
 }
 
-// mTake is the script that takes the earliest scheduled job that is due.
+// mTake handles the script that takes the earliest scheduled job whose time has come.
 func mTake(m *gearmonkey, p *mPeer, f mWords) {
 	sha := strings.ToLower(string(f.Arg(0)))
-	if !m.scripts[sha] && m.quirks[Shared] { // another client may have loaded it
+	if !m.scripts[sha] && m.quirks[Shared] { // another client may have loaded the script
 		m.any(p, "gearmonkey.server.noscript")
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"jobwire/codec"
 )
 
-// get returns what a key holds, made if it is not there.
+// get returns the value of a key. It creates the value if it does not exist.
 func (m *gearmonkey) get(key string) *mValue {
 	v := m.keys[key]
 	if v == nil {
@@ -24,7 +24,7 @@ func (m *gearmonkey) get(key string) *mValue {
 	return v
 }
 
-// push puts a value at the left of a list and serves who waits for it.
+// push adds a value at the left end of a list and serves the clients that wait for it.
 func (m *gearmonkey) push(p *mPeer, key string, value []byte) {
 	v := m.get(key)
 	v.list = slices.Insert(v.list, 0, value)
@@ -38,7 +38,7 @@ func (m *gearmonkey) push(p *mPeer, key string, value []byte) {
 	}
 }
 
-// pop takes the right end of a list that is not empty.
+// pop removes the value at the right end of a list that is not empty, and expects a reply with it.
 func (m *gearmonkey) pop(p *mPeer, key, rule string) {
 	v := m.keys[key]
 	last := v.list[len(v.list)-1]
@@ -48,7 +48,7 @@ func (m *gearmonkey) pop(p *mPeer, key, rule string) {
 	m.raw(p, rule, array([]byte(key), last))
 }
 
-// wait is BRPOP.
+// wait handles BRPOP.
 func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
 	for _, k := range keys {
 		if v := m.keys[k]; v != nil && len(v.list) > 0 {
@@ -63,7 +63,7 @@ func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
 	m.waiting = append(m.waiting, p)
 }
 
-// add is INCR and its like.
+// add handles INCR and similar commands.
 func (m *gearmonkey) add(p *mPeer, key string, n int64, rule string) {
 	v := m.get(key)
 	old, err := strconv.ParseInt(string(v.text), 10, 64)
@@ -98,11 +98,11 @@ func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 	m.raw(p, "gearmonkey.server.publish", integer(int64(n)))
 }
 
-// far is when nobody can tell any more how a server counts.
+// far is the longest expiration time that the model distinguishes; servers differ for longer ones.
 const far = 1 << 31 * time.Second
 
 func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
-	if number(seconds) > 1<<50 { // about as many milliseconds as there can be
+	if number(seconds) > 1<<50 { // the number of milliseconds may overflow in the server
 		m.any(p, "gearmonkey.server.expire")
 		return
 	}
@@ -137,7 +137,7 @@ func (m *gearmonkey) ttl(p *mPeer, key string) {
 	}
 }
 
-// page cuts what LRANGE and ZRANGE show.
+// page returns the range that LRANGE or ZRANGE requests.
 func page(all [][]byte, start, stop []byte) [][]byte {
 	at := func(b []byte) int {
 		n, _ := strconv.Atoi(string(b))
@@ -153,7 +153,7 @@ func page(all [][]byte, start, stop []byte) [][]byte {
 	return all[from:to]
 }
 
-// ranked lists a sorted set.
+// ranked returns the members of a sorted set in order.
 func (v *mValue) ranked() (all [][]byte) {
 	names := slices.SortedFunc(maps.Keys(v.scores), func(a, b string) int {
 		return cmp.Or(cmp.Compare(v.scores[a], v.scores[b]), strings.Compare(a, b))

@@ -1,9 +1,10 @@
-// Package model specifies what a job queue server must do, as far as clients and workers can see it: the specifications as
-// small state machines, which share no code with the reference servers. A model observes everything that happens on the connections
-// of one conversation, and reports messages that must not arrive and messages that are missing.
+// Package model specifies what a job queue server must do, as far as clients and workers can observe it. Each model is a
+// specification written as a small state machine that shares no code with the reference servers. A model observes
+// everything that happens on the connections of one conversation, and reports messages that the server must not send and
+// messages that are missing.
 //
-// Where a server may choose, for example which of two sleeping workers gets a job, a model allows each choice and follows the one
-// that the server has made.
+// Where a server may choose, for example which of two sleeping workers gets a job, a model allows each choice and follows
+// the one that the server made.
 package model
 
 import (
@@ -14,12 +15,12 @@ import (
 	"jobwire/codec"
 )
 
-// Model follows one conversation. It must see everything in the order in which it happened, one message at a time: all messages that
-// the server sends because of a message have arrived before the next call of Sent, Closed or Garbled. The reply to the message, a
-// barrier after it, and Settled prove that. Barriers are messages like any other.
+// Model follows one conversation. The caller must report everything in the order in which it happened, one message at a
+// time: all messages that the server sends because of a message have arrived before the next call of Sent, Closed or
+// Garbled. The reply to the message, a barrier after it, and Settled prove that. Barriers are messages like any other.
 //
-// The caller numbers the connections, with small numbers; a number may be used again after Gone or Closed. Frames are not kept. A
-// model is not safe for concurrent use.
+// The caller numbers the connections, with small numbers, and may use a number again after Gone or Closed. A model keeps no
+// Frame after the call. A model is not safe for concurrent use.
 type Model interface {
 	Opened(conn int)                         // the caller has connected
 	Sent(conn int, f *codec.Frame)           // the caller has sent a message, as a strict session decodes it
@@ -28,33 +29,37 @@ type Model interface {
 	Received(conn int, f *codec.Frame) error // the server has sent a message. The error is a *Complaint
 	Gone(conn int) error                     // the server has closed the connection, or it was lost
 
-	// Settled reports an expected message that has not arrived. After barriers on all connections the message is missing. Without
-	// this proof, because a request blocks a connection, the caller reads on until the error is nil or a timeout is over.
+	// Settled reports an expected message that has not arrived. After barriers on all connections the message is
+	// missing. Without this proof, because a request blocks a connection, the caller reads on until the error is nil or
+	// a timeout expires.
 	Settled() error
 
 	began(now time.Time)
 
-	// Elapsed adds the time since its last call, or since New. Call it before Sent and before Settled. What a server does at a
-	// time may happen from Slack before that time, and must have happened Slack after it.
+	// Elapsed adds the time since its last call, or since New. The caller calls it before Sent and before Settled. If
+	// the server does something at a time, the model allows it from Slack before that time, and expects it at the
+	// latest Slack after that time.
 	Elapsed(d time.Duration)
 
-	// Blocked reports whether the reply to the last request of the connection may come late, as that to a reserve. The server
-	// would not reply to a barrier either.
+	// Blocked reports whether the reply to the last request of the connection may come late, as the reply to a reserve
+	// may. Until then, the server does not reply to a barrier either.
 	Blocked(conn int) bool
 
-	// Leaving reports whether the server has to close the connection. The caller waits for that before it sends anything else, because
-	// other connections may notice it.
+	// Leaving reports whether the server must close the connection. The caller waits for that before it sends anything
+	// else, because other connections may notice it.
 	Leaving(conn int) bool
 
-	// Tainted reports whether bytes were sent whose effect is unknown. From then on, a model checks only what no request can
-	// change: delivered and echoed data is data that was sent, and the types of replies belong to the requests.
+	// Tainted reports whether the caller has sent bytes whose effect is unknown. From then on, a model checks only what
+	// no request can change: delivered and echoed data is data that was sent, and the types of replies belong to the
+	// requests.
 	Tainted() bool
 
-	// State is an abstract of the state for feedback: how many jobs and workers of each kind there are, as none, one or more.
+	// State is an abstraction of the state, for coverage: how many jobs and workers of each kind there are, as none,
+	// one or more.
 	State() uint64
 }
 
-// Slack is how much earlier or later than its time a server may do something, with the time that messages take.
+// Slack is how much earlier or later than its time a server may do something. It includes the time that messages take.
 const Slack = 400 * time.Millisecond
 
 // Complaint is a difference between a server and its model.
@@ -79,20 +84,20 @@ func (c *Complaint) Error() string {
 // deviations, and the profiles in conform/profiles list those of each server.
 type Quirk string
 
-// Shared says that other clients use the server at the same time, with other names: lists and totals contain more than the model
-// knows.
+// Shared says that other clients use the server at the same time, with other names: lists and totals contain more than the
+// model knows.
 const Shared Quirk = "shared"
 
-// Watched says that another client connects now and then and sends barriers, and that the server was used before: what the server
-// has counted since its start, and its number of connections, are unknown.
+// Watched says that another client connects now and then and sends barriers, and that clients have used the server before.
+// The number of connections, and what the server has counted since its start, are therefore unknown.
 const Watched Quirk = "watched"
 
 // Adapter makes the models of a protocol.
 type Adapter struct {
 	New func(p *codec.Protocol, quirks map[Quirk]bool) Model
 
-	// Excuses matches the bytes of a refusal that depends on what the model does not follow. Complaints after such a refusal do not
-	// count. It is nil if there is none.
+	// Excuses matches the bytes of an error reply that depends on state that the model does not follow. Complaints
+	// after such a reply do not count. It is nil if there is no such reply.
 	Excuses *regexp.Regexp
 }
 
@@ -101,8 +106,8 @@ var adapters = map[string]*Adapter{}
 // Register adds the model of a protocol. It is called before models are made.
 func Register(p *codec.Protocol, a *Adapter) { adapters[p.Name] = a }
 
-// New returns the model of a server that has just been started, and whose clock shows the time now. It is nil if the protocol has
-// no model.
+// New returns the model of a server that has just been started and whose clock shows the time now. It returns nil if the
+// protocol has no model.
 func New(p *codec.Protocol, now time.Time, quirks ...Quirk) Model {
 	a := adapters[p.Name]
 	if a == nil {

@@ -1,8 +1,8 @@
-// Package native is what native fuzz targets have in common, and has those that try more
-// than one protocol. Decoders have a package for each: the less is linked, the less
-// coverage there is to count, which is half of what an execution costs.
+// Package native contains the code that native fuzz targets share, and the targets that test several protocols. The targets
+// for decoders are in one package for each protocol: the fewer packages are linked, the less coverage must be counted,
+// which takes half of the time of an execution.
 //
-// .clusterfuzzlite/targets lists every target, also those that stand beside what they try.
+// The file .clusterfuzzlite/targets lists every target, including those in the packages that they test.
 package native
 
 import (
@@ -13,20 +13,20 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// Decoder tries the decoder of a protocol: what it accepts is written again as the same
-// bytes, and its rows hold every byte once.
+// Decoder tests the decoder of a protocol: every accepted message must be encoded as the same bytes again, and its spans
+// must contain every byte once.
 type Decoder struct {
 	protocol *codec.Protocol
-	requests []laws.Step // the first is none
+	requests []laws.Step // the first is empty: no request
 }
 
-// Seed is an input of Try.
+// Seed is the arguments of a call of Try.
 type Seed struct {
 	Asked byte
 	Bytes []byte
 }
 
-// NewDecoder returns one, and what to begin with.
+// NewDecoder returns a Decoder and its seeds.
 func NewDecoder(p *codec.Protocol) (*Decoder, []Seed) {
 	d := &Decoder{p, []laws.Step{{}}}
 	for _, t := range p.Types {
@@ -37,8 +37,8 @@ func NewDecoder(p *codec.Protocol) (*Decoder, []Seed) {
 	return d, slices.Concat(d.ofRows(), d.ofCorpus())
 }
 
-// Try reads bytes: those of a peer where asked is 0, else those of a server, behind the
-// request of that number, or behind none if it is 1.
+// Try decodes bytes. If asked is 0, a peer sends them. If asked is 1, a server sends them without a request. Otherwise, a
+// server sends them after the request with that number.
 func (d *Decoder) Try(asked byte, b []byte) error {
 	steps := [2]laws.Step{{}, {From: codec.Server, Raw: b}}
 	c := laws.Case{Protocol: d.protocol, Options: codec.Options{MaxData: 1 << 12}, Steps: steps[:]}
@@ -50,8 +50,7 @@ func (d *Decoder) Try(asked byte, b []byte) error {
 	return laws.Reencode(&c)
 }
 
-// ofRows makes messages of every row with values at their bounds, behind every request
-// that they may answer.
+// ofRows returns messages of every type with values at their limits, each after every request that they may be a reply to.
 func (d *Decoder) ofRows() (seeds []Seed) {
 	add := func(asked int, from codec.Side, t *codec.Type, n uint64, o gen.Options) {
 		m := gen.Of(gen.New(n), t, o)
@@ -75,7 +74,7 @@ func (d *Decoder) ofRows() (seeds []Seed) {
 	return seeds
 }
 
-// ofCorpus reads the vectors and conversations of the protocol.
+// ofCorpus returns the messages in the test vectors and conversations of the protocol.
 func (d *Decoder) ofCorpus() (seeds []Seed) {
 	for _, s := range scripts(d.protocol) {
 		asked := byte(1)
@@ -92,7 +91,7 @@ func (d *Decoder) ofCorpus() (seeds []Seed) {
 	return seeds
 }
 
-// number returns by which number Try knows a request.
+// number returns the number of a request for Try.
 func (d *Decoder) number(b []byte) byte {
 	var f codec.Frame
 	if _, err := d.protocol.NewSession(codec.Options{}).Decode(codec.Peer, b, &f); err == nil {

@@ -10,11 +10,10 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// Talk is what both sides of a connection say: an input of [laws.Session].
+// Talk is what both sides of a connection send: the arguments of [laws.Session].
 type Talk struct{ Up, Down []byte }
 
-// Talks returns conversations to begin with: legal ones, broken ones, those of the
-// corpus.
+// Talks returns seeds: legal conversations, broken ones, and those of the corpus.
 func Talks(p *codec.Protocol) (all []Talk) {
 	add := func(c *laws.Case) {
 		s := p.NewSession(codec.Options{WaiveAll: true})
@@ -45,13 +44,13 @@ func Talks(p *codec.Protocol) (all []Talk) {
 	return all
 }
 
-// scripts reads the corpus of a protocol.
+// scripts returns the corpus of a protocol.
 func scripts(p *codec.Protocol) (all []*transcript.Script) {
 	for _, file := range []string{"accept.wire", "reject.wire", "example.wire"} {
 		name := path.Join(p.Name, file)
 		src, err := corpus.FS.ReadFile(name)
 		if err != nil {
-			continue // not every protocol has each
+			continue // some protocols lack some of the files
 		}
 		scripts, err := transcript.Parse(p, name, src)
 		if err != nil {

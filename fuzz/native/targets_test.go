@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// Every target of the module is listed for those who build them all, and none that is
-// not there.
+// The list of targets, from which other programs build them, contains every target of the module and nothing else.
 func TestTargetsAreListed(t *testing.T) {
 	const root = "../.."
 	var listed, found []string

@@ -16,8 +16,8 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// FuzzTranscript holds printing and parsing to be inverse: whatever source is
-// accepted, its lines and, where it has any, its bytes mean the same script.
+// FuzzTranscript checks that parsing is the inverse of printing: if a source is accepted, its lines and its bytes, if they
+// can express it, are parsed as the same script.
 func FuzzTranscript(f *testing.F) {
 	protocols := []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, gearmonkey.Protocol, danga.Protocol}
 	err := fs.WalkDir(corpus.FS, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func FuzzTranscript(f *testing.F) {
 	})
 }
 
-// repeated is how many bytes a script's values take when they are written out.
+// repeated returns how many bytes the values of a script take when they are written out.
 func repeated(s *transcript.Script) (n int) {
 	for i := range s.Steps {
 		for _, c := range s.Steps[i].Choices {

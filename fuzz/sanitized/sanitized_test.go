@@ -24,7 +24,8 @@ import (
 )
 
 // buildSanitized compiles the Beanstalk server in testdata with AddressSanitizer and UndefinedBehaviorSanitizer and with
-// the fault of this number, and returns the path of the program. The source file describes the faults; 0 is none.
+// the fault of the given number, and returns the path of the program. The source file describes the faults; 0 means no
+// fault.
 func buildSanitized(t *testing.T, fault int) string {
 	t.Helper()
 	gcc := peers.Need(t, "gcc")
@@ -38,7 +39,8 @@ func buildSanitized(t *testing.T, fault int) string {
 }
 
 // runSanitized starts a program, sends it requests on one connection, each after the reply to the previous one, and stops
-// it with SIGTERM. It returns what os/exec says about a program that ended before, its output, and the last reply.
+// it with SIGTERM. It returns the error of os/exec if the program ended before, the output of the program, and the last
+// reply.
 func runSanitized(t *testing.T, program string, requests ...string) (exit, output, reply string) {
 	t.Helper()
 	// The program must outlive the context of the test, which ends before its cleanups.
@@ -88,7 +90,7 @@ func TestSanitizedFaults(t *testing.T) {
 	tests := []struct {
 		fault    int
 		requests []string
-		buckets  []string // of the reports, without "AddressSanitizer " and from the place on
+		buckets  []string // of the reports, without "AddressSanitizer " and the place
 	}{
 		{0, []string{"use " + long, put, "put 4294967295 0 60 0\r\n", "watch " + long, reserve, "release 1 0 0", reserve, "release 1 0 1", "delete 1",
 			"delete 99", reserve, "peek 2", "bury 2 3"}, nil},
@@ -141,7 +143,7 @@ func TestSanitizedFaults(t *testing.T) {
 	}
 }
 
-// Only the growth of its memory shows the fault of number 4.
+// Only the growth of the server's memory reveals fault 4.
 func TestSanitizedGrowth(t *testing.T) {
 	const requests = 4000
 	var growth [2]int64
@@ -204,7 +206,7 @@ func TestFindsSanitized(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			program := buildSanitized(t, tt.fault)
 			found := map[string]fuzz.Severity{}                            // severity by key
-			ctx, enough := context.WithTimeout(t.Context(), 5*time.Minute) // many times what it takes on an idle machine
+			ctx, enough := context.WithTimeout(t.Context(), 5*time.Minute) // much more than it takes on an idle machine
 			defer enough()
 			start := time.Now()
 			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,

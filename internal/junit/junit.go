@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Suites is the root element. [Suites.Add] keeps the totals right.
+// Suites is the root element. [Suites.Add] updates the totals.
 type Suites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	Name    string   `xml:"name,attr"`
@@ -17,7 +17,7 @@ type Suites struct {
 	Suites []Suite `xml:"testsuite"`
 }
 
-// Suite is a test suite. [Suite.Add] keeps the counts right.
+// Suite is a test suite. [Suite.Add] updates the counts.
 type Suite struct {
 	Name string `xml:"name,attr"`
 	Counts
@@ -27,13 +27,13 @@ type Suite struct {
 	SystemErr  string     `xml:"system-err,omitempty"`
 }
 
-// Property is a name with a value, about a suite.
+// Property is a name with a value in a suite.
 type Property struct {
 	Name  string `xml:"name,attr"`
 	Value string `xml:"value,attr"`
 }
 
-// Counts are the numbers of test cases by result.
+// Counts contains the numbers of test cases by result.
 type Counts struct {
 	Tests    int    `xml:"tests,attr"`
 	Failures int    `xml:"failures,attr"`
@@ -53,7 +53,7 @@ type Case struct {
 	Output  string  `xml:"system-out,omitempty"`
 }
 
-// Detail is why a test case has not passed.
+// Detail describes why a test case has not passed.
 type Detail struct {
 	Type    string `xml:"type,attr"`
 	Message string `xml:"message,attr"`
@@ -83,7 +83,7 @@ func (s *Suite) Add(c Case) {
 	s.Cases = append(s.Cases, c)
 }
 
-// Add adds a test suite that is complete.
+// Add adds a complete test suite.
 func (out *Suites) Add(s Suite) {
 	out.Tests += s.Tests
 	out.Failures += s.Failures

@@ -9,16 +9,15 @@ import (
 
 const module = "jobwire"
 
-// A layer lists what a group of packages may import from this module. packages and
-// imports are patterns of path.Match. The first layer whose pattern matches a package
-// applies, so exceptions come first.
+// A layer lists what a group of packages may import from this module. packages and imports are patterns of path.Match. The
+// first layer that matches a package applies, so exceptions come first.
 type layer struct {
 	packages string
 	imports  []string
 }
 
-// layers lists the packages of this module from the bottom up. Tests may import any
-// package but commands.
+// layers lists the packages of this module from the lowest layer to the highest. Tests may import any package except
+// commands.
 var layers = []layer{
 	{"internal/reference", []string{"catalog", "codec", "codec/transcript", "corpus"}}, // a command
 	{"internal/*", []string{"internal/*"}},
@@ -41,7 +40,7 @@ var layers = []layer{
 	{"refpeer/*/mutants", []string{"codec", "codec/{protocol}", "refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "codec/transcript", "refpeer/internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
-	{"conform/servertest", nil}, // tests alone
+	{"conform/servertest", nil}, // tests only
 	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
@@ -52,7 +51,7 @@ var layers = []layer{
 	{"fuzz/gen", []string{"codec"}}, // serves any protocol
 	{"fuzz/faults", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
-	{"fuzz/native/*", nil}, // tests alone
+	{"fuzz/native/*", nil}, // tests only
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 
@@ -61,8 +60,8 @@ var layers = []layer{
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }
 
-// A dependency is a module that some packages of this one may import. A new
-// dependency needs a row here, with its justification in the commit that adds it.
+// A dependency is an external module that some packages of this module may import. A new dependency needs an entry here,
+// with its justification in the commit that adds it.
 type dependency struct {
 	module   string
 	packages []string
@@ -73,11 +72,11 @@ var dependencies = []dependency{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false}, // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
-	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // in tests alone
+	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
-	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // tests of significance
+	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // significance tests
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
-	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // precise timers; live capture; limits of another process
+	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // timers; live capture; limits of another process
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // flags of cobra commands
 	{"golang.org/x/term", []string{"cmd/*"}, false},
@@ -91,8 +90,7 @@ var dependencies = []dependency{
 	{"go.uber.org/goleak", nil, true},
 }
 
-// checkImport returns what is wrong with pkg importing imp, or "". Both are
-// import paths; pkg is relative to the module.
+// checkImport returns why pkg must not import imp, or "". pkg is relative to the module; imp is an import path.
 func checkImport(pkg, imp string, test bool) string {
 	first, _, _ := strings.Cut(imp, "/")
 	switch {
@@ -139,8 +137,8 @@ func checkLayer(pkg, imp string, test bool) string {
 	return "no layer in imports_test.go contains this package"
 }
 
-// matchAny reports whether one of the patterns matches name. {protocol} in a pattern
-// is the second element of pkg.
+// matchAny reports whether one of the patterns matches name. {protocol} in a pattern is replaced by the second element of
+// pkg.
 func matchAny(patterns []string, name, pkg string) bool {
 	_, protocol, _ := strings.Cut(pkg, "/")
 	protocol, _, _ = strings.Cut(protocol, "/")
@@ -166,7 +164,7 @@ func TestImportsAreRejected(t *testing.T) {
 	tests := []struct {
 		pkg, imp string
 		test     bool
-		rule     string // part of the refusal; "" is none
+		rule     string // part of the error; "": no error
 	}{
 		{"codec", "bytes", false, ""},
 		{"codec", "github.com/google/go-cmp/cmp", false, "only tests may import"},

@@ -14,8 +14,8 @@ import (
 	"jobwire/codec"
 )
 
-// The packages that belong to one protocol may name its message types: patterns of path.Match for
-// packages, or for files. Programs in pcap/internal make and measure captures for the tests.
+// The packages that belong to one protocol may name its message types. The elements are patterns of path.Match for packages
+// or files. Programs in pcap/internal create and measure captures for tests.
 var mayNameTypes = []string{
 	"codec/beanstalk", "codec/danga", "codec/gearman", "codec/gearmonkey", "codec/resp",
 	"refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "fuzz/model", "corpus", "pcap/internal/*",
@@ -23,7 +23,7 @@ var mayNameTypes = []string{
 	"loadgen/beanstalk.go", "loadgen/danga.go", "loadgen/gearman.go", "loadgen/gearmonkey.go",
 }
 
-// notTypes are literals that are equal to the name of a message type and mean something else.
+// notTypes are literals that are equal to the name of a message type but mean something else.
 var notTypes = map[string]string{
 	`audit/run.go: "error"`:                    "an answer of a driver",
 	`cmd/jobwire/conform.go: "verbose"`:        "a flag",
@@ -40,7 +40,7 @@ var notTypes = map[string]string{
 	`refpeer/internal/line/tasks.go: "status"`: "an answer of a driver",
 }
 
-// aboutOneType are the literals in the rules of package judge that are about one message type.
+// aboutOneType are the literals in package judge in checks of rules about one message type.
 var aboutOneType = []struct {
 	rule    codec.RuleID
 	literal string
@@ -65,11 +65,10 @@ var aboutOneType = []struct {
 	{"gearmonkey.done.lock-expires", "EXPIRE_LOCK"},
 }
 
-// typeLiterals finds the string literals of a file that name message types. A literal does if each of its
-// words, separated by spaces, commas or bars, is the name of a message type of one protocol, or the
-// beginning of several names, such as SUBMIT_ or SUBMIT_*. A name without underscores and hyphens may
-// be an English word, such as "put" or "OK": it counts only in files that import package codec, since
-// other files do not handle messages, and in cmd only if it is compared with something or looked up.
+// typeLiterals finds the string literals of a file that name message types: each of their words, separated by spaces,
+// commas or bars, is the name of a message type of one protocol, or a prefix of several names, such as SUBMIT_ or SUBMIT_*.
+// A name without underscores and hyphens, such as "put" or "OK", may be an English word: it counts only in files that
+// import package codec, because other files do not handle messages, and in cmd only if it is compared or looked up.
 func typeLiterals(s *source, protocols []*codec.Protocol) (found []*ast.BasicLit) {
 	handles := slices.ContainsFunc(s.imports(), func(i string) bool { return i == module+"/codec" || strings.HasPrefix(i, module+"/codec/") })
 	other := map[*ast.BasicLit]bool{} // tags of struct fields, and flags of commands
@@ -99,7 +98,7 @@ func typeLiterals(s *source, protocols []*codec.Protocol) (found []*ast.BasicLit
 
 func plainWord(l *ast.BasicLit) bool { return !strings.ContainsAny(l.Value, "_-") }
 
-// namesTypes reports whether each word of a literal is the name of a message type, or the beginning of several.
+// namesTypes reports whether each word of a literal is the name of a message type, or a prefix of several names.
 func namesTypes(p *codec.Protocol, l *ast.BasicLit) bool {
 	text, err := strconv.Unquote(l.Value)
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,|", c) })
@@ -113,8 +112,8 @@ func namesTypes(p *codec.Protocol, l *ast.BasicLit) bool {
 	return err == nil && len(words) > 0
 }
 
-// TestMessageTypesAreNotNamed finds code that names message types although it serves every protocol. Such
-// code reads the behavior of a type from its declaration instead.
+// TestMessageTypesAreNotNamed finds code that serves all protocols and nevertheless names message types. Such code must
+// read the properties of a type from its declaration.
 func TestMessageTypesAreNotNamed(t *testing.T) {
 	var protocols []*codec.Protocol
 	for _, e := range catalog.All() {

@@ -18,11 +18,11 @@ import (
 // root is the directory of the module, relative to this package.
 const root = "../.."
 
-// built matches files that builds and profiles write.
+// built matches files that builds and profilers write.
 var built = regexp.MustCompile(`\.(test|prof|out)$`)
 
-// tree calls visit for every file of the repository, with its slashed path. What
-// git keeps for itself and what .gitignore names are not of it.
+// tree calls visit for every file of the repository, with its slash-separated path. It skips Git's own files and those that
+// .gitignore lists.
 func tree(t *testing.T, visit func(name string, data []byte)) {
 	t.Helper()
 	module := os.DirFS(root)
@@ -49,8 +49,8 @@ func tree(t *testing.T, visit func(name string, data []byte)) {
 
 // source is a Go file of this module.
 type source struct {
-	name string // path from the module's folder
-	pkg  string // its folder
+	name string // path relative to the module
+	pkg  string // directory of the file
 	test bool
 	fset *token.FileSet
 	file *ast.File
@@ -62,8 +62,8 @@ func parse(name string, data []byte) (source, error) {
 	return source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), fset, f}, err
 }
 
-// sources parses the Go files of this module: not those of the tools and the example beside
-// it, which are modules of their own, nor the test data of its packages.
+// sources parses the Go files of this module. It skips test data, tools and the example go-beanstalk; the latter two are
+// separate modules.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var all []source
@@ -93,8 +93,8 @@ func (s *source) imports() []string {
 	return paths
 }
 
-// calls lists the uses of package functions, as "time.Sleep", that match names,
-// each with its position. What skip says yes to is not looked into.
+// calls returns the uses of package functions, such as "time.Sleep", that match names, with their positions. It skips nodes
+// for which skip returns true.
 func (s *source) calls(names *regexp.Regexp, skip func(ast.Node) bool) []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -111,8 +111,7 @@ func (s *source) calls(names *regexp.Regexp, skip func(ast.Node) bool) []string 
 	return found
 }
 
-// qualified writes package.name, or the name of a function of the same package;
-// for every other expression it is "".
+// qualified returns package.name, the name of a function of the same package, or "" for any other expression.
 func qualified(e ast.Expr) string {
 	if id, ok := e.(*ast.Ident); ok {
 		return id.Name
@@ -125,9 +124,8 @@ func qualified(e ast.Expr) string {
 	return ""
 }
 
-// Tests wait for what they wait for. In a synctest bubble time stands still but
-// for sleeps, so there they are the means; a helper that makes one is called
-// bubble. A loop that polls may pause between its looks.
+// sleeps returns the calls of Sleep in tests, which must wait for events instead. They may sleep in a synctest bubble,
+// where time is simulated, in a helper named bubble, and in a polling loop.
 func sleeps(s *source) []string {
 	if !s.test {
 		return nil
@@ -147,8 +145,8 @@ func sleeps(s *source) []string {
 	})
 }
 
-// Libraries neither print nor exit: that is for commands, for programs that measure,
-// for those that tests start, and for servers that die on purpose.
+// noises returns the calls with which a library prints or exits. Only commands may do this, as well as programs that
+// measure, helper programs of tests, and servers with injected crashes.
 func noises(s *source) []string {
 	if s.test || strings.HasPrefix(s.name, "cmd/") || strings.HasPrefix(s.name, "fuzz/faults/") || s.file.Name.Name == "main" {
 		return nil
@@ -203,13 +201,13 @@ func TestSourcesAreRejected(t *testing.T) {
 	}
 }
 
-// maxFile is the size of the largest file that the repository takes, in bytes.
+// maxFile is the maximum size of a file in the repository, in bytes.
 const maxFile = 1 << 20
 
-// machinePath finds absolute paths into somebody's own folders.
+// machinePath matches absolute paths into home directories and similar directories of one machine.
 var machinePath = regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_.*-])/(work|root|home|Users)/[A-Za-z0-9_.-]`)
 
-// checkFile returns what is wrong with a file, or "".
+// checkFile returns the problem of a file, or "".
 func checkFile(name string, data []byte) string {
 	if len(data) > maxFile {
 		return fmt.Sprintf("%s: %d bytes; the largest file taken has %d", name, len(data), maxFile)
@@ -233,7 +231,7 @@ func TestNoMachinePaths(t *testing.T) {
 }
 
 func TestFilesAreRejected(t *testing.T) {
-	dir := "/" + "root/" // split, as this file is checked too
+	dir := "/" + "root/" // split, because this file is checked too
 	tests := []struct {
 		data, wrong string
 	}{

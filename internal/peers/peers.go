@@ -1,6 +1,5 @@
-// Package peers finds and starts the programs of others that tests are run
-// against. "make peers" installs them; a test whose peer is missing is skipped,
-// or fails where JOBWIRE_REQUIRE_PEERS is 1.
+// Package peers finds and starts third-party programs that tests need. "make peers" installs them. A test whose peer is
+// missing is skipped, or fails if JOBWIRE_REQUIRE_PEERS is 1.
 package peers
 
 import (
@@ -18,22 +17,22 @@ import (
 // Required is the environment variable that turns skips into failures.
 const Required = "JOBWIRE_REQUIRE_PEERS"
 
-// peer is a program, or a library and the program that runs it.
+// peer is a program, or a library and its interpreter or compiler.
 type peer struct {
-	program string   // path, or name to be looked for in PATH
-	probe   []string // arguments under which it succeeds where all it needs is there
-	prints  string   // what the probe prints then
-	serve   []string // arguments of a server; {port} is replaced, {dir} is an empty folder
+	program string   // path, or name to be found in PATH
+	probe   []string // arguments with which the program succeeds if everything that the peer needs is installed
+	prints  string   // text that the probe must print
+	serve   []string // arguments of a server; {port} is replaced, {dir} is replaced by an empty directory
 }
 
 var known = map[string]peer{
-	// Servers. Both gearmands carry one name; the path tells them apart.
+	// Servers. Both gearmands have the same name but different paths.
 	"gearmand":      {program: "/usr/sbin/gearmand", serve: []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}},
 	"gearmand-perl": {program: "/usr/bin/gearmand", serve: []string{"--listen=127.0.0.1", "--port={port}"}},
 	"beanstalkd":    {program: "beanstalkd", serve: []string{"-l", "127.0.0.1", "-p", "{port}"}},
 	"redis-server":  {program: "redis-server", serve: []string{"--bind", "127.0.0.1", "--port", "{port}", "--save", "", "--appendonly", "no", "--dir", "{dir}"}},
 
-	// Clients, workers and the libraries they are written with.
+	// Clients, workers and client libraries.
 	"gearman":      {program: "gearman"},
 	"gearman-perl": {program: "perl", probe: []string{"-MGearman::Client", "-MGearman::Worker", "-e1"}},
 	"gearman-php":  {program: "php", probe: []string{"-m"}, prints: "gearman"},
@@ -43,23 +42,23 @@ var known = map[string]peer{
 	"beaneater":    {program: "ruby", probe: []string{"-rbeaneater", "-e1"}},
 	"node":         {program: "node"},
 
-	// A compiler with AddressSanitizer, for a server that tests build.
+	// A compiler with AddressSanitizer, for a server that is built in tests.
 	"gcc": {program: "gcc", probe: []string{"-fsanitize=address,undefined", "-fsyntax-only", "-x", "c", "/dev/null"}},
 
-	// A library that changes the clock of programs, and the program that runs them with it.
+	// A program that runs other programs with a changed clock.
 	"faketime": {program: "faketime"},
 
-	// Decoders, and what makes captures for them.
+	// Decoders and capture programs.
 	"tshark":  {program: "tshark"},
 	"tcpdump": {program: "tcpdump"},
 
-	// The browser that reads our pages.
+	// A browser, for the tests of the web pages.
 	"chromium": {program: "chromium"},
 }
 
 var found sync.Map // name to func() (path string, err error)
 
-// find returns the path of a peer's program. Each is looked for once.
+// find returns the path of a peer's program. It looks for each program only once.
 func find(name string) (string, error) {
 	f, ok := found.Load(name)
 	if !ok {
@@ -89,8 +88,8 @@ func (p *peer) find() (string, error) {
 	return path, nil
 }
 
-// Need returns the path of a peer's program: of the interpreter, if the peer is
-// a library. Without the peer the test ends here.
+// Need returns the path of a peer's program: of the interpreter, if the peer is a library. If the peer is not installed,
+// Need ends the test.
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	path, err := find(name)
@@ -105,9 +104,8 @@ func Need(t testing.TB, name string) string {
 	return ""
 }
 
-// Start starts a peer that is a server on a free loopback port, with more
-// arguments behind the usual ones, and waits until it accepts connections. It
-// ends with the test; what it printed goes to the log of a test that failed.
+// Start starts a server on a free loopback port and waits until it accepts connections. args are added to the usual
+// arguments. The server is stopped at the end of the test; if the test failed, the server's output is logged.
 func Start(t testing.TB, name string, args ...string) target.Target {
 	t.Helper()
 	path, serve := Need(t, name), known[name].serve
@@ -125,7 +123,7 @@ func Start(t testing.TB, name string, args ...string) target.Target {
 		}
 		words = append(words, a)
 	}
-	// The server must outlive what the test's own cleanups still do with it.
+	// The server must not end before other cleanup functions of the test that use it.
 	s, err := target.Command{Name: name, Args: words}.Start(context.Background())
 	if err != nil {
 		t.Fatal(err)

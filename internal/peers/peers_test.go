@@ -11,7 +11,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// Every server of the table starts and answers in its own protocol.
+// TestServersAnswer: every server of the table starts and replies in its own protocol.
 func TestServersAnswer(t *testing.T) {
 	ask := map[string]struct{ send, want string }{
 		"gearmand":      {"version\r\n", "OK "},
@@ -42,7 +42,7 @@ func TestServersAnswer(t *testing.T) {
 	}
 }
 
-// fakeTB records how Need ends a test, which panics with the record to leave it.
+// fakeTB records how Need ends a test. Its methods panic with the record, because they must not return.
 type fakeTB struct{ testing.TB }
 
 type ending struct{ how, text string }

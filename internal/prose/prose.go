@@ -1,4 +1,4 @@
-// Package prose formats text for people.
+// Package prose formats text for terminals.
 package prose
 
 import (
@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Width is the length of a line in characters that fits every terminal.
+// Width is the length of a line, in characters, that fits every terminal.
 const Width = 80
 
 // Wrap returns the words of s in lines of at most width characters, as far as the words allow. The first line

@@ -1,3 +1,3 @@
-// Package racing says whether the race detector is on, which makes programs up to ten times slower. Tests that repeat one thing
-// many times then repeat it less often.
+// Package racing reports whether the race detector is on. The race detector makes programs up to ten times slower, so tests
+// with many repetitions reduce their number.
 package racing

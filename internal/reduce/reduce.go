@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// List removes parts of a list while holds is true of the rest: halves at first, then smaller parts, and single elements at last
-// (delta debugging). It returns the smallest list that it found, which has at least one element. It ends early if stop returns true.
-// holds is called with new lists, which it may keep.
+// List removes parts of a list as long as holds returns true for the rest: first halves, then smaller parts, and finally
+// single elements (delta debugging). It returns the smallest list that it found, which has at least one element. It ends
+// early if stop returns true. holds is called with new lists, which it may keep.
 func List[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	for n := (len(list) + 1) / 2; n > 0 && len(list) > 1 && !stop(); {
 		smaller := false
@@ -27,8 +27,8 @@ func List[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	return list
 }
 
-// Pairs removes pairs of elements of a list while holds is true of the rest, for example a request and its reply. It calls holds
-// about n²/2 times for n elements. It returns the smallest list that it found.
+// Pairs removes pairs of elements of a list, for example a request and its reply, as long as holds returns true for the
+// rest. It calls holds about n²/2 times for n elements. It returns the smallest list that it found.
 func Pairs[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	for a := len(list) - 2; a >= 0; a-- {
 		for b := len(list) - 1; b > a && len(list) > 2 && !stop(); b-- {
@@ -41,8 +41,9 @@ func Pairs[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	return list
 }
 
-// Bytes makes a value shorter and simpler while holds is true: empty, one letter, without its beginning or end, and letters x only.
-// It returns the simplest value that it found. Of a long value, parts in the middle remain.
+// Bytes makes a value shorter and simpler as long as holds returns true: an empty value, one letter, the value without its
+// beginning or end, and a value of letters x only. It returns the simplest value that it found. It does not remove parts
+// from the middle.
 func Bytes(b []byte, stop func() bool, holds func([]byte) bool) []byte {
 	for _, simple := range []string{"", "a", "x"} {
 		if string(b) == simple || len(b) == 1 && simple != "" {

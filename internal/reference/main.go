@@ -26,7 +26,7 @@ import (
 
 //go:generate go run .
 
-// Where the pages are, and the comments on effects and meanings, relative to this package.
+// The location of the pages and of the comments on effects and meanings, relative to this package.
 const (
 	folder   = "../../docs/protocols"
 	behavior = "../../codec/behavior.go"
@@ -77,13 +77,13 @@ func page(p *codec.Protocol) (string, error) {
 	return b.String(), err
 }
 
-// kinds says what the bytes of a field may be.
+// kinds describes the valid bytes of a field.
 var kinds = map[codec.Kind]string{codec.Opaque: "any bytes", codec.Text: "text", codec.Number: "decimal number",
 	codec.Signed: "decimal integer", codec.Uint: "big-endian integer", codec.Length: "size in bytes"}
 
 var units = map[time.Duration]string{time.Second: ", in seconds", time.Millisecond: ", in milliseconds"}
 
-// readWords reads what the constants of the contract mean from their comments, by type and value.
+// readWords returns the comments on constants of the contract, by type and value.
 func readWords() (map[string][]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), behavior, nil, parser.ParseComments)
 	if err != nil {
@@ -133,7 +133,7 @@ func example(p *codec.Protocol, t *codec.Type) (string, error) {
 	return string(printer.AppendFrame(nil, last.Peer.Name, &f)), nil
 }
 
-// ways says who sends a message to whom.
+// ways describes which roles send a message to which role.
 func ways(p *codec.Protocol, t *codec.Type) string {
 	var all []string
 	if t.Req != 0 {
@@ -145,7 +145,7 @@ func ways(p *codec.Protocol, t *codec.Type) string {
 	return strings.Join(all, "; ")
 }
 
-// requests returns the types that a reply may answer.
+// requests returns the message types to which a type may be the reply.
 func requests(p *codec.Protocol, t *codec.Type) (all []*codec.Type) {
 	for _, q := range p.Types {
 		if slices.Contains(q.Answers, t) {
@@ -155,7 +155,7 @@ func requests(p *codec.Protocol, t *codec.Type) (all []*codec.Type) {
 	return all
 }
 
-// fields returns the fields of a type that are no constants and no sizes of strings in an array.
+// fields returns the fields of a type, except constants and the sizes of strings in an array.
 func fields(t *codec.Type) []codec.Field {
 	all := slices.Clone(t.Fields)
 	for _, f := range t.Repeat {
@@ -165,7 +165,7 @@ func fields(t *codec.Type) []codec.Field {
 	return slices.DeleteFunc(all, func(f codec.Field) bool { return kinds[f.Kind] == "" || f.Kind == codec.Length && t.Sep == "" })
 }
 
-// bounds says which values of a field are legal, with the rules that other values break.
+// bounds describes the valid values of a field, with the rules that other values violate.
 func bounds(f codec.Field) string {
 	var all []string
 	add := func(holds bool, rule codec.RuleID, text string) bool {
@@ -186,8 +186,8 @@ func bounds(f codec.Field) string {
 	return strings.Join(all, ", ")
 }
 
-// about returns the rules about a type: those that name it in their text or section. A name that is also
-// an English word counts if it is quoted, or if it is the second word of the ID.
+// about returns the rules that name a type in their text or section. A name that is also an English word must be quoted
+// there, or be the second word of the ID.
 func about(p *codec.Protocol, t *codec.Type) (all []codec.Rule) {
 	word := t.Name == strings.ToLower(t.Name) && !strings.ContainsAny(t.Name, "-_")
 	for _, r := range p.Rules {
@@ -203,7 +203,7 @@ func about(p *codec.Protocol, t *codec.Type) (all []codec.Rule) {
 	return all
 }
 
-// wire returns the form of a message: its number or word, and its fields.
+// wire returns the format of a message: its number or word, and its fields.
 func wire(t *codec.Type) string {
 	text, gap, sep, end := t.Word, " ", show(t.Sep), show(t.End)
 	if text == "*" {
@@ -213,7 +213,7 @@ func wire(t *codec.Type) string {
 	case t.Word == "" && t.End == "":
 		text = fmt.Sprintf("type %d", t.Code)
 	case text == "" || t.Sep == "" && (text[0] < 'A' || text[0] > 'Z'):
-		gap = "" // after the byte that begins a value of Redis
+		gap = "" // after the type byte of a Redis value
 	}
 	for i, f := range slices.Concat(t.Fields, t.Repeat) {
 		if f.Kind == codec.Length && t.Sep == "" {

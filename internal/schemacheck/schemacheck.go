@@ -39,7 +39,7 @@ func Check(t testing.TB, file string, text []byte) {
 	}
 }
 
-// closeObjects makes the schema of each object refuse properties that it does not describe.
+// closeObjects makes the schema of each object reject properties that it does not describe.
 func closeObjects(node any) {
 	switch node := node.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
 //go:build !unix
 
-// Package sock reads sockets and writes to them at less cost than a net.Conn does.
+// Package sock reads from and writes to sockets at lower cost than net.Conn.
 package sock
 
 import (
@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// Socket is the socket of a connection. Here there are none.
+// Socket is the socket of a connection. It is not supported on this system.
 type Socket struct{}
 
 func New(net.Conn) *Socket { return nil }
@@ -17,5 +17,5 @@ func (*Socket) Read([]byte) (int, error)     { panic("no socket") }
 func (*Socket) TryWrite([]byte) (int, error) { panic("no socket") }
 func (*Socket) FD() uint64                   { panic("no socket") }
 
-// WriteUrgent fails with errors.ErrUnsupported.
+// WriteUrgent returns errors.ErrUnsupported.
 func WriteUrgent(net.Conn, []byte) error { return errors.ErrUnsupported }

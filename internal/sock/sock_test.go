@@ -65,7 +65,7 @@ func TestWritesWhatFits(t *testing.T) {
 		}
 		sent += n
 		if n == 0 {
-			break // full, and nobody waited
+			break // the buffers are full, and TryWrite did not wait
 		}
 	}
 	buf := make([]byte, 1<<20)

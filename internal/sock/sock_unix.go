@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package sock reads sockets and writes to them at less cost than a net.Conn does.
+// Package sock reads from and writes to sockets at lower cost than net.Conn.
 package sock
 
 import (
@@ -10,13 +10,14 @@ import (
 	"syscall"
 )
 
-// Socket is the socket of a connection. One goroutine may read while one writes.
+// Socket is the socket of a connection. One goroutine may read while another one writes.
 type Socket struct {
 	raw     syscall.RawConn
 	in, out attempt
 }
 
-// attempt is one call, made of a function once and for all so that it costs no memory.
+// attempt contains the arguments and results of one system call. Its closure try is created only once, so that calls
+// allocate no memory.
 type attempt struct {
 	b   []byte
 	n   int
@@ -53,8 +54,7 @@ func New(nc net.Conn) *Socket {
 	return s
 }
 
-// Read reads what has come, or waits until something does, as a net.Conn's Read. Of an empty
-// b it reads nothing, and waits for nothing.
+// Read waits until data has arrived and reads it, like Read of net.Conn. If b is empty, it returns immediately.
 func (s *Socket) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -69,7 +69,7 @@ func (s *Socket) Read(b []byte) (int, error) {
 	return a.n, a.err
 }
 
-// TryWrite writes as much as the socket takes at once, which may be nothing.
+// TryWrite writes as many bytes as the socket accepts without waiting, possibly none.
 func (s *Socket) TryWrite(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -90,8 +90,8 @@ func (s *Socket) FD() (n uint64) {
 	return n
 }
 
-// WriteUrgent writes b as urgent data of TCP: the last byte is the urgent one, and the program at the other end receives
-// it only if it asks for it. It fails with errors.ErrUnsupported on a connection that is not a socket.
+// WriteUrgent writes b as urgent TCP data. Only the last byte is urgent, and the program at the other end receives it only
+// if it asks for it. On a connection without a socket, WriteUrgent returns errors.ErrUnsupported.
 func WriteUrgent(nc net.Conn, b []byte) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

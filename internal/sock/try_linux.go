@@ -5,11 +5,10 @@ import (
 	"unsafe"
 )
 
-// try reads into b or writes it, which must not be empty, and does not wait.
+// try reads into b, or writes b, without waiting. b must not be empty.
 //
-// Because it does not, it need not be announced to Go's scheduler. That would
-// wake the scheduler's monitor whenever a process has been idle for a moment, and
-// cost it a quarter of its time when messages come one by one.
+// Because try does not wait, it uses RawSyscall, which does not notify the Go scheduler. The notification would wake the
+// scheduler's monitor thread of an idle process, which costs a quarter of the processor time if messages arrive one by one.
 func try(call, fd uintptr, b []byte) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

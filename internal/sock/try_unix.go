@@ -4,7 +4,7 @@ package sock
 
 import "syscall"
 
-// try reads into b or writes it, which must not be empty, and does not wait.
+// try reads into b, or writes b, without waiting. b must not be empty.
 func try(call, fd uintptr, b []byte) (n int, err error) {
 	do := syscall.Read
 	if call == syscall.SYS_WRITE {

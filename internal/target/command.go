@@ -12,18 +12,16 @@ import (
 	"time"
 )
 
-// ErrCommand is matched by the errors of command lines that cannot be right,
-// whatever the program does with them. They are the user's, not the target's.
+// ErrCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
 var ErrCommand = errors.New("invalid command line")
 
-// Split cuts a command line into words as a shell does: at blanks, with single
-// quotes, double quotes and backslashes. No shell is run, so what only one could
-// do, such as pipes and variables, is refused rather than passed on as text.
+// Split splits a command line into words as a shell does: at spaces, with single quotes, double quotes and backslashes. The
+// command is started without a shell, so Split rejects pipes, variables and other characters that only a shell handles.
 func Split(line string) ([]string, error) {
 	const shellOnly = "|&;<>()$`"
 	var words []string
 	var word strings.Builder
-	open := false // a word has begun, though it may be empty: ''
+	open := false // a word has begun; it may still be empty: ''
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
@@ -68,8 +66,8 @@ func Split(line string) ([]string, error) {
 	return words, nil
 }
 
-// doubleQuoted appends the text before the closing quote to word. It returns
-// how many bytes of s it read, the quote included, and what is wrong with them.
+// doubleQuoted appends the text before the closing quote to word. It returns the number of bytes of s that it read,
+// including the quote, or what is wrong.
 func doubleQuoted(word *strings.Builder, s string) (n int, bad string) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -105,8 +103,8 @@ func Expand(args []string, addr string) ([]string, error) {
 	return out, nil
 }
 
-// GroupCommand returns a program that connects to addr, with the words of its command line. It leads a
-// process group, which ends with ctx. WaitGroup waits for it.
+// GroupCommand returns a command for a program that connects to addr. The program leads a process group, which is
+// terminated when ctx ends. WaitGroup waits for it.
 func GroupCommand(ctx context.Context, words []string, addr string) (*exec.Cmd, error) {
 	args, err := Expand(words, addr)
 	if err != nil {
@@ -119,7 +117,7 @@ func GroupCommand(ctx context.Context, words []string, addr string) (*exec.Cmd, 
 	return cmd, nil
 }
 
-// namesPort reports whether the program is told where to listen.
+// namesPort reports whether the arguments contain the port on which to listen.
 func namesPort(args []string) bool {
 	for _, a := range args {
 		if strings.Contains(a, "{port}") || strings.Contains(a, "{addr}") {
@@ -129,7 +127,7 @@ func namesPort(args []string) bool {
 	return false
 }
 
-// Join writes the words of a command as a line that Split, and a shell, read back.
+// Join returns the words of a command as a line that Split and shells split into the same words.
 func Join(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -143,7 +141,7 @@ func Join(args []string) string {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Check returns the [ErrCommand] with which [Exec] would refuse a command line.
+// Check returns the [ErrCommand] that [Exec] would return for a command line.
 func Check(line string) error {
 	args, err := Split(line)
 	if err != nil {

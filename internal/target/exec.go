@@ -21,24 +21,24 @@ const (
 	portAttempts = 5
 )
 
-// Command is a program that serves on the port it is told. It must stay in the
-// foreground: one that puts itself into the background counts as dead.
+// Command is a server program that listens on the port in its arguments. It must stay in the foreground: a program that
+// becomes a daemon counts as exited.
 type Command struct {
-	Name  string        // as reports name it; empty is the command line
+	Name  string        // the name in reports; empty: the command line
 	Args  []string      // program and arguments; {port}, {host} and {addr} are replaced
-	Env   []string      // added to this process's environment
-	Ready time.Duration // how long it may take to accept a connection; 0 is 10 s
-	Grace time.Duration // from SIGTERM to SIGKILL; 0 is 3 s
+	Env   []string      // added to the environment of this process
+	Ready time.Duration // how long it may take until it accepts a connection; 0: 10 s
+	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s
 
-	freePort func() int // draws a port; tests draw ports that are taken
+	freePort func() int // returns a random port; tests return ports that are in use
 }
 
 // Exec starts the program of a command line, such as
 //
 //	/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none
 //
-// and returns once it accepts connections. Cancelling ctx ends it; [Target.Stop]
-// waits for that. An error is either an [ErrCommand] or an [*Error].
+// and returns when it accepts connections. The end of ctx terminates the program;
+// [Target.Stop] also waits for its exit. The error is an [ErrCommand] or an [*Error].
 func Exec(ctx context.Context, line string) (Target, error) {
 	args, err := Split(line)
 	if err != nil {
@@ -47,7 +47,7 @@ func Exec(ctx context.Context, line string) (Target, error) {
 	return Command{Args: args}.Start(ctx)
 }
 
-// Start is [Exec] for a command that is split already.
+// Start is [Exec] for a command that is already split.
 func (c Command) Start(ctx context.Context) (Target, error) {
 	if err := checkArgs(c.Args); err != nil {
 		return nil, err
@@ -69,10 +69,9 @@ func (c Command) Start(ctx context.Context) (Target, error) {
 	return s.supervise()
 }
 
-// begin starts the program and waits until it is ready. Between the choice of a
-// port and the program's bind somebody else can take the port; then another is
-// tried. Where that were another jobwire's server, it would answer in this one's
-// name, so ports are claimed.
+// begin starts the program and waits until it is ready. If another program takes the port before the program binds it,
+// begin tries another port. If the other program were the server of another jobwire, its replies would be mistaken for
+// those of this server, so each jobwire claims its ports.
 func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	for attempt := 1; ; attempt++ {
 		addr, held, err := c.port(last)
@@ -97,7 +96,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	}
 }
 
-// port claims an address with a free port: the one that was used last, if it can be had.
+// port claims an address with a free port. It prefers the last address.
 func (c *Command) port(last string) (addr string, held io.Closer, err error) {
 	if last != "" {
 		if held, err = claimAddr(last); err == nil {
@@ -120,15 +119,14 @@ func claimAddr(addr string) (io.Closer, error) {
 		return nil, err
 	}
 	held, err := claim(port)
-	if err == nil && !isFree(addr) { // after the claim, so that no other instance takes the port in between
+	if err == nil && !isFree(addr) { // checked after the claim, so that no other jobwire takes the port in between
 		held.Close()
 		return nil, errInUse
 	}
 	return held, err
 }
 
-// launch starts the program in a process group of its own. What is held for it is
-// closed when it has ended.
+// launch starts the program in its own process group. When the program has exited, launch closes the claim of the port.
 func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*life, error) {
 	args, err := Expand(c.Args, addr)
 	if err != nil {
@@ -148,8 +146,8 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 	l := &life{addr: addr, output: new(Tail), cancel: cancel, force: force, done: make(chan struct{})}
 	go func() {
 		defer force()
-		// Where the program dies with the thread that started it, that thread
-		// must outlive it.
+		// On Linux, the program is killed when the thread that started it ends, so this thread must not end before the
+		// program.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -159,11 +157,11 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 		if err != nil {
 			return
 		}
-		err = WaitGroup(cmd) // what it started ends with it
+		err = WaitGroup(cmd) // also ends the processes that the program started
 		asked := ctx.Err() != nil
 		close(exited)
 		cancel()
-		// Somebody who left the group may still hold the pipe; do not wait for him.
+		// A process that left the group may still have the pipe open; do not wait for it.
 		r.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 		<-drained
 		if !asked {
@@ -205,13 +203,13 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 	return l, nil
 }
 
-// exitText says how a program ended: "exit status 1", "signal: aborted".
+// exitText describes how a program ended: "exit status 1", "signal: aborted".
 func exitText(cmd *exec.Cmd, err error) string {
 	if cmd.ProcessState == nil {
 		return err.Error()
 	}
 	text := cmd.ProcessState.String()
-	if n := cmd.ProcessState.ExitCode(); n > 128 && n <= 128+31 { // as a shell reports the end of its child
+	if n := cmd.ProcessState.ExitCode(); n > 128 && n <= 128+31 { // a shell reports a signal of its child in this way
 		text += fmt.Sprintf(", signal: %v", syscall.Signal(n-128))
 	}
 	return text
@@ -227,8 +225,7 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 	for {
 		conn, err := d.DialContext(wait, "tcp", l.addr)
 		if err == nil {
-			// Dialling a free port of one's own range can end in a connection to
-			// oneself, which no server has accepted.
+			// Dialing a free port in the range of outgoing connections can connect a socket to itself, without a server.
 			self := conn.LocalAddr().String() == conn.RemoteAddr().String()
 			conn.Close()
 			if !self {
@@ -251,17 +248,17 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 	}
 }
 
-// errInUse is why a program could not start that did not get its port.
+// errInUse is the error of a program that could not start because its port was in use.
 var errInUse = errors.New("address already in use")
 
-// saysInUse reports whether a program has printed that it did not get its port.
+// saysInUse reports whether a program has printed that its port was in use.
 func saysInUse(output string) bool {
 	text := strings.ToLower(output)
 	return strings.Contains(text, "address already in use") || strings.Contains(text, "address in use") || strings.Contains(text, "eaddrinuse")
 }
 
-// ended returns the error of a program that ended without being asked to. Where another program has its
-// port, and it says so, it has not crashed: it never served.
+// ended returns the error of a program that exited unexpectedly. If the program has printed that its port was in use, and
+// another program has the port, it has not crashed: it never served.
 func (c *Command) ended(addr, exit, output string) *Error {
 	if saysInUse(output) && !isFree(addr) {
 		return c.lostPort(output)
@@ -273,7 +270,7 @@ func (c *Command) lostPort(output string) *Error {
 	return &Error{Target: c.Name, Reason: "could not start", Output: output, Err: errInUse}
 }
 
-// notStarted returns the error of a program that ended before it accepted a connection.
+// notStarted returns the error of a program that exited before it accepted a connection.
 func (c *Command) notStarted(l *life, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || !e.Died {
@@ -295,11 +292,9 @@ func isFree(addr string) bool {
 	return true
 }
 
-// freePort draws a port below the ranges from which Linux and BSD number
-// outgoing connections, so that no connection of a busy machine takes it.
-// Whether it is free is tested after it is claimed: a test listens for an
-// instant, and would accept a connection that another jobwire meant for the
-// server that it starts there.
+// freePort returns a random port below the ranges that Linux and BSD use for outgoing connections, so that no such
+// connection uses it. isFree must be called only after the port was claimed: it listens for an instant, and would accept a
+// connection that another jobwire opens to a server that it is starting on the port.
 func freePort() int {
 	const low, high = 10000, 32768
 	return low + rand.IntN(high-low)

@@ -7,15 +7,14 @@ import (
 	"syscall"
 )
 
-// ownGroup gives the program a process group of its own, and lets it die with
-// the thread that starts it.
+// ownGroup makes the program the leader of a process group, and makes the kernel kill it when the thread that started it
+// ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// WaitGroup waits for a program that leads a process group, and kills the rest of the group when it has
-// exited. That comes before the exit status is collected: until then no other process gets the
-// number of the group.
+// WaitGroup waits for the leader of a process group, and kills the rest of the group when the leader has exited. It does so
+// before it collects the exit status, because afterwards the ID of the group could be reused.
 func WaitGroup(cmd *exec.Cmd) error {
 	const byPID, exited, keep = 1, 0x4, 0x01000000 // P_PID, WEXITED, WNOWAIT
 	for {
@@ -28,7 +27,6 @@ func WaitGroup(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// claim takes a port from all other programs that ask for it here, until it is closed or
-// this one ends. The name of a socket that stands in no folder is what is taken: nobody who wants to listen on
-// the port is in the way of it.
+// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
+// binds an abstract Unix socket with the port in its name, so that programs can still listen on the port itself.
 func claim(port string) (io.Closer, error) { return net.Listen("unix", "@jobwire/port/"+port) }

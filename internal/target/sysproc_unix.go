@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// ownGroup gives the program a process group of its own.
+// ownGroup makes the program the leader of a process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// WaitGroup waits for a program that leads a process group, and kills the rest of the group.
+// WaitGroup waits for the leader of a process group, and kills the rest of the group.
 func WaitGroup(cmd *exec.Cmd) error {
 	err := cmd.Wait()
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return err
 }
 
-// claim takes a port from all other programs that ask for it here, until it is closed or
-// this one ends, by a lock on a file.
+// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
+// locks a file.
 func claim(port string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "jobwire-port-"+port+".lock"), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {

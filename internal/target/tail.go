@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	tailSize = 64 << 10 // how much of the end of a program's output is kept, in bytes
-	headSize = 8 << 10  // how much of a crash report is kept that is not in the tail, in bytes
+	tailSize = 64 << 10 // how many bytes at the end of a program's output are kept
+	headSize = 8 << 10  // how many bytes of a crash report before the tail are kept
 )
 
-// crashHead matches the first line of what runtimes and sanitizers print about a crash.
+// crashHead matches the first line of crash reports of language runtimes and sanitizers.
 var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|(PHP )?Fatal error: |(Exception in thread .*|[A-Z]\w*(Error|Exception)\b.*)\n\s+at |.*:\d+:in .*\([A-Z]\w*\)$|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
 
-// crashSummary matches the line in which a sanitizer names the fault.
+// crashSummary matches the line with which a sanitizer summarizes the fault.
 var crashSummary = regexp.MustCompile(`(?m)^SUMMARY: .*$`)
 
-// headOf returns the place where the last crash report in text begins, or -1. A report
-// may have more lines that look like a first one, so lines that follow one of them closely
-// belong to it.
+// headOf returns the offset of the last crash report in text, or -1. A report may contain several lines that look like a
+// first line, so a match within headSize bytes of the previous report's beginning belongs to that report.
 func headOf(text []byte) int {
 	at := -1
 	for _, m := range crashHead.FindAllIndex(text, -1) {
@@ -35,9 +34,9 @@ func headOf(text []byte) int {
 // Tail keeps the last tailSize bytes written to it, and the head of the last crash report before them.
 type Tail struct {
 	mu   sync.Mutex
-	buf  []byte // grows to twice tailSize, then is cut to the last half
-	head []byte // of a crash report that begins in what was cut
-	cut  int    // bytes that were cut since head began, head itself among them
+	buf  []byte // grows to twice tailSize, and is then cut to its last half
+	head []byte // beginning of a crash report in the part that was cut
+	cut  int    // bytes that were cut since the beginning of head, including head
 }
 
 func (t *Tail) Write(p []byte) (int, error) {
@@ -66,8 +65,7 @@ func (t *Tail) shorten() {
 	t.buf = t.buf[:copy(t.buf, t.buf[gone:])]
 }
 
-// String returns the last tailSize bytes. Where a crash report began before them, its head
-// comes first.
+// String returns the last tailSize bytes. If a crash report began before them, its head comes first.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +82,7 @@ func (t *Tail) String() string {
 
 const (
 	excerptLines = 8   // of a crash report
-	lastLines    = 5   // of an output without one
+	lastLines    = 5   // of an output without a crash report
 	lineBytes    = 200 // of a line
 )
 
@@ -98,10 +96,10 @@ func shorten(line string) string {
 // pythonError matches the last line of a Python traceback, which names the exception.
 var pythonError = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(: .*)?$`)
 
-// traceHead matches the first line of a stack trace that does not say what went wrong.
+// traceHead matches the first line of a stack trace that does not name the fault.
 var traceHead = regexp.MustCompile(`(?i)stack ?trace|backtrace|bug report start`)
 
-// Fault returns the line of a program's output that names the fault that it crashed of, such as a panic, a failed
+// Fault returns the line of a program's output that names the fault that caused a crash, such as a panic, a failed
 // assertion or the summary of a sanitizer. It returns "" if there is none.
 func Fault(output string) string {
 	at := headOf([]byte(output))
@@ -120,8 +118,8 @@ func Fault(output string) string {
 	return shorten(strings.TrimSpace(first))
 }
 
-// Excerpt returns what an error shows of a program's output, each line after two spaces, and what it is: the
-// head of a crash report and its summary, or else the last lines.
+// Excerpt returns the part of a program's output that errors show, with each line indented by two spaces, and its title.
+// The part is the head of a crash report and its summary, or else the last lines.
 func Excerpt(output string) (title, text string) {
 	at := headOf([]byte(output))
 	var lines []string

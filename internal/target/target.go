@@ -1,7 +1,6 @@
-// Package target is what gets judged, measured or fuzzed: a server somewhere
-// ([Address]), a program started here ([Exec], [Command]) or a server inside
-// this process ([Func]). The last two are watched, can be restarted and leave
-// nothing behind.
+// Package target contains servers that are tested, measured or fuzzed: a server that already runs ([Address]), a program
+// that is started here ([Exec], [Command]) or a server inside this process ([Func]). The last two are monitored and can be
+// restarted, and all their processes end with them.
 package target
 
 import (
@@ -16,40 +15,39 @@ import (
 	"time"
 )
 
-// Target is a server under judgement. Its methods may be called at any time,
-// from any goroutine.
+// Target is a server under test. Its methods may be called at any time, from any goroutine.
 type Target interface {
-	String() string        // as reports name it
+	String() string        // the name in reports
 	Addr() string          // host:port; a restart may change it
-	Done() <-chan struct{} // closed when this life of the server has ended; nil if that cannot be seen
-	Err() error            // why it ended: an [*Error], or nil while it lives and if it was asked to end
-	Output() string        // the last of what it printed, at most 64 KiB
+	Done() <-chan struct{} // closed when the server has exited, until a restart; nil if this cannot be observed
+	Err() error            // why it exited: an [*Error]; nil while it runs, and after it was stopped
+	Output() string        // the end of its output, at most 64 KiB
 
-	// Restart ends the server if it still lives and starts it again. An address
-	// cannot be restarted: the error is errors.ErrUnsupported.
+	// Restart stops the server if it still runs, and starts it again. An address cannot be restarted: the error is
+	// errors.ErrUnsupported.
 	Restart() error
 
-	// Stop ends the server, by force if need be, and returns when nothing of it
-	// is left. Further calls do nothing.
+	// Stop stops the server, with SIGKILL if necessary, and returns when all its processes have ended. Further calls do
+	// nothing.
 	Stop() error
 }
 
 var (
-	// ErrUnreachable is matched by every [*Error]: the target did not start, did
-	// not answer, or died. Commands turn it into exit status 3.
+	// ErrUnreachable is matched by every [*Error]: the target did not start, did not reply, or crashed. Commands exit with
+	// status 3 in this case.
 	ErrUnreachable = errors.New("the target could not be reached")
-	// ErrDied is matched by the errors of a target that ended unasked.
+	// ErrDied is matched by the errors of a target that exited unexpectedly.
 	ErrDied = errors.New("the target crashed")
 )
 
-// Error says that a target is out of reach, and what it said last.
+// Error is the error of a target that cannot be used any more, with its last output.
 type Error struct {
 	Target string
 	Reason string
-	Exit   string // "exit status 1", "signal: aborted"; empty unless a program ended
-	Output string // as Target.Output
-	Died   bool   // it ended, rather than failed to answer
-	Err    error  // the cause, where there is one
+	Exit   string // "exit status 1", "signal: aborted"; empty unless a program exited
+	Output string // as of Target.Output
+	Died   bool   // it exited unexpectedly
+	Err    error  // the cause, if there is one
 }
 
 func (e *Error) Error() string {
@@ -69,13 +67,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes ErrUnreachable and ErrDied match.
+// Is matches ErrUnreachable and ErrDied.
 func (e *Error) Is(err error) bool {
 	return err == ErrUnreachable || err == ErrDied && e.Died
 }
 
-// Dial connects to the target. The error is an [*Error], which tells a server
-// that died from one that does not answer.
+// Dial connects to the target. The error is an [*Error], which distinguishes a server that has crashed from one that does
+// not accept connections.
 func Dial(ctx context.Context, t Target) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", t.Addr())
@@ -88,9 +86,8 @@ func Dial(ctx context.Context, t Target) (net.Conn, error) {
 	return nil, &Error{Target: t.String(), Reason: "cannot connect", Output: t.Output(), Err: err}
 }
 
-// Died is for after a connection broke: it returns the error of a target that
-// has died, or nil. A death breaks connections a little before it can be
-// noticed, so it watches for up to 200 ms.
+// Died is called after a connection error. It returns the error of a target that has crashed, or nil. A crash breaks
+// connections slightly before the exit can be observed, so Died waits for the exit for up to 200 ms.
 func Died(t Target) error {
 	if t.Done() == nil {
 		return nil
@@ -105,8 +102,7 @@ func Died(t Target) error {
 	}
 }
 
-// Alive reports whether the target lives and accepts a connection: nil, or an
-// [*Error].
+// Alive returns nil if the target runs and accepts a connection, or an [*Error].
 func Alive(ctx context.Context, t Target) error {
 	select {
 	case <-t.Done():
@@ -123,8 +119,8 @@ func Alive(ctx context.Context, t Target) error {
 	return nil
 }
 
-// Address is a server that runs elsewhere, at host:port. Whether it can be
-// reached is found out by the first [Dial].
+// Address returns a server that already runs at host:port. It does not connect: an unreachable server is noticed by the
+// first [Dial].
 func Address(addr string) (Target, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("invalid address %q: expected HOST:PORT", addr)
@@ -145,31 +141,31 @@ func (a address) Restart() error {
 	return &Error{Target: string(a), Reason: "jobwire cannot restart a server that it did not start", Err: errors.ErrUnsupported}
 }
 
-// life is the time from one start of a server to its end.
+// life is one server process, or one run of a server function.
 type life struct {
 	addr   string
 	output *Tail
-	cancel context.CancelFunc // asks it to end
-	force  context.CancelFunc // once it is asked, ends it at once; nil: cannot
-	pid    int                // of the program; 0 is none
-	begun  time.Time          // of the process
-	done   chan struct{}      // closed when it has
-	err    error              // why it ended; to be read once done is closed
+	cancel context.CancelFunc // stops the server
+	force  context.CancelFunc // makes cancel kill the server without waiting for its exit; nil: not possible
+	pid    int                // of the program; 0: none
+	begun  time.Time          // when the process started
+	done   chan struct{}      // closed when the server has ended
+	err    error              // why it ended; valid after done is closed
 }
 
-// supervised is a target that is started here, by begin. A life goes on until
-// it ends by itself, it is cancelled, or the context given at first is.
+// supervised is a target that begin starts. A server runs until it exits by itself, it is canceled, or the initial context
+// ends.
 type supervised struct {
 	name  string
-	grace time.Duration // from being asked to end to having ended
+	grace time.Duration // how long the server may take to end after it was stopped
 	begin func(last string) (*life, error)
 
-	mu      sync.Mutex // held while starting and stopping
-	current *life      // never nil once supervise has succeeded
-	view    sync.Mutex // guards current alone, so that nobody waits for a start to look
+	mu      sync.Mutex // locked while starting and stopping
+	current *life      // not nil after supervise has succeeded
+	view    sync.Mutex // guards only current, so that reading it does not wait for a start
 }
 
-// supervise begins the first life.
+// supervise starts the server for the first time.
 func (s *supervised) supervise() (Target, error) {
 	first, err := s.begin("")
 	if err != nil {
@@ -190,8 +186,7 @@ func (s *supervised) Addr() string          { return s.life().addr }
 func (s *supervised) Done() <-chan struct{} { return s.life().done }
 func (s *supervised) Output() string        { return s.life().output.String() }
 
-// Pid returns the process that a target started here runs in, which leads a group of its
-// own; 0 is none.
+// Pid returns the ID of the process of a target that was started here, or 0. The process leads its own group.
 func Pid(t Target) int {
 	if s, ok := t.(*supervised); ok {
 		return s.life().pid
@@ -199,7 +194,7 @@ func Pid(t Target) int {
 	return 0
 }
 
-// Begun returns when the process of a target that was started here began; zero is none.
+// Begun returns when the process of a target that was started here began, or the zero time.
 func Begun(t Target) time.Time {
 	if s, ok := t.(*supervised); ok {
 		return s.life().begun
@@ -252,9 +247,9 @@ func (s *supervised) stop() error {
 	}
 }
 
-// Func is a server inside this process. serve gets a listener on a free
-// loopback port and returns when its context is done, which closes the listener
-// too; returning earlier counts as the server's death. Cancelling ctx stops it.
+// Func starts a server inside this process. serve gets a listener on a free loopback port, and must return when its context
+// ends; the end of the context also closes the listener. If serve returns earlier, the server counts as crashed. The end of
+// ctx stops the server.
 func Func(ctx context.Context, name string, serve func(context.Context, net.Listener) error) (Target, error) {
 	s := &supervised{name: name, grace: defaultGrace}
 	s.begin = func(last string) (*life, error) {
@@ -281,7 +276,7 @@ func Func(ctx context.Context, name string, serve func(context.Context, net.List
 	return s.supervise()
 }
 
-// listen takes the port of the last life again if it is free, or another.
+// listen listens on the previous address if it is free, or else on another port.
 func listen(last string) (net.Listener, error) {
 	if last != "" {
 		if ln, err := net.Listen("tcp", last); err == nil {
@@ -291,7 +286,7 @@ func listen(last string) (net.Listener, error) {
 	return net.Listen("tcp", "127.0.0.1:0")
 }
 
-// Kill ends the server at once, without asking it to, and returns when nothing of it is left.
+// Kill kills the server, without asking it to exit, and returns when all its processes have ended.
 func Kill(t Target) {
 	if s, ok := t.(*supervised); ok {
 		if l := s.life(); l.force != nil {
@@ -301,8 +296,9 @@ func Kill(t Target) {
 	t.Stop()
 }
 
-// Loads reports whether the process of a target has loaded a library whose path contains the name, and uses it: programs in Go make
-// most system calls without the C library. Where this cannot be known, it reports true.
+// Loads reports whether the process of a target has loaded a library whose path contains the name, and uses it. Programs in
+// Go do not use the C library for most system calls, so it returns false for them. If the libraries are unknown, it returns
+// true.
 func Loads(t Target, name string) bool {
 	process := fmt.Sprintf("/proc/%d/", Pid(t))
 	if _, err := buildinfo.ReadFile(process + "exe"); err == nil {

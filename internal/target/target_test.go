@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The programs under test are this test binary itself, called with "helper".
+// TestMain runs a helper program if the first argument is "helper". The targets in the tests are this test binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "helper" {
 		helpers[os.Args[2]](os.Args[3:])
@@ -30,19 +30,19 @@ func TestMain(m *testing.M) {
 
 var helpers = map[string]func(args []string){
 	"serve": serve,
-	// die PORT: ends at once.
+	// die PORT: exits immediately.
 	"die": func([]string) {
 		fmt.Println("cannot open the database")
 		os.Exit(3)
 	},
-	// in-use PORT: ends because another has the port, or so it says.
+	// in-use PORT: exits and prints that the port is in use.
 	"in-use": func([]string) {
 		fmt.Println("bind(): Address already in use")
 		os.Exit(1)
 	},
-	// mute PORT REPORT: never listens, but tells REPORT that it lives.
+	// mute PORT REPORT: never listens, but connects to REPORT while it runs.
 	"mute": func(args []string) { linger(args[1]) },
-	// parent ADDR REPORT: a server with a child.
+	// parent ADDR REPORT: a server with a child process.
 	"parent": func(args []string) {
 		child := exec.Command(os.Args[0], "helper", "child", args[1])
 		child.Stdout = os.Stdout
@@ -52,21 +52,21 @@ var helpers = map[string]func(args []string){
 		serve(args[:1])
 	},
 	"child": func(args []string) { linger(args[0]) },
-	// judge REPORT: has a target of its own, and is killed.
+	// judge REPORT: starts a target of its own, and is killed.
 	"judge": func(args []string) {
 		if _, err := (Command{Args: helper("orphan", "{addr}", args[0])}).Start(context.Background()); err != nil {
 			panic(err)
 		}
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	},
-	// orphan ADDR REPORT: a server that tells REPORT that it lives.
+	// orphan ADDR REPORT: a server that connects to REPORT while it runs.
 	"orphan": func(args []string) {
 		go linger(args[1])
 		serve(args[:1])
 	},
 }
 
-// serve ADDR [ignore-term] does what connections tell it.
+// serve ADDR [ignore-term] executes the commands that it receives on connections.
 func serve(args []string) {
 	if slices.Contains(args, "ignore-term") {
 		signal.Ignore(syscall.SIGTERM)
@@ -86,8 +86,8 @@ func serve(args []string) {
 	}
 }
 
-// linger connects to addr and stays until it is killed; whoever listens there
-// sees the connection end with the process.
+// linger connects to addr and waits until it is killed. The listener at addr sees the end of the connection when the
+// process ends.
 func linger(addr string) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -147,7 +147,7 @@ func waitDone(t *testing.T, s Target) {
 	}
 }
 
-// reporter listens for a process's sign of life.
+// reporter listens for the connection of linger.
 func reporter(t *testing.T) (addr string, born func() (died func())) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -342,7 +342,7 @@ func TestProgramDiesWithItsJudge(t *testing.T) {
 }
 
 func TestLostPortIsReplaced(t *testing.T) {
-	// A port that is bound, but accepts nothing.
+	// A port that is bound, but does not accept connections.
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ func TestLostPortIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNoFreePort demands that a program that never gets its port is not called crashed.
+// TestNoFreePort: a program that never gets its port is not reported as crashed.
 func TestNoFreePort(t *testing.T) {
 	draws := 0
 	_, err := Command{Args: helper("in-use", "{port}"), freePort: func() int { draws++; return freePort() }}.Start(t.Context())
@@ -383,8 +383,8 @@ func TestNoFreePort(t *testing.T) {
 	}
 }
 
-// TestPortTakenByAnother demands that a program is not called crashed that ends because another has
-// its port, and is if the port was its own.
+// TestPortTakenByAnother: a program that exits because another one has its port is not reported as crashed. It is if the
+// port was its own.
 func TestPortTakenByAnother(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -400,9 +400,9 @@ func TestPortTakenByAnother(t *testing.T) {
 	}
 }
 
-// TestPortsOfInstances starts servers at the same time. No two may have one port.
+// TestPortsOfInstances starts servers concurrently. All must have different ports.
 func TestPortsOfInstances(t *testing.T) {
-	ports := make(chan int, 100) // few, so that they meet
+	ports := make(chan int, 100) // few, to provoke collisions
 	few := make([]int, 4)
 	for i := range few {
 		few[i] = freePort()
@@ -439,8 +439,8 @@ func TestPortsOfInstances(t *testing.T) {
 	wg.Wait()
 }
 
-// Two programs that start servers at the same time do not give them the same port: the one that comes late
-// would talk with the other's.
+// TestPortClaimed: two programs that start servers concurrently do not use the same port; otherwise one would connect to
+// the server of the other.
 func TestPortClaimed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are claimed on Linux")
@@ -552,7 +552,7 @@ func TestFuncThatDoesNotEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.(*supervised).grace = -time.Second // no patience
+	s.(*supervised).grace = -time.Second // stop waiting immediately
 	if err := s.Stop(); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
@@ -578,7 +578,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestCrashReport demands the head of what is printed about a crash, and that what is cut is marked.
+// TestCrashReport: the head of a crash report is kept, and omitted output is marked.
 func TestCrashReport(t *testing.T) {
 	var stacks strings.Builder
 	for i := range 3000 {

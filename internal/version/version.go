@@ -1,5 +1,4 @@
-// Package version identifies the build of jobwire: in the output of --version and
-// in every saved result.
+// Package version identifies the build of jobwire in the output of --version and in every saved result.
 package version
 
 import (
@@ -10,12 +9,10 @@ import (
 	"sync"
 )
 
-// Number is the version of the source. Builds of a release have this number; builds
-// of a commit between releases add the commit.
+// Number is the version of the source. A build of a commit between releases also has the commit.
 const Number = "0.9.0-dev"
 
-// commit is set by "make build" (-ldflags -X), since Go records the commit only
-// where it may run git in the checkout.
+// commit is set by "make build" (-ldflags -X), because Go records the commit only if it can run git in the checkout.
 var commit string
 
 // Info identifies a build.

@@ -10,20 +10,20 @@ import (
 	"jobwire/internal/target"
 )
 
-// What a check is about, as the key @watch of a transcript names it.
+// The subjects of checks, as in the values of @watch in transcripts.
 const (
 	Processor   = "processor"
 	Memory      = "memory"
 	Descriptors = "descriptors"
 )
 
-// Check is one thing to check about the process of a server. The zero Limit stands for no limit.
+// Check is one check of the process of a server. A zero Limit means no limit.
 type Check struct {
 	What  string // Processor, Memory or Descriptors
 	Limit int64  // of Memory: bytes
 }
 
-// ParseCheck reads the value of the key @watch:
+// ParseCheck parses the value of @watch:
 //
 //	processor           the server uses at most [RestShare] of a processor core after the conversation, while its
 //	                    connections are open and after they are closed
@@ -43,7 +43,7 @@ func ParseCheck(value string) (Check, error) {
 	return c, nil
 }
 
-// Watcher performs checks around a conversation with a server.
+// Watcher performs checks before and after a conversation with a server.
 type Watcher struct {
 	target target.Target
 	checks []Check
@@ -52,7 +52,7 @@ type Watcher struct {
 	err    error
 }
 
-// New is called before the conversation.
+// New returns a watcher. It is called before the conversation.
 func New(t target.Target, checks []Check) (*Watcher, error) {
 	w := &Watcher{target: t, checks: checks}
 	var ok bool
@@ -62,7 +62,7 @@ func New(t target.Target, checks []Check) (*Watcher, error) {
 	return w, nil
 }
 
-// AtEnd is called after the conversation, before its connections are closed.
+// AtEnd performs the checks of open connections. It is called after the conversation, before its connections are closed.
 func (w *Watcher) AtEnd() {
 	for _, c := range w.checks {
 		switch {
@@ -77,8 +77,8 @@ func (w *Watcher) AtEnd() {
 	}
 }
 
-// After is called after the connections are closed. again performs the conversation once more, as often as it takes to
-// see a leak. After returns what is wrong, or "".
+// After performs the other checks. It is called after the connections are closed. again repeats the conversation; After
+// calls it often enough to detect a leak. After returns the first problem, or "".
 func (w *Watcher) After(again func() error) (amiss string, err error) {
 	for _, c := range w.checks {
 		if w.amiss != "" || w.err != nil {
@@ -103,7 +103,7 @@ func (w *Watcher) After(again func() error) (amiss string, err error) {
 	return w.amiss, w.err
 }
 
-// rests checks that the server uses little of the processor.
+// rests checks that the server uses little processor time. although is the end of the message about a violation.
 func (w *Watcher) rests(although string) {
 	share, err := LoadAtRest(w.target)
 	if w.note(err); share > RestShare {

@@ -7,22 +7,22 @@ import (
 	"jobwire/internal/target"
 )
 
-// ErrNoProcess says that the process of a target cannot be observed.
+// ErrNoProcess is returned if the process of a target cannot be observed.
 var ErrNoProcess = errors.New("jobwire can observe only a process that it has started (--exec), on Linux")
 
-// A server that has nothing to do may use this share of a processor core.
+// RestShare is the share of a processor core that an idle server may use.
 const RestShare = 0.25
 
 const (
-	restWindow = 100 * time.Millisecond // of a measurement
-	restInARow = 2                      // measurements that show a server at rest
-	restMost   = 3 * time.Second        // a server may still finish its work
+	restWindow = 100 * time.Millisecond // duration of a measurement
+	restInARow = 2                      // consecutive measurements that show an idle server
+	restMost   = 3 * time.Second        // how long a server may take to finish its work
 )
 
-// LoadAtRest returns the share of a processor core that a server uses that should have nothing to do. It measures until
-// the share is at most [RestShare] twice in a row, and returns 0, or for 3 s, and returns the mean. Time for which
-// the server waited for a processor counts as if it had not passed, so that a busy machine does not hide a busy server; a
-// measurement that consists mostly of such time shows nothing.
+// LoadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon as
+// two consecutive measurements are at most [RestShare], or else the mean after 3 s. Time for which the server waited for a
+// processor is not counted, so that a busy machine does not hide a busy server. A measurement that consists mostly of such
+// time does not count as idle.
 func LoadAtRest(t target.Target) (share float64, err error) {
 	pid := target.Pid(t)
 	if _, ok := usageOf(pid); !ok {
@@ -47,8 +47,8 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 	return 0, nil
 }
 
-// MemoryAtRest returns how many bytes more than before a server uses that should have nothing to do. It measures when the
-// server has finished its work, after 3 s at most, and again for 3 s at most until they are at most limit.
+// MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has finished
+// its work, for at most 3 s, and then until the result is at most limit, again for at most 3 s.
 func MemoryAtRest(t target.Target, before Usage, limit int64) (more int64, err error) {
 	if _, err := LoadAtRest(t); err != nil {
 		return 0, err

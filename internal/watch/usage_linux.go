@@ -13,7 +13,7 @@ import (
 
 var pageSize = int64(os.Getpagesize())
 
-// usageOf reads what the system tells of a process.
+// usageOf reads the usage of a process from /proc.
 func usageOf(pid int) (u Usage, ok bool) {
 	if pid == 0 {
 		return u, false
@@ -22,7 +22,7 @@ func usageOf(pid int) (u Usage, ok bool) {
 	if err != nil {
 		return u, false
 	}
-	// The name in parentheses may hold anything.
+	// The program name in parentheses may contain any bytes.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 22 {
 		return u, false
@@ -42,8 +42,8 @@ func usageOf(pid int) (u Usage, ok bool) {
 	return u, err == nil
 }
 
-// wants returns how long the threads of a process have had the processor, and how long they
-// have wanted it: on a machine with much to do, who spins waits most of the time.
+// wants returns how long the threads of a process have run, and how long they have run or waited for a processor: on a busy
+// machine, a busy-looping thread waits most of the time.
 func wants(pid int) (had, wanted time.Duration) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, name := range tasks {
@@ -64,7 +64,7 @@ func limitDescriptors(pid, n int) error {
 	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}, nil)
 }
 
-// runnable reports whether a thread of a process runs, or would if it could.
+// runnable reports whether a thread of a process runs or waits for a processor.
 func runnable(pid int) bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, name := range tasks {

@@ -4,7 +4,7 @@ package watch
 
 import "time"
 
-// usageOf knows nothing here.
+// usageOf is not supported on this system.
 func usageOf(int) (Usage, bool) { return Usage{}, false }
 
 func wants(int) (had, wanted time.Duration) { return 0, 0 }

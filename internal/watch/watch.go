@@ -8,27 +8,25 @@ import (
 	"jobwire/internal/target"
 )
 
-// Usage is what a process has.
+// Usage contains the resources that a process uses.
 type Usage struct {
 	Resident    int64 // bytes
 	Descriptors int
 }
 
-// Of reads what the process of a server has. It fails where there is none, or where the system
-// does not tell.
+// Of returns the usage of a server's process. It returns false if there is none, or if the system is not supported.
 func Of(t target.Target) (Usage, bool) { return usageOf(target.Pid(t)) }
 
-// When a server at rest is said to spin.
+// Criteria for a busy loop of an idle server.
 const (
-	spinShare = 0.85                   // of a core that it asks for
-	spinTime  = 30 * time.Millisecond  // that it must have got
-	spinLeast = 300 * time.Millisecond // looked at; on a busy machine it takes longer to get that
+	spinShare = 0.85                   // minimum share of a core that the server wants
+	spinTime  = 30 * time.Millisecond  // minimum time for which it must have run
+	spinLeast = 300 * time.Millisecond // minimum duration of the measurement; longer on a busy machine, until spinTime is reached
 	spinMost  = 4 * time.Second
 )
 
-// Spinning reports whether a server that has nothing to do wants a core all the time. On a busy
-// machine it may get little of one, so the time that it waits for it counts as well. It takes 10 ms
-// where the server rests, and 4 s at most.
+// Spinning reports whether an idle server wants a core all the time. On a busy machine it may run only rarely, so the time
+// for which it waits for a processor counts as well. Spinning takes 10 ms if the server is idle, and at most 4 s.
 func Spinning(t target.Target) bool {
 	const piece = 10 * time.Millisecond
 	pid := target.Pid(t)
@@ -50,7 +48,8 @@ func Spinning(t target.Target) bool {
 	return false
 }
 
-// rests reports whether no thread of a process has anything to do. Who spins may stop for a moment.
+// rests reports whether no thread of a process has anything to do. It checks several times, because a thread in a busy loop
+// may pause for a moment.
 func rests(pid int) bool {
 	for range 3 {
 		if runnable(pid) {
@@ -61,8 +60,8 @@ func rests(pid int) bool {
 	return true
 }
 
-// AtRest returns what a server has when all have left, for which it is given a little time, until
-// no more descriptors are left than there were; -1 is that nobody knows.
+// AtRest returns the usage of a server after its connections were closed. It waits, for a short time, until the server has
+// at most as many descriptors as given; if descriptors is -1, until their number is stable.
 func AtRest(t target.Target, descriptors int) (u Usage, ok bool) {
 	for n, last := 0, -1; n < 50; n++ {
 		if u, ok = Of(t); !ok || u.Descriptors <= descriptors || descriptors < 0 && u.Descriptors == last {
@@ -74,19 +73,19 @@ func AtRest(t target.Target, descriptors int) (u Usage, ok bool) {
 	return u, ok
 }
 
-// Leak thresholds: what the server must keep of each of two rounds of repetitions.
+// Leak thresholds for the growth in each of two rounds of repetitions.
 const (
 	KeepRuns = 24           // repetitions in a round that counts descriptors
-	Keeps    = KeepRuns / 2 // descriptors
+	Keeps    = KeepRuns / 2 // open descriptors
 
 	LeakRuns  = 150     // repetitions in a round that measures memory
 	LeakBytes = 3 << 20 // bytes
 
-	maxGrowth = 256 << 20 // bytes that prove a leak in a server of any size
+	maxGrowth = 256 << 20 // growth in bytes that proves a leak in a server of any size
 )
 
-// rounds returns a function that performs one round of repetitions and returns what the server uses
-// when all connections are closed.
+// rounds returns a function that performs one round of repetitions and returns the usage of the server after all
+// connections are closed.
 func rounds(t target.Target, runs int, again func() error) func() (Usage, error) {
 	first, _ := AtRest(t, -1)
 	return func() (Usage, error) {
@@ -103,8 +102,7 @@ func rounds(t target.Target, runs int, again func() error) func() (Usage, error)
 	}
 }
 
-// descriptorLeak returns how many descriptors two rounds have left open, or 0 if one of them left
-// fewer than Keeps.
+// descriptorLeak returns how many descriptors two rounds have left open, or 0 if one of them left fewer than Keeps open.
 func descriptorLeak(t target.Target, round func() (Usage, error)) (int, error) {
 	at, _ := AtRest(t, -1)
 	first := at.Descriptors
@@ -118,12 +116,11 @@ func descriptorLeak(t target.Target, round func() (Usage, error)) (int, error) {
 	return at.Descriptors - first, nil
 }
 
-// MemoryLeak returns how many bytes a server has kept of how many repetitions, or 0 if it does not
-// leak. The server used resident bytes before; each call of round performs runs repetitions.
+// MemoryLeak returns by how many bytes a server has grown in how many repetitions, or 0 if it does not leak. The server
+// used resident bytes before; each call of round performs runs repetitions.
 //
-// Two rounds warm the server up. After them the server must keep LeakBytes of each round, at least
-// two rounds and until it uses twice its first memory: a server with a garbage collector also grows
-// until it collects.
+// Two rounds warm the server up. Then the server must grow by LeakBytes in each round, for at least two rounds and until it
+// has grown by its initial size: the memory of a server with a garbage collector also grows until a collection.
 func MemoryLeak(resident int64, runs int, round func() (Usage, error)) (bytes int64, repetitions int, err error) {
 	most := min(resident, maxGrowth)
 	var at Usage

@@ -2,7 +2,7 @@ package watch
 
 import "testing"
 
-// TestMemoryLeak: a server that collects garbage grows until it collects. Only growth that goes on is a leak.
+// TestMemoryLeak: a server with a garbage collector grows until a collection. Only growth that continues is a leak.
 func TestMemoryLeak(t *testing.T) {
 	const mib = 1 << 20
 	for _, row := range []struct {

@@ -26,8 +26,8 @@ const (
 	outOfMemory = Refusal("BURIED") // in response to release: the server has buried the job
 )
 
-// pollTime is the pause before a client repeats a request that it polls with; extraTime is what OwnLimit adds to the
-// timeout of a task.
+// pollTime is the pause before a client that polls repeats its request; extraTime is added to the timeout of a task if the
+// client measures the timeout itself (Program.OwnLimit).
 const (
 	pollTime  = 20 * time.Millisecond
 	extraTime = 500 * time.Millisecond
@@ -62,7 +62,7 @@ func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
 	return &conn{Conn: c, program: p, tubes: newTubes(), jobs: map[string]bool{}}, nil
 }
 
-// close sends quit and closes the connection. It only closes one that has failed.
+// close sends quit and closes the connection. If the connection has failed, it does not send quit.
 func (c *conn) close() {
 	if !c.broken && c.send(c.program.Leave, &Task{}) == nil && c.Flush() == nil {
 		c.Close()
@@ -127,10 +127,11 @@ func (c *conn) request(s Sequence, t *Task) error {
 	return refused
 }
 
-// anyRequest contains the errors that may be the reply to any request: the replies to use, which has no other errors.
+// anyRequest contains the errors that may be the reply to any request. They are taken from the replies to use, which has no
+// other errors.
 var anyRequest = protocol.Protocol.TypeNamed("use").Answers
 
-// errUnprepared is returned if the server rejected a command on which a later command that was sent with it depends.
+// errUnprepared is returned if the server rejected a pipelined command on which a later command depends.
 var errUnprepared = errors.New("a pipelined request was rejected")
 
 // results set the results of a task, by the type of the reply.
@@ -275,8 +276,8 @@ func (c *conn) find(t *Task) error {
 	return notFound
 }
 
-// fetch reserves jobs by their IDs. It waits until the server has noticed that the connection that had reserved them has
-// ended, but at most as long as the context allows.
+// fetch reserves jobs by their IDs. It waits until the server has noticed the end of the connection that had reserved them,
+// at most until the context ends.
 func (c *conn) fetch(ctx context.Context, ids map[string]bool) error {
 	for id := range ids {
 		t := &Task{ID: []byte(id)}

@@ -1,6 +1,6 @@
-// Package beanstalk is the reference client of Beanstalk. What it sends is data: a [Program] of sequences of message
-// types of codec/beanstalk, which can be edited. It has no deliberate fault; refpeer/beanstalk/mutants has clients that
-// have one each.
+// Package beanstalk is the reference client of Beanstalk. What it sends is data: a [Program] contains sequences of the
+// message types of codec/beanstalk, and can be edited. [Document] has no deliberate fault; refpeer/beanstalk/mutants
+// contains clients with one fault each.
 //
 // The client performs all tasks over one connection, and connects again after this connection has failed. It reads the
 // reply to each request before it sends the next one. It sends release, bury and touch only for jobs that it has

@@ -22,7 +22,7 @@ type Driver struct {
 
 	addr  string
 	conns []*conn
-	last  tubes // of the connection that failed last
+	last  tubes // tubes of the connection that failed last
 }
 
 // Drive calls [Driver.Drive] with the program of [Document].
@@ -101,7 +101,7 @@ var (
 	jobs field = func(t *Task, v string) (err error) { t.Jobs, err = line.Number(v); return err }
 )
 
-// options are by their names.
+// options set the options of a task, by their names.
 var options = map[string]field{
 	"pri":   func(t *Task, v string) error { t.Priority = []byte(v); return nil },
 	"delay": delay,

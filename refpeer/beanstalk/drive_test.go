@@ -79,7 +79,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestDraining: a reply that no other answer describes is answered with its first word.
+// TestDraining: if no other answer applies, the answer contains the first word of the server's reply.
 func TestDraining(t *testing.T) {
 	t.Parallel()
 	b := bench

@@ -14,7 +14,7 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Failure is a result with a result code that is not 0.
+// Failure is a job result whose result code is not 0.
 type Failure struct {
 	Code byte
 	Data []byte
@@ -25,8 +25,8 @@ func (f *Failure) Error() string { return fmt.Sprintf("the job failed with code 
 // pollTime is the pause before an application asks for a result again, and before a worker that polls asks for a job again.
 const pollTime = 20 * time.Millisecond
 
-// unknownJob is the result code for a handle that the server does not know (danga.complete.unknown-handle). errLost is
-// returned for such a job: the server may have been restarted.
+// unknownJob is the result code for a handle that the server does not know (danga.complete.unknown-handle). For such a job,
+// errLost is returned: the server may have been restarted.
 const unknownJob = 255
 
 var errLost = errors.New("the server does not know the job")
@@ -48,7 +48,7 @@ func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
 // send appends the messages of a sequence.
 func (c *conn) send(s Sequence, t *Task) error { return line.Send(c.Conn, s, t, placeholders) }
 
-// until returns the next message of the type. It adds reports about the job to the events of the task.
+// until returns the next message of the named type. It adds progress reports about the job to the events of the task.
 func (c *conn) until(name string, t *Task) (*codec.Message, error) {
 	for {
 		m, err := c.Next()

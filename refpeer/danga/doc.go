@@ -2,9 +2,10 @@
 // [Program] contains sequences of the message types of codec/danga, and can be edited. [Document] has no deliberate fault;
 // refpeer/danga/mutants contains programs with faults.
 //
-// An application waits for one job of type 0 at a time, because the messages that the server sends about it name no job. A
-// worker cannot distinguish a noop that is the reply to job_assign_req from one that wakes it. It sleeps after a noop that
-// arrives while it is awake, asks for a job after one that arrives while it sleeps, and accepts a job at any time.
+// An application waits for one job of type 0 at a time, because the messages that the server sends about such a job do not
+// contain its handle. A worker cannot distinguish a noop that is the reply to job_assign_req from one that wakes it. It
+// sends worker_sleep after a noop that arrives while it is awake, and job_assign_req after one that arrives while it
+// sleeps, and accepts a job at any time.
 //
 // [Drive] is their driver: see docs/drivers.md.
 package danga

@@ -43,7 +43,8 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 	}, failure)
 }
 
-// as calls do with the connection of the application. A connection that has failed is not used again.
+// as calls do with the connection of the application. It connects first if there is no connection, and does not keep one
+// that has failed.
 func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 	if d.conn == nil {
 		c, err := dial(ctx, d.addr, d.Program)
@@ -169,7 +170,7 @@ func decimals(all ...uint32) []string {
 	return out
 }
 
-// ways are the words for what a worker does with a job.
+// ways are the task words that select what a worker does with a job.
 var ways = []string{"echo", "reverse", "empty", "fail", "status"}
 
 func (d *Driver) work(ctx context.Context, words []string) ([]string, error) {

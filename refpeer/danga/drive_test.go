@@ -17,7 +17,7 @@ var bench = drivetest.Bench{
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 
-// TestTasks: the driver performs the tasks of docs/drivers.md and answers them as it says.
+// TestTasks: the driver performs the tasks of docs/drivers.md and returns the answers described there.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	bench.Talks(t, []drivetest.Talk{
@@ -39,7 +39,7 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// TestResultLater: an application receives the result of a job over another connection than it created the job.
+// TestResultLater: an application requests the result of a job over a connection other than the one that created the job.
 func TestResultLater(t *testing.T) {
 	t.Parallel()
 	addr := bench.Serve(t)

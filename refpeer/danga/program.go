@@ -35,7 +35,7 @@ type Program struct {
 	PerTask bool // each task has its own connection; each job of a batch has two, to create it and to request its result
 	Waits   bool // the application waits for job_create_res before it creates the next job
 	Silent  bool // the driver does not report progress
-	Drops   bool // the application closes the connection after the first job_create_res of a task and performs the task anew; the worker leaves after its first job was assigned and connects again
+	Drops   bool // the first connection is closed after job_create_res (worker: after job_assign_res), and the task starts again
 
 	// Options that the protocol leaves to workers. Drops is one of them.
 	Polls      bool          // the worker does not sleep: it asks again after a pause

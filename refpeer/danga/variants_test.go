@@ -91,7 +91,7 @@ func key(p *program, of func(*danga.Task) string) {
 	}
 }
 
-// magic makes a program send another magic than the reference program. It contains bytes that are not text.
+// magic makes a program send a different magic than the reference program. This magic contains bytes that are not text.
 func magic(p *program) {
 	for _, s := range []sequence{p.Create, p.Status, p.Result, p.Enter, p.Ask, p.Sleep, p.Tell, p.End, p.Leave} {
 		for i := range s {

@@ -9,8 +9,8 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// perform connects as a worker and returns how many jobs it has done. It does so many jobs, or, if jobs is 0, all that the
-// server has.
+// perform connects as a worker, does the given number of jobs and returns how many it has done. If jobs is 0, it does all
+// jobs that the server has.
 func (d *Driver) perform(ctx context.Context, t Task, jobs int) (done int, err error) {
 	p := d.Program
 	if p.Drops {
@@ -77,7 +77,7 @@ func (d *Driver) perform(ctx context.Context, t Task, jobs int) (done int, err e
 	}
 }
 
-// enter connects as a worker and announces the job names of the task. The end of ctx aborts what the connection does.
+// enter connects as a worker and announces the job names of the task. The end of ctx aborts the connection.
 func (d *Driver) enter(ctx context.Context, t *Task) (*conn, error) {
 	c, err := dial(ctx, d.addr, d.Program)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *conn) leave(t *Task) error {
 	return err
 }
 
-// work does at most so many jobs and returns how many; 0 is no limit. It returns when the server has none, unless wait is
-// true. The end of the last job may not be sent yet when it returns.
+// work does at most the given number of jobs (0: no limit) and returns how many it has done. It returns when the server has
+// no job, unless wait is true. When it returns, the result of the last job may still be unsent.
 func (c *conn) work(t Task, most int, wait bool) (done int, err error) {
 	for most == 0 || done < most {
 		got, err := c.take(&t, wait)

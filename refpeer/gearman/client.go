@@ -33,8 +33,8 @@ type Client struct {
 // NewClient returns a client that uses a connection. The caller closes the connection.
 func NewClient(c *Conn) *Client { return &Client{conn: c, jobs: map[string][]*Task{}} }
 
-// Do submits jobs and waits for the end of each, or for its handle if it is a background job, for at most limit; 0 is no
-// limit. After an error the connection must not be used again. The results of jobs are in their tasks.
+// Do submits jobs and waits for the end of each, or for its handle if it is a background job. It waits at most for limit
+// (0: no limit). After an error the connection must not be used again. The results of jobs are in their tasks.
 func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 	if err := c.submit(limit, tasks...); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 	return c.finished()
 }
 
-// submit submits jobs. The last ones may not be sent yet when it returns.
+// submit submits jobs. When it returns, the last ones may still be unsent.
 func (c *Client) submit(limit time.Duration, tasks ...*Task) error {
 	c.conn.Within(limit)
 	for _, t := range tasks {
@@ -69,7 +69,7 @@ func (c *Client) submit(limit time.Duration, tasks ...*Task) error {
 	return nil
 }
 
-// send appends the messages of a sequence about a task, and notes the requests that the server replies to.
+// send appends the messages of a sequence about a task, and records the requests that the server replies to.
 func (c *Client) send(s Sequence, t *Task) error {
 	for _, st := range s {
 		if st.If != nil && !st.If(t) {
@@ -167,7 +167,7 @@ var clientDoes = map[string]func(*Client, *codec.Message) error{
 	},
 }
 
-// ends notes the end of a task.
+// ends records the end of a task.
 func (c *Client) ends(t *Task, err error) {
 	if !t.done {
 		t.done, t.end = true, err
@@ -183,7 +183,7 @@ func (c *Client) about(m *codec.Message) []*Task {
 	return c.jobs[string(m.Args[0])]
 }
 
-// reported adds a report to the events of its tasks.
+// reported adds a progress report, data or a warning to the events of the tasks that the message is about.
 func (c *Client) reported(m *codec.Message) error {
 	for _, t := range c.about(m) {
 		switch m.Type.Name {

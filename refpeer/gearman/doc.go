@@ -2,9 +2,8 @@
 // contains sequences of the message types of codec/gearman, and can be edited. [Document] has no deliberate fault;
 // refpeer/gearman/mutants contains programs with faults.
 //
-// They read messages whatever the segments are in which these arrive, ignore messages that the specification allows a server
-// to send at that time, and do not wait for a message that can no longer arrive: the end of the connection and ERROR end a
-// wait for a reply.
+// They accept messages in any segmentation, ignore messages that the specification allows a server to send at that time,
+// and do not wait for a message that can no longer arrive: the end of the connection and ERROR end a wait for a reply.
 //
 // [Drive] is their driver: see docs/drivers.md.
 package gearman

@@ -59,7 +59,7 @@ func failure(err error) []string {
 	return nil
 }
 
-// as calls do with the client. A connection that has failed is not used again.
+// as calls do with the client. It connects first if there is no connection, and does not keep one that has failed.
 func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
 	if d.conn == nil {
 		conn, err := Dial(ctx, d.addr, d.Program)

@@ -16,7 +16,7 @@ var bench = drivetest.Bench{
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 
-// TestTasks: the driver performs the tasks of docs/drivers.md and answers them as it says.
+// TestTasks: the driver performs the tasks of docs/drivers.md and returns the answers described there.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	bench.Talks(t, []drivetest.Talk{

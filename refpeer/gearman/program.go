@@ -35,7 +35,7 @@ type Program struct {
 	PerTask bool // each task, and each job of a batch, has its own connection
 	Waits   bool // the client waits for JOB_CREATED before it submits the next job
 	Doubles bool // the client submits each job twice, over two connections
-	Drops   bool // the client closes the connection after the first JOB_CREATED of a task and performs the task anew; the worker closes it after its first job was assigned and starts anew
+	Drops   bool // the first connection is closed after JOB_CREATED (worker: after JOB_ASSIGN), and the task starts again
 
 	// Options that the protocol leaves to workers. Drops is one of them.
 	Polls       bool          // the worker does not sleep: it asks again after a pause
@@ -43,7 +43,7 @@ type Program struct {
 	PerJob      bool          // each job has its own connection
 	PerFunction bool          // each function has its own connection; the worker polls them in turn
 	Pipelined   bool          // the end of a job and the next request for a job are sent together
-	Holds       int           // the worker has at most so many jobs at a time and ends the last one first; 0 is 1
+	Holds       int           // how many jobs the worker has at most at a time (0: one); it ends the last one first
 
 	// Faults.
 	Deaf  bool // ERROR is ignored
@@ -122,7 +122,7 @@ func Document() *Program {
 	return p
 }
 
-// how returns the condition that a worker does one of the words with a job.
+// how returns the condition that the task's word for what a worker does is one of ways.
 func how(ways string) func(*Task) bool {
 	return func(t *Task) bool { return slices.Contains(strings.Fields(ways), t.How) }
 }

@@ -13,8 +13,8 @@ import (
 // pollTime is the pause of a worker that polls before it asks for a job again.
 const pollTime = 20 * time.Millisecond
 
-// perform connects as a worker and returns how many jobs it has done. It does so many jobs, or, if jobs is 0, all that the
-// server has.
+// perform connects as a worker, does the given number of jobs and returns how many it has done. If jobs is 0, it does all
+// jobs that the server has.
 func (d *Driver) perform(ctx context.Context, functions [][]byte, t Task, jobs int) (done int, err error) {
 	p := d.Program
 	if p.Drops {
@@ -70,7 +70,7 @@ func (d *Driver) perform(ctx context.Context, functions [][]byte, t Task, jobs i
 	}
 }
 
-// enter connects as a worker and registers functions. The end of ctx aborts what the connection does.
+// enter connects as a worker and registers functions. The end of ctx aborts the connection.
 func (d *Driver) enter(ctx context.Context, functions [][]byte, t *Task) (*Conn, error) {
 	c, err := Dial(ctx, d.addr, d.Program)
 	if err != nil {
@@ -90,8 +90,8 @@ func (d *Driver) enter(ctx context.Context, functions [][]byte, t *Task) (*Conn,
 	return c, nil
 }
 
-// work does at most so many jobs and returns how many; 0 is no limit. It returns when the server has none, unless wait is
-// true.
+// work does at most the given number of jobs (0: no limit) and returns how many it has done. It returns when the server has
+// no job, unless wait is true.
 func (c *Conn) work(t Task, most int, wait bool) (done int, err error) {
 	for most == 0 || done < most {
 		got, err := c.take(&t, wait)

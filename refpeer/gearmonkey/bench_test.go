@@ -9,8 +9,7 @@ import (
 	"jobwire/internal/peers"
 )
 
-// endless is a connection whose other end says the same over and over, and
-// hears everything.
+// endless is a connection whose peer sends the same bytes repeatedly and accepts everything.
 type endless struct {
 	played
 	again []byte
@@ -25,7 +24,7 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func (e *endless) Write(b []byte) (int, error) { return len(b), nil }
 
-// The cost of a cycle without that of a server.
+// BenchmarkRun measures the client without a server.
 func BenchmarkRun(b *testing.B) {
 	c := NewClient(NewConn(&endless{again: []byte(":7\r\n+OK\r\n:0\r\n:1\r\n")}, codec.Options{}), nil)
 	input := bytes.Repeat([]byte("x"), 100)
@@ -54,7 +53,7 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// A whole cycle at a real server: a job is created and worked on.
+// BenchmarkCycleAtRedis measures creating and performing one job with a real server.
 func BenchmarkCycleAtRedis(b *testing.B) {
 	addr := peers.Start(b, "redis-server").Addr()
 	c := NewClient(redis(b, addr).Conn, nil)

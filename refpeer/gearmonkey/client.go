@@ -12,17 +12,16 @@ import (
 
 var priorities = []string{protocol.Low, protocol.Normal, protocol.High, protocol.Scheduled}
 
-// RunOptions are what a caller may choose about a job. The zero value asks for
-// what the document calls the defaults.
+// RunOptions are the options of Client.run. The zero value selects the defaults of the specification.
 type RunOptions struct {
 	Priority  string // "low", "normal", "high" or "scheduled"; "" is normal
-	Scheduled int64  // when a job of priority scheduled is due; seconds since 1970
-	RollCall  bool   // create no job if no worker is registered for its function
-	Blocking  bool   // wait for the job's end
-	Timeout   int    // how long at most, in seconds; 0 is for ever
+	Scheduled int64  // when a job of priority scheduled may start; seconds since 1970
+	RollCall  bool   // do not create the job if no worker is registered for its function
+	Blocking  bool   // wait for the end of the job
+	Timeout   int    // of Blocking, in seconds; 0: no limit
 }
 
-// check refuses what no job can be created with.
+// check rejects invalid options.
 func (o *RunOptions) check() error {
 	switch {
 	case !slices.Contains(priorities, o.Priority):
@@ -39,11 +38,11 @@ func (o *RunOptions) check() error {
 	return nil
 }
 
-// Job is what a server knows of a job: the fields of its hash, in the server's
-// order. A job that is not there has none.
+// Job contains the fields of a job's hash, in the order in which the server returned them. A job that does not exist has
+// none.
 type Job struct{ Fields []Field }
 
-// Field is one of them.
+// Field is one field of a job's hash.
 type Field struct{ Name, Value string }
 
 // Get returns the value of a field, or "" if there is none.
@@ -59,14 +58,13 @@ func (j Job) Get(name string) string {
 // Status returns "idle", "busy", "success" or "error", or "" if there is no such job.
 func (j Job) Status() string { return j.Get("status") }
 
-// Output returns what the worker made of the job: a value, or the text of an error.
+// Output returns the output of the job: a value, or the text of an error.
 func (j Job) Output() string { return j.Get("output") }
 
-// Client creates jobs and looks at them, over one connection. It is not safe for
-// concurrent use.
+// Client creates jobs and reads their hashes, over one connection. It is not safe for concurrent use.
 type Client struct {
-	// After, if it is set, is called behind each step with its name: once the
-	// server has answered, and before anything is made of that.
+	// After, if it is set, is called with the name of each step after the server has replied and before the reply is
+	// evaluated.
 	After func(step string)
 
 	performer performer
@@ -74,8 +72,7 @@ type Client struct {
 	run, get  cycle
 }
 
-// NewClient makes a client of a connection, which stays the caller's. A nil
-// program is the document's.
+// NewClient returns a client that uses a connection. The caller closes the connection. A nil program means [Document].
 func NewClient(c *Conn, p *Program) *Client {
 	if p == nil {
 		p = Document()
@@ -83,14 +80,12 @@ func NewClient(c *Conn, p *Program) *Client {
 	return &Client{performer: performer{conn: c}, run: p.Run.compile(), get: p.Get.compile()}
 }
 
-// Run creates a job and returns its ID, which is 0 if none was created. From the
-// moment on in which the server has given an ID, it is returned beside errors,
-// too. Each command is sent when the one before is answered, so that nothing is
-// queued that does not stand in the server.
+// Run creates a job and returns its ID, or 0 if no job was created. An error after the server has assigned an ID is
+// returned together with that ID. Run sends each command after the reply to the previous one, so that a job is not queued
+// before its hash exists.
 //
-// The error is [ErrUsage], [ErrNothingRegistered], [ErrNoID] or, of a call that
-// blocks, [ErrTimedOut]; or what the server or the connection did, in a
-// [*StepError]. After the end of ctx the connection is of no use any more.
+// The error matches [ErrUsage], [ErrNothingRegistered], [ErrNoID] or, if the call blocks, [ErrTimedOut]; other errors of
+// the server or the connection are in a [*StepError]. If ctx ends during the call, the connection must not be used again.
 func (c *Client) Run(ctx context.Context, function string, input []byte, o RunOptions) (id uint64, err error) {
 	if o.Priority == "" {
 		o.Priority = protocol.Normal
@@ -107,11 +102,11 @@ func (c *Client) Run(ctx context.Context, function string, input []byte, o RunOp
 	t.Input = input
 	err = c.perform(ctx, c.run)
 	t.Input = nil
-	id, _ = codec.ParseNumber(t.ID) // of none it is 0
+	id, _ = codec.ParseNumber(t.ID) // 0 if there is no ID
 	return id, err
 }
 
-// Get returns what the server knows of a job.
+// Get returns the hash of a job.
 func (c *Client) Get(ctx context.Context, function string, id uint64) (Job, error) {
 	t := &c.task
 	t.begin(function)
@@ -123,13 +118,13 @@ func (c *Client) Get(ctx context.Context, function string, id uint64) (Job, erro
 
 func (c *Client) perform(ctx context.Context, s cycle) error {
 	if err := ctx.Err(); err != nil {
-		return err // while the connection is as good as before
+		return err // before anything is sent, so that the connection can still be used
 	}
 	c.performer.after = c.After
 	return c.performer.perform(ctx, s, &c.task)
 }
 
-// begin empties a task for a job of the function.
+// begin resets a task for a job of the function.
 func (t *Task) begin(function string) {
 	t.Function = append(t.Function[:0], function...)
 	t.ID = t.ID[:0]

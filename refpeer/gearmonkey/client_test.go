@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// created is a conversation in which a job becomes an entry of a queue, if push
-// puts it there.
+// created is a conversation in which a job is created. push is the part in which it is added to a queue.
 func created(push string) string {
 	return lines(
 		"Client -> Server: INCR_UID reverse",
@@ -75,15 +74,15 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An error of the server's ends a run where it happens, whatever the step, and
-// so does a reply that makes no sense. The connection stays good.
+// TestRunEndsAtTheFirstError: an error of the server or an unexpected reply ends Run at that step. The connection can still
+// be used.
 func TestRunEndsAtTheFirstError(t *testing.T) {
 	whole := strings.Split(rolled+"bulk 1\n"+created(pushed)+waited+"UNLOCKED reverse 7 OK\n", "\n")
 	steps := []string{"GET_COUNT", "INCR_UID", "HMSET_IDLE", "PUBLISH_CREATE", "LPUSH_QUEUE", "BRPOP_LOCK"}
 	for i, step := range steps {
 		for reply, want := range map[string]string{"error WRONGTYPE no": "WRONGTYPE no", "list a b c": ""} {
 			if want == "" && i < 2 {
-				continue // that is a failed roll call, and no ID
+				continue // for these steps, the reply is a failed roll call and a missing ID
 			}
 			t.Run(step+" "+reply, func(t *testing.T) {
 				script := lines(append(append([]string{}, whole[:2*i+1]...), "Server -> Client: "+strings.Replace(reply, "WRONGTYPE no", `WRONGTYPE "no"`, 1),
@@ -123,7 +122,7 @@ func TestRunRefuses(t *testing.T) {
 			if id, err := c.Run(t.Context(), "reverse", nil, o); id != 0 || !errors.Is(err, ErrUsage) {
 				t.Errorf("%+v: %d, %v", o, id, err)
 			}
-			// What is heard next is another call's.
+			// The rejected call sent nothing: the server next receives the commands of another call.
 			if id, err := c.Run(t.Context(), "reverse", []byte("some input"), RunOptions{}); id != 7 || err != nil {
 				t.Errorf("after %+v: %d, %v", o, id, err)
 			}
@@ -142,7 +141,7 @@ func TestRunIsBrokenOff(t *testing.T) {
 		if id != 7 || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
 			t.Errorf("Run: %d, %v after %v", id, err, time.Since(start))
 		}
-		// The answer may still come, so nothing else can be asked.
+		// The reply may still arrive, so the connection cannot be used for another request.
 		if _, err := c.Get(t.Context(), "reverse", 7); err == nil || conn.Err() == nil {
 			t.Error("the connection is still used")
 		}
@@ -182,7 +181,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// What a call returns is nothing of the call before.
+// TestFailuresAreFresh: a call returns nothing from an earlier call.
 func TestFailuresAreFresh(t *testing.T) {
 	script := created(pushed) + lines(
 		"Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: JOB status idle",
@@ -219,7 +218,7 @@ func TestAfterTellsEachStep(t *testing.T) {
 	})
 }
 
-// A client whose server goes away says so, and does not hang.
+// TestServerGoesAway: a client returns an error when the server closes the connection; it does not hang.
 func TestServerGoesAway(t *testing.T) {
 	against(t, lines("Client -> Server: INCR_UID reverse", "Server -> Client: closes"), func(t *testing.T, dial func() *Conn) {
 		var at *StepError

@@ -10,16 +10,14 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// firstBuffer is the size in bytes at which a connection's buffers begin; they
-// grow with what they have to hold.
+// firstBuffer is the initial size in bytes of a receive buffer, which grows as needed.
 const firstBuffer = 4 << 10
 
-// Conn is one connection to a Redis server. What is appended is sent in one piece
-// by Flush, or by the next Read; replies come in the order of the commands. It is not
-// safe for concurrent use, except for Abort.
+// Conn is one connection to a Redis server. Flush and Read send all appended commands in one write; replies arrive in the
+// order of the commands. It is not safe for concurrent use, except for Abort.
 //
-// Any error but a refused command ends a connection's use: what was under way
-// can no longer be told. Every later call returns the same error.
+// After an error, except from a rejected command, the connection cannot be used any more, because it is unknown what the
+// server has received and which replies will still arrive. Every later call returns the same error.
 type Conn struct {
 	nc      net.Conn
 	session codec.Session
@@ -30,19 +28,19 @@ type Conn struct {
 	request codec.Message
 
 	in      []byte
-	at, end int // what of it has arrived and is not read
+	at, end int // in[at:end] was received and is not read yet
 	frame   codec.Frame
 	reply   codec.Message
 
 	watch watch
 }
 
-// watch is the context under which a connection waits. It is kept from call to
-// call, so that calls under the same one cost nothing.
+// watch aborts reads and writes when a context ends. It is kept between calls, so that calls with the same context cost
+// nothing.
 type watch struct {
 	done  <-chan struct{}
 	stop  func() bool
-	fired chan struct{} // closed once the connection was broken off
+	fired chan struct{} // closed after the deadline of the connection was set to abort it
 }
 
 // Dial connects to the server at addr, which is host:port.
@@ -55,28 +53,27 @@ func Dial(ctx context.Context, addr string, o codec.Options) (*Conn, error) {
 	return NewConn(nc, o), nil
 }
 
-// NewConn speaks over nc, which it owns from then on.
+// NewConn returns a connection that uses nc and closes it.
 func NewConn(nc net.Conn, o codec.Options) *Conn {
 	session := protocol.Protocol.NewSession(o)
 	return &Conn{nc: nc, session: session, stream: codec.Stream{Session: session, From: codec.Server}, in: make([]byte, firstBuffer)}
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Conn) Close() error {
 	c.unwatch()
 	return c.nc.Close()
 }
 
-// Abort breaks the connection off, with whatever waits. It may be called at any
-// time, from any goroutine; Close is still due.
+// Abort closes the socket, which ends all waits. It may be called at any time, from any goroutine. Close must still be
+// called.
 func (c *Conn) Abort() { c.nc.Close() }
 
-// Err is why the connection is of no use any more, or nil.
+// Err returns the error after which the connection cannot be used any more, or nil.
 func (c *Conn) Err() error { return c.err }
 
-// Append puts a command behind those that are to be sent. A command that the
-// codec refuses is not sent, and leaves the connection as it was: the error is
-// [ErrUsage], too. The arguments may be reused at once.
+// Append adds a command that the next Flush or Read sends. If the codec rejects the command, it is not sent, the connection
+// can still be used, and the error matches [ErrUsage]. The caller may reuse the arguments immediately.
 func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
 	if c.err != nil {
 		return c.err
@@ -90,7 +87,7 @@ func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
 	return nil
 }
 
-// Flush sends what was appended.
+// Flush sends the appended commands.
 func (c *Conn) Flush(ctx context.Context) error {
 	if c.err != nil || len(c.out) == 0 {
 		return c.err
@@ -103,8 +100,8 @@ func (c *Conn) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Read sends what was appended and returns the next reply, which is valid until
-// the next Read. An error that the server answers is a reply, too.
+// Read sends the appended commands and returns the next reply, which is valid until the next Read. A Redis error is a
+// reply, too.
 func (c *Conn) Read(ctx context.Context) (*codec.Message, error) {
 	if err := c.Flush(ctx); err != nil {
 		return nil, err
@@ -125,8 +122,7 @@ func (c *Conn) Read(ctx context.Context) (*codec.Message, error) {
 	}
 }
 
-// Do sends a command, after those that were appended, and returns its reply, as
-// Read does. Nothing may be waiting for a reply.
+// Do sends a command, after the appended ones, and returns its reply as Read does. There must be no pending replies.
 func (c *Conn) Do(ctx context.Context, row *codec.Type, args ...[]byte) (*codec.Message, error) {
 	if err := c.Append(row, args...); err != nil {
 		return nil, err
@@ -134,8 +130,7 @@ func (c *Conn) Do(ctx context.Context, row *codec.Type, args ...[]byte) (*codec.
 	return c.Read(ctx)
 }
 
-// fill reads what has arrived. The buffer grows only once it is full, whatever
-// a message announces.
+// fill reads once. The buffer grows only when it is full, not by the length that a message announces.
 func (c *Conn) fill() error {
 	switch {
 	case c.at == c.end:
@@ -150,12 +145,12 @@ func (c *Conn) fill() error {
 	n, err := c.nc.Read(c.in[c.end:])
 	c.end += n
 	if n > 0 {
-		return nil // the error comes again
+		return nil // the next read returns the error again
 	}
 	return err
 }
 
-// under lets the end of ctx break off what waits.
+// under makes the end of ctx abort reads and writes.
 func (c *Conn) under(ctx context.Context) {
 	done := ctx.Done()
 	if done == c.watch.done {
@@ -172,8 +167,8 @@ func (c *Conn) under(ctx context.Context) {
 	})}
 }
 
-// unwatch forgets the context of the last call. If that has ended since, the
-// connection is as good as before.
+// unwatch stops watching the context of the last call. If that context has ended since the call, unwatch resets the
+// deadline, so that the connection can still be used.
 func (c *Conn) unwatch() {
 	if c.watch.stop != nil && !c.watch.stop() {
 		<-c.watch.fired
@@ -182,8 +177,7 @@ func (c *Conn) unwatch() {
 	c.watch = watch{}
 }
 
-// fail ends the use of the connection. An end of ctx is the reason for what it
-// broke off.
+// fail records the error that makes the connection unusable. If ctx has ended, it is reported as the cause.
 func (c *Conn) fail(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		err = fmt.Errorf("%w: %w", ended, err)

@@ -16,12 +16,11 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// played is a connection whose other end says what it is given, in pieces, and
-// keeps what it hears.
+// played is a connection whose peer sends given bytes in pieces and records the bytes that it receives.
 type played struct {
 	net.Conn // nil
 	says     []byte
-	piece    int // bytes of a read; 0 is as many as fit
+	piece    int // bytes per read; 0: as many as fit
 	heard    bytes.Buffer
 	writes   int
 }
@@ -54,7 +53,7 @@ func TestPipeline(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		fn[0] = 'x' // it was appended already
+		fn[0] = 'x' // Append has already copied it
 		var got []string
 		for range 3 {
 			m, err := c.Read(t.Context())
@@ -116,8 +115,8 @@ func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	}
 }
 
-// A context that ends while nothing waits under it does no harm, and one that ends
-// while something does breaks just that off.
+// TestContexts: a context that ends after its call has no effect. One that ends during its call also ends the use of the
+// connection.
 func TestContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -230,7 +229,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Every row that the steps name is one that the protocol lets its side send.
+// TestProgramsUseTheirOwnRows: every message type that a step names may be sent by the role of the sequence.
 func TestProgramsUseTheirOwnRows(t *testing.T) {
 	p := Document()
 	for role, sequences := range map[codec.Role][]Sequence{

@@ -1,30 +1,30 @@
-// Package gearmonkey is the reference client and the reference worker of
-// GearMonkey: they send what the document lists, in its order, over the rows of
-// codec/gearmonkey. Nothing in them is wrong on purpose, but what they do is data: a
-// [Program] of sequences, which can be edited.
+// Package gearmonkey contains the reference client and the reference worker of GearMonkey. They send the commands that the
+// specification lists, in its order, as message types of codec/gearmonkey. What they send is data: a [Program] contains
+// sequences of commands, and can be edited. [Document] has no deliberate fault; refpeer/gearmonkey/mutants contains
+// programs with faults.
 //
-// # Readings
+// # Interpretations
 //
-// Where the document is silent or contradicts itself:
+// Where the specification is silent or contradicts itself:
 //
-//   - A roll call fails on a count below 0, as its listing has it.
-//   - Client.run sends a command only when the one before was answered well, so that
-//     an ID never stands in a queue without its hash. A failed call leaves behind
-//     what it had created; the document names nothing to take it back with.
-//   - A client whose wait ends early leaves the job as it is. The lock that the
-//     worker pushes then is there for 10 seconds.
-//   - A job that is not there, or no more, has an empty hash, which is no error.
-//   - A worker gets the input with HGET, behind the status "busy". If there is none the
-//     job ends with the status "error".
+//   - A roll call fails if the count is below 0, as in the listing of the specification.
+//   - Client.run sends a command only after the previous one has succeeded, so that a queue
+//     never contains an ID without a hash. After a failure, what was created remains: the
+//     specification defines no commands to remove it.
+//   - A client that stops waiting does not change the job. The lock that the worker pushes
+//     afterwards expires after 10 seconds.
+//   - A job that does not exist, or has expired, has an empty hash, which is not an error.
+//   - A worker reads the input with HGET, after it has set the status to "busy". If there is
+//     no input, the job ends with the status "error".
 //   - The output of a failed job is the text of its error.
-//   - A script that the server has forgotten is loaded again, once for each EVALSHA.
-//   - A worker of several functions asks for them in turn, each in the document's
-//     form; see [Worker].
-//   - Every INCR of a count that was answered is followed by one DECR at a clean
-//     exit, also if an error ends the loop. A worker that loses its connection
-//     stays in the count: nothing can be sent any more.
+//   - If the server does not know the script, the worker loads it again, once per EVALSHA.
+//   - A worker with several functions polls them in turn, each with the commands of the
+//     specification; see [Worker].
+//   - Every INCR of a count that succeeded is followed by one DECR at a clean exit, also if
+//     an error ends the loop. A worker that loses its connection remains in the count,
+//     because it cannot send anything any more.
 //
 // # Driver
 //
-// [Drive] carries out tasks that a test suite writes to it, as docs/drivers.md says.
+// [Drive] performs the tasks of docs/drivers.md, which a test suite writes to it.
 package gearmonkey

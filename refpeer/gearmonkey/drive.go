@@ -9,31 +9,29 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// grace is how long a worker may take to leave cleanly after Drive was interrupted.
+// grace is how long a worker may take to exit cleanly after the context of Drive has ended.
 const grace = 3 * time.Second
 
-// Driver carries out tasks, as the package's documentation says.
+// Driver performs the tasks of docs/drivers.md.
 type Driver struct {
-	Program *Program      // nil is the document's
-	Codec   codec.Options // limits of what the server may say
+	Program *Program      // nil: Document()
+	Codec   codec.Options // limits for replies of the server
 
 	addr string
 	conn *Conn
 }
 
-// Drive is a Driver's of the document's program.
+// Drive calls [Driver.Drive] with the program of [Document].
 func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	return (&Driver{}).Drive(ctx, addr, tasks, answers)
 }
 
-// Drive reads tasks, one a line, carries them out at the Redis server at addr and
-// answers each with a line, until there are no more tasks. It connects at the first
-// task that needs it, keeps the connection for those that follow and makes a new one
-// if that breaks.
+// Drive reads tasks, one per line, performs them with the Redis server at addr and answers each task with one line, until
+// the end of tasks. It connects at the first task that needs a connection, keeps the connection for the following tasks and
+// replaces it after a failure.
 //
-// The end of ctx breaks a task off, save that a worker has 3 seconds to leave
-// cleanly. Drive cannot break off the reading of a task. The error is that of
-// reading, of writing or of ctx; what goes wrong with tasks stands in the answers.
+// The end of ctx aborts a task, but a worker has 3 seconds to exit cleanly. Drive cannot abort the reading of a task. It
+// returns the error of reading, of writing or of ctx; errors of tasks are reported in their answers.
 func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	d.addr = addr
 	defer d.hangUp()
@@ -44,7 +42,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 	}, failure)
 }
 
-// connect returns the connection to the server.
+// connect returns the connection to the server. It connects if there is none.
 func (d *Driver) connect(ctx context.Context) (*Conn, error) {
 	if d.conn == nil {
 		c, err := Dial(ctx, d.addr, d.Codec)

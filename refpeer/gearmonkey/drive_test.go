@@ -14,7 +14,7 @@ import (
 	"jobwire/internal/peers"
 )
 
-// drive performs tasks at a server and returns the answers.
+// drive performs tasks with a server and returns the answers.
 func drive(t testing.TB, addr string, tasks ...string) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestDriveAgainstRedis(t *testing.T) {
 		{"run reverse second priority=high", "ok 3"},
 		{"run reverse third priority=scheduled at=5", "ok 4"},
 		{"run reverse later priority=scheduled at=9999999999", "ok 5"},
-		{"work reverse echo 1", "ok 1"}, // what is scheduled is first
+		{"work reverse echo 1", "ok 1"}, // the scheduled job is first
 		{"get reverse 4", "ok success third input third"},
 		{"get reverse 3", `ok idle "" input second`},
 		{"work reverse fail 1", "ok 1"},
@@ -76,7 +76,7 @@ func TestDriveAgainstRedis(t *testing.T) {
 		{"work reverse dance 1", "error usage ..."},
 		{"work reverse echo -1", "error usage ..."},
 		{"work reverse echo 1 2", "error usage ..."},
-		{"run reverse abc", "ok 7"}, // none of them did anything
+		{"run reverse abc", "ok 7"}, // the invalid tasks created no job
 	} {
 		got := drive(t, addr, tt.task)[0]
 		if prefix, open := strings.CutSuffix(tt.want, " ..."); got != tt.want && (!open || !strings.HasPrefix(got, prefix+" ")) {
@@ -85,7 +85,7 @@ func TestDriveAgainstRedis(t *testing.T) {
 	}
 }
 
-// A blocking client and a worker, in two drivers.
+// TestDriversMeet: one driver creates a job and waits for it, another one performs it.
 func TestDriversMeet(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	done := make(chan []string, 1)
@@ -119,8 +119,7 @@ func TestDriveTellsWhatRedisSays(t *testing.T) {
 	}
 }
 
-// A task that fails for its connection does not end the driver: the next one
-// connects anew.
+// TestDriveConnectsAnew: a connection error fails one task; the next task connects again.
 func TestDriveConnectsAnew(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -153,8 +152,8 @@ func TestDriveConnectsAnew(t *testing.T) {
 	}
 }
 
-// The end of the context ends the driver: a worker leaves cleanly, a client is
-// broken off.
+// TestDriveEndsWithItsContext: the end of the context ends the driver. A worker exits cleanly, and a client's call is
+// aborted.
 func TestDriveEndsWithItsContext(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	c := redis(t, addr)
@@ -180,7 +179,7 @@ func TestDriveEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A server that says nothing any more does not keep the driver.
+// TestDriveEndsAtASilentServer: the end of the context ends the driver although the server has stopped replying.
 func TestDriveEndsAtASilentServer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,7 +203,7 @@ func TestDriveEndsAtASilentServer(t *testing.T) {
 	}
 }
 
-// The driver's connections end with it.
+// TestDriveHangsUp: the driver closes its connections.
 func TestDriveHangsUp(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	c := redis(t, addr)

@@ -9,23 +9,22 @@ import (
 )
 
 var (
-	// ErrNothingRegistered is the end of a roll call: the count of the function's workers is 0 or
-	// less, or no integer. No job was created.
+	// ErrNothingRegistered is the error of a failed roll call: the count of the function's workers does not exist, is not
+	// an integer, or is 0 or less. No job was created.
 	ErrNothingRegistered = errors.New("no worker is registered for the function")
-	// ErrNoID says that the server gave no ID. No job was created.
+	// ErrNoID is returned if the server did not return a job ID. No job was created.
 	ErrNoID = errors.New("the server did not return a job ID")
-	// ErrTimedOut says that a job was created, but did not end while its client waited.
+	// ErrTimedOut is returned if a job was created but did not end before the client's timeout.
 	ErrTimedOut = errors.New("the job did not end in time")
-	// ErrUsage is matched by the errors of calls, and of commands, that cannot be
-	// carried out. They are not sent.
+	// ErrUsage is matched by the errors of invalid calls and commands. Nothing was sent.
 	ErrUsage = line.ErrUsage
 
-	errNoInput = errors.New("the job has no input") // a worker's output
+	errNoInput = errors.New("the job has no input") // the output of such a job
 )
 
-// StepError says at which step of a sequence something went wrong.
+// StepError is the error of one step of a sequence.
 type StepError struct {
-	Step string // its name: that of the command's row
+	Step string // the name of the step: that of the command's message type
 	Err  error
 }
 
@@ -33,20 +32,20 @@ func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// RedisError is a reply that says no, or one that does not fit its command.
+// RedisError is a Redis error, or a reply that is not valid for its command.
 type RedisError struct {
-	Code string // the first word of the server's error; "" if the reply is none
-	Text string // the whole of it, or the reply as it was
+	Code string // the first word of the Redis error; "" if the reply is not an error
+	Text string // the whole error, or the type and arguments of the reply
 }
 
 func (e *RedisError) Error() string { return "the server answered " + e.Text }
 
-// unexpected makes an error of a reply that does not fit its command.
+// unexpected returns the error for a reply that is not valid for its command.
 func unexpected(m *codec.Message) error {
 	return &RedisError{Text: fmt.Sprintf("%s %.200q", m.Type.Name, m.Args)}
 }
 
-// refusal makes an error of the server's own.
+// refusal returns the error for a Redis error.
 func refusal(m *codec.Message) error {
 	e := &RedisError{Code: string(m.Args[0])}
 	e.Text = e.Code

@@ -15,7 +15,7 @@ import (
 	"jobwire/play"
 )
 
-// pipes is a listener whose connections are pipes within this process.
+// pipes is a listener whose connections are pipes in this process.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -47,9 +47,8 @@ func (l *pipes) dial(t testing.TB) *Conn {
 	return c
 }
 
-// against runs do, in a bubble of its own time, against a server that says what a
-// transcript has it say, and wants to hear what stands there, then the end of the
-// connection, and nothing else.
+// against runs do with a server that performs a transcript, in a synctest bubble. The server expects exactly the commands
+// of the transcript and then the end of the connection.
 func against(t *testing.T, script string, do func(t *testing.T, dial func() *Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +67,7 @@ func against(t *testing.T, script string, do func(t *testing.T, dial func() *Con
 			return c
 		})
 		for _, c := range conns {
-			c.Close() // whatever else the script awaits will not come
+			c.Close() // the client will not send anything else
 		}
 		r := <-played
 		l.Close()
@@ -90,7 +89,7 @@ func parse(t *testing.T, src string) *transcript.Script {
 	return all[0]
 }
 
-// answering returns a connection to a server that sends bytes and hears nothing.
+// answering returns a connection to a server that sends a reply and discards what it receives.
 func answering(t testing.TB, reply string) *Conn {
 	near, far := net.Pipe()
 	go func() {
@@ -107,12 +106,12 @@ func answering(t testing.TB, reply string) *Conn {
 	return c
 }
 
-// lines joins what stands in a slice to a transcript.
+// lines joins the lines of a transcript.
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
 func echo(_ context.Context, t *Task) ([]byte, error) { return t.Input, nil }
 
-// waitUntil polls for something that is to become true.
+// waitUntil polls until ok returns true.
 func waitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {

@@ -12,10 +12,10 @@ type performer struct {
 	after func(step string)
 
 	args [][]byte
-	text []byte // of the arguments that are put together
+	text []byte // of the arguments that consist of several parts
 }
 
-// perform performs a sequence. The error is a [*StepError].
+// perform performs a sequence. Its errors are of type [*StepError].
 func (p *performer) perform(ctx context.Context, c cycle, t *Task) error {
 	for i := range c {
 		cmd := &c[i]
@@ -25,7 +25,7 @@ func (p *performer) perform(ctx context.Context, c cycle, t *Task) error {
 		err := p.step(ctx, cmd, t)
 		if err != nil {
 			if at, ok := err.(*StepError); ok {
-				return at // of the cure
+				return at // the error is from a step of Cure
 			}
 			return &StepError{cmd.name, err}
 		}
@@ -56,7 +56,7 @@ func (p *performer) step(ctx context.Context, cmd *command, t *Task) error {
 	return nil
 }
 
-// ask sends a command and returns what the server answers.
+// ask sends a command and returns the reply of the server.
 func (p *performer) ask(ctx context.Context, cmd *command, t *Task) (*codec.Message, error) {
 	p.args, p.text = p.args[:0], p.text[:0]
 	for _, w := range cmd.words {
@@ -69,7 +69,7 @@ func (p *performer) ask(ctx context.Context, cmd *command, t *Task) (*codec.Mess
 	return m, err
 }
 
-// say returns what an argument is for a task.
+// say returns the value of an argument for a task.
 func (p *performer) say(w word, t *Task) []byte {
 	if len(w) == 1 {
 		return w[0].say(t)

@@ -11,42 +11,39 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Step is one command of a sequence, and what becomes of its reply; or, if it is
-// Local, something that is done between commands.
+// Step is one command of a sequence with the check of its reply; or, if Local is set, a function that is called between
+// commands.
 type Step struct {
-	// Do is the name of the command's row and its arguments. {PLACEHOLDERS} are the
-	// document's; they may stand within a word, and words may be quoted. The first
-	// word is the name of the step, also of a Local one.
+	// Do is the name of the command's message type and its arguments. {PLACEHOLDERS} are those of the specification; they
+	// may be parts of a word, and words may be quoted. The first word is the name of the step, also if Local is set.
 	Do string
 
-	If    func(*Task) bool                   // whether the step is due; nil is always
-	Then  func(*Task, *codec.Message) error  // judges the reply, which is no error, and keeps what it says; nil takes any
-	Local func(context.Context, *Task) error // instead of a command
+	If    func(*Task) bool                   // whether to perform the step; nil: always
+	Then  func(*Task, *codec.Message) error  // checks a reply that is not an error, and stores its values; nil accepts any
+	Local func(context.Context, *Task) error // called instead of sending a command
 
-	// Cure is what to do once if the server answers an error with the code For,
-	// before the command is sent again.
+	// Cure is performed if the server replies with an error whose code is For. Then the command is sent once more.
 	For  string
 	Cure Sequence
 }
 
-// Sequence is what a client or a worker does in one go. It ends at the first
-// step that fails.
+// Sequence contains steps that are performed in order. It ends at the first step that fails.
 type Sequence []Step
 
-// Program is all that clients and workers do.
+// Program contains everything that clients and workers do.
 type Program struct {
 	Run Sequence // Client.run
 	Get Sequence // Client.get
 
-	Load   Sequence // a worker's start
-	Enter  Sequence // the same, for each of its functions
-	Look   Sequence // one round of its loop, for one function
-	Work   Sequence // what becomes of a job
+	Load   Sequence // at the start of a worker
+	Enter  Sequence // at the start of a worker, for each of its functions
+	Look   Sequence // in each round of a worker's loop, to get a job of one function
+	Work   Sequence // for each job
 	Update Sequence // Worker.update
-	Leave  Sequence // its exit, for each function that it entered
+	Leave  Sequence // at the exit of a worker, for each registered function
 }
 
-// Task is what a sequence is about. Its values are those of the placeholders.
+// Task contains the values that replace the placeholders of a sequence.
 type Task struct {
 	Function, ID, Input, Output, Status []byte
 	Priority, Scheduled, Timeout        []byte // seconds
@@ -54,14 +51,14 @@ type Task struct {
 	Script, SHA1, Date                  []byte
 
 	RollCall, Blocking bool
-	Job                Job // that a client found
+	Job                Job // the result of Client.get
 
-	lost   bool    // a worker's job has no input
-	handle Handler // works on it
+	lost   bool    // the job of a worker has no input
+	handle Handler // called by Work
 }
 
-// placeholders are the names of a task's values in steps. They are the document's,
-// but for the last two, which it writes out.
+// placeholders are the names of a task's values in steps. All but the last two are in the specification, which contains the
+// values of these two literally.
 var placeholders = map[string]func(*Task) []byte{
 	"FN":          func(t *Task) []byte { return t.Function },
 	"ID":          func(t *Task) []byte { return t.ID },
@@ -78,8 +75,8 @@ var placeholders = map[string]func(*Task) []byte{
 	"SHA1":        func(t *Task) []byte { return t.SHA1 },
 }
 
-// Document returns the sequences of the document, in its order. What differs from it is
-// made by [Sequence.Edit] and [Sequence.Swap].
+// Document returns a program that follows the specification. [Sequence.Edit] and [Sequence.Swap] make other programs from
+// it.
 func Document() *Program {
 	load := Sequence{
 		{Do: "SCRIPT_LOAD {SCRIPT}", Then: takeSHA1},
@@ -108,7 +105,7 @@ func Document() *Program {
 		Work: Sequence{
 			{Do: "PUBLISH_START {FN} {ID}", Then: counts},
 			{Do: "HMSET_BUSY {FN} {ID}", Then: saysOK},
-			// The document does not say how a worker gets at the input.
+			// The specification does not say how a worker reads the input.
 			{Do: "HGET_INPUT {FN} {ID}", Then: takeInput},
 			{Do: "work", Local: work},
 			{Do: "HMSET_DONE {FN} {ID} {STATUS} {OUTPUT}", Then: saysOK},
@@ -132,16 +129,14 @@ func (s *Step) Name() string {
 	return name
 }
 
-// Edit returns the sequence with the step of that name replaced by those that
-// edit makes of it: none to drop it, two of it to repeat it. It panics if there
-// is no such step, as an edit that changes nothing is a mistake.
+// Edit returns the sequence with the step of that name replaced by the steps that edit returns: none to remove the step,
+// two copies to repeat it. It panics if there is no such step.
 func (s Sequence) Edit(name string, edit func(Step) []Step) Sequence {
 	k := s.find(name)
 	return slices.Concat(s[:k], edit(s[k]), s[k+1:])
 }
 
-// Swap returns the sequence with the steps of those names in each other's place. It panics if
-// one is missing.
+// Swap returns the sequence with the two steps exchanged. It panics if one does not exist.
 func (s Sequence) Swap(a, b string) Sequence {
 	i, k := s.find(a), s.find(b)
 	s = slices.Clone(s)
@@ -158,16 +153,16 @@ func (s Sequence) find(name string) int {
 	panic("gearmonkey: the sequence has no step " + name)
 }
 
-// command is a step, ready to be performed.
+// command is a compiled step.
 type command struct {
 	Step
 	name  string
-	row   *codec.Type // nil if it is local
+	row   *codec.Type // nil if Local is set
 	words []word
 	cure  cycle
 }
 
-// word is an argument: texts and values in turn.
+// word is an argument: its constant and variable parts.
 type word []part
 
 type part struct {
@@ -175,11 +170,10 @@ type part struct {
 	value func(*Task) []byte // instead of text
 }
 
-// cycle is a sequence, ready to be performed.
+// cycle is a compiled sequence.
 type cycle []command
 
-// compile reads what the steps say. Steps stand in programs, so that a wrong one
-// is a defect of the program: compile panics.
+// compile parses the steps of a sequence. It panics if a step is invalid, because steps are part of the program code.
 func (s Sequence) compile() cycle {
 	var c cycle
 	for i := range s {

@@ -7,7 +7,7 @@ import (
 	"jobwire/codec"
 )
 
-// A client whose sequence was edited does what the sequence says.
+// TestEditedPrograms: a client follows its edited sequence.
 func TestEditedPrograms(t *testing.T) {
 	type sequence = Sequence
 	for name, tt := range map[string]struct {
@@ -76,7 +76,7 @@ func names(s Sequence) []string {
 	return n
 }
 
-// A mistake in a program is told at once, not when the step is due.
+// TestMistakesInPrograms: an invalid step is reported when it is edited or compiled, not when it is performed.
 func TestMistakesInPrograms(t *testing.T) {
 	s := Document().Run
 	keep := func(st Step) []Step { return []Step{st} }

@@ -18,7 +18,7 @@ import (
 	"jobwire/internal/peers"
 )
 
-// client is an operator's connection to a real server.
+// client is a separate connection to a real server, with which tests inspect and change its data.
 type client struct {
 	*Conn
 	t testing.TB
@@ -36,8 +36,7 @@ func redis(t testing.TB, addr string) client {
 
 var rowCommand = reply("command")
 
-// do sends a command and returns the words of its reply; that of a null is its
-// name.
+// do sends a command and returns the words of its reply. For a null reply it returns the name of the message type.
 func (c client) do(words ...string) string {
 	c.t.Helper()
 	var args [][]byte
@@ -58,7 +57,7 @@ func (c client) do(words ...string) string {
 	return strings.Join(out, " ")
 }
 
-// worker makes a worker of a connection of its own.
+// worker returns a worker with its own connection.
 func worker(t testing.TB, addr string, functions ...string) *Worker {
 	w := NewWorker(redis(t, addr).Conn, nil)
 	for _, fn := range functions {
@@ -67,32 +66,32 @@ func worker(t testing.TB, addr string, functions ...string) *Worker {
 	return w
 }
 
-// What a worker leaves behind that is killed behind a step, as the server has it.
+// TestWorkerIsKilled checks the data on the server after a worker was killed after each of its steps.
 func TestWorkerIsKilled(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	op := redis(t, addr)
 	for _, tt := range []struct {
 		step, priority        string
 		queued, status, count string
-		jobTTL, lock, lockTTL string // seconds; -1 is for ever, -2 is no such key
+		jobTTL, lock, lockTTL string // seconds; -1: no expiry, -2: no such key
 	}{
 		{"SCRIPT_LOAD", "normal", "1", "idle", "nil", "-1", "0", "-2"},
 		{"INCR_COUNT", "normal", "1", "idle", "1", "-1", "0", "-2"},
 		{"EVALSHA_SCHEDULED", "normal", "1", "idle", "1", "-1", "0", "-2"},
-		// From here on nobody will work on the job, and nothing of it expires.
+		// From here on, the job is lost: no worker performs it, and its keys do not expire.
 		{"EVALSHA_SCHEDULED", "scheduled", "0", "idle", "1", "-1", "0", "-2"},
 		{"BRPOP_QUEUES", "normal", "0", "idle", "1", "-1", "0", "-2"},
 		{"PUBLISH_START", "normal", "0", "idle", "1", "-1", "0", "-2"},
 		{"HMSET_BUSY", "normal", "0", "busy", "1", "-1", "0", "-2"},
 		{"HGET_INPUT", "normal", "0", "busy", "1", "-1", "0", "-2"},
 		{"work", "normal", "0", "busy", "1", "-1", "0", "-2"},
-		// The job is done; but who waits for it is not told, and the hash stays.
+		// The job has ended, but a waiting client is not notified, and the hash does not expire.
 		{"HMSET_DONE", "normal", "0", "success", "1", "-1", "0", "-2"},
 		{"EXPIRE_JOB", "normal", "0", "success", "1", "90000", "0", "-2"},
 		{"PUBLISH_FINISH", "normal", "0", "success", "1", "90000", "0", "-2"},
-		// Who waits is told, but the lock stays, if nobody does.
+		// A waiting client is notified. If none waits, the lock does not expire.
 		{"LPUSH_LOCK", "normal", "0", "success", "1", "90000", "1", "-1"},
-		// Only the count is wrong, for ever.
+		// Only the count stays wrong.
 		{"EXPIRE_LOCK", "normal", "0", "success", "1", "90000", "1", "10"},
 		{"DECR_COUNT", "normal", "0", "success", "0", "90000", "1", "10"},
 	} {
@@ -133,7 +132,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// The same for a client.
+// TestClientIsKilled checks the keys on the server after a client was killed after each of its steps.
 func TestClientIsKilled(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	op := redis(t, addr)
@@ -143,9 +142,9 @@ func TestClientIsKilled(t *testing.T) {
 	}{
 		{"GET_COUNT", ""},
 		{"INCR_UID", "uid:f"},
-		{"HMSET_IDLE", "job:f:1 uid:f"}, // for ever
+		{"HMSET_IDLE", "job:f:1 uid:f"}, // does not expire
 		{"PUBLISH_CREATE", "job:f:1 uid:f"},
-		{"LPUSH_QUEUE", "job:f:1 queue:f:normal uid:f"}, // the job will be done
+		{"LPUSH_QUEUE", "job:f:1 queue:f:normal uid:f"}, // a worker can perform the job
 	} {
 		op.do("FLUSHALL")
 		op.do("SET", "count:f", "1")
@@ -193,8 +192,8 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// Several functions and priorities: what is scheduled and due comes first, then
-// what is high, normal and low, each in the order of its creation.
+// TestOrderOfJobs: a worker with several functions performs scheduled jobs first, then those of priority high, normal and
+// low, each in the order of their creation.
 func TestOrderOfJobs(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	c := NewClient(redis(t, addr).Conn, nil)
@@ -225,10 +224,10 @@ func TestOrderOfJobs(t *testing.T) {
 	}
 }
 
-// monitored matches a line of MONITOR's: where the command came from, and the command.
+// monitored matches a line of MONITOR: the address of the client, and the command.
 var monitored = regexp.MustCompile(`^\+\S+ \[0 ([^\]]*)\] (.*)\r\n$`)
 
-// The server's own account of a conversation, in the document's words.
+// TestMonitor compares the commands that the server reports with those of the specification.
 func TestMonitor(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	nc, err := net.Dial("tcp", addr)
@@ -315,7 +314,7 @@ func TestMonitor(t *testing.T) {
 			}
 			from, line = m[1], m[2]
 		}
-		if want == eval { // a second may have passed between the rounds
+		if want == eval { // a second may have passed between the rounds, so the time in the command may differ
 			line, want = line[:len(eval)-4], eval[:len(eval)-4]
 		}
 		if line != want {

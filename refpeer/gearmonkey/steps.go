@@ -9,7 +9,7 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// The replies that steps know.
+// The types of the replies that steps check.
 var (
 	rowError    = reply("error")
 	rowSimple   = reply("simple")
@@ -28,7 +28,7 @@ var (
 
 func reply(name string) *codec.Type { return codec.Named(protocol.Protocol.Types, name) }
 
-// When steps are due.
+// Conditions of steps.
 
 func rollCall(t *Task) bool    { return t.RollCall }
 func blocking(t *Task) bool    { return t.Blocking }
@@ -36,7 +36,7 @@ func scheduled(t *Task) bool   { return string(t.Priority) == protocol.Scheduled
 func unscheduled(t *Task) bool { return !scheduled(t) }
 func without(t *Task) bool     { return len(t.ID) == 0 } // no job was found yet
 
-// What replies must be.
+// Checks of replies.
 
 func saysOK(_ *Task, m *codec.Message) error {
 	if m.Type != rowSimple || string(m.Args[0]) != "OK" {
@@ -52,8 +52,8 @@ func counts(_ *Task, m *codec.Message) error {
 	return nil
 }
 
-// registered ends a roll call. A count below 0 is no better than 0: the document
-// asks for an error on 0 in its text, and on what is not 1 or more in its listing.
+// registered checks the reply to the roll call. It rejects a count below 0: the text of the specification requires an error
+// for 0, its listing for all counts that are not 1 or more.
 func registered(_ *Task, m *codec.Message) error {
 	if m.Type != rowBulk {
 		return ErrNothingRegistered
@@ -72,7 +72,7 @@ func takeNewID(t *Task, m *codec.Message) error {
 	return nil
 }
 
-// takeID keeps an ID, which m.Args hold until the next reply only.
+// takeID copies an ID, because m.Args is valid only until the next reply.
 func (t *Task) takeID(id []byte) { t.ID = append(t.ID[:0], id...) }
 
 func unlocked(_ *Task, m *codec.Message) error {
@@ -111,7 +111,7 @@ func takeSHA1(t *Task, m *codec.Message) error {
 	return nil
 }
 
-// takeDue and takePopped keep the ID of a job, which must come from a queue of the function that the worker asked for.
+// takeDue and takePopped store the ID of a job. The reply must name a queue of the function that the worker requested.
 var takeDue, takePopped = taken(rowDue), taken(rowPopped)
 
 func taken(row *codec.Type) func(*Task, *codec.Message) error {
@@ -127,7 +127,7 @@ func taken(row *codec.Type) func(*Task, *codec.Message) error {
 	}
 }
 
-// takeInput keeps the input. A job without one has ceased to be, or never was.
+// takeInput stores the input of a job. There is none if the hash has expired or never existed.
 func takeInput(t *Task, m *codec.Message) error {
 	switch m.Type {
 	case rowBulk:
@@ -140,7 +140,7 @@ func takeInput(t *Task, m *codec.Message) error {
 	return unexpected(m)
 }
 
-// work lets the handler work on the job, if there is something to work on.
+// work calls the handler, unless the job has no input.
 func work(ctx context.Context, t *Task) error {
 	if t.lost {
 		t.finish(nil, errNoInput)

@@ -12,9 +12,8 @@ import (
 	"jobwire/internal/peers"
 )
 
-// Clients that wait and clients that do not, workers of one function and of
-// two, all at once: every job is worked on once and comes to the end that its
-// input asks for, nobody waits in vain, and no count is left.
+// TestManyAtOnce runs waiting and other clients together with workers of one and of two functions. Every job must be
+// performed once and end as its input requires, no client may wait in vain, and all counts must be 0 at the end.
 func TestManyAtOnce(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	const clients, workers, each = 6, 4, 50
@@ -46,7 +45,7 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		})
 	}
-	ids := make([]map[string]int, clients) // by job, its input
+	ids := make([]map[string]int, clients) // per client: the input of each job
 	for i := range clients {
 		ids[i] = map[string]int{}
 		c := NewClient(redis(t, addr).Conn, nil)
@@ -62,7 +61,7 @@ func TestManyAtOnce(t *testing.T) {
 					}
 				}
 				if errors.Is(err, ErrNothingRegistered) {
-					continue // the workers are on their way
+					continue // the workers have not registered yet
 				}
 				if err != nil {
 					t.Errorf("client %d, job %d: %v", i, n, err)

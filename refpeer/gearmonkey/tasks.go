@@ -12,10 +12,11 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// errSyntax is a task that is not in the form of its verb.
+// errSyntax is returned for a task that does not have the form of its verb.
 var errSyntax = errors.New("invalid task")
 
-// verb returns a kind of task with at least so many words. A connection that has failed is closed before the answer.
+// verb returns a kind of task with at least the given number of arguments. A connection that has failed is closed before
+// the answer is written.
 func (d *Driver) verb(least int, form string, do func(ctx context.Context, words []string) ([]string, error)) line.Verb {
 	return line.Verb{Do: func(ctx context.Context, words []string) (answer []string, err error) {
 		err = errSyntax
@@ -32,7 +33,7 @@ func (d *Driver) verb(least int, form string, do func(ctx context.Context, words
 	}}
 }
 
-// incomplete is a job that was created and whose end its client did not see.
+// incomplete is the error of a client that did not see the end of its job.
 type incomplete struct {
 	id string
 	error
@@ -40,7 +41,7 @@ type incomplete struct {
 
 func (i *incomplete) Unwrap() error { return i.error }
 
-// failure is the answer to a task that failed as only GearMonkey's do.
+// failure returns the answer to a task that failed, or nil if it is the same for all protocols.
 func failure(err error) []string {
 	var refused *RedisError
 	var job *incomplete
@@ -57,8 +58,7 @@ func failure(err error) []string {
 	return nil
 }
 
-// settings are what may stand behind a run's input: a name, and what the value
-// means.
+// settings set the options of a run task, by their names.
 var settings = map[string]func(o *RunOptions, value string) error{
 	"priority": func(o *RunOptions, value string) error {
 		o.Priority = value
@@ -125,7 +125,7 @@ func (d *Driver) get(ctx context.Context, words []string) ([]string, error) {
 	return answer, nil
 }
 
-// ways are how a task's worker may work.
+// ways contains the handlers, by the word of the work task.
 var ways = map[string]func(w *Worker) Handler{
 	"echo": func(*Worker) Handler {
 		return func(_ context.Context, t *Task) ([]byte, error) { return t.Input, nil }

@@ -11,39 +11,36 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// Handler works on a job: t holds its Function, ID and Input, which are valid
-// until it returns. The output, or else the text of the error, is reported to the
-// server. A panic is an error, too.
+// Handler performs a job. The Function, ID and Input of t are valid until it returns. The worker reports the output, or the
+// text of the error, to the server. A panic is an error, too.
 //
-// Under Work, ctx does not end: a job that was begun is finished.
+// During Work, ctx does not end: a job that was started is finished.
 type Handler func(ctx context.Context, t *Task) (output []byte, err error)
 
-// Worker works on jobs, over one connection. It is not safe for concurrent use.
+// Worker performs jobs, over one connection. It is not safe for concurrent use.
 //
-// With several functions each has its round in turn, whether or not the round
-// before brought a job, so that a busy function does not keep the others waiting.
-// A round is that of the document, so one without a job takes a second, and a job
-// may wait for as many seconds as there are functions. To ask for all of them at
-// once would not be in the document's form.
+// A worker with several functions polls them in turn, whether or not the previous round returned a job, so that a busy
+// function does not delay the others. Each round sends the commands of the specification, so a round without a job takes a
+// second, and a job may wait for as many seconds as there are functions. The commands of the specification cannot poll
+// several functions at once.
 type Worker struct {
-	// After is as a Client's. The step "work" is the handler's.
+	// After is called like that of Client. The step "work" is the call of the handler.
 	After func(step string)
 
-	Limit int  // Work ends after so many jobs of its own; 0 is no limit
-	Idle  bool // Work ends once a round of each function, one after the other, brought no job
-	Done  int  // jobs that were worked on and reported, also those that failed
+	Limit int  // Work ends after this number of jobs of its own; 0: no limit
+	Idle  bool // Work ends after one consecutive round per function without a job
+	Done  int  // the number of jobs that were performed and reported, including failed ones
 
 	performer performer
 	task      Task
 	functions []string
-	entered   []string // those whose count this worker stands in
+	entered   []string // functions for which this worker has incremented the count
 	turn      int
 
 	load, enter, look, work, update, leave cycle
 }
 
-// NewWorker makes a worker of a connection, which stays the caller's. A nil
-// program is the document's.
+// NewWorker returns a worker that uses a connection. The caller closes the connection. A nil program means [Document].
 func NewWorker(c *Conn, p *Program) *Worker {
 	if p == nil {
 		p = Document()
@@ -55,20 +52,18 @@ func NewWorker(c *Conn, p *Program) *Worker {
 	return w
 }
 
-// Accept adds a function to those that the next Start registers.
+// Accept adds a function that the next Start registers.
 func (w *Worker) Accept(function string) {
 	if !slices.Contains(w.functions, function) {
 		w.functions = append(w.functions, function)
 	}
 }
 
-// Work registers the worker, works until ctx, Limit or Idle ends it, and
-// deregisters it. The end of ctx is looked at between rounds; what was begun is
-// finished, and so is a round that waits, as it may yet bring a job. Only
-// [Conn.Abort] ends Work at once.
+// Work registers the worker, performs jobs until ctx, Limit or Idle ends the loop, and deregisters the worker. It checks
+// ctx only between rounds: a round that has started, including its wait for a job, is finished. Only [Conn.Abort] ends Work
+// at once.
 //
-// Work returns nil after a clean exit. An error ends it, too; if the connection
-// is still good then, the worker is deregistered first.
+// Work returns nil after a clean exit. After an error, it deregisters the worker if the connection can still be used.
 func (w *Worker) Work(ctx context.Context, handle Handler) error {
 	shielded := context.WithoutCancel(ctx)
 	err := w.Start(shielded)
@@ -97,9 +92,8 @@ func (w *Worker) loop(ctx, shielded context.Context, handle Handler) error {
 	return nil
 }
 
-// Start loads the script and registers the worker for its functions. Start, Round
-// and Exit are what Work is made of. They wait for the server under ctx, whose end
-// in the meantime ends the use of the connection.
+// Start loads the script and registers the worker for its functions. Work consists of Start, Round and Exit. If ctx ends
+// while one of them waits for the server, the connection must not be used again.
 func (w *Worker) Start(ctx context.Context) error {
 	if len(w.functions) == 0 {
 		return fmt.Errorf("%w: the worker has no functions", ErrUsage)
@@ -117,8 +111,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Round looks for a job of the function whose turn it is, which may take a second,
-// and works on it. found tells whether there was one.
+// Round gets a job of the next function, which may take a second, and performs it. found reports whether there was a job.
 func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err error) {
 	fn := w.functions[w.turn%len(w.functions)]
 	w.turn++
@@ -137,8 +130,7 @@ func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err err
 	return true, err
 }
 
-// Update reports how much of the job is done: dividend of divisor. It is for the
-// handler, which must call it before it returns.
+// Update reports the progress of the job: dividend of divisor. The handler may call it before it returns.
 func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 	t := &w.task
 	if t.handle == nil {
@@ -149,8 +141,8 @@ func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 	return w.perform(ctx, w.update)
 }
 
-// Exit deregisters the worker, once for each function that it was registered
-// for. On a connection that is of no use it does nothing.
+// Exit deregisters the worker, once for each function for which it was registered. If the connection cannot be used any
+// more, Exit does nothing.
 func (w *Worker) Exit(ctx context.Context) error {
 	var all error
 	for _, fn := range w.entered {
@@ -169,7 +161,7 @@ func (w *Worker) perform(ctx context.Context, c cycle) error {
 	return w.performer.perform(ctx, c, &w.task)
 }
 
-// protect makes an error of a handler's panic.
+// protect calls the handler and turns a panic into an error.
 func protect(ctx context.Context, t *Task) (output []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -179,7 +171,7 @@ func protect(ctx context.Context, t *Task) (output []byte, err error) {
 	return t.handle(ctx, t)
 }
 
-// finish keeps what became of a job.
+// finish sets the status and the output of a job.
 func (t *Task) finish(output []byte, err error) {
 	t.Status, t.Output = append(t.Status[:0], protocol.StatusSuccess...), append(t.Output[:0], output...)
 	if err != nil {

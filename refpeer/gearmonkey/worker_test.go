@@ -11,7 +11,7 @@ import (
 
 const sha = "0123456789abcdef0123456789abcdef01234567"
 
-// Parts of a worker's conversation; more of them are made by functions below.
+// Parts of a worker's conversation; the functions below return more of them.
 const (
 	loaded = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
 	joined = loaded + "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
@@ -20,12 +20,12 @@ const (
 	idle   = nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
 )
 
-// popped is a round that brings a job.
+// popped is a round that returns a job.
 func popped(id string) string {
 	return nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse high " + id + "\n"
 }
 
-// begun is what is done before the handler's turn, and done what is done behind it.
+// begun contains the commands before the handler is called, and done those after it.
 func begun(id, input string) string {
 	return lines(
 		"Worker -> Server: PUBLISH_START reverse "+id, "Server -> Worker: integer 0",
@@ -42,7 +42,7 @@ func done(id, status, output string) string {
 		"Worker -> Server: EXPIRE_LOCK reverse "+id+" 10", "Server -> Worker: integer 0")
 }
 
-// of makes a script of another function's.
+// of replaces the function of a script.
 func of(function, script string) string { return strings.ReplaceAll(script, "reverse", function) }
 
 func TestWork(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWork(t *testing.T) {
 	nothing := func(context.Context, *Task) ([]byte, error) { return nil, nil }
 	for name, tt := range map[string]struct {
 		handle Handler
-		limit  int // 0 is to end when idle
+		limit  int // 0: Work ends when idle
 		script string
 		done   int
 	}{
@@ -92,8 +92,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// An error of the server's ends the loop wherever it happens. The worker leaves the
-// counts that it stands in, once each.
+// TestWorkEndsAtAnError: an error of the server ends the loop at any step. The worker decrements each count that it has
+// incremented, once.
 func TestWorkEndsAtAnError(t *testing.T) {
 	work := popped("7") + begun("7", "bulk test") + done("7", "success", "test")
 	whole := strings.Split(joined+work, "\n")
@@ -132,7 +132,7 @@ func TestScriptIsLoadedAgainOnce(t *testing.T) {
 	})
 }
 
-// A job of a queue that nobody asked for is nobody's.
+// TestJobOfAnotherFunction: a job from a queue that the worker did not request is an error.
 func TestJobOfAnotherFunction(t *testing.T) {
 	against(t, joined+nodue+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, dial func() *Conn) {
 		w := NewWorker(dial(), nil)
@@ -183,7 +183,7 @@ func TestUpdateIsForHandlers(t *testing.T) {
 	})
 }
 
-// Each function has its round in turn, also behind one that brought a job.
+// TestFunctionsInTurn: the worker polls its functions in turn, also after a round that returned a job.
 func TestFunctionsInTurn(t *testing.T) {
 	enter := func(fn string) string { return of(fn, strings.TrimPrefix(joined, loaded)) }
 	work := begun("1", "bulk x") + done("1", "success", "x")
@@ -213,14 +213,14 @@ func TestOnlyWhatWasEnteredIsLeft(t *testing.T) {
 		if err := w.Work(t.Context(), echo); err == nil {
 			t.Error("Work returns no error")
 		}
-		if err := w.Exit(t.Context()); err != nil { // there is nothing left to leave
+		if err := w.Exit(t.Context()); err != nil { // no function is registered any more
 			t.Error(err)
 		}
 	})
 }
 
-// A worker that is asked to end while it waits waits on, as the round may bring a
-// job, and works on that.
+// TestWorkEndsBetweenJobs: if the context ends while the worker waits for a job, the worker finishes the round and performs
+// a job that arrives.
 func TestWorkEndsBetweenJobs(t *testing.T) {
 	script := joined + nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
 		begun("7", "bulk test") + done("7", "success", "test") + left
@@ -241,8 +241,8 @@ func TestWorkEndsBetweenJobs(t *testing.T) {
 	})
 }
 
-// A worker that is killed behind a step sends nothing more, and Work says where
-// it ended.
+// TestWorkerDiesBehindAStep: a worker that is killed after a step sends nothing more, and Work returns the step that
+// failed.
 func TestWorkerDiesBehindAStep(t *testing.T) {
 	whole := joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test")
 	replies := strings.Split(whole, "\n")

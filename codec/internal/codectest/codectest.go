@@ -1,5 +1,5 @@
-// Package codectest holds the tests that every protocol's package runs over its
-// rows, and the vectors of the corpus.
+// Package codectest contains the tests that the package of each protocol runs for its message types, and the
+// tests of the corpus' example messages.
 package codectest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"jobwire/codec"
 )
 
-// Message makes a message of the named row.
+// Message returns a message of the named type.
 func Message(p *codec.Protocol, name string, args ...string) *codec.Message {
 	m := &codec.Message{Type: p.TypeNamed(name)}
 	for _, a := range args {
@@ -19,13 +19,13 @@ func Message(p *codec.Protocol, name string, args ...string) *codec.Message {
 	return m
 }
 
-// Rows runs the tests of a protocol's rows.
+// Rows runs the tests of a protocol's message types.
 type Rows struct {
 	Protocol *codec.Protocol
-	Samples  map[string][]string // arguments, for rows that Sample cannot guess
+	Samples  map[string][]string // arguments for types for which codec.Type.Sample returns no legal message
 }
 
-// Sample makes a legal message of a row, with any bytes where it may hold them.
+// Sample returns a legal message of a type, with arbitrary bytes in fields that allow them.
 func (r Rows) Sample(t *codec.Type) *codec.Message {
 	if args := r.Samples[t.Name]; args != nil {
 		return Message(r.Protocol, t.Name, args...)
@@ -41,8 +41,8 @@ func (r Rows) Sample(t *codec.Type) *codec.Message {
 	return m
 }
 
-// Asked returns a session in which a message of the row may be sent by the
-// side: a reply that is told by its request gets one.
+// Asked returns a session in which the side may send a message of the type. If a reply needs a request, the
+// session has one that waits.
 func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Session {
 	t.Helper()
 	s := r.Protocol.NewSession(codec.Options{})
@@ -60,7 +60,7 @@ func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Sessio
 	return s
 }
 
-// Each runs f for every row and every direction in which it is legal.
+// Each runs f for every message type and every direction in which it is legal.
 func (r Rows) Each(t *testing.T, f func(t *testing.T, row *codec.Type, from codec.Side)) {
 	for _, row := range r.Protocol.Types {
 		for _, from := range []codec.Side{codec.Peer, codec.Server} {
@@ -71,7 +71,7 @@ func (r Rows) Each(t *testing.T, f func(t *testing.T, row *codec.Type, from code
 	}
 }
 
-// RoundTrips encodes a sample of every row, decodes it, encodes it again and sends it on.
+// RoundTrips encodes a sample of every message type, decodes it, encodes it again and forwards it.
 func (r Rows) RoundTrips(t *testing.T) {
 	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
 		for _, crlf := range []bool{false, true} {
@@ -110,7 +110,7 @@ func (r Rows) RoundTrips(t *testing.T) {
 	})
 }
 
-// Prefixes decodes a sample of every row at every length.
+// Prefixes decodes every prefix of a sample of every message type.
 func (r Rows) Prefixes(t *testing.T) {
 	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
 		raw, err := r.Asked(t, row, from).Append(nil, from, r.Sample(row))

@@ -27,8 +27,8 @@ func readCorpus(t *testing.T, p *codec.Protocol, file string) []*transcript.Scri
 	return scripts
 }
 
-// Accept reads every vector of the protocol's accept.wire, at every length, and
-// writes it again, as bytes and as a transcript in lines.
+// Accept decodes every example message of the protocol's accept.wire, and each of its prefixes. It encodes
+// the message again, as bytes and as a transcript in line form.
 func Accept(t *testing.T, p *codec.Protocol) {
 	type way struct {
 		row  string
@@ -70,7 +70,7 @@ func Accept(t *testing.T, p *codec.Protocol) {
 	}
 }
 
-// inLines writes a script in line form and wants the same messages back.
+// inLines writes a script in line form and checks that parsing it returns the same messages.
 func inLines(t *testing.T, s *transcript.Script) {
 	t.Helper()
 	var text bytes.Buffer
@@ -90,8 +90,8 @@ func inLines(t *testing.T, s *transcript.Script) {
 	}
 }
 
-// Reject holds the codec to the rule, the byte and the field that each vector of
-// the protocol's reject.wire names, in one piece and byte by byte.
+// Reject checks that the codec reports the rule, the offset and the field that each illegal message of the
+// protocol's reject.wire names, in one piece and byte by byte.
 func Reject(t *testing.T, p *codec.Protocol) {
 	rows := map[string]bool{}
 	for _, s := range readCorpus(t, p, "reject.wire") {
@@ -139,9 +139,9 @@ func Reject(t *testing.T, p *codec.Protocol) {
 	}
 }
 
-// Refused decodes raw in one piece and byte by byte, in sessions that open
-// makes, and wants the same error both times. Its Detail is not compared. n is the
-// length that an error must have which is not fatal.
+// Refused decodes raw in one piece and byte by byte, in sessions that open creates, and checks that both
+// return the error want. It does not compare the Detail. n is the length that Decode must return with an
+// error that is not fatal.
 func Refused(t *testing.T, open func() codec.Session, from codec.Side, raw []byte, want codec.Error, n int) {
 	t.Helper()
 	var f codec.Frame

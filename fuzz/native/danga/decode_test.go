@@ -9,8 +9,8 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	// A message has no magic. What is read is written again with that of the first packet, so each session
-	// has sent one before.
+	// A decoded message does not contain the magic. It is encoded again with the magic of the session's first packet,
+	// so each session sends a packet first.
 	first := codec.Message{Type: danga.Protocol.TypeNamed("worker_sleep")}
 	p := *danga.Protocol
 	p.NewSession = func(o codec.Options) codec.Session {

@@ -19,8 +19,8 @@ func FuzzSession(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, up, down []byte) {
-		// A message has no magic. What is read is written again with that of the first
-		// packet, so each session has read one before, and both directions share it.
+		// A decoded message does not contain the magic. It is encoded again with the magic of the session's first
+		// packet, so each session reads a packet first, and both directions have the same magic.
 		before := slices.Clone(first)
 		if len(up) >= 4 {
 			copy(before, up[:4])

@@ -1,8 +1,8 @@
 // Package mutants contains Beanstalk clients with one deliberate fault each. They prove that jobwire audit finds faults
 // of clients: a fault that it does not find is a gap in it.
 //
-// A mutant is the reference client with an edited program. Its row names the rule that it violates, or the fault profile
-// under which it fails and the verdict.
+// A mutant is the reference client with an edited program. It is listed with the rule that it violates, or with the fault
+// profile under which it fails and the expected verdict.
 package mutants
 
 import (

@@ -8,8 +8,8 @@ import (
 	"jobwire/audit"
 )
 
-// TestTable: each row describes its fault, and names what shows it. The tests of package audit show that each fault is
-// found.
+// TestTable: each mutant describes its fault, and names the rule, or the fault profile and verdict, that reveals it. The
+// tests of package audit prove that each fault is found.
 func TestTable(t *testing.T) {
 	verdicts := []string{string(audit.Failed), string(audit.Unrecovered), string(audit.Wrong), string(audit.Hung), string(audit.Crashed), ""}
 	seen := map[string]bool{}

@@ -1,8 +1,8 @@
-// Package mutants has applications and workers of the Danga draft with one deliberate fault each.
-// They prove that jobwire audit finds what is wrong: a fault that it does not find is a gap in it.
+// Package mutants contains applications and workers of the Danga draft with one deliberate fault each. They prove that
+// jobwire audit finds faults: a fault that it does not find is a gap in it.
 //
-// A mutant is the reference application or worker with an edited program. Beside it stands the rule that it
-// breaks, or the condition under which it fails, and how.
+// A mutant is the reference application or worker with an edited program. It is listed with the rule that it violates, or
+// with the fault profile under which it fails and the expected verdict.
 package mutants
 
 import (
@@ -21,7 +21,7 @@ type (
 	fault   = faults.Fault[program]
 )
 
-// header is the length of a packet's header; at lengthAt stands the length of what follows.
+// header is the length of a packet's header; lengthAt is the offset of the field with the length of the data after it.
 const (
 	header   = 9
 	lengthAt = 5
@@ -35,7 +35,7 @@ var edit = faults.Editor[program, task]{
 	Header: header, LengthAt: lengthAt,
 }
 
-// All returns the mutants: those that break rules first.
+// All returns the mutants: those that violate rules first.
 func All() []mutant.Mutant {
 	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Application", asking), of("Application", reading), of("Worker", hearing))
 }

@@ -20,7 +20,7 @@ var (
 	falls    = edit.Has(func(h *line.Habits) { h.Falls = true })
 )
 
-// reading are faults of an application in taking what comes.
+// reading are faults of an application in receiving messages.
 var reading = []fault{
 	{Name: "a-read-is-a-packet", About: "The application expects each read to return exactly one packet.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Whole)},
 	{Name: "a-read-is-a-body", About: "The application reads at most twice for a packet.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Once)},
@@ -37,7 +37,7 @@ var reading = []fault{
 	{Name: "never-connects-again", About: "The application keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Habits) { h.Clings = true })},
 }
 
-// hearing are faults of a worker in taking what comes.
+// hearing are faults of a worker in receiving messages.
 var hearing = []fault{
 	{Name: "no-job-in-its-sleep", About: "The worker rejects a job that arrives after a noop that it took for the reply to its request.", Condition: "needless-noops", Verdict: "failed cleanly",
 		Edit: func(p *program) {

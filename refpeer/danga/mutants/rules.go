@@ -9,7 +9,7 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-// conduct are faults in how a worker goes about its jobs.
+// conduct are faults in the order of a worker's messages.
 var conduct = []fault{
 	{Name: "completes-twice", About: "The worker sends each result twice.", Rule: "danga.complete.no-job",
 		Edit: edit.After("job_complete_announce", "job_complete_announce {CODE} {RESULT}")},
@@ -29,7 +29,7 @@ var conduct = []fault{
 		Edit: edit.After("worker_sleep", "job_status_announce {DONE} {OF} {LEFT}")},
 }
 
-// working are faults in the form of what a worker sends.
+// working are faults in the format of a worker's messages.
 var working = []fault{
 	{Name: "list-ended-by-nul", About: "The worker sends a NUL after the last name in worker_connect.", Rule: "danga.args.trailing-nul",
 		Edit: edit.Data("worker_connect", faults.NULBehind)},
@@ -71,7 +71,7 @@ var working = []fault{
 		})},
 }
 
-// asking are faults in what an application sends.
+// asking are faults in an application's messages.
 var asking = []fault{
 	{Name: "asks-while-it-waits", About: "The application requests the status of a job while it waits for another job.", Rule: "danga.sync.one-at-a-time",
 		Edit: alsoIf(0, "job_status_req J:none:1")},

@@ -9,7 +9,7 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// ignored replaces a message, so that the program does not see it.
+// ignored replaces a message by NOOP, so that the program ignores it.
 func ignored(m *codec.Message) { *m = codec.Message{Type: protocol.Protocol.TypeNamed("NOOP")} }
 
 // ignoresErrorTo makes a program ignore an ERROR that is the reply to a message of a sequence.
@@ -39,7 +39,7 @@ func ignoresErrorTo(sequence func(*program) gearman.Sequence) func(*program) {
 	}
 }
 
-// jobs makes a program handle messages about jobs by whether the job is one that has been created and has not ended.
+// jobs makes a program pass messages about jobs to handle. open reports whether the job was created and has not ended.
 func jobs(handle func(p *program, m *codec.Message, open bool) error) func(*program) {
 	return func(p *program) {
 		open := map[string]bool{}
@@ -61,7 +61,7 @@ func jobs(handle func(p *program, m *codec.Message, open bool) error) func(*prog
 	}
 }
 
-// onlyOpen rejects messages about jobs that have not been created or have ended.
+// onlyOpen rejects messages about jobs that were not created or have ended.
 func onlyOpen(_ *program, m *codec.Message, open bool) error {
 	if !open {
 		return errors.New(m.Type.Name + " about an unknown job")
@@ -69,7 +69,7 @@ func onlyOpen(_ *program, m *codec.Message, open bool) error {
 	return nil
 }
 
-// conditions are faults of a client that show under fault profiles about jobs and requests in a certain state.
+// conditions are faults of a client that cause failures only under fault profiles about the states of jobs and requests.
 var conditions = []fault{
 	{Name: "error-to-echo-ignored", About: "The client ignores ERROR in response to ECHO_REQ.", Condition: "error-answers", Verdict: "hung",
 		Edit: ignoresErrorTo(func(p *program) gearman.Sequence { return p.Echo })},
@@ -107,7 +107,7 @@ var conditions = []fault{
 		})},
 }
 
-// conditionsOfWorkers are such faults of a worker.
+// conditionsOfWorkers are the same for a worker.
 var conditionsOfWorkers = []fault{
 	{Name: "second-job-dropped", About: "The worker ignores JOB_ASSIGN if it has not sent GRAB_JOB since the last one.", Condition: "unrequested-jobs",
 		Edit: func(p *program) {

@@ -11,7 +11,7 @@ type (
 	task    = gearman.Task
 )
 
-// header is the length of a packet's header; at lengthAt stands the length of what follows.
+// header is the length of a packet's header; lengthAt is the offset of the field with the length of the data after it.
 const (
 	header   = 12
 	lengthAt = 8

@@ -1,8 +1,8 @@
-// Package mutants has Gearman clients and workers with one deliberate fault each.
-// They prove that jobwire audit finds what is wrong: a fault that it does not find is a gap in it.
+// Package mutants contains Gearman clients and workers with one deliberate fault each. They prove that jobwire audit finds
+// faults: a fault that it does not find is a gap in it.
 //
-// A mutant is the reference client or worker with an edited program. Beside it stands the rule that it
-// breaks, or the condition under which it fails, and how.
+// A mutant is the reference client or worker with an edited program. It is listed with the rule that it violates, or with
+// the fault profile under which it fails and the expected verdict.
 package mutants
 
 import (
@@ -16,7 +16,7 @@ import (
 
 type fault = faults.Fault[program]
 
-// All returns the mutants: those that break rules first.
+// All returns the mutants: those that violate rules first.
 func All() []mutant.Mutant {
 	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", hearing),
 		of("Client", conditions), of("Worker", conditionsOfWorkers))

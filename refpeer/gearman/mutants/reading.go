@@ -14,7 +14,7 @@ func reads(how func(*line.Conn) (*codec.Message, error)) func(*program) {
 	return edit.Has(func(h *line.Habits) { h.Read = how })
 }
 
-// reading are faults of a client in taking what comes.
+// reading are faults of a client in receiving messages.
 var reading = []fault{
 	{Name: "a-read-is-a-packet", About: "The client expects each read to return exactly one packet.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Whole)},
 	{Name: "a-read-is-a-body", About: "The client reads at most twice for a packet.", Condition: "bytewise", Verdict: "failed cleanly", Fragile: true, Edit: reads(faults.Once)},
@@ -33,7 +33,7 @@ var reading = []fault{
 	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: func(p *program) { p.Clings = true }},
 }
 
-// hearing are faults of a worker in taking what comes.
+// hearing are faults of a worker in receiving messages.
 var hearing = []fault{
 	{Name: "noop-is-an-error", About: "The worker rejects NOOP while it is not asleep.", Condition: "needless-noops", Verdict: "failed cleanly",
 		Edit: func(p *program) {

@@ -8,7 +8,7 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-// conduct are faults in how a worker goes about its jobs.
+// conduct are faults in the order of a worker's messages.
 var conduct = []fault{
 	{Name: "grabs-before-announcing", About: "The worker sends CAN_DO only after it has received NO_JOB.", Rule: "gearman.worker.announces-first",
 		Edit: func(p *program) {
@@ -52,7 +52,7 @@ var conduct = []fault{
 		Edit: edit.After("WORK_COMPLETE", "WORK_STATUS {HANDLE} 2 2")},
 }
 
-// working are faults in the form of what a worker sends.
+// working are faults in the format of a worker's messages.
 var working = []fault{
 	{Name: "handle-not-ended", About: "The worker sends a result without a NUL after the handle.", Rule: "gearman.args.missing",
 		Edit: edit.Data("WORK_COMPLETE", faults.Joined)},
@@ -98,16 +98,16 @@ var working = []fault{
 		Edit: edit.Data("GRAB_JOB_UNIQ", func([]byte) []byte { return []byte("f1") })},
 }
 
-// cut keeps the first bytes of a message.
+// cut truncates a message to its first n bytes.
 func cut(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:min(n, len(b))] } }
 
-// longer announces more bytes than follow the header.
+// longer announces one byte more than follows the header.
 func longer(b []byte) []byte {
 	binary.BigEndian.PutUint32(b[lengthAt:], uint32(len(b)-header+1))
 	return b
 }
 
-// cutShort are messages of a worker that it does not finish.
+// cutShort are messages that a worker sends incompletely.
 var cutShort = []fault{
 	{Name: "half-a-header", About: "The worker sends half of the header of GRAB_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
 		Edit: edit.Raw("GRAB_JOB_UNIQ", cut(header/2))},
@@ -117,7 +117,7 @@ var cutShort = []fault{
 		Edit: edit.Raw("WORK_EXCEPTION", longer)},
 }
 
-// cutShortByClient are messages of a client that it does not finish.
+// cutShortByClient are messages that a client sends incompletely.
 var cutShortByClient = []fault{
 	{Name: "half-a-submission", About: "The client sends half of SUBMIT_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
 		Edit: edit.Raw("SUBMIT_JOB", func(b []byte) []byte { return b[:len(b)/2] })},
@@ -133,7 +133,7 @@ var cutShortByClient = []fault{
 		Edit: edit.Raw("SUBMIT_JOB_HIGH", func(b []byte) []byte { return b[:len(b)-1] })},
 }
 
-// asking are faults in what a client sends.
+// asking are faults in a client's messages.
 var asking = []fault{
 	{Name: "no-unique-id", About: "The client sends SUBMIT_JOB without the unique ID argument.", Rule: "gearman.args.missing",
 		Edit: edit.Data("SUBMIT_JOB", func(b []byte) []byte { return bytes.ReplaceAll(b, []byte{0}, nil) })},

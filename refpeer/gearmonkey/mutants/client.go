@@ -9,7 +9,7 @@ import (
 	"jobwire/refpeer/gearmonkey"
 )
 
-// priority is the condition that a job is of that priority.
+// priority returns the condition that a job has the priority.
 func priority(name string) func(*task) bool {
 	return func(t *task) bool { return string(t.Priority) == name }
 }

@@ -15,8 +15,7 @@ type (
 	check   = func(*task, *message) error
 )
 
-// change replaces the step of that name, in whatever sequence it is, by those that edit makes
-// of it.
+// change replaces the step with the name by the steps that edit returns. The step may be in any sequence.
 func change(p *program, name string, edit func(step) []step) {
 	for _, s := range []*gearmonkey.Sequence{&p.Run, &p.Get, &p.Load, &p.Enter, &p.Look, &p.Work, &p.Update, &p.Leave} {
 		for i := range *s {
@@ -29,7 +28,7 @@ func change(p *program, name string, edit func(step) []step) {
 	panic("mutants: no sequence has a step " + name)
 }
 
-// The edits that most mutants are made by.
+// The edits of most mutants.
 
 func drop(name string) func(*program) {
 	return func(p *program) { change(p, name, func(step) []step { return nil }) }
@@ -39,14 +38,14 @@ func twice(name string) func(*program) {
 	return func(p *program) { change(p, name, func(s step) []step { return []step{s, s} }) }
 }
 
-// say sends another command instead. Its reply may be of any kind.
+// say sends another command instead. Any reply is accepted.
 func say(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { return []step{{Do: do, If: s.If}} })
 	}
 }
 
-// ask sends another command instead, whose reply is checked as before.
+// ask sends another command instead, with the same check of the reply.
 func ask(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { s.Do = do; return []step{s} })
@@ -60,7 +59,7 @@ func after(name, do string) func(*program) {
 	}
 }
 
-// before sends another command first.
+// before sends another command before the step.
 func before(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { return []step{{Do: do, If: s.If}, s} })
@@ -74,7 +73,7 @@ func when(name string, due func(*task) bool) func(*program) {
 	}
 }
 
-// first does something between commands, before a step.
+// first calls do before a step.
 func first(name string, do func(*task) error) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step {
@@ -83,14 +82,14 @@ func first(name string, do func(*task) error) func(*program) {
 	}
 }
 
-// recheck changes the check of a step's reply.
+// recheck replaces the check of a step's reply.
 func recheck(name string, by func(was check) check) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { s.Then = by(s.Then); return []step{s} })
 	}
 }
 
-// then does something after a step with a valid reply.
+// then calls do after a step with a valid reply.
 func then(name string, do func(*task)) func(*program) {
 	return recheck(name, func(was check) check {
 		return func(t *task, m *message) error {
@@ -103,7 +102,7 @@ func then(name string, do func(*task)) func(*program) {
 	})
 }
 
-// swap exchanges two steps of a client's run or of a worker's job.
+// swap exchanges two steps of Run or of Work.
 func swap(a, b string) func(*program) {
 	return func(p *program) {
 		for i := range p.Run {
@@ -116,7 +115,7 @@ func swap(a, b string) func(*program) {
 	}
 }
 
-// finished changes what the handler made of a job.
+// finished changes the result of the handler.
 func finished(do func(*task)) func(*program) {
 	return func(p *program) {
 		change(p, "work", func(s step) []step {
@@ -125,13 +124,12 @@ func finished(do func(*task)) func(*program) {
 	}
 }
 
-// both makes two edits.
+// both applies two edits.
 func both(a, b func(*program)) func(*program) {
 	return func(p *program) { a(p); b(p) }
 }
 
-// remembering makes an edit that has something to remember of its own in each
-// life of a program.
+// remembering makes an edit with state. Each program that is edited has its own state.
 func remembering[T any](edit func(memory *T) func(*program)) func(*program) {
 	return func(p *program) { edit(new(T))(p) }
 }

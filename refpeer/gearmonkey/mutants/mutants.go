@@ -1,6 +1,5 @@
-// Package mutants contains GearMonkey clients and workers with one deliberate fault each.
-// They prove the cases of the conformance suite that are about clients and workers: one
-// that none of them fails tests nothing.
+// Package mutants contains GearMonkey clients and workers with one deliberate fault each. They test the cases of the
+// conformance suite about clients and workers: a case that no mutant fails tests nothing.
 package mutants
 
 import (
@@ -25,7 +24,7 @@ func of(role string, all []fault) []mutant.Mutant {
 	return faults.Of(protocol.Protocol, role, all, gearmonkey.Document, func(p *program) mutant.Program { return (&gearmonkey.Driver{Program: p}).Drive })
 }
 
-// Sets of cases: those that notice a fault in what the step does with every job.
+// Sets of cases. A fault that a step has with every job fails the cases of one of these sets.
 const (
 	queues = `run.normal run.normal-by-name run.high run.low run.again run.two-functions run.great-id run.odd-function run.empty-input run.quotes run.line-ends
 		run.long-input run.goes-on blocking.success blocking.times-out blocking.goes-on-after-time-out blocking.high rollcall.one rollcall.several

@@ -15,16 +15,17 @@ import (
 	server "jobwire/refserver/gearmonkey"
 )
 
-// The table is complete and consistent, and leaves out no case about clients or workers.
+// TestTable: the table of mutants is complete and consistent, and each case about clients or workers fails for at least one
+// mutant.
 func TestTable(t *testing.T) {
 	all := slices.Concat(creating, waiting, calling, looking, coming, finding, working, updating)
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, "Client", "Worker"), All(), 40, func(i int) error {
-		all[i].Edit(gearmonkey.Document()) // panics if it does not apply
+		all[i].Edit(gearmonkey.Document()) // panics if the edit does not apply
 		return nil
 	})
 }
 
-// A few mutants of every kind, end to end.
+// TestSomeMutants runs some mutants of every kind against the suite.
 func TestSomeMutants(t *testing.T) {
 	sound := conform.Sound{
 		Start: func(ctx context.Context) (target.Target, error) {
@@ -35,24 +36,24 @@ func TestSomeMutants(t *testing.T) {
 		Programs: map[string]conform.Program{"Client": gearmonkey.Drive, "Worker": gearmonkey.Drive},
 	}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, "Client", "Worker"), sound, All(), []string{
-		"priority-ignored",                  // another command
-		"scheduled-and-queued",              // one more
-		"input-ends-at-its-nul",             // another value
-		"uid-repaired",                      // what is done about an error
-		"high-job-told-otherwise",           // another answer
-		"time-out-takes-the-job-back",       // a sequence that goes on
-		"zero-is-enough",                    // another judgement of a reply
-		"roll-call-remembered",              // something remembered
-		"two-fields-only",                   // what a look finds
-		"registers-once-in-its-life",        // a start
-		"stays-registered-without-a-job",    // an exit
+		"priority-ignored",                  // a different command
+		"scheduled-and-queued",              // an additional command
+		"input-ends-at-its-nul",             // a changed value
+		"uid-repaired",                      // a different reaction to an error
+		"high-job-told-otherwise",           // a different reply to the caller
+		"time-out-takes-the-job-back",       // a longer sequence
+		"zero-is-enough",                    // a different check of a reply
+		"roll-call-remembered",              // state between jobs
+		"two-fields-only",                   // a changed result of Client.get
+		"registers-once-in-its-life",        // a worker's start
+		"stays-registered-without-a-job",    // a worker's exit
 		"gives-up",                          // a loop that ends
-		"script-not-loaded-again",           // a cure that is missing
-		"output-trimmed",                    // what the handler made
+		"script-not-loaded-again",           // a missing Cure
+		"output-trimmed",                    // a changed output of the handler
 		"scheduled-jobs-not-announced",      // a condition
 		"progress-upside-down",              // an update
 		"empty-output-is-an-error",          // a status
 		"function-ends-at-its-colon",        // a name
-		"time-out-is-the-end-of-the-client", // a client that is broken
+		"time-out-is-the-end-of-the-client", // a client that stops working
 	}, nil)
 }

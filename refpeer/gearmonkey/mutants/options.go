@@ -8,7 +8,7 @@ import (
 	"jobwire/refpeer/gearmonkey"
 )
 
-// waiting are faults of a run that blocks.
+// waiting are faults of the option blocking.
 var waiting = []fault{
 	{Name: "does-not-wait", About: "The client does not wait although the option blocking is set.",
 		KilledBy: blocks, Edit: drop("BRPOP_LOCK")},
@@ -90,7 +90,7 @@ var waiting = []fault{
 		})},
 }
 
-// count changes which replies to a roll call mean enough workers.
+// count changes which replies to the roll call are accepted. text is the count, there whether it exists.
 func count(enough func(text string, there bool) bool) func(*program) {
 	return recheck("GET_COUNT", func(check) check {
 		return func(_ *task, m *message) error {
@@ -106,7 +106,7 @@ func count(enough func(text string, there bool) bool) func(*program) {
 	})
 }
 
-// sound reports whether a text is a count that is enough.
+// sound reports whether a text is a count of at least 1.
 func sound(text string) bool {
 	return text != "" && text != "0" && strings.Trim(text, "0123456789") == ""
 }

@@ -11,7 +11,7 @@ import (
 	"jobwire/refpeer/gearmonkey"
 )
 
-// once is a condition that holds the first time that it is asked for.
+// once returns true at its first call with a variable.
 func once(asked *bool) bool { is := !*asked; *asked = true; return is }
 
 // coming are faults of a worker's start and exit.
@@ -84,7 +84,7 @@ var coming = []fault{
 		}},
 }
 
-// popped is a check of a pop whose reply is a list of two: a queue and an ID.
+// popped accepts any reply to a pop. If it is a list with a queue and an ID, popped sets the ID of the task.
 func popped(t *task, m *message) error {
 	if len(m.Args) >= 2 {
 		t.ID = append(t.ID[:0], m.Args[len(m.Args)-1]...)
@@ -92,7 +92,7 @@ func popped(t *task, m *message) error {
 	return nil
 }
 
-// pops is another command for the queues.
+// pops replaces the command that reads the queues.
 func pops(do string) func(*program) {
 	return func(p *program) {
 		change(p, "BRPOP_QUEUES", func(s step) []step { return []step{{Do: do, If: s.If, Then: popped}} })

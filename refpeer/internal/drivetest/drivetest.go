@@ -17,7 +17,7 @@ import (
 // Driver performs the tasks that it reads with the server at addr, and writes an answer to each.
 type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// Bench contains a driver and the server that it is tested with.
+// Bench contains a driver and the reference server that it is tested with.
 type Bench struct {
 	Drive    Driver
 	Protocol *codec.Protocol
@@ -58,8 +58,8 @@ func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
 	return out.String()
 }
 
-// Talks tests that the answers to the tasks are the expected ones. The client and the worker of a talk run at the same time,
-// with a server of their own.
+// Talks tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a separate
+// server for each element.
 func (b Bench) Talks(t *testing.T, talks []Talk) {
 	for _, talk := range talks {
 		t.Run(talk.Name, func(t *testing.T) {

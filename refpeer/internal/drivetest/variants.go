@@ -22,15 +22,15 @@ type Variant[P any] struct {
 	Violates   map[codec.RuleID]string // rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
 }
 
-// variantRuns is how many runs a variant has at the same time. They wait most of the time. largeRuns is how many variants
-// run at the same time under the profile large, which needs much memory.
+// variantRuns is how many runs of a variant are concurrent; they wait most of the time. largeRuns is how many variants run
+// concurrently under the profile large, which needs much memory.
 const (
 	variantRuns = 8
 	largeRuns   = 2
 )
 
-// Variants tests that all variants pass under all fault profiles and violate no rule except their own. At least profiles
-// fault profiles must apply to the protocol. The variants run at the same time.
+// Variants tests that all variants pass under all fault profiles and violate no rule except their own. profiles is the
+// minimum number of fault profiles that must apply to the protocol. The variants run at the same time.
 func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
 	var all []*audit.Profile
 	for i := range audit.Profiles {
@@ -51,7 +51,7 @@ func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) 
 	var done sync.WaitGroup
 	apart := 1
 	if racing.Enabled {
-		apart = 6 // all variants are tested without it
+		apart = 6 // without the race detector, all variants are tested
 	}
 	for i := 0; i < len(variants); i += apart {
 		v := &variants[i]
@@ -69,7 +69,7 @@ func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) 
 	done.Wait()
 }
 
-// stress runs a variant under fault profiles and checks the outcomes, which must be at least so many.
+// stress runs a variant under fault profiles and checks the outcomes. least is the minimum number of outcomes.
 func (v *Variant[P]) stress(t *testing.T, o audit.StressOptions, least int) {
 	outcomes, err := audit.Stress(t.Context(), o)
 	if err != nil || len(outcomes) < least {
@@ -80,7 +80,7 @@ func (v *Variant[P]) stress(t *testing.T, o audit.StressOptions, least int) {
 	}
 }
 
-// check reports an outcome that is not the expected one.
+// check reports an outcome that is not the expected one, and violations of rules.
 func (v *Variant[P]) check(t *testing.T, o *audit.Outcome) {
 	if !o.Passed() || o.Verdict == audit.Unsupported {
 		t.Errorf("%s, %s: %s: %s: %s: %s", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Task, o.Note)

@@ -1,3 +1,3 @@
-// Package faults makes the programs of reference clients and workers wrong, each in one way: for
-// the mutants of the protocols.
+// Package faults contains edits that inject one fault each into the programs of reference clients and workers. The mutants
+// of the protocols use them.
 package faults

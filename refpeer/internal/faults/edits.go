@@ -9,15 +9,15 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Editor makes edits of programs P that are about tasks T.
+// Editor makes edits of programs P whose tasks are of type T.
 type Editor[P, T any] struct {
-	Sequences func(*P) []*line.Sequence[T] // all that a program sends
+	Sequences func(*P) []*line.Sequence[T] // all sequences of a program
 	Habits    func(*P) *line.Habits
-	Header    int // length of a packet's header
-	LengthAt  int // where in it the length of what follows stands, four bytes
+	Header    int // length of a packet's header in bytes
+	LengthAt  int // offset of the four bytes in the header that contain the length of the rest
 }
 
-// Change puts other steps in the place of those that send a message of the type.
+// Change replaces the steps that send a message of the type by other steps.
 func (e Editor[P, T]) Change(typ string, with func(line.Step[T]) []line.Step[T]) func(*P) {
 	return func(p *P) {
 		for _, s := range e.Sequences(p) {
@@ -34,7 +34,7 @@ func (e Editor[P, T]) Change(typ string, with func(line.Step[T]) []line.Step[T])
 	}
 }
 
-// Says sends something else under the same condition.
+// Says sends another message instead, under the same condition.
 func (e Editor[P, T]) Says(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] {
 		st.Do = do
@@ -42,17 +42,17 @@ func (e Editor[P, T]) Says(typ, do string) func(*P) {
 	})
 }
 
-// Before sends another message before the message.
+// Before sends another message before each message of the type.
 func (e Editor[P, T]) Before(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] { return []line.Step[T]{{Do: do, If: st.If}, st} })
 }
 
-// After sends another message after the message.
+// After sends another message after each message of the type.
 func (e Editor[P, T]) After(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] { return []line.Step[T]{st, {Do: do, If: st.If}} })
 }
 
-// Raw alters the bytes of a message.
+// Raw changes the bytes of a message.
 func (e Editor[P, T]) Raw(typ string, edit func(b []byte) []byte) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] {
 		st.Raw = func(_ *T, b []byte) []byte { return edit(b) }
@@ -60,7 +60,7 @@ func (e Editor[P, T]) Raw(typ string, edit func(b []byte) []byte) func(*P) {
 	})
 }
 
-// Data changes what follows the header of a message, and the length in the header.
+// Data changes the bytes after the header of a message, and sets the length in the header.
 func (e Editor[P, T]) Data(typ string, edit func(b []byte) []byte) func(*P) {
 	return e.Raw(typ, func(b []byte) []byte {
 		d := edit(b[e.Header:])
@@ -69,7 +69,7 @@ func (e Editor[P, T]) Data(typ string, edit func(b []byte) []byte) func(*P) {
 	})
 }
 
-// Heard alters messages that have come, by their types.
+// Heard changes the arguments of received messages of the types.
 func (e Editor[P, T]) Heard(edit func(args [][]byte), types ...string) func(*P) {
 	return func(p *P) {
 		e.Habits(p).Heard = func(m *codec.Message) error {
@@ -83,17 +83,17 @@ func (e Editor[P, T]) Heard(edit func(args [][]byte), types ...string) func(*P) 
 	}
 }
 
-// Has alters the habits of a program.
+// Has changes the habits of a program.
 func (e Editor[P, T]) Has(edit func(*line.Habits)) func(*P) {
 	return func(p *P) { edit(e.Habits(p)) }
 }
 
-// Last alters the last argument of a message.
+// Last changes the last argument of a message.
 func Last(edit func([]byte) []byte) func([][]byte) {
 	return func(args [][]byte) { args[len(args)-1] = edit(args[len(args)-1]) }
 }
 
-// First alters the first one, if there is any.
+// First changes the first argument of a message, if there is one.
 func First(edit func([]byte) []byte) func([][]byte) {
 	return func(args [][]byte) {
 		if len(args) > 0 {
@@ -102,22 +102,22 @@ func First(edit func([]byte) []byte) func([][]byte) {
 	}
 }
 
-// Joined takes the first NUL away.
+// Joined removes the first NUL.
 func Joined(b []byte) []byte { return bytes.Replace(b, []byte{0}, nil, 1) }
 
-// NULBehind puts one at the end.
+// NULBehind appends a NUL.
 func NULBehind(b []byte) []byte { return append(b, 0) }
 
-// ToNUL ends a value at its first NUL, as strings of C do.
+// ToNUL truncates a value at its first NUL, as C strings are.
 func ToNUL(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return b
 }
 
-// UpTo cuts a value.
+// UpTo truncates a value to n bytes.
 func UpTo(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:min(n, len(b))] } }
 
-// Null makes a word of an empty value.
+// Null replaces an empty value by the word null.
 func Null(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte("null")

@@ -9,8 +9,8 @@ import (
 	"jobwire/internal/mutant"
 )
 
-// Fault is an edit of a program P. The other fields are those of [mutant.Mutant]; KilledBy are
-// cases without the name of the protocol.
+// Fault is an edit of a program P. The other fields are those of [mutant.Mutant]; KilledBy contains case names without the
+// name of the protocol.
 type Fault[P any] struct {
 	Name, About, KilledBy    string
 	Rule, Condition, Verdict string
@@ -18,7 +18,7 @@ type Fault[P any] struct {
 	Edit                     func(*P) // called once for each start of a program
 }
 
-// Of returns the mutants of a role. drive returns what runs an edited program.
+// Of returns the mutants of a role. drive returns a driver with an edited program.
 func Of[P any](protocol *codec.Protocol, role string, all []Fault[P], program func() *P, drive func(*P) mutant.Program) []mutant.Mutant {
 	var out []mutant.Mutant
 	for _, f := range all {

@@ -7,7 +7,8 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Whole reads messages as long as each read brings one.
+// Whole expects each read to return exactly one message. It drops the rest of the read, and returns an error if the message
+// is incomplete.
 func Whole(c *line.Conn) (*codec.Message, error) {
 	c.In = nil
 	if err := c.Fill(); err != nil {
@@ -20,7 +21,7 @@ func Whole(c *line.Conn) (*codec.Message, error) {
 	return m, err
 }
 
-// Alone reads a message and drops what came with it.
+// Alone reads a message and drops the bytes after it that were received with it.
 func Alone(c *line.Conn) (*codec.Message, error) {
 	c.In = nil
 	for {
@@ -34,7 +35,7 @@ func Alone(c *line.Conn) (*codec.Message, error) {
 	}
 }
 
-// Once reads a header, and then once for all that follows.
+// Once reads at most twice for a message, and then returns an error.
 func Once(c *line.Conn) (*codec.Message, error) {
 	for reads := 0; ; reads++ {
 		if m, err := c.Take(); m != nil || err != nil {
@@ -49,7 +50,7 @@ func Once(c *line.Conn) (*codec.Message, error) {
 	}
 }
 
-// Together takes a header only if its body came with it.
+// Together returns an error if it receives a header without any bytes of the body.
 func Together(header int) func(c *line.Conn) (*codec.Message, error) {
 	return func(c *line.Conn) (*codec.Message, error) {
 		for {

@@ -14,7 +14,7 @@ import (
 	"jobwire/codec"
 )
 
-// Errors by which the causes of failures are distinguished.
+// Errors that distinguish the causes of failures.
 var (
 	ErrUsage    = errors.New("usage error")
 	ErrTimedOut = errors.New("timed out")
@@ -22,7 +22,7 @@ var (
 )
 
 // readSize is the size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
-// Habits.Pieces applies to the first pieces writes of a Flush, and pieceTime is the time between them.
+// Habits.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
 const (
 	readSize  = 64 << 10
 	leaveTime = time.Second
@@ -41,7 +41,7 @@ type Conn struct {
 	aborted  chan struct{}
 	once     sync.Once
 	stream   codec.Stream
-	sent     codec.Stream  // in the session of stream, which reads replies by the requests that were sent
+	sent     codec.Stream  // in the session of stream, which needs the sent requests to decode replies
 	loose    codec.Session // encodes messages, also deliberately invalid ones
 	out      []byte
 	message  codec.Message
@@ -155,7 +155,7 @@ func (c *Conn) Next() (*codec.Message, error) {
 	return m, err
 }
 
-// Read reads a message, whatever the segments are in which it arrives.
+// Read reads a message, in any segmentation.
 func Read(c *Conn) (*codec.Message, error) {
 	for {
 		if m, err := c.Take(); m != nil || err != nil {
@@ -167,7 +167,7 @@ func Read(c *Conn) (*codec.Message, error) {
 	}
 }
 
-// Gone reports whether an error says that the server has closed the connection.
+// Gone reports whether an error means that the server has closed the connection.
 func Gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
@@ -189,7 +189,7 @@ func (c *Conn) Pause(d time.Duration) {
 	}
 }
 
-// Within limits the time until the next messages are received, from now on; 0 is no limit, or that of the program.
+// Within limits the time in which the next messages must be received, from now on; 0: the limit of the program, if any.
 func (c *Conn) Within(d time.Duration) {
 	if d == 0 {
 		d = c.habits.Patience

@@ -1,4 +1,3 @@
-// Package line is what the reference clients and workers of packets share: a connection, the sequences
-// that are sent on it, the habits in which a injected fault may lie, and the reading of tasks, as docs/drivers.md
-// has them.
+// Package line contains what the reference clients and workers share: connections, sequences of messages, habits, which
+// include injected faults, and the reading of tasks as in docs/drivers.md.
 package line

@@ -8,7 +8,7 @@ import (
 
 // Habits are how a program sends and receives. The zero value has no fault.
 type Habits struct {
-	// Pieces is the size in bytes of the first writes, which are apart in time; 0: one write sends everything. It is not a
+	// Pieces is the size in bytes of the first writes, with pauses between them; 0: one write sends everything. It is not a
 	// fault.
 	Pieces int
 

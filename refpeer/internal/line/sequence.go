@@ -9,18 +9,18 @@ import (
 
 // Step is one message of a sequence about a task T.
 type Step[T any] struct {
-	// Do is the name of the message's row and its arguments, in which {PLACEHOLDERS} stand for
-	// values of the task. One with ... behind it stands for several, with NULs between them.
+	// Do is the name of the message type and the arguments of the message. {PLACEHOLDERS} are replaced by values of the
+	// task. A placeholder followed by ... is replaced by several arguments, which NULs separate in the value.
 	Do string
 
-	If  func(*T) bool               // whether the step is due; nil is always
-	Raw func(t *T, b []byte) []byte // what is sent in place of the message's bytes; nil is just these
+	If  func(*T) bool               // whether to send the message; nil: always
+	Raw func(t *T, b []byte) []byte // returns the bytes to send instead of the message's; nil: no change
 }
 
-// Sequence is what is sent in one go.
+// Sequence contains the messages that are sent in one write.
 type Sequence[T any] []Step[T]
 
-// Send appends the messages of a sequence, with the values of its placeholders.
+// Send appends the messages of a sequence. values contains the placeholders.
 func Send[T any](c *Conn, s Sequence[T], t *T, values map[string]func(*T) []byte) error {
 	for i := range s {
 		st := &s[i]

@@ -13,20 +13,20 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// maxTask is the length of a task's line in bytes.
+// maxTask is the maximum length of a task's line in bytes.
 const maxTask = 64 << 20
 
-// errFallen is that a injected fault has ended the driver.
+// errFallen is returned if an injected fault has ended the driver.
 var errFallen = errors.New("fallen over the end of a connection")
 
-// Verb is a kind of task, with how many words it has at least.
+// Verb is a kind of task with at least Least arguments.
 type Verb struct {
 	Least int
 	Do    func(ctx context.Context, words []string) ([]string, error)
 }
 
-// Serve reads tasks, one a line, and answers each with a line, until there are no more. explain, if it is not
-// nil, has the words for errors that are a protocol's own, and nil for any other.
+// Serve reads tasks, one per line, and answers each with one line, until the end of tasks. explain returns the answer for
+// errors that are specific to a protocol, and nil for any other error.
 func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Habits, verbs map[string]Verb, explain func(error) []string) error {
 	lines := bufio.NewScanner(tasks)
 	lines.Buffer(nil, maxTask)
@@ -54,7 +54,7 @@ func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Habits, v
 	return lines.Err()
 }
 
-// failure is the answer to a task that failed, by a reason that all protocols have.
+// failure returns the answer to a task that failed for a reason that all protocols share.
 func failure(err error) []string {
 	for _, f := range []struct {
 		err  error
@@ -79,7 +79,7 @@ func carryOut(ctx context.Context, line string, verbs map[string]Verb) ([]string
 	return v.Do(ctx, words[1:])
 }
 
-// Results make the result of a job from its workload. They are by what a worker does with it.
+// Results return the result of a job for its workload. The key is the word for what the worker does.
 var Results = map[string]func(workload []byte) []byte{
 	"echo": same, "data": same, "warning": same, "status": same, "exception": same,
 	"fail":  func([]byte) []byte { return nil },
@@ -93,7 +93,7 @@ var Results = map[string]func(workload []byte) []byte{
 
 func same(b []byte) []byte { return b }
 
-// Number reads a count of a task's line.
+// Number parses a count in a task's line.
 func Number(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err
