@@ -1,18 +1,14 @@
 package loadgen
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"golang.org/x/perf/benchmath"
-
-	"jobwire/internal/prose"
 )
 
 // Group is the runs of one target, or of one state of it.
@@ -59,9 +55,7 @@ type figure struct {
 
 	interval func(*IntervalEntry) float64 // nil: intervals do not have it
 
-	cpu    func(*Report) Micros // of a processor time
-	stage  string               // of a percentile
-	beyond float64              // the share of samples beyond that
+	cpu bool // a processor time, which is measured in ticks
 }
 
 func latencyFigure(stage, name string) figure {
@@ -72,11 +66,11 @@ func latencyFigure(stage, name string) figure {
 	}, interval: func(e *IntervalEntry) float64 {
 		q := e.Latency[stage]
 		return float64(c.of(&q))
-	}, format: formatMicros, stage: stage, beyond: minTail / float64(c.samples)}
+	}, format: formatMicros}
 }
 
-func cpuFigure(end string, of func(*Report) Micros) figure {
-	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end, of: func(r *Report) float64 { return float64(of(r)) }, format: formatMicros, cpu: of}
+func cpuFigure(end string, of func(*Report) Micros, interval func(*IntervalEntry) float64) figure {
+	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end, of: func(r *Report) float64 { return float64(of(r)) }, interval: interval, format: formatMicros, cpu: true}
 }
 
 func formatMicros(v float64) string { return Micros(v).String() }
@@ -84,8 +78,8 @@ func formatMicros(v float64) string { return Micros(v).String() }
 // figures are what runs are compared by.
 var figures = []figure{
 	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, interval: (*IntervalEntry).Rate, format: formatJobs},
-	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }),
-	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }),
+	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }, func(e *IntervalEntry) float64 { return float64(e.CPU) }),
+	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }, nil),
 	latencyFigure(Stages[stageTotal], "p50"),
 	latencyFigure(Stages[stageTotal], "p99"),
 	latencyFigure(Stages[stageTotal], "p99.9"),
@@ -246,7 +240,7 @@ func (c *Comparison) notes() (all []string) {
 	count("the measurement is invalid", func(r *Report) bool { return r.Result() == Invalid })
 	count("the load generator was the bottleneck: the target may be faster", func(r *Report) bool { return r.Saturated })
 	count("other programs used more than a quarter of the machine", (*Report).Disturbed)
-	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < shortestCompared })
+	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < 1 })
 	for _, r := range c.Runs {
 		if why := r.unlike(c.Runs[0]); why != "" {
 			all = append(all, "the runs had different settings: "+why)
@@ -254,146 +248,6 @@ func (c *Comparison) notes() (all []string) {
 		}
 	}
 	return all
-}
-
-// unlike says in what two runs differ that makes their figures hard to compare; "" is nothing.
-func (r *Report) unlike(o *Report) string {
-	for _, p := range []struct {
-		name string
-		a, b any
-	}{
-		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
-		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"zipf", r.Zipf, o.Zipf}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
-		{"payload", r.Payload, o.Payload}, {"rate", cmp.Or(r.Requested, "none"), cmp.Or(o.Requested, "none")},
-	} {
-		if p.a != p.b {
-			return fmt.Sprintf("%s is %v in one run and %v in the other", p.name, p.a, p.b)
-		}
-	}
-	return ""
-}
-
-// CheckBaseline reports whether what was measured before can be a baseline of such a run.
-func CheckBaseline(cfg Config, before []*Report) error {
-	plan := planOf(&cfg)
-	if plan.Grabs == 0 {
-		plan.Grabs = before[0].Grabs // it will be known when the run begins
-	}
-	if why := plan.unlike(before[0]); why != "" {
-		return fmt.Errorf("the saved run had a different load: %s", why)
-	}
-	return nil
-}
-
-// chance returns the probability of a difference as large as that between the intervals of earlier runs and of a run, if the server is
-// as fast as before. It is not known with fewer than four intervals of either, or for figures that intervals do not have.
-func (f *figure) chance(before []*Report, r *Report) (p float64, known bool) {
-	old, now := f.ofIntervals(before), f.ofIntervals([]*Report{r})
-	if len(old) < fewestIntervals/2 || len(now) < fewestIntervals/2 {
-		return 0, false
-	}
-	c := benchmath.AssumeNothing.Compare(sample(old), sample(now))
-	return c.P, true
-}
-
-// ofIntervals returns the figure of each complete interval of the measured part.
-func (f *figure) ofIntervals(runs []*Report) (all []float64) {
-	if f.interval == nil {
-		return nil
-	}
-	for _, r := range runs {
-		for _, e := range r.complete() {
-			if v := f.interval(e); v > 0 {
-				all = append(all, v)
-			}
-		}
-	}
-	return all
-}
-
-// Baseline compares the report with what was measured before: a figure that is worse by more than the tolerance (0.1 is a tenth) breaks
-// an objective, unless the intervals of the runs vary as much. Runs with other settings are an error.
-func (r *Report) Baseline(before []*Report, tolerance float64) error {
-	if why := r.unlike(before[0]); why != "" {
-		return fmt.Errorf("the baseline had a different load: %s", why)
-	}
-	for i := range figures {
-		f := &figures[i]
-		if !f.compared() {
-			continue
-		}
-		name := "baseline, " + f.title
-		if why := cmp.Or(f.tooShort(r, tolerance), f.tooShortOf(before, tolerance)); why != "" {
-			r.Objectives = append(r.Objectives, SLOResult{Objective: name, Result: Skipped, Why: "too short to compare: " + why})
-			continue
-		}
-		old, now := f.values(before), f.of(r)
-		if len(old) == 0 || now == 0 {
-			continue
-		}
-		was := median(old)
-		worse := now/was - 1
-		if f.higher {
-			worse = 1 - now/was
-		}
-		why := fmt.Sprintf("%s in the baseline, %s in this run", f.format(was), f.format(now))
-		met := worse <= tolerance
-		if p, known := f.chance(before, r); known && !met && p >= benchmath.DefaultThresholds.CompareAlpha {
-			met, why = true, fmt.Sprintf("%s; the intervals of the runs vary as much (p=%.3f)", why, p)
-		}
-		r.Objectives = append(r.Objectives, SLOResult{name, result(met), why, &now})
-	}
-	r.conclude()
-	return nil
-}
-
-// What a run needs for its figures to be compared. A processor time is wrong by a tick at either end of
-// a run: by 2/n of n ticks, which may be a quarter of the tolerance, in both runs half of it. A
-// percentile with n samples beyond it varies by 1/sqrt(n), which may be half of the tolerance.
-const (
-	shortestCompared = 1.0  // seconds: less is the beginning of a run rather than the run
-	finestTolerance  = 0.01 // for these bounds
-)
-
-// tooShort says what a run lacks for a figure to be compared; "" is nothing.
-func (f *figure) tooShort(r *Report, tolerance float64) string {
-	tolerance = max(tolerance, finestTolerance)
-	if r.Seconds < shortestCompared {
-		if f.cpu != nil {
-			if n := r.cpuTicks(f.cpu(r)); n > 0 {
-				return fmt.Sprintf("%s in a run of %.2f s (at least %v s needed)", plural(n, "CPU tick"), r.Seconds, shortestCompared)
-			}
-		}
-		return fmt.Sprintf("a run of %.2f s (at least %v s needed)", r.Seconds, shortestCompared)
-	}
-	if f.cpu != nil {
-		need := int(math.Ceil(8 / tolerance))
-		if n := r.cpuTicks(f.cpu(r)); n > 0 && n < need {
-			return fmt.Sprintf("%s of %v (at least %s needed for this tolerance)", plural(n, "CPU tick"), tick, prose.Grouped(int64(need)))
-		}
-	}
-	if f.beyond > 0 {
-		need := int64(math.Ceil(4 / (tolerance * tolerance)))
-		if n := int64(float64(r.Latency[f.stage].Count) * f.beyond); n < need {
-			return fmt.Sprintf("%s beyond the percentile (at least %s needed for this tolerance)", plural(int(n), "sample"), prose.Grouped(need))
-		}
-	}
-	return ""
-}
-
-// tooShortOf is tooShort of several runs.
-func (f *figure) tooShortOf(runs []*Report, tolerance float64) string {
-	for _, r := range runs {
-		if why := f.tooShort(r, tolerance); why != "" {
-			return "the baseline has " + why
-		}
-	}
-	return ""
-}
-
-// cpuTicks is how many ticks a processor time per job was made of.
-func (r *Report) cpuTicks(perJob Micros) int {
-	return int(math.Round(float64(perJob) * float64(r.Jobs) * 1e3 / float64(tick)))
 }
 
 // compared reports whether comparisons use the figure: it describes the target and has enough samples.

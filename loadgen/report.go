@@ -90,7 +90,8 @@ type IntervalEntry struct {
 	Seconds   float64              `json:"seconds"`
 	Requested float64              `json:"rate_requested,omitempty"` // of an open loop: the schedule's average
 	Jobs      int64                `json:"jobs"`
-	Depth     int64                `json:"depth"` // jobs under way at its end
+	Depth     int64                `json:"depth"`                           // jobs under way at its end
+	CPU       Micros               `json:"cpu_us_per_job_target,omitempty"` // 0 is unknown
 	Latency   map[string]Quantiles `json:"latency_us"`
 }
 
@@ -110,13 +111,17 @@ type Recorder struct {
 
 	began, ended time.Time
 	used         processorTime
+	last         time.Duration                   // processor time of the target at the end of the last interval
+	intervals    map[time.Duration]time.Duration // processor time of the target by the start of the interval
 	heatmap      heatmap
 }
 
 // Attach connects the recorder to a run: it sets Watch and PhaseChange of the configuration.
 func (t *Recorder) Attach(cfg *Config) {
+	t.intervals = map[time.Duration]time.Duration{}
 	cfg.PhaseChange = func() {
 		now := t.Processor.now()
+		t.last = now.program
 		if t.began.IsZero() {
 			t.began, t.used = time.Now(), now
 		} else {
@@ -125,6 +130,9 @@ func (t *Recorder) Attach(cfg *Config) {
 	}
 	cfg.Watch = func(iv *Interval) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
+		if now := t.Processor.now().program; measured && now >= 0 {
+			t.intervals[iv.Start], t.last = now-t.last, now
+		}
 		if measured || iv.Settled {
 			t.heatmap.expose(iv)
 			if t.Log != nil {
@@ -185,6 +193,9 @@ func (t *Recorder) Report(res *Result) *Report {
 		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth, Latency: iv.Latency}
 		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
 			e.Requested = cfg.Rate.mean(at, at+iv.Length)
+		}
+		if cpu := t.intervals[iv.Start]; e.Jobs > 0 {
+			e.CPU = Micros(float64(cpu) / 1e3 / float64(e.Jobs))
 		}
 		r.Series = append(r.Series, e)
 	}

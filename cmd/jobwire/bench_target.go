@@ -12,9 +12,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// half has the generator use half of the processors that it may, at least one, so that the server
-// beside it finds the others free: ends that take turns on the same ones do a third less. It
-// returns how many. The environment's GOMAXPROCS goes before it, for both ends; then it is 0.
+// half limits the generator to half of the processors of the process, at least one, so that the others are free for a server on
+// the same machine: a generator and a server that use the same processors process a third fewer jobs. It returns the number of
+// processors, or 0 if the environment variable GOMAXPROCS is set, which then applies to both.
 var half = sync.OnceValue(func() int {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return 0
@@ -24,20 +24,13 @@ var half = sync.OnceValue(func() int {
 	return n
 })
 
-// startApart starts what is to be measured in a process of its own, the embedded server too,
-// so that its processor time is told from the generator's. An interruption does not end it: it
-// ends the run, which then asks for what is still under way.
-//
-// Ends that go as fast as they can share the processors between them. In an open loop the generator
-// has them all: it must keep its schedule.
-func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
+// startApart starts the server to measure in a process of its own, also the embedded server, so that its processor time can be
+// distinguished from the generator's. An interrupt does not end the server but the run, which waits for its unfinished jobs.
+func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags) (target.Target, error) {
 	if tf.addr != "" {
 		return target.Address(tf.addr)
 	}
-	n := 0
-	if !open {
-		n = half()
-	}
+	n := half()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()

@@ -1,0 +1,132 @@
+package loadgen
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"jobwire/internal/prose"
+)
+
+// unlike describes a setting in which two runs differ, so that their figures cannot be compared. It is empty if there is none.
+func (r *Report) unlike(o *Report) string {
+	for _, p := range []struct {
+		name string
+		a, b any
+	}{
+		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
+		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"zipf", r.Zipf, o.Zipf}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
+		{"payload", r.Payload, o.Payload}, {"rate", cmp.Or(r.Requested, "none"), cmp.Or(o.Requested, "none")},
+	} {
+		if p.a != p.b {
+			return fmt.Sprintf("%s is %v in one run and %v in the other", p.name, p.a, p.b)
+		}
+	}
+	return ""
+}
+
+// CheckBaseline returns an error if earlier runs cannot be the baseline of a run with this configuration.
+func CheckBaseline(cfg Config, before []*Report) error {
+	plan := planOf(&cfg)
+	if plan.Grabs == 0 {
+		plan.Grabs = before[0].Grabs // it is chosen when the run begins
+	}
+	if why := plan.unlike(before[0]); why != "" {
+		return fmt.Errorf("the saved run had a different load: %s", why)
+	}
+	return nil
+}
+
+// Baseline compares the report with earlier runs and adds an objective for each figure. A figure fails if it is worse by more than
+// the tolerance (0.1 is a tenth) and the intervals of the runs differ significantly. It passes if the confidence interval
+// of the change is within the tolerance. Otherwise the runs are too short, or varied too much, for a comparison, and the
+// figure is skipped. Earlier runs with other settings are an error.
+func (r *Report) Baseline(before []*Report, tolerance float64) error {
+	if why := r.unlike(before[0]); why != "" {
+		return fmt.Errorf("the baseline had a different load: %s", why)
+	}
+	for i := range figures {
+		if f := &figures[i]; f.compared() && f.of(r) > 0 && len(f.values(before)) > 0 {
+			r.Objectives = append(r.Objectives, f.check(before, r, tolerance))
+		}
+	}
+	r.conclude()
+	return nil
+}
+
+// check compares a figure of a run with that of earlier runs.
+func (f *figure) check(before []*Report, r *Report, tolerance float64) SLOResult {
+	name := "baseline, " + f.title
+	was, now := median(f.values(before)), f.of(r)
+	why := fmt.Sprintf("%s in the baseline, %s in this run", f.format(was), f.format(now))
+	if short := f.tooShort(before, r, tolerance); short != "" {
+		return SLOResult{Objective: name, Result: Skipped, Why: "too short to compare: " + short}
+	}
+	worse := func(ratio float64) float64 {
+		if f.higher {
+			return 1 - ratio
+		}
+		return ratio - 1
+	}
+	low, high := ratioInterval(f.ofIntervals(before), f.ofIntervals([]*Report{r}))
+	least, most := min(worse(low), worse(high)), max(worse(low), worse(high))
+	switch {
+	case worse(now/was) > tolerance && least > 0:
+		return SLOResult{name, Failed, why, &now}
+	case worse(now/was) <= tolerance && most <= tolerance:
+		return SLOResult{name, Passed, why, &now}
+	}
+	return SLOResult{Objective: name, Result: Skipped, Why: fmt.Sprintf("too short to compare: %s; the intervals of the runs are consistent with a change of %+.0f %% to %+.0f %%",
+		why, 100*(low-1), 100*(high-1))}
+}
+
+// minIntervals is how many complete intervals of the earlier runs and of the run a comparison needs.
+const minIntervals = 5
+
+// tooShort describes what the runs lack for a comparison of the figure. It is empty if there is nothing. A processor time can be wrong by a
+// tick at both ends of a run, which must be at most a quarter of the tolerance.
+func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string {
+	for _, run := range slices.Concat(before, []*Report{r}) {
+		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(tick)))
+		if need := int(math.Ceil(8 / max(tolerance, 0.01))); f.cpu && ticks < need {
+			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)", plural(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
+		}
+	}
+	if n := min(len(f.ofIntervals(before)), len(f.ofIntervals([]*Report{r}))); n < minIntervals {
+		return fmt.Sprintf("%s with the figure in one of the runs (at least %d needed)", plural(n, "complete interval"), minIntervals)
+	}
+	return ""
+}
+
+// ofIntervals returns the figure of each complete interval of the measured part that has it.
+func (f *figure) ofIntervals(runs []*Report) (all []float64) {
+	if f.interval == nil {
+		return nil
+	}
+	for _, r := range runs {
+		for _, e := range r.complete() {
+			if v := f.interval(e); v > 0 {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// ratioInterval returns the 99 % confidence interval of the ratio of the second sample to the first, without assumptions about their
+// distributions: of all ratios of two values, those that the Mann-Whitney U test with the normal approximation does not exclude
+// (M. Hollander, D. Wolfe, Nonparametric Statistical Methods, section 4.3).
+func ratioInterval(old, now []float64) (low, high float64) {
+	var ratios []float64
+	for _, b := range now {
+		for _, a := range old {
+			ratios = append(ratios, b/a)
+		}
+	}
+	slices.Sort(ratios)
+	const z = 2.576 // 99 %, two-sided
+	n, m := float64(len(old)), float64(len(now))
+	k := max(1, int(n*m/2-z*math.Sqrt(n*m*(n+m+1)/12)))
+	return ratios[k-1], ratios[len(ratios)-k]
+}

@@ -1,0 +1,132 @@
+package loadgen
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// intervalsOf returns a report of a run with one interval of 1 s for each rate. The processor time per job and the latencies are inverse to
+// the rate: 1 ms and 5 ms at 1,000 jobs per second.
+func intervalsOf(rates ...float64) *Report {
+	r := sampleReport(sampleResult())
+	r.Interval, r.Seconds, r.Jobs, r.Series = 1, float64(len(rates)), 0, nil
+	latency := func(rate float64) map[string]Quantiles {
+		ms := Micros(1e6 / rate)
+		return map[string]Quantiles{"total": {Count: int64(rate), P50: 5 * ms, P99: 9 * ms}}
+	}
+	for i, v := range rates {
+		r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: int64(v), CPU: Micros(1e6 / v), Latency: latency(v)})
+		r.Jobs += int64(v)
+	}
+	r.Rate = float64(r.Jobs) / r.Seconds
+	r.CPU.Target, r.Latency = Micros(1e6/r.Rate), latency(r.Rate)
+	return r
+}
+
+// around returns eight rates whose mean is rate, within 1 %.
+func around(rate float64) (all []float64) {
+	for _, part := range []float64{0.99, 1.01, 0.995, 1.005, 1, 1.008, 0.992, 1} {
+		all = append(all, rate*part)
+	}
+	return all
+}
+
+func TestBaseline(t *testing.T) {
+	for _, tt := range []struct {
+		rate   float64
+		passed bool
+	}{{950, true}, {1000, true}, {3000, true}, {880, false}} {
+		r := intervalsOf(around(tt.rate)...)
+		if err := r.Baseline([]*Report{intervalsOf(around(1010)...), intervalsOf(around(990)...), intervalsOf(around(1000)...)}, 0.1); err != nil {
+			t.Fatal(err)
+		}
+		compared := 0
+		for _, o := range r.Objectives {
+			if compared++; o.Result != result(tt.passed) {
+				t.Errorf("%v against 1000: %+v", tt.rate, o)
+			}
+		}
+		if r.Passed() != tt.passed || compared != 4 {
+			t.Errorf("%v against 1000: %s, %d figures", tt.rate, r.Result(), compared)
+		}
+	}
+	other := runsAt(100)[0]
+	other.Clients = 1
+	if err := other.Baseline(runsAt(100), 0.1); err == nil || !strings.Contains(err.Error(), "clients is 1 in one run and 16 in the other") {
+		t.Errorf("a run with other settings was accepted as a baseline: %v", err)
+	}
+	cfg := sampleResult().Config
+	if err := CheckBaseline(cfg, runsAt(100)); err != nil {
+		t.Errorf("the same run is refused as a baseline: %v", err)
+	}
+	if cfg.Window = 1; CheckBaseline(cfg, runsAt(100)) == nil {
+		t.Error("another window is accepted")
+	}
+}
+
+// TestBaselineNeedsSamples tests that a figure is skipped, and that the run does not fail, if the runs do not show whether the figure is worse.
+func TestBaselineNeedsSamples(t *testing.T) {
+	steady := func() *Report { return intervalsOf(around(1000)...) }
+	for _, tt := range []struct {
+		name        string
+		now, before *Report
+		change      func(now, before *Report)
+		objective   string
+		want        Verdict
+		why         string
+	}{
+		{"four intervals", intervalsOf(500, 500, 500, 500), steady(), nil, "jobs/s", Skipped, "4 complete intervals"},
+		{"four intervals before", intervalsOf(around(500)...), intervalsOf(1000, 1000, 1000, 1000), nil, "jobs/s", Skipped, "4 complete intervals"},
+		{"few CPU ticks", steady(), steady(), func(now, _ *Report) { now.CPU.Target = 50 }, "CPU per job, target", Skipped, "40 CPU ticks of 10ms in one of the runs (at least 80 needed"},
+		{"few CPU ticks before", steady(), steady(), func(_, before *Report) { before.CPU.Target = 50 }, "CPU per job, target", Skipped, "40 CPU ticks"},
+		{"intervals without the percentile", steady(), steady(), func(now, _ *Report) {
+			for i := range now.Series {
+				now.Series[i].Latency = nil
+			}
+		}, "total p99", Skipped, "0 complete intervals"},
+		{"rates that vary more than they differ", intervalsOf(980, 500, 1250, 700, 1010, 850), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped,
+			"the intervals of the runs are consistent with a change of"},
+		{"equal rates that vary", intervalsOf(980, 700, 1250, 950, 1110, 1000), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped, "consistent with a change of"},
+		{"lower rates", intervalsOf(690, 650, 600, 680, 640, 660), intervalsOf(1000, 900, 1100, 950, 1050, 1000), nil, "jobs/s", Failed, "1,000 in the baseline, 653 in this run"},
+	} {
+		if tt.change != nil {
+			tt.change(tt.now, tt.before)
+		}
+		if err := tt.now.Baseline([]*Report{tt.before}, 0.1); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(tt.now.Objectives, func(j SLOResult) bool { return j.Objective == "baseline, "+tt.objective })
+		if i < 0 {
+			t.Errorf("%s: %s is not compared: %+v", tt.name, tt.objective, tt.now.Objectives)
+			continue
+		}
+		if j := tt.now.Objectives[i]; j.Result != tt.want || !strings.Contains(j.Why, tt.why) {
+			t.Errorf("%s: %+v, want %s, %q", tt.name, j, tt.want, tt.why)
+		}
+	}
+}
+
+// TestRatioInterval tests by simulation how often the interval does not contain the ratio of the distributions, which is expected in 1 % of the samples.
+func TestRatioInterval(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{minIntervals, 10, 30} {
+		const trials = 4000
+		missed := 0
+		for range trials {
+			var old, now []float64
+			for range n {
+				old = append(old, math.Exp(0.3*r.NormFloat64()))
+				now = append(now, 1.2*math.Exp(0.3*r.NormFloat64()))
+			}
+			if low, high := ratioInterval(old, now); low > 1.2 || high < 1.2 {
+				missed++
+			}
+		}
+		if missed > trials*15/1000 || missed < trials*3/1000 {
+			t.Errorf("%d values: %d of %d intervals miss the ratio", n, missed, trials)
+		}
+	}
+}
