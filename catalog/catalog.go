@@ -1,7 +1,7 @@
-// Package catalog lists the protocols that jobwire supports, with everything that belongs to each of
-// them: the contract, the reference server, client and worker, faulty ones, and what checks, fuzzes and
-// measures servers of the protocol. Packages that serve every protocol name none; [Add] registers the
-// parts of an entry with them.
+// Package catalog lists the protocols that jobwire supports, with everything that belongs to each of them: the
+// contract, the reference server, client and worker, faulty variants of these, and the code that checks, fuzzes
+// and measures servers of the protocol. Packages for all protocols do not name any protocol; [Add] registers
+// the parts of an entry with them.
 package catalog
 
 import (
@@ -28,35 +28,35 @@ import (
 type Entry struct {
 	Protocol *codec.Protocol
 
-	// Server declares the flags that only the reference server of this protocol has. The function that
-	// it returns makes the server's state machine, after the flags have been parsed.
+	// Server declares the flags that only the reference server of this protocol has. The function that it
+	// returns creates the server's state machine, after the flags have been parsed.
 	Server  func(Flags) func() refserver.Machine
 	Lenient []codec.RuleID // rules that the reference server does not enforce, unless it is strict
 
-	Checker func(*judge.Judge) judge.Checker // of the rules that no single message shows
-	Stress  audit.Scenario                   // what clients and workers are asked to do under fault profiles
+	Checker func(*judge.Judge) judge.Checker // checks the rules about several messages
+	Stress  audit.Scenario                   // what clients and workers do under fault profiles
 
 	Programs    map[string]mutant.Program // the reference client and worker, by role
-	Inject      *inject.Protocol          // how the reference server is made faulty; nil: its jobs are not known to faults
+	Inject      *inject.Protocol          // fault injection for the reference server; nil: faults have no information about jobs
 	Mutants     func() []mutant.Mutant    // faulty servers and programs, which must fail test cases
 	PeerMutants func() []mutant.Mutant    // faulty clients and workers, which must fail in a stress test
 
-	Model *model.Adapter   // with which the fuzzer compares the behavior of servers; nil: it checks only their messages
-	Load  *loadgen.Adapter // what is special about the load of servers; nil: everything is derived from the message types
+	Model *model.Adapter   // a model of the queue, to check replies; nil: the fuzzer checks only the format of messages
+	Load  *loadgen.Adapter // the load for this protocol; nil: the load is derived from the message types
 
-	Faults []faults.Fault // that the fuzzer must find, in the reference server
+	Faults []faults.Fault // faults in the reference server that the fuzzer must find
 
 	// Files holds test vectors, and test cases in the folder cases. It is nil if they are in
 	// corpus/NAME and conform/cases/NAME.
 	Files fs.FS
 }
 
-// New makes the state machine of the reference server, with the defaults of its flags.
+// New creates the state machine of the reference server, with the defaults of its flags.
 func (e *Entry) New() refserver.Machine {
 	return e.Server(flag.NewFlagSet(e.Protocol.Name, flag.ContinueOnError))()
 }
 
-// Injector returns what makes the reference server faulty.
+// Injector returns the fault injection for the reference server.
 func (e *Entry) Injector() *inject.Protocol {
 	if e.Inject != nil {
 		return e.Inject
@@ -64,7 +64,7 @@ func (e *Entry) Injector() *inject.Protocol {
 	return &inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
 }
 
-// Flags declares command-line flags. The FlagSet of package flag or pflag is one.
+// Flags declares command-line flags. The type FlagSet of the packages flag and pflag implements it.
 type Flags interface {
 	Bool(name string, value bool, usage string) *bool
 	Uint(name string, value uint, usage string) *uint
@@ -73,7 +73,7 @@ type Flags interface {
 
 var entries []*Entry
 
-// Add adds a protocol and registers its parts. It is called before a part is used.
+// Add adds a protocol and registers its parts. It must be called before a part is used.
 func Add(e Entry) {
 	codec.RegisterProtocol(e.Protocol)
 	if e.Checker != nil {

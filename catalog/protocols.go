@@ -31,7 +31,7 @@ import (
 	monkeymutants "jobwire/refserver/gearmonkey/mutants"
 )
 
-// A reader of unknown bytes tries the protocols in this order.
+// A decoder that recognizes protocols by their bytes tries the protocols in this order.
 func init() {
 	Add(Entry{
 		Protocol: gearman.Protocol,

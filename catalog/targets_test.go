@@ -9,7 +9,7 @@ import (
 	"jobwire/catalog"
 )
 
-// The decoder and the sessions of each protocol have native fuzz targets.
+// TestNativeFuzzTargets checks that the decoder and the sessions of each protocol have native fuzz targets.
 func TestNativeFuzzTargets(t *testing.T) {
 	targets, err := os.ReadFile("../.clusterfuzzlite/targets")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package corpus holds jobwire's test vectors and recorded conversations: transcripts, in one folder
+// Package corpus contains jobwire's test vectors and recorded conversations: transcripts, in one folder
 // per protocol.
 package corpus
 
@@ -7,11 +7,11 @@ import (
 	"io/fs"
 )
 
-// FS holds a folder for each protocol, with its files:
+// FS contains a folder for each protocol, with its files:
 //
-//	example.wire  the specification's own example, where it has one
-//	accept.wire   a vector for every message type, byte for byte
-//	reject.wire   a vector for every way to break a rule of the codec
+//	example.wire  the example of the specification, if it has one
+//	accept.wire   a vector in byte form for every message type
+//	reject.wire   a vector for every way to violate a rule of the codec
 //
 // The Danga draft describes two conversations without their bytes: best.wire and
 // worst.wire.

@@ -13,8 +13,7 @@ import (
 	"jobwire/pcap"
 )
 
-// assembled is what another reassembler makes of packets: the bytes of each direction, and
-// how many were skipped.
+// assembled is the output of another reassembler: the bytes of each direction, and the number of bytes skipped.
 type assembled struct {
 	port    uint16
 	streams [2][]byte
@@ -22,8 +21,8 @@ type assembled struct {
 	seen    [2]bool
 }
 
-// New begins a stream. It forgets one that is closed, so that what comes twice begins
-// another, which is left out.
+// New begins a stream. The assembler forgets a closed stream, so a repeated segment begins another stream,
+// which is ignored.
 func (a *assembled) New(_, ports gopacket.Flow) tcpassembly.Stream {
 	side := codec.Peer
 	if ports.Src() == layers.NewTCPPortEndpoint(layers.TCPPort(a.port)) {
@@ -50,7 +49,7 @@ func (s *assembledStream) Reassembled(pieces []tcpassembly.Reassembly) {
 
 func (s *assembledStream) ReassemblyComplete() {}
 
-// assemble lets gopacket's tcpassembly put packets together.
+// assemble reassembles packets with gopacket's tcpassembly.
 func assemble(packets [][]byte, port uint16) *assembled {
 	a := &assembled{port: port}
 	asm := tcpassembly.NewAssembler(tcpassembly.NewStreamPool(a))
@@ -64,8 +63,8 @@ func assemble(packets [][]byte, port uint16) *assembled {
 	return a
 }
 
-// TestReassemblesAsOthersDo holds the bytes of both directions, and how many are missing,
-// against a reassembler that shares no code with ours.
+// TestReassemblesAsOthersDo compares the bytes of both directions, and the number of missing bytes, with those
+// of an independent reassembler.
 func TestReassemblesAsOthersDo(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(80) {

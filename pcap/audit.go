@@ -7,17 +7,18 @@ import (
 	"jobwire/judge"
 )
 
-// auditor hands items on, and makes violations of the messages that break a rule by what
-// went before them.
+// auditor passes items on. If a message violates a rule because of the messages before it, auditor passes it on
+// as a violation. If only a later message shows the violation, auditor passes on the earlier message again, as
+// a violation.
 type auditor struct {
 	d      *Decoder
 	handle func(*Item)
 	judges map[judged]*judge.Judge
-	budget judge.Budget // of all of them
+	budget judge.Budget // of all servers together
 	now    *Item
 }
 
-// judged is a server and its protocol.
+// judged identifies a server and its protocol.
 type judged struct {
 	server   netip.AddrPort
 	protocol *codec.Protocol
@@ -29,7 +30,7 @@ func newAuditor(d *Decoder, handle func(*Item)) *auditor {
 	return &auditor{d: d, handle: handle, judges: map[judged]*judge.Judge{}}
 }
 
-// judge returns the judge of a connection's server, or nil if there are too many.
+// judge returns the rule checker of a connection's server, or nil if there are too many servers.
 func (a *auditor) judge(c *Conn) *judge.Judge {
 	key := judged{c.Server, c.Protocol}
 	j := a.judges[key]
@@ -41,7 +42,7 @@ func (a *auditor) judge(c *Conn) *judge.Judge {
 	return j
 }
 
-// add judges an item.
+// add checks an item and passes it on.
 func (a *auditor) add(it *Item) {
 	c := it.Conn
 	var j *judge.Judge
@@ -87,7 +88,7 @@ func (a *auditor) add(it *Item) {
 	}
 }
 
-// report hands on a message that violates a rule.
+// report passes on a message that violates a rule.
 func (a *auditor) report(it *Item, v *judge.Violation) {
 	x := *it
 	x.Kind, x.Err = Violates, v.Err

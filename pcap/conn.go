@@ -12,31 +12,30 @@ type Conn struct {
 	ID       int // from 1, in the order in which connections begin to carry data
 	Peer     netip.AddrPort
 	Server   netip.AddrPort
-	Protocol *codec.Protocol // nil if none was recognised; [TLS] if it is encrypted
-	Role     codec.Role      // what the peer may be, by what it did so far
-	Last     int64           // time of the message before this one, 0 if there is none
+	Protocol *codec.Protocol // nil if none was recognized; [TLS] if the connection is encrypted
+	Role     codec.Role      // the roles that the peer may have, given its messages so far
+	Last     int64           // time of the previous message, 0 if there is none
 
-	// Uncertain is set once bytes are missing: which reply belongs to which request
-	// is a guess from then on.
+	// Uncertain is set when bytes are missing. From then on, the assignment of replies to requests is a guess.
 	Uncertain bool
 
 	ends    [2]endpoint
 	half    [2]half
-	server  int8 // which of the ends, or unknown
+	server  int8 // index of the server in ends, or unknown
 	closed  bool
 	decided bool // Protocol is final
 	session codec.Session
-	early   []chunk // data before it is decided
-	first   []byte  // how the first message begins; nil if none has been read
-	search  *search // while the beginning is missing, and no message boundary is proved
+	early   []chunk // data before the protocol is decided
+	first   []byte  // the beginning of the first message; nil if no message has been read
+	search  *search // non-nil while the beginning of the connection is missing and no message boundary is proved
 	spoke   int8    // the end that sent the last data, or unknown
-	level   bool    // it had received everything by then
-	turn    bool    // the direction has changed, and both ends had received everything
-	judged  bool    // the checker knows it
+	level   bool    // when spoke sent its last data, it had received everything
+	turn    bool    // the sender has changed, and both ends had received everything
+	judged  bool    // the rule checker has seen the connection
 
-	held      []chunk // segments that wait for others, in the order of the capture
+	held      []chunk // segments that wait for missing ones before them, in capture order
 	heldBytes int
-	used      int // number of the last packet
+	used      int // number of the connection's last packet
 }
 
 const unknown int8 = -1
@@ -44,28 +43,28 @@ const unknown int8 = -1
 // half is one direction of a connection.
 type half struct {
 	next  uint32 // sequence number of the next byte
-	acked uint32 // what the other end has acknowledged
-	isn   uint32 // of the SYN
-	known bool   // next is
-	heard bool   // acked is
-	syn   bool   // isn is
-	fin   bool   // nothing follows
+	acked uint32 // sequence number up to which the other end has acknowledged
+	isn   uint32 // sequence number of the SYN
+	known bool   // next is known
+	heard bool   // acked is known
+	syn   bool   // isn is known
+	fin   bool   // the direction has ended; no data follows
 
-	closing bool // the last segment has been seen, though others may be missing
+	closing bool // the last segment was captured, though earlier ones may be missing
 
-	buf   []byte // the beginning of a message
-	marks []mark // where the packets in buf begin
-	need  int    // length of buf that is worth another look
-	skip  int    // bytes that are known to belong to no readable message
-	lost  bool   // where the next message begins is not known
-	start bool   // the next byte may well begin one
-	guess bool   // where messages begin is not proved
+	buf   []byte // the beginning of an incomplete message
+	marks []mark // the offsets in buf at which packets begin
+	need  int    // length that buf must have before it is decoded again
+	skip  int    // number of bytes to skip, which belong to no readable message
+	lost  bool   // it is not known where the next message begins
+	start bool   // the next byte may begin a message
+	guess bool   // message boundaries are not proved
 }
 
-// mark is where a packet's bytes begin in a buffer.
+// mark is the offset in a buffer at which the bytes of a packet begin.
 type mark struct{ off, frame int }
 
-// chunk is a segment that waits, of what is new in it.
+// chunk is data that is kept until it can be read: the new bytes of a segment, or a gap of missing bytes.
 type chunk struct {
 	end      int
 	seq, ack uint32
@@ -76,23 +75,23 @@ type chunk struct {
 	at       int64
 }
 
-// cost is what a segment that waits takes, in bytes.
+// cost returns the memory that a chunk takes, in bytes.
 func (w *chunk) cost() int { return len(w.data) + 128 }
 
-// Kind of an [Item].
+// ItemKind is the kind of an [Item].
 type ItemKind uint8
 
 const (
-	Message  ItemKind = iota // Frame
-	Violates                 // Frame and Raw, which break the rule of Err
-	Unread                   // Raw: bytes that belong to no message that is there as a whole
-	Gap                      // Missing bytes are not in the capture
+	Message  ItemKind = iota // a message, in Frame
+	Violates                 // a message, in Frame and Raw, that violates the rule of Err
+	Unread                   // Raw: bytes that are not part of a complete message
+	Gap                      // Missing is a number of bytes that are not in the capture
 	Ends                     // From has closed its direction
 	Breaks                   // From has reset the connection
-	Skipped                  // Missing bytes are in the capture, but where a message begins in them is not proved
+	Skipped                  // Missing is a number of captured bytes in which no message boundary is proved
 )
 
-// Item is a piece of a stream. It is valid during the call that it is given to.
+// Item is a piece of a stream. It is valid only during the call of the function that receives it.
 type Item struct {
 	Kind        ItemKind
 	Conn        *Conn
@@ -101,13 +100,13 @@ type Item struct {
 	Raw         []byte
 	Err         *codec.Error
 	Missing     int
-	Cut         bool // of Unread: the beginning of a message of which the rest is missing
-	Unpaired    bool // of Message: no request was seen that it could answer
-	First, Last int  // packets it came in
+	Cut         bool // of Unread: Raw is the beginning of a message whose rest is missing
+	Unpaired    bool // of Message: no request was captured that it could answer
+	First, Last int  // numbers of the packets that contain it
 	At          int64
 }
 
-// side tells which side an end is.
+// side returns which side an end is.
 func (c *Conn) side(end int) codec.Side {
 	if int8(end) == c.server {
 		return codec.Server
@@ -115,14 +114,13 @@ func (c *Conn) side(end int) codec.Side {
 	return codec.Peer
 }
 
-// settle says which end is the server.
+// settle sets which end is the server.
 func (c *Conn) settle(server int8) {
 	c.server = server
 	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
 }
 
-// reset forgets the messages so far: after a loss it is not known which
-// requests wait for a reply.
+// reset starts a new decoder session: after a loss it is not known which requests wait for a reply.
 func (d *Decoder) reset(c *Conn) {
 	c.Uncertain = true
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
@@ -130,7 +128,7 @@ func (d *Decoder) reset(c *Conn) {
 	}
 }
 
-// feed takes the next bytes of a stream.
+// feed processes the next bytes of a stream.
 func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.stats.StreamBytes += int64(len(b))
 	if c.ID == 0 {
@@ -148,7 +146,7 @@ func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.read(c, end, b, frame, at)
 }
 
-// read takes the next bytes of a stream whose protocol is decided.
+// read processes the next bytes of a stream whose protocol is decided.
 func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	h := &c.half[end]
 	if c.turn && c.agrees() {
@@ -182,7 +180,7 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	}
 }
 
-// agrees reports whether both directions were read to the end of a message.
+// agrees reports whether both directions have been read up to the end of a message.
 func (c *Conn) agrees() bool {
 	for i := range c.half {
 		if h := &c.half[i]; h.lost || h.skip > 0 || len(h.buf) > 0 {
@@ -192,7 +190,7 @@ func (c *Conn) agrees() bool {
 	return true
 }
 
-// buffer keeps bytes until more of their message has come.
+// buffer keeps bytes until the rest of their message arrives.
 func (d *Decoder) buffer(h *half, b []byte, m mark) {
 	d.buffered += len(b)
 	if n := len(d.spare); h.buf == nil && n > 0 {
@@ -202,7 +200,7 @@ func (d *Decoder) buffer(h *half, b []byte, m mark) {
 	h.marks = append(h.marks, m)
 }
 
-// consume drops what has been read from the buffer.
+// consume removes the first n bytes, which have been read, from the buffer.
 func (d *Decoder) consume(h *half, n int) {
 	d.buffered -= n
 	if n == len(h.buf) {
@@ -229,7 +227,7 @@ func (d *Decoder) consume(h *half, n int) {
 	h.marks = kept
 }
 
-// first returns the packet that the byte at off of the buffer came in.
+// first returns the number of the packet that contains the byte at off of the buffer.
 func (h *half) first(off, frame int) int {
 	for i := len(h.marks) - 1; i >= 0; i-- {
 		if h.marks[i].off <= off {
@@ -239,12 +237,11 @@ func (h *half) first(off, frame int) int {
 	return frame
 }
 
-// inOrder returns two packets as they stand in the capture, which may have them
-// in another order than the stream.
+// inOrder returns two packet numbers in capture order, which may differ from the order in the stream.
 func inOrder(a, b int) (int, int) { return min(a, b), max(a, b) }
 
-// messages reads the messages in b, and returns how many bytes it is done with.
-// The last of them came in the given packet.
+// messages decodes the messages in b and returns the number of bytes that it consumed. The last byte of b came
+// in the given packet.
 func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int {
 	h, from := &c.half[end], c.side(end)
 	h.need = 0
@@ -294,7 +291,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			n = min(len(b)-off, e.Offset+1)
 			h.lost = true
 		}
-		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // an answer to the beginning of a request, as to one that is too big
+		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // a reply to an incomplete request, for example to one that is too big
 			c.Uncertain = true
 		}
 		guess := c.Uncertain && (c.isPairing(e) || from == codec.Server && slices.Contains(c.Protocol.Dependent, e.Rule))
@@ -312,7 +309,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			d.message(c, it)
 			continue
 		}
-		if h.guess { // what may be a payload is not checked
+		if h.guess { // the bytes may be part of a payload, so they are not checked
 			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
 			h.lost, h.skip = true, 0
 			continue
@@ -323,14 +320,14 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 	return off
 }
 
-// violation hands on a message that breaks a rule.
+// violation passes on a message that violates a rule.
 func (d *Decoder) violation(c *Conn, it *Item) {
 	d.stats.Violations++
 	d.rules[it.Err.Rule]++
 	d.message(c, it)
 }
 
-// message hands on a message, be it right or wrong.
+// message passes on a message, valid or not.
 func (d *Decoder) message(c *Conn, it *Item) {
 	if c.first == nil {
 		c.first = append([]byte{}, it.Raw[:min(len(it.Raw), maxMagic)]...)
@@ -344,7 +341,7 @@ func (d *Decoder) message(c *Conn, it *Item) {
 	c.Last = it.At
 }
 
-// unread hands on bytes that are no message.
+// unread passes on bytes that are not a message.
 func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, cut bool) {
 	if len(b) == 0 {
 		return
@@ -354,8 +351,8 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 	d.handle(&d.item)
 }
 
-// gap notes that n bytes of a stream are missing, because they were lost or
-// because the packet was cut short.
+// gap records that n bytes of a stream are missing: they were lost or, if snapped is set, the packet was cut
+// short.
 func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 	h := &c.half[end]
 	if snapped {
@@ -378,7 +375,7 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 	d.lose(c, end, n, frame, at)
 }
 
-// lose breaks a stream off and goes on n bytes later.
+// lose ends the current message of a stream at a gap of n bytes and continues after the gap.
 func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
 	touched, inside := len(h.buf) > 0, 0 // inside is the number of bytes after the gap that are part of the message before it
@@ -399,8 +396,8 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	d.reset(c)
 }
 
-// finish hands on what is left of a direction that ends. closed is set if its sender has closed it, rather
-// than that the capture ends or the connection was reset.
+// finish passes on the rest of a direction that ends. closed is true if the sender closed the direction, and
+// false if the capture ended or the connection was reset.
 func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	h := &c.half[end]
 	if !c.decided {

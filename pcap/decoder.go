@@ -8,46 +8,45 @@ import (
 	"jobwire/codec"
 )
 
-// Bounds of memory. What exceeds them is given up, and counted.
+// Memory limits. Data that exceeds them is discarded and counted.
 const (
-	maxMessage  = 17 << 20 // bytes of one message: a workload of 16 MiB fits with what stands before it
-	maxBuffered = 24 << 20 // bytes of all messages that are not there as a whole
-	keptBuffer  = 64 << 10 // bytes of a buffer that is kept for other messages
-	maxSpare    = 16       // buffers that are kept
+	maxMessage  = 17 << 20 // bytes of one message: a workload of 16 MiB and the fields before it
+	maxBuffered = 24 << 20 // bytes of all incomplete messages
+	keptBuffer  = 64 << 10 // maximum capacity in bytes of a buffer that is reused
+	maxSpare    = 16       // number of buffers kept for reuse
 )
 
-// Options say what is read in a capture.
+// Options select what is decoded.
 type Options struct {
-	Ports    []uint16        // only connections that have one of these ports, and its end is the server; nil is all
-	Protocol *codec.Protocol // of all connections; nil is recognized for each
-	Audit    bool            // messages are also judged by what went before them, on all connections of their server
-	Filter   *Filter         // only what it chooses is handed on, though all is counted in Stats; nil is all
+	Ports    []uint16        // only connections with one of these ports, whose end is the server; nil: all connections
+	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
+	Audit    bool            // also check messages against the previous messages on all connections of their server
+	Filter   *Filter         // pass on only the items that it selects (Stats count all); nil: all
 }
 
-// Stats count what a decoder has seen.
+// Stats count what a decoder has read.
 type Stats struct {
 	Packets            int
-	Dropped            int   // packets that passed, and were not captured
-	Bytes              int64 // captured of them
-	Segments           int   // packets that are TCP
-	Damaged            int   // packets whose headers make no sense
-	UnknownLinks       int   // packets of a link that is not known here
-	Duplicates         int   // segments that held nothing new
-	StreamBytes        int64 // of data, each counted once
-	Connections        int   // that carried data
-	Unknown            int   // of them, in no protocol that is known here
+	Dropped            int   // packets that were not captured
+	Bytes              int64 // captured bytes of the packets
+	Segments           int   // TCP packets
+	Damaged            int   // packets with invalid headers
+	UnknownLinks       int   // packets with an unknown link type
+	Duplicates         int   // segments without new data
+	StreamBytes        int64 // data bytes, each counted once
+	Connections        int   // connections that carried data
+	Unknown            int   // connections whose protocol is unknown
 	Gaps               int   // places where data is missing
 	CutPackets         int   // packets of which only the beginning was captured
-	Missing            int64 // bytes missing in both
+	Missing            int64 // bytes missing in gaps and cut packets
 	Truncated          int   // messages of which a part is missing
-	Skipped            int64 // bytes in which the beginning of a message is not proved
-	SkippedConnections int   // that have such bytes
-	GivenUp            int   // messages and connections that were too much to remember
+	Skipped            int64 // captured bytes in which no message boundary is proved
+	SkippedConnections int   // connections that have such bytes
+	GivenUp            int   // messages and connections that were discarded to limit memory
 	Violations         int
 }
 
-// Decoder reads the conversations in a capture, packet by packet. Its memory is
-// bounded, whatever arrives.
+// Decoder decodes the conversations in a capture, packet by packet. Its memory is bounded for every input.
 type Decoder struct {
 	opts   Options
 	handle func(*Item)
@@ -57,20 +56,19 @@ type Decoder struct {
 	unwrap unwrapper
 	seg    segment
 	conns  map[connKey]*Conn
-	known  map[endpoint]*codec.Protocol // of servers
-	sweep  int                          // number of connections at which those that are closed are forgotten
-	last   *Conn                        // of the segment before
+	known  map[endpoint]*codec.Protocol // protocols of servers
+	sweep  int                          // number of connections at which closed connections are forgotten
+	last   *Conn                        // the connection of the previous segment
 	spare  [][]byte                     // buffers for messages
 	frame  codec.Frame
 	item   Item
 
 	heldBytes, buffered int
-	number              int   // of the last packet
-	at                  int64 // its time
+	number              int   // number of the last packet
+	at                  int64 // time of the last packet
 }
 
-// NewDecoder returns a decoder that hands all that it reads to handle, which
-// must not keep what it is given.
+// NewDecoder returns a decoder that passes all items to handle, which must not keep them.
 func NewDecoder(o Options, handle func(*Item)) *Decoder {
 	if f := o.Filter; f != nil {
 		all := handle
@@ -87,7 +85,7 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 	return d
 }
 
-// Packet reads the next packet.
+// Packet decodes the next packet.
 func (d *Decoder) Packet(p *Packet) {
 	d.stats.Packets++
 	d.stats.Bytes += int64(len(p.Data))
@@ -112,15 +110,14 @@ func (d *Decoder) Packet(p *Packet) {
 	}
 }
 
-// Close reads what still waits for packets that do not come. It is called at the
-// end of the capture.
+// Close decodes the data that still waits for missing packets. Call it at the end of the capture.
 func (d *Decoder) Close() {
 	for _, c := range d.open() {
 		d.end(c, d.number, d.at)
 	}
 }
 
-// open lists the connections that are not closed in the order of their packets.
+// open returns the connections that are not closed or have unread data, ordered by their beginning.
 func (d *Decoder) open() []*Conn {
 	var all []*Conn
 	for _, c := range d.conns {
@@ -132,7 +129,7 @@ func (d *Decoder) open() []*Conn {
 	return all
 }
 
-// earlier orders connections by when they began.
+// earlier compares connections by their beginning.
 func earlier(a, b *Conn) int {
 	if a.ID != b.ID {
 		return a.ID - b.ID
@@ -140,19 +137,19 @@ func earlier(a, b *Conn) int {
 	return a.used - b.used
 }
 
-// unfinished reports whether something of a connection has not been handed on.
+// unfinished reports whether data of a connection has not been passed on.
 func (c *Conn) unfinished() bool {
 	return c.search != nil || len(c.held)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
 
-// Stats returns what was counted so far.
+// Stats returns the counts so far.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// Rules counts violations by the rule that was broken.
+// Rules returns the number of violations of each rule.
 func (d *Decoder) Rules() map[codec.RuleID]int { return d.rules }
 
-// Decode reads all packets of a source, and what still waits at its end. The error is
-// that of the source; what stands before it has been read.
+// Decode decodes all packets of a source, then calls Close. The error is that of the source; everything before
+// the error has been decoded.
 func (d *Decoder) Decode(src Source) error {
 	var p Packet
 	for {

@@ -19,20 +19,20 @@ import (
 	"jobwire/pcap"
 )
 
-// said is a message as it was sent, or as it was read.
+// said is a message that was sent or decoded.
 type said struct {
 	from codec.Side
 	raw  string
 }
 
-// exchange makes messages: requests, and what answers them.
+// exchange generates messages: requests and their replies.
 type exchange struct {
 	protocol *codec.Protocol
 	port     uint16
 	make     func(r *rand.Rand) []said
 }
 
-// binaryMessage frames data as Gearman does.
+// binaryMessage encodes arguments as a Gearman packet.
 func binaryMessage(from codec.Side, code uint32, args ...string) said {
 	b := []byte{0, 'R', 'E', "QS"[from]}
 	data := ""
@@ -47,7 +47,7 @@ func binaryMessage(from codec.Side, code uint32, args ...string) said {
 	return said{from, string(b) + data}
 }
 
-// payload returns bytes that now and then look like framing.
+// payload returns bytes that sometimes look like framing.
 func payload(r *rand.Rand) string {
 	n := []int{0, 1, 30, 300, 5000}[r.IntN(5)]
 	words := []string{"\x00", "\r\n", "RES", "a", "$3\r\n", "xyz ", "\xff"}
@@ -102,16 +102,16 @@ var exchanges = []exchange{
 	}},
 }
 
-// piece is a segment of a stream, before it is a packet.
+// piece is a segment of a stream, not yet a packet.
 type piece struct {
 	from     codec.Side
-	off, ack int // bytes from the beginning of its stream, and of the other
+	off, ack int // bytes from the beginning of its stream, and of the other stream
 	data     []byte
 	syn, fin bool
 }
 
-// talk performs exchanges and cuts them into segments of up to most bytes. Now and
-// then requests are sent before the ones before are answered.
+// talk performs exchanges and cuts them into segments of at most most bytes. Some requests are sent before the
+// previous ones are answered.
 func talk(r *rand.Rand, ex exchange, count, most int) ([]said, []piece) {
 	var all []said
 	for range count {
@@ -137,7 +137,7 @@ func talk(r *rand.Rand, ex exchange, count, most int) ([]said, []piece) {
 	return all, pieces
 }
 
-// packet makes an IPv4 packet of a piece. Sequence numbers wrap soon after start.
+// packet returns an IPv4 packet for a piece. Sequence numbers wrap around soon after start.
 func (p *piece) packet(port uint16, start uint32) []byte {
 	ports := [2]uint16{40000, port}
 	seq, ack, flags := start+1+uint32(p.off), start+1+uint32(p.ack), byte(0x10)
@@ -159,10 +159,10 @@ func (p *piece) packet(port uint16, start uint32) []byte {
 	return append(b, p.data...)
 }
 
-// reading is what a decoder makes of packets.
+// reading is the output of a decoder.
 type reading struct {
 	messages []said
-	streams  [2][]byte // all bytes, gaps left out
+	streams  [2][]byte // all bytes, without gaps
 	faults   []string
 	stats    pcap.Stats
 }
@@ -186,8 +186,8 @@ func readPackets(packets [][]byte, o pcap.Options) *reading {
 	return &got
 }
 
-// disorder shuffles pieces behind the handshake, each by a few places, and sends
-// some of them again, together with what stands around them.
+// disorder shuffles the pieces after the handshake, each by a few places, and sends some of them again,
+// together with the bytes around them.
 func disorder(r *rand.Rand, pieces []piece, streams [2][]byte) []piece {
 	type placed struct {
 		p  piece
@@ -202,7 +202,7 @@ func disorder(r *rand.Rand, pieces []piece, streams [2][]byte) []piece {
 		all = append(all, placed{p, at})
 		if !p.syn && !p.fin && r.IntN(4) == 0 {
 			from, to := max(0, p.off-r.IntN(50)), min(len(streams[p.from]), p.off+len(p.data)+r.IntN(50))
-			if to <= p.off+len(p.data) || r.IntN(2) == 0 { // what the other end had not yet seen needs no later acknowledgement
+			if to <= p.off+len(p.data) || r.IntN(2) == 0 { // data that the other end has not received needs no later ack
 				again := piece{from: p.from, off: from, ack: p.ack, data: streams[p.from][from:min(to, p.off+len(p.data))]}
 				all = append(all, placed{again, at + r.IntN(20)})
 			}
@@ -223,8 +223,8 @@ func streamsOf(all []said) (s [2][]byte) {
 	return s
 }
 
-// TestAnySegmentationAndOrder: however a conversation is cut, shuffled, repeated and
-// overlapped, the same messages are read, requests before their replies.
+// TestAnySegmentationAndOrder checks that the same messages are decoded, requests before their replies,
+// regardless of how the segments of a conversation are cut, shuffled, repeated and overlapped.
 func TestAnySegmentationAndOrder(t *testing.T) {
 	for _, ex := range exchanges {
 		t.Run(ex.protocol.Name, func(t *testing.T) {
@@ -252,8 +252,7 @@ func TestAnySegmentationAndOrder(t *testing.T) {
 	}
 }
 
-// without returns pieces less what they have of a range of a stream. A piece that has
-// it in its middle becomes two.
+// without returns pieces without the bytes of gone. A piece that contains gone in its middle becomes two.
 func without(pieces []piece, gone piece) []piece {
 	var out []piece
 	end := gone.off + len(gone.data)
@@ -275,8 +274,8 @@ func without(pieces []piece, gone piece) []piece {
 	return out
 }
 
-// TestOneLostSegment: what a lost segment does not touch is read, and all bytes that
-// are there are shown, however the others are shuffled, repeated and overlapped.
+// TestOneLostSegment checks that messages outside a lost segment are decoded, and that all captured bytes are
+// shown, regardless of how the segments are shuffled, repeated and overlapped.
 func TestOneLostSegment(t *testing.T) {
 	for _, ex := range exchanges {
 		t.Run(ex.protocol.Name, func(t *testing.T) {
@@ -325,7 +324,7 @@ func TestOneLostSegment(t *testing.T) {
 	}
 }
 
-// rebuild reads the bytes of both directions out of a listing that leaves nothing out.
+// rebuild reconstructs the bytes of both directions from a complete listing.
 func rebuild(t *testing.T, listing, server string) (streams [2][]byte) {
 	t.Helper()
 	from := codec.Peer
@@ -355,8 +354,8 @@ func rebuild(t *testing.T, listing, server string) (streams [2][]byte) {
 	return streams
 }
 
-// TestEveryByteStandsInOneRow: the streams can be rebuilt from a listing, also where a
-// segment is lost.
+// TestEveryByteStandsInOneRow checks that the streams can be reconstructed from a listing, even if a segment is
+// lost.
 func TestEveryByteStandsInOneRow(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(20) {

@@ -13,7 +13,7 @@ const (
 	maxLine       = codec.DefaultMaxLine
 )
 
-// decide looks for the protocol of a connection. If it is found, decide reads the data so far.
+// decide tries to recognize the protocol of a connection. If it succeeds, it reads the data so far.
 func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	if len(c.early) == 0 && d.recognize(c, end, b) {
 		d.read(c, end, b, frame, at)
@@ -22,7 +22,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at})
 	d.buffered += len(b)
 	size := 0
-	var all []byte // what this end has sent without a gap
+	var all []byte // data that this end has sent without a gap
 	for i := range c.early {
 		e := &c.early[i]
 		size += len(e.data)
@@ -44,7 +44,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	}
 }
 
-// searchOn skips the data so far, and goes on to look for a message boundary.
+// searchOn skips the data so far and continues to search for a message boundary.
 func (d *Decoder) searchOn(c *Conn) {
 	c.search = &search{}
 	for i := range c.early {
@@ -69,7 +69,7 @@ func (d *Decoder) replay(c *Conn) {
 	}
 }
 
-// giveUpDeciding passes on the data as bytes of an unknown protocol.
+// giveUpDeciding passes the data on as bytes of an unknown protocol.
 func (d *Decoder) giveUpDeciding(c *Conn) {
 	if c.decided || c.ID == 0 || c.search != nil {
 		return
@@ -82,7 +82,7 @@ func (d *Decoder) giveUpDeciding(c *Conn) {
 	d.replay(c)
 }
 
-// recognize decides on a protocol if the bytes that an end has sent leave no doubt.
+// recognize chooses a protocol if the bytes that an end has sent are unambiguous.
 func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 	if len(b) == 0 {
 		return false
@@ -96,7 +96,7 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 		d.adopt(c, p)
 		return true
 	}
-	if p, server := d.knownOf(c); p != nil && c.Uncertain { // lines of text from their middle may look like another protocol's
+	if p, server := d.knownOf(c); p != nil && c.Uncertain { // text from the middle of a stream may look like another protocol
 		c.settle(server)
 		d.adopt(c, p)
 		return true
@@ -120,8 +120,8 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 	return false
 }
 
-// recognizeMagic decides on a protocol whose magic its users choose, if both ends of a connection have sent whole messages
-// with one magic.
+// recognizeMagic chooses a protocol whose users configure the magic bytes, if both ends of a connection have
+// sent whole messages with the same magic bytes.
 func (d *Decoder) recognizeMagic(c *Conn) bool {
 	if c.server == unknown || c.Uncertain {
 		return false
@@ -137,15 +137,16 @@ func (d *Decoder) recognizeMagic(c *Conn) bool {
 
 const maxKnown = 1 << 10 // servers
 
-// remember notes the protocol of a server, if a connection leaves no doubt: its beginning is
-// there, or it is binary.
+// remember records the protocol of a server if it is certain: the connection has its beginning, or the protocol
+// is binary.
 func (d *Decoder) remember(c *Conn, b []byte) {
 	if (!c.Uncertain || b[0] == 0) && len(d.known) < maxKnown {
 		d.known[c.ends[c.server]] = c.Protocol
 	}
 }
 
-// knownOf returns the protocol of a server that another connection has shown, and which end that server is.
+// knownOf returns the protocol of a server that was recorded from another connection, and the end that is the
+// server.
 func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 	for end := range c.ends {
 		if p := d.known[c.ends[end]]; p != nil && (c.server == unknown || c.server == int8(end)) {
@@ -155,7 +156,7 @@ func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 	return nil, unknown
 }
 
-// inside looks for the magic of a message after the first byte of b.
+// inside searches for the magic bytes of a message after the first byte of b.
 func inside(p *codec.Protocol, b []byte) (m codec.Match, from codec.Side, sided bool) {
 	for side := codec.Peer; side <= codec.Server; side++ {
 		k := 0
@@ -169,7 +170,8 @@ func inside(p *codec.Protocol, b []byte) (m codec.Match, from codec.Side, sided 
 	return codec.NoMatch, from, false
 }
 
-// settle decides which end is the server, if that is not known: by the side that an end is, or else by its port.
+// settle decides which end is the server, if that is not known: by the side of the end, or otherwise by the
+// ports.
 func (d *Decoder) settle(c *Conn, p *codec.Protocol, end int, is codec.Side, sided bool) {
 	switch {
 	case c.server != unknown:
@@ -182,7 +184,7 @@ func (d *Decoder) settle(c *Conn, p *codec.Protocol, end int, is codec.Side, sid
 	}
 }
 
-// likelyServer guesses which end is the server by its port.
+// likelyServer guesses by the ports which end is the server.
 func (d *Decoder) likelyServer(c *Conn, p *codec.Protocol) int8 {
 	for _, port := range d.opts.Ports {
 		for i := range c.ends {

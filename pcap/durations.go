@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Durations is a histogram of times, exact to some three percent.
+// Durations is a histogram of durations, accurate to about 3 percent.
 type Durations struct {
-	counts []uint32 // as far as one is not zero
+	counts []uint32 // up to the last bucket that is not zero
 	n      int
 }
 
@@ -26,7 +26,7 @@ func (d *Durations) add(ns int64) {
 	d.n++
 }
 
-// addAll adds what another holds.
+// addAll adds the durations of another histogram.
 func (d *Durations) addAll(o *Durations) {
 	for len(d.counts) < len(o.counts) {
 		d.counts = append(d.counts, 0)
@@ -37,10 +37,10 @@ func (d *Durations) addAll(o *Durations) {
 	d.n += o.n
 }
 
-// Count returns how many times there are.
+// Count returns the number of durations.
 func (d *Durations) Count() int { return d.n }
 
-// Quantile returns the time that a share of all does not exceed, 0 if there are none.
+// Quantile returns the duration that the fraction q of all durations does not exceed, or 0 if there are none.
 func (d *Durations) Quantile(q float64) time.Duration {
 	left := int(q*float64(d.n) + 0.5)
 	for i, c := range d.counts {
@@ -55,7 +55,7 @@ func (d *Durations) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// MarshalJSON writes count and quantiles in nanoseconds.
+// MarshalJSON writes the count, and quantiles in nanoseconds.
 func (d *Durations) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{"count": int64(d.n), "p50": int64(d.Quantile(.5)), "p90": int64(d.Quantile(.9)), "p99": int64(d.Quantile(.99)), "max": int64(d.Quantile(1))})
 }

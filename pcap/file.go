@@ -11,33 +11,33 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packet is one packet of a capture, as it lay on its link.
+// Packet is one packet of a capture, with its link header.
 type Packet struct {
 	Number int    // in the file, from 1
 	At     int64  // nanoseconds since 1970
 	Link   uint32 // LINKTYPE_ number of the interface
 	Data   []byte // what was captured; overwritten by the next packet
-	Length int    // bytes that there were on the wire, of which Data may be the first
+	Length int    // length on the wire; Data may be only the beginning
 }
 
-// Source is where packets come from: a [File], or an interface, which is [Live].
+// Source is a source of packets: a [File], or a network interface, which is [Live].
 type Source interface {
-	// Next reads the next packet into p. It returns io.EOF behind the last one.
+	// Next reads the next packet into p. It returns io.EOF after the last one.
 	Next(p *Packet) error
 
-	// OnIdle sets what is called whenever the next packet may be long in coming.
+	// OnIdle sets a function that is called before each wait for the next packet that may take long.
 	OnIdle(f func())
 
-	// Dropped returns how many packets are known not to have been captured.
+	// Dropped returns the number of packets that are known not to have been captured.
 	Dropped() int
 }
 
-// FileError is where and why a capture file could not be read further.
+// FileError describes where and why a capture file could not be read.
 type FileError struct {
 	Name   string
-	Offset int64 // bytes from the start of the file, of the unpacked one if it is compressed
+	Offset int64 // from the start of the file, or of the decompressed data if it is compressed
 	Detail string
-	Err    error // what the operating system said, if it did
+	Err    error // the error of the operating system, or nil
 }
 
 func (e *FileError) Error() string {
@@ -50,40 +50,40 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// maxPacket bounds a packet, and a block of a pcapng file that is read as a whole.
+// maxPacket limits the size of a packet, and of a pcapng block that is read as a whole.
 const maxPacket = 16 << 20
 
-// maxWindow bounds how far back a file packed with zstd may refer, in bytes, all of
-// which are kept: what zstd does up to level 20, and without --long.
+// maxWindow limits the zstd window in bytes, which is kept in memory. It suffices for all files that zstd
+// writes at levels up to 20 without --long.
 const maxWindow = 32 << 20
 
-// File reads a capture file: pcap in both byte orders with micro- or nanoseconds,
-// or pcapng; either may be packed with gzip or zstd.
+// File reads a capture file: pcap in both byte orders with microseconds or nanoseconds, or pcapng. The file may
+// be compressed with gzip or zstd.
 type File struct {
 	name   string
 	in     io.Reader
 	idle   func()
-	buf    []byte // read, and not yet taken: buf[at:end]
+	buf    []byte // buf[at:end] is read and not yet consumed
 	at     int
 	end    int
-	offset int64 // of buf[at]
-	failed error // why nothing more can be read
+	offset int64 // of buf[at] in the file
+	failed error // the error that every further read returns
 
 	order binary.ByteOrder
 	next  func(*Packet) error
 	count int
 
-	// Of pcap.
+	// The next fields are for pcap.
 	link uint32
-	fine bool // nanoseconds
+	fine bool // timestamps are in nanoseconds
 
-	ifs []iface // of pcapng
+	ifs []iface // interfaces of a pcapng file
 }
 
-// firstRead is the size of the buffer, which grows for a packet that needs more.
+// firstRead is the initial size of the buffer. The buffer grows for larger packets.
 const firstRead = 256 << 10
 
-// NewFile begins to read a capture file. The name is for errors.
+// NewFile starts to read a capture file. The name is used in errors.
 func NewFile(name string, r io.Reader) (*File, error) {
 	f := &File{name: name, in: r, buf: make([]byte, firstRead)}
 	f.order = binary.LittleEndian
@@ -125,7 +125,7 @@ func NewFile(name string, r io.Reader) (*File, error) {
 	return nil, f.errorf(0, nil, "expected a pcap or pcapng file, got a file that begins with % x", head)
 }
 
-// packings are how a capture may be packed, and how it is unpacked.
+// packings are the supported compression formats.
 var packings = []struct {
 	name   string
 	begins func(head []byte) bool
@@ -139,12 +139,12 @@ var packings = []struct {
 			return string(b) == "\x28\xb5\x2f\xfd" || len(b) == 4 && b[0]&0xf0 == 0x50 && string(b[1:]) == "\x2a\x4d\x18"
 		},
 		func(r io.Reader) (io.Reader, error) {
-			// In this goroutine, so that nothing need be closed.
+			// In this goroutine, so that nothing needs to be closed.
 			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		}},
 }
 
-// magics are how capture files begin.
+// magics are the magic numbers of capture files.
 var magics = []struct {
 	bytes string
 	order binary.ByteOrder
@@ -158,15 +158,15 @@ var magics = []struct {
 	{bytes: "\x0a\x0d\x0d\x0a", order: binary.LittleEndian, ng: true},
 }
 
-// OnIdle sets what is called whenever more of the file is about to be asked for, which
-// may take long where a program is writing it.
+// OnIdle sets a function that is called before each read from the file. A read may block if a program is still
+// writing the file.
 func (f *File) OnIdle(idle func()) { f.idle = idle }
 
-// Dropped returns 0: a file does not tell.
+// Dropped returns 0: this is not counted for files.
 func (f *File) Dropped() int { return 0 }
 
-// Next reads the next packet into p. It returns [io.EOF] behind the last one,
-// and a [*FileError] where the file is cut off or damaged.
+// Next reads the next packet into p. It returns [io.EOF] after the last one, and a [*FileError] where the file
+// is truncated or damaged.
 func (f *File) Next(p *Packet) error {
 	if f.failed != nil {
 		return f.failed
@@ -185,13 +185,13 @@ func (f *File) errorf(ahead int64, err error, format string, args ...any) error 
 	return &FileError{Name: f.name, Offset: f.offset + ahead, Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
-// peek returns the next n bytes, or fewer where the file ends before.
+// peek returns the next n bytes, or fewer if the file ends before them.
 func (f *File) peek(n int) ([]byte, error) {
 	if f.end-f.at >= n {
 		return f.buf[f.at : f.at+n], nil
 	}
 	if n > len(f.buf) {
-		// Twice as much at most, so that a size that lies costs nothing.
+		// The buffer at most doubles, so that a false size does not allocate much memory.
 		grown := make([]byte, min(n, max(2*len(f.buf), f.end-f.at+firstRead)))
 		f.end = copy(grown, f.buf[f.at:f.end])
 		f.buf, f.at = grown, 0
@@ -227,7 +227,7 @@ func (f *File) peek(n int) ([]byte, error) {
 	return f.buf[f.at : f.at+n], nil
 }
 
-// take consumes what peek has shown.
+// take consumes n bytes that peek has returned.
 func (f *File) take(n int) {
 	f.at += n
 	f.offset += int64(n)
@@ -249,7 +249,7 @@ func (f *File) skip(n int64) error {
 	return nil
 }
 
-// Sizes of pcap's headers.
+// Sizes of the headers of pcap files and packets.
 const (
 	classicFile   = 24
 	classicPacket = 16
@@ -263,7 +263,7 @@ func (f *File) classicHeader() error {
 	if len(b) < classicFile {
 		return f.errorf(0, nil, "the file is truncated in its header: expected %[2]d bytes, got %[1]d", len(b), classicFile)
 	}
-	f.link = f.order.Uint32(b[20:]) & 0xffff // above are the size of a frame check sequence, and flags
+	f.link = f.order.Uint32(b[20:]) & 0xffff // the upper bits are the size of a frame check sequence, and flags
 	f.take(classicFile)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"jobwire/pcap"
 )
 
-// conversation is one of Gearman's as IPv4 packets, without a link.
+// conversation returns a Gearman conversation as IPv4 packets, without link headers.
 func conversation() (want []said, packets [][]byte) {
 	r := rand.New(rand.NewPCG(1, 1))
 	all, pieces := talk(r, exchanges[0], 10, 700)
@@ -42,8 +42,8 @@ func classic(order binary.AppendByteOrder, magic uint32, link uint32, packets []
 	return b
 }
 
-// nextGeneration writes a pcapng file with all kinds of packet blocks, two sections,
-// interfaces with different clocks, and a block that no reader needs.
+// nextGeneration writes a pcapng file with all kinds of packet blocks, two sections, interfaces with different
+// clocks, and a block that readers ignore.
 func nextGeneration(order binary.AppendByteOrder, link uint16, packets [][]byte) []byte {
 	u16, u32 := order.AppendUint16, order.AppendUint32
 	var b []byte
@@ -83,7 +83,7 @@ func nextGeneration(order binary.AppendByteOrder, link uint16, packets [][]byte)
 	return b
 }
 
-// decodeFile reads a file and what was said in it.
+// decodeFile decodes a file, and returns its messages and their times.
 func decodeFile(file []byte) (*reading, []int64, error) {
 	var got reading
 	var times []int64
@@ -128,7 +128,7 @@ func zstandard(b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// sixth makes an IPv6 packet of one of IPv4, with extension headers.
+// sixth converts an IPv4 packet to an IPv6 packet with extension headers.
 func sixth(p []byte) []byte {
 	b := []byte{0x60, 0, 0, 0, 0, 0, 0, 64}
 	b = append(append(b, make([]byte, 12)...), p[12:16]...)
@@ -140,7 +140,7 @@ func sixth(p []byte) []byte {
 	return b
 }
 
-// fragmentsOf cuts an IPv4 packet in up to three.
+// fragmentsOf cuts an IPv4 packet into at most three fragments.
 func fragmentsOf(p []byte, id uint16) [][]byte {
 	data := p[20:]
 	var all [][]byte
@@ -161,8 +161,8 @@ func fragmentsOf(p []byte, id uint16) [][]byte {
 	return all
 }
 
-// TestFormatsAndLinks: the same conversation is read in every format and on every
-// link, whatever stands around TCP.
+// TestFormatsAndLinks checks that the same conversation is decoded from every format and link type, with any
+// headers around TCP.
 func TestFormatsAndLinks(t *testing.T) {
 	want, ip := conversation()
 	each := func(f func(p []byte) []byte) (all [][]byte) {
@@ -227,8 +227,8 @@ func TestFormatsAndLinks(t *testing.T) {
 	}
 }
 
-// TestCutFiles: a file that is cut off anywhere is an error with its name and the place,
-// behind what stands before.
+// TestCutFiles checks that a file that is truncated anywhere causes an error with its name and the offset,
+// after the messages before it were decoded.
 func TestCutFiles(t *testing.T) {
 	want, ip := conversation()
 	ip = ip[:14]
@@ -247,7 +247,7 @@ func TestCutFiles(t *testing.T) {
 			got, _, err := decodeFile(file[:n])
 			var at *pcap.FileError
 			if err == nil {
-				ends++ // cut between packets, where nobody can tell
+				ends++ // cut between packets, which is not detectable
 			} else if !errors.As(err, &at) || at.Offset > int64(len(file)) && name != "gzip" && name != "zstd" || !strings.HasPrefix(err.Error(), "test.pcap: byte ") {
 				t.Fatalf("%s cut at %d: %v", name, n, err)
 			}
@@ -281,7 +281,7 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-// TestWhatWriterWrites reads back what the package writes.
+// TestWhatWriterWrites decodes the output of the package's Writer.
 func TestWhatWriterWrites(t *testing.T) {
 	want, _ := conversation()
 	var events []pcap.Event
@@ -294,8 +294,8 @@ func TestWhatWriterWrites(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no file makes a decoder panic, and every byte of a stream is handed on
-// exactly once, or counted as skipped.
+// FuzzDecode checks that no file makes a decoder panic, and that every byte of a stream is passed on exactly
+// once or counted as skipped.
 func FuzzDecode(f *testing.F) {
 	_, ip := conversation()
 	f.Add(classic(binary.LittleEndian, 0xa1b2c3d4, 101, ip[:12]))

@@ -10,16 +10,15 @@ import (
 	"jobwire/codec"
 )
 
-// Filter chooses items. It is a list of terms, all of which must hold:
+// Filter selects items. It is a list of terms, all of which must match:
 //
 //	type=SUBMIT_JOB function=rev* to=server rule!=* after=2s
 //
-// A term is KEY=PATTERN or KEY!=PATTERN; patterns are those of [path.Match].
-// Keys are type, protocol, connection, to (server or client), role (what the peer
-// is, in small letters), rule (of violations), after and before (the time since the first
-// packet, which stands for at least and at most) and every argument of a message, by
-// its name in small letters or the end of it: function, unique-id, handle, tube, id. An
-// item that has no such argument does not match, and does with !=.
+// A term is KEY=PATTERN or KEY!=PATTERN; the patterns are those of [path.Match]. Keys are type, protocol,
+// connection, to (server or client), role (of the peer, in lower case), rule (of violations), after and before
+// (minimum and maximum time since the first packet), and every argument of a message, by its name in lower case
+// or the end of the name: function, unique-id, handle, tube, id. An item without the argument matches only
+// terms with !=.
 type Filter struct {
 	terms []term
 	start int64
@@ -70,7 +69,7 @@ var values = map[string]func(it *Item) string{
 	"before": nil,
 }
 
-// ParseFilter reads a filter. Blanks part its terms.
+// ParseFilter parses a filter, whose terms are separated by white space.
 func ParseFilter(s string) (*Filter, error) {
 	f := &Filter{}
 	for word := range strings.FieldsSeq(s) {
@@ -97,7 +96,7 @@ func ParseFilter(s string) (*Filter, error) {
 	return f, nil
 }
 
-// argumentKey returns how a filter calls an argument.
+// argumentKey returns the key of an argument in filters.
 func argumentKey(fd *codec.Field) string {
 	return strings.ReplaceAll(strings.ToLower(fd.Name), " ", "-")
 }
@@ -107,7 +106,7 @@ func called(fd *codec.Field, key string) bool {
 	return name == key || strings.HasSuffix(name, "-"+key)
 }
 
-// isArgument reports whether a message of some protocol has such an argument.
+// isArgument reports whether a message type of any protocol has an argument with the key.
 func isArgument(key string) bool {
 	for _, p := range codec.Protocols() {
 		for _, t := range p.Types {
@@ -123,14 +122,14 @@ func isArgument(key string) bool {
 	return false
 }
 
-// begin tells when a packet came; the first one counts.
+// begin records the time of the first packet. It is called for every packet.
 func (f *Filter) begin(at int64) {
 	if !f.begun {
 		f.start, f.begun = at, true
 	}
 }
 
-// Match reports whether an item is chosen.
+// Match reports whether the filter selects an item.
 func (f *Filter) Match(it *Item) bool {
 	for i := range f.terms {
 		t := &f.terms[i]
@@ -155,7 +154,7 @@ func (f *Filter) Match(it *Item) bool {
 	return true
 }
 
-// argument reports whether a message has an argument that the term describes.
+// argument reports whether a message has an argument that matches the term.
 func (t *term) argument(it *Item) bool {
 	if it.Kind > Violates {
 		return false

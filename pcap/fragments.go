@@ -1,37 +1,36 @@
 package pcap
 
-// Bounds of what waits for the rest of its packet.
+// Limits of the fragments that wait for the rest of their packet.
 const (
 	maxFragmented = 256     // packets
-	maxIPPacket   = 1 << 16 // bytes of one
+	maxIPPacket   = 1 << 16 // bytes of one packet
 )
 
-// fragmentKey tells the fragments of one packet from those of others.
+// fragmentKey identifies the packet of a fragment.
 type fragmentKey struct {
 	srcHi, srcLo, dstHi, dstLo uint64
 	id                         uint32
-	proto                      byte // IPv4 counts its packets by protocol
+	proto                      byte // IPv4 numbers its packets per protocol
 }
 
-// fragmented is a packet that is not there as a whole.
+// fragmented is an incomplete packet.
 type fragmented struct {
 	b     []byte
-	have  []span // of b, apart from each other
-	total int    // its size, -1 while the last fragment has not come
+	have  []span // the parts of b that have arrived, which do not touch each other
+	total int    // size of the packet, -1 until the last fragment has arrived
 	order int
 }
 
 type span struct{ from, to int }
 
-// fragments puts IP packets together.
+// fragments reassembles IP packets.
 type fragments struct {
 	parts map[fragmentKey]*fragmented
 	count int
-	lost  int // packets given up
+	lost  int // packets that were discarded
 }
 
-// add takes a fragment. It returns what all of them hold together once they are
-// there, else nil.
+// add adds a fragment. It returns the whole packet once all of its fragments have arrived, otherwise nil.
 func (fs *fragments) add(key fragmentKey, b []byte, at int, more bool) []byte {
 	if at+len(b) > maxIPPacket {
 		return nil
@@ -61,7 +60,7 @@ func (fs *fragments) add(key fragmentKey, b []byte, at int, more bool) []byte {
 	return p.b[:p.total]
 }
 
-// evict makes room by giving up the oldest.
+// evict discards the oldest packet if there are too many.
 func (fs *fragments) evict() {
 	if len(fs.parts) < maxFragmented {
 		return
@@ -77,7 +76,7 @@ func (fs *fragments) evict() {
 	fs.lost++
 }
 
-// cover notes that a part is there, and joins it with those it touches.
+// cover records that a part has arrived, and merges it with the parts that it touches.
 func (p *fragmented) cover(n span) {
 	kept := p.have[:0]
 	for _, h := range p.have {

@@ -19,16 +19,16 @@ var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"count": grouped}).Parse(pageSource))
 
-// Bounds of a page.
+// Limits of a page.
 const (
-	pageTimelines = 20_000 // jobs from which those that are drawn are chosen
-	pageJobs      = 150    // drawn
-	pageUnusual   = 50     // of them, those that went as few do
-	pageConns     = 50     // drawn
+	pageTimelines = 20_000 // jobs from which the drawn ones are chosen
+	pageJobs      = 150    // jobs that are drawn
+	pageUnusual   = 50     // of the drawn jobs, those with a rare course
+	pageConns     = 50     // connections that are drawn
 	pageTables    = 100    // rows of a table
 )
 
-// Page collects what a page about a capture shows.
+// Page collects the data of an HTML page about a capture.
 type Page struct {
 	jobs     *Jobs
 	sum      Summary
@@ -37,14 +37,14 @@ type Page struct {
 	messages int
 }
 
-// NewPage returns one that has seen nothing yet.
+// NewPage returns an empty page.
 func NewPage() *Page {
 	p := &Page{jobs: NewJobs()}
 	p.jobs.KeepTimelines(pageTimelines)
 	return p
 }
 
-// Add takes an item.
+// Add adds an item.
 func (p *Page) Add(it *Item) {
 	if p.from == 0 {
 		p.from = it.At
@@ -58,7 +58,7 @@ func (p *Page) Add(it *Item) {
 	p.traffic.add(it, p.from)
 }
 
-// What the template is given.
+// The data of the template.
 type (
 	pageData struct {
 		Title, Span    string
@@ -67,7 +67,7 @@ type (
 		Functions      []pageFunction
 		Timelines      []pageTimeline
 		TimelinesLeft  int
-		Slots          int // of time, in a connection's row
+		Slots          int // number of time slots in the row of a connection
 		Relative, Cut  bool
 		Ticks, Clock   []pageTick
 		Conns          []pageConn
@@ -114,8 +114,7 @@ type (
 	}
 )
 
-// WriteHTML writes a page about a capture that needs nothing else. d is the decoder
-// that handed its items on.
+// WriteHTML writes a self-contained page about a capture. d is the decoder that passed the items to the page.
 func (p *Page) WriteHTML(w io.Writer, title string, d *Decoder) error {
 	r := p.jobs.Report()
 	data := pageData{Title: title, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
@@ -135,7 +134,7 @@ func (p *Page) WriteHTML(w io.Writer, title string, d *Decoder) error {
 	return pageTemplate.Execute(w, data)
 }
 
-// first returns at most n of a list, and how many are left out.
+// first returns at most n elements of a list, and the number of the others.
 func first[T any](all []T, n int) ([]T, int) {
 	if len(all) <= n {
 		return all, 0
@@ -157,7 +156,7 @@ func (d *pageData) tiles(total *JobStats) {
 	}
 }
 
-// functions makes the table of percentiles, and returns the sum of all.
+// functions fills the table of percentiles, and returns the sum of all functions.
 func (d *pageData) functions(r *JobReport) *JobStats {
 	total := &JobStats{}
 	for _, name := range sorted(r.Functions) {
@@ -188,7 +187,7 @@ func (d *pageData) functions(r *JobReport) *JobStats {
 	return total
 }
 
-// shortly writes a duration with three digits.
+// shortly formats a duration with three digits.
 func shortly(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
@@ -203,7 +202,7 @@ func shortly(d time.Duration) string {
 	return fmt.Sprintf("%d ns", d.Nanoseconds())
 }
 
-// grouped writes a number in groups of three digits.
+// grouped formats a number with commas between groups of three digits.
 func grouped(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -212,7 +211,7 @@ func grouped(n int) string {
 	return s
 }
 
-// percent is a share as CSS has it.
+// percent formats a fraction as a CSS percentage.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return "0%"
@@ -220,7 +219,7 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 3, 64) + "%"
 }
 
-// ticks are those of an axis of so many nanoseconds, some four of them.
+// ticks returns about four ticks for an axis of span nanoseconds.
 func ticks(span int64) []pageTick {
 	if span <= 0 {
 		return nil
@@ -243,7 +242,7 @@ func ticks(span int64) []pageTick {
 	return all
 }
 
-// tickText writes a time no finer than the axis.
+// tickText formats a time with the precision of the axis.
 func tickText(v, step int64) string {
 	for _, u := range []struct {
 		unit int64

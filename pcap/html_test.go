@@ -13,7 +13,7 @@ import (
 	"jobwire/pcap"
 )
 
-// pageTalk writes messages of two connections, a client's (0) and a worker's (1).
+// pageTalk writes messages of two connections, one of a client (0) and one of a worker (1).
 type pageTalk struct {
 	t     *testing.T
 	w     *pcap.Writer
@@ -37,7 +37,7 @@ func (c *pageTalk) say(conn int, from codec.Side, name string, args ...string) {
 	}
 }
 
-// pageOf is the page about a capture of jobs that fail, end, and are never done.
+// pageOf returns the page about a capture of jobs that fail, that complete, and that do not end.
 func pageOf(t *testing.T, jobs int, function string) string {
 	t.Helper()
 	var file bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timelines chooses the jobs that are drawn: those that went as few do, and some of the
-// others. Where a job is short beside the capture, all begin at the left.
+// timelines chooses the jobs that are drawn: those with a rare course, and some of the others. If the longest
+// job is much shorter than the capture, all timelines begin at the left.
 func (d *pageData) timelines(all []*Timeline, more int, from, to int64) {
 	if len(all) == 0 {
 		return
@@ -23,7 +23,7 @@ func (d *pageData) timelines(all []*Timeline, more int, from, to int64) {
 	span := max(1, lengths[len(lengths)-1])
 	if d.Relative = span*4 < to-from; !d.Relative {
 		span = max(1, to-from)
-	} else if usual := max(1, lengths[len(lengths)*9/10]); span > 3*usual { // few are much longer
+	} else if usual := max(1, lengths[len(lengths)*9/10]); span > 3*usual { // a few jobs are much longer than the others
 		span, d.Cut = 2*usual, true
 	}
 	d.Ticks = ticks(span)
@@ -38,7 +38,7 @@ func (d *pageData) timelines(all []*Timeline, more int, from, to int64) {
 	}
 }
 
-// sample chooses jobs in their order.
+// sample chooses jobs and keeps their order.
 func sample(all []*Timeline) (chosen []*Timeline, left int) {
 	all = slices.DeleteFunc(all, func(l *Timeline) bool { return len(l.Stages) == 0 })
 	if len(all) <= pageJobs {
@@ -64,13 +64,13 @@ func sample(all []*Timeline) (chosen []*Timeline, left int) {
 	return chosen, len(all) - len(chosen)
 }
 
-// stageBars says which bar begins with a stage; "" ends one.
+// stageBars maps a stage to the bar that begins with it; "" ends a bar.
 var stageBars = map[string]string{
 	"submitted": "wait", "created": "wait", "queued again": "wait", "coalesced": "", "assigned": "run", "assigned again": "run", "released": "wait",
 	"buried": "buried", "kicked": "wait", "result delivered": "end", "refused": "end", "deleted": "end",
 }
 
-// barOf returns which bar begins with a stage. What is no other thing ends the run.
+// barOf returns the bar that begins with a stage. A stage that is not in stageBars ends the run.
 func barOf(what string) string {
 	name, _, _ := strings.Cut(what, ":")
 	if class, ok := stageBars[name]; ok {
@@ -79,7 +79,7 @@ func barOf(what string) string {
 	return "return"
 }
 
-// unusual reports whether a job went as few do.
+// unusual reports whether a job had a rare course.
 func (l *Timeline) unusual() bool {
 	return l.Uncertain || l.open() || slices.ContainsFunc(l.Stages, func(s Stage) bool {
 		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" || s.What == "refused" || s.What == "failed"
@@ -97,8 +97,8 @@ func (l *Timeline) open() bool {
 
 func (l *Timeline) length() int64 { return l.Stages[len(l.Stages)-1].At - l.Stages[0].At }
 
-// drawn makes a row of a timeline, of an axis that begins at start and is span long. from is the
-// beginning of the capture, to its end: a job that has not ended is drawn up to it.
+// drawn returns the row of a timeline, for an axis that begins at start and is span nanoseconds long. The
+// capture lasts from from to to. A job that has not ended is drawn up to the end of the capture.
 func (l *Timeline) drawn(start, span, from, to int64) pageTimeline {
 	row := pageTimeline{Handle: l.Handle, Function: l.Function, Unusual: l.unusual(), Cells: []string{shortly(time.Duration(l.Stages[0].At - from)), "", "", ""}}
 	var words []string

@@ -10,20 +10,19 @@ import (
 	"jobwire/codec"
 )
 
-// Bounds of what is remembered of the traffic.
+// Limits of the traffic counts that are kept.
 const (
-	pageSlots   = 128  // of time
+	pageSlots   = 128  // time slots
 	trafficMost = 2000 // connections
 	firstSlot   = 1e4  // nanoseconds
 )
 
-// traffic counts messages by connection and time. The slots become longer as the capture
-// goes on.
+// traffic counts messages by connection and time slot. The slots become longer as the capture continues.
 type traffic struct {
 	slot  int64 // nanoseconds
 	last  int   // slot of the last message
 	conns map[int]*flow
-	left  int // connections that were too many
+	left  int // connections that are not counted because there are too many
 }
 
 // flow is the traffic of a connection.
@@ -63,7 +62,7 @@ func (t *traffic) add(it *Item, from int64) {
 	f.total[it.From]++
 }
 
-// widen makes one slot of two.
+// widen merges each pair of adjacent slots into one.
 func (t *traffic) widen() {
 	t.slot *= 2
 	t.last /= 2
@@ -81,7 +80,7 @@ func (t *traffic) widen() {
 	}
 }
 
-// rows makes the rows of the connections with the most messages, in their order.
+// rows returns the rows of the connections with the most messages, ordered by connection ID.
 func (t *traffic) rows() ([]pageConn, int) {
 	var all []*flow
 	for _, f := range t.conns {
@@ -114,5 +113,5 @@ func (t *traffic) rows() ([]pageConn, int) {
 	return rows, left + t.left
 }
 
-// span returns what the rows cover, in nanoseconds.
+// span returns the time that the rows cover, in nanoseconds.
 func (t *traffic) span() int64 { return t.slot * int64(t.last+1) }

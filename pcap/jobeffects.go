@@ -8,8 +8,8 @@ import (
 	"jobwire/codec"
 )
 
-// effects are what messages do to jobs, by the side that sends them. Each returns the job, if that is known. Messages with other
-// effects only mention a job.
+// effects are the effects of messages on jobs, by the side that sends the message. Each function returns the
+// job if it is known. Messages with other effects only mention a job.
 var effects = [2][codec.Published + 1]func(*Jobs, *event) *job{
 	codec.Peer: {
 		codec.Submit: (*Jobs).submit, codec.Wait: (*Jobs).wait, codec.Release: (*Jobs).release, codec.Bury: (*Jobs).bury, codec.Kick: (*Jobs).kick,
@@ -23,7 +23,7 @@ var effects = [2][codec.Published + 1]func(*Jobs, *event) *job{
 	},
 }
 
-// known returns the job that a message names, or else the one that its worker has.
+// known returns the job that a message names. If it names none, known returns the job that its worker has.
 func (j *Jobs) known(e *event) *job {
 	w := e.conn.current
 	if e.id != "" {
@@ -35,14 +35,14 @@ func (j *Jobs) known(e *event) *job {
 	return w
 }
 
-// begin makes a job.
+// begin creates a job.
 func (j *Jobs) begin(e *event, stats *JobStats) *job {
 	w := &job{key: e.key(), queue: e.queue, stats: stats, uncertain: e.it.Conn.Uncertain}
 	w.timeline = j.timelines.begin(w)
 	return w
 }
 
-// submit begins a job, unless it has its ID and is in a queue again.
+// submit creates a job, unless the message has the ID of a known job, which is then queued again.
 func (j *Jobs) submit(e *event) *job {
 	if e.queue == "" {
 		e.queue = e.conn.queue
@@ -88,7 +88,7 @@ func (w *job) submit(e *event) {
 	w.note(e, "submitted")
 }
 
-// accept gives a job its ID.
+// accept sets the ID of a submitted job.
 func (j *Jobs) accept(e *event) *job {
 	w := e.submitted()
 	if w == nil {
@@ -111,7 +111,7 @@ func (j *Jobs) accept(e *event) *job {
 	case old != nil && old.submitted == 0: // assigned before its ID was known
 		j.merge(old, w)
 		w = old
-	case old != nil && old.ends == 0: // a job of the same unique ID was there
+	case old != nil && old.ends == 0: // a job with the same unique ID exists
 		w.stats.Coalesced++
 		old.background = old.background && w.background
 		old.waiters = append(old.waiters, w.waiters...)
@@ -127,7 +127,7 @@ func (j *Jobs) accept(e *event) *job {
 	return w
 }
 
-// submitted returns the job of the submission that a reply answers, if it had no ID.
+// submitted returns the job of the submission that a reply answers, if the submission had no ID.
 func (e *event) submitted() *job {
 	if r := &e.request; r.does != nil && r.does.Does == codec.Submit && r.id == "" {
 		return r.job
@@ -161,19 +161,19 @@ func (j *Jobs) refuse(e *event) *job {
 	w := e.submitted()
 	if w != nil {
 		w.stats.Refused++
-		w.uncertain = w.uncertain || e.conn.worker // it may be about something else
+		w.uncertain = w.uncertain || e.conn.worker // the reply may be about another request
 		w.note(e, "refused")
 	}
 	return w
 }
 
-// assign gives a job to a worker.
+// assign records that a job was assigned to a worker.
 func (j *Jobs) assign(e *event) *job {
 	c := e.conn
 	w := j.known(e)
 	if c.unnamed {
 		w = j.likeliest(e)
-		if w == nil && c.closed { // captured late: another worker has it already
+		if w == nil && c.closed { // captured late: the job has already been assigned to another worker
 			j.of(e.queue).redelivered(workerLeft)
 			return nil
 		}
@@ -189,8 +189,8 @@ func (j *Jobs) assign(e *event) *job {
 		w.timeline.name(w)
 	}
 	w.uncertain = w.uncertain || e.it.Conn.Uncertain
-	// What a server sends to a worker that has left may be captured long after it was sent: another has
-	// the job since then, or has even ended it.
+	// A message to a worker that has left may be captured long after the server sent it. By then, another
+	// worker may have the job, or the job may have ended.
 	if w.assigns++; w.assigns > 1 && c.closed && (!w.worker.closed || w.ends > 0) {
 		w.stats.redelivered(workerLeft)
 		w.note(e, "assigned before the capture")
@@ -226,7 +226,7 @@ func (j *Jobs) assign(e *event) *job {
 	return w
 }
 
-// Reasons for which a job is assigned again.
+// Reasons for assigning a job again.
 const (
 	noReason    = "unknown reason"
 	workerLeft  = "the worker's connection ended"
@@ -234,12 +234,12 @@ const (
 	endedBefore = "the job had already ended"
 )
 
-// again returns why a job is assigned once more.
+// again returns the reason for which a job is assigned again.
 func (j *Jobs) again(w *job, e *event) string {
 	switch {
-	case w.worker != nil && w.worker.unregistered > w.assigned: // the server may ignore what it reports then
+	case w.worker != nil && w.worker.unregistered > w.assigned: // the server may then ignore what the worker reports
 		return gaveUp
-	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // its end may not have been read
+	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // the report may not have been read
 		return workerLeft
 	case w.ends > 0:
 		return endedBefore
@@ -257,7 +257,7 @@ func (j *Jobs) again(w *job, e *event) string {
 	return noReason
 }
 
-// content sums up what a job is.
+// content returns the key by which a job without an ID is identified.
 func (j *Jobs) content(e *event) content {
 	var h maphash.Hash
 	h.SetSeed(j.seed)
@@ -267,7 +267,7 @@ func (j *Jobs) content(e *event) content {
 	return content{e.it.Conn.Server, h.Sum64()}
 }
 
-// likeliest returns the first of the jobs of the same content that no worker has.
+// likeliest returns the first job with the same content that is not assigned to a worker.
 func (j *Jobs) likeliest(e *event) *job {
 	same := j.content(e)
 	all := j.unassigned[same]
@@ -276,7 +276,7 @@ func (j *Jobs) likeliest(e *event) *job {
 	}
 	j.waiting--
 	w := all[0]
-	w.uncertain = w.uncertain || len(all) > 1 // any of them
+	w.uncertain = w.uncertain || len(all) > 1 // it may be any of them
 	if len(all) == 1 {
 		delete(j.unassigned, same)
 	} else {
@@ -285,7 +285,7 @@ func (j *Jobs) likeliest(e *event) *job {
 	return w
 }
 
-// touch begins the time limit of a worker's job anew.
+// touch restarts the time limit of a worker's job.
 func (j *Jobs) touch(e *event) *job {
 	w := j.known(e)
 	if w != nil && w.worker == e.conn {
@@ -294,7 +294,7 @@ func (j *Jobs) touch(e *event) *job {
 	return w
 }
 
-// register notes how long a worker may have the jobs of a queue.
+// register records the time limit for the jobs that a worker gets from a queue.
 func (j *Jobs) register(e *event) *job {
 	c := e.conn
 	if !e.Does.Has(codec.TimeLimit) {
@@ -309,7 +309,7 @@ func (j *Jobs) register(e *event) *job {
 	return nil
 }
 
-// unregister notes that a worker gives up a queue: some servers take its jobs away.
+// unregister records when a worker leaves a queue: some servers then take its jobs away.
 func (j *Jobs) unregister(e *event) *job {
 	e.conn.worker, e.conn.unregistered = true, e.it.At
 	return nil

@@ -6,14 +6,14 @@ import (
 	"jobwire/codec"
 )
 
-// complete ends a job, as its worker reports it.
+// complete ends a job that its worker reports as ended.
 func (j *Jobs) complete(e *event) *job {
 	w, c := j.known(e), e.conn
 	c.worker = true
 	if w == nil {
 		return nil
 	}
-	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the same end
+	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the same end was already reported
 		return w
 	}
 	if w.worker != nil && w.worker != c && !e.it.Conn.Protocol.Unowned {
@@ -27,7 +27,7 @@ func (j *Jobs) complete(e *event) *job {
 	return w
 }
 
-// ends notes an end. The first is the one that counts.
+// ends records an end of a job. Only the first end counts.
 func (j *Jobs) ends(w *job, e *event, failed bool) {
 	what := "completed"
 	if failed {
@@ -54,7 +54,7 @@ func (j *Jobs) ends(w *job, e *event, failed bool) {
 	}
 }
 
-// reopen takes the end of a job back, since it was not the worker's any more.
+// reopen undoes the end of a job, which no longer belonged to the worker that reported it.
 func (w *job) reopen() {
 	if w.ends != 1 || w.delivered != 0 {
 		return
@@ -67,7 +67,8 @@ func (w *job) reopen() {
 	}
 }
 
-// remove ends a job of the worker that has it. Others take it out of its queue.
+// remove handles the deletion of a job. If the worker that has the job deletes it, the job is completed;
+// otherwise it is removed from its queue.
 func (j *Jobs) remove(e *event) *job {
 	w := j.known(e)
 	switch {
@@ -94,7 +95,7 @@ func (j *Jobs) release(e *event) *job {
 	return w
 }
 
-// bury puts a job aside. As the reply to a submission it is also about a new one.
+// bury marks a job as buried. If the message is the reply to a submission, the job is new.
 func (j *Jobs) bury(e *event) *job {
 	var w *job
 	if e.submitted() != nil {
@@ -119,9 +120,9 @@ func (j *Jobs) kick(e *event) *job {
 	return w
 }
 
-// wait notes that a client waits for the end of a job.
+// wait records that a client waits for the end of a job.
 func (j *Jobs) wait(e *event) *job {
-	if e.conn.unnamed { // the reply may also say that the job goes on
+	if e.conn.unnamed { // the reply may also say that the job has not ended
 		return j.jobs[e.key()]
 	}
 	w := j.known(e)
@@ -132,14 +133,14 @@ func (j *Jobs) wait(e *event) *job {
 	return w
 }
 
-// waited adds a client that waits for the end.
+// waited adds a client that waits for the end of the job.
 func (w *job) waited(c *connState) {
 	if len(w.waiters) < maxWaiters {
 		w.waiters = append(w.waiters, c)
 	}
 }
 
-// deliver reports the end of a job to a client.
+// deliver records that the server reports the end of a job to a client.
 func (j *Jobs) deliver(e *event) *job {
 	w := j.known(e)
 	if e.conn.unnamed {
@@ -160,8 +161,8 @@ func (j *Jobs) deliver(e *event) *job {
 	return w
 }
 
-// unnamedEnd returns the job that has ended, where the server does not name it: the one that the client asked for, or the
-// first that it waits for.
+// unnamedEnd returns the job that has ended, if the server does not name it: the job that the client asked for,
+// or the first job that the client waits for.
 func (e *event) unnamedEnd() (w *job) {
 	if e.request.does != nil {
 		if w = e.request.job; e.it.Frame.Number(codec.Ended) == 0 {
@@ -173,7 +174,7 @@ func (e *event) unnamedEnd() (w *job) {
 	return w
 }
 
-// leave gives back the job of a worker.
+// leave returns the job of a worker to its queue.
 func (j *Jobs) leave(e *event) *job {
 	w := e.conn.current
 	j.requeue(e.conn, "the worker sent "+e.it.Frame.Type.Name)

@@ -12,25 +12,25 @@ import (
 	"jobwire/internal/version"
 )
 
-// JobReport has statistics of the jobs in a capture.
+// JobReport contains statistics about the jobs in a capture.
 type JobReport struct {
 	Jobwire   version.Info         `json:"jobwire"`
-	Functions map[string]*JobStats `json:"functions"`   // or tubes
+	Functions map[string]*JobStats `json:"functions"`   // by function or tube
 	Anomalies []Anomaly            `json:"anomalies"`   // jobs with anomalies
-	Forgotten int                  `json:"not_tracked"` // jobs that were too many to follow
+	Forgotten int                  `json:"not_tracked"` // jobs that were not tracked because there were too many
 }
 
-// JobStats are the jobs of one function or tube.
+// JobStats are statistics about the jobs of one function or tube.
 type JobStats struct {
 	Submitted   int            `json:"submitted"`
 	Coalesced   int            `json:"coalesced"` // of them: combined with an earlier equal job
 	Refused     int            `json:"refused"`
-	Assigned    int            `json:"assigned"` // each job once
+	Assigned    int            `json:"assigned"` // each job is counted once
 	Redelivered int            `json:"redelivered"`
 	Because     map[string]int `json:"redelivered_because"`
 	Released    int            `json:"released"`
 	Buried      int            `json:"buried"`
-	Deleted     int            `json:"deleted"` // not by the worker that had them
+	Deleted     int            `json:"deleted"` // not by the worker that had the job
 	Completed   int            `json:"completed"`
 	Failed      int            `json:"failed"`
 	Twice       int            `json:"ended_repeatedly"`
@@ -38,16 +38,16 @@ type JobStats struct {
 	Unended     int            `json:"not_ended"`
 	Wait        Durations      `json:"wait"`   // from the submission, or the end of a delay, to the first assignment
 	Run         Durations      `json:"run"`    // from the assignment to the end
-	Return      Durations      `json:"return"` // from there to the delivery to the client
+	Return      Durations      `json:"return"` // from the end to the delivery to the client
 }
 
-// Anomaly is a job to which something unusual happened.
+// Anomaly is an unusual event of a job.
 type Anomaly struct {
 	Handle    string `json:"handle"`
 	Server    string `json:"server"`
 	Function  string `json:"function"`
 	What      string `json:"what"`
-	Uncertain bool   `json:"uncertain"` // bytes are missing on a connection that it was seen on, or it could be another job
+	Uncertain bool   `json:"uncertain"` // bytes are missing on one of its connections, or it may be another job
 }
 
 func (s *JobStats) redelivered(why string) {
@@ -58,7 +58,7 @@ func (s *JobStats) redelivered(why string) {
 	s.Because[why]++
 }
 
-// add adds the counts of another.
+// add adds the counts of other statistics.
 func (s *JobStats) add(o *JobStats) {
 	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Coalesced, &o.Coalesced}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
 		{&s.Redelivered, &o.Redelivered}, {&s.Released, &o.Released}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
@@ -76,7 +76,7 @@ func (s *JobStats) add(o *JobStats) {
 	s.Return.addAll(&o.Return)
 }
 
-// Report returns statistics of the jobs so far.
+// Report returns statistics about the jobs so far.
 func (j *Jobs) Report() *JobReport {
 	kept := j.report.Anomalies
 	var left []*job
@@ -123,7 +123,7 @@ func (r *JobReport) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *JobReport) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	for _, name := range sorted(r.Functions) {

@@ -10,7 +10,7 @@ import (
 	"jobwire/codec"
 )
 
-// Limits of what is kept.
+// Limits of the data that is kept.
 const (
 	maxJobs      = 1 << 16
 	minSweepJobs = maxJobs / 4
@@ -19,19 +19,19 @@ const (
 	maxWaiters   = 64 // clients that wait for one job
 )
 
-// Jobs follows jobs across connections, by their IDs. Jobs that a worker gets without an ID are
-// told apart by their queue and payload.
+// Jobs tracks jobs across connections by their IDs. Jobs that a worker gets without an ID are distinguished by
+// their queue and payload.
 type Jobs struct {
 	jobs       map[jobKey]*job
-	unassigned map[content][]*job // jobs without a worker, where workers get no ID
+	unassigned map[content][]*job // jobs without a worker, for protocols in which workers get no ID
 	conns      map[int]*connState
-	last       *connState // of the last item, or nil
+	last       *connState // connection of the last item, or nil
 	event      event      // of the last message
 	queues     map[string]*JobStats
 	report     JobReport
-	sweep      int // number of jobs at which those that have ended are forgotten
-	nameless   int // jobs without an ID
-	waiting    int // jobs in unassigned
+	sweep      int // number of jobs at which ended jobs are forgotten
+	nameless   int // number of jobs without an ID
+	waiting    int // number of jobs in unassigned
 	seed       maphash.Seed
 
 	trace     *trace
@@ -43,30 +43,30 @@ type jobKey struct {
 	id     string
 }
 
-// content is what jobs without IDs are told apart by.
+// content identifies jobs without an ID.
 type content struct {
 	server netip.AddrPort
-	sum    uint64 // of queue and payload
+	sum    uint64 // hash of queue and payload
 }
 
-// connState is what matters of a connection.
+// connState is the state of a connection.
 type connState struct {
 	id       int
 	unnamed  bool // workers get one job at a time, without its ID
 	closed   bool // by its peer
-	reset    bool // by its peer, which may not have read what was sent last
+	reset    bool // by its peer, which may not have read the last messages to it
 	ends     int
 	requests codec.Conversation[request]
-	queue    string                   // of the jobs that it submits
-	limits   map[string]time.Duration // by queue
-	current  *job                     // of a worker, if unnamed
+	queue    string                   // queue of the jobs that it submits
+	limits   map[string]time.Duration // time limits by queue
+	current  *job                     // the worker's job, if unnamed
 	attached []*job                   // jobs whose ends are reported to it, if unnamed
-	worker   bool                     // it has sent more than submissions
+	worker   bool                     // it has sent messages other than submissions
 
-	unregistered int64 // time at which it last gave up a queue
+	unregistered int64 // time at which it last left a queue
 }
 
-// request is what a request says, until its reply.
+// request is the content of a request, kept until its reply.
 type request struct {
 	does  *codec.Type // see Protocol.Behavior
 	job   *job
@@ -74,44 +74,44 @@ type request struct {
 	delay time.Duration
 }
 
-// job is one that has not been forgotten.
+// job is a job that is being tracked.
 type job struct {
 	key       jobKey
 	queue     string
 	stats     *JobStats
 	content   content
 	submitted int64
-	ready     int64 // when it could be assigned first: submitted, or later with a delay
-	first     int64 // assigned for the first time
+	ready     int64 // the earliest time of an assignment: submitted, or later with a delay
+	first     int64 // time of the first assignment
 	assigned  int64
 	ended     int64
 	delivered int64
 	assigns   int
 	ends      int
-	worker    *connState // it was assigned to last
+	worker    *connState // the worker to which it was assigned last
 	waiters   []*connState
-	touched   int64 // when the time limit began anew
+	touched   int64 // time at which the time limit restarted
 	limit     time.Duration
-	requeued  string // why it can be assigned again
+	requeued  string // the reason for which it may be assigned again
 	failed    bool   // the first end is a failure
-	reported  bool   // by a worker, without a reply
+	reported  bool   // the end was reported by a worker, not by a reply
 
 	background bool // no client waits for the end
 	exception  bool // it has ended by an exception
 	buried     bool
 	abandoned  bool // when it ended, no client waited any more
-	alone      bool // stats are its own
+	alone      bool // stats are only for this job
 	uncertain  bool
 	timeline   *Timeline
-	held       []*Item // while its ID is not known, for a trace
+	held       []*Item // items for a trace, kept until the ID of the job is known
 }
 
-// NewJobs returns one that knows no job.
+// NewJobs returns an empty Jobs.
 func NewJobs() *Jobs {
 	return &Jobs{jobs: map[jobKey]*job{}, unassigned: map[content][]*job{}, conns: map[int]*connState{}, queues: map[string]*JobStats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
 }
 
-// Add follows the jobs in an item.
+// Add updates the jobs that an item affects.
 func (j *Jobs) Add(it *Item) {
 	switch it.Kind {
 	case Message:
@@ -120,7 +120,7 @@ func (j *Jobs) Add(it *Item) {
 			return
 		}
 		fallthrough
-	case Violates: // it is not taken for what it seems, but is a request or a reply
+	case Violates: // an invalid message has no effect on jobs, but it is a request or a reply
 		if t, c := it.Frame.Type, j.conn(it); it.From == codec.Server {
 			c.requests.Reply(t)
 		} else if t != nil && len(t.Answers) == 0 {
@@ -140,14 +140,14 @@ func (j *Jobs) Add(it *Item) {
 	}
 }
 
-// conn returns what is known of a connection.
+// conn returns the state of a connection.
 func (j *Jobs) conn(it *Item) *connState {
 	if c := j.last; c != nil && c.id == it.Conn.ID {
 		return c
 	}
 	c := j.conns[it.Conn.ID]
 	if c == nil {
-		if len(j.conns) >= 2*maxConns { // of connections that never end
+		if len(j.conns) >= 2*maxConns { // connections that never end
 			clear(j.conns)
 		}
 		p := it.Conn.Protocol
@@ -161,9 +161,9 @@ func (j *Jobs) conn(it *Item) *connState {
 	return c
 }
 
-// end notes that a side has closed. The job of its worker is for others.
+// end records that a side has closed. The job of a worker that leaves can be assigned to another worker.
 func (j *Jobs) end(it *Item) {
-	c := j.conn(it) // even if it has sent nothing: what was sent to it may be captured late
+	c := j.conn(it) // even if it has sent nothing: a message to it may be captured late
 	c.closed, c.reset = true, c.reset || it.Kind == Breaks
 	if c.ends++; c.ends > 1 || it.Kind == Breaks {
 		delete(j.conns, c.id)
@@ -173,7 +173,7 @@ func (j *Jobs) end(it *Item) {
 	j.requeue(c, workerLeft)
 }
 
-// requeue puts back the job of a worker that does not name it.
+// requeue returns the job of a worker that does not name it to its queue.
 func (j *Jobs) requeue(c *connState, why string) {
 	if w := c.current; w != nil {
 		c.current = nil
@@ -183,23 +183,23 @@ func (j *Jobs) requeue(c *connState, why string) {
 	}
 }
 
-// event is what a message does to a job, and where.
+// event is the effect of a message on a job.
 type event struct {
 	codec.Event
 	it      *Item
 	conn    *connState
-	id      string // of the job, as jobs are told apart; "" if none
+	id      string // ID of the job, with its queue if IDs are unique only in a queue; "" if none
 	queue   string
-	request request // that a reply answers
+	request request // the request that a reply answers
 	delay   time.Duration
 }
 
 func (e *event) key() jobKey { return jobKey{e.it.Conn.Server, e.id} }
 
-// name sets what tells the job.
+// name sets the job and queue that a message names.
 func (e *event) name(ev codec.Event) {
 	e.Event = ev
-	if e.queue = string(ev.Queue); ev.Job == nil || ev.Does.At(codec.JobID) >= len(ev.Does.Fields) { // a list of jobs is about none of them
+	if e.queue = string(ev.Queue); ev.Job == nil || ev.Does.At(codec.JobID) >= len(ev.Does.Fields) { // not for a list of jobs
 		return
 	}
 	if e.id = string(ev.Job); e.it.Conn.Protocol.ScopedIDs {
@@ -209,7 +209,7 @@ func (e *event) name(ev codec.Event) {
 	}
 }
 
-// message follows the job in a message.
+// message updates the job of a message.
 func (j *Jobs) message(it *Item) {
 	p, f := it.Conn.Protocol, it.Frame
 	e := &j.event
@@ -248,10 +248,10 @@ func (j *Jobs) message(it *Item) {
 	j.show(e, j.apply(e))
 }
 
-// confirmed reports whether a request, if it has a reply, takes effect by that.
+// confirmed reports whether a request takes effect only when its reply arrives, if it has a reply.
 func confirmed(t *codec.Type) bool { return t.Does >= codec.Release && t.Does <= codec.Delete }
 
-// apply follows a job, and returns it if it is known.
+// apply updates the job of an event, and returns it if it is known.
 func (j *Jobs) apply(e *event) *job {
 	if do := effects[e.Side][e.Does.Does]; do != nil {
 		return do(j, e)
@@ -276,7 +276,7 @@ func (j *Jobs) of(queue string) *JobStats {
 	return s
 }
 
-// remember follows a job. From time to time it forgets those that have ended.
+// remember starts to track a job. From time to time it forgets jobs that have ended.
 func (j *Jobs) remember(w *job) {
 	if len(j.jobs) >= j.sweep {
 		for key, old := range j.jobs {
@@ -286,7 +286,7 @@ func (j *Jobs) remember(w *job) {
 			}
 		}
 		j.sweep = min(maxJobs, max(minSweepJobs, 2*len(j.jobs)))
-		if len(j.jobs) > maxJobs*7/8 { // none has ended: not for every job
+		if len(j.jobs) > maxJobs*7/8 { // few have ended: do not sweep for every job
 			j.sweep = maxJobs + 1
 		}
 	}

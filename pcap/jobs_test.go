@@ -16,7 +16,7 @@ import (
 	"jobwire/play"
 )
 
-// captured is a capture of a transcript that is performed as it is written.
+// captured returns a capture of a transcript, performed in the written order.
 func captured(t *testing.T, p *codec.Protocol, script string) []byte {
 	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
@@ -53,7 +53,7 @@ func captured(t *testing.T, p *codec.Protocol, script string) []byte {
 	return out.Bytes()
 }
 
-// decode hands the items of a capture on.
+// decode passes the items of a capture to add.
 func decode(t *testing.T, capture []byte, o pcap.Options, add func(*pcap.Item)) {
 	t.Helper()
 	f, err := pcap.NewFile("test", bytes.NewReader(capture))
@@ -65,12 +65,12 @@ func decode(t *testing.T, capture []byte, o pcap.Options, add func(*pcap.Item)) 
 	}
 }
 
-// stories are conversations, and what is to be told of the jobs in them.
+// stories are conversations, and the expected report about their jobs.
 var stories = []struct {
 	name     string
 	protocol *codec.Protocol
 	script   string
-	want     []string // lines, or parts of them
+	want     []string // complete lines or parts of lines
 	never    string
 }{
 	{"a job", gearman.Protocol, `
@@ -331,8 +331,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestJobsOfHalfACapture: what the beginning of a capture has missed is not told of as if
-// it had not happened.
+// TestJobsOfHalfACapture checks that events before the beginning of a capture are not reported as missing.
 func TestJobsOfHalfACapture(t *testing.T) {
 	capture := captured(t, gearman.Protocol, stories[0].script)
 	f, err := pcap.NewFile("test", bytes.NewReader(capture))
@@ -340,7 +339,7 @@ func TestJobsOfHalfACapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := pcap.NewJobs()
-	d := pcap.NewDecoder(pcap.Options{Protocol: gearman.Protocol, Ports: []uint16{4730}}, jobs.Add) // its client's connection has one direction only
+	d := pcap.NewDecoder(pcap.Options{Protocol: gearman.Protocol, Ports: []uint16{4730}}, jobs.Add) // the client's connection has only one direction
 	var p pcap.Packet
 	for i := 0; f.Next(&p) == nil; i++ {
 		if i > 5 {
@@ -354,7 +353,7 @@ func TestJobsOfHalfACapture(t *testing.T) {
 	}
 }
 
-// TestTrace: all messages of a job are shown, those before its handle was known among them.
+// TestTrace checks that all messages of a job are shown, including those before its handle was known.
 func TestTrace(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
@@ -414,7 +413,7 @@ Application -> Job Server: job_status_req J:1
 	}
 }
 
-// TestTimelines: what happened to the first jobs can be had, in its order.
+// TestTimelines checks that the events of the first jobs are returned in order.
 func TestTimelines(t *testing.T) {
 	jobs := pcap.NewJobs()
 	jobs.KeepTimelines(1)

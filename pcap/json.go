@@ -9,27 +9,25 @@ import (
 	"jobwire/codec"
 )
 
-// JSONLines writes items as JSON, an object a line. Bytes that are no UTF-8 stand
-// as \u00XX escapes of Latin-1 do, so that no byte is lost; the object then has
-// "latin1": true.
+// JSONLines writes items as JSON, one object per line. A string that is not UTF-8 is written with \u00XX
+// escapes for its bytes as in Latin-1, so that no byte is lost. The object then has "latin1": true.
 type JSONLines struct {
 	w    io.Writer
 	full bool
 	out  []byte
 	err  error
-	keys map[*codec.Field]string // the fields' names as keys, quoted
+	keys map[*codec.Field]string // names of fields as quoted keys
 }
 
-// maxShown is how many bytes of a value are written unless all are asked for.
+// maxShown is the number of bytes of a value that are written unless full is set.
 const maxShown = 256
 
-// NewJSONLines returns one that writes to w, in large pieces. full writes the whole
-// of long values.
+// NewJSONLines returns a writer to w, which buffers its output. full writes long values completely.
 func NewJSONLines(w io.Writer, full bool) *JSONLines {
 	return &JSONLines{w: w, full: full, keys: map[*codec.Field]string{}}
 }
 
-// Flush writes what is left, and returns the first error of writing.
+// Flush writes the buffered output, and returns the first write error.
 func (j *JSONLines) Flush() error {
 	if len(j.out) > 0 && j.err == nil {
 		_, j.err = j.w.Write(j.out)
@@ -148,7 +146,7 @@ func unsigned(v []byte) (n uint64) {
 	return n
 }
 
-// declares reports whether a field stands among those that a row has once.
+// declares reports whether a field is not one of the repeated fields of a message type.
 func declares(t *codec.Type, fd *codec.Field) bool {
 	for i := range t.Fields {
 		if &t.Fields[i] == fd {
@@ -158,7 +156,7 @@ func declares(t *codec.Type, fd *codec.Field) bool {
 	return false
 }
 
-// key returns a field's name, quoted.
+// key returns the quoted name of a field.
 func (j *JSONLines) key(fd *codec.Field) string {
 	k, ok := j.keys[fd]
 	if !ok {
@@ -172,8 +170,7 @@ func (j *JSONLines) key(fd *codec.Field) string {
 
 const hexDigits = "0123456789abcdef"
 
-// bytes appends a string. Where b is no UTF-8, each byte beyond ASCII stands for the
-// character of that number.
+// bytes appends a string. If b is not UTF-8, each byte above 0x7f is written as the character with that number.
 func (j *JSONLines) bytes(out, b []byte) []byte {
 	cut := 0
 	if !j.full && len(b) > maxShown {

@@ -13,13 +13,13 @@ const (
 	flagACK = 0x10
 )
 
-// endpoint is an address and a port. The address is that of IPv6, or IPv4's in it.
+// endpoint is an address and a port. The address is an IPv6 address, or an IPv4-mapped one.
 type endpoint struct {
 	hi, lo uint64
 	port   uint16
 }
 
-const mapped = 0xffff << 32 // ::ffff:0:0/96, where IPv4 lies
+const mapped = 0xffff << 32 // ::ffff:0:0/96, the prefix of IPv4-mapped addresses
 
 func (e endpoint) addrPort() netip.AddrPort {
 	var b [16]byte
@@ -45,22 +45,22 @@ type segment struct {
 	seq, ack uint32
 	flags    byte
 	data     []byte
-	missing  int // bytes behind data that were on the wire and not captured
+	missing  int // number of bytes after data that were on the wire but not captured
 	frame    int
 	at       int64
 }
 
-// verdict says what became of a packet.
+// verdict is the result of parsing a packet.
 type verdict uint8
 
 const (
 	isSegment verdict = iota
-	notTCP            // something else, or a fragment that waits for others
-	broken            // headers that contradict themselves, or are cut off
+	notTCP            // another protocol, or a fragment that waits for others
+	broken            // headers that are inconsistent or truncated
 	unknownLink
 )
 
-// maxTunnels bounds how deep packets may stand in packets.
+// maxTunnels limits the nesting depth of packets in packets.
 const maxTunnels = 4
 
 // Numbers of protocols.
@@ -78,8 +78,8 @@ const (
 	portVXLAN = 4789
 )
 
-// links remove the headers of link types, whose numbers are the keys, and
-// return the number of what follows as Ethernet has it, 0 if an IP header tells.
+// links maps link types to functions that remove the link header. They return the EtherType of the rest, or 0
+// if the version in the IP header decides.
 var links = map[uint32]func(b []byte) (ether uint16, rest []byte, ok bool){
 	0:   nullHeader,
 	1:   ethernetHeader,
@@ -95,7 +95,7 @@ var links = map[uint32]func(b []byte) (ether uint16, rest []byte, ok bool){
 
 func noHeader(b []byte) (uint16, []byte, bool) { return 0, b, true }
 
-// nullHeader removes an address family, in the byte order of who captured.
+// nullHeader removes an address family, which is in the byte order of the capturing machine.
 func nullHeader(b []byte) (uint16, []byte, bool) {
 	if len(b) < 4 {
 		return 0, nil, false
@@ -110,7 +110,7 @@ func ethernetHeader(b []byte) (uint16, []byte, bool) {
 	return tags(binary.BigEndian.Uint16(b[12:]), b[14:])
 }
 
-// cooked removes a header of Linux's own, with the protocol at at.
+// cooked removes a header of Linux's "cooked" capture, with the protocol at offset at.
 func cooked(b []byte, at, size int) (uint16, []byte, bool) {
 	if len(b) < size {
 		return 0, nil, false
@@ -118,7 +118,7 @@ func cooked(b []byte, at, size int) (uint16, []byte, bool) {
 	return tags(binary.BigEndian.Uint16(b[at:]), b[size:])
 }
 
-// tags removes VLAN tags, however many.
+// tags removes all VLAN tags.
 func tags(ether uint16, b []byte) (uint16, []byte, bool) {
 	for ether == 0x8100 || ether == 0x88a8 || ether == 0x9100 {
 		if len(b) < 4 {
@@ -129,15 +129,14 @@ func tags(ether uint16, b []byte) (uint16, []byte, bool) {
 	return ether, b, true
 }
 
-// unwrapper takes packets apart. It keeps the fragments of IP packets that are not
-// there as a whole.
+// unwrapper parses packets. It keeps the fragments of incomplete IP packets.
 type unwrapper struct {
 	fragments fragments
 	tunnels   int
 }
 
-// segment finds the TCP segment in a packet. s.data aliases p.Data, or the
-// memory of fragments, until the next call.
+// segment finds the TCP segment in a packet. s.data aliases p.Data, or the memory of fragments, until the next
+// call.
 func (l *unwrapper) segment(p *Packet, s *segment) verdict {
 	open := links[p.Link]
 	if p.Link == 1 {
@@ -175,7 +174,7 @@ func (l *unwrapper) ipv4(b []byte, s *segment) verdict {
 		return broken
 	}
 	head, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
-	if total == 0 { // the network card was to fill it in
+	if total == 0 { // left for the network card to fill in
 		total = len(b)
 	}
 	if head < 20 || total < head || len(b) < head {
@@ -203,7 +202,7 @@ func (l *unwrapper) ipv6(b []byte, s *segment) verdict {
 		return broken
 	}
 	total := 40 + int(binary.BigEndian.Uint16(b[4:]))
-	if total == 40 { // larger than the field can say
+	if total == 40 { // larger than the field can express
 		total = len(b)
 	}
 	missing := max(0, total-len(b))
@@ -257,7 +256,7 @@ func (l *unwrapper) transport(proto byte, b []byte, missing int, s *segment) ver
 	return l.network(ether, inner, s)
 }
 
-// tunnel opens a packet that holds another.
+// tunnel removes the header of a packet that contains another packet.
 func tunnel(proto byte, b []byte) (ether uint16, inner []byte, ok bool) {
 	switch proto {
 	case protoIPv4, protoIPv6:
@@ -288,8 +287,8 @@ func tunnel(proto byte, b []byte) (ether uint16, inner []byte, ok bool) {
 	return 0, nil, false
 }
 
-// tcp reads the header. Checksums are not looked at: where they are captured
-// before the network card fills them in they are wrong.
+// tcp parses the TCP header. It ignores checksums, which are wrong in packets that were captured before the
+// network card computed them.
 func (s *segment) tcp(b []byte, missing int) verdict {
 	if len(b) < 20 {
 		return broken
@@ -301,7 +300,7 @@ func (s *segment) tcp(b []byte, missing int) verdict {
 	s.src.port, s.dst.port = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	s.seq, s.ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	s.flags = b[13]
-	if s.missing = missing; len(b) < head { // cut off among the options
+	if s.missing = missing; len(b) < head { // truncated in the options
 		s.missing -= head - len(b)
 		head = len(b)
 	}

@@ -10,24 +10,23 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// ListingOptions say how items are shown.
+// ListingOptions select what is shown of items.
 type ListingOptions struct {
-	Full  bool // all of long payloads, and the bytes of connections in no known protocol
-	Hex   bool // text in hex too
+	Full  bool // long payloads completely, and the bytes of connections whose protocol is unknown
+	Hex   bool // text in hexadecimal too
 	Color bool
 	Lines bool // messages in line form
 	Local *time.Location
 }
 
-// maxNames bounds for how many connections names are kept.
+// maxNames limits the number of connections whose names are kept.
 const maxNames = 1 << 12
 
-// foldRows is how many rows of a long field are shown.
+// foldRows is the number of rows of a long field that are shown.
 const foldRows = 4
 
-// Listing writes items as an annotated transcript: a comment that tells time,
-// connection and packets, and below it the message. It writes in large pieces;
-// the last one is written by Flush.
+// Listing writes items as an annotated transcript: a comment with the time, connection and packets, and below
+// it the message. It buffers its output; call Flush at the end.
 type Listing struct {
 	w     io.Writer
 	o     ListingOptions
@@ -35,14 +34,14 @@ type Listing struct {
 	pr    transcript.Printer
 	err   error
 	noted map[int]bool // connections whose protocol was reported as unknown
-	at    int64        // of the second in text
+	at    int64        // the second that text shows
 	text  []byte
 
-	names map[int]*labels // of connections
+	names map[int]*labels // by connection
 	last  *labels
 }
 
-// NewListing returns a listing to w.
+// NewListing returns a listing that writes to w.
 func NewListing(w io.Writer, o ListingOptions) *Listing {
 	l := &Listing{w: w, o: o, noted: map[int]bool{}, at: -1, names: map[int]*labels{}}
 	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
@@ -55,7 +54,7 @@ func NewListing(w io.Writer, o ListingOptions) *Listing {
 	return l
 }
 
-// Flush writes what is left, and returns the first error of writing.
+// Flush writes the buffered output, and returns the first write error.
 func (l *Listing) Flush() error {
 	if len(l.out) > 0 && l.err == nil {
 		_, l.err = l.w.Write(l.out)
@@ -116,10 +115,10 @@ func (l *Listing) Add(it *Item) {
 	}
 }
 
-// nameless stands for a protocol that was not recognised.
+// nameless is used for a protocol that was not recognized.
 var nameless = &codec.Protocol{Name: "unknown", Title: "unknown", ServerName: "Server", Roles: []string{"Client"}}
 
-// foreign says once what a connection is whose bytes are not shown.
+// foreign reports once the protocol of a connection whose bytes are not shown.
 func (l *Listing) foreign(it *Item) {
 	c := it.Conn
 	if it.Kind == Skipped {
@@ -142,7 +141,7 @@ func (l *Listing) foreign(it *Item) {
 	l.out = fmt.Appendf(l.out, "# connection %d %s\n\n", c.ID, what)
 }
 
-// appendSkipped appends a comment that says how many bytes were not read, and what to do.
+// appendSkipped appends a comment with the number of skipped bytes, and how to list them.
 func appendSkipped(dst []byte, it *Item) []byte {
 	packets := fmt.Sprintf("packet %d", it.First)
 	if it.Last != it.First {
@@ -157,11 +156,11 @@ func appendSkipped(dst []byte, it *Item) []byte {
 	return dst
 }
 
-// labels are how a connection is shown.
+// labels are the names of a connection in a listing.
 type labels struct {
 	id    int
-	ends  [2]string // the addresses, by who sends
-	actor string    // the connecting end, whose role shows in time
+	ends  [2]string // the addresses, by sender
+	actor string    // name of the connecting end; its role becomes known in time
 	role  codec.Role
 }
 
@@ -182,7 +181,7 @@ func (l *Listing) namesOf(c *Conn) *labels {
 	return n
 }
 
-// actorOf names the connecting end of a connection.
+// actorOf returns the name of the connecting end of a connection.
 func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
 	n := l.namesOf(c)
 	if n.actor == "" || n.role != c.Role {
@@ -198,7 +197,7 @@ func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
 	return n.actor
 }
 
-// name names an end by its address.
+// name returns the address of an end.
 func (c *Conn) name(from codec.Side) string {
 	if from == codec.Server {
 		return c.Server.String()
@@ -206,8 +205,8 @@ func (c *Conn) name(from codec.Side) string {
 	return c.Peer.String()
 }
 
-// head writes the line above an item: the time, the time since the message before
-// on the connection, the connection, and the packets.
+// head writes the line above an item: the time, the time since the previous message on the connection, the
+// connection, and the packets.
 func (l *Listing) head(it *Item) {
 	c := it.Conn
 	out := append(l.out, "# "...)
@@ -227,7 +226,7 @@ func (l *Listing) head(it *Item) {
 	l.out = append(out, '\n')
 }
 
-// time appends date and time of day; the second's text is made once for all in it.
+// time appends the date and time of day. The text of a second is formatted only once.
 func (l *Listing) time(dst []byte, ns int64) []byte {
 	sec, frac := ns/1e9, ns%1e9
 	if frac < 0 {
@@ -241,7 +240,7 @@ func (l *Listing) time(dst []byte, ns int64) []byte {
 	return appendFraction(dst, frac/1e3)
 }
 
-// appendSeconds appends a duration in seconds, to the microsecond.
+// appendSeconds appends a duration in seconds with microseconds.
 func appendSeconds(dst []byte, ns int64) []byte {
 	if ns < 0 {
 		dst, ns = append(dst, '-'), -ns

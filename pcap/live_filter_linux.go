@@ -2,11 +2,12 @@ package pcap
 
 import "golang.org/x/sys/unix"
 
-// maxFiltered bounds the ports that the kernel looks for: a jump reaches 255 instructions.
+// maxFiltered limits the number of ports in the kernel filter: a jump of the filter skips at most 255
+// instructions.
 const maxFiltered = 100
 
-// portFilter returns a program for the kernel that drops TCP segments of other ports than
-// these. What it cannot tell, as fragments and tunnels, passes.
+// portFilter returns a BPF program that drops TCP segments of other ports. Packets that it does not parse, such
+// as fragments and tunnels, pass.
 func portFilter(ports []uint16) []unix.SockFilter {
 	const (
 		load8, load16   = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
@@ -16,8 +17,8 @@ func portFilter(ports []uint16) []unix.SockFilter {
 		ifEqual, ifBits = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 		jump, ret       = unix.BPF_JMP | unix.BPF_JA, unix.BPF_RET | unix.BPF_K
 	)
-	const v4, v6, look = 4, 10, 13 // where the parts begin
-	end := look + 2 + 2*len(ports) // the last but one drops, the last passes
+	const v4, v6, look = 4, 10, 13 // indices of the first instructions of the parts
+	end := look + 2 + 2*len(ports) // the last instruction but one drops the packet, the last one passes it
 	pass := end + 1
 	var program []unix.SockFilter
 	add := func(code uint16, k uint32, yes, no int) {
@@ -31,7 +32,7 @@ func portFilter(ports []uint16) []unix.SockFilter {
 	plain(and, 0xf0)
 	add(ifEqual, 0x40, v4, next())
 	add(ifEqual, 0x60, v6, pass)
-	// v4: TCP, no fragment, and the length of the header
+	// v4: TCP, not a fragment, and the length of the header
 	plain(load8, 9)
 	add(ifEqual, protoTCP, next(), pass)
 	plain(load16, 6)

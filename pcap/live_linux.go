@@ -15,25 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Any is the name that stands for all interfaces.
+// Any is the name for all interfaces.
 const Any = "any"
 
-// Sizes of what a live capture reads into.
+// Sizes of buffers of a live capture.
 const (
-	liveSocket = 8 << 20   // bytes that wait in the kernel
-	livePacket = 512 << 10 // bytes of a packet; what is longer is cut
+	liveSocket = 8 << 20   // bytes in the kernel's receive buffer
+	livePacket = 512 << 10 // bytes of a packet; longer packets are truncated
 	sll2Header = 20
 
-	// liveGrace is for packets that came in time and have a later one, as the first
-	// after the opening do: the kernel begins to stamp them with some delay.
+	// liveGrace allows for packets that arrived before the end of the capture but have later timestamps. The
+	// first packets do, because the kernel starts to set timestamps with some delay.
 	liveGrace = time.Second
 
 	linkSLL2 = 276
 )
 
-// Live reads packets from an interface as they pass, until its context ends. On
-// the loopback device, which passes each packet out and in, it reads those that come
-// in.
+// Live reads packets from an interface until its context ends. On the loopback device, which passes each packet
+// twice, outgoing and incoming, it reads only incoming packets.
 type Live struct {
 	file    *os.File
 	raw     syscall.RawConn
@@ -43,14 +42,13 @@ type Live struct {
 	idle    func()
 	count   int
 	dropped int
-	end     int64 // when the context ended, 0 if it has not
+	end     int64 // time in Unix nanoseconds at which the context ended, or 0
 	failed  error
 }
 
-// OpenLive begins to read from an interface, or from all of them, which is [Any].
-// It needs the right to (CAP_NET_RAW). The packets of a link of any type arrive under a
-// header of Linux's own, LINKTYPE_LINUX_SLL2. If there are ports, most segments of others
-// are left out.
+// OpenLive starts to read from an interface, or from all of them if the name is [Any]. It requires CAP_NET_RAW.
+// The packets of all link types have a header of type LINKTYPE_LINUX_SLL2. If ports are given, most segments of
+// other ports are dropped.
 func OpenLive(ctx context.Context, name string, ports ...uint16) (*Live, error) {
 	index := 0
 	if name != Any {
@@ -82,7 +80,7 @@ func interfaces() []string {
 }
 
 func openLive(name string, index int, ports []uint16) (*Live, error) {
-	// It is bound before it is given a protocol, so that nothing of other interfaces comes in.
+	// The socket is bound before its protocol is set, so that it receives no packets of other interfaces.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -107,30 +105,29 @@ func openLive(name string, index int, ports []uint16) (*Live, error) {
 	return l, err
 }
 
-// bigEndian returns a number whose bytes in memory are those of n on a network.
+// bigEndian returns the number whose bytes in memory are n in network byte order.
 func bigEndian(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// OnIdle sets what is called whenever no packet is there.
+// OnIdle sets a function that is called whenever no packet is available.
 func (l *Live) OnIdle(f func()) { l.idle = f }
 
-// Dropped returns how many packets the kernel dropped because they were not read in
-// time.
+// Dropped returns the number of packets that the kernel dropped because they were not read in time.
 func (l *Live) Dropped() int {
 	l.raw.Control(func(fd uintptr) {
 		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-			l.dropped += int(st.Drops) // since it was asked last
+			l.dropped += int(st.Drops) // since the previous call
 		}
 	})
 	return l.dropped
 }
 
-// Close ends the reading.
+// Close stops the capture.
 func (l *Live) Close() error { return l.file.Close() }
 
-// Next reads the next packet into p, and waits for it. Once the context has ended it
-// reads what came before, and then returns [io.EOF].
+// Next waits for the next packet and reads it into p. After the context has ended, it reads the packets that
+// arrived before, and then returns [io.EOF].
 func (l *Live) Next(p *Packet) error {
 	for l.failed == nil {
 		got, err := l.poll(p)
@@ -151,7 +148,7 @@ func (l *Live) Next(p *Packet) error {
 	return l.failed
 }
 
-// poll reads a packet, if need be when it comes, and reports whether it is wanted.
+// poll reads a packet, waits for it if necessary, and reports whether it is to be returned.
 func (l *Live) poll(p *Packet) (got bool, err error) {
 	if l.end > 0 {
 		if cerr := l.raw.Control(func(fd uintptr) { got, err = l.receive(int(fd), p) }); cerr != nil {
@@ -174,7 +171,7 @@ func (l *Live) poll(p *Packet) (got bool, err error) {
 	return got, err
 }
 
-// receive reads a packet if there is one. It reports whether it is wanted.
+// receive reads a packet without waiting. It reports whether the packet is to be returned.
 func (l *Live) receive(fd int, p *Packet) (bool, error) {
 	n, oobn, _, from, err := unix.Recvmsg(fd, l.buf[sll2Header:], l.oob[:], unix.MSG_TRUNC)
 	if err != nil {
@@ -184,14 +181,14 @@ func (l *Live) receive(fd int, p *Packet) (bool, error) {
 	if !ok || link.Pkttype == unix.PACKET_OUTGOING && link.Hatype == unix.ARPHRD_LOOPBACK {
 		return false, nil
 	}
-	binary.NativeEndian.PutUint16(l.buf, link.Protocol) // as on the network
+	binary.NativeEndian.PutUint16(l.buf, link.Protocol) // in network byte order
 	p.Link, p.Length = linkSLL2, sll2Header+n
 	p.Data = l.buf[:min(p.Length, len(l.buf))]
 	p.At = stamp(l.oob[:oobn])
 	return true, nil
 }
 
-// stamp reads when the kernel received a packet.
+// stamp returns the time at which the kernel received a packet.
 func stamp(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err == nil {

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// Live reads packets from an interface as they pass. It does so on Linux only.
+// Live reads packets from an interface. It is implemented only on Linux.
 type Live struct{}
 
-// OpenLive returns an error that says what to do instead.
+// OpenLive returns an error that explains the alternative.
 func OpenLive(_ context.Context, name string, _ ...uint16) (*Live, error) {
 	return nil, fmt.Errorf("%s: capturing on an interface is supported on Linux only. Capture with tcpdump: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
 }

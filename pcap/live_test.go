@@ -14,7 +14,7 @@ import (
 	"jobwire/pcap"
 )
 
-// perform says messages over a connection, each when the one before has arrived.
+// perform sends messages over a connection, each after the previous one has arrived.
 func perform(t *testing.T, l net.Listener, messages []said) {
 	t.Helper()
 	peer, err := net.Dial("tcp", l.Addr().String())
@@ -40,8 +40,8 @@ func perform(t *testing.T, l net.Listener, messages []said) {
 	}
 }
 
-// TestLive reads conversations with one port off the loopback device, and off all: each
-// message is read once, though each packet passes twice, and nothing of other ports.
+// TestLive captures conversations on the loopback device, with one port, and on all devices. Each message must
+// be read once, though each packet passes twice, and no packets of other ports.
 func TestLive(t *testing.T) {
 	for device, address := range map[string]string{"lo": "127.0.0.1:0", pcap.Any: "[::1]:0"} {
 		for _, ex := range exchanges {
@@ -71,7 +71,7 @@ func TestLive(t *testing.T) {
 					want = append(want, ex.make(r)...)
 				}
 				perform(t, l, want)
-				cancel() // what came before is read
+				cancel() // packets before this are still read
 				d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
 					if it.Kind == pcap.Message {
 						got = append(got, said{it.From, string(it.Raw)})

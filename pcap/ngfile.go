@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// Blocks of pcapng that carry what is needed here. All others are passed over.
+// The block types of pcapng that are read. All other blocks are skipped.
 const (
 	blockSection   = 0x0a0d0d0a
 	blockInterface = 1
-	blockObsolete  = 2 // a packet, as older writers have it
+	blockObsolete  = 2 // a packet, as written by older programs
 	blockSimple    = 3 // a packet without a time
 	blockPacket    = 6
 
@@ -28,9 +28,9 @@ const (
 type iface struct {
 	link   uint32
 	snap   uint32
-	num    uint64 // a unit of its clock is num/den nanoseconds
+	num    uint64 // the unit of its clock is num/den nanoseconds
 	den    uint64
-	offset int64 // nanoseconds to be added
+	offset int64 // nanoseconds to add to each time
 }
 
 // nextBlock reads blocks up to the next packet.
@@ -89,7 +89,7 @@ func (f *File) nextBlock(p *Packet) error {
 	}
 }
 
-// byteOrder reads a section's.
+// byteOrder sets the byte order of a section.
 func (f *File) byteOrder(b []byte) error {
 	switch string(b[8:12]) {
 	case "\x4d\x3c\x2b\x1a":
@@ -102,8 +102,8 @@ func (f *File) byteOrder(b []byte) error {
 	return nil
 }
 
-// readers read the bodies of blocks by type. They report whether there was a
-// packet, or what is wrong.
+// readers decode the bodies of blocks by type. They report whether the block contains a packet, or return a
+// description of the error.
 var readers = map[uint32]func(f *File, b []byte, p *Packet) (found bool, bad string){
 	blockSection:   nil,
 	blockInterface: (*File).readInterface,
@@ -136,8 +136,8 @@ func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
 	return false, ""
 }
 
-// resolution returns a clock's unit in nanoseconds as a fraction: a negative power
-// of ten, or of two if the highest bit is set.
+// resolution returns the unit of a clock in nanoseconds as a fraction. v is a negative power of ten, or of two
+// if its highest bit is set.
 func resolution(v byte) (num, den uint64) {
 	num, den = 1e9, 1
 	if v&0x80 != 0 {
@@ -152,12 +152,12 @@ func resolution(v byte) (num, den uint64) {
 	return num, den
 }
 
-// time converts a clock's reading.
+// time converts a timestamp to nanoseconds.
 func (i *iface) time(hi, lo uint32) int64 {
 	t := uint64(hi)<<32 | uint64(lo)
 	h, l := bits.Mul64(t, i.num)
 	if h >= i.den {
-		return 0 // beyond any calendar
+		return 0 // not a valid date
 	}
 	ns, _ := bits.Div64(h, l, i.den)
 	return int64(ns) + i.offset
@@ -182,7 +182,7 @@ func (f *File) readObsolete(b []byte, p *Packet) (bool, string) {
 	return f.packet(p, uint32(f.order.Uint16(b)), b[4:], b[20:])
 }
 
-// packet reads the time and the sizes, which stand alike in both forms.
+// packet decodes the time and the sizes, which are the same in both block types.
 func (f *File) packet(p *Packet, id uint32, head, data []byte) (bool, string) {
 	if int64(id) >= int64(len(f.ifs)) {
 		return false, noInterface
@@ -209,7 +209,7 @@ func (f *File) readSimple(b []byte, p *Packet) (bool, string) {
 	if i.snap > 0 {
 		size = min(size, int64(i.snap))
 	}
-	// The time stays that of the packet before: there is none.
+	// The block has no time; p.At stays that of the previous packet.
 	p.Link, p.Data, p.Length = i.link, b[4:4+size:4+size], max(int(length), int(size))
 	return true, ""
 }

@@ -1,10 +1,10 @@
-// Package pcap reads conversations in packet captures, and turns conversations into
-// captures. A [Decoder] puts the packets of a [Source] together to the messages of all
-// protocols, which a [Listing], a [Summary], [Jobs] and others show.
+// Package pcap decodes conversations in packet captures, and writes conversations as captures. A [Decoder]
+// reassembles the packets of a [Source] into messages of all protocols. A [Listing], a [Summary], [Jobs] and
+// other types show these messages.
 //
-// The other way, a conversation is a list of [Event]s, free of packets; a [Writer] makes the
-// TCP segments of them that a capture of the same conversation would hold, so that other
-// decoders can read what jobwire has recorded or made up.
+// For writing, a conversation is a list of [Event]s without packets. A [Writer] generates the TCP segments that
+// a capture of this conversation would contain, so that other programs can decode conversations that jobwire
+// recorded or generated.
 package pcap
 
 import (
@@ -14,15 +14,15 @@ import (
 	"jobwire/codec"
 )
 
-// Kind is what happens to a connection.
+// Kind is the kind of an [Event].
 type Kind uint8
 
 const (
 	Data       Kind = iota // one end sends bytes
 	Opens                  // the peer connects
-	Closes                 // one end closes, and the other follows
-	HalfCloses             // one end has no more to send, but goes on reading
-	Resets                 // one end breaks the connection off
+	Closes                 // one end closes the connection, then the other end does
+	HalfCloses             // one end shuts down its sending direction and continues to read
+	Resets                 // one end resets the connection
 )
 
 func (k Kind) String() string {
@@ -33,11 +33,11 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", k)
 }
 
-// Event is one thing that happens on a connection.
+// Event is one event on a connection.
 type Event struct {
-	Conn int // which connection; the numbers mean nothing but same and different
+	Conn int // identifies the connection; the value has no other meaning
 	From codec.Side
 	Kind Kind
 	Data []byte    // of Data
-	At   time.Time // the zero time is 1 ms after the event before
+	At   time.Time // the zero time means 1 ms after the previous event
 }

@@ -6,13 +6,14 @@ import (
 	"jobwire/codec"
 )
 
-// TLS stands for connections that are encrypted. It has no messages.
+// TLS is the protocol of encrypted connections. It has no messages.
 var TLS = &codec.Protocol{Name: "tls", Title: "TLS", ServerName: "Server", Roles: []string{"Client"}, Recognition: codec.Recognition{Begins: beginsTLS}}
 
 // recognized returns the protocols that are recognized by their bytes, in the order in which they are tried.
 func recognized() []*codec.Protocol { return append([]*codec.Protocol{TLS}, codec.Protocols()...) }
 
-// begins reports whether b begins with a message of a protocol, and the side that has sent it if only one can have.
+// begins reports whether b begins with a message of a protocol, and which side sent it if only one side can
+// have sent it.
 func begins(p *codec.Protocol, b []byte, resumed bool) (m codec.Match, from codec.Side, sided bool) {
 	peer, server := p.Begins(codec.Peer, b, nil, resumed), p.Begins(codec.Server, b, nil, resumed)
 	if server > peer {
@@ -21,7 +22,7 @@ func begins(p *codec.Protocol, b []byte, resumed bool) (m codec.Match, from code
 	return peer, codec.Peer, peer > server
 }
 
-// beginsTLS looks for a record: a handshake, an alert or data, of SSL 3 to TLS 1.3.
+// beginsTLS reports whether b begins with a record of SSL 3 to TLS 1.3: a handshake, an alert or data.
 func beginsTLS(from codec.Side, b, _ []byte, _ bool) codec.Match {
 	switch {
 	case b[0] < 20 || b[0] > 23 || len(b) > 1 && b[1] != 3 || len(b) > 2 && b[2] > 4:

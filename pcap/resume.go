@@ -6,12 +6,12 @@ import (
 	"jobwire/codec"
 )
 
-// maxMagic is how much of a connection's first message is kept, to find others.
+// maxMagic is the number of bytes of a connection's first message that are kept, to recognize later messages.
 const maxMagic = 16
 
-// resume looks for the beginning of a message in a stream that was lost, in b, which
-// stands at off in the buffer if that is in use. It returns how many bytes can be passed
-// over, and whether a message begins there. start says that b[0] may begin one.
+// resume searches b for the beginning of a message, after message boundaries were lost. If the buffer is in
+// use, b is at off in it. resume returns the number of bytes that can be skipped, and whether a message begins
+// after them. start reports whether b[0] may begin a message.
 func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, found bool) {
 	p, from, h := c.Protocol, c.side(end), &c.half[end]
 	for {
@@ -35,8 +35,8 @@ func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, fo
 	}
 }
 
-// packet returns where the first packet after the byte at off begins in the buffer, 0
-// if there is none. A packet may well begin with a message.
+// packet returns the offset in the buffer of the first packet that begins after off, or 0. A packet often
+// begins with a message.
 func (h *half) packet(off int) int {
 	for _, m := range h.marks {
 		if m.off > off {
@@ -46,7 +46,7 @@ func (h *half) packet(off int) int {
 	return 0
 }
 
-// reads reports whether what seems to be a message can be read, as far as it is there.
+// reads reports whether the bytes can be decoded as a message, or as the beginning of one.
 func (c *Conn) reads(from codec.Side, b []byte) bool {
 	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	var f codec.Frame
@@ -55,5 +55,6 @@ func (c *Conn) reads(from codec.Side, b []byte) bool {
 	return !bad || c.isPairing(e) && !e.Fatal
 }
 
-// isPairing reports whether an error may only mean that requests or replies are missing in the capture.
+// isPairing reports whether the only cause of an error may be that requests or replies are missing in the
+// capture.
 func (c *Conn) isPairing(e *codec.Error) bool { return slices.Contains(c.Protocol.Pairing, e.Rule) }

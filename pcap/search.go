@@ -6,37 +6,39 @@ import (
 	"jobwire/codec"
 )
 
-// search looks for a message boundary on a connection whose beginning is not in the capture. Such a
-// capture may begin inside a payload, and a payload may hold whole messages, so that nothing is
-// listed before a boundary is proved.
+// search looks for a message boundary on a connection whose beginning is not in the capture. Such a capture may
+// begin inside a payload, and a payload may contain whole messages, so nothing is listed before a boundary is
+// proved.
 //
-// A boundary is assumed where the connection changes direction and both ends have received everything
-// that the other has sent, as TCP's acknowledgements show. It is proved if both directions from there up
-// to a later such point are whole messages of one protocol. Lines of text could be of several protocols:
-// of those a response to a request must be among them, unless the protocol is known.
-// Everything before it is skipped, and counted.
+// A boundary is assumed where the sender changes and both ends have received everything that the other has
+// sent, according to TCP's acknowledgements. It is proved if both directions, from there up to a later such
+// point, are whole messages of one protocol. Text could belong to several protocols; then the messages must
+// include a response to a request, unless the protocol is known. Everything before the boundary is skipped and
+// counted.
 type search struct {
-	chunks  []chunk // since the boundary that is assumed
-	assumed bool    // there is one
+	chunks  []chunk // data since the assumed boundary
+	assumed bool    // a boundary is assumed
 	size    int     // bytes in chunks
-	turns   int     // how often the direction has changed since
+	turns   int     // number of direction changes since the boundary
 	skipped [2]skipped
 }
 
-// maxTurns bounds after how many changes of direction a boundary must be proved, as all of them are read each time.
+// maxTurns limits the direction changes within which a boundary must be proved, because all chunks are decoded
+// at each change.
 const maxTurns = 64
 
-// skipped are bytes of one end that may be messages or a part of one.
+// skipped are bytes of one end that are not decoded.
 type skipped struct {
 	bytes, first, last int
 	at                 int64
 }
 
-// guesses reports whether the user has named both the protocol and the server's port. Then messages are
-// listed from the first bytes on that look like one. They are not checked by a guess.
+// guesses reports whether the user has specified both the protocol and the port of the server. Then messages
+// are listed from the first bytes that look like a message. With Audit it returns false, because a guess must
+// not cause violations.
 func (o *Options) guesses() bool { return o.Protocol != nil && len(o.Ports) > 0 && !o.Audit }
 
-// seek takes the next bytes of a connection that is searched.
+// seek processes the next bytes of a connection during the search.
 func (d *Decoder) seek(c *Conn, w *chunk) {
 	s := c.search
 	if c.turn && len(w.data) > 0 {
@@ -70,7 +72,7 @@ func (d *Decoder) seek(c *Conn, w *chunk) {
 	}
 }
 
-// skip counts bytes that are not read.
+// skip counts bytes that are not decoded.
 func (s *search) skip(w *chunk) {
 	k := &s.skipped[w.end]
 	if len(w.data) == 0 {
@@ -83,7 +85,7 @@ func (s *search) skip(w *chunk) {
 	k.first, k.last = min(k.first, w.frame), max(k.last, w.frame)
 }
 
-// drop skips what follows the boundary that was assumed.
+// drop skips the data after the assumed boundary.
 func (d *Decoder) drop(s *search) {
 	for i := range s.chunks {
 		s.skip(&s.chunks[i])
@@ -92,7 +94,7 @@ func (d *Decoder) drop(s *search) {
 	s.chunks, s.size, s.turns = nil, 0, 0
 }
 
-// restart waits for another boundary, after bytes were lost or became too many.
+// restart waits for another boundary, after bytes were lost or there were too many.
 func (d *Decoder) restart(s *search) {
 	d.drop(s)
 	s.assumed = false
@@ -124,7 +126,7 @@ func (d *Decoder) conclude(c *Conn) {
 	d.showSkipped(c, s)
 }
 
-// showSkipped hands on how much was skipped.
+// showSkipped passes on the number of bytes that were skipped.
 func (d *Decoder) showSkipped(c *Conn, s *search) {
 	d.stats.SkippedConnections++
 	for end := range s.skipped {
@@ -136,8 +138,8 @@ func (d *Decoder) showSkipped(c *Conn, s *search) {
 	}
 }
 
-// prove reports whether the boundary that was assumed is one: yes, and then all that follows it
-// is read; no; or maybe, if more is needed to tell.
+// prove reports whether the assumed boundary is a message boundary. If it matches, the data after it is
+// decoded. MayMatch means that more data is needed.
 func (d *Decoder) prove(c *Conn) codec.Match {
 	if c.server == unknown && len(d.opts.Ports) > 0 {
 		c.settle(d.likelyServer(c, nil))
@@ -157,7 +159,7 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 		f, end := d.fits(c, p, known)
 		switch {
 		case f == codec.NoMatch:
-		case result != codec.NoMatch: // two protocols
+		case result != codec.NoMatch: // it could be two protocols
 			return codec.MayMatch
 		default:
 			result, server, protocol = f, end, p
@@ -169,7 +171,7 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 	return result
 }
 
-// fits reports whether a connection fits a protocol, and which end is then the server.
+// fits reports whether the data of a connection fits a protocol, and which end is the server.
 func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int8) {
 	if c.server != unknown {
 		return c.search.fits(p, c.server, known), c.server
@@ -181,7 +183,7 @@ func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int
 	return c.search.fits(p, 1-likely, known), 1 - likely
 }
 
-// found reads what follows a boundary that is proved.
+// found decodes the data after a proved boundary.
 func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 	s := c.search
 	c.search = nil
@@ -207,15 +209,15 @@ func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 	}
 }
 
-// fits reports whether the chunks are whole messages of a protocol, which may be known: maybe if there
-// are too few of them to tell.
+// fits reports whether the chunks are whole messages of a protocol. known is set if the protocol of the server
+// is known. MayMatch means that there are too few messages to decide.
 func (s *search) fits(p *codec.Protocol, server int8, known bool) codec.Match {
 	if p.NewSession == nil {
 		return s.fitsTLS()
 	}
 	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxMessage}))
 	var f codec.Frame
-	var sent [2]bool // messages that only this protocol has
+	var sent [2]bool // a side sent messages that only this protocol has
 	asked, answered := false, false
 	for i := range s.chunks {
 		w, side := &s.chunks[i], codec.Peer

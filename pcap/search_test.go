@@ -15,7 +15,7 @@ import (
 	"jobwire/pcap"
 )
 
-// nested makes exchanges whose payloads hold whole conversations, in all protocols.
+// nested makes exchanges whose payloads contain whole conversations, in all protocols.
 var nested = []exchange{
 	{gearman.Protocol, 4730, func(r *rand.Rand) []said {
 		return [][]said{
@@ -52,8 +52,8 @@ var nested = []exchange{
 	}},
 }
 
-// fakes returns a payload of messages that could stand on a connection. None is what
-// nested makes.
+// fakes returns a payload of messages that could occur on a connection. nested generates none of these messages
+// itself.
 func fakes(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(6) {
@@ -70,7 +70,7 @@ func fakes(r *rand.Rand) string {
 	return b.String()
 }
 
-// cutAt returns the pieces of a capture that begins after n bytes of data have passed.
+// cutAt returns the pieces of a capture that begins after the first n bytes of data.
 func cutAt(pieces []piece, n int) []piece {
 	var out []piece
 	for _, p := range pieces {
@@ -88,8 +88,8 @@ func cutAt(pieces []piece, n int) []piece {
 	return out
 }
 
-// TestCutAnywhere: of a capture that begins anywhere, no message is listed that was not sent, and none breaks a
-// rule. Every byte is in a message, unread or skipped, and the exchanges that follow are listed.
+// TestCutAnywhere checks captures that begin anywhere: every listed message was sent, and none violates a rule.
+// Every byte is in a message, unread or skipped, and the exchanges after the cut are listed.
 func TestCutAnywhere(t *testing.T) {
 	for _, ex := range nested {
 		t.Run(ex.protocol.Name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestMidstream: a connection that begins with 60 kB of a payload is read from the next exchange on, and what
-// a payload may hold is not listed.
+// TestMidstream checks that a connection that begins with 60 kB of a payload is decoded from the next exchange
+// on, and that messages in the payload are not listed.
 func TestMidstream(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	ping, pong := binaryMessage(p, 16, "hi").raw, binaryMessage(s, 17, "hi").raw
@@ -169,8 +169,8 @@ func TestMidstream(t *testing.T) {
 	}
 }
 
-// TestKnownEndpoint: of a cut connection with too few messages to recognize the protocol by, another connection
-// to the same server decides.
+// TestKnownEndpoint checks that a cut connection with too few messages to recognize its protocol has the
+// protocol of another connection to the same server.
 func TestKnownEndpoint(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	cut := []step{{from: p, off: 100, ack: 50, data: "x\r\n", start: 1 << 24}, {from: s, off: 50, ack: 103, data: "INSERTED 5\r\n", start: 1 << 24},
@@ -186,14 +186,14 @@ func TestKnownEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndInsideAMessage: a side that closes its direction inside a message breaks a rule. A reset, the end of the
-// capture and an end after the other side has closed prove nothing.
+// TestEndInsideAMessage checks that a side that closes its direction inside a message violates a rule. A reset,
+// the end of the capture, and an end after the other side has closed are not violations.
 func TestEndInsideAMessage(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	for _, tt := range []struct {
 		protocol *codec.Protocol
 		port     uint16
-		before   string // a request, where the server's part is a response to it
+		before   string // a request, if data is a response of the server
 		from     codec.Side
 		data     string
 	}{

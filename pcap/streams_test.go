@@ -11,7 +11,7 @@ import (
 	"jobwire/pcap"
 )
 
-// step is a packet of one connection, in a few words.
+// step is a packet of one connection in a short form.
 type step struct {
 	from     codec.Side
 	off, ack int
@@ -19,7 +19,7 @@ type step struct {
 	flags    byte // 0 is data and acknowledgement
 	start    uint32
 	port     uint16
-	whole    int // bytes that data had on the wire, if it is cut short
+	whole    int // length of data on the wire, if data is truncated
 }
 
 const (
@@ -69,7 +69,7 @@ func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
 		if s.flags != 0 {
 			b[33] = s.flags
 		}
-		if s.flags&syn != 0 { // its number is that of the byte before the first
+		if s.flags&syn != 0 { // its sequence number is that of the first byte minus one
 			b[27]--
 		}
 		length := len(b)
@@ -173,8 +173,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestManyShortConnections: connections that are over are not waited for, though each
-// lacks a segment. What they said is told while others follow.
+// TestManyShortConnections checks that segments of ended connections do not wait, though each connection lacks
+// a segment. Their messages are passed on while other connections follow.
 func TestManyShortConnections(t *testing.T) {
 	const count = 20000
 	var deleted, lists int

@@ -21,20 +21,20 @@ type Summary struct {
 
 // tally counts the messages of one protocol.
 type tally struct {
-	rows  [2][]int          // by the index of the row
-	words [2]map[string]int // of those that a row does not name
+	rows  [2][]int          // by the index of the message type
+	words [2]map[string]int // by word, for messages whose type does not determine the name
 }
 
-// adminName is the protocol of text messages on connections that also have binary messages.
+// adminName is the name for the text messages of a protocol that also has binary messages.
 const adminName = "admin"
 
-// isAdmin reports whether a protocol has text messages and binary messages.
+// isAdmin reports whether a protocol has both text messages and binary messages.
 func isAdmin(p *codec.Protocol) bool {
 	text := func(t *codec.Type) bool { return t.End != "" }
 	return slices.ContainsFunc(p.Types, text) && !text(p.Types[0])
 }
 
-// maxWords bounds how many words are counted apart.
+// maxWords limits the number of different words that are counted.
 const maxWords = 1000
 
 // Add counts an item, if it is a message.
@@ -53,7 +53,7 @@ func (s *Summary) Add(it *Item) {
 	s.tally.count(it.From, word(it))
 }
 
-// isName tells a word from the sign that a value in RESP begins with.
+// isName reports whether a word begins with a letter; a value in RESP begins with another character.
 func isName(word string) bool { return word != "" && (word[0]|0x20 >= 'a' && word[0]|0x20 <= 'z') }
 
 func (s *Summary) of(p *codec.Protocol) *tally {
@@ -76,8 +76,8 @@ func (t *tally) count(from codec.Side, word []byte) {
 	t.words[from]["other"]++
 }
 
-// word returns the first word of a message of text, and a number for a packet of
-// no known type.
+// word returns the first word of a text message. For a packet of unknown type it returns the number of the
+// type.
 func word(it *Item) []byte {
 	b := it.Raw
 	if f := it.Frame; f.Type != nil {
@@ -103,7 +103,7 @@ func word(it *Item) []byte {
 	return b
 }
 
-// wordOf is how messages of a row are called in a summary.
+// wordOf returns the protocol and name under which a summary counts messages of a type.
 func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 	protocol, name = p.Name, t.Name
 	if isName(t.Word) {
@@ -115,7 +115,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 	return protocol, name
 }
 
-// Report is a summary as it is written.
+// Report is a summary in the form in which it is written.
 type Report struct {
 	Jobwire     version.Info          `json:"jobwire"`
 	Messages    map[string]Directions `json:"messages"` // by protocol
@@ -153,7 +153,7 @@ func (d *Directions) of(from codec.Side) map[string]int {
 	return d.ToServer
 }
 
-// Report tells what was counted, beside what the decoder counted.
+// Report returns the counts of the summary and of the decoder.
 func (s *Summary) Report(d *Decoder) *Report {
 	st := d.Stats()
 	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
@@ -194,7 +194,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes, r.Jobwire.Version)

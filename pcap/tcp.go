@@ -2,22 +2,22 @@ package pcap
 
 import "slices"
 
-// Bounds of what waits for packets that have not come.
+// Limits of the segments that wait for missing packets.
 const (
 	maxHeldBytes = 1 << 20  // of one connection
 	maxHeldCount = 2048     // segments of one connection
-	maxProven    = 64       // of them, once it is proved that what they wait for is not in the capture
+	maxProven    = 64       // segments of one connection, once it is proved that the missing data is not in the capture
 	maxHeldAll   = 16 << 20 // bytes of all connections
-	maxConns     = 1 << 16  // connections that are remembered
-	minSweep     = 1 << 10  // of them, before those that are closed are forgotten
-	linger       = 1 << 12  // packets for which one that is closed is remembered, for what comes late
+	maxConns     = 1 << 16  // connections that are kept
+	minSweep     = 1 << 10  // number of connections at which closed ones are first forgotten
+	linger       = 1 << 12  // number of packets for which a closed connection is kept, for late packets
 )
 
-// connKey is the ends of a connection, in their order.
+// connKey is the ordered pair of the ends of a connection.
 type connKey [2]endpoint
 
-// connection finds the connection of a segment, and which of its ends sent it.
-// It returns nil where a segment is not worth beginning one.
+// connection returns the connection of a segment, and the index of the end that sent it. It returns nil if the
+// segment does not belong to a connection and does not begin one.
 func (d *Decoder) connection(s *segment) (*Conn, int) {
 	key, end := connKey{s.src, s.dst}, 0
 	if s.dst.before(s.src) {
@@ -32,7 +32,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		c = nil
 	}
 	if c != nil && c.closed && c.half[end].known && len(s.data) > 0 && int32(s.seq-c.half[end].next) > 1<<16 {
-		d.end(c, s.frame, s.at) // the capture has missed how the next one on these ports began
+		d.end(c, s.frame, s.at) // the capture lacks the beginning of the next connection on these ports
 		c = nil
 	}
 	if c == nil {
@@ -55,7 +55,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 	return c, end
 }
 
-// misses notes that the beginning of a direction is not in the capture.
+// misses records that the beginning of a direction is not in the capture.
 func (d *Decoder) misses(c *Conn, h *half) {
 	h.lost, h.start, h.guess, c.Uncertain = true, true, true, true
 	if c.search == nil && !c.decided && len(c.early) == 0 && !d.opts.guesses() {
@@ -70,12 +70,12 @@ func (c *Conn) reused(s *segment, end int) bool {
 	case h.syn:
 		return h.isn != s.seq
 	case s.flags&flagACK != 0 && c.half[1-end].syn && c.half[1-end].isn+1 == s.ack:
-		return false // the answer to the SYN that began this one
+		return false // the reply to the SYN that began this connection
 	}
 	return h.known && h.next != s.seq+1
 }
 
-// wanted reports whether the user wants to see a connection.
+// wanted reports whether the user selected the connection of a segment.
 func (d *Decoder) wanted(s *segment) bool {
 	if len(d.opts.Ports) == 0 {
 		return true
@@ -88,8 +88,8 @@ func (d *Decoder) wanted(s *segment) bool {
 	return false
 }
 
-// evict forgets connections that are over and, if these are not enough, those that
-// have been silent for longest.
+// evict forgets connections that have ended and, if too few have ended, those without packets for the longest
+// time.
 func (d *Decoder) evict(s *segment) {
 	oldest := s.frame
 	var over []*Conn
@@ -124,12 +124,12 @@ func (d *Decoder) forget(conns []*Conn, s *segment) {
 	}
 }
 
-// over reports whether both ends have closed, be it behind a loss.
+// over reports whether both ends have closed the connection, even if earlier data is missing.
 func (c *Conn) over() bool { return c.closed || c.half[0].closing && c.half[1].closing }
 
-// segment takes a segment of a connection. Data is handed on in the order of the
-// stream, and never before what its sender had received: then a reply does not come
-// before its request, however the capture has shuffled them.
+// segment processes a segment of a connection. Data is passed on in the order of the stream, and only after all
+// data that its sender had received. So a request comes before its reply, even if the packets in the capture
+// are out of order.
 func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	h, o := &c.half[end], &c.half[1-end]
 	seq := s.seq
@@ -197,27 +197,26 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	}
 }
 
-// ready reports whether a segment's turn has come.
+// ready reports whether a segment can be passed on.
 func (c *Conn) ready(w *chunk) bool {
 	return int32(w.seq-c.half[w.end].next) <= 0 && !c.ahead(w)
 }
 
-// ahead reports whether the sender of a segment had received what has not been
-// handed on yet.
+// ahead reports whether the sender of a segment had received data that has not been passed on yet.
 func (c *Conn) ahead(w *chunk) bool {
 	o := &c.half[1-w.end]
 	return w.flags&flagACK != 0 && o.known && int32(w.ack-o.next) > 0
 }
 
-// proven reports whether what the oldest segment waits for was received by the
-// other end: then it will not be sent again, but was missed by the capture.
+// proven reports whether the other end received the data that the oldest segment waits for. Then the data will
+// not be sent again: it is missing in the capture.
 func (c *Conn) proven() bool {
 	w := &c.held[0]
 	h := &c.half[w.end]
 	return int32(w.seq-h.next) <= 0 || h.heard && int32(h.acked-h.next) > 0
 }
 
-// deliver hands on what is new in a segment.
+// deliver passes on the new data of a segment.
 func (d *Decoder) deliver(c *Conn, w *chunk) {
 	h := &c.half[w.end]
 	old := int(h.next - w.seq)
@@ -259,7 +258,7 @@ func (d *Decoder) closing(c *Conn, end int, kind ItemKind, frame int, at int64) 
 	}
 }
 
-// drain hands on the segments whose turn has come.
+// drain passes on the segments that are ready.
 func (d *Decoder) drain(c *Conn) {
 	for progress := true; progress && len(c.held) > 0; {
 		progress = false
@@ -290,13 +289,13 @@ func (d *Decoder) drain(c *Conn) {
 	}
 }
 
-// passOver declares lost what the oldest waiting segment waits for, up to the
-// next byte that is there or that is needed.
+// passOver treats the data that the oldest waiting segment waits for as lost, up to the next byte that was
+// captured or that is needed.
 func (d *Decoder) passOver(c *Conn) {
 	end := c.held[0].end
 	first := c.lowest(end)
 	n := int32(c.held[first].seq - c.half[end].next)
-	if n <= 0 { // it waits for the other end, for what its sender had received
+	if n <= 0 { // it waits for data of the other end that its sender had received
 		n = int32(c.held[first].ack - c.half[1-end].next)
 		if o := c.lowest(1 - end); o >= 0 {
 			n = min(n, int32(c.held[o].seq-c.half[1-end].next))
@@ -307,7 +306,7 @@ func (d *Decoder) passOver(c *Conn) {
 	if n > 0 {
 		c.half[end].next += uint32(n)
 		d.gap(c, end, int(n), w.frame, w.at, false)
-	} else { // both ends wait for each other, as no TCP does: the order is lost, the data is not
+	} else { // both ends wait for each other, which is invalid TCP: pass the data on in some order
 		o := c.held[first]
 		c.held = append(c.held[:first], c.held[first+1:]...)
 		c.heldBytes -= o.cost()
@@ -317,7 +316,7 @@ func (d *Decoder) passOver(c *Conn) {
 	d.drain(c)
 }
 
-// lowest returns which segment is the next of those that wait at an end, -1 if none does.
+// lowest returns the index of the waiting segment of an end with the lowest sequence number, or -1.
 func (c *Conn) lowest(end int) int {
 	best := -1
 	for i := range c.held {
@@ -328,14 +327,14 @@ func (c *Conn) lowest(end int) int {
 	return best
 }
 
-// flush hands on all that waits, with the gaps in it.
+// flush passes on all waiting segments, with gaps for missing data.
 func (d *Decoder) flush(c *Conn) {
 	for len(c.held) > 0 {
 		d.passOver(c)
 	}
 }
 
-// end hands on all that is left of a connection.
+// end passes on the rest of a connection.
 func (d *Decoder) end(c *Conn, frame int, at int64) {
 	d.flush(c)
 	c.closed = true

@@ -9,7 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// Timeline is what happened to one job.
+// Timeline is the list of events of one job.
 type Timeline struct {
 	Handle   string
 	Function string
@@ -21,27 +21,27 @@ type Timeline struct {
 	dropped   bool
 }
 
-// Stage is one thing that happened to a job.
+// Stage is one event of a job.
 type Stage struct {
-	At   int64  // as Packet.At
+	At   int64  // time, as in Packet.At
 	What string // submitted, created, assigned, assigned again: why, released, buried, kicked, completed, failed, deleted, result delivered, ...
-	Conn int    // the connection's ID
+	Conn int    // ID of the connection
 }
 
 const maxStages = 64 // of a timeline
 
-// timelines are those of the first jobs.
+// timelines are the timelines of the first jobs.
 type timelines struct {
 	all  []*Timeline
 	max  int
-	left int // jobs of which no timeline was kept
+	left int // number of jobs without a timeline
 }
 
-// KeepTimelines has the timelines of the first n jobs kept. It is called before the first Add.
+// KeepTimelines keeps the timelines of the first n jobs. Call it before the first Add.
 func (j *Jobs) KeepTimelines(n int) { j.timelines.max = n }
 
-// Timelines returns the timelines that were kept, in the order in which the jobs were first seen,
-// and the number of jobs beyond them.
+// Timelines returns the timelines that were kept, in the order in which the jobs were first seen, and the
+// number of jobs without a timeline.
 func (j *Jobs) Timelines() (all []*Timeline, more int) {
 	return slices.DeleteFunc(slices.Clone(j.timelines.all), func(l *Timeline) bool { return l.dropped }), j.timelines.left
 }
@@ -65,7 +65,7 @@ func (l *Timeline) name(w *job) {
 	}
 }
 
-// drop removes a timeline that turned out to be another job's.
+// drop removes a timeline that belongs to another known job.
 func (l *Timeline) drop() {
 	if l != nil {
 		l.dropped = true
@@ -84,29 +84,29 @@ func (w *job) note(e *event, what string) {
 	}
 }
 
-// trace shows the messages of one job.
+// trace passes on the messages of one job.
 type trace struct {
 	handle string
 	show   func(*Item)
 	shown  int
-	held   int // messages that wait for their job's handle
+	held   int // number of messages that wait until their job's handle is known
 }
 
 const maxHeldItems = 1 << 12
 
-// Trace passes all messages of one job to show, in their order, with those before its handle was
-// known, once it is. Where handles count within a function, handle may be
-// FUNCTION:ID or the ID alone. It is called before the first Add.
+// Trace passes all messages of one job to show, in order. Once the handle of the job is known, this includes
+// the messages before that. If handles are unique only within a function, handle may be FUNCTION:ID or only the
+// ID. Call Trace before the first Add.
 func (j *Jobs) Trace(handle string, show func(*Item)) { j.trace = &trace{handle: handle, show: show} }
 
-// Traced returns how many messages of the traced job there were.
+// Traced returns the number of messages of the traced job.
 func (j *Jobs) Traced() int { return j.trace.shown }
 
 func (t *trace) wants(handle string, scoped bool) bool {
 	return handle == t.handle || scoped && strings.HasSuffix(handle, ":"+t.handle)
 }
 
-// show passes on what is of the traced job, and keeps what may be of it.
+// show passes on the messages of the traced job, and keeps messages that may belong to it.
 func (j *Jobs) show(e *event, w *job) {
 	t := j.trace
 	if t == nil {
@@ -140,10 +140,10 @@ func (j *Jobs) show(e *event, w *job) {
 	}
 }
 
-// clone returns a copy that stays valid.
+// clone returns a copy that stays valid after the call of the handler.
 func (it *Item) clone() *Item {
 	c := *it
-	conn := *it.Conn // with the time of the message before, as it is now
+	conn := *it.Conn // with its current Last, the time of the previous message
 	c.Conn = &conn
 	c.Raw = bytes.Clone(it.Raw)
 	if it.Frame != nil {

@@ -7,37 +7,36 @@ import (
 	"jobwire/codec"
 )
 
-// act is a part of a transcript that is performed as a whole: what a peer sends, with the reply,
-// or what a server sends without a request.
+// act is a part of a transcript that is performed as a whole: a message of a peer with its reply, or a message
+// that a server sends without a request.
 type act struct {
-	at, end int // indices of its first step, and of the one before which the server has done it
+	at, end int // index of its first step, and of the step before which the server has processed it
 	reply   int // index of the reply, or -1
-	key     int // its place among acts that nothing else orders
+	key     int // sort key for acts whose order is not determined otherwise
 	after   *act
-	before  *act // of the same peer
+	before  *act // the previous act of the same peer
 	done    bool
 	kind    kind
 	number  uint64 // of the job that it creates or receives
-	class   string // of jobs that are assigned in the order of their numbers
+	class   string // jobs of one class are assigned in the order of their numbers
 }
 
-// kind is what an act does with a job.
+// kind is the effect of an act on a job.
 type kind uint8
 
 const (
 	creates  kind = iota + 1
-	receives      // as a worker
-	misses        // as a worker, and there is none
+	receives      // a worker receives a job
+	misses        // a worker asks for a job, and there is none
 )
 
-// arrange puts the steps of a set into an order in which they can be performed one
-// after another with the same outcome.
+// arrange orders the steps of a set so that they can be performed one after another with the same outcome.
 //
-// If connections send at the same time, the server receives the messages in any order. It has received a request before it
-// sends the reply. Jobs show more: they are created before another connection names them, and in the order of their
-// numbers. Where the order is still open, a request is placed at its reply, or earlier if it may have had an effect
-// earlier. A request that found no job is placed before the creation of a job that it could have found. The next
-// connection sends after the reply.
+// If connections send at the same time, the server may receive the messages in any order. It has received a
+// request before it sends the reply. A job is created before another connection names it, and jobs are created
+// in the order of their numbers. Where this leaves the order open, a request is placed at its reply, or earlier
+// if it may have had an effect earlier. A request that found no job is placed before the creation of a job that
+// it could have found. The next connection sends after the reply.
 func arrange(steps []step) []step {
 	pair(steps)
 	a := arranger{steps: steps, made: map[string]*act{}}
@@ -52,15 +51,15 @@ func arrange(steps []step) []step {
 type arranger struct {
 	steps []step
 	all   []*act          // in the order of the capture
-	seen  int             // of all, those that are done or under way
-	under []*act          // those under way
-	made  map[string]*act // those that create jobs, by job
-	jobs  int             // created and not assigned
-	left  int             // acts that receive one
+	seen  int             // number of acts in all that have been considered
+	under []*act          // acts that have been considered and are not done
+	made  map[string]*act // the act that creates each job
+	jobs  int             // number of jobs that are created and not assigned
+	left  int             // number of acts that receive a job and are not done
 	out   []step
 }
 
-// acts makes acts of steps.
+// acts creates the acts from the steps.
 func (a *arranger) acts() {
 	last := map[*session]*act{}
 	var slow []int // steps of servers that are not immediate replies
@@ -108,7 +107,7 @@ func (a *arranger) acts() {
 		case st.does.Does == codec.Ask && (answer.typ.Does == codec.NoJob || answer.typ.Does == codec.Wake) && !st.blocks:
 			c.kind, c.key = misses, 2*i
 		}
-		if c.kind == misses || st.blocks { // it has no other effect
+		if c.kind == misses || st.blocks { // the act has no other effect
 			continue
 		}
 		k, _ := slices.BinarySearch(slow, i)
@@ -141,7 +140,8 @@ func (a *arranger) acts() {
 	}
 }
 
-// queueOf tells apart jobs that do not wait for each other: by function and priority.
+// queueOf returns the class of a job, by function and priority. Jobs of different classes do not wait for each
+// other.
 func queueOf(st *step) string {
 	if len(st.args) == 0 || st.typ.End != "" {
 		return st.typ.Name
@@ -149,10 +149,10 @@ func queueOf(st *step) string {
 	return st.typ.Name + " " + string(st.args[0])
 }
 
-// next chooses what is performed next.
+// next returns the act that is performed next.
 func (a *arranger) next() *act {
 	a.under = slices.DeleteFunc(a.under, func(c *act) bool { return c.done })
-	horizon := len(a.steps) // steps after it had to wait for something that is not done
+	horizon := len(a.steps) // the first step that has to come after an act that is not done
 	for _, c := range a.under {
 		horizon = min(horizon, c.end)
 	}
@@ -166,13 +166,13 @@ func (a *arranger) next() *act {
 	ready = slices.DeleteFunc(ready, func(c *act) bool {
 		return c.before != nil && !c.before.done || c.after != nil && !c.after.done
 	})
-	if len(ready) == 0 { // the capture contradicts itself
+	if len(ready) == 0 { // the capture is inconsistent
 		return a.under[0]
 	}
 	best := slices.MinFunc(ready, func(x, y *act) int { return x.key - y.key })
-	if a.left > 0 && a.jobs > 0 && best.kind == misses { // there is a job: it is assigned before
+	if a.left > 0 && a.jobs > 0 && best.kind == misses { // there is a job: assign it before a request finds none
 		best = a.toward(receives, best, ready)
-	} else if a.jobs == 0 && best.kind == creates { // there is none: requests that find none come before
+	} else if a.jobs == 0 && best.kind == creates { // there is no job: requests that find none come first
 		best = a.toward(misses, best, ready)
 	}
 	for _, c := range a.under {
@@ -185,7 +185,8 @@ func (a *arranger) next() *act {
 	return best
 }
 
-// toward returns the act to do first so that an act of a kind can be done, or instead if there is none.
+// toward returns the act to perform first so that an act of the kind can be performed, or instead if there is
+// no such act.
 func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	var best, start *act
 	for _, c := range a.under {
@@ -202,7 +203,7 @@ func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	return start
 }
 
-// first returns the act that has to be done before an act, or the act itself.
+// first returns the first act that must be performed before an act, or the act itself.
 func (c *act) first() *act {
 	for range maxChain {
 		switch {
@@ -217,10 +218,11 @@ func (c *act) first() *act {
 	return c
 }
 
-// maxChain bounds how far first looks.
+// maxChain limits the number of acts that first follows.
 const maxChain = 1000
 
-// perform appends an act. What the server has sent on the connection before the reply comes before it.
+// perform appends the steps of an act. Messages that the server sent on the connection before the reply come
+// first.
 func (a *arranger) perform(c *act) {
 	c.done = true
 	switch c.kind {

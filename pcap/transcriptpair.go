@@ -8,19 +8,19 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// someTime is how long a server takes at most to receive a message, in nanoseconds.
+// someTime is the maximum time in nanoseconds that a message is assumed to take to reach a server.
 const someTime = 3e5
 
-// pair finds the reply to each request. Servers answer in order. A reply for which a peer has waited is not
-// paired if the peer waits for it in the transcript too, which it does unless it is not known which request the server has
-// received first.
+// pair finds the reply to each request. Servers reply in order. A reply for which a peer waited is not paired
+// if the peer also waits for it in the transcript. The peer does so unless it is unknown which request the
+// server received first.
 func pair(steps []step) {
 	var (
 		waiting       = map[*session][]int{}
 		sent          = map[*session]int{}
-		latest, other asking // the last request, and the last one of another connection
-		busy          int    // requests without a reply that do not block
-		waited        []int  // replies for which a peer has waited
+		latest, other asking // the last request, and the last request of another connection
+		busy          int    // number of requests without a reply that do not block
+		waited        []int  // replies for which a peer waited
 		raced         bool
 	)
 	for i := range steps {
@@ -86,7 +86,7 @@ func pair(steps []step) {
 			steps[st.request-1].reply = i
 		}
 	}
-	next := map[*session]int{} // what a peer sends while it waits: the reply comes later
+	next := map[*session]int{} // the next message that a peer sends while it waits: the reply comes later
 	for i := len(steps) - 1; i >= 0 && raced; i-- {
 		if st := &steps[i]; st.from == codec.Peer {
 			if st.blocks && st.reply == 0 {
@@ -100,8 +100,9 @@ func pair(steps []step) {
 	}
 }
 
-// answers reports whether a message of the server may be the reply to a request. Where replies have no order, any request for a
-// job may be answered by one, and a refusal may be about a message without a reply: some requests are hardly refused.
+// answers reports whether a message of the server may be the reply to a request. If the replies of a type have
+// no order, an assignment may answer any request for a job. A refusal may then also be about a message without
+// a reply, so it is paired only with requests that servers often refuse.
 func (st *step) answers(ask *step) bool {
 	if does := ask.does.Does; !st.typ.Ordered {
 		switch st.typ.Does {
@@ -137,7 +138,7 @@ func (st *step) get(m codec.Meaning) []byte {
 	return st.args[st.typ.At(m)]
 }
 
-// contentOf is what jobs without an ID are told apart by.
+// contentOf returns a key that identifies jobs without an ID.
 func contentOf(st *step) string {
 	if !st.typ.Has(codec.Queue) || !st.typ.Has(codec.Payload) {
 		return ""
@@ -155,11 +156,11 @@ func numberOf(job string) uint64 {
 	return n
 }
 
-// ending turns the ends of connections into steps: a peer that receives more messages
-// has only half-closed, and what follows the end of a connection is left out. If nothing explains why a server closes a
-// connection, and no message follows, it is likely that the server itself has ended.
+// ending turns the ends of connections into steps. A peer that receives more messages has only half-closed.
+// Steps after the end of a connection are left out. If no message explains why a server closes a connection,
+// and no message follows, the server itself has probably exited.
 func ending(steps []step) []step {
-	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // the last message of each side, and that it has ended
+	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // last message of each side, and whether it has ended
 	last := 0
 	for i := range steps {
 		if st := &steps[i]; st.verb <= transcript.Raw {
@@ -172,7 +173,7 @@ func ending(steps []step) []step {
 	kept := steps[:0]
 	for i := range steps {
 		st := steps[i]
-		if st.cut && !end[st.from][st.session] { // the capture ends within it
+		if st.cut && !end[st.from][st.session] { // the capture ends within the message
 			st.problem = partMessage
 		}
 		if st.verb > transcript.Raw {
@@ -198,8 +199,7 @@ func ending(steps []step) []step {
 	return kept
 }
 
-// explains reports whether a peer's last step is a reason for the server to end the
-// connection.
+// explains reports whether the last step of a peer is a reason for the server to close the connection.
 func explains(st *step) bool {
 	return st.verb != transcript.Send || st.does.Does == codec.Leave || st.does.Does == codec.Shutdown
 }

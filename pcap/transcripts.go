@@ -9,26 +9,27 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Limits of what is kept for transcripts.
+// Limits of the data that is kept for transcripts.
 const (
 	maxSteps      = 50_000   // in all
 	maxStepBytes  = 32 << 20 // of messages, in all
 	maxScripts    = 1000     // transcripts, one for each set of connections
 	maxJoins      = 1 << 17
-	maxUnplayable = 1000 // bytes of a step in a comment
+	maxUnplayable = 1000 // maximum bytes of a step in a comment
 )
 
-// Transcripts collects conversations, to be written as transcripts that can be
-// replayed. Connections to one server are in the same transcript if they mention the same job, queue or unique
-// ID. So are all that mention none, and all of a protocol whose jobs belong to no connection.
+// Transcripts collects conversations and writes them as transcripts that can be replayed. Connections to one
+// server are in the same transcript if they mention the same job, queue or unique ID. Connections that mention
+// none of these share one transcript, and so do all connections of a protocol whose jobs belong to no
+// connection.
 type Transcripts struct {
 	conns map[int]*session
 	steps []step
 	joins map[joinKey]*session
 	bytes int
 
-	unsupported map[int]bool // connections that cannot be replayed, because of their protocol
-	left        int          // messages that are not kept
+	unsupported map[int]bool // connections that cannot be replayed because of their protocol
+	left        int          // number of messages that are not kept
 }
 
 // session is a connection of a transcript.
@@ -39,23 +40,23 @@ type session struct {
 	set        *session // another one of the same transcript, or itself
 	midway     bool     // it began before the capture
 	incomplete bool     // bytes are missing
-	cutOff     bool     // it has more messages than are kept
-	last       int      // index, plus one, of the last step
-	raw        [2]int   // the same, of the last Raw step of each side if no message has followed
+	cutOff     bool     // more messages than are kept
+	last       int      // index plus one of the last step
+	raw        [2]int   // the same for the last Raw step of each side, 0 if a message follows it
 
-	roles [8]int // how many messages fit each role
+	roles [8]int // number of messages that fit each role
 	peer  transcript.Actor
 }
 
-// joinKey is what connections of the same transcript have in common.
+// joinKey is a property that connections of the same transcript have in common.
 type joinKey struct {
 	server netip.AddrPort
 	proto  *codec.Protocol
-	kind   codec.Meaning // Uninterpreted for connections that mention nothing
+	kind   codec.Meaning // Uninterpreted for connections that mention none
 	value  string
 }
 
-// step is what happens on a connection.
+// step is an event on a connection.
 type step struct {
 	session *session
 	from    codec.Side
@@ -63,31 +64,31 @@ type step struct {
 	typ     *codec.Type // of a message
 	does    *codec.Type // see codec.Protocol.Behavior
 	args    [][]byte
-	raw     []byte // of a Raw
+	raw     []byte // of a Raw step
 	size    int    // of a message, in bytes
 	at      int64
 	crlf    bool
 	cut     bool   // the rest of the message is missing, or was not sent
-	problem string // why it cannot be replayed; "" if it can
-	note    string // for a comment
+	problem string // the reason why it cannot be replayed, or ""
+	note    string // text of a comment, or ""
 
 	reply     int    // index of its reply, or 0
-	request   int    // index, plus one, of the request that it answers
+	request   int    // index plus one of the request that it answers
 	late      int    // index of the step before which the server has received it, if it has no reply
 	scope     []byte // first argument, or that of the request
-	blocks    bool   // the reply may wait for what other peers do
+	blocks    bool   // the reply may depend on the actions of other peers
 	contested bool   // other connections had requests at the same time
-	varies    bool   // of a reply: it may differ on another server, or at another time
+	varies    bool   // of a reply: it may differ on another server or at another time
 }
 
 const partMessage = "an incomplete message"
 
-// NewTranscripts returns one without conversations.
+// NewTranscripts returns an empty Transcripts.
 func NewTranscripts() *Transcripts {
 	return &Transcripts{conns: map[int]*session{}, joins: map[joinKey]*session{}, unsupported: map[int]bool{}}
 }
 
-// Add takes an item.
+// Add adds an item.
 func (t *Transcripts) Add(it *Item) {
 	c := it.Conn
 	if c.Protocol == nil || c.Protocol.NewSession == nil {
@@ -102,7 +103,7 @@ func (t *Transcripts) Add(it *Item) {
 	}
 	if s == nil {
 		if it.Kind > Gap {
-			return // it has no messages
+			return // the connection has no messages
 		}
 		if len(t.steps) >= maxSteps {
 			t.left++
@@ -139,8 +140,8 @@ func (t *Transcripts) Add(it *Item) {
 	t.add(st)
 }
 
-// desync notes that a message of a connection was larger than the decoder keeps, or that
-// only one direction was captured.
+// desync records that a message of a connection was larger than the decoder keeps, or that only one direction
+// was captured.
 func (t *Transcripts) desync(s *session, it *Item) {
 	s.incomplete = true
 	if last := s.last - 1; last >= 0 && t.steps[last].cut {
@@ -173,7 +174,8 @@ func (t *Transcripts) add(st step) {
 	}
 }
 
-// message notes what a message says, and joins its connection with others that mention the same.
+// message records the content of a message, and joins its connection with others that mention the same job,
+// queue or unique ID.
 func (t *Transcripts) message(st *step, f *codec.Frame) {
 	p := st.session.proto
 	st.typ, st.does, st.crlf, st.size = f.Type, p.Behavior(f), f.CRLF, len(f.Raw)
@@ -201,7 +203,7 @@ func (t *Transcripts) message(st *step, f *codec.Frame) {
 	}
 }
 
-// join puts the connections that mention the same into one transcript.
+// join puts the connections that mention the same value into one transcript.
 func (t *Transcripts) join(s *session, kind codec.Meaning, value string) {
 	k := joinKey{s.server, s.proto, kind, value}
 	other := t.joins[k]
@@ -218,7 +220,7 @@ func (t *Transcripts) join(s *session, kind codec.Meaning, value string) {
 	}
 }
 
-// root returns the connection that stands for the transcript.
+// root returns the connection that represents the transcript.
 func (s *session) root() *session {
 	for s.set != s {
 		s.set = s.set.set

@@ -13,7 +13,7 @@ import (
 	"jobwire/pcap"
 )
 
-// wires keeps the files that transcripts are written to.
+// wires contains the files of the transcripts.
 type wires map[string]*bytes.Buffer
 
 type wire struct{ *bytes.Buffer }
@@ -25,7 +25,7 @@ func (w wires) create(name string) (io.WriteCloser, error) {
 	return wire{w[name]}, nil
 }
 
-// transcripts decodes commands and replies, each a connection, a side and the bytes.
+// transcripts decodes commands and replies, each given as a connection, a side and bytes.
 func transcripts(t *testing.T, said func(say func(conn int, from codec.Side, text string))) (wires, []pcap.Written, int) {
 	t.Helper()
 	var file bytes.Buffer
@@ -57,7 +57,8 @@ func transcripts(t *testing.T, said func(say func(conn int, from codec.Side, tex
 	return out, all, left
 }
 
-// Connections that mention a tube or a job in common are performed together, others apart.
+// TestTranscriptsOfSets checks that connections that mention the same tube or job are in one transcript, others
+// in separate transcripts.
 func TestTranscriptsOfSets(t *testing.T) {
 	out, all, _ := transcripts(t, func(say func(int, codec.Side, string)) {
 		say(0, codec.Peer, "use mail\r\n")
@@ -79,7 +80,8 @@ func TestTranscriptsOfSets(t *testing.T) {
 	}
 }
 
-// What the server heard first stands first, whatever was sent first: jobs have numbers.
+// TestTranscriptsAreInTheServersOrder checks that requests are in the order in which the server received them,
+// not in that of sending: jobs have numbers.
 func TestTranscriptsAreInTheServersOrder(t *testing.T) {
 	out, _, _ := transcripts(t, func(say func(int, codec.Side, string)) {
 		for conn := range 3 {
@@ -96,7 +98,7 @@ func TestTranscriptsAreInTheServersOrder(t *testing.T) {
 	inOrder(t, out["beanstalk-1.wire"].String(), "reserve\n", "put 0 0 60 b", "INSERTED $job1", "put 0 0 60 a", "INSERTED $job2", "RESERVED $job1 b")
 }
 
-// inOrder wants a text to have the parts one after another.
+// inOrder fails the test unless the text contains the parts one after another.
 func inOrder(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	at := 0
@@ -109,7 +111,8 @@ func inOrder(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// A request that does not wait is followed by its reply, so that the next one finds what it found.
+// TestTranscriptsOfPolls checks that a request that does not wait is followed by its reply, so that a replay
+// finds the same state.
 func TestTranscriptsOfPolls(t *testing.T) {
 	out, _, _ := transcripts(t, func(say func(int, codec.Side, string)) {
 		say(0, codec.Peer, "use mail\r\n")

@@ -12,15 +12,15 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Which times of a capture are kept. Long pauses may have an effect on the server; messages
-// without a reply get some time to take effect.
+// Times of a capture that are kept. Long pauses may have an effect on the server. After a message without a
+// reply there is a pause, so that the message can take effect.
 const (
 	longPause = 100 * time.Millisecond
 	mostPause = 2 * time.Second
 	settle    = 10 * time.Millisecond
 	longWait  = 3 * time.Second
 	mostWait  = time.Minute
-	nearNow   = 24 * 60 * 60 // seconds around a message in which a number is a time
+	nearNow   = 24 * 60 * 60 // a number that is at most this many seconds from the message time is a time
 )
 
 // Written describes a transcript.
@@ -28,11 +28,12 @@ type Written struct {
 	Name        string
 	Connections int
 	Steps       int
-	Incomplete  bool // something in it cannot be replayed, or is missing
+	Incomplete  bool // a part is missing or cannot be replayed
 }
 
-// Write writes all transcripts, each to the file that create makes for its name. left is the number of messages that were
-// not kept, and unsupported the number of connections that cannot be replayed because of their protocol.
+// Write writes all transcripts, each to the writer that create returns for its name. left is the number of
+// messages that were not kept, and unsupported the number of connections that cannot be replayed because of
+// their protocol.
 func (t *Transcripts) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Written, left, unsupported int, err error) {
 	count := map[*codec.Protocol]int{}
 	for _, steps := range t.sets() {
@@ -66,10 +67,10 @@ type scriptWriter struct {
 	proto  *codec.Protocol
 	source string
 	out    []byte
-	names  map[string]string // of values that the server chose; "" for values that a peer chose
+	names  map[string]string // names of values that the server chose; "" for values that a peer chose
 	ended  bool              // the following steps are comments
 
-	unconfirmed map[*session]*step // the last message of each peer, while nothing shows that the server has received it
+	unconfirmed map[*session]*step // the last message of each peer that the server is not known to have received
 }
 
 func transcriptName(role string, n int) string { return role + " " + strconv.Itoa(n) }
@@ -129,7 +130,7 @@ func (w *scriptWriter) head(steps []step) {
 	w.out = fmt.Appendf(w.out, "@protocol %s\n\n", w.proto.Name)
 }
 
-// plainText is a text for a comment.
+// plainText replaces control characters, for use in a comment.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -173,7 +174,7 @@ func (w *scriptWriter) step(st, before *step) error {
 	return nil
 }
 
-// build makes the step of the notation.
+// build returns a step in transcript notation.
 func (w *scriptWriter) build(st, before *step) *transcript.Step {
 	s := &transcript.Step{Peer: st.session.peer, From: st.from}
 	c := transcript.Choice{Verb: st.verb, Type: st.typ, CRLF: st.crlf}
@@ -189,7 +190,7 @@ func (w *scriptWriter) build(st, before *step) *transcript.Step {
 	return s
 }
 
-// timing keeps the times of the capture that a replay may need.
+// timing adds the times of the capture that a replay may need.
 func (w *scriptWriter) timing(s *transcript.Step, st, before *step) {
 	if before == nil {
 		return
@@ -212,8 +213,8 @@ func (w *scriptWriter) timing(s *transcript.Step, st, before *step) {
 	}
 }
 
-// confirm notes what the server has received: messages of the peer to which it sends, and messages that name the same job as
-// what it sends.
+// confirm records the messages that the server has received: when it sends a message, those of the same
+// connection, and those that name the same job.
 func (w *scriptWriter) confirm(st *step) {
 	if st.from == codec.Peer {
 		w.unconfirmed[st.session] = st
@@ -227,7 +228,7 @@ func (w *scriptWriter) confirm(st *step) {
 	}
 }
 
-// sameJob reports whether two messages name a job in common.
+// sameJob reports whether two messages name the same job.
 func sameJob(a, b *step) bool {
 	for i, v := range a.args {
 		if fd := a.typ.FieldAt(i); !fd.Assigned {
@@ -242,8 +243,8 @@ func sameJob(a, b *step) bool {
 	return false
 }
 
-// args writes the arguments: values that the server chooses as variables, values that differ between
-// servers as wildcards, and times as differences from the present time.
+// args returns the arguments: values that the server chooses as variables, values that differ between servers
+// as wildcards, and times relative to the current time.
 func (w *scriptWriter) args(st *step) []transcript.Arg {
 	t, server := st.typ, st.from == codec.Server
 	if server && len(t.Repeat) > 0 && (st.varies || t.Varies) {
@@ -269,7 +270,7 @@ func (w *scriptWriter) args(st *step) []transcript.Arg {
 	return args
 }
 
-// name returns the variable of a value that the server chose, or "" for a value that a peer has sent first.
+// name returns the variable of a value that the server chose, or "" for a value that a peer sent first.
 func (w *scriptWriter) name(st *step, v []byte) string {
 	key := string(v)
 	if w.proto.ScopedIDs {

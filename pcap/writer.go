@@ -17,33 +17,32 @@ import (
 )
 
 const (
-	mss        = 1460                 // data bytes in one segment, at most
-	window     = 65535                // as both ends announce it
-	ackEvery   = 2                    // segments that an end takes before it acknowledges them
-	snapLength = 262144               // bytes; no packet written here comes near
-	firstPort  = 40000                // of the first connection's client
-	idle       = 1 * time.Millisecond // between events that have no time
-	tick       = 1 * time.Microsecond // between the packets of one event; what the format resolves
+	mss        = 1460                 // maximum data bytes in a segment
+	window     = 65535                // announced by both ends
+	ackEvery   = 2                    // segments that an end receives before it sends an acknowledgement
+	snapLength = 262144               // in bytes, larger than all packets that are written
+	firstPort  = 40000                // client port of the first connection
+	idle       = 1 * time.Millisecond // between events without a time
+	tick       = 1 * time.Microsecond // between the packets of one event; the resolution of the format
 )
 
-// First sequence numbers, by side. They are the same in every connection so that
-// equal conversations make equal files.
+// firstSeq are the first sequence numbers, by side. They are the same in every connection so that equal
+// conversations produce equal files.
 var firstSeq = [2]uint32{codec.Peer: 100_000_000, codec.Server: 200_000_000}
 
 var loopback = net.IPv4(127, 0, 0, 1).To4()
 
-// Writer writes events as a capture file: classic pcap, microseconds, TCP over
-// IPv4 over Ethernet, all on the loopback address. Every connection has a client
-// port of its own, which limits a file to some 25000 connections. The same events
-// make the same bytes.
+// Writer writes events as a capture file: classic pcap with microseconds, TCP over IPv4 over Ethernet, all on
+// the loopback address. Every connection has its own client port, which limits a file to about 25000
+// connections. The same events produce the same bytes.
 //
-// Time never runs back in a capture: an event that is older than the packet
-// before it is written right behind that packet.
+// Times never decrease in a capture: an event that is older than the previous packet is written immediately
+// after that packet.
 type Writer struct {
 	buf    *bufio.Writer
 	out    *pcapgo.Writer
 	packet gopacket.SerializeBuffer
-	port   layers.TCPPort // the server's
+	port   layers.TCPPort // of the server
 	next   int            // client port of the next connection
 	ipID   uint16
 	clock  time.Time // of the last packet
@@ -51,16 +50,16 @@ type Writer struct {
 	conns  map[int]*conn
 }
 
-// conn is a connection that is still open in one direction at least.
+// conn is a connection that is open in at least one direction.
 type conn struct {
-	port   layers.TCPPort // the client's
+	port   layers.TCPPort // of the client
 	seq    [2]uint32      // next sequence number, by side
 	closed [2]bool        // the side has sent its FIN
 	order  int
 }
 
-// NewWriter begins a capture of conversations with a server at the given TCP
-// port. The writer buffers: what it wrote is complete after [Writer.Close].
+// NewWriter starts a capture of conversations with a server at the given TCP port. The writer buffers its
+// output: the file is complete after [Writer.Close].
 func NewWriter(w io.Writer, serverPort int) (*Writer, error) {
 	if serverPort < 1 || serverPort > math.MaxUint16 {
 		return nil, fmt.Errorf("pcap: expected a TCP port from 1 to 65535, got %d", serverPort)
@@ -77,10 +76,9 @@ func NewWriter(w io.Writer, serverPort int) (*Writer, error) {
 	}, nil
 }
 
-// Write adds an event. A connection opens with its first event, and is forgotten
-// once it is closed in both directions or reset; only Opens or Data may then use
-// its number again, for a new connection. Data behind the sender's own close is
-// an error.
+// Write adds an event. A connection opens with its first event, and is forgotten once it is closed in both
+// directions or reset. Then only Opens or Data may use its number again, for a new connection. Data after the
+// sender has closed its direction is an error.
 func (w *Writer) Write(e Event) error {
 	w.advance(e.At)
 	c := w.conns[e.Conn]
@@ -129,9 +127,8 @@ func (w *Writer) Write(e Event) error {
 	return nil
 }
 
-// Close lets the clients close the connections that are still open, in the order
-// in which they were opened, and writes out what is buffered. It does not close
-// the underlying writer.
+// Close closes the connections that are still open from the client's end, in the order in which they were
+// opened, and flushes the buffer. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	var open []int
 	for id := range w.conns {
@@ -162,7 +159,7 @@ func (w *Writer) advance(at time.Time) {
 	}
 }
 
-// open performs the handshake.
+// open writes the handshake.
 func (w *Writer) open(id int) (*conn, error) {
 	if w.next == int(w.port) {
 		w.next++
@@ -185,7 +182,7 @@ func (w *Writer) open(id int) (*conn, error) {
 	return c, w.acknowledge(c, codec.Peer)
 }
 
-// data sends b in segments, which the other end acknowledges.
+// data writes b in segments, which the other end acknowledges.
 func (w *Writer) data(c *conn, from codec.Side, b []byte) error {
 	for n := 1; len(b) > 0; n++ {
 		part := b[:min(len(b), mss)]
@@ -203,7 +200,7 @@ func (w *Writer) data(c *conn, from codec.Side, b []byte) error {
 	return nil
 }
 
-// finish closes one direction, unless it is closed already.
+// finish closes one direction, unless it is already closed.
 func (w *Writer) finish(c *conn, from codec.Side) error {
 	if c.closed[from] {
 		return nil
@@ -220,8 +217,7 @@ func (w *Writer) acknowledge(c *conn, from codec.Side) error {
 	return w.segment(c, from, layers.TCP{ACK: true}, nil)
 }
 
-// segment writes one packet. tcp holds its flags and options; the rest is filled
-// in here.
+// segment writes one packet. tcp contains its flags and options; segment sets the other fields.
 func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) error {
 	tcp.SrcPort, tcp.DstPort = c.port, w.port
 	if from == codec.Server {
@@ -236,7 +232,7 @@ func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) 
 		Version: 4, TTL: 64, Id: w.ipID, Flags: layers.IPv4DontFragment,
 		Protocol: layers.IPProtocolTCP, SrcIP: loopback, DstIP: loopback,
 	}
-	// The loopback interface has no hardware addresses: they are zero.
+	// The loopback interface has no hardware addresses, so they are zero.
 	eth := layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: layers.EthernetTypeIPv4}
 	if err := tcp.SetNetworkLayerForChecksum(&ip); err != nil {
 		return fmt.Errorf("pcap: %w", err)

@@ -44,7 +44,7 @@ func write(t *testing.T, port int, events ...pcap.Event) []byte {
 	return file.Bytes()
 }
 
-// seg is one packet of a file that was read back.
+// seg is a packet that was read back from a file.
 type seg struct {
 	at   time.Time
 	ip   *layers.IPv4
@@ -52,7 +52,7 @@ type seg struct {
 	data []byte
 }
 
-// flags writes who sent the segment, and what kind it is.
+// flags returns the sender of the segment and its flags.
 func (s *seg) flags(serverPort int) string {
 	who := "C "
 	if int(s.tcp.SrcPort) == serverPort {
@@ -98,8 +98,7 @@ func read(t *testing.T, file []byte) []seg {
 	}
 }
 
-// checksum is RFC 1071's, over the concatenation of parts; it is 0 where a right
-// checksum is included.
+// checksum returns the RFC 1071 checksum of the concatenated parts. It is 0 if they include a correct checksum.
 func checksum(parts ...[]byte) uint16 {
 	b := slices.Concat(parts...)
 	if len(b)%2 == 1 {
@@ -206,7 +205,7 @@ func TestTimes(t *testing.T) {
 	file := write(t, 4730,
 		pcap.Event{Kind: pcap.Opens, At: noon},
 		pcap.Event{Data: []byte("a"), At: noon.Add(time.Second)},
-		pcap.Event{Data: []byte("b"), At: noon}, // older than the one before
+		pcap.Event{Data: []byte("b"), At: noon}, // older than the previous event
 		pcap.Event{Data: []byte("c")},
 		pcap.Event{Kind: pcap.Resets, At: noon.Add(2*time.Second + 1500*time.Nanosecond)},
 	)
@@ -266,7 +265,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 	tests := []struct {
 		why    string
-		events []pcap.Event // the last is refused
+		events []pcap.Event // the last event must cause an error
 	}{
 		{"is already open", []pcap.Event{{Kind: pcap.Opens}, {Kind: pcap.Opens}}},
 		{"is not open: close", []pcap.Event{{Kind: pcap.Closes}}},
@@ -292,8 +291,8 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// Another decoder reads what was written: every message, its type, and nothing
-// wrong with the TCP underneath.
+// TestTsharkReadsGearman checks that tshark decodes the written file: every message and its type, without
+// errors in TCP.
 func TestTsharkReadsGearman(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	big := strings.Repeat("w", 5000)

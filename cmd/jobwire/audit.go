@@ -40,11 +40,10 @@ type auditOptions struct {
 	relay    bool
 }
 
-// settleTime is how long connections of a program that has ended may take to close.
+// settleTime is how long the proxy waits for the connections of a program that has exited to close.
 const settleTime = time.Second
 
-// auditGC is by how many per cent the heap of an audit grows before it is collected. What is known of
-// jobs is some ten megabytes, and short-lived.
+// auditGC is the GC percentage (GOGC) of an audit. The state of the jobs takes some ten megabytes and is short-lived.
 const auditGC = 400
 
 func newAudit() *cobra.Command {
@@ -180,7 +179,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return err
 }
 
-// address is where to listen.
+// address returns the address on which the proxy listens.
 func (o *auditOptions) address(p *codec.Protocol) string {
 	switch {
 	case o.listen != "":
@@ -191,7 +190,8 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
 }
 
-// server is what the audit stands before. An embedded one lets nothing pass that is not waived.
+// server returns the server to which the proxy forwards: that of --to, or the built-in server, which accepts only
+// violations of waived rules.
 func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
 	if o.to == "" {
 		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
@@ -210,7 +210,7 @@ func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []c
 	return srv, nil
 }
 
-// liveFindings shows violations as they happen.
+// liveFindings prints violations when they are found.
 type liveFindings struct {
 	protocol *codec.Protocol
 	w        io.Writer
@@ -223,7 +223,7 @@ func (l *liveFindings) show(f *audit.Finding) {
 	l.w.Write(l.buf)
 }
 
-// runProgram runs a program until it ends or ctx does, and ends with it what it has started.
+// runProgram runs a program until it exits or ctx is done, and then ends the processes that it has started.
 func runProgram(ctx context.Context, words []string, addr string, output io.Writer) error {
 	cmd, err := target.GroupCommand(ctx, words, addr)
 	if err != nil {
@@ -236,12 +236,12 @@ func runProgram(ctx context.Context, words []string, addr string, output io.Writ
 	err = target.WaitGroup(cmd)
 	var status *exec.ExitError
 	if ctx.Err() != nil && errors.As(err, &status) {
-		return nil // it was told to
+		return nil // this function ended the program
 	}
 	return err
 }
 
-// relay passes on what comes, as plainly as it can be done.
+// relay forwards bytes between the clients and the server without any checks.
 func relay(ctx context.Context, ln net.Listener, srv target.Target) error {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	var all sync.WaitGroup

@@ -1,6 +1,7 @@
 package main
 
-// guilty are faulty servers, with a case and the rule that a capture of it shows them to break.
+// guilty lists faulty servers. When the server mutant runs the case of, the audit of the capture must report that it
+// breaks rule.
 var guilty = []struct{ protocol, mutant, of, rule string }{
 	{"gearman", "abilities-counted", "gearman.worker.can-do-again", "gearman.worker.cant-do"},
 	{"gearman", "all-without-unique", "gearman.beyond.grab-all-ordinary", "gearman.grab.all"},

@@ -19,13 +19,13 @@ import (
 	"jobwire/internal/target"
 )
 
-// people are programs of others, with a server of others. In their words {addr}, {host} and
-// {port} are where to connect; {program} is the peer.
+// people lists clients and workers of other projects, each with a server of another project. In programs, {addr},
+// {host} and {port} are replaced by the address of the proxy, and {program} by the path of the peer.
 var people = []struct {
 	name, peer, server string
 	protocol           *codec.Protocol
-	programs           [][]string // which run at the same time
-	breaks             []string   // what they do that is not right, as seen in their bytes
+	programs           [][]string // command lines that run at the same time
+	breaks             []string   // IDs of the rules that the clients, workers and server break
 }{
 	{"gearman", "gearman", "gearmand", gearman.Protocol, [][]string{
 		{"{program}", "-h", "{host}", "-p", "{port}", "-w", "-c", "2", "-f", "rev", "--", "rev"},
@@ -59,7 +59,8 @@ var people = []struct {
 	}, nil},
 }
 
-// TestAuditOfPeople: of programs and servers that are known to be careful nothing is said.
+// TestAuditOfPeople audits clients, workers and servers of other projects: the audit must report exactly the violations
+// that are listed in people.
 func TestAuditOfPeople(t *testing.T) {
 	for _, p := range people {
 		t.Run(p.name, func(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 	"jobwire/pcap"
 )
 
-// recording keeps what passes, in a temporary capture, to make transcripts of it.
+// recording writes the traffic to a temporary capture file, from which transcripts are made.
 type recording struct {
 	protocol *codec.Protocol
 	file     *os.File
 	w        *pcap.Writer
 	over     map[int]bool // connections that were reset
-	bytes    int          // that have passed
+	bytes    int          // number of bytes recorded
 	err      error
 }
 
@@ -32,10 +32,10 @@ func record(p *codec.Protocol) (*recording, error) {
 	return &recording{protocol: p, file: f, w: w, over: map[int]bool{}}, err
 }
 
-// passings are the events of a capture by what passes.
+// passings maps the events of a proxy to those of a capture.
 var passings = map[audit.Passing]pcap.Kind{audit.Opens: pcap.Opens, audit.Says: pcap.Data, audit.Closes: pcap.HalfCloses, audit.Resets: pcap.Resets}
 
-// Add records what passes. It is the Tap of a proxy.
+// Add records an event of a connection. It is the Tap of a proxy.
 func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.Passing) {
 	if r.err != nil || r.over[conn] {
 		return
@@ -47,13 +47,13 @@ func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.Passing)
 	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: passings[what], Data: b, At: time.Now()})
 }
 
-// Discard removes the recording.
+// Discard removes the temporary file.
 func (r *recording) Discard() {
 	r.file.Close()
 	os.Remove(r.file.Name())
 }
 
-// transcribe writes what was recorded as transcripts into a directory.
+// transcribe writes the recorded traffic as transcripts to a directory.
 func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
 	if r.err == nil {
 		r.err = r.w.Close()

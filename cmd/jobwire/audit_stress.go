@@ -30,7 +30,7 @@ func drivers(sys *catalog.Entry) map[string]audit.Driver {
 	return all
 }
 
-// stressed has drivers work under conditions.
+// stressed runs drivers under the fault profiles of --stress, and reports the results.
 func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	conditions, err := conditionsNamed(o.stress)
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	opts := stressOptions(sys, conditions, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
 	if o.to != "" {
-		if _, err := o.server(cmd.Context(), sys, nil); err != nil { // a server that is not there is one error, not one per run
+		if _, err := o.server(cmd.Context(), sys, nil); err != nil { // report an unreachable server once, not for each run
 			return err
 		}
 		opts.Start = func(context.Context) (target.Target, error) { return target.Address(o.to) }
@@ -136,7 +136,7 @@ func stressOptions(sys *catalog.Entry, conditions []*audit.Profile, tested map[s
 	}
 }
 
-// conditionsNamed reads --stress.
+// conditionsNamed parses --stress: names of fault profiles, separated by commas, or all.
 func conditionsNamed(list string) ([]*audit.Profile, error) {
 	var all []*audit.Profile
 	for name := range strings.SplitSeq(list, ",") {
@@ -155,7 +155,7 @@ func conditionsNamed(list string) ([]*audit.Profile, error) {
 	return all, nil
 }
 
-// listConditions writes the names of the conditions, and what they are.
+// listConditions writes the names and descriptions of the fault profiles.
 func listConditions(w io.Writer) error {
 	for i := range audit.Profiles {
 		c := &audit.Profiles[i]
@@ -164,10 +164,11 @@ func listConditions(w io.Writer) error {
 	return nil
 }
 
-// faultTime is how long a injected fault may take for a task that it never answers.
+// faultTime is the time limit per task for injected faults that may leave a task unanswered.
 const faultTime = 700 * time.Millisecond
 
-// prove has the faultless client and worker, and those with injected faults, judged.
+// prove runs --self-test: it checks that the reference client and worker pass under all fault profiles, and that each
+// injected fault is detected.
 func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 	if sys.PeerMutants == nil {
 		var names []string
@@ -205,7 +206,7 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			line, ok := proveOne(cmd.Context(), sys, &mutants[i], faultTime)
-			if !ok { // on a busy machine what comes before the fault takes its time, too
+			if !ok { // on a busy machine, the messages before the fault may take longer than faultTime
 				line, ok = proveOne(cmd.Context(), sys, &mutants[i], 0)
 			}
 			mu.Lock()
@@ -226,8 +227,8 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 	return nil
 }
 
-// proveOne has one injected fault judged, under the condition that it is to fail under. A limit of 0 is that
-// of any driver.
+// proveOne runs a client or worker with one injected fault under the fault profile that shows the fault, and reports
+// whether it was detected. limit is the time limit per task if the fault may leave a task unanswered; 0 is the default.
 func proveOne(ctx context.Context, sys *catalog.Entry, m *conform.Mutant, limit time.Duration) (line string, named bool) {
 	condition := audit.ProfileNamed("plain")
 	if m.Condition != "" {

@@ -28,8 +28,8 @@ type accusation struct {
 	text string
 }
 
-// audited performs a case against a server, captures it, and returns what the server and the
-// peers are accused of by each message alone, and by what went before it.
+// audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers, as
+// judgements does.
 func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, judged []accusation) {
 	t.Helper()
 	srv, err := start(t.Context())
@@ -47,7 +47,8 @@ func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(conte
 	return judgements(t, sys, c.ID, tp.capture(t))
 }
 
-// judgements returns the violations in a capture: those of each message alone, and all.
+// judgements returns the violations in a capture: first those that single messages show, and then all violations, which
+// include those that show only together with earlier messages.
 func judgements(t *testing.T, sys *catalog.Entry, name string, capture []byte) (plain, judged []accusation) {
 	t.Helper()
 	for _, audit := range []bool{false, true} {
@@ -69,7 +70,7 @@ func judgements(t *testing.T, sys *catalog.Entry, name string, capture []byte) (
 	return plain, judged
 }
 
-// each calls do for all of a list, several at a time.
+// each calls do for all elements of a list, up to 24 at a time.
 func each[T any](list []T, do func(T)) {
 	var wg sync.WaitGroup
 	next := make(chan T)
@@ -87,7 +88,7 @@ func each[T any](list []T, do func(T)) {
 	wg.Wait()
 }
 
-// serverCases loads the cases about a server.
+// serverCases loads the cases that test a server. byName has them by family.
 func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byName map[string][]*conform.Case) {
 	t.Helper()
 	suite, err := conform.Load(sys.Protocol)
@@ -103,15 +104,15 @@ func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byNam
 	return cases, byName
 }
 
-// outOfTurn are rules that peers break on purpose in cases about what the server makes of it.
+// outOfTurn lists, by protocol, the rules that peers break on purpose in cases that test how the server handles it.
 var outOfTurn = map[string][]string{
 	"gearman":   {"gearman.worker.uses-the-handle", "gearman.work.final"},
 	"beanstalk": {"beanstalk.client.own-jobs"},
 	"danga":     {"danga.complete.no-job", "danga.status.no-job", "danga.sync.one-at-a-time"},
 }
 
-// TestAuditOfCases: a server without a fault is accused of nothing, whatever its peers do, and
-// they of nothing but what they do.
+// TestAuditOfCases audits the cases with the reference server: the audit must report no violation of the server, and
+// only those violations of the peers that the case intends.
 func TestAuditOfCases(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestAuditOfCases(t *testing.T) {
 	}
 }
 
-// slow reports whether a case moves much data, or takes its time.
+// slow reports whether a case has an argument longer than 4 MiB.
 func slow(c *conform.Case) bool {
 	for _, st := range c.Script.Steps {
 		for _, a := range st.Choices[0].Args {
@@ -147,8 +148,8 @@ func slow(c *conform.Case) bool {
 	return false
 }
 
-// TestAuditOfMutants: faults that show in a capture are found in it, under the rule that the
-// case is about.
+// TestAuditOfMutants runs each faulty server of the table in audit_guilty_test.go with its case: the audit of the capture
+// must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
 	suites := map[string]map[string][]*conform.Case{}
 	mutants := map[string]conform.Mutant{}
@@ -165,7 +166,7 @@ func TestAuditOfMutants(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for try := range 3 { // what depends on times takes a machine that is not too busy
+		for try := range 3 { // faults that depend on timing may not show on a busy machine
 			var judged []accusation
 			for _, instance := range suites[g.protocol][g.of] {
 				_, of := audited(t, sys, instance, mutants[g.protocol+" "+g.mutant].Start)
@@ -181,12 +182,12 @@ func TestAuditOfMutants(t *testing.T) {
 	})
 }
 
-// TestAuditOfRealServers: what servers in the field are accused of is known of them.
+// TestAuditOfRealServers audits the cases with real servers: the audit must report only violations that are known.
 func TestAuditOfRealServers(t *testing.T) {
 	for _, tt := range []struct {
 		protocol, server string
-		shared           bool   // it takes long to start: cases share one
-		known            string // rules that docs/findings.md has it break
+		shared           bool   // cases share one server, because it takes long to start
+		known            string // rules that the server breaks according to docs/findings.md
 	}{
 		{"gearman", "gearmand", false, "gearman.grab.assign-unique gearman.option.unknown gearman.submit.opaque-workload"},
 		{"gearman", "gearmand-perl", true, "gearman.work.data gearman.work.warning"},
@@ -232,8 +233,8 @@ func TestAuditOfRealServers(t *testing.T) {
 	}
 }
 
-// TestAuditOfLoad: neither the load generator nor the servers in the field are accused of anything
-// when workers are killed under load.
+// TestAuditOfLoad kills workers under load: the audit must report no violation of the load generator or of the real
+// server.
 func TestAuditOfLoad(t *testing.T) {
 	for _, tt := range []struct{ protocol, server string }{{"gearman", "gearmand"}, {"beanstalk", "beanstalkd"}, {"gearmonkey", "redis-server"}} {
 		t.Run(tt.server, func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestAuditOfLoad(t *testing.T) {
 	}
 }
 
-// relayed is a server behind a relay.
+// relayed is a server that is reached through a relay: Addr returns the address of the relay.
 type relayed struct {
 	target.Target
 	addr string
@@ -257,8 +258,8 @@ type relayed struct {
 
 func (r relayed) Addr() string { return r.addr }
 
-// auditedProgram performs a case about a program, and returns what whoever connects is accused of by
-// what went before.
+// auditedProgram runs a case that tests a client or worker, and returns the violations of its connections that a message
+// does not show alone, but only with the messages before it.
 func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (accused []accusation) {
 	t.Helper()
 	srv, err := new(targetFlags).start(t.Context(), sys)
@@ -276,8 +277,8 @@ func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs 
 	return slices.DeleteFunc(judged, func(a accusation) bool { return slices.Contains(plain, a) })
 }
 
-// TestAuditOfPrograms: the reference client and worker are accused of nothing in what they are put
-// through, and faulty ones of their faults.
+// TestAuditOfPrograms audits the cases that test clients and workers: the audit must report no violation of the
+// reference client and worker, and the violation of each faulty one.
 func TestAuditOfPrograms(t *testing.T) {
 	sys, err := entryNamed("gearmonkey")
 	if err != nil {

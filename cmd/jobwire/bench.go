@@ -261,7 +261,7 @@ func readPayload(file string) ([]byte, error) {
 
 // runOnce starts a target and loads it. The report is nil if there was no run.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
-	t, err := startApart(cmd.Context(), sys, tf)
+	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
 	}

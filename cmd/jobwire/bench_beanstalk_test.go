@@ -18,17 +18,17 @@ import (
 	"jobwire/internal/target"
 )
 
-// BenchmarkBeanstalk drives beanstalkd and the reference server, each in a
-// process of its own, with whole cycles of put, reserve and delete over
-// loopback. They take turns, so that a busy machine slows both: an iteration is
-// one turn of each. It reports medians of the turns, and the servers' CPU time.
+// BenchmarkBeanstalk loads beanstalkd and the reference server, each in a
+// process of its own, with cycles of put, reserve and delete over loopback.
+// Each iteration has one turn of each server, so that a busy machine slows
+// both. It reports the medians of the turns and the CPU time of the servers.
 //
 //	go test -run - -bench Beanstalk -benchtime 8x ./cmd/jobwire
 func BenchmarkBeanstalk(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		depth  int
-		cycles int // in a turn, of each connection
+		cycles int // per turn and connection
 	}{{"one-at-a-time", 1, 2000}, {"pipelined-100", 100, 20_000}} {
 		b.Run(c.name, func(b *testing.B) {
 			rivals := beanstalkRivals(b)
@@ -41,18 +41,18 @@ func BenchmarkBeanstalk(b *testing.B) {
 				b.ReportMetric(median(r.rates), r.name+"-cycles/s")
 				b.ReportMetric((r.used(b)-r.began)/float64(r.cycles)*1e6, r.name+"-cpu-µs/cycle")
 			}
-			times := make([]float64, b.N) // as fast, turn by turn
+			times := make([]float64, b.N) // rate of jobwire divided by that of beanstalkd, for each turn
 			for i := range times {
 				times[i] = rivals[1].rates[i] / rivals[0].rates[i]
 			}
 			b.ReportMetric(median(times), "times")
-			b.ReportMetric(0, "ns/op") // of two servers, it means nothing
+			b.ReportMetric(0, "ns/op") // not reported: an iteration includes both servers
 		})
 	}
 }
 
 // BenchmarkBeanstalkMemory puts a million small jobs into each server and
-// reports what their processes then take.
+// reports the resident memory of its process.
 func BenchmarkBeanstalkMemory(b *testing.B) {
 	for b.Loop() {
 		for _, r := range beanstalkRivals(b) {
@@ -64,21 +64,21 @@ func BenchmarkBeanstalkMemory(b *testing.B) {
 
 const beanstalkConns = 16
 
-// beanstalkRival is a server that is measured.
+// beanstalkRival is a server under measurement.
 type beanstalkRival struct {
 	name   string
 	conns  []net.Conn
-	proc   string  // its folder below /proc
+	proc   string  // folder of the server process in /proc
 	began  float64 // its CPU time before the first turn, in seconds
 	cycles int
-	rates  []float64 // cycles a second, by turn
+	rates  []float64 // cycles per second, by turn
 }
 
 // beanstalkRivals starts beanstalkd and jobwire and connects to both.
 func beanstalkRivals(b *testing.B) []*beanstalkRival {
 	b.Helper()
 	real := peers.Start(b, "beanstalkd")
-	jobwire, err := exec.LookPath("jobwire") // the test binary, by TestMain
+	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func newBeanstalkRival(b *testing.B, name string, srv target.Target) *beanstalkR
 	return r
 }
 
-// used is the CPU time of the process so far, in seconds.
+// used returns the CPU time that the process has used, in seconds.
 func (r *beanstalkRival) used(b testing.TB) float64 {
 	b.Helper()
 	stat, err := os.ReadFile(r.proc + "/stat")
@@ -126,13 +126,13 @@ func (r *beanstalkRival) used(b testing.TB) float64 {
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
-	const ticks = 100 // a second; the same on every Linux
+	const ticks = 100 // per second; the same on every Linux
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	return float64(user+system) / ticks
 }
 
-// memory is what the process has resident, in KiB.
+// memory returns the resident memory of the process, in KiB.
 func (r *beanstalkRival) memory(b testing.TB) int {
 	b.Helper()
 	status, err := os.ReadFile(r.proc + "/status")
@@ -147,7 +147,7 @@ func (r *beanstalkRival) memory(b testing.TB) int {
 	return kb
 }
 
-// turn lets every connection do so many cycles.
+// turn runs the given number of cycles on every connection, and records the rate.
 func (r *beanstalkRival) turn(b *testing.B, depth, cycles int) {
 	b.Helper()
 	start := time.Now()
@@ -169,14 +169,14 @@ func (r *beanstalkRival) turn(b *testing.B, depth, cycles int) {
 
 const beanstalkPut = "put 0 0 600 16\r\nsixteen bytes ok\r\n"
 
-// beanstalkCycles does cycles, so many at a time: it writes the deletes of the
-// ones before with the puts and the reserves of the next. One at a time it waits
-// for every reply.
+// beanstalkCycles runs cycles in batches of depth: it writes the deletes of
+// one batch together with the puts and reserves of the next. With a depth of 1
+// it waits for every reply.
 func beanstalkCycles(nc net.Conn, depth, cycles int) error {
 	r := bufio.NewReaderSize(nc, 64<<10)
 	var out []byte
-	// step writes out and reads the replies. What it leaves in out deletes the jobs
-	// that were reserved.
+	// step writes out and reads the replies. It leaves in out the commands that
+	// delete the reserved jobs.
 	step := func(replies int) error {
 		if _, err := nc.Write(out); err != nil {
 			return err
@@ -230,7 +230,7 @@ func beanstalkCycles(nc net.Conn, depth, cycles int) error {
 	return step(deletes)
 }
 
-// fill puts jobs.
+// fill puts jobs on the first connection.
 func (r *beanstalkRival) fill(b *testing.B, jobs int) {
 	b.Helper()
 	nc := r.conns[0]

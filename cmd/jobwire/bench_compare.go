@@ -21,13 +21,13 @@ import (
 	"jobwire/loadgen"
 )
 
-// contender is one of several targets that are compared.
+// contender is one of the servers to compare.
 type contender struct {
 	name   string
 	target targetFlags
 }
 
-// contenders reads --server.
+// contenders parses the values of --server.
 func contenders(flags []string) ([]contender, error) {
 	var all []contender
 	names := map[string]bool{}
@@ -53,7 +53,7 @@ func contenders(flags []string) ([]contender, error) {
 	return all, nil
 }
 
-// comparisonFormats are how a comparison is written to standard output.
+// comparisonFormats has the functions that write a comparison to standard output, by the value of --format.
 var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
 	"text": (*loadgen.Comparison).WriteText,
 	"json": (*loadgen.Comparison).WriteJSON,
@@ -67,7 +67,7 @@ var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
 	},
 }
 
-// compareLive runs the load against each server in turns.
+// compareLive runs the load against each server in turn, and repeats this for each round.
 func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error {
 	all, err := contenders(o.servers)
 	if err != nil {
@@ -89,7 +89,7 @@ turns:
 		for i, c := range all {
 			report, err := o.runOnce(cmd, sys, c.target, cfg, nil)
 			if cmd.Context().Err() != nil {
-				break turns // what there is, is compared
+				break turns // compare the runs so far
 			}
 			if report == nil || errors.Is(err, target.ErrUnreachable) {
 				return fmt.Errorf("%s: %w", c.name, err)
@@ -105,7 +105,7 @@ turns:
 	return o.tell(cmd, groups, files)
 }
 
-// tell writes what a comparison shows.
+// tell writes the comparison of groups, and returns the exit status for its runs.
 func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
@@ -174,7 +174,7 @@ func newBenchCompare() *cobra.Command {
 	return cmd
 }
 
-// compareSaved compares results that were saved.
+// compareSaved compares saved results.
 func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -204,7 +204,7 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	return o.tell(cmd, groups, files)
 }
 
-// byTarget groups the runs of an argument.
+// byTarget groups runs by their target. If all runs have the same target, the group is named after the argument.
 func byTarget(arg string, runs []*loadgen.Report) []loadgen.Group {
 	var groups []loadgen.Group
 	for _, r := range runs {
@@ -221,8 +221,7 @@ func byTarget(arg string, runs []*loadgen.Report) []loadgen.Group {
 	return groups
 }
 
-// savedReports reads the reports of an argument: a file, several with commas between them, or a
-// folder.
+// savedReports reads the reports that an argument names: files or folders of .json files, separated by commas.
 func savedReports(arg string) ([]*loadgen.Report, error) {
 	var all []*loadgen.Report
 	for name := range strings.SplitSeq(arg, ",") {
@@ -259,7 +258,7 @@ func readReports(file string) ([]*loadgen.Report, error) {
 	return runs, nil
 }
 
-// parseTolerance reads "10%" or "0.1".
+// parseTolerance parses a number or a percentage, such as "0.1" or "10%".
 func parseTolerance(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(number, 64)

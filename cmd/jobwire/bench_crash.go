@@ -43,7 +43,7 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	rounds := 0
 	k := &loadgen.Crash{Config: cfg, Kills: o.kills, After: o.killAfter, AllowLoss: o.allowLoss,
 		Start: func(ctx context.Context) (loadgen.Server, error) {
-			t, err := startApart(ctx, sys, tf)
+			t, err := startApart(ctx, sys, tf, false)
 			if err != nil {
 				return nil, err
 			}

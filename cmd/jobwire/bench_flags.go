@@ -11,7 +11,7 @@ import (
 	"jobwire/catalog"
 )
 
-// addLoad adds the flags of a load, for the commands that run one.
+// addLoad adds the flags that describe a load.
 func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.cfg.Scenario, "scenario", "cycle", "`NAME` of the scenario (see jobwire bench scenarios)")
@@ -33,7 +33,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed")
 }
 
-// addClosedLoop adds the flags of a load without a rate.
+// addClosedLoop adds the flags of a closed-loop load, which has no rate.
 func (o *benchOptions) addClosedLoop(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.cfg.Window, "window", 1, "number of jobs that each client keeps in flight (closed loop)")
@@ -67,7 +67,7 @@ var benchFlagGroups = []flagGroup{
 // maxReconnect is the highest number of reconnections per second.
 const maxReconnect = 10_000
 
-// checkFlags rejects values that mean nothing, and flags that would have no effect.
+// checkFlags rejects invalid values, and flags that would have no effect.
 func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error {
 	f := cmd.Flags()
 	var err error

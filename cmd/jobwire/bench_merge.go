@@ -79,10 +79,11 @@ func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	return benchStatus(nil, report)
 }
 
-// latestStart is how far ahead a run can be set.
+// latestStart is the longest time from now to the start of a run.
 const latestStart = 24 * time.Hour
 
-// parseStart reads a time of day, or a whole one, that is still to come.
+// parseStart parses a time of today (15:04:05) or a time in RFC 3339 format. The time must be after now, by at most
+// latestStart.
 func parseStart(text string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -101,7 +102,7 @@ func parseStart(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// waitUntil waits for a time; the zero time is now.
+// waitUntil waits until a time or until ctx is done. The zero time means now.
 func waitUntil(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return ctx.Err()

@@ -14,7 +14,7 @@ import (
 	"jobwire/loadgen"
 )
 
-// addOutputs adds the flags that say what is written, and where.
+// addOutputs adds the flags for the format of the report and for the other files to write.
 func (o *benchOptions) addOutputs(cmd *cobra.Command) {
 	o.addFormat(cmd)
 	f := cmd.Flags()
@@ -33,7 +33,7 @@ func (o *benchOptions) addFormat(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkOutputs checks the flags of addOutputs, and reads the objectives.
+// checkOutputs checks --format, and parses the objectives of --slo.
 func (o *benchOptions) checkOutputs() error {
 	if benchFormats[o.format] == nil {
 		return fmt.Errorf("--format %q: expected one of %s", o.format, strings.Join(benchFormatNames(), ", "))
@@ -48,7 +48,7 @@ func (o *benchOptions) checkOutputs() error {
 	return nil
 }
 
-// benchFormats are what bench writes to standard output.
+// benchFormats has the functions that write a report to standard output, by the value of --format.
 var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 	"text":       loadgen.WriteText,
 	"json":       loadgen.WriteJSON,
@@ -59,14 +59,14 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 
 func benchFormatNames() []string { return slices.Sorted(maps.Keys(benchFormats)) }
 
-// benchFiles are what a run writes besides its report.
+// benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
-	out, hlog, html *os.File // nil is none
+	out, hlog, html *os.File // nil: not requested
 	log             *loadgen.Log
 	hgrm            string
 }
 
-// open creates the files, before the work rather than behind it.
+// open creates the files. It is called before a run, so that an invalid name is reported at once.
 func (o *benchOptions) open() (f *benchFiles, err error) {
 	f = &benchFiles{hgrm: o.hgrm}
 	for _, file := range []struct {
@@ -114,7 +114,7 @@ func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
 	return errors.Join(errs...)
 }
 
-// discard closes what is still open.
+// discard closes the files that are still open.
 func (f *benchFiles) discard() {
 	for _, file := range []*os.File{f.out, f.hlog, f.html} {
 		if file != nil {
@@ -123,7 +123,7 @@ func (f *benchFiles) discard() {
 	}
 }
 
-// create writes a file.
+// create creates a file, and calls write with it.
 func create(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {

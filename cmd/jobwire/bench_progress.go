@@ -8,10 +8,10 @@ import (
 	"jobwire/loadgen"
 )
 
-// benchProgress tells how a run goes on: in one line that changes on a terminal, elsewhere in a
-// line for each interval.
+// benchProgress prints the progress of a run: on a terminal in one line that it overwrites, otherwise in one line per
+// interval.
 type benchProgress struct {
-	w     io.Writer // nil is nobody
+	w     io.Writer // nil: print nothing
 	live  bool
 	shown bool
 }
@@ -37,10 +37,10 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 	p.shown = true
 }
 
-// fitting is as much of a line as leaves the cursor in it.
+// fitting truncates a line so that the cursor after it is still in the same line of a terminal of this width.
 func fitting(line []byte, width int) []byte { return line[:min(len(line), width-1)] }
 
-// end leaves the place to the report.
+// end clears the line of progress, so that the report can take its place.
 func (p *benchProgress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -25,12 +25,16 @@ var half = sync.OnceValue(func() int {
 })
 
 // startApart starts the server to measure in a process of its own, also the embedded server, so that its processor time can be
-// distinguished from the generator's. An interrupt does not end the server but the run, which waits for its unfinished jobs.
-func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags) (target.Target, error) {
+// distinguished from the generator's. An interrupt does not end the server but the run, which waits for its unfinished jobs. In a closed
+// loop, generator and server share the processors; in an open loop the generator can use all of them, because it must keep its schedule.
+func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
 		return target.Address(tf.addr)
 	}
-	n := half()
+	n := 0
+	if !open {
+		n = half()
+	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()

@@ -21,7 +21,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// jobwireItself is the program under test: this test's own binary, by TestMain.
+// jobwireItself returns the path of the program under test. TestMain makes it run the test binary.
 func jobwireItself(t *testing.T) string {
 	t.Helper()
 	name, err := exec.LookPath("jobwire")
@@ -31,7 +31,7 @@ func jobwireItself(t *testing.T) string {
 	return name
 }
 
-// benchResult is what the tests look at in the JSON of a run.
+// benchResult has the fields that the tests read from the JSON of a run.
 type benchResult struct {
 	Jobs    int64 `json:"jobs"`
 	Clients int   `json:"clients"`
@@ -55,8 +55,8 @@ func benchJSON(t *testing.T, args ...string) benchResult {
 	return r
 }
 
-// Several processes, each with its share, are one run: their merge has as many jobs as one
-// process would have done.
+// TestBenchSharesAreOneRun runs a load in several processes, each with its share, and merges the results: they must have
+// as many jobs, clients and latencies as the run of one process.
 func TestBenchSharesAreOneRun(t *testing.T) {
 	const shares, jobs = 3, 3001
 	self := jobwireItself(t)
@@ -95,13 +95,14 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 	}
 }
 
-// The embedded server is a process apart, so that both ends' processor time is known.
+// TestBenchTellsBothEndsApart checks that the CPU time of the generator and of the built-in server is reported
+// separately, because the server runs in its own process.
 func TestBenchTellsBothEndsApart(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")
 	}
-	// In this process the embedded server would be started from the test's own binary, under
-	// another name than TestMain goes by.
+	// A run in this process would start the built-in server from the test binary under another name, by which
+	// TestMain does not recognize it as jobwire.
 	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "-q", "--count", "20000", "--format", "json").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestBenchTellsBothEndsApart(t *testing.T) {
 	}
 }
 
-// An interruption ends a run with a whole report.
+// TestBenchInterrupted interrupts a run: it must still write a complete report.
 func TestBenchInterrupted(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "--duration", "1m", "--interval", "50ms")
 	progress, err := cmd.StderrPipe()
@@ -147,7 +148,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// What deploy/ has run is a command line of this program.
+// TestDeploymentsRunWhatThereIs checks that the commands and flags in deploy/kubernetes exist.
 func TestDeploymentsRunWhatThereIs(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestCircle walks from a capture to a transcript, a case, the corpus, a seed, a finding, and to a
-// case again, each step a command.
+// TestCircle converts a capture to a transcript, a case, a vector of the corpus, a seed of the fuzzer, a finding, and to
+// a case again. Each step is a command.
 func TestCircle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for a fuzzer")
@@ -54,7 +54,7 @@ func TestCircle(t *testing.T) {
 	// Capture to transcript.
 	shows(step(exitHeld, "decode", "capture.pcap", "--transcripts", "talks"), "talks/gearman-1.wire: 2 connections")
 
-	// Transcript to case: it holds, and fails where a worker is not woken.
+	// Transcript to case: the case passes, and fails with a server that does not wake a worker.
 	woken := step(exitHeld, "play", "talks/gearman-1.wire", "--case", "woken")
 	shows(woken, "gearman.grab.no-job")
 	must(os.WriteFile(filepath.Join(dir, "cases/woken.wire"), []byte(woken), 0o666))
@@ -74,7 +74,7 @@ func TestCircle(t *testing.T) {
 		t.Fatalf("findings %v, want one", found)
 	}
 
-	// Finding to case, by every way that a transcript can be judged.
+	// Finding to case, with every command that plays a transcript.
 	for _, again := range [][]string{
 		{"conform", "gearman", "--cases", "findings", "--segments", "plain", "--timeout", "1s"},
 		{"play", found[0], "--timeout", "1s"},
@@ -88,7 +88,8 @@ func TestCircle(t *testing.T) {
 	step(exitHeld, "decode", strings.TrimSuffix(found[0], ".wire")+".pcap", "--summary")
 }
 
-// What play --case refuses: it writes no case that the server does not keep.
+// TestPlayCaseRefuses checks that play --case writes no case if the command line is invalid, if the replies differ from
+// the transcript, or if no rule applies to the replies.
 func TestPlayCaseRefuses(t *testing.T) {
 	tests := []struct {
 		name, wire, says string

@@ -93,7 +93,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return err
 	}
 	var page *os.File
-	if o.html != "" { // before the run, so that a wrong name costs nothing
+	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		if page, err = os.Create(o.html); err != nil {
 			return usage(err)
 		}
@@ -138,7 +138,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return nil
 }
 
-// plan reads everything from the flags that does not depend on the target.
+// plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
 	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, Fresh: o.fresh}
 	switch {
@@ -187,7 +187,7 @@ func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runne
 	return suite, r, nil
 }
 
-// programs reads the flags that say which clients and workers are to be judged.
+// programs parses the values of --program: the clients and workers to test, by role.
 func programs(flags []string) (map[string]conform.Program, error) {
 	all := map[string]conform.Program{}
 	for _, text := range flags {
@@ -204,7 +204,7 @@ func programs(flags []string) (map[string]conform.Program, error) {
 	return all, nil
 }
 
-// load reads the suite: jobwire's own, or the one in a folder.
+// load loads the built-in cases, or those in the folder of --cases.
 func (o *conformOptions) load(sys *catalog.Entry) (*conform.Suite, error) {
 	if o.cases == "" {
 		return conform.Load(sys.Protocol)
@@ -212,15 +212,15 @@ func (o *conformOptions) load(sys *catalog.Entry) (*conform.Suite, error) {
 	return conform.LoadFS(sys.Protocol, os.DirFS(o.cases))
 }
 
-// subject is a server to be judged, and what is known of it.
+// subject is a server to test, and its profile, which lists known failures.
 type subject struct {
 	name    string // of the profile, as in --profile
 	target  targetFlags
 	profile *conform.Profile
 }
 
-// subjects reads the profiles. Where --addr or --exec say which server to judge,
-// a profile only tells what is known of it.
+// subjects returns the servers to test: one for each profile, or the server of
+// --addr or --exec, for which a profile only lists known failures.
 func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	if len(o.profiles) == 0 {
 		return []subject{{target: o.target}}, o.target.check()
@@ -229,7 +229,7 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	if explicit && len(o.profiles) > 1 {
 		return nil, errors.New("--addr and --exec name one server, so only one --profile is allowed with them")
 	}
-	whole, err := o.load(sys) // profiles know cases that may not be selected
+	whole, err := o.load(sys) // profiles may name cases that are not selected
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	return all, nil
 }
 
-// judge runs the suite against one subject, telling of it on the way.
+// judge runs the suite against one subject, and prints the results as text if --format is text.
 func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
 	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
@@ -281,8 +281,8 @@ func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *co
 	return report
 }
 
-// command returns the command line that tests a subject as this one does, but for the selection of
-// cases and the form of the report.
+// command returns the command line that tests one subject as this command does, without the flags that select cases,
+// the report, color and parallel runs.
 func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj subject) string {
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -308,7 +308,7 @@ func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj su
 	return target.Join(words)
 }
 
-// nameOf is what reports call what is judged.
+// nameOf returns the name of the tested server, clients and workers in reports.
 func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 	name := subj.target.name(sys)
 	if subj.profile != nil {
@@ -320,7 +320,7 @@ func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 	return name
 }
 
-// formats are the machine-readable reports on standard output.
+// formats has the functions that write machine-readable reports, by the value of --format.
 var formats = map[string]func(io.Writer, []*conform.Report) error{
 	"json":  conform.WriteJSON,
 	"junit": conform.WriteJUnit,
@@ -329,7 +329,7 @@ var formats = map[string]func(io.Writer, []*conform.Report) error{
 
 func formatNames() []string { return append([]string{"text"}, slices.Sorted(maps.Keys(formats))...) }
 
-// listCases prints what there is to run.
+// listCases prints the selected cases.
 func listCases(w io.Writer, s *conform.Suite, format string) error {
 	if format == "json" {
 		type row struct {

@@ -48,8 +48,8 @@ func TestConformJSONMatchesSchema(t *testing.T) {
 	}
 }
 
-// TestInterruptedConform interrupts runs: each form of the report has it, and how many cases did not run, and the exit
-// status is not 0.
+// TestInterruptedConform interrupts runs: each format of the report must say that the run was interrupted and how many
+// cases did not run, and the exit status must be 1.
 func TestInterruptedConform(t *testing.T) {
 	page := t.TempDir() + "/page.html"
 	for format, want := range map[string]string{
@@ -59,7 +59,7 @@ func TestInterruptedConform(t *testing.T) {
 		"tap":   `Bail out! the run was interrupted after \d+ of \d+ cases: [1-9]\d* did not run\n`,
 	} {
 		t.Run(format, func(t *testing.T) {
-			sent := make(chan struct{}) // closed with the 30th message
+			sent := make(chan struct{}) // closed at the 30th message
 			var n atomic.Int32
 			server, err := target.Func(t.Context(), "server", func(ctx context.Context, ln net.Listener) error {
 				return refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol,

@@ -57,7 +57,7 @@ func showCorpus(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// vector is one transcript of the corpus. One without a case's name goes by its file's.
+// vector is one transcript of the corpus. Its name is that of its case, or that of its file if it names no case.
 type vector struct {
 	file, name string
 	script     *transcript.Script
@@ -110,8 +110,8 @@ func listVectors(w io.Writer, vectors []vector) error {
 	return nil
 }
 
-// print writes the vector byte by byte, so that it can be parsed again, without the keys that only
-// the corpus knows.
+// print writes the bytes of the vector in the notation of transcripts. Its keys, except @case, become comments, so that
+// other commands can read the output.
 func (v *vector) print(w io.Writer) error {
 	s := *v.script
 	s.Meta = nil

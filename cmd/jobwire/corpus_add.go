@@ -65,15 +65,15 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// said is what one end of a connection said in one go.
+// said holds bytes that one end of a connection sent.
 type said struct {
 	conn string
 	from codec.Side
 	raw  []byte
 }
 
-// streams reads a file, by what it is. Of a capture that is cut or broken what stands before is
-// returned beside the error.
+// streams reads the messages of a transcript, a capture or an input of Go's fuzzer. If a capture is truncated or damaged,
+// streams returns the messages before the damage and an error.
 func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]said, error) {
 	if bytes.HasPrefix(src, []byte("go test fuzz v1")) {
 		sys, err := entryNamed(cmp.Or(o.protocol, "gearman"))
@@ -94,7 +94,7 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 		var all []said
 		for i, s := range scripts {
 			events, err := play.Encode(s, time.Unix(0, 0), false)
-			if err != nil { // expectations that leave something open are no bytes
+			if err != nil { // expected messages with wildcards cannot be encoded
 				events, err = play.Encode(peersAlone(s), time.Unix(0, 0), false)
 			}
 			if err != nil {
@@ -111,14 +111,14 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 	return o.captured(name, src)
 }
 
-// peersAlone is a script without what the server says in it.
+// peersAlone returns a copy of a script without the steps of the server.
 func peersAlone(s *transcript.Script) *transcript.Script {
 	alone := *s
 	alone.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(st transcript.Step) bool { return st.From == codec.Server })
 	return &alone
 }
 
-// keep stores a transcript as a conversation.
+// keep saves a transcript under the name of --conversation, if this is set.
 func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
 	if o.conversation == "" {
 		return nil
@@ -133,7 +133,7 @@ func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
 	return usage(os.WriteFile(file, src, 0o666))
 }
 
-// captured reads a capture. Behind a loss nothing more is taken of a connection.
+// captured reads a capture. It leaves out the messages of a connection after missing bytes.
 func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]said, error) {
 	f, err := pcap.NewFile(name, bytes.NewReader(src))
 	if err != nil {
@@ -160,7 +160,7 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 	return all, nil
 }
 
-// fuzzed reads an input of Go's fuzzer: one []byte, of the peer, or two, of both ends.
+// fuzzed reads an input of Go's fuzzer: one []byte, which the peer sent, or two, which the peer and the server sent.
 func fuzzed(src []byte) ([]said, error) {
 	var all []said
 	for line := range strings.Lines(string(src)) {
@@ -180,7 +180,7 @@ func fuzzed(src []byte) ([]said, error) {
 	return all, nil
 }
 
-// add adds what the corpus of a protocol lacks, and lists it.
+// add appends a vector to the corpus of a protocol for each message whose shape the corpus lacks, and lists these vectors.
 func (o *corpusAddOptions) add(w io.Writer, p *codec.Protocol, source string, all []said) error {
 	have := vectorSet{protocol: p, shapes: map[string]bool{}, names: map[string]bool{}}
 	files := map[string]string{accepted: filepath.Join(o.dir, p.Name, accepted+".wire"), refused: filepath.Join(o.dir, p.Name, refused+".wire")}

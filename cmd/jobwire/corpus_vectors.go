@@ -10,29 +10,29 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// The two files of vectors.
+// The names of the two files of vectors, without extension.
 const (
 	accepted = "accept"
 	refused  = "reject"
 )
 
-// maxVector is the longest message that is made a vector, in bytes.
+// maxVector is the length of the longest message that becomes a vector, in bytes.
 const maxVector = 4 << 10
 
-// vectorSet is what a corpus has.
+// vectorSet has the shapes of the messages in a corpus, and the names of its vectors.
 type vectorSet struct {
 	protocol *codec.Protocol
 	shapes   map[string]bool
 	names    map[string]bool
 }
 
-// newVector is one that the corpus lacks.
+// newVector is a vector to add to the corpus.
 type newVector struct {
 	kind, name, what string
 	text             []byte
 }
 
-// know notes a vector of the corpus.
+// know adds a vector of the corpus to the set.
 func (vs *vectorSet) know(kind string, s *transcript.Script) {
 	vs.names[kind+" "+s.Value("case")] = true
 	r := newReader(vs.protocol)
@@ -42,7 +42,7 @@ func (vs *vectorSet) know(kind string, s *transcript.Script) {
 	}
 }
 
-// vectors makes vectors of what has a shape that the corpus lacks.
+// vectors returns a vector for each message whose shape the corpus lacks.
 func (vs *vectorSet) vectors(all []said) []newVector {
 	var fresh []newVector
 	readers := map[string]*reader{}
@@ -64,20 +64,20 @@ func (vs *vectorSet) vectors(all []said) []newVector {
 	return fresh
 }
 
-// reader reads the messages of one connection, as strictly as it can.
+// reader decodes the messages of one connection, without waiving any rule.
 type reader struct {
 	protocol *codec.Protocol
 	streams  [2]codec.Stream
-	asked    []*readMessage // requests that wait for their reply
-	lost     bool           // nobody knows where the next message begins
+	asked    []*readMessage // requests without a reply so far
+	lost     bool           // the start of the next message is unknown
 }
 
-// readMessage is a message, and what has to be said before it.
+// readMessage is a message, and the request that must precede it.
 type readMessage struct {
 	from   codec.Side
 	raw    []byte
 	frame  codec.Frame
-	err    *codec.Error // of one that is refused
+	err    *codec.Error // why the message is invalid, or nil
 	before *readMessage // the request that it replies to
 }
 
@@ -85,7 +85,7 @@ func newReader(p *codec.Protocol) *reader {
 	return &reader{protocol: p, streams: codec.Streams(p.NewSession(codec.Options{}))}
 }
 
-// read reads what is said next, and hands each message to found.
+// read decodes the next bytes of the connection, and calls found for each message.
 func (r *reader) read(s said, found func(*readMessage)) {
 	stream := &r.streams[s.from]
 	var f codec.Frame
@@ -109,7 +109,7 @@ func (r *reader) read(s said, found func(*readMessage)) {
 	}
 }
 
-// pair finds the request of a reply. Servers answer in order.
+// pair finds the request of a reply. Servers reply in the order of the requests.
 func (r *reader) pair(m *readMessage) {
 	t := m.frame.Type
 	switch {
@@ -120,7 +120,7 @@ func (r *reader) pair(m *readMessage) {
 	}
 }
 
-// shape is what makes a vector another one.
+// shape describes a message. The corpus needs only one vector for all messages with the same shape.
 func (m *readMessage) shape() string {
 	if m.err != nil {
 		return fmt.Sprintf("%s %s %v", m.err.Rule, m.err.Field, m.from)
@@ -143,7 +143,7 @@ func (m *readMessage) shape() string {
 	return b.String()
 }
 
-// shapeOf says of what kind a value is.
+// shapeOf classifies the value of a field.
 func shapeOf(fd *codec.Field, v []byte) string {
 	binary := bytes.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' })
 	switch {
@@ -161,8 +161,9 @@ func shapeOf(fd *codec.Field, v []byte) string {
 	return "text"
 }
 
-// stands reports whether a message is read alone, behind its request, as it was read on its
-// connection, also byte by byte, and, where it is right, written again as it was.
+// stands reports whether a message can become a vector: a new session that has decoded only its request must decode it,
+// from prefixes that grow by one byte, with the same result as on its connection, and encode a valid message to the same
+// bytes.
 func (m *readMessage) stands(p *codec.Protocol) bool {
 	open := func() codec.Session {
 		s := p.NewSession(codec.Options{})
@@ -190,7 +191,7 @@ func (m *readMessage) stands(p *codec.Protocol) bool {
 	return false
 }
 
-// rewritten reports whether a message is written as it was.
+// rewritten reports whether the session encodes the frame to the original bytes of the message.
 func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
 	var msg codec.Message
 	f.Message(&msg)
@@ -198,7 +199,7 @@ func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
 	return err == nil && bytes.Equal(out, m.raw)
 }
 
-// vector writes a message as the corpus has it.
+// vector returns the vector of a message, with a name that is not in use.
 func (vs *vectorSet) vector(m *readMessage) newVector {
 	v := newVector{kind: accepted, what: "accepted, with a new shape"}
 	base := ""
@@ -240,13 +241,13 @@ func (vs *vectorSet) vector(m *readMessage) newVector {
 			continue
 		}
 		st := transcript.Step{Peer: transcript.Actor{Name: actor}, From: one.from, Choices: []transcript.Choice{{Verb: transcript.Raw, Bytes: one.raw}}}
-		out, _ = transcript.AppendStep(out, vs.protocol, &st) // it is not empty
+		out, _ = transcript.AppendStep(out, vs.protocol, &st) // cannot fail: the step is not empty
 	}
 	v.text = out
 	return v
 }
 
-// actor is the first role that may send a message, or be sent it.
+// actor returns the first role that may send the message, or receive it if the server sent it.
 func (vs *vectorSet) actor(m *readMessage) string {
 	roles := vs.protocol.Roles
 	if t := m.frame.Type; t != nil {

@@ -68,10 +68,10 @@ func newDecode() *cobra.Command {
 	return cmd
 }
 
-// memory is the size of the heap, in bytes, near which the collector hurries.
+// memory is the soft memory limit, in bytes. Near it, the garbage collector runs more often.
 const memory = 48 << 20
 
-// itemWriter shows what a decoder reads.
+// itemWriter prints the items that a decoder finds.
 type itemWriter interface {
 	Add(*pcap.Item)
 	Flush() error
@@ -139,7 +139,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	d := pcap.NewDecoder(opts, add)
 	err = d.Decode(in)
 	if werr := w.Flush(); werr != nil {
-		return nil // standard output remembers why
+		return nil // run reports the error, which output has kept
 	}
 	if cmd.Context().Err() != nil {
 		sum.Report(d).WriteText(cmd.ErrOrStderr())
@@ -160,7 +160,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// noteSkipped says how much an audit has not checked.
+// noteSkipped prints how many bytes the audit has not checked, if any.
 func (o *decodeOptions) noteSkipped(w io.Writer, name string, st pcap.Stats) {
 	if o.audit && st.Skipped > 0 {
 		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: the capture begins in the middle of these connections, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
@@ -200,7 +200,7 @@ type captureReport interface {
 	WriteJSON(io.Writer) error
 }
 
-// count reads a capture and reports on it, also on one that is damaged.
+// count reads a capture and writes a report about it, also if the capture is damaged.
 func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) captureReport) error {
 	d := pcap.NewDecoder(opts, add)
 	err := d.Decode(in)

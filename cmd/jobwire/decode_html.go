@@ -11,7 +11,7 @@ import (
 	"jobwire/pcap"
 )
 
-// page draws a capture.
+// page writes the HTML report of a capture.
 func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) error {
 	out := io.WriteCloser(unclosed{cmd.OutOrStdout()})
 	if o.html != "-" {
@@ -34,7 +34,7 @@ func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) e
 	return nil
 }
 
-// unclosed is standard output, which stays open.
+// unclosed is standard output with a Close that leaves it open.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

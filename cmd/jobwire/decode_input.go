@@ -13,15 +13,15 @@ import (
 	"jobwire/pcap"
 )
 
-// input is a capture that is read: a file, standard input or an interface.
+// input is the source of a capture: a file, standard input or an interface.
 type input struct {
 	pcap.Source
 	name  string
 	close func() error
 }
 
-// open opens what the command line names. A file that is no capture fails when it is
-// read, so that what was made of it is told nevertheless.
+// open opens the file, standard input or interface that the command line names. If a file is not a capture, the first
+// call of Next returns the error, so that the command still writes its report.
 func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) (*input, error) {
 	if o.device != "" {
 		live, err := pcap.OpenLive(cmd.Context(), o.device, ports...)
@@ -54,8 +54,8 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 	return in, nil
 }
 
-// abandoned reads what another program writes, and gives up when the user interrupts it:
-// the next byte may be long in coming.
+// abandoned returns a reader that reads from r, and fails when the user interrupts the command: the next byte from r may
+// take long to arrive.
 func abandoned(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() { in.CloseWithError(errors.New("interrupted")) })
@@ -80,7 +80,7 @@ func (s *interruptible) Next(p *pcap.Packet) error {
 	return s.Source.Next(p)
 }
 
-// unreadable is a file that is no capture.
+// unreadable is a file that is not a capture.
 type unreadable struct {
 	pcap.Source
 	err error
@@ -90,7 +90,7 @@ func (u unreadable) Next(*pcap.Packet) error { return u.err }
 func (u unreadable) OnIdle(func())           {}
 func (u unreadable) Dropped() int            { return 0 }
 
-// inputs says what the command line has to name.
+// inputs checks that the command line names one file or an interface.
 func (o *decodeOptions) inputs(_ *cobra.Command, args []string) error {
 	switch {
 	case o.device != "" && len(args) > 0:

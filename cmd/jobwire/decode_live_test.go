@@ -15,7 +15,7 @@ import (
 	"jobwire/pcap"
 )
 
-// heard is what a command says. It tells when it says something first.
+// heard collects the output of a command, and calls first when the command writes for the first time.
 type heard struct {
 	bytes.Buffer
 	first func()
@@ -29,7 +29,7 @@ func (h *heard) Write(p []byte) (int, error) {
 	return h.Buffer.Write(p)
 }
 
-// TestDecodeInterface: what passes an interface is counted until the user interrupts.
+// TestDecodeInterface captures on an interface until it is interrupted: decode must count the messages of a connection.
 func TestDecodeInterface(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDecodeInterface(t *testing.T) {
 	}
 }
 
-// TestDecodeInterrupted: who interrupts it need not wait for the next packet.
+// TestDecodeInterrupted interrupts decode while it waits for the next packet: it must end at once, with a report.
 func TestDecodeInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "example.pcap")
 	var said bytes.Buffer

@@ -17,10 +17,10 @@ import (
 	"jobwire/pcap"
 )
 
-// conversation is what both ends of a connection said.
+// conversation has the bytes that each end of a connection sent, by codec.Side.
 type conversation [2]string
 
-// sent returns what passed a relay, in no particular order.
+// sent returns the bytes that passed through a relay, by connection, in no particular order.
 func (tp *tap) sent() []conversation {
 	all := map[int]*conversation{}
 	for _, e := range tp.events {
@@ -38,7 +38,7 @@ func (tp *tap) sent() []conversation {
 	return list
 }
 
-// decodedFrom reads a capture: what was said, and the messages' types by direction.
+// decodedFrom decodes a capture. It returns the bytes of each connection, and the number of messages of each type by sender.
 func decodedFrom(t *testing.T, file string) ([]conversation, [2]map[string]int) {
 	t.Helper()
 	in, err := os.Open(file)
@@ -75,8 +75,8 @@ func decodedFrom(t *testing.T, file string) ([]conversation, [2]map[string]int) 
 	return list, types
 }
 
-// packets counts Gearman's packets in what was sent, by the document and without our
-// codec: a magic, a type and a size. Text between them is passed over.
+// packets counts Gearman packets by sender and type. It does not use our codec, but the header in the specification: a
+// magic, a type and a size. It skips text commands.
 func packets(all []conversation) (counts [2]map[uint32]int) {
 	for side, magic := range [...]string{"\x00REQ", "\x00RES"} {
 		counts[side] = map[uint32]int{}
@@ -95,7 +95,7 @@ func packets(all []conversation) (counts [2]map[uint32]int) {
 	return counts
 }
 
-// program runs a program of others to its end.
+// program runs a program of another project until it exits, and returns its output.
 func program(t *testing.T, stdin, path string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), path, args...)
@@ -107,7 +107,7 @@ func program(t *testing.T, stdin, path string, args ...string) string {
 	return string(out)
 }
 
-// background starts a program of others, and returns what ends it.
+// background starts a program of another project, and returns a function that ends it.
 func background(t *testing.T, path string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(path, args...)
@@ -126,8 +126,8 @@ func background(t *testing.T, path string, args ...string) (stop func()) {
 	return stop
 }
 
-// TestDecodeIsWhatWasSent captures real clients and workers at real servers through a relay
-// that records. Byte for byte the capture decodes to what passed it.
+// TestDecodeIsWhatWasSent captures the traffic of real clients, workers and servers through a relay that records it. The
+// capture must decode to exactly the bytes that passed through the relay.
 func TestDecodeIsWhatWasSent(t *testing.T) {
 	echo := [2]string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x07the end", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x07the end"}
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestDecodeIsWhatWasSent(t *testing.T) {
 		needs        []string
 		act          func(t *testing.T, paths []string, host, port string)
 		end          [2]string
-		counts       [2]map[string]int // of some types
+		counts       [2]map[string]int // expected number of messages of some types, by sender
 	}{
 		{"gearman", "gearmand", []string{"gearman"}, func(t *testing.T, paths []string, host, port string) {
 			at := func(args ...string) []string { return append([]string{"-h", host, "-p", port}, args...) }
@@ -237,7 +237,7 @@ HGETALL job:reverse:1
 				relay.Close()
 				relay.pumps.Wait()
 				got, types := decodedFrom(t, file)
-				// What marks the end is not captured as a whole each time that it is said.
+				// The capture need not contain all connections that send the end mark.
 				marks := func(s conversation) bool { return s[0] == c.end[0] }
 				want := slices.DeleteFunc(relay.sent(), marks)
 				got = slices.DeleteFunc(got, marks)
@@ -268,7 +268,7 @@ HGETALL job:reverse:1
 	}
 }
 
-// bulkOf frames a command as Redis' clients do.
+// bulkOf encodes a command as Redis clients do: as an array of bulk strings.
 func bulkOf(words ...string) string {
 	b := fmt.Sprintf("*%d\r\n", len(words))
 	for _, w := range words {
@@ -277,8 +277,8 @@ func bulkOf(words ...string) string {
 	return b
 }
 
-// TestWhatTsharkMisses tells where tshark 4.0 is not right, and that we are: a header that
-// is split among segments, a NUL in a workload, the handle of a GET_STATUS, Beanstalk.
+// TestWhatTsharkMisses decodes captures that tshark 4.0 decodes incorrectly and jobwire decodes correctly: a header that
+// is split across segments, a NUL in a workload, the handle of a GET_STATUS, and Beanstalk.
 func TestWhatTsharkMisses(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	if v := program(t, "", tshark, "--version"); !strings.Contains(v, "TShark (Wireshark) 4.0.") {
@@ -290,11 +290,11 @@ func TestWhatTsharkMisses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		port   int
-		sent   [][2]string // of the peer and of the server
-		filter string      // a protocol of which tshark does not know all
-		field  string      // what it is asked for
-		tshark string      // what it says
-		ours   []string    // what we say among other things
+		sent   [][2]string // by the peer and by the server
+		filter string      // display filter of tshark: the protocol
+		field  string      // field that tshark prints
+		tshark string      // output of tshark
+		ours   []string    // parts of the output of jobwire decode
 	}{
 		{"a split header", 4730, [][2]string{{request[:3], ""}, {request[3:], ""}, {"", reply}}, "gearman", "gearman.pkt_type", "\n\n17\n",
 			[]string{`"type":"ECHO_REQ"`, `"type":"ECHO_RES"`}},

@@ -21,9 +21,9 @@ import (
 	"jobwire/pcap"
 )
 
-// capture lets tcpdump capture what passes a port while act is performed, and
-// returns the file. say sends something to the port that ends with mark; it is
-// repeated until that has been captured.
+// capture runs act while tcpdump captures the traffic of a port, and returns the
+// file. After act it sends say to the port, to which the server must reply mark,
+// and repeats this until the capture contains mark.
 func capture(t *testing.T, port string, act func(), say, mark string, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "live.pcap")
@@ -36,7 +36,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop := sync.OnceFunc(func() { // it then writes whole packets
+	stop := sync.OnceFunc(func() { // tcpdump writes whole packets before it exits
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
@@ -45,7 +45,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 	lines := bufio.NewScanner(stderr)
 	for listens := false; !listens; listens = strings.Contains(lines.Text(), "listening on") {
 		if !lines.Scan() {
-			// To have no right to is no lack of a peer.
+			// If only the permission to capture is missing, the peer is not missing.
 			if os.Getenv(peers.Required) == "1" && !strings.Contains(said, "permi") {
 				t.Fatalf("tcpdump does not capture: %s", said)
 			}
@@ -79,7 +79,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 	}
 }
 
-// summaryOf decodes a capture.
+// summaryOf returns the summary that decode prints of a capture.
 func summaryOf(t *testing.T, file string) *pcap.Report {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -93,8 +93,8 @@ func summaryOf(t *testing.T, file string) *pcap.Report {
 	return &r
 }
 
-// TestDecodeRealClients captures clients and workers of others at a real server, on
-// one device and on all, and holds the counts against tshark's.
+// TestDecodeRealClients captures real clients and workers at a real server, on one
+// device and on all devices, and compares the counts of messages with those of tshark.
 func TestDecodeRealClients(t *testing.T) {
 	tshark, client := peers.Need(t, "tshark"), peers.Need(t, "gearman")
 	for name, args := range map[string][]string{"lo": {"-i", "lo"}, "any": {"-i", "any"}} {
@@ -126,7 +126,7 @@ func TestDecodeRealClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]int{"ECHO_REQ": 1} // whose header was dribbled: tshark 4.0 loses a packet whose header is split
+			want := map[string]int{"ECHO_REQ": 1} // sent by dribble: tshark 4.0 misses a packet whose header is split
 			for code := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == ',' || r == '\n' }) {
 				for _, row := range gearman.Protocol.Types {
 					if row.Code > 0 && fmt.Sprint(row.Code) == code {
@@ -155,8 +155,8 @@ func TestDecodeRealClients(t *testing.T) {
 	}
 }
 
-// dribble sends an ECHO_REQ byte by byte, each in a segment of its own, and a text
-// command behind it.
+// dribble sends an ECHO_REQ with each byte in a segment of its own, and then a text
+// command.
 func dribble(t *testing.T, port string) {
 	c, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
@@ -182,8 +182,8 @@ func dribble(t *testing.T, port string) {
 	}
 }
 
-// TestDecodeShortSnapLength: packets that were captured in part are told apart from lost
-// ones, and what was captured as a whole is read.
+// TestDecodeShortSnapLength captures with a short snapshot length: decode must distinguish
+// truncated packets from lost ones, and decode the messages that were captured completely.
 func TestDecodeShortSnapLength(t *testing.T) {
 	server := peers.Start(t, "beanstalkd")
 	_, port, err := net.SplitHostPort(server.Addr())

@@ -12,8 +12,7 @@ import (
 	"jobwire/pcap"
 )
 
-// transcribe writes the conversations of a capture as transcripts. Files that are there
-// already are left alone, which is an error.
+// transcribe writes the connections of a capture as transcripts. It returns an error instead of overwriting a file.
 func (o *decodeOptions) transcribe(cmd *cobra.Command, in *input, opts pcap.Options) error {
 	if err := os.MkdirAll(o.scripts, 0o777); err != nil {
 		return usage(err)

@@ -2,5 +2,5 @@
 
 package main
 
-// onDrainSignal does nothing: there is no such signal here.
+// onDrainSignal does nothing: only Unix has SIGUSR1.
 func onDrainSignal(func()) (stop func()) { return func() {} }

@@ -16,9 +16,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// SIGUSR1 makes the Beanstalk server refuse new jobs, and nothing else.
+// TestDrainSignal checks that after SIGUSR1 the Beanstalk server refuses new jobs, but still assigns queued ones.
 func TestDrainSignal(t *testing.T) {
-	jobwire, err := exec.LookPath("jobwire") // the test binary, by TestMain
+	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestDrainSignal(t *testing.T) {
 	defer nc.Close()
 	nc.SetDeadline(time.Now().Add(20 * time.Second))
 	r := bufio.NewReader(nc)
-	// ask sends commands and reads lines up to the one that begins so.
+	// ask sends commands, reads lines until one begins with one of begins, and returns this line.
 	ask := func(commands string, begins ...string) string {
 		t.Helper()
 		io.WriteString(nc, commands)

@@ -90,7 +90,7 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	})
 }
 
-// write lets f write to a file, or to standard output where the name is "-".
+// write calls f with a new file, or with standard output if the name is "-".
 func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer) error) error {
 	if name == "-" {
 		if isTerminal(cmd.OutOrStdout()) {
@@ -105,7 +105,7 @@ func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer)
 	return errors.Join(f(file), file.Close())
 }
 
-// kinds says what an event of a transcript is in a capture; silence is nothing.
+// kinds maps the events of a transcript to those of a capture. Silence has no event in a capture.
 var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Send:       pcap.Data,
 	transcript.Raw:        pcap.Data,
@@ -115,14 +115,14 @@ var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Resets:     pcap.Resets,
 }
 
-// writeCapture writes the events as packets, a connection an actor. A peer that closes before the server
-// has said its last ends only its own direction.
+// writeCapture writes the events as packets, with one connection for each actor. If a peer closes and the next event of
+// its connection is of the server, only the direction of the peer is closed.
 func writeCapture(w io.Writer, port int, events []play.Event) error {
 	cw, err := pcap.NewWriter(w, port)
 	if err != nil {
 		return err
 	}
-	next := map[string]codec.Side{} // who acts on a connection, behind the event
+	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
 	answered := make([]bool, len(events))
 	for i, ev := range slices.Backward(events) {
 		if _, ok := kinds[ev.Verb]; ok {

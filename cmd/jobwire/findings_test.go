@@ -49,15 +49,15 @@ var (
 	findingCases   = regexp.MustCompile("^`([^`]+)`( \\(non-strict\\))?$")
 )
 
-// findingServers are the sections about servers, with the name of the server's profile. Each finding in a covered
-// section has a line that names its cases:
+// findingServers lists the sections about servers, with the name of the server's profile. Each finding in a section with
+// covered set has a line that names its cases:
 //
 //	Case: `gearman.timeout.fails`
 //	Case: `gearman.option.unknown`, `gearman.grab.unique-length[n=64]`
 //	Case: `gearman.worker.all-yours` (non-strict)
 //	Case: not visible to a client
 //
-// The server fails the case, and its profile lists it; or the case accepts the behavior, as non-strict.
+// The server fails the case and its profile lists the case, or the case accepts the behavior as non-strict.
 var findingServers = []struct {
 	section, profile string
 	covered          bool
@@ -68,7 +68,7 @@ var findingServers = []struct {
 	{"GearMonkey on Redis 7.0.15", "redis-server", true},
 }
 
-// readFindings returns docs/findings.md, its part up to the first finding, and its findings.
+// readFindings returns the text of docs/findings.md, the part before the first finding, and all findings.
 func readFindings(t *testing.T) (page, start string, all []finding) {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/findings.md")
@@ -101,13 +101,13 @@ func readFindings(t *testing.T) (page, start string, all []finding) {
 	return page, page[:heads[0][0]], all
 }
 
-// TestFindingsPage checks the form of docs/findings.md: every finding has the same
+// TestFindingsPage checks the structure of docs/findings.md: every finding has the same
 // fields and is in the index exactly once, below a severity; all rules exist, and all links resolve.
 func TestFindingsPage(t *testing.T) {
 	page, start, all := readFindings(t)
 	anchors := map[string]bool{}
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
-		// As GitHub makes anchors of headings.
+		// This is how GitHub makes anchors from headings.
 		slug := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
 		anchors[strings.ReplaceAll(slug, " ", "-")] = true
 	}
@@ -185,7 +185,7 @@ func TestFindingsPage(t *testing.T) {
 	}
 }
 
-// TestFindingsCases checks the line of each finding about a server that names its cases.
+// TestFindingsCases checks the lines with "Case: " of the findings about servers.
 func TestFindingsCases(t *testing.T) {
 	_, _, all := readFindings(t)
 	for _, server := range findingServers {
@@ -240,9 +240,9 @@ func checkFindingCase(t *testing.T, id string, suite *conform.Suite, profile *co
 	}
 }
 
-// TestFindingsReplay replays every transcript in docs/findings.md against the server that it is
-// about, or as the server of the library that it is about: up to five times where the finding
-// says that the result depends on chance.
+// TestFindingsReplay replays every transcript in docs/findings.md against the affected server, or
+// as the server of the affected library: up to five times if the finding says that the result
+// depends on chance.
 func TestFindingsReplay(t *testing.T) {
 	page, _, all := readFindings(t)
 	count := 0
@@ -307,7 +307,7 @@ func profileOf(t *testing.T, peer string) (*conform.Suite, *conform.Profile) {
 	return nil, nil
 }
 
-// findingDrivers run the libraries that docs/findings.md is about, by the names in its transcripts.
+// findingDrivers has the drivers of the libraries in docs/findings.md, by the names in its transcripts.
 var findingDrivers = map[string]struct {
 	protocol, peer string
 	module         string // from npm, in examples/node
@@ -333,8 +333,8 @@ var findingDrivers = map[string]struct {
 	"nodestalker":      {"beanstalk", "node", "nodestalker", "node --no-deprecation ../../examples/node/nodestalker.js {host} {port}"},
 }
 
-// replayLibrary plays the server of a transcript. The driver of the library carries out the tasks
-// in the transcript's comments, and its answers begin as the comments say.
+// replayLibrary plays the server of a transcript. The driver of the library runs the tasks in the comments of the
+// transcript, and its answers must begin with those in the comments.
 func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 	d := findingDrivers[name]
 	if d.peer != "" {
@@ -388,7 +388,7 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 		done <- status
 	}()
 	lines := bufio.NewReader(complaints)
-	first, err := lines.ReadString('\n') // says where it listens
+	first, err := lines.ReadString('\n') // names the address on which play listens
 	addr := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(first)
 	if addr == "" {
 		t.Fatalf("play says %q, %v", first, err)
@@ -407,7 +407,7 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 		}
 	}
 	if len(want) == 0 {
-		cancel() // it may never end by itself
+		cancel() // the driver may never end by itself
 	}
 	err = <-left
 	out = fmt.Sprintf("%s%s%sanswers:\n%s%v", played.Bytes(), first, rest, answers.Bytes(), err)

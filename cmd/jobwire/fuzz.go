@@ -115,7 +115,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if o.replay != "" {
 		return o.replayLog(cmd, cfg)
 	}
-	if cfg.StartFast != nil { // so that a program that it does not work for is reported at once
+	if cfg.StartFast != nil { // report at once if the program does not work with a fast clock
 		t, err := cfg.StartFast(cmd.Context())
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		cfg.Note = out.log
 	}
 	out.begin(cfg)
-	if cfg.Duration > 0 { // with the time to read the seeds
+	if cfg.Duration > 0 { // it includes the time to read the seeds
 		cfg.Duration = max(time.Millisecond, cfg.Duration-time.Since(begun))
 	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
@@ -151,7 +151,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return err
 }
 
-// replayLog sends what a log contains to a new server.
+// replayLog sends the inputs in a log to a new server.
 func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
 	f, err := os.Open(o.replay)
 	if err != nil {
@@ -213,7 +213,7 @@ func (o *fuzzOptions) check(cmd *cobra.Command) error {
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return true // what is wrong with it is told elsewhere
+		return true // target.check reports the error
 	}
 	ips, err := net.LookupIP(host)
 	return err == nil && !slices.ContainsFunc(ips, func(ip net.IP) bool { return !ip.IsLoopback() })
@@ -283,24 +283,25 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	return cfg, nil
 }
 
-// fuzzMemory is the memory limit in bytes: near it, garbage is collected more often. The corpus and
-// the logs of a long run need a third of it.
+// fuzzMemory is the soft memory limit in bytes. Near it, the garbage collector runs more often. The corpus and the logs
+// of a long run need a third of it.
 const fuzzMemory = 1 << 30
 
-// fuzzGarbage is how much garbage there may be before it is collected, in percent of what is used:
-// conversations leave much, and use little.
+// fuzzGarbage is the GC percentage (GOGC). It is high because inputs produce much garbage, but little memory stays in
+// use.
 const fuzzGarbage = 800
 
-// fuzzReady is how long a server may take to start, on a machine that the fuzzer keeps busy.
+// fuzzReady is the time limit for the start of a server. It is long because the fuzzer keeps the machine busy.
 const fuzzReady = 30 * time.Second
 
-// fuzzGrace is how long a server may take to end, and to print a report about leaks.
+// fuzzGrace is the time limit for a server to exit and to print a report about leaks.
 const fuzzGrace = 5 * time.Second
 
-// maxClock is the highest factor of --fast-clock: above it, a delay of a few milliseconds is longer than the tolerance of the models.
+// maxClock is the highest factor of --fast-clock. With a higher factor, a delay of a few milliseconds would be longer than
+// the tolerance of the models.
 const maxClock = 100
 
-// fastClock returns the environment of a program whose clock runs a number of times as fast.
+// fastClock returns the environment variables with which the clock of a program runs the given number of times as fast.
 func fastClock(times int) ([]string, error) {
 	for _, folder := range []string{"/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib*/faketime"} {
 		if found, _ := filepath.Glob(filepath.Join(folder, "libfaketimeMT.so.1")); len(found) > 0 {
@@ -316,7 +317,7 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 	if err != nil {
 		return nil, err
 	}
-	// Several servers run beside each other, so one processor is enough for each, and costs less time.
+	// Several servers run in parallel: one processor for each is enough, and takes less CPU time.
 	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
@@ -325,7 +326,8 @@ func startServe(ctx context.Context, name string, sys *catalog.Entry) (target.Ta
 	return startSelf(ctx, name, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}")
 }
 
-// readSeeds makes conversations of the corpus, of the cases, and of the files named.
+// readSeeds returns fuzzer inputs with the messages of the corpus, of the cases that test a server, and of the files of
+// --seed-file.
 func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
 	var seeds []*fuzz.Input
 	vectors, err := readVectors(sys.Protocol)
@@ -371,7 +373,7 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 	return seeds, nil
 }
 
-// servePlanted is what the self-test starts.
+// servePlanted runs the server with the fault of --injected, or without a fault. The self-test starts such servers.
 func (o *fuzzOptions) servePlanted(ctx context.Context, sys *catalog.Entry) error {
 	fault := faults.Faultless(sys.Protocol.Name)
 	if o.injected != "none" {

@@ -10,8 +10,9 @@ import (
 	"jobwire/internal/peers"
 )
 
-// TestFastClock replays a log whose pauses are over ten times as soon: gearmand does not report a job whose time limit is exceeded, and a
-// job with a start time is queued when this time has come on the clock of the server.
+// TestFastClock replays a log with a server whose clock runs ten times as fast, so that pauses are a tenth as long:
+// gearmand does not report a job that exceeds its time limit, and queues a job with a start time when the clock of the
+// server reaches this time.
 func TestFastClock(t *testing.T) {
 	peers.Need(t, "faketime")
 	gearmand := peers.Need(t, "gearmand")

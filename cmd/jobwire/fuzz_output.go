@@ -23,7 +23,7 @@ import (
 	"jobwire/internal/version"
 )
 
-// fuzzOutput reports how fuzzing goes, and saves what it finds.
+// fuzzOutput prints the progress of the fuzzer, and saves and prints its findings.
 type fuzzOutput struct {
 	mu     sync.Mutex
 	w, e   io.Writer
@@ -38,14 +38,14 @@ type fuzzOutput struct {
 	target string
 	waive  []codec.RuleID
 	all    []*fuzz.Finding
-	files  map[*fuzz.Finding]string // the transcript of each
-	saved  int                      // candidates
+	files  map[*fuzz.Finding]string // name of the transcript of each finding
+	saved  int                      // number of candidates saved
 	page   *os.File                 // for the HTML report, or nil
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
 	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now(), files: map[*fuzz.Finding]string{}}
-	if o.html != "" { // before the run, so that a wrong name is reported at once
+	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
 		if out.page, err = os.Create(o.html); err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 	fmt.Fprintf(out.e, "jobwire: fuzzing %s; random seed %d, %d seed inputs\n", out.target, cfg.Seed, len(cfg.Seeds))
 }
 
-// keep saves the pool.
+// keep saves the corpus of the fuzzer, if --state is set.
 func (out *fuzzOutput) keep(convs []*fuzz.Input) {
 	if out.o.state == "" {
 		return
@@ -98,8 +98,8 @@ func (out *fuzzOutput) fail(err error) {
 	}
 }
 
-// progress shows a line that is overwritten on a terminal; elsewhere now and then one that is
-// not.
+// progress prints a line of statistics: on a terminal it overwrites the previous one, otherwise it prints a new line at
+// most every 10 s.
 func (out *fuzzOutput) progress(s fuzz.Stats) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -125,7 +125,7 @@ func statsLine(s, prev fuzz.Stats) string {
 		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, counted(s.Findings, "finding"), counted(s.Duplicates, "duplicate"), s.Doing)
 }
 
-// counted writes a number with its noun, in the plural where needed.
+// counted returns a number with its noun, in the plural unless the number is 1.
 func counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -133,7 +133,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// log reports what happened to a candidate.
+// log prints a line about the reproduction of a candidate.
 func (out *fuzzOutput) log(line string) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -166,7 +166,7 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	fmt.Fprintf(out.e, "jobwire: %s, %s; saved in %s\n", what, oneLine(out.describe(fd, path).Headline()), path)
 }
 
-// dropped removes the files of a crash that has the cause of another finding.
+// dropped removes a finding and its files, because the crash has the same cause as another finding.
 func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -195,7 +195,7 @@ func (out *fuzzOutput) saveLog(l *fuzz.Log) {
 	}
 }
 
-// candidate saves what was not examined.
+// candidate saves a candidate that the fuzzer had no time to reproduce.
 func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
 	if _, err := out.save(fd, out.candidates()); err != nil {
 		out.fail(err)
@@ -206,7 +206,7 @@ func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
 
 func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.out, "candidates") }
 
-// evidence says how a finding was seen.
+// evidence describes how often a finding was observed and reproduced.
 func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 	switch {
 	case fd.Tried == 0:
@@ -223,7 +223,7 @@ func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 	return fmt.Sprintf("Reproduced in %d of %d attempts, each on a newly started server.", fd.Shown, fd.Tried)
 }
 
-// command returns the command that repeats a finding, for a shell.
+// command returns the shell command that reproduces a finding.
 func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 	words := []string{"jobwire", "play", path}
 	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0
@@ -257,7 +257,7 @@ func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 	return strings.Join(words, " ")
 }
 
-// shellQuoted returns a word as a shell takes it.
+// shellQuoted quotes a word for a shell, if necessary.
 func shellQuoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
@@ -268,7 +268,7 @@ func shellQuoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// body is a transcript without what stands above its steps.
+// body returns the transcript of a finding without the header above its steps.
 func body(fd *fuzz.Finding) []byte {
 	if _, steps, ok := bytes.Cut(fd.Text, []byte("\n\n")); ok {
 		return steps
@@ -276,7 +276,7 @@ func body(fd *fuzz.Finding) []byte {
 	return fd.Text
 }
 
-// describe returns a finding as reports show it, with the transcript in a file.
+// describe converts a finding for the reports. file is the name of its transcript.
 func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
 	p, v := out.sys.Protocol, fd.Fault
 	f := &report.Finding{

@@ -15,8 +15,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// outputOf returns what is printed of a wrong reply and a crash that is found after it, in a folder
-// whose name a shell would split.
+// outputOf returns the output for two findings, a wrong reply and a crash, and one candidate. The name of the folder
+// contains a space, which a shell would split.
 func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
 	t.Helper()
 	var w, e bytes.Buffer
@@ -63,7 +63,8 @@ func TestFindingsBySeverity(t *testing.T) {
 	}
 }
 
-// A shell, and so target.Split, takes the printed command as what was meant.
+// TestFindingsCommands checks that target.Split, which parses a line like a shell, splits the printed command into the
+// intended words.
 func TestFindingsCommands(t *testing.T) {
 	out, printed := outputOf(t, "text", quotedExec)
 	commands := regexp.MustCompile(`(?m)^ *jobwire play .*`).FindAllString(printed, -1)

@@ -10,8 +10,7 @@ import (
 	"jobwire/pcap"
 )
 
-// captureSeeds makes conversations of a capture: one of each connection, and one of some that
-// stood beside each other.
+// captureSeeds returns a fuzzer input for each connection in a capture, with the messages of the client or worker.
 func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -22,7 +21,7 @@ func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	const most = 200 // messages of one conversation
+	const most = 200 // messages in one input
 	var order []int
 	all := map[int]*fuzz.Input{}
 	d := pcap.NewDecoder(pcap.Options{Protocol: p}, func(it *pcap.Item) {

@@ -18,21 +18,21 @@ import (
 	"jobwire/internal/version"
 )
 
-// Bounds of a self-test, for each server. The faultless one's are conversations too: how many a
-// machine has in a second differs.
+// Limits of the self-test, for each server. The run with the faultless server is also limited to a number of executions,
+// because the number per second depends on the machine.
 const (
-	faultFor        = 10 * time.Minute // a fault is found within it, or counts as missed
+	faultFor        = 10 * time.Minute // a fault that is not found within this time is missed
 	faultlessWithin = 10_000
 	faultlessFor    = 60 * time.Second
-	smallEnough     = 10 // lines of a transcript
+	smallEnough     = 10 // most lines of a transcript that reproduces a fault
 )
 
-// proof is what became of one injected fault.
+// proof is the result of the self-test for one injected fault, or for the faultless server.
 type proof struct {
 	Name    string       `json:"name"`
 	Planted string       `json:"injected"`
 	About   string       `json:"about,omitempty"`
-	Oracle  string       `json:"oracle,omitempty"` // by which it was found
+	Oracle  string       `json:"oracle,omitempty"` // oracle that found the fault
 	Text    string       `json:"text,omitempty"`
 	Lines   int          `json:"lines,omitempty"`
 	Seconds float64      `json:"seconds"`
@@ -44,7 +44,8 @@ type proof struct {
 	wire    []byte
 }
 
-// prove fuzzes faulty servers, each of which must be found out, and a faultless one.
+// prove runs --self-test: it fuzzes servers with injected faults, each of which must be found, and a faultless server,
+// for which there must be no finding. With --run it fuzzes only the selected servers with faults.
 func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 	servers := []faults.Fault{faults.Faultless(sys.Protocol.Name)}
 	for _, f := range faults.All() {

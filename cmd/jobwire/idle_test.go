@@ -15,8 +15,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// TestTenThousandIdleConnections holds that many connections to a server in a
-// process of its own. It must stay small, and go on serving others.
+// TestTenThousandIdleConnections keeps 10,000 idle connections open to a server in
+// a process of its own. The server must use little memory for them, and still serve
+// other connections.
 func TestTenThousandIdleConnections(t *testing.T) {
 	const connections = 10_000
 	if runtime.GOOS != "linux" {
@@ -26,7 +27,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < connections+200 {
 		t.Skipf("the limit of %d descriptors leaves too little room: %v", limit.Cur, err)
 	}
-	jobwire, err := exec.LookPath("jobwire") // the test binary, by TestMain
+	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nc.(*net.TCPConn).SetLinger(0) // leaves no port behind
+		nc.(*net.TCPConn).SetLinger(0) // close with a reset, so that the port is free at once
 		defer nc.Close()
 	}
 	status := run(t.Context(), []string{"play", "-q", filepath.Join(corpusDir(t), "gearman", "example.wire"), "--addr", srv.Addr()}, nil, io.Discard, io.Discard)
@@ -73,8 +74,8 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	}
 	grown := memory() - before
 	t.Logf("%d idle connections take %d KiB", connections, grown)
-	// It is 5 KiB each; the race detector takes five times that. A buffer held
-	// for each would show in either.
+	// A connection takes 5 KiB, and five times that with the race detector. The limit
+	// is low enough to detect a buffer for each connection in both cases.
 	if grown > connections*48 {
 		t.Errorf("%d idle connections take %d KiB, more than 48 KiB each", connections, grown)
 	}

@@ -9,7 +9,7 @@ import (
 	"jobwire/pcap"
 )
 
-// followed is what decode tells about the jobs of a capture.
+// followed returns the report of decode --jobs about a capture.
 func followed(t *testing.T, capture []byte) (r struct {
 	Functions map[string]jobCounts
 	Anomalies []pcap.Anomaly `json:"anomalies"`
@@ -25,7 +25,7 @@ func followed(t *testing.T, capture []byte) (r struct {
 	return r
 }
 
-// jobCounts is what is compared of the jobs of a function.
+// jobCounts has the counts of the jobs of a function in the report of decode --jobs.
 type jobCounts struct {
 	Submitted   int64
 	Joined      int64 `json:"coalesced"`
@@ -43,11 +43,12 @@ type jobCounts struct {
 	Return      struct{ Count int64 }
 }
 
-// TestJobsOfBench: what a capture of a load tells of its jobs is what the generator knows.
+// TestJobsOfBench captures the traffic of the load generator: the counts of jobs in the report of decode --jobs must
+// match those in the report of the load generator.
 func TestJobsOfBench(t *testing.T) {
 	for _, tt := range []struct {
 		protocol, scenario string
-		told               bool // the client is told of a job's end
+		told               bool // the server sends the result of a job to the client
 	}{
 		{"gearman", "cycle", true}, {"gearman", "background", false}, {"gearman", "chaos", true},
 		{"beanstalk", "cycle", false}, {"beanstalk", "chaos", false},
@@ -101,8 +102,8 @@ func TestJobsOfBench(t *testing.T) {
 					}
 				}
 			}
-			// A worker that is killed may not have read the job that it was given, nor the server its
-			// last result.
+			// A killed worker may not have read the job that it was assigned, and the server may not have read the
+			// last result of the worker.
 			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed > sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
 				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Anomalies)
 			}

@@ -49,7 +49,7 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// usage marks an error that the user corrects on the command line or in a file.
+// usage marks an error that the user can correct on the command line or in a file.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -146,8 +146,7 @@ func newRoot() *cobra.Command {
 //go:embed help
 var helpTexts embed.FS
 
-// describe sets the description and the examples of the command and of those below it, which are in the
-// file help/COMMAND.txt.
+// describe sets the description and the examples of a command and its subcommands from the files help/COMMAND.txt.
 func describe(cmd *cobra.Command) {
 	name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "jobwire "), " ", "-")
 	if text, err := helpTexts.ReadFile("help/" + name + ".txt"); err == nil {
@@ -237,11 +236,11 @@ func commandNames(cmd *cobra.Command) []string {
 }
 
 // exclusiveFlags is the annotation in which cobra keeps the groups of
-// Command.MarkFlagsMutuallyExclusive: names with spaces between them.
+// Command.MarkFlagsMutuallyExclusive: names separated by spaces.
 const exclusiveFlags = "cobra_annotation_mutually_exclusive"
 
-// checkExclusive fails if two flags of one group are set. It reports that in plainer
-// words than cobra's own check, which runs later.
+// checkExclusive returns an error if two flags of one group are set. Its message is
+// plainer than that of cobra's own check, which runs later.
 func checkExclusive(flags *pflag.FlagSet) error {
 	var err error
 	flags.Visit(func(f *pflag.Flag) {
@@ -358,11 +357,11 @@ type flagGroup struct {
 	names []string
 }
 
-// groupAnnotation of a flag has its place in the help and the title of its group.
+// groupAnnotation is the annotation with the position of a flag in the help and the title of its group.
 const groupAnnotation = "jobwire_group"
 
-// groupFlags has the help of a command list its flags in this order, with the titles
-// of groups. Flags in no group come last.
+// groupFlags makes the help of a command list its flags in the order of groups, with
+// their titles. Flags without a group come last.
 func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	for i, g := range groups {
 		for j, name := range g.names {
@@ -406,8 +405,7 @@ func flagUsages(cmd *cobra.Command) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// output is standard output. It remembers whether anything could not be written, so that no
-// command has to.
+// output is standard output. It keeps the first write error, so that commands need not check for write errors.
 type output struct {
 	io.Writer
 	err error
@@ -443,12 +441,12 @@ func columns(w io.Writer) int {
 	return 80
 }
 
-// wantsColor reports whether w is a terminal whose user has not declined color.
+// wantsColor reports whether w is a terminal and the environment does not disable color (NO_COLOR, TERM=dumb).
 func wantsColor(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// colorFlag is --color.
+// colorFlag is the value of --color.
 type colorFlag struct{ when string }
 
 func (c *colorFlag) add(cmd *cobra.Command) {

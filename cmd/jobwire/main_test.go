@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny})
 }
 
-// TestScripts runs the command lines in testdata/script as users would.
+// TestScripts runs the scripts in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -12,10 +12,10 @@ import (
 	"jobwire/internal/peers"
 )
 
-// session is a fenced block of a page: what is typed behind "$ ", and what comes of it; or a
-// file that the reader is to save.
+// session is a fenced block of a page: commands after "$ " with their output, or a
+// file that the reader saves.
 type session struct {
-	line  int // in the page, of its first line
+	line  int // line number of its first line in the page
 	peers []string
 	steps []typed
 
@@ -26,7 +26,7 @@ type typed struct{ command, output string }
 
 var fences = regexp.MustCompile("(?ms)^```(console|wire|sh)([a-z. -]*)\n(.*?)^```$")
 
-// sessions returns the blocks of a page whose kind is "console", and the files of kind "wire".
+// sessions returns the blocks of a page of the kind "console", and the files in blocks of the kind "wire".
 func sessions(page string) (all []session) {
 	for _, m := range fences.FindAllStringSubmatchIndex(page, -1) {
 		s := session{line: 2 + strings.Count(page[:m[0]], "\n")}
@@ -52,9 +52,9 @@ func sessions(page string) (all []session) {
 	return all
 }
 
-// TestPagesAreTrue runs the commands that README.md and the pages of docs/tasks show, and compares the output: blocks of
-// the kind "console", all of a page in one folder, in order. Figures may be others; a line of dots is
-// any number of lines, dots within one are any text.
+// TestPagesAreTrue runs the commands in the "console" blocks of README.md and docs/tasks, and compares their output with
+// the page. It runs all commands of a page in one folder, in order. Numbers may differ; a line "..." matches any number
+// of lines, and "..." within a line matches any text.
 func TestPagesAreTrue(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/tasks/*.md")
 	if err != nil || len(pages) < 5 {
@@ -83,7 +83,7 @@ func TestPagesAreTrue(t *testing.T) {
 	}
 }
 
-// workingCopy is a folder with what the pages name of a working copy.
+// workingCopy returns a folder with those parts of a working copy of jobwire that the pages use.
 func workingCopy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func workingCopy(t *testing.T) string {
 	return dir
 }
 
-// hold types the commands of a session, and compares.
+// hold saves the file of a session, or runs its commands in dir and compares their output with the page.
 func (s *session) hold(t *testing.T, dir string) {
 	if s.file != "" {
 		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.text), 0o666); err != nil {
@@ -109,7 +109,7 @@ func (s *session) hold(t *testing.T, dir string) {
 	}
 	status := 0
 	for _, step := range s.steps {
-		// A shell knows the status of the command before.
+		// The shell of a reader keeps the exit status of the previous command in $?.
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("(exit %d)\n%s", status, step.command))
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
@@ -125,7 +125,7 @@ func (s *session) hold(t *testing.T, dir string) {
 	}
 }
 
-// tidy makes texts comparable: blank lines and how words are spaced say nothing.
+// tidy removes empty lines and makes each run of white space one space, because these differences do not matter.
 func tidy(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -145,7 +145,7 @@ var (
 	invents = regexp.MustCompile(`\b(fn-)[a-z0-9]+|\b(gearman-[a-z-]+-|law-)[0-9a-f]{8}\b`)
 )
 
-// shownAs makes a pattern of what a page shows.
+// shownAs returns a pattern that matches the output shown in a page.
 func shownAs(output string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)
@@ -161,7 +161,7 @@ func shownAs(output string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// loosely makes a pattern of a line: any figure, handle and invented name, and any text for dots.
+// loosely returns a pattern for a line, which allows any number, handle and generated name, and any text for "...".
 func loosely(line string) string {
 	for _, wild := range []struct {
 		in      *regexp.Regexp
@@ -206,8 +206,8 @@ func TestPagesAreCompared(t *testing.T) {
 	}
 }
 
-// TestCommandsInDocsAreRight has the flags of every command read that README.md and the pages
-// show, also of those that take too long for a test.
+// TestCommandsInDocsAreRight checks the flags of every jobwire command in README.md and the pages, also of those that take
+// too long to run in a test.
 func TestCommandsInDocsAreRight(t *testing.T) {
 	t.Parallel()
 	shown := regexp.MustCompile(`(?m)^(?:    )?(?:\$ )?((?:[a-z]+ [^|\n]*\| *)?jobwire .*)$`)
@@ -234,11 +234,11 @@ func TestCommandsInDocsAreRight(t *testing.T) {
 	}
 }
 
-// checkCommands has the flags of every jobwire of a shell's line read; other programs are not found.
+// checkCommands runs a shell line in which every jobwire only parses its flags. Other programs are not found.
 func checkCommands(t *testing.T, where, line string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "cases"), 0o777); err != nil { // a page has made it before
+	if err := os.Mkdir(filepath.Join(dir, "cases"), 0o777); err != nil { // earlier commands of a page create it
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "jobwire() { \"$JOBWIRE\" \"$@\" --help >/dev/null 2>>\"$REFUSED\"; }\n"+line+"\nwait")

@@ -76,8 +76,8 @@ func protocolFlag(cmd *cobra.Command, name *string) {
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// readScripts parses a file, or standard input where the name is "-". Its protocol is the
-// one that is asked for, else what a line of the file says, else Gearman.
+// readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument if
+// it is not empty, else that of the @protocol line in the file, else Gearman.
 func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*transcript.Script, error) {
 	var src []byte
 	var err error
@@ -97,7 +97,7 @@ func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*
 	return sys, scripts, err
 }
 
-// declaredProtocol returns what an @protocol line before the first step says, or "".
+// declaredProtocol returns the protocol in an @protocol line before the first step, or "".
 func declaredProtocol(src []byte) string {
 	for line := range bytes.Lines(src) {
 		if rest, ok := bytes.CutPrefix(line, []byte("@protocol ")); ok {
@@ -128,7 +128,7 @@ func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Scr
 	return scripts, nil
 }
 
-// vectorKeys are what transcripts in the corpus say beside the keys of cases.
+// vectorKeys are the keys that transcripts may have in addition to those of cases. The corpus uses them.
 var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
@@ -211,7 +211,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			got = exitUnreachable
 		}
 		if isFinding(s) && r.Messages() > 0 {
-			got = exitFellShort // the server has the fault still, and may have died of it
+			got = exitFellShort // the server still has the fault, which may have crashed it
 		}
 		status = max(status, got)
 		if err != nil {
@@ -227,7 +227,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 // isFinding reports whether fuzz has saved the transcript.
 func isFinding(s *transcript.Script) bool { return strings.HasPrefix(s.Value("case"), "fuzz.") }
 
-// checkCast refuses a --as that no actor answers to.
+// checkCast returns an error if --as names neither an actor nor a role in the transcripts.
 func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 	for _, name := range o.as {
 		found := false
@@ -244,7 +244,7 @@ func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 	return nil
 }
 
-// stage is where scripts are performed: against a target, or as the server, with none.
+// stage plays scripts against a target, or as the server, without a target.
 type stage struct {
 	perform func(context.Context, *transcript.Script, play.Options) *play.Result
 	target  target.Target
@@ -286,7 +286,8 @@ func (st *stage) died() error {
 	return target.Died(st.target)
 }
 
-// startFor makes the target. The embedded server has a process of its own where that is watched.
+// startFor starts the target. The built-in server runs in a process of its own if a transcript requests checks of the
+// server process (@watch).
 func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target, error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
 	if watched && o.target == (targetFlags{}) {
@@ -295,7 +296,8 @@ func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts 
 	return o.target.start(ctx, sys)
 }
 
-// watch returns what checks the process of the target as the transcript asks for, or nil.
+// watch returns a watcher for the checks of the server process that the transcript requests. It returns nil if there are
+// none, or no target.
 func (st *stage) watch(s *transcript.Script) (*watch.Watcher, error) {
 	checks, err := play.Checks(s)
 	if st.target == nil || len(checks) == 0 || err != nil {
@@ -304,7 +306,8 @@ func (st *stage) watch(s *transcript.Script) (*watch.Watcher, error) {
 	return watch.New(st.target, checks)
 }
 
-// after checks the process of the target after the connections are closed. It returns what is wrong, or "".
+// after checks the process of the target after the connections are closed. It returns a description of the problem, or
+// "" if there is none.
 func (st *stage) after(ctx context.Context, w *watch.Watcher, s *transcript.Script, opts play.Options) (string, error) {
 	if w == nil {
 		return "", nil
@@ -318,7 +321,7 @@ func (st *stage) after(ctx context.Context, w *watch.Watcher, s *transcript.Scri
 	})
 }
 
-// report shows how a script went and returns its exit status.
+// report prints the result of a script and returns the exit status.
 func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.Result, show play.ReportOptions, many bool) int {
 	out := cmd.OutOrStdout()
 	title := s.File

@@ -22,8 +22,8 @@ import (
 	"jobwire/play"
 )
 
-// makeCase performs a transcript through an audit, and writes it as a case that names the rules
-// which the server had occasion to break.
+// makeCase plays a transcript through the audit proxy, and writes it as a test case. The case lists the rules that the
+// audit checked in the replies of the server.
 func (o *playOptions) makeCase(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID) error {
 	if len(scripts) != 1 {
 		return usage(errors.New("--case needs exactly one transcript"))
@@ -67,8 +67,8 @@ func (o *playOptions) makeCase(cmd *cobra.Command, sys *catalog.Entry, scripts [
 	return err
 }
 
-// caseMeta describes a case. A recorded one uses the functions and unique IDs that it was
-// recorded with, so it needs a server of its own.
+// caseMeta returns the keys of a case. A recorded case uses the functions and unique IDs of its recording, so @alone gives
+// it a server of its own.
 func caseMeta(p *codec.Protocol, name, about string, rules []*codec.Rule) []transcript.Meta {
 	ids := make([]string, len(rules))
 	for i, r := range rules {
@@ -80,8 +80,8 @@ func caseMeta(p *codec.Protocol, name, about string, rules []*codec.Rule) []tran
 	}
 }
 
-// provenBy returns the rules that an audit saw the server keep, the strictest first. Those of the
-// form of messages, which vectors stand for, are named only if there is nothing else.
+// provenBy returns the rules that the server followed in an audit, the strictest level first. Rules that vectors of the
+// corpus test, which are about the format of messages, are returned only if there are no others.
 func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 	for i := range r.Breaches {
 		if b := &r.Breaches[i]; b.By == codec.Server {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// progress is a line that counts, on a terminal only.
+// progress prints how many steps are done, in one line and only on a terminal.
 type progress struct {
 	w           io.Writer
 	done, total int

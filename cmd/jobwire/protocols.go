@@ -15,7 +15,7 @@ import (
 	"jobwire/refserver"
 )
 
-// entryNamed returns the entry of the protocol that an argument names.
+// entryNamed returns the catalog entry of the protocol with this name, or a usage error.
 func entryNamed(name string) (*catalog.Entry, error) {
 	e, err := catalog.Named(name)
 	return e, usage(err)
@@ -41,7 +41,7 @@ func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
 	return ids, nil
 }
 
-// targetFlags say what is to be judged.
+// targetFlags has the values of --addr and --exec, which select the server to test. Without them it is the built-in server.
 type targetFlags struct{ addr, exec string }
 
 func (t *targetFlags) add(cmd *cobra.Command) {
@@ -50,7 +50,7 @@ func (t *targetFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("addr", "exec")
 }
 
-// check refuses flags that no target can come of.
+// check returns an error if the flags are invalid.
 func (t *targetFlags) check() error {
 	switch {
 	case t.addr != "":
@@ -62,12 +62,12 @@ func (t *targetFlags) check() error {
 	return nil
 }
 
-// name is what reports call the target.
+// name returns the name of the target in reports.
 func (t *targetFlags) name(s *catalog.Entry) string {
 	return cmp.Or(t.addr, t.exec, "the built-in "+s.Protocol.Name+" server")
 }
 
-// start makes the target: a server elsewhere, a program, or the embedded one.
+// start returns the target: a running server, or a program or the built-in server, which it starts.
 func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Target, error) {
 	switch {
 	case t.addr != "":

@@ -72,7 +72,7 @@ func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	return e.Encode(map[string]any{"jobwire": version.Get(), "rules": rows})
 }
 
-// ruleWidth is the length of a line about a rule, in characters.
+// ruleWidth is the maximum length of a line about a rule, in characters.
 const ruleWidth = 100
 
 func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {

@@ -22,7 +22,7 @@ func corpusDir(t *testing.T) string {
 }
 
 // statusOf returns the script command "status N[,N] ARG...", which runs a program with the arguments and checks
-// that its exit status is one of these.
+// that its exit status is one of the numbers.
 func statusOf(program string) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) < 1 {

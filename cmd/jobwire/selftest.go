@@ -14,7 +14,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// How much a self-test does at a time. Most of it is waiting.
+// Numbers of mutants, and of cases for each, that a self-test runs in parallel. They are high because most of the time is
+// spent waiting.
 const (
 	mutantsAtATime = 16
 	casesAtATime   = 16
@@ -53,8 +54,8 @@ func (o *conformOptions) prove(cmd *cobra.Command, sys *catalog.Entry, suite *co
 	return nil
 }
 
-// writeSelfTest lists the mutants with what they kill, and with verbose the cases with what
-// they are killed by.
+// writeSelfTest lists the mutants with the cases that fail, and with verbose the cases with the mutants that make them
+// fail.
 func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	prefix := r.Suite.Protocol.Name + "."
 	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
@@ -93,7 +94,7 @@ func writeSelfTest(w io.Writer, r *conform.SelfTestReport, verbose bool) error {
 	return err
 }
 
-// writeSelfTestJSON writes one object.
+// writeSelfTestJSON writes the report as one JSON object.
 func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 	type mutant struct {
 		Name       string   `json:"name"`
@@ -129,7 +130,7 @@ func writeSelfTestJSON(w io.Writer, r *conform.SelfTestReport, _ bool) error {
 	return writeJSON(w, out)
 }
 
-// ids names the cases of results.
+// ids returns the IDs of the cases of results.
 func ids(results []conform.Result) []string {
 	names := []string{}
 	for _, r := range results {

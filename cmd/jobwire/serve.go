@@ -31,7 +31,7 @@ type serveOptions struct {
 	color   colorFlag
 
 	machines map[string]func() refserver.Machine // by protocol
-	owners   map[string]string                   // of the flags that only one protocol has
+	owners   map[string]string                   // the protocol of each flag that only one protocol has
 }
 
 func newServe() *cobra.Command {
@@ -93,7 +93,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		what = "audit: %s violations"
 	}
 	if o, ok := out.(*output); ok {
-		out = o.Writer // which is written to even when this command has ended, if it is not read
+		out = o.Writer // if standard output is not read, the spool may still write to it after this command has ended
 	}
 	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
 	addr := o.listen
@@ -145,23 +145,23 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return nil
 }
 
-// watcher prints what passes through a server.
+// watcher prints and counts messages of a server: all messages, or those that violate a rule.
 type watcher struct {
 	out        *spool
 	trace      bool
 	bytes      bool
 	printer    transcript.Printer
-	roles      map[uint64]string // by connection, as soon as it shows
+	roles      map[uint64]string // by ID of the connection, once known
 	mu         sync.Mutex
 	buf        []byte
 	violations int
 }
 
-// message is the server's trace hook.
+// message prints one message. It is the trace hook of the server.
 func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A server cannot know an actor's name: its role and the connection have to do.
+	// The server does not know the names of actors: use the role and the ID of the connection.
 	actor := w.role(c.ID(), from, f) + " " + strconv.FormatUint(c.ID(), 10)
 	w.buf = w.buf[:0]
 	switch {
@@ -178,8 +178,8 @@ func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, ra
 	}
 }
 
-// role names the role of a connection: the first that a message shows it to have, and until
-// then the first that its messages allow.
+// role returns the role of a connection. It is known after the first message that only one role sends or receives. Until
+// then, role returns the first role that the message allows.
 func (w *watcher) role(id uint64, from codec.Side, f *codec.Frame) string {
 	if role := w.roles[id]; role != "" {
 		return role

@@ -11,15 +11,15 @@ import (
 
 // Limits of a spool.
 const (
-	maxSpool  = 4 << 20     // bytes that wait to be written
-	spoolWait = time.Second // for the output to be read at the end
+	maxSpool  = 4 << 20     // bytes in the buffer
+	spoolWait = time.Second // time limit for writing the rest in close
 )
 
 // spool writes messages to an output that may be slow, from a goroutine of its own. It never makes the sender wait:
 // messages that do not fit in its buffer are dropped and counted.
 type spool struct {
 	out   io.Writer
-	what  string        // what the messages are: "trace: %s messages"
+	what  string        // format of the number of dropped messages, such as "trace: %s messages"
 	ready chan struct{} // holds a value if there is something to write
 	done  chan struct{} // closed when everything is written, after close
 
@@ -27,8 +27,8 @@ type spool struct {
 	waiting []byte
 	queued  int // messages in waiting
 	writing int // messages that are being written
-	dropped int // since the last message of waiting
-	lost    int // all that were dropped
+	dropped int // messages dropped since the last one in waiting
+	lost    int // all dropped messages
 	closed  bool
 	err     error
 }
@@ -82,8 +82,8 @@ func (s *spool) run() {
 	}
 }
 
-// take returns what is to be written next, and gives the memory of what was written back. It reports whether this was
-// the last of it.
+// take returns the bytes to write next, and reports whether the spool is closed and nothing is left. It reuses the memory
+// of free, which has the bytes that were written.
 func (s *spool) take(free []byte) (b []byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,13 +99,13 @@ func (s *spool) take(free []byte) (b []byte, ended bool) {
 	return b, s.closed && len(b) == 0
 }
 
-// missing is the line that stands for messages that were dropped.
+// missing returns the line, without line end, that replaces n dropped messages.
 func (s *spool) missing(n int) string {
 	return fmt.Sprintf(s.what, prose.Grouped(int64(n))) + " left out, because standard output was read too slowly"
 }
 
-// close writes what is left, as long as the output takes it within spoolWait. It returns a line about all messages that
-// were not written, "" if there are none, and the error of the output.
+// close waits up to spoolWait until all buffered messages are written. It returns a line about all messages that were not
+// written, or "" if there are none or the output failed, and the error of the output.
 func (s *spool) close() (missing string, err error) {
 	s.mu.Lock()
 	s.closed = true

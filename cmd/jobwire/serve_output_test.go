@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// A spool whose output is not read takes messages without waiting. When the output is read again, it has the messages
-// that fitted, a line that counts those that did not, and then what came later.
+// TestSpool checks that a spool accepts messages without waiting while its output is not read. When the output is read
+// again, it must have the messages that fit in the buffer, a line with the number of dropped messages, and later messages.
 func TestSpool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		s := newSpool(w, "trace: %s messages")
 		message := func(n int) string { return fmt.Sprintf("%-1023d\n", n) }
 		s.add([]byte(message(0)))
-		synctest.Wait() // the pipe has it
+		synctest.Wait() // the spool has begun to write it
 		fit, all := maxSpool/1024, maxSpool/1024+1234
 		for n := range all {
 			s.add([]byte(message(n + 1)))
@@ -55,8 +55,8 @@ func TestSpool(t *testing.T) {
 
 func tail(s string) string { return s[max(0, len(s)-1200):] }
 
-// A spool that is closed while its output is not read gives up after a while, and counts all that it has left. It
-// counts nothing twice, whatever the output has taken of it.
+// TestSpoolUnread closes a spool while its output is not read: close must return after spoolWait, and count each message
+// that was not written exactly once.
 func TestSpoolUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -79,7 +79,7 @@ func TestSpoolUnread(t *testing.T) {
 	})
 }
 
-// The error of an output is returned, and what comes after it is not kept.
+// TestSpoolError checks that close returns the error of the output, and that later messages are discarded.
 func TestSpoolError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -95,8 +95,8 @@ func TestSpoolError(t *testing.T) {
 	})
 }
 
-// TestServeUnread runs servers whose standard output is a pipe that is not read. Clients are served all the same, the
-// server stops when it is interrupted, and its exit status is that of what it has seen.
+// TestServeUnread runs servers whose standard output is a pipe that is not read. They must still serve clients, stop when
+// they are interrupted, and exit with 1 if --audit found violations.
 func TestServeUnread(t *testing.T) {
 	const clients, requests = 4, 2000
 	echo := "\x00REQ\x00\x00\x00\x10\x00\x00\x04\x00" + strings.Repeat("x", 1024)
@@ -153,7 +153,7 @@ func TestServeUnread(t *testing.T) {
 	}
 }
 
-// asks sends a request so many times and reads a Gearman packet for each.
+// asks sends a request the given number of times, and reads a Gearman packet after each.
 func asks(addr, request string, times int) error {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {

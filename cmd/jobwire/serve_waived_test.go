@@ -28,9 +28,9 @@ var busyWorker = map[string]struct{ job, ask string }{
 	"gearmonkey": {"*3\r\n$5\r\nLPUSH\r\n$14\r\nqueue:f:normal\r\n$1\r\n1\r\n*3\r\n$5\r\nBRPOP\r\n$14\r\nqueue:f:normal\r\n$1\r\n1\r\n", "*1\r\n$4\r\nPING\r\n"},
 }
 
-// TestServeWaived sends every vector of the corpus, and every message of those that are legal with
-// its last arguments left out or one of them changed, to servers that waive one rule of their protocol, each of them
-// in turn, and to one that waives all. None of these messages may end the server, whether their sender has a job or not.
+// TestServeWaived sends the vectors of the corpus, and their messages with the last arguments left out or one argument
+// changed, to servers that waive one rule of their protocol, for each rule, and to a server that waives all rules. No
+// message may crash the server or stop it from replying, whether or not its sender has a job.
 func TestServeWaived(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestServeWaived(t *testing.T) {
 				if k < len(all) {
 					waive = all[k : k+1]
 				}
-				// An input that is read as without the waiver does what it does without it.
+				// Skip inputs that the waiver does not affect: those that the session decodes as without it.
 				var changed [][]byte
 				for n, as := range decodedAs(sys.Protocol, waive, inputs) {
 					if k == 0 || k == len(all) || as != strict[n] {
@@ -86,7 +86,7 @@ func survives(t *testing.T, sys *catalog.Entry, waive []codec.RuleID, inputs [][
 			t.Fatalf("waiving %v: no reply on another connection: %v", waive, err)
 		}
 	}
-	ask() // an input may end the listening for connections: this one must be open before
+	ask() // opens this connection first: an input may stop the server from accepting connections
 	for _, in := range inputs {
 		for _, before := range []string{"", h.job} {
 			near, far := net.Pipe()
@@ -101,7 +101,7 @@ func survives(t *testing.T, sys *catalog.Entry, waive []codec.RuleID, inputs [][
 	ask()
 }
 
-// hostile returns what peers send in the vectors of a protocol, and beginnings of the legal ones.
+// hostile returns the bytes of the vectors of a protocol, and their variants from shortened.
 func hostile(t *testing.T, p *codec.Protocol) (all [][]byte) {
 	t.Helper()
 	for _, file := range []string{"accept.wire", "reject.wire"} {
@@ -125,8 +125,8 @@ func hostile(t *testing.T, p *codec.Protocol) (all [][]byte) {
 	return append(all, shortened(p, all)...)
 }
 
-// shortened returns the messages in inputs with each number of arguments that is too small, and with one of their
-// arguments empty or strange.
+// shortened returns variants of the messages in inputs: with fewer arguments, and with one argument empty or replaced by
+// an unusual value.
 func shortened(p *codec.Protocol, inputs [][]byte) (all [][]byte) {
 	loose := codec.Options{WaiveAll: true}
 	add := func(t *codec.Type, args ...[]byte) {
@@ -160,7 +160,7 @@ func shortened(p *codec.Protocol, inputs [][]byte) (all [][]byte) {
 	return slices.CompactFunc(all, bytes.Equal)
 }
 
-// decodedAs says of each input what a session that waives rules makes of it.
+// decodedAs describes, for each input, the errors and the number of messages when a session that waives rules decodes it.
 func decodedAs(p *codec.Protocol, waive []codec.RuleID, inputs [][]byte) []string {
 	var all []string
 	for _, in := range inputs {

@@ -8,14 +8,14 @@ import (
 	"jobwire/catalog"
 )
 
-// jobwireWithTiny is jobwire with one protocol more.
+// jobwireWithTiny runs jobwire with the additional protocol tiny.
 func jobwireWithTiny() {
 	catalog.Add(tiny)
 	main()
 }
 
-// TestSixthProtocol shows that one catalog entry is all that a protocol needs: testdata/sixth.txtar runs
-// every command on it.
+// TestSixthProtocol runs every command with the protocol tiny, in testdata/sixth.txtar: a protocol needs only one catalog
+// entry.
 func TestSixthProtocol(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: []string{"testdata/sixth.txtar"},

@@ -14,7 +14,7 @@ import (
 	"jobwire/pcap"
 )
 
-// tap relays connections to a server, and captures what passes.
+// tap relays connections to a server, and records their traffic.
 type tap struct {
 	net.Listener
 	to string
@@ -25,7 +25,7 @@ type tap struct {
 	pumps  sync.WaitGroup
 }
 
-// tapped returns a relay to a server.
+// tapped starts a relay to a server.
 func tapped(t *testing.T, to string) *tap {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func tapped(t *testing.T, to string) *tap {
 	return tp
 }
 
-// add notes an event; a connection without a number gets one.
+// add records an event. If Conn is negative, it assigns the next connection number. It returns the number.
 func (tp *tap) add(e pcap.Event) int {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
@@ -71,10 +71,10 @@ func (tp *tap) add(e pcap.Event) int {
 	return e.Conn
 }
 
-// lastWords is how long a server may speak to a peer that has said its last.
+// lastWords is how long one end of a connection may still send after the other end has half-closed.
 const lastWords = 300 * time.Millisecond
 
-// pump passes on what one end says.
+// pump relays and records the bytes that one end sends.
 func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -103,8 +103,8 @@ func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 	}
 }
 
-// capture ends the relay and returns a capture of what passed, at most one reset of a
-// connection among it.
+// capture stops the relay and returns a capture of the traffic. It leaves out the events of a connection after its first
+// reset.
 func (tp *tap) capture(t *testing.T) []byte {
 	t.Helper()
 	tp.Close()

@@ -22,7 +22,7 @@ import (
 	"jobwire/play"
 )
 
-// transcribed decodes a capture into transcripts, and returns their files.
+// transcribed decodes a capture into transcripts, and returns the names of their files.
 func transcribed(t *testing.T, capture []byte, args ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func transcribed(t *testing.T, capture []byte, args ...string) []string {
 	return files
 }
 
-// performed plays files against a server and wants them to be played as written.
+// performed plays transcripts against a server, and reports an error for each that fails.
 func performed(t *testing.T, files []string, args ...string) {
 	t.Helper()
 	for _, file := range files {
@@ -61,11 +61,10 @@ func embedded(t *testing.T, sys *catalog.Entry) target.Target {
 	return srv
 }
 
-// sampled is how many cases there are to one that is performed, since each takes its time.
+// sampled is the interval of cases that TestTranscriptsOfCases runs: one of every 7, because all would take too long.
 const sampled = 7
 
-// TestTranscriptsOfCases performs cases of conform, captures them, and performs the
-// transcripts of the captures.
+// TestTranscriptsOfCases plays cases of conform, captures the traffic, and plays the transcripts of the captures.
 func TestTranscriptsOfCases(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
@@ -96,16 +95,16 @@ func TestTranscriptsOfCases(t *testing.T) {
 	}
 }
 
-// lengthy reports whether a script takes its time.
+// lengthy reports whether a step of a script takes more than 500 ms.
 func lengthy(s *transcript.Script) bool {
 	return slices.ContainsFunc(s.Steps, func(st transcript.Step) bool {
 		return st.After > 500*time.Millisecond || slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.For > 500*time.Millisecond })
 	})
 }
 
-// benched lets the load generator talk to a server, and returns the transcripts. With more
-// connections it would be left to chance what the server hears first, and could not always
-// be told.
+// benched runs the load generator with a server, and returns the transcripts of the traffic. It uses one client and one
+// worker, because with more connections the order in which the server reads the messages is random, and the capture does
+// not always show it.
 func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	t.Helper()
 	tp := tapped(t, addr)
@@ -116,7 +115,7 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
 }
 
-// TestTranscriptsOfBench performs what the load generator said to each server.
+// TestTranscriptsOfBench replays the traffic of the load generator with each reference server.
 func TestTranscriptsOfBench(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
@@ -126,8 +125,8 @@ func TestTranscriptsOfBench(t *testing.T) {
 	}
 }
 
-// TestTranscriptsOfServers performs what was said to the servers of others on another of their
-// kind, and on ours.
+// TestTranscriptsOfServers replays the traffic of the load generator with real servers, against a new instance of the
+// server and against the reference server.
 func TestTranscriptsOfServers(t *testing.T) {
 	for protocol, server := range map[string]string{"gearman": "gearmand", "beanstalk": "beanstalkd", "gearmonkey": "redis-server"} {
 		t.Run(server, func(t *testing.T) {
@@ -142,8 +141,8 @@ func TestTranscriptsOfServers(t *testing.T) {
 	}
 }
 
-// TestTranscriptsOfClients performs on our server what clients and workers of others said to a
-// real one.
+// TestTranscriptsOfClients replays the traffic of a real client and worker with a real server, against the reference
+// server and against the real server.
 func TestTranscriptsOfClients(t *testing.T) {
 	client := peers.Need(t, "gearman")
 	server := peers.Start(t, "gearmand")
@@ -172,8 +171,8 @@ func TestTranscriptsOfClients(t *testing.T) {
 	performed(t, files, "--quiet", "--addr", server.Addr())
 }
 
-// TestTranscriptsComeBack makes captures of transcripts, and transcripts of captures, of what
-// needs no wildcard.
+// TestTranscriptsComeBack encodes transcripts without wildcards to captures and decodes these to transcripts, twice: the
+// transcripts must not change.
 func TestTranscriptsComeBack(t *testing.T) {
 	for protocol, conversation := range map[string]string{
 		"gearman": `
@@ -248,7 +247,7 @@ Worker -> Server: closes after 10ms
 				_, text, _ = strings.Cut(string(src), "@protocol "+protocol+"\n")
 				text = strings.ReplaceAll(text, "# This message breaks rule gearman.packet.magic.\n", "")
 				want := conversation
-				if protocol == "beanstalk" { // to it they are all the same
+				if protocol == "beanstalk" { // Beanstalk does not distinguish producers and workers
 					text = strings.NewReplacer("Client 2", "Worker", "Client", "Producer").Replace(text)
 				}
 				if text != want {
@@ -259,7 +258,8 @@ Worker -> Server: closes after 10ms
 	}
 }
 
-// TestTranscriptsOfLoss wants what is missing to be told, and nothing to be guessed.
+// TestTranscriptsOfLoss decodes a capture with a missing packet: the transcript must report the missing bytes, and all
+// messages after them must be comments.
 func TestTranscriptsOfLoss(t *testing.T) {
 	sys := catalog.All()[0]
 	srv := embedded(t, sys)
@@ -286,7 +286,7 @@ func TestTranscriptsOfLoss(t *testing.T) {
 	}
 }
 
-// withoutPacket returns a classic capture less the first packet whose data begins like this.
+// withoutPacket returns a capture in pcap format without the first packet whose payload begins with data.
 func withoutPacket(t *testing.T, capture []byte, data string) []byte {
 	t.Helper()
 	const fileHeader, packetHeader, headers = 24, 16, 54

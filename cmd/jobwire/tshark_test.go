@@ -15,8 +15,9 @@ import (
 	"jobwire/internal/peers"
 )
 
-// TestTsharkReadsWhatEncodeWrites holds a capture of the accept vectors against
-// a decoder that shares no code with ours: types, magic, functions and handles.
+// TestTsharkReadsWhatEncodeWrites decodes a capture of the accept vectors with
+// tshark, which shares no code with jobwire, and compares types, magic, functions
+// and handles.
 func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	vectors := filepath.Join(corpusDir(t), "gearman", "accept.wire")
@@ -41,8 +42,8 @@ func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What tshark 4.0 is known to read otherwise: it looks for no arguments in a
-	// GET_STATUS, and calls the unique ID of a STATUS_RES_UNIQUE a handle.
+	// tshark 4.0 decodes these types differently: it reads no arguments of a
+	// GET_STATUS, and shows the unique ID of a STATUS_RES_UNIQUE as a handle.
 	handles := map[uint32]func(handle, unique string) string{
 		15: func(string, string) string { return "" },
 		42: func(_, unique string) string { return unique },

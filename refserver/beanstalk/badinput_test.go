@@ -13,11 +13,10 @@ import (
 	"jobwire/refserver"
 )
 
-// TestBadInputLosesNoJob sends every vector that the codec refuses, while there
-// is a job in each state. Each is answered with the error that the document has
-// for it, and the connection goes on; where the end of the message is unknown it
-// ends. Nothing in a refused message is taken for a command, and the jobs are
-// then finished as if nothing had been.
+// TestBadInputLosesNoJob sends every illegal message of the corpus, while there is a job in each state. The
+// reply must be the error of the specification. The connection stays open, unless the end of the message is
+// unknown. No part of a rejected message may be executed as a command, and afterwards the jobs must complete
+// normally.
 func TestBadInputLosesNoJob(t *testing.T) {
 	src, err := corpus.FS.ReadFile("beanstalk/reject.wire")
 	if err != nil {
@@ -57,7 +56,7 @@ func TestBadInputLosesNoJob(t *testing.T) {
 			bad.Raw(st.Choices[0].Bytes)
 			want := cmp.Or(answers[v.Value("rule")], "BAD_FORMAT")
 			if fatal && v.Value("rule") == string(beanstalk.RuleLineLength) {
-				bad.Ended() // a line that does not end is no command
+				bad.Ended() // a line without an end is not a command
 				continue
 			}
 			if got, _ := bad.Next(); got != want {
@@ -93,8 +92,8 @@ func TestBadInputLosesNoJob(t *testing.T) {
 	})
 }
 
-// Where a body goes on behind its size, its end is looked for byte by byte; the buffer must not grow by
-// one byte at a time.
+// TestBodyBeyondItsSize checks a body that is longer than its size. The codec searches for its end byte by
+// byte; the buffer must not grow by one byte at a time.
 func TestBodyBeyondItsSize(t *testing.T) {
 	p := dialTCP(t, serveTCP(t))
 	p.quiet()

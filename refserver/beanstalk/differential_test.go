@@ -10,9 +10,8 @@ import (
 	"jobwire/internal/peers"
 )
 
-// TestLikeBeanstalkd sends the same random commands to beanstalkd and to this
-// server: every reply is the same, job IDs, bodies and statistics included, but
-// for what depends on time or on the process.
+// TestLikeBeanstalkd sends the same random commands to beanstalkd and to this server. All replies must be the
+// same, including job IDs, bodies and statistics, except for values that depend on time or on the process.
 func TestLikeBeanstalkd(t *testing.T) {
 	commands := 2000
 	if testing.Short() {
@@ -41,16 +40,16 @@ type differential struct {
 	pairs      []*pair
 	lastJob    int
 	reserves   int
-	log        []string // of the last commands
+	log        []string // the last commands
 }
 
-// pair is the same connection to both servers.
+// pair is a pair of corresponding connections, one to each server.
 type pair struct {
 	ours, real peerOf
-	waiting    bool // for a reserve's reply
+	waiting    bool // for the reply to a reserve
 }
 
-// dial makes a connection, and sees to it that it exists at both ends.
+// dial opens a pair of connections, and waits until both servers have accepted them.
 func (d *differential) dial(i int) {
 	*d.pairs[i] = pair{ours: dialTCP(d.t, d.ours), real: dialTCP(d.t, d.real)}
 	d.ask(i, "use", "a")
@@ -64,7 +63,7 @@ func (d *differential) step() {
 	}
 	others := slices.ContainsFunc(d.pairs, func(p *pair) bool { return p.waiting })
 	switch r := d.rng.IntN(400); {
-	case others: // for one job to come; of several beanstalkd hands over the first it comes across
+	case others: // at most one job may become ready: of several, beanstalkd assigns an arbitrary one
 	case r == 0:
 		d.hangUp(i)
 		return
@@ -77,24 +76,23 @@ func (d *differential) step() {
 	d.served()
 }
 
-// number writes a random number below n.
+// number returns a random number below n.
 func (d *differential) number(n int) string { return fmt.Sprint(d.rng.IntN(n)) }
 
-// job names one of the last jobs, or one that does not exist yet.
+// job returns the ID of one of the last jobs, or of one that does not exist yet.
 func (d *differential) job() string { return fmt.Sprint(max(1, d.lastJob+2-d.rng.IntN(25))) }
 
 func (d *differential) tube() string {
 	return []string{"a", "b", "c", "default", "a-longer/name.with;$_(all)+1"}[d.rng.IntN(5)]
 }
 
-// seconds is a time that is over, or one that is not over before the test is.
+// seconds returns a time of 0, or one that does not pass before the test ends.
 func (d *differential) seconds() string {
 	return []string{"0", "0", "1000", "2000", "4294967295"}[d.rng.IntN(5)]
 }
 
-// command makes up a command. Two are left out on purpose: refused puts, which use up
-// an ID with beanstalkd, and commands without the arguments they need, which it
-// does not know instead of finding them malformed.
+// command generates a command. It omits rejected puts, which use up an ID in beanstalkd, and commands with
+// missing arguments, to which beanstalkd replies UNKNOWN_COMMAND instead of BAD_FORMAT.
 func (d *differential) command(others bool) []string {
 	switch d.rng.IntN(30) {
 	case 0, 1, 2, 3, 4, 5:
@@ -163,7 +161,7 @@ func (d *differential) compare(i int) {
 	}
 }
 
-// reserve sends a reserve, which may wait.
+// reserve sends a reserve, which may block.
 func (d *differential) reserve(i int) {
 	d.send(i, "reserve")
 	d.reserves++
@@ -194,7 +192,7 @@ func (d *differential) served() {
 	}
 }
 
-// hangUp ends a connection and comes back.
+// hangUp closes a connection and opens it again.
 func (d *differential) hangUp(i int) {
 	d.log = append(d.log, fmt.Sprintf("%d: (hangs up)", i))
 	d.pairs[i].ours.Conn.Close()
@@ -210,12 +208,11 @@ func (d *differential) hangUp(i int) {
 	d.served()
 }
 
-// unsteady are the statistics that differ between two servers, or between two
-// moments.
+// unsteady are the statistics that differ between two servers or between two times.
 var unsteady = []string{"age", "time-left", "pause-time-left", "total-connections", "pid", "version",
 	"rusage-utime", "rusage-stime", "uptime", "binlog-max-size", "id", "hostname", "os", "platform", "cmd-stats"}
 
-// steady writes a reply without what may differ.
+// steady formats a reply without values that may differ.
 func steady(name string, args []string) string {
 	switch name {
 	case "list-reply":

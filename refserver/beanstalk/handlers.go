@@ -8,10 +8,10 @@ import (
 	"jobwire/codec/beanstalk"
 )
 
-// handler answers one command.
+// handler handles one command.
 type handler func(m *Machine, p *peer, f *codec.Frame)
 
-// handlers stand at the index of their row.
+// handlers are indexed by message type.
 var handlers = func() []handler {
 	h := make([]handler, len(beanstalk.Protocol.Types))
 	for name, fn := range byName {
@@ -51,14 +51,14 @@ var byName = map[string]handler{
 	"list-tubes-watched": listWatched,
 }
 
-// refusals are what breaking a rule is answered with, where it is not BAD_FORMAT.
+// refusals are the replies to violations of rules that have another reply than BAD_FORMAT.
 var refusals = map[codec.RuleID]*codec.Type{
 	beanstalk.RuleCommandKnown: row("UNKNOWN_COMMAND"),
 	beanstalk.RulePutCRLF:      row("EXPECTED_CRLF"),
 	beanstalk.RulePutSize:      row("JOB_TOO_BIG"),
 }
 
-// Rows of the replies.
+// Message types of the replies.
 var (
 	badFormat     = row("BAD_FORMAT")
 	inserted      = row("INSERTED")
@@ -90,14 +90,13 @@ func row(name string) *codec.Type {
 	return t
 }
 
-// number is an argument that the codec has found to be one.
+// number returns a numeric argument, which the codec has checked.
 func number(f *codec.Frame, i int) uint64 {
 	n, _ := codec.ParseNumber(f.Arg(i))
 	return n
 }
 
-// put answers "put" ("Producer Commands"). Arguments: priority, delay, time to
-// run, body.
+// put handles "put" ("Producer Commands"). The arguments are priority, delay, time to run and body.
 func put(m *Machine, p *peer, f *codec.Frame) {
 	m.produces(p)
 	if m.draining.Load() {
@@ -119,7 +118,7 @@ func listTubeUsed(_ *Machine, p *peer, _ *codec.Frame) { p.conn.Send(using, p.tu
 
 func reserve(m *Machine, p *peer, _ *codec.Frame) { m.await(p, never) }
 
-// reserveWithTimeout waits so many seconds; less than 0 is without end.
+// reserveWithTimeout waits for the given number of seconds. A negative number means no limit.
 func reserveWithTimeout(m *Machine, p *peer, f *codec.Frame) {
 	n, err := strconv.ParseInt(string(f.Arg(0)), 10, 64)
 	if limit := int64(never) / int64(time.Second); err != nil || n < 0 || n > limit {
@@ -129,8 +128,8 @@ func reserveWithTimeout(m *Machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// ofJob makes a handler for a command about one job. If there is none with that
-// ID, or not of the kind that the command is for, it is not found.
+// ofJob returns a handler for a command about one job. The reply is NOT_FOUND if no job has the ID, or if fits
+// returns false.
 func ofJob(fits func(p *peer, j *job) bool, do func(m *Machine, p *peer, j *job, f *codec.Frame)) handler {
 	return func(m *Machine, p *peer, f *codec.Frame) {
 		if j := m.jobs.find(number(f, 0)); j != nil && fits(p, j) {
@@ -173,7 +172,7 @@ func buryJob(m *Machine, p *peer, j *job, f *codec.Frame) {
 	p.conn.Send(buriedReply)
 }
 
-// touch lets the job's time begin anew.
+// touch restarts the job's time to run.
 func touch(m *Machine, p *peer, j *job, _ *codec.Frame) {
 	p.reserved.remove(int(j.place))
 	p.reserved.add(m.now()+seconds(j.ttr), j.id, j)
@@ -185,7 +184,7 @@ func watchTube(m *Machine, p *peer, f *codec.Frame) {
 	p.conn.Send(watching, m.decimal(uint64(len(p.watches))))
 }
 
-// ignore takes a tube off the watch list, which is never left empty.
+// ignore removes a tube from the watch list, unless it is the last one.
 func ignore(m *Machine, p *peer, f *codec.Frame) {
 	if t := m.tubes[string(f.Arg(0))]; t != nil {
 		if i := p.watching(t); i >= 0 && len(p.watches) == 1 {
@@ -202,8 +201,7 @@ func peek(m *Machine, p *peer, j *job, _ *codec.Frame) {
 	p.conn.Send(found, m.decimal(j.id), j.body)
 }
 
-// peekFirst makes a handler that shows the first job of a state in the tube that
-// the peer uses.
+// peekFirst returns a handler that shows the first job with the state in the tube that the peer uses.
 func peekFirst(s state) handler {
 	return func(m *Machine, p *peer, f *codec.Frame) {
 		if e := p.tube.jobs[s].first(); e != nil {
@@ -214,8 +212,7 @@ func peekFirst(s state) handler {
 	}
 }
 
-// kick makes buried jobs ready, or, if there are none, delayed ones, in the tube
-// that the peer uses.
+// kick makes buried jobs in the tube that the peer uses ready. If there are none, it makes delayed jobs ready.
 func kick(m *Machine, p *peer, f *codec.Frame) {
 	from := &p.tube.jobs[buried]
 	if from.len == 0 {
@@ -239,8 +236,7 @@ func kickJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
 	p.conn.Send(kickedJob)
 }
 
-// pauseTube keeps a tube's jobs from being reserved for so many seconds. 0 ends a
-// pause.
+// pauseTube prevents that jobs of a tube are reserved, for the given number of seconds. 0 ends a pause.
 func pauseTube(m *Machine, p *peer, f *codec.Frame) {
 	t := m.tubes[string(f.Arg(0))]
 	if t == nil {

@@ -1,11 +1,10 @@
 package beanstalk
 
-// heap keeps items in the order of a key and, where keys are equal, of a number.
-// Items know their places, so that any can leave. Everything that waits for its
-// turn or its time in this package stands in one of these.
+// heap is a priority queue, ordered by a key and, if keys are equal, by a number. Items know their indexes, so
+// any item can be removed. This package uses it for all queues and timers.
 //
-// It is cut into chunks, because it may grow long and short again: nothing is
-// copied for that, and no room is held for what is not there.
+// The memory is divided into chunks, because a heap may grow and shrink repeatedly: this needs no copying, and
+// unused chunks are freed.
 type heap[T item] struct {
 	len    int
 	chunks []*[chunk]entry[T]
@@ -13,8 +12,8 @@ type heap[T item] struct {
 
 const chunk = 32
 
-// item is what stands in a heap. moved tells it its place, which counts from 1
-// and holds until the next call; 0 is none.
+// item is an item of a heap. The heap calls moved with the item's place: its index counted from 1, or 0 if the
+// item was removed.
 type item interface{ moved(place int) }
 
 type entry[T item] struct {
@@ -30,7 +29,7 @@ func (e *entry[T]) before(o *entry[T]) bool {
 // at returns the entry at a place.
 func (h *heap[T]) at(place int) *entry[T] { return &h.chunks[(place-1)/chunk][(place-1)%chunk] }
 
-// first returns the first item's entry, or nil.
+// first returns the entry of the first item, or nil.
 func (h *heap[T]) first() *entry[T] {
 	if h.len == 0 {
 		return nil
@@ -52,7 +51,7 @@ func (h *heap[T]) remove(place int) {
 	moving := *last
 	*last = entry[T]{}
 	h.len--
-	// One chunk more than needed stays, lest the next item make it again.
+	// Keep one spare chunk, so that the next item need not allocate it again.
 	if spare := h.len/chunk + 2; len(h.chunks) > spare {
 		h.chunks[spare] = nil
 		h.chunks = h.chunks[:spare]
@@ -68,7 +67,7 @@ func (h *heap[T]) remove(place int) {
 
 // The children of place i are at 2i and 2i+1.
 
-// up sets an entry at a place that is free, or nearer to the first.
+// up puts an entry at a free place, or closer to the root.
 func (h *heap[T]) up(place int, e entry[T]) {
 	for place > 1 && e.before(h.at(place/2)) {
 		h.set(place, *h.at(place / 2))
@@ -77,7 +76,7 @@ func (h *heap[T]) up(place int, e entry[T]) {
 	h.set(place, e)
 }
 
-// down sets an entry at a place that is free, or further from the first.
+// down puts an entry at a free place, or farther from the root.
 func (h *heap[T]) down(place int, e entry[T]) {
 	for {
 		child := 2 * place

@@ -9,7 +9,7 @@ import (
 	"jobwire/refserver"
 )
 
-// thing is what the heap's test puts in.
+// thing is an item of the heap under test.
 type thing struct {
 	key    int64
 	number uint64
@@ -18,8 +18,8 @@ type thing struct {
 
 func (t *thing) moved(place int) { t.place = place }
 
-// The first is always the least, whatever joins and leaves, and everything knows
-// its place.
+// TestHeap checks that the first item is always the smallest, and that every item knows its place, after any
+// additions and removals.
 func TestHeap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var h heap[*thing]
@@ -61,7 +61,8 @@ func TestHeap(t *testing.T) {
 	}
 }
 
-// The room of jobs that are gone is used again, and a few that stay hold little.
+// TestRoomIsUsedAgain checks that the memory of deleted jobs is reused, and that a few remaining jobs take
+// little memory.
 func TestRoomIsUsedAgain(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()

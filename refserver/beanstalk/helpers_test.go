@@ -13,7 +13,7 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// peerOf adds what tests of Beanstalk say often.
+// peerOf is a peer with shortcuts for Beanstalk.
 type peerOf struct {
 	*peertest.Peer
 	t testing.TB
@@ -27,8 +27,7 @@ func (p peerOf) ask(name string, args ...string) string {
 	return strings.Join(append([]string{reply}, got...), " ")
 }
 
-// want sends a line, its words being a command and its arguments, and checks the
-// reply.
+// want sends a line with a command and its arguments, and checks the reply.
 func (p peerOf) want(line, want string) {
 	p.t.Helper()
 	words := strings.Fields(line)
@@ -48,8 +47,7 @@ func (p peerOf) put(priority, delay, ttr int, body string) string {
 	return id
 }
 
-// stats sends a command that is answered with statistics and returns those of
-// the keys.
+// stats sends a command whose reply is statistics, and returns the values of the keys.
 func (p peerOf) stats(line string, keys ...string) string {
 	p.t.Helper()
 	words := strings.Fields(line)
@@ -69,8 +67,8 @@ func (p peerOf) stats(line string, keys ...string) string {
 	return strings.Join(got, " ")
 }
 
-// quiet checks that the server has nothing for the peer, which must not be
-// waiting: what it had would come before the reply.
+// quiet checks that the server has sent nothing to the peer, which must not be waiting: anything else would
+// come before the reply.
 func (p peerOf) quiet() {
 	p.t.Helper()
 	if name := p.ask("list-tube-used"); !strings.HasPrefix(name, "USING ") {
@@ -78,9 +76,8 @@ func (p peerOf) quiet() {
 	}
 }
 
-// bubble runs a test against a server in a bubble of its own time. That every
-// goroutine of the server ends, and that nothing is left in the machine but
-// jobs, is part of every such test.
+// bubble runs a test with a server in a synctest bubble. It also checks that every goroutine of the server
+// ends, and that only jobs are left in the machine.
 func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.T, m *Machine, dial func() peerOf)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +97,7 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 	})
 }
 
-// check compares what the machine counts with what it holds.
+// check compares the counters of the machine with its lists.
 func (m *Machine) check(t testing.TB) {
 	t.Helper()
 	var in [len(stateNames)]int

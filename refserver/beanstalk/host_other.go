@@ -4,5 +4,5 @@ package beanstalk
 
 import "time"
 
-// cpuTime is not known here.
+// cpuTime returns zeros, because the CPU time is not available.
 func cpuTime() (user, system time.Duration) { return 0, 0 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// state is a job's ("Job Lifecycle").
+// state is the state of a job ("Job Lifecycle").
 type state uint8
 
 const (
@@ -17,22 +17,21 @@ const (
 
 var stateNames = [...]string{"ready", "delayed", "buried", "reserved"}
 
-// urgent jobs are counted apart: those with a priority below it ("Other
-// Commands", stats).
+// urgent is the priority below which jobs are counted as urgent ("Other Commands", stats).
 const urgent = 1024
 
-// job is one job from its put to its end. It always stands in exactly one heap,
-// the one of its state, by the key that belongs to that state.
+// job is one job from its put to its end. It is always in exactly one heap, that of its state, ordered by the
+// key of that state.
 type job struct {
 	id      uint64
 	tube    *tube
-	owner   *peer // who has reserved it, or nil
+	owner   *peer // the peer that has reserved it, or nil
 	body    []byte
 	created int64 // on the machine's clock
 
 	priority   uint32
 	delay, ttr uint32 // seconds
-	place      uint32 // in its heap
+	place      uint32 // index in its heap
 	state      state
 
 	reserves, timeouts, releases, buries, kicks uint32
@@ -40,9 +39,8 @@ type job struct {
 
 func (j *job) moved(place int) { j.place = uint32(place) }
 
-// heap returns the one that the job stands in: ready jobs by their priority,
-// delayed and reserved ones by the time at which that ends, buried ones as they
-// were buried.
+// heap returns the heap that contains the job. Ready jobs are ordered by priority, delayed and reserved jobs by
+// the time at which that state ends, and buried jobs by the order in which they were buried.
 func (j *job) heap() *heap[*job] {
 	if j.state == reserved {
 		return &j.owner.reserved
@@ -50,17 +48,17 @@ func (j *job) heap() *heap[*job] {
 	return &j.tube.jobs[j.state]
 }
 
-// due is when a delayed or reserved job becomes ready again.
+// due returns the time at which a delayed or reserved job becomes ready again.
 func (j *job) due() int64 { return j.heap().at(int(j.place)).key }
 
-// seconds turns what the protocol counts time in into what the machine does.
+// seconds converts seconds to nanoseconds.
 func seconds(n uint32) int64 { return int64(n) * int64(time.Second) }
 
-// tally counts jobs by their state.
+// tally counts jobs by state.
 type tally struct {
 	in     [len(stateNames)]int
-	urgent int // of those that are ready
-	total  int // ever
+	urgent int // number of ready jobs that are urgent
+	total  int // number of all jobs that were put
 }
 
 func (t *tally) add(j *job, n int) {
@@ -70,7 +68,7 @@ func (t *tally) add(j *job, n int) {
 	}
 }
 
-// newJob makes a job that is in no state yet.
+// newJob creates a job without a state.
 func (m *Machine) newJob(t *tube, body []byte) *job {
 	j := m.jobs.add()
 	j.tube, j.body, j.created = t, bytes.Clone(body), m.now()
@@ -79,7 +77,7 @@ func (m *Machine) newJob(t *tube, body []byte) *job {
 	return j
 }
 
-// enter puts a job that is in no state into one.
+// enter sets the state of a job that has no state.
 func (m *Machine) enter(j *job, s state, key int64) {
 	j.state = s
 	j.heap().add(key, j.id, j)
@@ -87,7 +85,7 @@ func (m *Machine) enter(j *job, s state, key int64) {
 	m.add(j, 1)
 }
 
-// leave takes the job out of its state.
+// leave removes the job from its state.
 func (m *Machine) leave(j *job) {
 	j.tube.add(j, -1)
 	m.add(j, -1)
@@ -95,7 +93,7 @@ func (m *Machine) leave(j *job) {
 	j.owner = nil
 }
 
-// end forgets a job, whatever its state.
+// end deletes a job in any state.
 func (m *Machine) end(j *job) {
 	m.leave(j)
 	t := j.tube
@@ -103,14 +101,13 @@ func (m *Machine) end(j *job) {
 	m.release(t)
 }
 
-// queue makes a job ready that is in no state. Who gets it is found out when all
-// is done that happens at the same time.
+// queue makes a job without a state ready. settle assigns it later, after all simultaneous changes.
 func (m *Machine) queue(j *job) {
 	m.enter(j, ready, int64(j.priority))
 	m.supply(j.tube)
 }
 
-// postpone makes a job ready behind its delay, or at once if it has none.
+// postpone makes a job ready after its delay, or at once if it has none.
 func (m *Machine) postpone(j *job) {
 	if j.delay == 0 {
 		m.queue(j)
@@ -121,7 +118,7 @@ func (m *Machine) postpone(j *job) {
 	m.wake(j.tube, due)
 }
 
-// bury makes a job buried that is in no state.
+// bury buries a job without a state.
 func (m *Machine) bury(j *job) {
 	j.buries++
 	m.burials++

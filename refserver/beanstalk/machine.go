@@ -1,9 +1,8 @@
-// Package beanstalk is the Beanstalk reference server's state machine, to be run
-// by [refserver.Server].
+// Package beanstalk is the state machine of the Beanstalk reference server, to be run by [refserver.Server].
 //
-// It does all that the document says. Where the document is silent it follows
-// common practice; README.md lists every such reading. Each command has one
-// handler, found by the index of its row in the contract.
+// It implements the whole specification. Where the specification is silent it follows common practice;
+// README.md lists these interpretations. Each command has one handler, which is found by the index of its
+// message type.
 package beanstalk
 
 import (
@@ -20,16 +19,16 @@ import (
 	"jobwire/refserver"
 )
 
-// Options are the choices that the document leaves to a server. The largest job
-// is [codec.Options].MaxData.
+// Options are the choices that the specification leaves to a server. The maximum job size is
+// [codec.Options].MaxData.
 type Options struct {
-	Version  string // in stats; "" is "jobwire"
-	Draining bool   // refuse new jobs from the start
+	Version  string // in the statistics; "": "jobwire"
+	Draining bool   // reject new jobs from the start
 }
 
-// Machine is the server's whole state, a [refserver.Machine]. No command costs
-// more for there being many jobs, tubes or connections, but for the logarithm
-// of a heap; a reserve is as dear as its own connection's watch list is long.
+// Machine is the whole state of the server, a [refserver.Machine]. The cost of a command does not depend on the
+// number of jobs, tubes or connections, except for the logarithmic cost of a heap. The cost of a reserve is
+// proportional to the length of the connection's watch list.
 type Machine struct {
 	opts     Options
 	start    time.Time
@@ -40,30 +39,30 @@ type Machine struct {
 	jobs     store
 	lastTube uint64
 	tubes    map[string]*tube
-	standard *tube // the one named default
+	standard *tube // the tube named default
 	timers   heap[timer]
-	supplied []*tube // tubes that may have something for those who wait
+	supplied []*tube // tubes that may have jobs for peers that wait
 	scratch  []byte
 
 	tally
-	counts             []int // commands by the index of their row
-	peers, connections int   // now; ever
+	counts             []int // number of commands by message type
+	peers, connections int   // current number; number of all connections so far
 	producers, workers int
 	waiting            int
 	timeouts           int
-	burials, arrivals  int64 // what buried jobs and waiting peers are numbered by
+	burials, arrivals  int64 // the last numbers given to buried jobs and waiting peers
 }
 
-// timer is what something may be due to. Its alarm may ring too early, when what
-// was due has been called off: to move it each time would cost more.
+// timer is an object with timer events. It may expire too early if an event was canceled, because updating it
+// each time would cost more.
 type timer interface {
 	item
-	timing() int // its place among the timers
+	timing() int // its place in Machine.timers
 	alarm() int64
 	ring(m *Machine, now int64)
 }
 
-// timed is the part that all timers share.
+// timed is the common part of all timers.
 type timed struct{ place int }
 
 func (t *timed) moved(place int) { t.place = place }
@@ -88,14 +87,13 @@ func New(o Options) *Machine {
 	return m
 }
 
-// Drain makes the server refuse new jobs from now on ("drain mode"). It may be
-// called from any goroutine.
+// Drain makes the server reject new jobs from now on ("drain mode"). It may be called from any goroutine.
 func (m *Machine) Drain() { m.draining.Store(true) }
 
-// now is the time on the machine's clock, which began with it.
+// now returns the time since the start of the machine, in nanoseconds.
 func (m *Machine) now() int64 { return int64(time.Since(m.start)) }
 
-// decimal writes a number into memory that the next call uses again.
+// decimal formats a number. The result is valid until the next call.
 func (m *Machine) decimal(n uint64) []byte {
 	m.scratch = strconv.AppendUint(m.scratch[:0], n, 10)
 	return m.scratch
@@ -117,8 +115,8 @@ func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	m.settle()
 }
 
-// Reject answers what breaks the contract ("Protocol"; "Producer Commands" for
-// what a put is refused with). A put that is refused is still one.
+// Reject replies to a message that violates a rule ("Protocol"; "Producer Commands" for the replies to a put).
+// A rejected put is counted like any put.
 func (m *Machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	reply := refusals[e.Rule]
 	if reply == nil {
@@ -130,9 +128,8 @@ func (m *Machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	c.Send(reply)
 }
 
-// HalfClosed answers a wait: a peer that has ended its direction is not made to
-// wait ("Worker Commands", reserve). What it sent before is still done; then
-// nothing more is due to it.
+// HalfClosed ends a wait: a peer that has shut down its direction must not wait ("Worker Commands", reserve).
+// Its earlier commands are still executed; then the server closes the connection.
 func (m *Machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
 	p.ended = true
@@ -143,7 +140,7 @@ func (m *Machine) HalfClosed(c *refserver.Conn) bool {
 	return false
 }
 
-// Close gives back what the peer had reserved.
+// Close makes the jobs ready that the peer had reserved.
 func (m *Machine) Close(c *refserver.Conn) {
 	p := c.Data.(*peer)
 	if p.waiting {
@@ -170,7 +167,7 @@ func (m *Machine) Close(c *refserver.Conn) {
 	m.settle()
 }
 
-// wake sees to it that a timer rings at that time or before.
+// wake makes a timer expire at the time or earlier.
 func (m *Machine) wake(t timer, at int64) {
 	place := t.timing()
 	if at == never || place > 0 && m.timers.at(place).key <= at {
@@ -182,7 +179,7 @@ func (m *Machine) wake(t timer, at int64) {
 	m.timers.add(at, 0, t)
 }
 
-// sleep takes a timer away.
+// sleep removes a timer.
 func (m *Machine) sleep(t timer) {
 	if place := t.timing(); place > 0 {
 		m.timers.remove(place)

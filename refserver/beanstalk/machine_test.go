@@ -21,7 +21,7 @@ func TestEveryCommandHasAHandler(t *testing.T) {
 	}
 }
 
-// The life of a job, "Job Lifecycle".
+// TestLife checks the states of a job ("Job Lifecycle").
 func TestLife(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -30,7 +30,7 @@ func TestLife(t *testing.T) {
 		}
 		p.want("delete 2", "NOT_FOUND")
 		w.want("reserve", "RESERVED 1 work\r\n\x00")
-		p.want("delete 1", "NOT_FOUND") // reserved by another
+		p.want("delete 1", "NOT_FOUND") // reserved by another peer
 		p.want("release 1 0 0", "NOT_FOUND")
 		p.want("bury 1 0", "NOT_FOUND")
 		p.want("touch 1", "NOT_FOUND")
@@ -63,7 +63,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// Any command may delete, bury or kick jobs in the states that it is for.
+// TestStates checks the reply to each command for jobs in each state.
 func TestStates(t *testing.T) {
 	commands := []string{"delete", "release", "bury", "touch", "kick-job", "reserve-job", "peek"}
 	replies := map[state][]string{
@@ -104,8 +104,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Jobs come by priority, then in the order of their puts, whatever became of
-// them meanwhile.
+// TestOrder checks that jobs are reserved by priority, then in the order of their puts, regardless of what
+// happens to them in between.
 func TestOrder(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()
@@ -126,7 +126,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// A reserve takes the best job of all tubes on the watch list, and of no other.
+// TestWatchList checks that a reserve gets the best job of all tubes on the watch list, and of no other tube.
 func TestWatchList(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -153,7 +153,7 @@ func TestWatchList(t *testing.T) {
 	})
 }
 
-// A tube lives while somebody refers to it.
+// TestTubesComeAndGo checks that a tube exists as long as something refers to it.
 func TestTubesComeAndGo(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		a, b := dial(), dial()
@@ -191,7 +191,7 @@ func TestTubesComeAndGo(t *testing.T) {
 		b.Conn.Close()
 		synctest.Wait()
 		tubes("")
-		// The first tube stays though nobody refers to it.
+		// The tube named default remains even if nothing refers to it.
 		a.want("use x", "USING x")
 		a.want("watch x", "WATCHING 2")
 		a.want("ignore default", "WATCHING 1")
@@ -201,8 +201,8 @@ func TestTubesComeAndGo(t *testing.T) {
 	})
 }
 
-// Workers that wait are served in the order in which they began to, wherever
-// the job comes from.
+// TestWaitersInOrder checks that workers that wait are served in the order in which they started to wait, for
+// each source of a job.
 func TestWaitersInOrder(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()
@@ -234,7 +234,7 @@ func TestWaitersInOrder(t *testing.T) {
 	})
 }
 
-// Jobs that become ready together go out by priority.
+// TestKickServesTheBestFirst checks that jobs that become ready together are assigned by priority.
 func TestKickServesTheBestFirst(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -255,14 +255,14 @@ func TestKickServesTheBestFirst(t *testing.T) {
 		w.want("reserve", "RESERVED 1 first")
 		w.want("release 1 0 1000", "RELEASED")
 		p.want("peek-buried", "FOUND 2 urgent")
-		p.want("kick 1", "KICKED 1") // buried ones only, as long as there are any
+		p.want("kick 1", "KICKED 1") // only buried jobs, as long as there are any
 		p.want("kick 9", "KICKED 1")
 		p.want("kick 9", "KICKED 1")
 	})
 }
 
-// What follows a reserve that waits is done behind it, in order, and a
-// connection that leaves meanwhile waits no longer.
+// TestPipelineBehindReserve checks that commands after a reserve that waits are executed after it, in order,
+// and that a connection that closes meanwhile no longer waits.
 func TestPipelineBehindReserve(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w, lost := dial(), dial(), dial()
@@ -300,7 +300,7 @@ func TestPipelineBehindReserve(t *testing.T) {
 	})
 }
 
-// More may be sent ahead than is buffered.
+// TestLongPipelineBehindReserve checks that a pipeline may be longer than the buffer.
 func TestLongPipelineBehindReserve(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -322,7 +322,7 @@ func TestLongPipelineBehindReserve(t *testing.T) {
 	})
 }
 
-// A connection that ends gives its jobs back.
+// TestLostWorker checks that the reserved jobs of a closed connection become ready.
 func TestLostWorker(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, lost, next := dial(), dial(), dial()
@@ -370,7 +370,7 @@ func TestDraining(t *testing.T) {
 	}
 }
 
-// The body of a put that is refused is nobody's command.
+// TestRefusedPut checks that the body of a rejected put is not executed as a command.
 func TestRefusedPut(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{Codec: codec.Options{MaxData: 10}}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()
@@ -402,7 +402,7 @@ func TestRefusedPut(t *testing.T) {
 	})
 }
 
-// A fault that lets a reserve come twice does not confuse the machine.
+// TestReserveTwice checks that a fault that duplicates a reserve does not confuse the machine.
 func TestReserveTwice(t *testing.T) {
 	twice := func(_ *refserver.Conn, from codec.Side, f *codec.Frame) (v refserver.Verdict) {
 		if from == codec.Peer && f.Type.Name == "reserve" {

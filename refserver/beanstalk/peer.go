@@ -7,28 +7,28 @@ import (
 	"jobwire/refserver"
 )
 
-// margin is how long before the end of its time a reserved job keeps its worker
-// from waiting for another ("Worker Commands", reserve).
+// margin is the time before the deadline of a reserved job during which its worker cannot wait for another job
+// ("Worker Commands", reserve).
 const margin = int64(time.Second)
 
-// never is later than anything that a server lives to see.
+// never is later than every time that the server reaches.
 const never = math.MaxInt64
 
 // peer is one connection: a producer, a worker or both.
 type peer struct {
 	conn     *refserver.Conn
-	tube     *tube    // the one it uses
-	watches  []*watch // in the order in which it began to
+	tube     *tube    // the tube that it uses
+	watches  []*watch // in the order in which it began to watch the tubes
 	reserved heap[*job]
 	timed
 
-	producer, worker bool // it has put; it has reserved, or tried to
-	ended            bool // it has shut down its direction: it is not made to wait
+	producer, worker bool // it has sent a put; it has sent a reserve
+	ended            bool // it has shut down its direction, so it must not wait
 	waiting          bool // for a job
 	until            int64
 }
 
-// produces notes that the peer has put.
+// produces records that the peer has sent a put.
 func (m *Machine) produces(p *peer) {
 	if !p.producer {
 		p.producer = true
@@ -36,7 +36,7 @@ func (m *Machine) produces(p *peer) {
 	}
 }
 
-// works notes that the peer has reserved, or tried to.
+// works records that the peer has sent a reserve.
 func (m *Machine) works(p *peer) {
 	if !p.worker {
 		p.worker = true
@@ -44,8 +44,8 @@ func (m *Machine) works(p *peer) {
 	}
 }
 
-// pick finds the job that a reserve gets: of all tubes that the peer watches the
-// one with the smallest priority, and of those the one that was put first.
+// pick returns the job that a reserve gets: of all tubes that the peer watches, the ready job with the smallest
+// priority; among equal priorities, the job that was put first.
 func (p *peer) pick() *job {
 	var best *entry[*job]
 	for _, w := range p.watches {
@@ -59,10 +59,10 @@ func (p *peer) pick() *job {
 	return best.item
 }
 
-// await answers a reserve, at the latest after so much time.
+// await replies to a reserve, after at most limit nanoseconds.
 func (m *Machine) await(p *peer, limit int64) {
 	if p.waiting {
-		return // only a fault can bring a second one before the first is answered
+		return // only a fault can send a second reserve before the reply to the first
 	}
 	m.works(p)
 	now := m.now()
@@ -91,7 +91,7 @@ func (m *Machine) await(p *peer, limit int64) {
 	}
 }
 
-// stopWaiting ends a peer's wait without an answer.
+// stopWaiting ends a peer's wait without a reply.
 func (m *Machine) stopWaiting(p *peer) {
 	p.waiting = false
 	m.waiting--
@@ -107,7 +107,7 @@ func (p *peer) deadlineSoon(now int64) bool {
 	return e != nil && e.key-margin <= now
 }
 
-// alarm is when something is due for the peer.
+// alarm returns the time of the peer's next timer event.
 func (p *peer) alarm() int64 {
 	at := int64(never)
 	if p.waiting {
@@ -121,8 +121,7 @@ func (p *peer) alarm() int64 {
 	return at
 }
 
-// ring does what is due for the peer: a wait that ends, jobs that have run out
-// of time.
+// ring handles the peer's timer events: the end of a wait, and reserved jobs whose time to run has passed.
 func (p *peer) ring(m *Machine, now int64) {
 	if soon := p.deadlineSoon(now); p.waiting && (soon || p.until <= now) {
 		m.stopWaiting(p)

@@ -31,7 +31,7 @@ func dialTCP(t testing.TB, addr string) peerOf {
 	return peerOf{peertest.New(t, beanstalk.Protocol, nc), t}
 }
 
-// waitUntil polls for something that is to become true.
+// waitUntil polls until ok returns true.
 func waitUntil(t testing.TB, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -41,7 +41,7 @@ func waitUntil(t testing.TB, ok func() bool) {
 	}
 }
 
-// Ruby's client runs through all that it offers.
+// TestBeaneater runs the commands of the Ruby client beaneater.
 func TestBeaneater(t *testing.T) {
 	ruby, addr := peers.Need(t, "beaneater"), serveTCP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -91,7 +91,7 @@ func TestBeaneater(t *testing.T) {
 	}
 }
 
-// Go's client does so, too.
+// TestGoBeanstalk runs the commands of the Go client go-beanstalk.
 func TestGoBeanstalk(t *testing.T) {
 	addr := serveTCP(t)
 	dial := func() *client.Conn {
@@ -155,7 +155,7 @@ func TestGoBeanstalk(t *testing.T) {
 	if tubes, err := c.ListTubes(); err != nil || !slices.Equal(tubes, []string{"default", "work"}) {
 		t.Errorf("list-tubes: %v %v", tubes, err)
 	}
-	// A worker that waits gets what another connection puts.
+	// A worker that waits gets the job that another connection puts.
 	done := make(chan string)
 	go func() {
 		_, body, _ := client.NewTubeSet(other, "work").Reserve(10 * time.Second)

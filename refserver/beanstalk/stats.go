@@ -11,9 +11,9 @@ import (
 	"jobwire/codec"
 )
 
-// figure is one line of statistics about an x: a key and how its value is come
-// by. The tables below have the document's keys in the order of real servers,
-// and those that later ones add ("Other Commands").
+// figure is one line of statistics about an x: a key, and the function that computes its value. The tables
+// below have the keys of the specification in the order of real servers, and the keys that newer servers add
+// ("Other Commands").
 type figure[T any] struct {
 	key   string
 	value func(m *Machine, x T) string
@@ -30,10 +30,10 @@ func report[T any](m *Machine, p *peer, figures []figure[T], x T) {
 
 func decimal[T int | int64 | uint32 | uint64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// whole is a time on the clock in seconds that are complete.
+// whole formats a duration as a number of complete seconds.
 func whole(d int64) string { return decimal(max(0, d) / int64(time.Second)) }
 
-// quoted writes a text so that YAML takes it for one, whatever it holds.
+// quoted formats any text as a YAML string.
 func quoted(s string) string {
 	return `"` + strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' {
@@ -65,7 +65,7 @@ var jobFigures = []figure[*job]{
 	{"kicks", func(_ *Machine, j *job) string { return decimal(j.kicks) }},
 }
 
-// none is the value of what this server has none of: there is no binlog.
+// none is the value of statistics about features that this server does not have, such as a binlog.
 func none[T any](*Machine, T) string { return "0" }
 
 var tubeFigures = []figure[*tube]{
@@ -127,13 +127,13 @@ var serverFigures = []figure[*peer]{
 	{"platform", func(*Machine, *peer) string { _, platform := system(); return quoted(platform) }},
 }
 
-// commands is how often a command has come.
+// commands counts the commands with the name.
 func commands(name string) figure[*peer] {
 	i := row(name).Index
 	return figure[*peer]{"cmd-" + name, func(m *Machine, _ *peer) string { return decimal(m.counts[i]) }}
 }
 
-// precise is a time in seconds and microseconds.
+// precise formats a duration in seconds with microseconds.
 func precise(d time.Duration) string {
 	return fmt.Sprintf("%d.%06d", d/time.Second, d%time.Second/time.Microsecond)
 }
@@ -149,7 +149,7 @@ func showTube(m *Machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// listTubes names all tubes, the oldest first.
+// listTubes lists the names of all tubes, oldest first.
 func listTubes(m *Machine, p *peer, _ *codec.Frame) {
 	all := make([]*tube, 0, len(m.tubes))
 	for _, t := range m.tubes {

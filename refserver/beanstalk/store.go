@@ -1,16 +1,15 @@
 package beanstalk
 
-// store finds jobs by their IDs. As these count up, jobs stand in pages that are
-// numbered likewise. A page is given up with the last of its jobs.
+// store finds jobs by their IDs. IDs are assigned consecutively, so consecutive jobs are stored in one page. A
+// page is removed with the last of its jobs.
 type store struct {
-	last  uint64 // ID given out
+	last  uint64 // the last ID that was assigned
 	len   int
 	pages map[uint64]*page
-	spare *page // the last one given up
+	spare *page // the last page that was removed
 }
 
-// pageSize makes a page fill 2 KiB. That is also what a job takes that outlives
-// all others of its page.
+// pageSize makes a page 2 KiB large. A single remaining job keeps its whole page.
 const pageSize = 21
 
 type page struct {
@@ -18,13 +17,13 @@ type page struct {
 	len  int
 }
 
-// add makes a job with the next ID.
+// add creates a job with the next ID.
 func (s *store) add() *job {
 	s.last++
 	n := s.last / pageSize
 	p := s.pages[n]
 	if p == nil {
-		s.giveUp(n - 1) // it may have been kept for this
+		s.giveUp(n - 1) // remove keeps the newest page
 		if p, s.spare = s.spare, nil; p == nil {
 			p = new(page)
 		}
@@ -37,7 +36,7 @@ func (s *store) add() *job {
 	return j
 }
 
-// find returns the job with that ID, or nil.
+// find returns the job with the ID, or nil.
 func (s *store) find(id uint64) *job {
 	if p := s.pages[id/pageSize]; p != nil {
 		if j := &p.jobs[id%pageSize]; j.id == id && id != 0 {
@@ -52,12 +51,12 @@ func (s *store) remove(j *job) {
 	*j = job{}
 	s.len--
 	s.pages[n].len--
-	if n < s.last/pageSize { // else there are jobs to come
+	if n < s.last/pageSize { // otherwise this page gets more jobs
 		s.giveUp(n)
 	}
 }
 
-// giveUp forgets a page if it is empty.
+// giveUp removes a page if it is empty.
 func (s *store) giveUp(n uint64) {
 	if p := s.pages[n]; p != nil && p.len == 0 {
 		delete(s.pages, n)
@@ -65,7 +64,7 @@ func (s *store) giveUp(n uint64) {
 	}
 }
 
-// all visits the jobs in no order.
+// all iterates over the jobs in no particular order.
 func (s *store) all(yield func(*job) bool) {
 	for _, p := range s.pages {
 		for i := range p.jobs {

@@ -13,9 +13,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// Producers, workers that work, workers that are lost over their jobs and jobs
-// that run out of time, all at once: every job is ended once, and nothing is
-// left in the machine.
+// TestManyAtOnce runs producers, workers, workers that are lost while they have jobs, and jobs whose time to
+// run passes. Every job must end once, and nothing may be left in the machine.
 func TestManyAtOnce(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		const producers, jobs, tubes = 6, 80, 3
@@ -48,7 +47,7 @@ func TestManyAtOnce(t *testing.T) {
 		waitUntil(t, func() bool {
 			for i := range tubes {
 				p.ask("use", fmt.Sprint("t", i))
-				p.ask("kick", "100") // the buried ones
+				p.ask("kick", "100") // kick the buried jobs
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -72,8 +71,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// workUntil works off jobs in every way there is, and every few jobs is lost and
-// comes back.
+// workUntil processes jobs with all commands. After every few jobs it disconnects and connects again.
 func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}, ended func(id string)) {
 	for {
 		w := dial()
@@ -99,7 +97,7 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 				w.ask("bury", args[0], "2")
 			case 2:
 				w.ask("touch", args[0])
-			case 3: // it runs out of time, or goes back with the connection
+			case 3: // its time to run passes, or its connection closes
 			default:
 				if w.ask("delete", args[0]) == "DELETED" {
 					ended(args[0])
@@ -110,7 +108,7 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 	}
 }
 
-// Whatever a peer sends, nothing is left of it but jobs that are free.
+// FuzzPeer checks that after any data from a peer, only jobs that are not reserved are left.
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := beanstalk.Protocol.NewSession(codec.Options{WaiveAll: true})

@@ -13,7 +13,7 @@ import (
 	"jobwire/refserver"
 )
 
-// after checks how long something took.
+// after checks the time since start.
 func after(t *testing.T, start time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got != want {
@@ -36,7 +36,7 @@ func TestDelay(t *testing.T) {
 			t.Errorf("stats-job: %s", got)
 		}
 		w.Send("reserve")
-		w.Want("RESERVED", "3", "urgent") // which becomes ready at the same time as 2
+		w.Want("RESERVED", "3", "urgent") // it becomes ready at the same time as 2
 		after(t, start, 2*time.Second)
 		w.want("reserve", "RESERVED 2 soon")
 		w.want("release 3 1 5", "RELEASED")
@@ -49,8 +49,8 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// A worker that watches two tubes gets the better of two jobs that become ready
-// at the same time.
+// TestDelaysInSeveralTubes checks that a worker that watches two tubes gets the better of two jobs that become
+// ready at the same time.
 func TestDelaysInSeveralTubes(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -72,7 +72,7 @@ func TestTimeToRun(t *testing.T) {
 		if got := p.stats("stats-job 1", "ttr", "time-left"); got != "10 0" {
 			t.Errorf("ttr, time-left of a ready job: %s", got)
 		}
-		time.Sleep(time.Minute) // it counts from the reserve
+		time.Sleep(time.Minute) // the time to run starts at the reserve
 		start := time.Now()
 		w.want("reserve", "RESERVED 1 x")
 		time.Sleep(3500 * time.Millisecond)
@@ -94,11 +94,11 @@ func TestTimeToRun(t *testing.T) {
 			t.Errorf("job-timeouts: %s", got)
 		}
 		time.Sleep(11 * time.Second)
-		p.want("peek-ready", "FOUND 1 x") // though nobody asked for it
+		p.want("peek-ready", "FOUND 1 x") // although no peer requested it
 	})
 }
 
-// A time to run of 0 is 1.
+// TestLeastTimeToRun checks that a time to run of 0 is changed to 1.
 func TestLeastTimeToRun(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -133,7 +133,7 @@ func TestReserveTimeout(t *testing.T) {
 				t.Errorf("reserves, waiting: %s", got)
 			}
 		}
-		// What follows is done then, too.
+		// The commands after it are executed then, too.
 		w.Raw(append(w.Encode("reserve-with-timeout", "2"), w.Encode("list-tube-used")...))
 		start = time.Now()
 		w.Want("TIMED_OUT")
@@ -150,23 +150,23 @@ func TestDeadlineSoon(t *testing.T) {
 		w.want("reserve", "RESERVED 1 x")
 		w.want("reserve", "RESERVED 2 y")
 		start := time.Now()
-		w.want("reserve", "DEADLINE_SOON") // the margin arrives
+		w.want("reserve", "DEADLINE_SOON") // the safety margin begins
 		after(t, start, 2*time.Second)
-		w.want("reserve-with-timeout 9", "DEADLINE_SOON") // it is there
+		w.want("reserve-with-timeout 9", "DEADLINE_SOON") // the job is already in its margin
 		after(t, start, 2*time.Second)
-		// A job that is ready needs no waiting.
+		// A reserve of a ready job does not wait.
 		p.put(0, 0, 100, "z")
 		w.want("reserve", "RESERVED 3 z")
 		w.want("touch 2", "TOUCHED")
 		w.want("reserve-with-timeout 1", "TIMED_OUT")
 		after(t, start, 3*time.Second)
-		w.want("reserve", "DEADLINE_SOON") // of 1
+		w.want("reserve", "DEADLINE_SOON") // for job 1
 		after(t, start, 4*time.Second)
 		w.want("delete 1", "DELETED")
-		w.want("reserve", "DEADLINE_SOON") // of 2, 2 s behind its touch
+		w.want("reserve", "DEADLINE_SOON") // for job 2, 2 s after its touch
 		after(t, start, 4*time.Second)
 		time.Sleep(time.Second)
-		synctest.Wait() // until all is done that this second has brought
+		synctest.Wait() // until everything at this time is done
 		p.want("peek-ready", "FOUND 2 y")
 		w.want("reserve", "RESERVED 2 y")
 		w.want("bury 2 0", "BURIED")
@@ -198,7 +198,7 @@ func TestPause(t *testing.T) {
 		if got := p.stats("stats-tube default", "pause", "pause-time-left"); got != "0 0" {
 			t.Errorf("pause, left: %s", got)
 		}
-		// A second pause takes the place of the first.
+		// A second pause replaces the first.
 		start = time.Now()
 		p.want("pause-tube default 100", "PAUSED")
 		p.want("pause-tube default 5", "PAUSED")
@@ -217,7 +217,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A pause holds one tube only.
+// TestPauseOfOneTube checks that a pause affects only one tube.
 func TestPauseOfOneTube(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -231,14 +231,14 @@ func TestPauseOfOneTube(t *testing.T) {
 		synctest.Wait()
 		id := p.put(9, 0, 100, "free too")
 		w.Want("RESERVED", id, "free too")
-		w.want("reserve-job 1", "RESERVED 1 held") // asked for by name
+		w.want("reserve-job 1", "RESERVED 1 held") // reserve-job ignores the pause
 		w.want("release 1 0 0", "RELEASED")
 		p.want("use default", "USING default")
 		p.want("pause-tube nobody 1", "NOT_FOUND")
 	})
 }
 
-// The statistics' clock, and what they say of the process.
+// TestStatsOfServer checks the times in the statistics, and the values about the process.
 func TestStatsOfServer(t *testing.T) {
 	bubble(t, Options{Version: "4.2"}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()
@@ -262,8 +262,8 @@ func TestStatsOfServer(t *testing.T) {
 	})
 }
 
-// A peer that has ended its direction is not made to wait; what it sent before
-// is done to the last command.
+// TestHalfClosed checks that a peer that has shut down its direction does not wait, and that all of its earlier
+// commands are executed.
 func TestHalfClosed(t *testing.T) {
 	addr := serveTCP(t)
 	p, w := dialTCP(t, addr), dialTCP(t, addr)
@@ -281,6 +281,6 @@ func TestHalfClosed(t *testing.T) {
 	if err := w.Ended(); err != io.EOF {
 		t.Errorf("the connection ends with %v", err)
 	}
-	p.want("reserve", "RESERVED 1 x") // it was given back
+	p.want("reserve", "RESERVED 1 x") // it was made ready again
 	p.want("reserve", "RESERVED 2 last")
 }

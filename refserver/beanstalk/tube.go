@@ -1,32 +1,31 @@
 package beanstalk
 
-// tube is a named set of queues. It is forgotten when nothing refers to it any
-// more ("Job Lifecycle").
+// tube is a named set of queues. It is deleted when nothing refers to it any more ("Job Lifecycle").
 type tube struct {
 	name   []byte
 	number uint64 // in the order of creation
 	tally
-	jobs    [reserved]heap[*job] // by state, but for reserved ones
-	waiters heap[*watch]         // of peers that wait, in the order in which they began to
+	jobs    [reserved]heap[*job] // by state, except reserved jobs
+	waiters heap[*watch]         // of peers that wait, in the order in which they started to wait
 
-	using, watching int // peers
-	deletes, pauses int // commands
+	using, watching int // number of peers
+	deletes, pauses int // number of commands
 
 	pause   uint32 // seconds; 0 while it is not paused
-	resumes int64  // when the pause ends
+	resumes int64  // time at which the pause ends
 	timed
 }
 
-// watch is one peer's interest in a tube.
+// watch is an entry in a peer's watch list.
 type watch struct {
 	peer  *peer
 	tube  *tube
-	place int // among the tube's waiters
+	place int // index in the tube's waiters
 }
 
 func (w *watch) moved(place int) { w.place = place }
 
-// tube returns the tube of that name, which is made if need be.
+// tube returns the tube with the name, and creates it if necessary.
 func (m *Machine) tube(name []byte) *tube {
 	t := m.tubes[string(name)]
 	if t == nil {
@@ -37,7 +36,7 @@ func (m *Machine) tube(name []byte) *tube {
 	return t
 }
 
-// release forgets the tube if nothing refers to it. The one named default stays.
+// release deletes the tube if nothing refers to it. The tube named default is never deleted.
 func (m *Machine) release(t *tube) {
 	if t.using > 0 || t.watching > 0 || t.in != [len(stateNames)]int{} || t == m.standard {
 		return
@@ -46,7 +45,7 @@ func (m *Machine) release(t *tube) {
 	m.sleep(t)
 }
 
-// use makes the tube the one that a peer puts jobs into.
+// use selects the tube that a peer puts jobs into.
 func (m *Machine) use(p *peer, t *tube) {
 	old := p.tube
 	t.using++
@@ -74,7 +73,7 @@ func (m *Machine) watch(p *peer, t *tube) {
 	}
 }
 
-// unwatch takes the i-th tube off the peer's watch list.
+// unwatch removes the i-th tube from the peer's watch list.
 func (m *Machine) unwatch(p *peer, i int) {
 	t := p.watches[i].tube
 	p.watches = append(p.watches[:i], p.watches[i+1:]...)
@@ -82,7 +81,7 @@ func (m *Machine) unwatch(p *peer, i int) {
 	m.release(t)
 }
 
-// next returns the tube's next job to be reserved, or nil.
+// next returns the job that is reserved next, or nil.
 func (t *tube) next() *entry[*job] {
 	if t.pause > 0 {
 		return nil
@@ -90,7 +89,7 @@ func (t *tube) next() *entry[*job] {
 	return t.jobs[ready].first()
 }
 
-// alarm is when something is due in the tube.
+// alarm returns the time of the tube's next timer event.
 func (t *tube) alarm() int64 {
 	at := int64(never)
 	if t.pause > 0 {
@@ -102,7 +101,7 @@ func (t *tube) alarm() int64 {
 	return at
 }
 
-// ring does what is due in the tube: delays and a pause that end.
+// ring handles the tube's timer events: the ends of delays and of a pause.
 func (t *tube) ring(m *Machine, now int64) {
 	if t.pause > 0 && t.resumes <= now {
 		t.pause = 0
@@ -115,16 +114,15 @@ func (t *tube) ring(m *Machine, now int64) {
 	}
 }
 
-// supply notes that the tube may have something for peers that wait.
+// supply records that the tube may have a job for peers that wait.
 func (m *Machine) supply(t *tube) {
 	if n := len(m.supplied); n == 0 || m.supplied[n-1] != t {
 		m.supplied = append(m.supplied, t)
 	}
 }
 
-// settle gives what has become ready to peers that wait, in the order in which
-// they began to. A peer that watches several tubes gets its best job, which need
-// not be of the tube that it was found by.
+// settle assigns ready jobs to peers that wait, in the order in which they started to wait. A peer that watches
+// several tubes gets its best job, which may be in another of these tubes.
 func (m *Machine) settle() {
 	for _, t := range m.supplied {
 		for t.next() != nil && t.waiters.len > 0 {

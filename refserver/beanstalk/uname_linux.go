@@ -2,8 +2,7 @@ package beanstalk
 
 import "syscall"
 
-// system tells the operating system's version and the machine's kind, as uname
-// does.
+// system returns the version of the operating system and the hardware type, like uname.
 func system() (os, platform string) {
 	var u syscall.Utsname
 	if syscall.Uname(&u) != nil {
@@ -12,7 +11,7 @@ func system() (os, platform string) {
 	return text(u.Version[:]), text(u.Machine[:])
 }
 
-// text is a C string; its characters are signed on some machines.
+// text converts a C string. Its characters are signed on some platforms.
 func text[C int8 | uint8](s []C) string {
 	var b []byte
 	for _, c := range s {

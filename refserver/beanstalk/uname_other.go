@@ -4,5 +4,5 @@ package beanstalk
 
 import "runtime"
 
-// system tells the operating system and the machine's kind.
+// system returns the operating system and the architecture.
 func system() (os, platform string) { return runtime.GOOS, runtime.GOARCH }

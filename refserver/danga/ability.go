@@ -5,14 +5,14 @@ import (
 	"jobwire/refserver/internal/list"
 )
 
-// ability is a name in a worker's list. A name that stands there twice has two.
+// ability is one entry in a worker's list of names. A name that is listed twice has two abilities.
 type ability struct {
 	peer   *peer
 	task   *task
 	asleep list.Place[ability] // in task.sleepers
 }
 
-// learn makes the names of a worker_connect all that the worker can do.
+// learn replaces a worker's list by the names in a worker_connect.
 func (m *machine) learn(p *peer, f *codec.Frame) {
 	n := 0
 	for f.Arg(n) != nil {
@@ -24,11 +24,11 @@ func (m *machine) learn(p *peer, f *codec.Frame) {
 		a.peer, a.task, a.asleep.Item = p, m.task(f.Arg(i)), a
 		a.task.workers++
 	}
-	m.unlearn(p) // behind the new ones, so that a task in both lists lives on
+	m.unlearn(p) // after the new ones are added, so that a task in both lists is not deleted
 	p.able = able
 }
 
-// unlearn takes all abilities from the worker. A job that it has stays with it.
+// unlearn removes all abilities of the worker. The worker keeps its job.
 func (m *machine) unlearn(p *peer) {
 	p.rise()
 	for i := range p.able {
@@ -39,7 +39,7 @@ func (m *machine) unlearn(p *peer) {
 	p.able = nil
 }
 
-// pick finds the job that a worker gets: the oldest that it can do.
+// pick returns the job that a worker gets: the oldest that it can do.
 func (p *peer) pick() *job {
 	var oldest *job
 	for i := range p.able {
@@ -50,8 +50,8 @@ func (p *peer) pick() *job {
 	return oldest
 }
 
-// lieDown puts the worker to sleep, or wakes it at once if there is something to
-// do: the job may have come between its last job_assign_req and this.
+// lieDown marks the worker as asleep. If there is a job for it, lieDown sends a noop instead: the job may have
+// been created after the worker's last job_assign_req.
 func (p *peer) lieDown() {
 	p.rise()
 	if p.pick() != nil {
@@ -65,7 +65,7 @@ func (p *peer) lieDown() {
 	}
 }
 
-// rise ends the worker's sleep without a word.
+// rise ends the worker's sleep without sending a message.
 func (p *peer) rise() {
 	if !p.asleep {
 		return
@@ -80,7 +80,7 @@ func (p *peer) rise() {
 func (m *machine) wake(t *task) {
 	for t.sleepers.First() != nil {
 		p := t.sleepers.First().peer
-		p.rise() // which takes it out of this list, too
+		p.rise() // this also removes it from t.sleepers
 		p.conn.Send(noop)
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"jobwire/corpus"
 )
 
-// TestBadInputLosesNoJob sends every vector that the codec refuses, while one
-// job waits and another is being done. Each ends its connection without a word,
-// but for what answers the packets before it. Both jobs are then finished as if
-// nothing had been.
+// TestBadInputLosesNoJob sends every illegal message of the corpus, while one job waits and another is running.
+// Each ends its connection without a reply, except to the packets before it. Afterwards both jobs must complete
+// normally.
 func TestBadInputLosesNoJob(t *testing.T) {
 	src, err := corpus.FS.ReadFile("danga/reject.wire")
 	if err != nil {
@@ -60,7 +59,7 @@ func TestBadInputLosesNoJob(t *testing.T) {
 	})
 }
 
-// A worker that breaks a rule is lost: its job is tried again.
+// TestOffendersJobIsTriedAgain checks that the job of a worker that violates a rule is retried.
 func TestOffendersJobIsTriedAgain(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		application, bad, worker := dial(), dial(), dial()
@@ -68,7 +67,7 @@ func TestOffendersJobIsTriedAgain(t *testing.T) {
 		bad.connect("f")
 		bad.gets("f", "x")
 		bad.Raw(bad.Encode("job_status_announce", num(1), num(2), num(3))[:20])
-		bad.Conn.Close() // in the middle of a packet
+		bad.Conn.Close() // inside a packet
 		worker.connect("f")
 		worker.gets("f", "x")
 		worker.Send("job_status_res", num(1), num(2), num(3)) // in the wrong direction

@@ -16,9 +16,8 @@ import (
 	"jobwire/refserver"
 )
 
-// BenchmarkCycle measures whole cycles over loopback: create, assign, complete,
-// with as many jobs under way as there are pairs of an application, which waits,
-// and a worker.
+// BenchmarkCycle measures whole cycles over loopback: create, assign, complete. The number of jobs in flight is
+// the number of pairs of a waiting application and a worker.
 func BenchmarkCycle(b *testing.B) {
 	for _, pairs := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("pairs=%d", pairs), func(b *testing.B) { cycle(b, pairs) })
@@ -84,7 +83,7 @@ func encode(name string, args ...string) []byte {
 	return p
 }
 
-// wait creates one job behind the other until none is left, and waits for each.
+// wait creates jobs one after another, and waits for each, until none is left.
 func wait(nc net.Conn, left *atomic.Int64) error {
 	r := bufio.NewReader(nc)
 	create := encode("job_create_req", "f", "", "\x00", "\x00", "sixteen bytes ok")
@@ -100,8 +99,7 @@ func wait(nc net.Conn, left *atomic.Int64) error {
 	return nil
 }
 
-// work does each job at once, and asks for the next in the same breath. When
-// there is none it sleeps.
+// work completes each job at once, and requests the next in the same write. When there is none, it sleeps.
 func work(nc net.Conn) {
 	r := bufio.NewReader(nc)
 	ask, sleep := encode("job_assign_req"), encode("worker_sleep")
@@ -114,7 +112,7 @@ func work(nc net.Conn) {
 			return
 		case typ == 0x07: // job_assign_res
 			nc.Write(done)
-		case asked: // noop: no
+		case asked: // noop: no job
 			nc.Write(sleep)
 			asked = false
 		default: // noop: wake up

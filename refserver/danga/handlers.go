@@ -7,10 +7,10 @@ import (
 	"jobwire/codec/danga"
 )
 
-// handler answers one message type.
+// handler handles one message type.
 type handler func(m *machine, p *peer, f *codec.Frame)
 
-// handlers stand at the index of their row.
+// handlers are indexed by message type.
 var handlers = func() []handler {
 	h := make([]handler, len(danga.Protocol.Types))
 	for name, fn := range byName {
@@ -32,7 +32,7 @@ var byName = map[string]handler{
 	"job_complete_req": unlessWaiting(tellResult),
 }
 
-// Rows of what the server sends.
+// Message types that the server sends.
 var (
 	noop           = row("noop")
 	jobCreateRes   = row("job_create_res")
@@ -66,7 +66,7 @@ func connect(m *machine, p *peer, f *codec.Frame) {
 
 func disconnect(m *machine, p *peer, _ *codec.Frame) { m.goodbye(p) }
 
-// goodbye takes from a worker what it can do, and the job that it has.
+// goodbye removes a worker's abilities and returns its job to the queue.
 func (m *machine) goodbye(p *peer) {
 	m.unlearn(p)
 	if p.job != nil {
@@ -74,15 +74,15 @@ func (m *machine) goodbye(p *peer) {
 	}
 }
 
-// sleep lets a worker that has a job stay awake: it could get no other.
+// sleep does nothing if the worker has a job: it could not get another one.
 func sleep(_ *machine, p *peer, _ *codec.Frame) {
 	if p.job == nil {
 		p.lieDown()
 	}
 }
 
-// assign says no with a noop, also to a worker that has a job: it may have
-// exactly one ("Guarantees").
+// assign replies with a noop if there is no job, and also to a worker that has a job: it may have exactly one
+// ("Guarantees").
 func assign(_ *machine, p *peer, _ *codec.Frame) {
 	p.rise()
 	if p.job == nil {
@@ -95,8 +95,8 @@ func assign(_ *machine, p *peer, _ *codec.Frame) {
 	p.conn.Send(noop)
 }
 
-// ofItsJob makes a handler for what a worker says of its job. Without one, it is
-// out of turn.
+// ofItsJob returns a handler for messages of a worker about its job. A worker that sends one without having a
+// job violates the protocol.
 func ofItsJob(do func(m *machine, j *job, f *codec.Frame)) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if p.job == nil {
@@ -121,8 +121,8 @@ func complete(m *machine, j *job, f *codec.Frame) {
 
 // Applications.
 
-// unlessWaiting makes a handler for what an application may not ask while it
-// waits for a job of type 0: it could not tell the answer from what is streamed.
+// unlessWaiting returns a handler for requests that an application must not send while it waits for a job of
+// type 0: it could not distinguish the reply from the packets about that job.
 func unlessWaiting(do handler) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if p.waitsFor != nil {
@@ -133,9 +133,8 @@ func unlessWaiting(do handler) handler {
 	}
 }
 
-// create makes a job, or finds the one that it is a duplicate of. Arguments:
-// name, duplicate key, flags, type, args. Workers are woken when the answer is on
-// its way, as one of them may be the same connection.
+// create creates a job, or finds the job that it duplicates. The arguments are name, duplicate key, flags, type
+// and args. Workers are woken after the reply is sent, because one of them may use the same connection.
 func create(m *machine, p *peer, f *codec.Frame) {
 	kind := f.Uint(3)
 	if kind >= uint64(len(answers)) || p.waitsFor != nil && kind == danga.SyncWait {
@@ -157,7 +156,7 @@ func create(m *machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// answers to a job_create_req, by the type of the job.
+// answers send the reply to a job_create_req, by job type.
 var answers = [...]func(m *machine, p *peer, j *job){
 	danga.SyncWait: func(_ *machine, p *peer, j *job) {
 		p.waitsFor = j
@@ -173,7 +172,7 @@ var answers = [...]func(m *machine, p *peer, j *job){
 	},
 }
 
-// Ratios that no worker has announced, with what is left of the time.
+// Progress that no worker has reported, with the remaining time.
 var (
 	noRatio = progress(0, 0, danga.UnknownTime)
 	noneYet = progress(0, 1, danga.UnknownTime)
@@ -200,11 +199,11 @@ func tellStatus(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(jobStatusRes, b[:4], b[4:8], b[8:])
 }
 
-// nobodys stands for the job of a handle that names none: incomplete, but with a
-// result code that says that it will not be completed.
+// nobodys is used for a handle that names no job. It is incomplete, and its result code says that it will not
+// be completed.
 var nobodys = &job{code: [1]byte{unknown}}
 
-// tellResult answers 0, for incomplete, unless the job is finished.
+// tellResult sends the result of a job. The time is 0, for incomplete, unless the job is finished.
 func tellResult(m *machine, p *peer, f *codec.Frame) {
 	j := m.find(f.Arg(0))
 	if j == nil {

@@ -11,13 +11,13 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// peerOf adds what tests of the draft say often.
+// peerOf adds shortcuts for messages of the draft.
 type peerOf struct {
 	*peertest.Peer
 	t testing.TB
 }
 
-// Job types as they stand on the wire.
+// Job types in wire format.
 const syncWait, async, throwAway = "\x00", "\x01", "\x02"
 
 // create creates a job and returns its handle, "" if it has none.
@@ -31,36 +31,36 @@ func (p peerOf) create(name, dupkey, typ, args string) string {
 	return strings.Join(handle, "")
 }
 
-// connect announces names, and waits until that has arrived.
+// connect announces names, and waits until the server has processed them.
 func (p peerOf) connect(names ...string) {
 	p.t.Helper()
 	p.Send("worker_connect", names...)
 	synctest.Wait()
 }
 
-// gets asks for a job and wants that one.
+// gets requests a job and expects the given one.
 func (p peerOf) gets(name, args string) {
 	p.t.Helper()
 	p.Send("job_assign_req")
 	p.Want("job_assign_res", name, args)
 }
 
-// getsNone asks for a job and wants none.
+// getsNone requests a job and expects none.
 func (p peerOf) getsNone() {
 	p.t.Helper()
 	p.Send("job_assign_req")
 	p.Want("noop")
 }
 
-// finishes announces a result, and waits until that has arrived.
+// finishes announces a result, and waits until the server has processed it.
 func (p peerOf) finishes(code, data string) {
 	p.t.Helper()
 	p.Send("job_complete_announce", code, data)
 	synctest.Wait()
 }
 
-// quiet checks that the server has nothing for an application that does not wait,
-// nor for a worker: the answer to a question would come behind it.
+// quiet checks that the server has sent nothing to a peer that does not wait: anything else would come before
+// the reply.
 func (p peerOf) quiet() {
 	p.t.Helper()
 	p.Send("job_complete_req", "nobody's")
@@ -72,9 +72,8 @@ func num(n uint32) string {
 	return string(b[:])
 }
 
-// bubble runs a test against a server in a bubble of its own time. That every
-// goroutine of the server ends, and that the machine has forgotten every name
-// unless jobs are left, is part of every such test.
+// bubble runs a test with a server in a synctest bubble. It also checks that every goroutine of the server
+// ends, and that the machine has deleted every name for which no jobs are left.
 func bubble(t *testing.T, o Options, test func(t *testing.T, m *machine, dial func() peerOf)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,8 +93,7 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, m *machine, dial fu
 	})
 }
 
-// check compares what the machine counts with what it holds, once nobody is
-// connected.
+// check compares the counters of the machine with its lists, when no peers are connected.
 func (m *machine) check(t testing.TB) {
 	t.Helper()
 	for name, task := range m.tasks {

@@ -10,9 +10,8 @@ import (
 	"jobwire/refserver/internal/list"
 )
 
-// job is one job from its creation until it is forgotten. It is in exactly one
-// state: waiting (in task.queue), assigned (worker is set), or finished (in
-// machine.kept).
+// job is one job from its creation until it is deleted. It is in exactly one state: waiting (in task.queue),
+// assigned (worker is set), or finished (in machine.kept).
 type job struct {
 	number  uint64 // in the order of creation; part of its handle
 	task    *task
@@ -21,13 +20,13 @@ type job struct {
 	created time.Time
 
 	handed   bool            // its handle was given out: type 1
-	detached bool            // it is to be run though nobody waits: type 2
+	detached bool            // it is run even if no application waits: type 2
 	waits    list.List[peer] // applications that wait: type 0
 
 	spot      list.Place[job] // in task.queue or in machine.kept
 	worker    *peer
-	announced bool     // progress was
-	progress  [12]byte // three numbers, as they stand in the packet
+	announced bool     // progress was reported
+	progress  [12]byte // three numbers, encoded as in the packet
 
 	// Of a finished job:
 	finished bool
@@ -37,13 +36,13 @@ type job struct {
 	forgetAt time.Time
 }
 
-// key is what makes jobs duplicates.
+// key identifies jobs that are duplicates.
 type key struct {
 	task *task
 	text string
 }
 
-// newJob makes a job that waits, and wakes nobody yet.
+// newJob creates a waiting job. It does not wake workers.
 func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 	m.lastJob++
 	block := append(append(make([]byte, 0, len(dupkey)+len(args)), dupkey...), args...)
@@ -57,7 +56,7 @@ func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 	return j
 }
 
-// unwanted reports whether the result is of interest to nobody.
+// unwanted reports whether no application needs the job.
 func (j *job) unwanted() bool { return !j.handed && !j.detached && j.waits.Len() == 0 }
 
 // assign gives the job to a worker that has none.
@@ -66,8 +65,8 @@ func (j *job) assign(p *peer) {
 	j.worker, p.job = p, j
 }
 
-// requeue takes the job from a worker that was lost. It goes to the front of its
-// queue, unless nobody wants it any more.
+// requeue takes the job from a worker that was lost. It goes to the front of its queue, unless no application
+// needs it any more.
 func (m *machine) requeue(j *job) {
 	j.worker.job, j.worker, j.announced = nil, nil, false
 	if j.unwanted() {
@@ -78,14 +77,14 @@ func (m *machine) requeue(j *job) {
 	m.wake(j.task)
 }
 
-// Result codes of our own.
+// Result codes that this server defines.
 const (
-	tooLarge = 255 // the result fits no packet to the application
-	unknown  = 255 // there is no such job
+	tooLarge = 255 // the result does not fit into a packet to the application
+	unknown  = 255 // no such job
 )
 
-// finish ends a job with a result: it is sent to those who wait, and kept for
-// those who have the handle. limit is the most data that a packet may have.
+// finish ends a job with a result, which is sent to the applications that wait, and kept for those that have
+// the handle. limit is the maximum number of data bytes in a packet.
 func (m *machine) finish(j *job, code byte, data []byte, limit int) {
 	if len(j.took)+len(j.code)+len(data) > limit {
 		data = nil
@@ -110,7 +109,7 @@ func (m *machine) finish(j *job, code byte, data []byte, limit int) {
 	}
 }
 
-// end takes the job from wherever it stands, its handle excepted.
+// end removes the job from all data structures except machine.jobs.
 func (m *machine) end(j *job) {
 	j.spot.Remove()
 	if j.worker != nil {
@@ -123,7 +122,7 @@ func (m *machine) end(j *job) {
 	m.release(j.task)
 }
 
-// keep stores a result, and forgets those that are too many beside it.
+// keep stores a result, and deletes the oldest results if the limits are exceeded.
 func (m *machine) keep(j *job, data []byte, until time.Time) {
 	j.finished, j.forgetAt = true, until
 	j.task, j.dupkey, j.args = nil, nil, nil
@@ -135,14 +134,14 @@ func (m *machine) keep(j *job, data []byte, until time.Time) {
 	}
 }
 
-// forget drops a result: the handle names no job from now on.
+// forget deletes a result: its handle then names no job.
 func (m *machine) forget(j *job) {
 	j.spot.Remove()
 	m.keptBytes -= len(j.data)
 	delete(m.jobs, j.number)
 }
 
-// hand gives the job's handle out. It is good until the next call.
+// hand returns the job's handle, which is valid until the next call.
 func (m *machine) hand(j *job) []byte {
 	if !j.handed {
 		j.handed = true
@@ -152,7 +151,7 @@ func (m *machine) hand(j *job) []byte {
 	return m.scratch
 }
 
-// find returns the job with that handle, or nil.
+// find returns the job with the handle, or nil.
 func (m *machine) find(handle []byte) *job {
 	digits, ok := bytes.CutPrefix(handle, []byte(m.prefix))
 	if !ok || len(digits) == 0 || digits[0] == '0' {

@@ -1,9 +1,8 @@
-// Package danga is the state machine of a job server as the Danga draft has it,
-// to be run by [refserver.Server].
+// Package danga is the state machine of a job server according to the Danga draft, to be run by
+// [refserver.Server].
 //
-// The draft leaves much open, and no other server of it is known; README.md lists
-// how each hole is read here. Each message type has one handler, found by the
-// index of its row in the contract.
+// The draft leaves much open, and no other server for it is known. README.md lists the interpretation of each
+// gap. Each message type has one handler, which is found by the index of the type.
 package danga
 
 import (
@@ -16,7 +15,7 @@ import (
 	"jobwire/refserver/internal/list"
 )
 
-// How results are kept where Options leaves a zero.
+// Defaults of the limits in Options.
 const (
 	DefaultKeepTime  = time.Hour
 	DefaultKeepCount = 10_000
@@ -25,25 +24,24 @@ const (
 
 // Options are the choices that the draft leaves to a server.
 type Options struct {
-	// Name stands in handles, "J:<name>:<n>", and tells them from those of other
-	// servers, and of this one before it was started again. It should be ASCII,
-	// other bytes are left out, and is cut at 64 bytes. "" is the time of the start.
+	// Name is part of handles, "J:<name>:<n>", and distinguishes them from handles of other servers, and from
+	// those before a restart of this server. It should be ASCII: other bytes are removed. It is truncated to 64
+	// bytes. "" means the start time.
 	Name string
 
-	// The results of jobs that have a handle are kept for KeepTime, but only the
-	// KeepCount newest of them, and only KeepBytes bytes of their data, or one that
-	// alone is more. Zeros stand for the defaults; a KeepCount below 0 keeps none.
+	// The result of a job that has a handle is kept for KeepTime. Only the KeepCount newest results are kept,
+	// and only KeepBytes bytes of their data, or one result that is larger. 0 means the default; a KeepCount
+	// below 0 keeps no results.
 	KeepTime  time.Duration
 	KeepCount int
 	KeepBytes int
 }
 
-// maxName is the longest Options.Name.
+// maxName is the maximum length of Options.Name.
 const maxName = 64
 
-// machine is the server's whole state. No message makes it search, but for
-// job_assign_req and the packets of sleeping and waking, which look at each of the
-// worker's names; the codec bounds these.
+// machine is the whole state of the server. Messages cause no searches, except job_assign_req and the packets
+// for sleeping and waking, which look at each name of the worker; the codec limits their number.
 type machine struct {
 	opts   Options
 	prefix string // of every handle
@@ -51,10 +49,10 @@ type machine struct {
 	lastJob   uint64
 	tasks     map[string]*task
 	keyed     map[key]*job    // unfinished jobs with a duplicate key
-	jobs      map[uint64]*job // jobs whose handle was given out
+	jobs      map[uint64]*job // jobs whose handles were given out
 	kept      list.List[job]  // those of them that are finished, oldest first
 	keptBytes int
-	scratch   []byte // a handle
+	scratch   []byte // buffer for a handle
 }
 
 // New returns a machine without jobs.
@@ -90,14 +88,14 @@ func New(o Options) refserver.Machine {
 // peer is one connection: an application, a worker or both.
 type peer struct {
 	conn  *refserver.Conn
-	ended bool // it has shut down its direction; it is only here for a result
+	ended bool // it has shut down its direction and waits only for a result
 
 	waitsFor *job // of type 0
 	wait     list.Place[peer]
 
 	able   []ability
 	asleep bool
-	job    *job // the one it has been assigned
+	job    *job // the job that is assigned to it
 }
 
 func (m *machine) Open(c *refserver.Conn) {
@@ -115,17 +113,17 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	}
 }
 
-// Reject ends the connection: there is no packet for errors.
+// Reject ends the connection: the protocol has no packet for errors.
 func (m *machine) Reject(c *refserver.Conn, _ *codec.Frame, _ *codec.Error) {
 	violate(c.Data.(*peer))
 }
 
-// violate ends the connection of a peer that has broken a rule. What it has and
-// what it waits for is dealt with when it has ended.
+// violate ends the connection of a peer that violated a rule. The server handles its job and its wait when the
+// connection has ended.
 func violate(p *peer) { p.conn.Close() }
 
-// HalfClosed keeps an application that has shut down its direction until it has
-// its result. A worker cannot report any more: it has left.
+// HalfClosed keeps the connection of an application that has shut down its direction until the application gets
+// its result. A worker can no longer report, so its connection ends.
 func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
 	p.ended = p.waitsFor != nil && len(p.able) == 0 && p.job == nil
@@ -144,7 +142,7 @@ func (m *machine) Close(c *refserver.Conn) {
 	}
 }
 
-// Next is when the oldest result has been kept for long enough.
+// Next returns the time at which the oldest result is to be deleted.
 func (m *machine) Next() time.Time {
 	if m.kept.First() == nil {
 		return time.Time{}
@@ -152,7 +150,7 @@ func (m *machine) Next() time.Time {
 	return m.kept.First().forgetAt
 }
 
-// atOnce is how many results are forgotten in one turn. The others wait meanwhile.
+// atOnce is the maximum number of results that one call of Tick deletes. Connections wait during the call.
 const atOnce = 1000
 
 func (m *machine) Tick(now time.Time) {
@@ -164,17 +162,17 @@ func (m *machine) Tick(now time.Time) {
 	}
 }
 
-// task is what the server knows of a job name. It is forgotten when there is
-// neither a job of that name nor a worker that can do it.
+// task is the state of a job name. It is deleted when there is neither a job of that name nor a worker that can
+// do it.
 type task struct {
 	name     []byte
 	queue    list.List[job]     // jobs that wait, oldest first
-	jobs     int                // unfinished, whether they wait or not
-	workers  int                // how often the name stands in workers' lists
-	sleepers list.List[ability] // of workers that are to be woken for a job
+	jobs     int                // unfinished jobs, waiting or assigned
+	workers  int                // number of times that the name is in workers' lists
+	sleepers list.List[ability] // of sleeping workers that are woken for a job
 }
 
-// task returns that of a name, which need not exist yet.
+// task returns the task of a name, and creates it if necessary.
 func (m *machine) task(name []byte) *task {
 	t := m.tasks[string(name)]
 	if t == nil {
@@ -184,7 +182,7 @@ func (m *machine) task(name []byte) *task {
 	return t
 }
 
-// release forgets the task if nothing depends on it.
+// release deletes the task if it is not in use.
 func (m *machine) release(t *task) {
 	if t.jobs == 0 && t.workers == 0 {
 		delete(m.tasks, string(t.name))

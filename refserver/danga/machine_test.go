@@ -25,7 +25,7 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
-// The draft's best and worst case, over TCP.
+// TestConversations performs the best and worst case of the draft over TCP.
 func TestConversations(t *testing.T) {
 	for _, name := range []string{"best.wire", "worst.wire"} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestSyncJobIsStreamed(t *testing.T) {
 		w.finishes("\x07", "no\x00image")
 		a.Want("job_complete_res", num(5), "\x07", "no\x00image")
 		a.quiet()
-		w.getsNone() // an error is a result: nothing is tried again
+		w.getsNone() // a failure is a result: the job is not retried
 	})
 }
 
@@ -108,7 +108,7 @@ func TestAsyncJobIsAskedFor(t *testing.T) {
 		w.finishes("\x00", "news")
 		state(b, 1, 1, 0, 1, "\x00", "news")
 		time.Sleep(time.Minute)
-		state(b, 1, 1, 0, 1, "\x00", "news") // asking changes nothing, nor does time
+		state(b, 1, 1, 0, 1, "\x00", "news") // neither requests nor time change the reply
 		for _, unknown := range []string{"J:test:2", "J:test:01", "J:test:", "J:other:1", "J:test:18446744073709551616"} {
 			h = unknown
 			state(b, 0, 0, nobodyKnows, 0, "\xff", "")
@@ -146,7 +146,7 @@ func TestDuplicatesAreKilled(t *testing.T) {
 		a.create("f", "key", syncWait, "fourth")
 		w.connect("f", "g")
 		w.gets("f", "first")
-		c.create("f", "key", syncWait, "fifth") // it runs already
+		c.create("f", "key", syncWait, "fifth") // the job is already running
 		w.Send("job_status_announce", num(1), num(2), num(3))
 		w.finishes("\x00", "done")
 		for _, p := range []peerOf{a, c} {
@@ -189,9 +189,9 @@ func TestApplicationLeaves(t *testing.T) {
 		}
 		gone(syncWait)
 		w.connect("f")
-		w.getsNone() // nobody waits for it any more
+		w.getsNone() // no application waits for it any more
 		gone(async)
-		gone(syncWait) // others want it
+		gone(syncWait) // other applications wait for it
 		w.gets("f", "args")
 		w.finishes("\x00", "")
 
@@ -211,7 +211,7 @@ func TestApplicationLeaves(t *testing.T) {
 		w.Send("worker_disconnect")
 		synctest.Wait()
 		w.connect("f")
-		w.getsNone() // it was lost, and is of interest to nobody
+		w.getsNone() // its worker was lost, and no application waits for it
 		synctest.Wait()
 		if len(m.keyed) != 0 {
 			t.Errorf("%d keys are left", len(m.keyed))
@@ -219,13 +219,14 @@ func TestApplicationLeaves(t *testing.T) {
 	})
 }
 
-// An application may shut down its direction once it has said all.
+// TestHalfClosedApplicationHearsItsResult checks that an application that has shut down its direction gets its
+// result.
 func TestHalfClosedApplicationHearsItsResult(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// That it is not given up is not what ends it.
+	// The limit on half-closed connections must not end the connection.
 	srv := refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol, HalfClosed: time.Hour})
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background(), l) }()
@@ -252,14 +253,15 @@ func TestHalfClosedApplicationHearsItsResult(t *testing.T) {
 	}
 }
 
-// A message that is not allowed in the state of a connection ends this connection, and no other.
+// TestOutOfTurn checks that a message that is not allowed in the state of a connection ends only this
+// connection.
 func TestOutOfTurn(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		witness, w := dial(), dial()
 		h := witness.create("witness", "", async, "args")
 		for _, tt := range []struct {
 			name  string
-			waits bool // the offender waits for a job
+			waits bool // the peer that violates the rule waits for a job
 			send  []string
 		}{
 			{"progress of no job", false, []string{"job_status_announce", num(1), num(2), num(3)}},
@@ -289,7 +291,7 @@ func TestOutOfTurn(t *testing.T) {
 	})
 }
 
-// The server answers with the magic that it is asked with.
+// TestMagicIsThePeers checks that the server replies with the magic bytes of the request.
 func TestMagicIsThePeers(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		p := dial()
@@ -300,8 +302,8 @@ func TestMagicIsThePeers(t *testing.T) {
 	})
 }
 
-// A result that the packet to the application could not hold ends the job all
-// the same.
+// TestResultTooLarge checks that a result that does not fit into a packet to the application still ends the
+// job.
 func TestResultTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 1000

@@ -15,9 +15,9 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// Applications, workers that work, workers that are lost over their jobs and
-// applications that leave, all at once: every application that stays hears the
-// result of each of its jobs, once, and nothing but results is left in the machine.
+// TestManyAtOnce runs applications, workers, workers that are lost while they have jobs, and applications that
+// disconnect. Every application that stays must get the result of each of its jobs once, and only results may
+// be left in the machine.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Name: "test"}).(*machine)
@@ -51,7 +51,7 @@ func TestManyAtOnce(t *testing.T) {
 						args[handle] = arg
 					case typ == throwAway:
 					case n == 0 && i > jobs/2:
-						a.Conn.Close() // over a job that it waits for
+						a.Conn.Close() // while it waits for a job
 						return
 					default:
 						want := []string{"*", "\x00", "done " + arg}
@@ -74,7 +74,7 @@ func TestManyAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		synctest.Wait() // jobs to throw away are done, too: only sleepers are left
+		synctest.Wait() // jobs without a reply are done, too: only sleeping workers are left
 		close(stop)
 		workers.Wait()
 		srv.Close()
@@ -85,7 +85,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// workUntil works off jobs, and every few jobs is lost and comes back.
+// workUntil runs jobs. After every few jobs it disconnects with a job and connects again.
 func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 	for life := 1; ; life++ {
 		w := dial()
@@ -99,7 +99,7 @@ func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 			name, args := w.Next()
 			if name == "job_assign_res" {
 				if done == 10*life-1 {
-					break // and it is lost
+					break // it disconnects with the job
 				}
 				w.Send("job_complete_announce", "\x00", "done "+args[1])
 				continue
@@ -114,8 +114,8 @@ func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 	}
 }
 
-// Whatever a peer sends, others are served, and nothing of it is left but the
-// jobs that it has created for nobody in particular.
+// FuzzPeer checks that other peers are served, whatever a peer sends, and that nothing of this peer is left
+// except the jobs without a waiting application.
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := danga.Protocol.NewSession(codec.Options{WaiveAll: true})

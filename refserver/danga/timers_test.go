@@ -29,7 +29,7 @@ func TestElapsedTime(t *testing.T) {
 	})
 }
 
-// run creates jobs and does them, and returns their handles.
+// run creates and completes jobs, and returns their handles.
 func run(a, w peerOf, results ...string) (handles []string) {
 	for _, r := range results {
 		handles = append(handles, a.create("f", "", async, ""))
@@ -39,7 +39,7 @@ func run(a, w peerOf, results ...string) (handles []string) {
 	return handles
 }
 
-// kept checks which results are still there.
+// kept checks which results are still kept.
 func kept(t *testing.T, a peerOf, handles []string, want ...string) {
 	t.Helper()
 	for i, h := range handles {
@@ -81,7 +81,7 @@ func TestResultsAreKeptInANumber(t *testing.T) {
 		a, w := dial(), dial()
 		w.connect("f")
 		handles := run(a, w, "one", "two", "three")
-		waiting := a.create("f", "", async, "") // what is not finished does not count
+		waiting := a.create("f", "", async, "") // unfinished jobs do not count
 		kept(t, a, handles, "gone", "two", "three")
 		w.gets("f", "")
 		w.finishes("\x00", "four")
@@ -102,7 +102,7 @@ func TestResultsAreKeptInASpace(t *testing.T) {
 		kept(t, a, handles, "four", "six666")
 		handles = append(handles, run(a, w, "", "1")...)
 		kept(t, a, handles, "gone", "six666", "", "1")
-		handles = append(handles, run(a, w, "more than ten")...) // one is always kept
+		handles = append(handles, run(a, w, "more than ten")...) // at least one result is kept
 		kept(t, a, handles, "gone", "gone", "gone", "gone", "more than ten")
 		synctest.Wait()
 		if m.keptBytes != len("more than ten") {
@@ -111,7 +111,7 @@ func TestResultsAreKeptInASpace(t *testing.T) {
 	})
 }
 
-// Results that run out at one time are all forgotten then, in any number.
+// TestManyResultsRunOutAtOnce checks that any number of results that expire at the same time are deleted then.
 func TestManyResultsRunOutAtOnce(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, m *machine, dial func() peerOf) {
 		a, w := dial(), dial()
@@ -122,7 +122,7 @@ func TestManyResultsRunOutAtOnce(t *testing.T) {
 		if m.kept.Len() != many {
 			t.Fatalf("%d results are kept", m.kept.Len())
 		}
-		a.quiet() // the machine was read before the server goes on
+		a.quiet() // the test has read the machine before the server continues
 		time.Sleep(DefaultKeepTime + time.Second)
 		a.quiet()
 		synctest.Wait()

@@ -11,7 +11,7 @@ func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
 		for _, name := range []string{"b", "a", "c", "b", "a"} {
 			a.create(name, "", throwAway, name)
 		}
-		w.getsNone() // it has announced nothing
+		w.getsNone() // it has not announced any name
 		w.connect()
 		w.getsNone()
 		w.connect("a", "b", "a")
@@ -21,7 +21,7 @@ func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
 		}
 		w.connect("c") // in place of the others
 		w.gets("c", "c")
-		w.connect("a") // the job stays
+		w.connect("a") // the worker keeps its job
 		w.getsNone()
 		w.finishes("\x00", "")
 		w.gets("a", "a")
@@ -49,7 +49,7 @@ func TestOneTaskPerWorker(t *testing.T) {
 		w.finishes("\x00", "")
 		w.getsNone()
 		a.create("f", "", throwAway, "three")
-		other.getsNone() // it still has one
+		other.getsNone() // it still has a job
 		w.gets("f", "three")
 	})
 }
@@ -70,7 +70,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		a.create("f", "", throwAway, "1")
 		one.Want("noop")
 		two.Want("noop")
-		a.create("g", "", throwAway, "2") // they are awake already
+		a.create("g", "", throwAway, "2") // they are already awake
 		for _, w := range []peerOf{one, two, other, awake} {
 			w.quiet()
 		}
@@ -78,16 +78,16 @@ func TestSleepersAreWoken(t *testing.T) {
 		two.gets("g", "2")
 		one.finishes("\x00", "")
 		a.create("f", "", throwAway, "3")
-		one.Send("worker_sleep") // too late: the job is there
+		one.Send("worker_sleep") // too late: a job already exists
 		one.Want("noop")
 		one.gets("f", "3")
-		one.Send("worker_sleep") // over a job
+		one.Send("worker_sleep") // while it has a job
 		a.create("f", "", throwAway, "4")
 		one.quiet()
 		one.finishes("\x00", "")
 		one.gets("f", "4")
 
-		// A sleeper that asks is awake.
+		// A sleeping worker that requests a job is awake.
 		two.finishes("\x00", "")
 		two.Send("worker_sleep")
 		two.getsNone()
@@ -95,7 +95,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		two.quiet()
 		two.gets("g", "5")
 
-		// A sleeper that learns sleeps on, or finds a job.
+		// A sleeping worker that announces new names stays asleep, or is woken if there is a job.
 		a.create("i", "", throwAway, "6")
 		other.connect("j")
 		other.quiet()
@@ -108,7 +108,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		a.create("i", "", throwAway, "7")
 		other.quiet()
 
-		// Nor is one woken that has said goodbye, or for a duplicate.
+		// A worker is not woken after worker_disconnect, or for a duplicate.
 		two.finishes("\x00", "")
 		one.finishes("\x00", "")
 		one.Send("worker_sleep")
@@ -145,12 +145,12 @@ func TestLostWorkersJobIsTriedAgain(t *testing.T) {
 		sleeper.Want("noop")
 		sleeper.gets("f", "args")
 		b.create("f", "", throwAway, "third")
-		w.Send("worker_disconnect") // a goodbye over a job
+		w.Send("worker_disconnect") // worker_disconnect while it has a job
 		synctest.Wait()
 		b.Send("job_status_req", h)
 		b.Want("job_status_res", num(0), num(1), num(1<<32-1))
 		w.connect("f")
-		w.gets("f", "second") // before what came later
+		w.gets("f", "second") // before later jobs
 		w.finishes("\x00", "done")
 		b.Send("job_complete_req", h)
 		b.Want("job_complete_res", num(1), "\x00", "done")

@@ -2,9 +2,8 @@ package gearman
 
 // index is a hash table of items by 32-bit hashes; different items rarely have the same hash.
 //
-// It consists of parts, each for the hashes with the same leading bits. When a part is full, only this part grows or is split, so that
-// no addition takes long, as it would if the whole table grew.
-// which all grows.
+// It consists of parts, each for the hashes with the same leading bits. When a part is full, only this part
+// grows or is split, so that no addition takes long, as it would if the whole table grew.
 type index struct {
 	parts []*part // by the leading bits of the hash; a part for fewer bits is in several consecutive elements
 	bits  int     // number of leading bits

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// databases is how many there are, as Redis has by default.
+// databases is the number of databases, the default of Redis.
 const databases = 16
 
-// version is the Redis that is stood in for.
+// version is the version of Redis that the server reports.
 const version = "7.0.15"
 
 func ping(c *call) {
@@ -35,8 +35,7 @@ func ping(c *call) {
 	}
 }
 
-// hello chooses a version of the protocol. There are no passwords: only the
-// default user exists, who has none.
+// hello selects a protocol version. There is only the default user, without a password.
 func hello(c *call) {
 	resp3 := c.peer.resp3
 	if len(c.words) > 1 {
@@ -100,7 +99,7 @@ func hello(c *call) {
 	c.head('*', 0)
 }
 
-// auth answers AUTH: only the default user exists, who has no password.
+// auth handles AUTH: there is only the default user, without a password.
 func auth(c *call) {
 	switch {
 	case len(c.words) > 3:
@@ -132,7 +131,7 @@ func selectDB(c *call) {
 	c.again()
 }
 
-// reset makes a connection as it was when it began.
+// reset restores the initial state of a connection.
 func reset(c *call) {
 	p := c.peer
 	p.endTransaction(c)
@@ -142,13 +141,13 @@ func reset(c *call) {
 	c.out = append(c.out, "+RESET\r\n"...)
 }
 
-// quit is answered; what comes behind it is not read.
+// quit sends a reply; later requests are not read.
 func quit(c *call) {
 	c.peer.leaving = true
 	c.ok()
 }
 
-// shutdown stops the server. It is not answered.
+// shutdown stops the server without a reply.
 func shutdown(c *call) {
 	for _, w := range c.words[1:] {
 		if !slices.Contains([]string{"SAVE", "NOSAVE", "NOW", "FORCE"}, strings.ToUpper(w)) {
@@ -216,7 +215,7 @@ func clientReply(c *call) {
 	}
 }
 
-// line describes a connection, with what is known of it here.
+// line describes a connection as in CLIENT LIST, with the values that are known here.
 func (p *peer) line() string {
 	flags, multi, version := "", -1, 2
 	if p.subscribes() {
@@ -239,7 +238,7 @@ func (p *peer) line() string {
 		p.conn.ID(), p.conn.RemoteIP(), p.name, flags, p.db, len(p.channels), len(p.patterns), multi, version)
 }
 
-// byID lists the connections in the order in which they came.
+// byID returns the connections in the order in which they were opened.
 func (m *Machine) byID() []*peer {
 	all := make([]*peer, 0, len(m.peers))
 	for p := range m.peers {
@@ -257,8 +256,7 @@ func listClients(c *call) {
 	c.bulk(b.String())
 }
 
-// unblock ends the wait of another connection, as if its time were over or with
-// an error.
+// unblock ends the wait of another connection with a timeout or an error.
 func unblock(c *call) {
 	id, err := strconv.ParseInt(c.words[2], 10, 64)
 	withError := len(c.words) == 4 && strings.EqualFold(c.words[3], "ERROR")
@@ -286,8 +284,7 @@ func unblock(c *call) {
 	c.number(0)
 }
 
-// describe answers COMMAND: only the number and the names of the commands are
-// told.
+// describe handles COMMAND, but returns only the number and the names of the commands.
 func describe(c *call) {
 	what := ""
 	if len(c.words) > 1 {
@@ -313,7 +310,7 @@ func describe(c *call) {
 	}
 }
 
-// sections are what INFO tells, in this order.
+// sections are the sections of INFO, in this order.
 var sections = []struct {
 	name string
 	text func(m *Machine) string

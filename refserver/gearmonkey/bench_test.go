@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCycle measures a job's whole life over loopback, as the document has
-// it: a client that waits for the end, and a worker.
+// BenchmarkCycle measures the whole life of a job over loopback, as in the specification: a client that waits
+// for the end, and a worker.
 func BenchmarkCycle(b *testing.B) {
 	addr := serveTCP(b)
 	c, w := dialTCP(b, addr), dialTCP(b, addr)
@@ -50,8 +50,8 @@ func BenchmarkCycle(b *testing.B) {
 	<-done
 }
 
-// BenchmarkCommand measures single commands, a hundred at once, beside keys that
-// expire some time.
+// BenchmarkCommand measures single commands, pipelined in groups of a hundred, while there are keys that
+// expire.
 func BenchmarkCommand(b *testing.B) {
 	for _, command := range []string{
 		"PING", "GET count:f", "HMSET job:f:1 status busy", "HGETALL job:f:1", "EXPIRE job:f:1 90000", "PUBLISH channel:f x",

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// blocker is one command that waits. Here none does: it is tried, and what it
-// waits for is noted.
+// blocker describes a blocking command. Here no command blocks: it is tried, and if there is nothing for it, a
+// wait is recorded.
 type blocker struct {
-	try     string                        // the command that does the same at once
-	each    bool                          // try takes one key, and its reply is put behind the key
-	counted bool                          // the keys stand behind their number
-	timeout int                           // where the timeout stands; from the end if negative; 0: behind BLOCK, in milliseconds
-	keys    func(words []string) []string // in the words without the timeout
-	kind    string                        // of the keys that can serve it
-	fresh   bool                          // $ stands for what is there already
-	shared  bool                          // what it gets stays where it is, for others to get too
-	none    string                        // what it gets where it must not wait
+	try     string                        // the equivalent command that does not block
+	each    bool                          // try takes one key, and the key is put before its reply
+	counted bool                          // the number of keys is before the keys
+	timeout int                           // index of the timeout; negative: from the end; 0: after BLOCK, in milliseconds
+	keys    func(words []string) []string // returns the keys in the words without the timeout
+	kind    string                        // type of the keys that can serve it
+	fresh   bool                          // $ means the last existing entry
+	shared  bool                          // it does not remove what it gets, so others get it too
+	none    string                        // the reply if it must not wait
 }
 
 var blockers = map[string]*blocker{
@@ -36,24 +36,24 @@ var blockers = map[string]*blocker{
 	"xreadgroup": {try: "XREADGROUP", keys: streams, kind: "stream", shared: true, none: "*-1\r\n"},
 }
 
-// allBut returns all arguments but so many at the end.
+// allBut returns a function that returns all arguments but the last n.
 func allBut(n int) func(words []string) []string {
 	return func(words []string) []string { return words[1 : len(words)-n] }
 }
 
-// counted returns so many arguments as the first one says.
+// counted returns as many arguments as the first argument says.
 func counted(words []string) []string {
 	n, _ := strconv.Atoi(words[1])
 	return words[2:min(len(words), 2+max(0, n))]
 }
 
-// streams returns the first half of what follows STREAMS.
+// streams returns the first half of the words after STREAMS.
 func streams(words []string) []string {
 	rest := words[min(len(words), option(words, "STREAMS")+1):]
 	return rest[:len(rest)/2]
 }
 
-// option returns the place of an option, or the end of the words.
+// option returns the index of an option, or the number of words.
 func option(words []string, name string) int {
 	i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, name) })
 	if i < 0 {
@@ -68,8 +68,8 @@ type wait struct {
 	peer  *peer
 	words []string // without the timeout
 	keys  []key
-	queue []*list.Element // its places in the keys' queues
-	place int             // among the timeouts; 0 if it waits for ever
+	queue []*list.Element // its elements in the queues of the keys
+	place int             // index in the timeouts; 0 if it has no timeout
 }
 
 func (w *wait) moved(place int) { w.place = place }
@@ -101,9 +101,8 @@ func block(c *call) {
 	c.m.park(w, until)
 }
 
-// deadline reads the timeout and returns when it is over, in Unix milliseconds
-// (0 is never), and the words without it; or what is wrong. Without a timeout
-// the words are as long as before.
+// deadline parses the timeout. It returns the deadline in Unix milliseconds (0: none) and the words without the
+// timeout, or an error text. If the command has no timeout, plain has all words.
 func (b *blocker) deadline(words []string) (until int64, plain []string, wrong string) {
 	from, at := b.timeout, b.timeout
 	switch {
@@ -127,8 +126,8 @@ func (b *blocker) deadline(words []string) (until int64, plain []string, wrong s
 	return until, append(slices.Clone(words[:from]), words[at+1:]...), ""
 }
 
-// milliseconds reads a timeout, which is in seconds and may be a fraction unless
-// it is whole milliseconds.
+// milliseconds parses a timeout: whole milliseconds if whole is set, otherwise seconds with an optional
+// fraction.
 func milliseconds(text string, whole bool) (ms int64, wrong string) {
 	var n float64
 	if whole {
@@ -145,7 +144,7 @@ func milliseconds(text string, whole bool) (ms int64, wrong string) {
 		n = math.Ceil(s * 1000)
 	}
 	switch {
-	case n < 0 || n >= math.MaxInt64: // Redis says so of both
+	case n < 0 || n >= math.MaxInt64: // Redis has this error for both
 		return 0, "ERR timeout is negative"
 	case n > math.MaxInt64/2:
 		return 0, "ERR timeout is out of range"
@@ -153,8 +152,7 @@ func milliseconds(text string, whole bool) (ms int64, wrong string) {
 	return int64(n), ""
 }
 
-// since puts the last ID of a stream in place of every $: what comes from now on
-// is waited for.
+// since replaces every $ by the last ID of its stream, so that the command waits for later entries.
 func (w *wait) since(c *call) {
 	n := len(w.keysOf())
 	ids := w.words[len(w.words)-n:]
@@ -172,8 +170,8 @@ func (w *wait) since(c *call) {
 
 func (w *wait) keysOf() []string { return w.blocker.keys(w.words) }
 
-// attempt executes the command as if it did not wait, with some of its keys, and
-// returns the reply, or "" if there is nothing for it.
+// attempt executes the non-blocking form of the command for some of its keys. It returns the reply, or "" if
+// there is nothing.
 func (w *wait) attempt(c *call, keys ...string) string {
 	switch {
 	case w.counted:
@@ -197,7 +195,7 @@ func (w *wait) attempt(c *call, keys ...string) string {
 	return ""
 }
 
-// something returns a reply, or "" if it says that there is nothing.
+// something returns a reply, or "" if the reply says that there is nothing.
 func something(reply string) string {
 	switch reply {
 	case "$-1\r\n", "*-1\r\n", "_\r\n", "*0\r\n":
@@ -210,7 +208,7 @@ func something(reply string) string {
 func (m *Machine) park(w *wait, until int64) {
 	p := w.peer
 	if p.wait != nil {
-		return // only a fault can bring a second one before the first is answered
+		return // only a fault can send a second blocking command before the reply to the first
 	}
 	p.wait = w
 	p.conn.Hold()
@@ -232,7 +230,7 @@ func (m *Machine) park(w *wait, until int64) {
 	}
 }
 
-// forget ends a wait without an answer.
+// forget ends a wait without a reply.
 func (m *Machine) forget(w *wait) {
 	for i, k := range w.keys {
 		q := m.waiting[k]
@@ -248,8 +246,8 @@ func (m *Machine) forget(w *wait) {
 	w.peer.conn.Resume()
 }
 
-// supplies notes the words of a command that name keys somebody waits for. That
-// there is something is found out later.
+// supplies records the words of a command that are keys for which peers wait. serve checks later whether there
+// is something for them.
 func (m *Machine) supplies(words []string, db int, far bool) {
 	if len(m.waiting) == 0 {
 		return
@@ -267,8 +265,7 @@ func (m *Machine) supplies(words []string, db int, far bool) {
 	}
 }
 
-// serve gives those who wait what there is for them, the first first, one key
-// after the other.
+// serve serves the peers that wait, in the order in which they started to wait, key by key.
 func (m *Machine) serve() {
 	for len(m.supplied) > 0 {
 		k := m.supplied[0]
@@ -288,8 +285,7 @@ func (m *Machine) serve() {
 	m.supplied = nil
 }
 
-// give tries a command that waits. It reports whether another may be served
-// from that key.
+// give tries the command of a peer that waits. It reports whether the next peer may be served from the key.
 func (m *Machine) give(w *wait, k key) bool {
 	p := w.peer
 	c := &call{m: m, peer: p, state: p.state, words: w.words}
@@ -306,6 +302,6 @@ func (m *Machine) give(w *wait, k key) bool {
 	}
 	m.forget(w)
 	p.answer(m, []byte(reply))
-	m.supplies(w.words[1:], p.db, false) // where it has moved to
+	m.supplies(w.words[1:], p.db, false) // the destination key may now serve other waits
 	return true
 }

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// command is one row: what Redis 7 says of a command, and what is done here
-// instead of leaving it to miniredis.
+// command describes a command as Redis 7 does, and its implementation if miniredis does not execute it.
 type command struct {
-	name  string // in small letters
-	arity int    // how many words it has; if negative, at least so many
+	name  string // in lower case
+	arity int    // number of words; if negative, the minimum number
 	flags flags
 	run   func(c *call) // nil: miniredis executes it
 }
@@ -22,12 +21,12 @@ type flags uint8
 const (
 	noScript   flags = 1 << iota // scripts may not call it
 	subscribed                   // RESP2 connections that subscribe may send it
-	atOnce                       // MULTI does not queue it
+	atOnce                       // not queued by MULTI
 	far                          // it may supply keys of other databases, or keys that it does not name
-	clock                        // miniredis needs the time for it
+	clock                        // miniredis needs the current time
 )
 
-// plain are the commands that miniredis executes as they are, by arity.
+// plain are the commands that miniredis executes without changes, by arity.
 var plain = map[int]string{
 	-1: "flushdb flushall",
 	1:  "dbsize randomkey",
@@ -45,7 +44,7 @@ var plain = map[int]string{
 	-7: "geosearch",
 }
 
-// commands are all commands by their names.
+// commands are all commands by name.
 var commands = map[string]*command{}
 
 func init() {
@@ -160,24 +159,23 @@ func init() {
 	}
 }
 
-// maxRandom bounds how many elements are drawn with repetition: there would be
-// no end to the reply.
+// maxRandom limits the number of elements that are drawn with repetition, which is otherwise unlimited.
 const maxRandom = 1 << 20
 
-// call is one command that is being executed.
+// call is the execution of one command.
 type call struct {
 	m      *Machine
-	peer   *peer // whose connection it came on
-	state  any   // what miniredis keeps about the connection, or about the script
+	peer   *peer // the connection that sent it
+	state  any   // state that miniredis keeps for the connection or script
 	row    *command
 	words  []string
-	script bool // a script calls it
-	exec   bool // it had been queued
-	silent bool // it is not answered now: it waits, or nothing is to be said
+	script bool // called by a script
+	exec   bool // it was queued in a transaction
+	silent bool // no reply is sent now: the command waits, or has no reply
 	out    []byte
 }
 
-// run executes a call; its reply is appended to out.
+// run executes a call and appends its reply to out.
 func (c *call) run() {
 	if text := c.find(); text != "" {
 		c.fail(text)
@@ -196,8 +194,7 @@ func (c *call) run() {
 	m.supplies(c.words[1:], c.db(), c.row.flags&far != 0)
 }
 
-// find sets the row, or returns the error that keeps the command from being
-// executed.
+// find sets row, or returns the error that prevents the execution.
 func (c *call) find() string {
 	c.row = commands[strings.ToLower(c.words[0])]
 	switch {
@@ -215,12 +212,12 @@ func (c *call) find() string {
 	return wrongNumber(c.row.name)
 }
 
-// fits reports whether there are as many words as an arity asks for.
+// fits reports whether the number of words matches an arity.
 func (c *call) fits(arity int) bool {
 	return len(c.words) == arity || arity < 0 && len(c.words) >= -arity
 }
 
-// again hands the command itself to miniredis.
+// again passes the command unchanged to miniredis.
 func (c *call) again() { c.pass(c.words...) }
 
 func (c *call) resp3() bool { return !c.script && c.peer.resp3 }
@@ -248,10 +245,10 @@ func (c *call) null()         { c.out = append(c.out, null("$-1\r\n", c.resp3())
 
 func (c *call) number(n int64) { c.head(':', n) }
 
-// head appends a line of a type and a number.
+// head appends a line with a type and a number.
 func (c *call) head(typ byte, n int64) { c.out = head(c.out, typ, n) }
 
-// push appends the head of a message that is pushed.
+// push appends the header of a pushed message.
 func (c *call) push(n int64) { c.head(pushed(c.resp3()), n) }
 
 func head(b []byte, typ byte, n int64) []byte {
@@ -262,7 +259,7 @@ func bulk(b []byte, s string) []byte {
 	return append(append(head(b, '$', int64(len(s))), s...), "\r\n"...)
 }
 
-// null is a null as it is in RESP3, or as it is given for RESP2.
+// null returns the RESP3 null, or resp2 for RESP2.
 func null(resp2 string, resp3 bool) []byte {
 	if resp3 {
 		return []byte("_\r\n")
@@ -281,9 +278,9 @@ func wrongNumber(name string) string {
 	return "ERR wrong number of arguments for '" + name + "' command"
 }
 
-// unknown tells about an unknown command, and with which arguments it came.
+// unknown returns the error for an unknown command, which quotes its arguments.
 func unknown(words []string) string {
-	const most = 128 // bytes of the name, and of the arguments
+	const most = 128 // maximum bytes of the name, and of the arguments
 	var args strings.Builder
 	for _, w := range words[1:] {
 		if args.Len() >= most {
@@ -294,7 +291,7 @@ func unknown(words []string) string {
 	return "ERR unknown command '" + words[0][:min(len(words[0]), most)] + "', with args beginning with: " + args.String()
 }
 
-// subcommands makes a command of those that its second word tells apart.
+// subcommands returns a command that selects a subcommand by the second word.
 func subcommands(rows map[string]command) func(c *call) {
 	return func(c *call) {
 		row, ok := rows[strings.ToLower(c.words[1])]
@@ -311,7 +308,7 @@ func subcommands(rows map[string]command) func(c *call) {
 	}
 }
 
-// atMost refuses a number that is too large, before memory is taken for it.
+// atMost rejects a number that is too large before memory is allocated for it.
 func atMost(word int, limit int64, text string) func(c *call) {
 	return func(c *call) {
 		if n, err := strconv.ParseInt(c.words[word], 10, 64); err == nil && n >= limit {
@@ -322,7 +319,7 @@ func atMost(word int, limit int64, text string) func(c *call) {
 	}
 }
 
-// addMembers answers ZADD. miniredis accepts scores that are NaN.
+// addMembers handles ZADD. miniredis accepts scores that are NaN.
 func addMembers(c *call) {
 	i := 2
 	for i < len(c.words) && slices.Contains([]string{"nx", "xx", "gt", "lt", "ch", "incr"}, strings.ToLower(c.words[i])) {
@@ -337,7 +334,7 @@ func addMembers(c *call) {
 	c.again()
 }
 
-// atLeast refuses a number that is too small.
+// atLeast rejects a number that is too small.
 func atLeast(word int, limit int64) func(c *call) {
 	return func(c *call) {
 		if len(c.words) > word {
@@ -350,8 +347,8 @@ func atLeast(word int, limit int64) func(c *call) {
 	}
 }
 
-// paired executes a command whose elements come with scores: in RESP3 each
-// element and its score are an array, which miniredis does not make.
+// paired executes a command whose elements have scores. In RESP3 each element and its score are an array, which
+// miniredis does not support.
 func paired(scored func(words []string) bool) func(c *call) {
 	return func(c *call) {
 		reply := c.ask(c.words...)
@@ -363,7 +360,7 @@ func paired(scored func(words []string) bool) func(c *call) {
 	}
 }
 
-// pairs makes an array of n elements, each with its score, of their flat list.
+// pairs converts a flat list of n elements and their scores to an array of pairs.
 func pairs(flat string, n int) string {
 	b := head(nil, '*', int64(n))
 	for range n {

@@ -7,15 +7,15 @@ import (
 	"jobwire/internal/peers"
 )
 
-// The document's script, with the second blank that its hash is of.
+// The script of the specification, with the double space for which its hash is computed.
 const (
 	script = "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then " +
 		"redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1],  item[1] }; end"
 	scriptSHA1 = "5231827cd49b540660ef44969b38cc858f157824"
 )
 
-// conversations are commands, written as one would inline, and their replies. A
-// reply that ends in ... only begins like that. All of them hold of Redis 7, too.
+// conversations are commands, written as inline commands, and their replies. "..." at the end of a reply
+// matches any rest. All of them are also true of Redis 7.
 var conversations = map[string][][2]string{
 	"the document's client": {
 		{"GET count:f", "$-1"},
@@ -293,7 +293,7 @@ var conversations = map[string][][2]string{
 	},
 }
 
-// TestConversations holds them of this server, and of Redis.
+// TestConversations checks the conversations with this server and with redis-server.
 func TestConversations(t *testing.T) {
 	for _, server := range []struct {
 		name string

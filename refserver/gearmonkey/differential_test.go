@@ -13,9 +13,8 @@ import (
 	"jobwire/internal/peers"
 )
 
-// TestLikeRedis sends the same random commands to redis-server and to this
-// server, over several connections that wait, subscribe and leave: every reply,
-// and every message that is pushed, is the same.
+// TestLikeRedis sends the same random commands to redis-server and to this server, over several connections
+// that wait, subscribe and disconnect. Every reply and every pushed message must be the same.
 func TestLikeRedis(t *testing.T) {
 	commands := 4000
 	if testing.Short() {
@@ -41,11 +40,11 @@ func TestLikeRedis(t *testing.T) {
 }
 
 const (
-	workers     = 4 // connections that do all but subscribe
+	workers     = 4 // connections that send all commands except subscriptions
 	subscribers = 2
 )
 
-// differential is one run. Of what there are two, the first is ours.
+// differential is one run. In arrays of two, the first element is for this server, the second for redis-server.
 type differential struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -53,10 +52,10 @@ type differential struct {
 	control [2]*client
 	pairs   []*pair
 	id      int
-	log     []string // of the last commands
+	log     []string // the last commands
 }
 
-// pair is the same connection to both servers.
+// pair is a pair of corresponding connections, one to each server.
 type pair struct {
 	name    string
 	conn    [2]*client
@@ -74,7 +73,7 @@ func (d *differential) dial(i int) {
 	d.ask(i, "CLIENT SETNAME "+p.name)
 }
 
-// fatalf ends the run with what led to it.
+// fatalf ends the run with the last commands.
 func (d *differential) fatalf(format string, args ...any) {
 	d.t.Helper()
 	d.t.Fatalf(format+"\n%s", append(args, strings.Join(d.log, "\n"))...)
@@ -106,7 +105,7 @@ func (d *differential) send(i int, lines ...string) {
 	}
 }
 
-// compare reads a reply from both.
+// compare reads a reply from both servers.
 func (d *differential) compare(i int, to string) string {
 	d.t.Helper()
 	ours, real := d.pairs[i].conn[0].next(), d.pairs[i].conn[1].next()
@@ -126,14 +125,13 @@ func (d *differential) compare(i int, to string) string {
 	return ours
 }
 
-// errorText is what an error says beyond its code.
+// errorText matches an error; its text is everything after the code.
 var errorText = regexp.MustCompile(`(-[A-Z]+) [^$*:+%-]*`)
 
-// codes leaves the text of errors out.
+// codes removes the text of errors.
 func codes(reply string) string { return errorText.ReplaceAllString(reply, "$1 ") }
 
-// about reports whether two replies are as equal as the time that has passed
-// allows.
+// about reports whether two replies differ by no more than the elapsed time explains.
 func about(to, a, b string) bool {
 	tolerance := map[string]float64{"TTL": 1, "PTTL": 1000}[strings.Fields(to)[0]]
 	x, err := strconv.ParseFloat(a[1:], 64)
@@ -147,7 +145,7 @@ func (d *differential) ask(i int, line string) {
 	d.compare(i, line)
 }
 
-// blocked returns who waits at a server.
+// blocked returns the connections that wait at a server.
 func (d *differential) blocked(s int) map[string]bool {
 	list := d.control[s].ask("CLIENT LIST")
 	found := map[string]bool{}
@@ -169,8 +167,7 @@ func (d *differential) blocked(s int) map[string]bool {
 	return found
 }
 
-// settled waits until a command that was sent is answered or waits, and reports
-// which.
+// settled waits until the reply to a command has arrived or the command waits, and reports whether it waits.
 func (d *differential) settled(i, s int) (waits bool) {
 	p := d.pairs[i]
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -186,12 +183,12 @@ func (d *differential) settled(i, s int) (waits bool) {
 	return false
 }
 
-// step sends one command or a few, or ends a connection.
+// step sends one or a few commands, or ends a connection.
 func (d *differential) step() {
 	i := d.rng.IntN(workers)
 	for n := 0; d.pairs[i].waiting; n++ {
 		if i = (i + 1) % workers; n == workers {
-			d.ask(workers, "PING") // nobody is free: a subscriber would not help
+			d.ask(workers, "PING") // all workers wait; a subscriber could not serve them
 			i = d.hangUp(0)
 		}
 	}
@@ -213,7 +210,7 @@ func (d *differential) step() {
 	case r < 22 && !d.pairs[i].resp3:
 		d.send(i, "HELLO 3")
 		for _, c := range d.pairs[i].conn {
-			c.next() // tells a number of its own
+			c.next() // the reply contains the connection's number
 		}
 		d.pairs[i].resp3 = true
 	default:
@@ -222,7 +219,7 @@ func (d *differential) step() {
 	d.served()
 }
 
-// wait sends a command that may wait.
+// wait sends a command that may block.
 func (d *differential) wait(i int) {
 	timeout := []string{"0", "0", "1000", "0.02", "-1", "x"}[d.rng.IntN(6)]
 	line := [](func() string){
@@ -233,7 +230,7 @@ func (d *differential) wait(i int) {
 		func() string { return "BLMOVE " + d.list() + " lock:" + d.job() + " LEFT RIGHT " + timeout },
 		func() string { return "BZPOPMIN " + d.zset() + " " + timeout },
 		func() string { return "BZPOPMAX " + d.zset() + " " + timeout },
-		func() string { return "BRPOP " + d.list() }, // too few words, or a timeout that is none
+		func() string { return "BRPOP " + d.list() }, // too few words, or an invalid timeout
 		func() string { return "BLMPOP " + timeout + " 2 " + d.list() + " " + d.list() + " RIGHT" },
 	}[d.rng.IntN(9)]()
 	d.send(i, line)
@@ -250,8 +247,7 @@ func (d *differential) wait(i int) {
 	}
 }
 
-// served compares who waits no more, and what they got, and what subscribers
-// were sent.
+// served compares which connections no longer wait, and their replies.
 func (d *differential) served() {
 	d.t.Helper()
 	var waiting bool
@@ -273,7 +269,7 @@ func (d *differential) served() {
 	}
 }
 
-// subscription makes or ends one, or reads what has come for it.
+// subscription subscribes or unsubscribes, or reads published messages.
 func (d *differential) subscription(i int) {
 	line := []string{
 		"SUBSCRIBE channel:f", "SUBSCRIBE channel:g", "UNSUBSCRIBE channel:f", "UNSUBSCRIBE channel:g",
@@ -287,7 +283,7 @@ func (d *differential) subscription(i int) {
 	}
 }
 
-// hangUp ends a connection and comes back.
+// hangUp closes a connection and opens it again.
 func (d *differential) hangUp(i int) int {
 	p := d.pairs[i]
 	d.note(i, "(hangs up)")
@@ -313,19 +309,19 @@ func (d *differential) list() string {
 }
 func (d *differential) zset() string { return "queue:" + d.fn() + ":scheduled" }
 
-// job names one of the last jobs, or one that does not exist yet.
+// job returns the name of one of the last jobs, or of one that does not exist yet.
 func (d *differential) job() string {
 	return fmt.Sprintf("%s:%d", d.fn(), max(1, d.id+2-d.rng.IntN(8)))
 }
 
-// key is one of any type, so that types do not fit now and then.
+// key returns a key of any type, so that the type is sometimes wrong.
 func (d *differential) key() string {
 	return d.pick(d.list(), d.zset(), "job:"+d.job(), "count:"+d.fn(), "lock:"+d.job(), "none")
 }
 
 func (d *differential) number(n int) string { return strconv.Itoa(d.rng.IntN(n)) }
 
-// command makes up a command that does not wait, for a connection.
+// command generates a command that does not block, for a connection.
 func (d *differential) command(i int) string {
 	switch d.rng.IntN(44) {
 	case 0:
@@ -384,7 +380,7 @@ func (d *differential) command(i int) string {
 		return "SET " + d.key() + " " + d.number(10) + " " + d.pick("", "EX 1000", "NX", "XX", "KEEPTTL", "EX 0", "GET")
 	case 32:
 		if d.rng.IntN(4) == 0 {
-			return "RPOPLPUSH " + d.list() + " lock:" + d.job() // never onto itself: README.md
+			return "RPOPLPUSH " + d.list() + " lock:" + d.job() // never to the same list: see README.md
 		}
 		return d.pick("RENAME ", "COPY ", "RENAMENX ") + d.key() + " " + d.key()
 	case 33:

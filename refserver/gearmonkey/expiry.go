@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// expiries are the keys that expire. For miniredis time stands still at the
-// machine's epoch: it keeps every deadline, and expires nothing. So nobody has
-// to go over all keys as time goes on.
+// expiries are the keys that expire. In miniredis the time is always the machine's epoch, so it keeps every
+// deadline and expires nothing. So the keys need not be scanned as time passes.
 type expiries struct {
 	heap  heap[*expiry]
 	of    map[key]*expiry
-	limit int // when those that are called off are sorted out
+	limit int // number of entries at which unused ones are removed
 }
 
-// expiry is when a key is to be looked at. It may come too early, since a
-// deadline that moves is not moved here.
+// expiry is the time at which a key is checked. It may be too early, because it does not change when the
+// deadline of the key changes.
 type expiry struct {
 	key   key
 	place int
@@ -30,11 +29,10 @@ func (x *expiries) init() {
 	x.limit = leastLimit
 }
 
-// leastLimit is how many entries are kept before any is looked at.
+// leastLimit is the number of entries below which unused ones are not removed.
 const leastLimit = 1024
 
-// expire deletes the keys whose time is over. Redis keeps them to the end of
-// their last millisecond.
+// expire deletes the keys whose deadlines have passed. Redis keeps a key to the end of its last millisecond.
 func (m *Machine) expire(now time.Time) {
 	x := &m.expiries
 	for e, at := x.heap.first(); e != nil && at < now.UnixMilli(); e, at = x.heap.first() {
@@ -73,20 +71,20 @@ func (x *expiries) drop(e *expiry) {
 	delete(x.of, e.key)
 }
 
-// deadline returns when a key expires, in Unix milliseconds, if it does.
+// deadline returns the time at which a key expires, in Unix milliseconds; ok is false if it does not expire.
 func (m *Machine) deadline(k key) (at int64, ok bool) {
 	ttl := m.redis.DB(k.db).TTL(k.name)
 	return m.epoch.Add(ttl).UnixMilli(), ttl != 0
 }
 
-// expires notes a deadline that a command may have given a key.
+// expires records the deadline of a key that a command may have changed.
 func (c *call) expires(k key) {
 	if at := integer(c.in(k.db, "PEXPIRETIME", k.name)); at > 0 {
 		c.m.expiries.add(k, at)
 	}
 }
 
-// in asks miniredis in another database.
+// in executes a command of miniredis in another database.
 func (c *call) in(db int, words ...string) string {
 	if db == c.db() {
 		return c.ask(words...)
@@ -96,7 +94,7 @@ func (c *call) in(db int, words ...string) string {
 	return c.ask(words...)
 }
 
-// integer reads a reply that is one, else 0.
+// integer returns the value of an integer reply, or 0 for other replies.
 func integer(reply string) int64 {
 	if reply == "" || reply[0] != ':' {
 		return 0
@@ -105,13 +103,13 @@ func integer(reply string) int64 {
 	return n
 }
 
-// unit says what a time counts.
+// unit is the unit of a time.
 type unit struct {
 	ms       int64
-	absolute bool // since 1970, else from now on
+	absolute bool // since 1970, otherwise from now
 }
 
-// units are those of commands.
+// units are the units of commands.
 var units = map[string]unit{
 	"expire": {1000, false}, "pexpire": {1, false}, "expireat": {1000, true}, "pexpireat": {1, true},
 	"setex": {1000, false}, "psetex": {1, false}, "ttl": {1000, false}, "pttl": {1, false},
@@ -120,7 +118,7 @@ var units = map[string]unit{
 // lifetimes are the units of options.
 var lifetimes = map[string]unit{"ex": {1000, false}, "px": {1, false}, "exat": {1000, true}, "pxat": {1, true}}
 
-// when returns a time in Unix milliseconds, or says what is wrong with it.
+// when returns a time in Unix milliseconds, or an error text.
 func (u unit) when(text, command string, positive bool) (at int64, wrong string) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strings.HasPrefix(text, "+") {
@@ -134,11 +132,11 @@ func (u unit) when(text, command string, positive bool) (at int64, wrong string)
 	if positive && n <= 0 || n > math.MaxInt64/u.ms || n < math.MinInt64/u.ms || n*u.ms > math.MaxInt64-base {
 		return 0, wrong
 	}
-	// Nobody lives to see the end of so long a time, which miniredis cannot count.
+	// miniredis cannot represent very long times, so they are limited to 200 years.
 	return min(max(n*u.ms+base, 0), time.Now().AddDate(200, 0, 0).UnixMilli()), ""
 }
 
-// expireKey answers EXPIRE and its like.
+// expireKey handles EXPIRE and similar commands.
 func expireKey(c *call) {
 	at, wrong := units[c.row.name].when(c.words[2], c.row.name, false)
 	if wrong != "" {
@@ -148,7 +146,7 @@ func expireKey(c *call) {
 	k := key{c.db(), c.words[1]}
 	past := at <= time.Now().UnixMilli()
 	if len(c.words) == 4 && strings.EqualFold(c.words[3], "LT") && integer(c.ask("PEXPIRETIME", k.name)) == at {
-		c.number(0) // it is not less
+		c.number(0) // the deadline is not less
 		return
 	}
 	words := append([]string{"PEXPIREAT", k.name, strconv.FormatInt(max(at, c.m.epoch.UnixMilli()+1), 10)}, c.words[3:]...)
@@ -163,7 +161,7 @@ func expireKey(c *call) {
 	}
 }
 
-// timeLeft answers TTL and PTTL.
+// timeLeft handles TTL and PTTL.
 func timeLeft(c *call) {
 	at := integer(c.ask("PEXPIRETIME", c.words[1]))
 	if at > 0 {
@@ -173,25 +171,25 @@ func timeLeft(c *call) {
 	c.number(at)
 }
 
-// set answers SET.
+// set handles SET.
 func set(c *call) {
 	words, wrong := lasting(c.words, 3, "set", "KEEPTTL")
 	c.store(words, wrong)
 }
 
-// getExpiring answers GETEX.
+// getExpiring handles GETEX.
 func getExpiring(c *call) {
 	words, wrong := lasting(c.words, 2, "getex", "PERSIST")
 	c.store(words, wrong)
 }
 
-// setExpiring answers SETEX and PSETEX.
+// setExpiring handles SETEX and PSETEX.
 func setExpiring(c *call) {
 	at, wrong := units[c.row.name].when(c.words[2], c.row.name, true)
 	c.store([]string{"SET", c.words[1], c.words[3], "PXAT", strconv.FormatInt(at, 10)}, wrong)
 }
 
-// store executes a command that gives its first key a deadline.
+// store executes a command that sets a deadline for its first key.
 func (c *call) store(words []string, wrong string) {
 	if wrong != "" {
 		c.fail(wrong)
@@ -203,9 +201,8 @@ func (c *call) store(words []string, wrong string) {
 	}
 }
 
-// lasting returns the words of a command with its time to live, which stands
-// among the options from a word on, written as PXAT. other is the option that
-// excludes it.
+// lasting returns the words of a command with its time to live converted to PXAT. The time to live is among the
+// options, which begin at the word with index from. other is the option that excludes it.
 func lasting(words []string, from int, command, other string) (changed []string, wrong string) {
 	changed = words[:from:from]
 	timed, excluded := false, false
@@ -233,7 +230,7 @@ func lasting(words []string, from int, command, other string) (changed []string,
 	return changed, wrong
 }
 
-// carry answers commands that take a key, with its deadline, elsewhere.
+// carry handles commands that copy or move a key with its deadline.
 func carry(c *call) {
 	from, to := key{c.db(), c.words[1]}, key{c.db(), c.words[2]}
 	if c.row.name == "move" {

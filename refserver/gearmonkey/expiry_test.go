@@ -8,8 +8,8 @@ import (
 	"jobwire/refserver"
 )
 
-// A key lives to the end of its last millisecond, whichever command gave it its
-// time.
+// TestExpiry checks that a key exists until the end of its last millisecond, for every command that sets a time
+// to live.
 func TestExpiry(t *testing.T) {
 	for _, command := range []string{
 		"EXPIRE k 10", "PEXPIRE k 10000", "SET k v EX 10", "SET k v PX 10000", "SETEX k 10 v", "PSETEX k 10000 v",
@@ -18,7 +18,7 @@ func TestExpiry(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 				c := dial()
-				time.Sleep(77 * time.Minute) // long after the server began
+				time.Sleep(77 * time.Minute) // long after the start of the server
 				c.want("SET k v", "+OK")
 				c.ask(command)
 				start := time.Now()
@@ -55,7 +55,7 @@ func TestExpiryAtTimes(t *testing.T) {
 			c.ask(command)
 			c.want("PTTL k", ":3600000")
 		}
-		c.want(fmt.Sprintf("EXPIREAT k %d", time.Now().Unix()), ":1") // already over
+		c.want(fmt.Sprintf("EXPIREAT k %d", time.Now().Unix()), ":1") // already in the past
 		c.want("EXISTS k", ":0")
 		c.want("SET k v", "+OK")
 		c.want("EXPIRE k -1", ":1")
@@ -66,7 +66,7 @@ func TestExpiryAtTimes(t *testing.T) {
 	})
 }
 
-// What a key's time becomes of.
+// TestFateOfExpiry checks the effects of commands on the time to live of a key.
 func TestFateOfExpiry(t *testing.T) {
 	for _, tt := range []struct{ do, key, ttl string }{
 		{"SET k w", "k", ":-1"},
@@ -101,7 +101,7 @@ func TestFateOfExpiry(t *testing.T) {
 	}
 }
 
-// Other databases have keys of their own, which expire, too.
+// TestExpiryInDatabases checks that keys of other databases are separate, and expire too.
 func TestExpiryInDatabases(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -127,7 +127,7 @@ func TestExpiryInDatabases(t *testing.T) {
 	})
 }
 
-// Scripts see and give times as commands do.
+// TestExpiryInScripts checks that scripts read and set times to live like commands.
 func TestExpiryInScripts(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -139,7 +139,7 @@ func TestExpiryInScripts(t *testing.T) {
 	})
 }
 
-// Deadlines of keys that are gone do not pile up.
+// TestForgottenExpiries checks that the deadlines of deleted keys do not accumulate.
 func TestForgottenExpiries(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()

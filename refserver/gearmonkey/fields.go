@@ -6,15 +6,14 @@ import (
 	"unique"
 )
 
-// fieldOrder is the order in which the fields of hashes were set: Redis keeps it
-// for hashes that are small, miniredis sorts. Where they are
-// not all known here they stay sorted.
+// fieldOrder is the order in which the fields of hashes were set. Redis keeps it for small hashes; miniredis
+// sorts the fields. If not all fields of a hash are known here, they stay sorted.
 type fieldOrder struct {
 	of    map[key][]unique.Handle[string]
-	limit int // when those of hashes that are gone are sorted out
+	limit int // number of hashes at which deleted ones are removed
 }
 
-// mostFields is up to how many fields Redis keeps in order.
+// mostFields is the maximum number of fields that Redis keeps in order.
 const mostFields = 128
 
 func (o *fieldOrder) init() {
@@ -24,7 +23,7 @@ func (o *fieldOrder) init() {
 
 func (o *fieldOrder) forgetAll() { o.of = map[key][]unique.Handle[string]{} }
 
-// sweep forgets hashes that are gone, when there may be many.
+// sweep removes deleted hashes when there may be many of them.
 func (m *Machine) sweep() {
 	o := &m.fields
 	if len(o.of) <= o.limit {
@@ -38,7 +37,7 @@ func (m *Machine) sweep() {
 	o.limit = max(leastLimit, 2*len(o.of))
 }
 
-// setFields answers commands that set fields of a hash.
+// setFields handles commands that set fields of a hash.
 func setFields(c *call) {
 	k := key{c.db(), c.words[1]}
 	old := integer(c.ask("EXISTS", k.name)) == 1
@@ -66,8 +65,7 @@ func setFields(c *call) {
 	c.m.fields.of[k] = order
 }
 
-// carry notes that a key has been copied, or renamed: what is known of a hash
-// that is gone does no harm.
+// carry records that a key was copied or renamed. The order of a hash that no longer exists does no harm.
 func (o *fieldOrder) carry(from, to key) {
 	if order, known := o.of[from]; known {
 		o.of[to] = slices.Clone(order)
@@ -76,7 +74,7 @@ func (o *fieldOrder) carry(from, to key) {
 	}
 }
 
-// deleteFields answers HDEL.
+// deleteFields handles HDEL.
 func deleteFields(c *call) {
 	c.again()
 	k := key{c.db(), c.words[1]}
@@ -87,7 +85,7 @@ func deleteFields(c *call) {
 	}
 }
 
-// listFields answers HGETALL, HKEYS and HVALS.
+// listFields handles HGETALL, HKEYS and HVALS.
 func listFields(c *call) {
 	reply := c.ask("HGETALL", c.words[1])
 	if reply[0] == '-' {
@@ -124,7 +122,7 @@ func listFields(c *call) {
 	}
 }
 
-// sort puts the names of a hash's fields in order, if all of them are known.
+// sort orders the names of a hash's fields, if all of them are known.
 func (o *fieldOrder) sort(k key, names []string) {
 	order := map[string]int{}
 	for i, f := range o.of[k] {

@@ -1,10 +1,10 @@
 package gearmonkey
 
-// heap holds items by when they are due, in milliseconds of Unix time. Each
-// knows its place, so that it can be taken out.
+// heap is a priority queue of items, ordered by time in Unix milliseconds. Each item knows its index, so that
+// it can be removed.
 type heap[T interface {
 	comparable
-	moved(place int) // 0 when it has left
+	moved(place int) // 0 after removal
 }] struct {
 	items []due[T] // items[0] is not used
 }
@@ -14,7 +14,7 @@ type due[T any] struct {
 	item T
 }
 
-// first returns what is due first, or the zero T.
+// first returns the earliest item, or the zero T.
 func (h *heap[T]) first() (item T, at int64) {
 	if len(h.items) < 2 {
 		return item, 0
@@ -43,7 +43,7 @@ func (h *heap[T]) remove(place int) {
 	out.moved(0)
 }
 
-// up moves an item to where nothing above it is due later.
+// up moves an item up until its parent is not later.
 func (h *heap[T]) up(i int) {
 	e := h.items[i]
 	for ; i > 1 && e.at < h.items[i/2].at; i /= 2 {
@@ -52,8 +52,7 @@ func (h *heap[T]) up(i int) {
 	h.set(i, e)
 }
 
-// down moves an item to where nothing below it is due earlier, and returns its
-// place.
+// down moves an item down until its children are not earlier, and returns its index.
 func (h *heap[T]) down(i int) int {
 	e := h.items[i]
 	for 2*i < len(h.items) {

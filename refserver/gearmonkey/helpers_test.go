@@ -18,12 +18,12 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// patience is how long a client waits for what is due. In a bubble it passes at
-// once.
+// patience is how long a client waits for an expected reply. In a synctest bubble this time passes without
+// waiting.
 const patience = 20 * time.Second
 
-// client is a connection to this server or to the real one. It knows just enough
-// of the protocol to tell where a reply ends, so that bytes are compared.
+// client is a connection to this server or to redis-server. It decodes only as much of the protocol as it needs
+// to find the end of a reply, so that replies are compared as bytes.
 type client struct {
 	t  testing.TB
 	nc net.Conn
@@ -53,7 +53,7 @@ func (c *client) raw(s string) {
 	}
 }
 
-// send sends a command of so many words.
+// send sends a command with the given words.
 func (c *client) send(words ...string) {
 	c.t.Helper()
 	var b []byte
@@ -64,7 +64,7 @@ func (c *client) send(words ...string) {
 	c.raw(string(b))
 }
 
-// next returns the next value the server sends, its line ends written as blanks.
+// next returns the next value that the server sends, with spaces in place of line ends.
 func (c *client) next() string {
 	c.t.Helper()
 	c.nc.SetReadDeadline(time.Now().Add(patience))
@@ -113,7 +113,7 @@ func (c *client) ask(line string) string {
 	return c.next()
 }
 
-// want asks and checks the reply.
+// want sends a line of words and checks the reply.
 func (c *client) want(line, want string) {
 	c.t.Helper()
 	if got := c.ask(line); got != want {
@@ -121,7 +121,7 @@ func (c *client) want(line, want string) {
 	}
 }
 
-// gets checks what comes next.
+// gets checks the next value that the server sends.
 func (c *client) gets(want string) {
 	c.t.Helper()
 	if got := c.next(); got != want {
@@ -129,7 +129,7 @@ func (c *client) gets(want string) {
 	}
 }
 
-// quiet checks that nothing has come. Only in a bubble is that certain.
+// quiet checks that the server has sent nothing. This is only reliable in a synctest bubble.
 func (c *client) quiet() {
 	c.t.Helper()
 	c.nc.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -138,7 +138,7 @@ func (c *client) quiet() {
 	}
 }
 
-// ended checks that the server ends the connection and says nothing more.
+// ended checks that the server closes the connection and sends nothing more.
 func (c *client) ended() {
 	c.t.Helper()
 	c.nc.SetReadDeadline(time.Now().Add(patience))
@@ -147,7 +147,7 @@ func (c *client) ended() {
 	}
 }
 
-// waitBlocked waits until so many connections wait.
+// waitBlocked waits until n connections wait.
 func (c *client) waitBlocked(n int) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); !strings.Contains(c.ask("INFO clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)); {
@@ -157,9 +157,8 @@ func (c *client) waitBlocked(n int) {
 	}
 }
 
-// bubble runs a test against a server in a bubble of its own time. That every
-// goroutine ends, and that nothing is left in the machine but keys, is part of
-// every such test.
+// bubble runs a test with a server in a synctest bubble. It also checks that every goroutine ends, and that
+// only keys are left in the machine.
 func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machine, dial func() *client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +168,7 @@ func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machin
 		test(t, m, func() *client {
 			near, far := net.Pipe()
 			go srv.ServeConn(t.Context(), far)
-			synctest.Wait() // so that they are numbered in this order
+			synctest.Wait() // so that the connections are numbered in this order
 			return newClient(t, near)
 		})
 		srv.Close()

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// escapes are what stands behind a backslash between double quotes.
+// escapes are the characters after a backslash between double quotes.
 var escapes = map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', 'b': '\b', 'a': '\a'}
 
-// blanks separate the words of an inline command.
+// blanks are the characters that separate the words of an inline command.
 const blanks = " \t\n\v\f\r"
 
-// inlineWords cuts an inline command into words as Redis does: quotes group, and
-// between double ones backslashes escape. A word ends with its closing quote.
+// inlineWords splits an inline command into words as Redis does: quotes group characters, and a backslash
+// escapes between double quotes. A word ends with its closing quote.
 func inlineWords(dst []string, line string) []string {
 	for {
 		line = strings.TrimLeft(line, blanks)
@@ -33,7 +33,7 @@ func inlineWords(dst []string, line string) []string {
 	}
 }
 
-// quoted reads up to the closing quote and returns what follows it.
+// quoted reads up to the closing quote and returns the rest after it.
 func quoted(s string, quote byte) (word, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

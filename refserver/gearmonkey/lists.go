@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// fewValues is up to how many values miniredis may put in front of a list itself.
+// fewValues is the maximum number of values that miniredis prepends to a list itself.
 const fewValues = 8
 
-// prepend answers LPUSH and LPUSHX. For each value miniredis copies the list; many are put behind it
-// instead, with what the list holds behind them, and what then stands in front is cut off.
+// prepend handles LPUSH and LPUSHX. miniredis copies the list for each value. Many values are therefore
+// appended instead, followed by the previous elements, which are then removed from the front.
 func prepend(c *call) {
 	list, values := c.words[1], c.words[2:]
 	length := c.ask("LLEN", list)

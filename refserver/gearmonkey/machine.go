@@ -1,11 +1,9 @@
-// Package gearmonkey is the Redis that stands in for a GearMonkey server, to be
-// run by [refserver.Server].
+// Package gearmonkey is a Redis server for GearMonkey, to be run by [refserver.Server].
 //
-// The data and most commands are miniredis's, which is handed one command at a
-// time and never sees a connection. What must not block, what depends on time,
-// what goes to several connections and what miniredis does otherwise than Redis
-// 7 is done here; README.md lists it, and what remains. Each command has one
-// row in a table.
+// miniredis stores the data and executes most commands. It executes one command at a time and has no
+// connections. This package implements the commands that block, depend on time or affect several connections,
+// and those that miniredis implements differently from Redis 7. README.md lists them, and the remaining
+// differences. Each command is one row of a table.
 package gearmonkey
 
 import (
@@ -20,38 +18,38 @@ import (
 	"jobwire/refserver"
 )
 
-// Options are the choices that are left to a server. There are none yet.
+// Options are the settings of the server. There are none yet.
 type Options struct{}
 
-// Machine is the server's whole state, a [refserver.Machine]. It has no
-// goroutines: nothing needs to be released.
+// Machine is the whole state of the server. It implements [refserver.Machine] and has no goroutines, so it need
+// not be closed.
 type Machine struct {
 	redis *miniredis.Miniredis
-	start time.Time // the server's uptime begins
-	epoch time.Time // what miniredis takes for the present
+	start time.Time // start time of the server
+	epoch time.Time // the current time in miniredis
 
-	sides    []*side // those that are free
-	current  *peer   // whose command is being executed
-	scriptDB int     // the database that a script is in
-	failure  string  // the last error that a script's command was answered with
+	sides    []*side // free sides
+	current  *peer   // the peer whose command is being executed
+	scriptDB int     // the database that a script has selected
+	failure  string  // the last error of a command in a script
 
 	peers    map[*peer]bool
-	handled  int // commands
-	accepted int // connections
+	handled  int // number of commands
+	accepted int // number of connections
 
-	waiting   map[key]*list.List // of *wait, by the keys they wait for, the first first
+	waiting   map[key]*list.List // *wait by key, in the order in which they started to wait
 	timeouts  heap[*wait]
-	supplied  []key // keys that somebody waits for and that may have something
+	supplied  []key // keys for which peers wait and that may have something for them
 	expiries  expiries
 	fields    fieldOrder
 	channels  topics
 	patterns  topics
 	frame     codec.Frame
 	message   codec.Message
-	requested []string // words of the current request; memory to be used again
+	requested []string // words of the current request; memory that is reused
 }
 
-// key names a key of a database.
+// key identifies a key in a database.
 type key struct {
 	db   int
 	name string
@@ -91,7 +89,7 @@ func (m *Machine) Open(c *refserver.Conn) {
 func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
 	m.requested = words(m.requested[:0], f.Raw)
-	p.session.Decode(codec.Peer, f.Raw, &m.frame) // for the replies that depend on it
+	p.session.Decode(codec.Peer, f.Raw, &m.frame) // needed to decode the replies that depend on it
 	if len(m.requested) == 0 {
 		return
 	}
@@ -104,8 +102,8 @@ func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	m.serve()
 }
 
-// refusals are what Redis says of a request that it cannot read. What it ignores
-// is not here.
+// refusals are the errors of Redis for requests that cannot be parsed. Errors that Redis ignores are not
+// listed.
 var refusals = map[codec.RuleID]string{
 	resp.RuleCount:        "invalid multibulk length",
 	resp.RuleSize:         "invalid bulk length",
@@ -120,15 +118,14 @@ var refusals = map[codec.RuleID]string{
 	resp.RulePending:      "too many requests are waiting for replies",
 }
 
-// Reject answers a request that cannot be read; then the connection is closed.
+// Reject replies to a request that cannot be parsed; then the connection is closed.
 func (m *Machine) Reject(c *refserver.Conn, _ *codec.Frame, e *codec.Error) {
 	if text, ok := refusals[e.Rule]; ok {
 		c.Send(errorReply, []byte("ERR"), []byte("Protocol error: "+text))
 	}
 }
 
-// HalfClosed ends the connection, as Redis does: what the peer sent before is
-// done, but it waits for nothing any more.
+// HalfClosed ends the connection, as Redis does: earlier requests are handled, but a wait ends.
 func (m *Machine) HalfClosed(c *refserver.Conn) bool {
 	if p := c.Data.(*peer); p.wait != nil {
 		m.forget(p.wait)
@@ -154,7 +151,7 @@ func (m *Machine) Next() time.Time {
 	return time.UnixMilli(at)
 }
 
-// Tick answers the waits whose time is over.
+// Tick ends the waits whose timeouts have passed.
 func (m *Machine) Tick(now time.Time) {
 	for w, at := m.timeouts.first(); w != nil && at <= now.UnixMilli(); w, at = m.timeouts.first() {
 		p := w.peer

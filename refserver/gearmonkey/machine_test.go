@@ -15,7 +15,7 @@ import (
 	"jobwire/refserver"
 )
 
-// What is sent is read as the document's own messages, where it is one.
+// TestMessages checks that a command of the specification is decoded as the message type of the specification.
 func TestMessages(t *testing.T) {
 	var seen []string
 	trace := func(_ *refserver.Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error) {
@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// Faults fit this machine as any other.
+// TestFaults checks that faults can be injected into this machine.
 func TestFaults(t *testing.T) {
 	for name, fault := range map[string]refserver.Verdict{"POPPED": {Drop: true}, "BRPOP_QUEUES": {Extra: 1}, "simple": {Drop: true}} {
 		intercept := func(_ *refserver.Conn, _ codec.Side, f *codec.Frame) (v refserver.Verdict) {
@@ -79,8 +79,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A peer that ends its direction is served what it has asked for, but waits for
-// nothing.
+// TestHalfClosed checks that the commands of a peer that has shut down its direction are executed, but that the
+// peer does not wait.
 func TestHalfClosed(t *testing.T) {
 	addr := serveTCP(t)
 	c := dialTCP(t, addr)
@@ -106,7 +106,7 @@ func TestQuit(t *testing.T) {
 	})
 }
 
-// SHUTDOWN ends every connection, also those that wait, and the server.
+// TestShutdown checks that SHUTDOWN ends every connection, including those that wait, and the server.
 func TestShutdown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -129,7 +129,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// Nothing runs for a machine beside its connections, from its beginning on.
+// TestNoGoroutines checks that a machine has no goroutines of its own.
 func TestNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var ms []*Machine
@@ -154,7 +154,7 @@ func TestClientReply(t *testing.T) {
 	})
 }
 
-// What miniredis does not survive ends neither the server nor its lock.
+// TestPanics checks that a panic in miniredis neither ends the server nor leaves its lock locked.
 func TestPanics(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -174,7 +174,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// A reply that is longer than a message may be is replaced by an error.
+// TestLongReply checks that a reply that exceeds the maximum message size is replaced by an error.
 func TestLongReply(t *testing.T) {
 	bubble(t, refserver.Options{Codec: codec.Options{MaxData: 100}}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -187,7 +187,7 @@ func TestLongReply(t *testing.T) {
 	})
 }
 
-// A pipeline is answered in order, and everything in it is done.
+// TestPipeline checks that all pipelined commands are executed and answered in order.
 func TestPipeline(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -204,7 +204,7 @@ func TestPipeline(t *testing.T) {
 	})
 }
 
-// Redis is unmoved by what no client sends.
+// TestBadInput checks the replies to malformed requests, which no client library sends.
 func TestBadInput(t *testing.T) {
 	for _, tt := range []struct {
 		send, want string // want is followed by the end of the connection, unless more is expected

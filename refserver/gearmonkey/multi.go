@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// transaction is what stands behind a MULTI. Commands are executed one by one as
-// if they came at EXEC, so that those of ours are among them; only the watched
-// keys are miniredis's.
+// transaction is the state after MULTI. At EXEC the commands are executed one by one, as if they arrived then,
+// so they may include commands that are implemented here. Only the watched keys are handled by miniredis.
 type transaction struct {
 	queued [][]string
 	spoilt bool
@@ -35,7 +34,7 @@ func watch(c *call) {
 	c.again()
 }
 
-// endTransaction forgets what was queued and what is watched.
+// endTransaction discards the queued commands and the watched keys.
 func (p *peer) endTransaction(c *call) {
 	p.tx = nil
 	c.ask("UNWATCH")
@@ -61,7 +60,7 @@ func exec(c *call) {
 		c.fail("EXECABORT Transaction discarded because of previous errors.")
 		return
 	}
-	// An empty transaction tells whether a watched key has changed.
+	// An empty transaction in miniredis shows whether a watched key has changed.
 	p.tx = nil
 	c.ask("MULTI")
 	if strings.HasPrefix(c.ask("EXEC"), "*-1") {

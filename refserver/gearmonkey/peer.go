@@ -12,33 +12,33 @@ import (
 // peer is one connection.
 type peer struct {
 	conn    *refserver.Conn
-	session codec.Session // reads what we send: replies become messages
-	state   any           // miniredis's: the database and the watched keys
+	session codec.Session // decodes replies into messages
+	state   any           // of miniredis: the database and the watched keys
 	db      int
 	resp3   bool
 	name    string
-	tx      *transaction // behind MULTI
-	wait    *wait        // what it waits for
+	tx      *transaction // set after MULTI
+	wait    *wait        // the command that waits, or nil
 	mute    mute
-	leaving bool // behind QUIT
+	leaving bool // set after QUIT
 
 	channels, patterns subscriptions
 }
 
-// mute is how much is said to a peer (CLIENT REPLY).
+// mute is the setting of CLIENT REPLY.
 type mute uint8
 
 const (
 	speak mute = iota
-	skip       // all but the reply to the next command
+	skip       // skip the reply to the next command
 	skipping
 	silence
 )
 
-// errorReply is the row of errors.
+// errorReply is the message type of errors.
 var errorReply = gearmonkey.Protocol.TypeNamed("error")
 
-// execute executes a command, or queues it behind MULTI, and sends the reply.
+// execute executes a command, or queues it after MULTI, and sends the reply.
 func (p *peer) execute(m *Machine, words []string) {
 	c := &call{m: m, peer: p, state: p.state, words: words}
 	if p.mute == skip {
@@ -65,7 +65,7 @@ func (p *peer) execute(m *Machine, words []string) {
 	}
 }
 
-// abort answers a command that is not executed. A transaction is spoilt by it.
+// abort replies to a command that is not executed, and makes the transaction fail.
 func (p *peer) abort(c *call, text string) {
 	if p.tx == nil {
 		c.fail(text)
@@ -79,7 +79,7 @@ func (p *peer) abort(c *call, text string) {
 	c.fail(text)
 }
 
-// send sends what has been written in Redis's notation.
+// send sends replies that are encoded in Redis's protocol.
 func (p *peer) send(m *Machine, b []byte) {
 	for len(b) > 0 {
 		n, err := p.session.Decode(codec.Server, b, &m.frame)
@@ -104,9 +104,8 @@ func (p *peer) answer(m *Machine, b []byte) {
 	}
 }
 
-// words cuts a request into its words. Each has memory of its own: miniredis
-// keeps the names of keys for good. Of what a fault has made unreadable there
-// are none.
+// words splits a request into its words. Each has its own memory, because miniredis keeps the names of keys. A
+// request that a fault made unreadable has no words.
 func words(dst []string, raw []byte) []string {
 	if len(raw) > 0 && raw[0] != '*' {
 		return inlineWords(dst, string(bytes.TrimRight(raw, "\r\n")))
@@ -124,8 +123,8 @@ func words(dst []string, raw []byte) []string {
 	return dst
 }
 
-// size reads a number that stands between a type and a line's end, and says how
-// long that line is: 0 if it is none.
+// size reads the number between a type byte and the end of its line, and returns the length of that line, or 0
+// if there is no number.
 func size[S []byte | string](s S) (n, used int) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {

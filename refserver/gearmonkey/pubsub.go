@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// topics are channels, or patterns, and who subscribes to them, the first first.
+// topics are channels or patterns with their subscribers, in the order of subscription.
 type topics map[string][]*peer
 
-// subscriptions are a peer's, in the order in which it made them.
+// subscriptions are the subscriptions of a peer, in the order in which it made them.
 type subscriptions []string
 
 func (p *peer) subscribes() bool { return len(p.channels)+len(p.patterns) > 0 }
 
-// book returns where the subscriptions of a command belong: channels, or
-// patterns if its name begins with p.
+// book returns the subscriptions that a command changes: those to channels, or to patterns if its name begins
+// with p.
 func (c *call) book() (topics, *subscriptions) {
 	if c.row.name[0] == 'p' {
 		return c.m.patterns, &c.peer.patterns
@@ -22,8 +22,7 @@ func (c *call) book() (topics, *subscriptions) {
 	return c.m.channels, &c.peer.channels
 }
 
-// told appends the message that answers one channel of a command. A nil channel
-// is none.
+// told appends the reply for one channel of a command. channel is nil if there is no channel.
 func (c *call) told(channel *string) {
 	c.push(3)
 	c.bulk(c.row.name)
@@ -83,8 +82,8 @@ func (m *Machine) leaveAll(p *peer) {
 	}
 }
 
-// publish sends a message to the subscribers of the channel, then to those of
-// patterns that match it, each in the order in which they subscribed.
+// publish sends a message to the subscribers of the channel, then to those of matching patterns, each in the
+// order in which they subscribed.
 func publish(c *call) {
 	channel, text := c.words[1], c.words[2]
 	n := 0
@@ -101,8 +100,8 @@ func publish(c *call) {
 	c.number(int64(n))
 }
 
-// deliver sends a message to a subscriber. The publisher gets its own with what
-// it is being answered, as in Redis.
+// deliver sends a message to a subscriber. If the publisher is also a subscriber, its message is part of the
+// reply, as in Redis.
 func (c *call) deliver(p *peer, words ...string) {
 	b := head(nil, pushed(p.resp3), int64(len(words)))
 	for _, w := range words {
@@ -115,7 +114,7 @@ func (c *call) deliver(p *peer, words ...string) {
 	}
 }
 
-// names lists those that are wanted, in order.
+// names returns the sorted names for which want returns true.
 func (t topics) names(want func(name string) bool) []string {
 	var names []string
 	for name := range t {
@@ -153,10 +152,10 @@ func countSubscribers(c *call) {
 	}
 }
 
-// match reports whether a channel matches a pattern: ? is any byte, * any number
-// of them, [a-z] and [^a-z] are one of a set, \ takes a byte as it is.
+// match reports whether a channel matches a pattern: ? matches any byte, * any number of bytes, [a-z] and
+// [^a-z] one byte of a set, and \ quotes the next byte.
 func match(pattern, s string) bool {
-	// Where to go on if the last * is to take one byte more.
+	// The positions at which to continue if the last * is to match one byte more.
 	star, next := -1, 0
 	p, i := 0, 0
 	for i < len(s) {
@@ -179,8 +178,7 @@ func match(pattern, s string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// matchByte matches a byte with what the pattern begins with, and returns the
-// length of that.
+// matchByte matches a byte with the first element of the pattern, and returns the length of that element.
 func matchByte(pattern string, b byte) (ok bool, n int) {
 	if pattern == "" {
 		return false, 0

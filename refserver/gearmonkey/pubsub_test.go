@@ -8,8 +8,8 @@ import (
 	"jobwire/refserver"
 )
 
-// Every subscriber hears what is published, in that order, before the publisher
-// learns of it.
+// TestPublish checks that every subscriber gets published messages in order, before the publisher gets its
+// reply.
 func TestPublish(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		a, b, both, c := dial(), dial(), dial(), dial()
@@ -43,7 +43,7 @@ func (c *client) helloed() string {
 	return fmt.Sprintf("%%7 $6 server $5 redis $7 version $6 7.0.15 $5 proto :3 $2 id :%d $4 mode $10 standalone $4 role $6 master $7 modules *0", 3)
 }
 
-// Messages that arise in scripts and transactions are delivered, too.
+// TestPublishFromScript checks that messages from scripts and transactions are delivered, too.
 func TestPublishFromScript(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		s, c := dial(), dial()
@@ -59,7 +59,8 @@ func TestPublishFromScript(t *testing.T) {
 	})
 }
 
-// Whoever has left or unsubscribed gets nothing, and is not counted.
+// TestEndOfSubscriptions checks that a client that has disconnected or unsubscribed gets nothing and is not
+// counted.
 func TestEndOfSubscriptions(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		a, b, c := dial(), dial(), dial()

@@ -12,8 +12,8 @@ import (
 	"jobwire/refserver"
 )
 
-// Whatever words follow a command, each gets replies that are legal messages,
-// and the server goes on.
+// TestAnyWords checks that the replies to commands with any words are legal messages, and that the server
+// continues.
 func TestAnyWords(t *testing.T) {
 	var names []string
 	for name := range commands {
@@ -46,7 +46,7 @@ func TestAnyWords(t *testing.T) {
 					c.send(words...)
 					synctest.Wait()
 					if m.byID()[1].wait != nil && rng.IntN(3) > 0 {
-						break // whatever it sends now would wait, too
+						break // all later commands would wait, too
 					}
 				}
 				if got := control.ask("PING"); got != "+PONG" {

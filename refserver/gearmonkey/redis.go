@@ -8,20 +8,20 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// side is a peer of miniredis's that belongs to no connection: commands are
-// handed over through it, and their replies end up in its buffer.
+// side is a peer of miniredis without a connection. It passes commands to miniredis and collects their replies
+// in its buffer.
 type side struct {
 	peer *server.Peer
 	buf  bytes.Buffer
 	w    *bufio.Writer
 }
 
-// embed makes miniredis ready to be handed commands. It can only be started with
-// a connection, which is ended at once, and with it the last goroutine.
+// embed prepares miniredis to execute commands. miniredis can only be started with a connection, so embed
+// closes that at once, which ends the last goroutine.
 func (m *Machine) embed() {
 	nc, err := m.redis.Dial()
 	if err != nil {
-		panic(err) // without a listener there is nothing that could fail
+		panic(err) // without a listener, nothing can fail
 	}
 	nc.Close()
 	m.redis.Server().Close()
@@ -29,8 +29,7 @@ func (m *Machine) embed() {
 	m.redis.SetTime(m.epoch)
 }
 
-// newState returns what miniredis keeps about a connection: its database and
-// the keys it watches.
+// newState returns the state that miniredis keeps for a connection: its database and watched keys.
 func (m *Machine) newState() any {
 	s := m.side()
 	defer m.free(s)
@@ -62,11 +61,11 @@ func (m *Machine) free(s *side) {
 	m.sides = append(m.sides, s)
 }
 
-// ours is how sides are told from the peers that miniredis makes for scripts.
+// ours marks sides, to distinguish them from the peers that miniredis creates for scripts.
 const ours = "\x00"
 
-// scripted is run by miniredis before every command. Those that a script calls
-// are executed here, like any other.
+// scripted is called by miniredis before every command. Commands that a script calls are executed here, like
+// all others.
 func (m *Machine) scripted(p *server.Peer, name string, args ...string) bool {
 	if p.ClientName == ours {
 		return false
@@ -80,7 +79,7 @@ func (m *Machine) scripted(p *server.Peer, name string, args ...string) bool {
 	return true
 }
 
-// pass hands a command to miniredis and appends its reply.
+// pass executes a command in miniredis and appends its reply.
 func (c *call) pass(words ...string) {
 	s := c.m.side()
 	s.peer.Ctx, s.peer.Resp3 = c.state, c.resp3()
@@ -90,7 +89,7 @@ func (c *call) pass(words ...string) {
 	c.m.free(s)
 }
 
-// ask hands a command to miniredis and returns its reply.
+// ask executes a command in miniredis and returns its reply.
 func (c *call) ask(words ...string) string {
 	at := len(c.out)
 	c.pass(words...)
@@ -99,15 +98,15 @@ func (c *call) ask(words ...string) string {
 	return reply
 }
 
-// dispatch survives what miniredis cannot cope with, such as a script that
-// returns a function. In scripts Lua does that.
+// dispatch recovers from panics of miniredis, for example for a script that returns a function. Within scripts,
+// Lua recovers from them.
 func (c *call) dispatch(s *side, words []string) {
 	defer func() {
 		if c.script {
 			return
 		}
 		if r := recover(); r != nil {
-			c.m.redis.TryLock() // it may have ended with its lock held, or without
+			c.m.redis.TryLock() // it may have panicked with or without its lock
 			c.m.redis.Unlock()
 			s.w.Reset(&s.buf)
 			s.buf.Reset()

@@ -13,7 +13,7 @@ var scriptCommands = map[string]command{
 	"kill":   {arity: 2, run: func(c *call) { c.fail("NOTBUSY No scripts in execution right now.") }},
 }
 
-// scriptsExist answers SCRIPT EXISTS: letter case does not matter in a hash.
+// scriptsExist handles SCRIPT EXISTS. The hashes are not case-sensitive.
 func scriptsExist(c *call) {
 	words := []string{"SCRIPT", "EXISTS"}
 	for _, sha := range c.words[2:] {
@@ -22,7 +22,7 @@ func scriptsExist(c *call) {
 	c.pass(words...)
 }
 
-// eval answers EVAL, which keeps the script as SCRIPT LOAD does.
+// eval handles EVAL, which stores the script like SCRIPT LOAD.
 func eval(c *call) {
 	if !c.keysCounted() {
 		return
@@ -36,7 +36,7 @@ func eval(c *call) {
 	c.runScript(sha)
 }
 
-// evalSHA answers EVALSHA.
+// evalSHA handles EVALSHA.
 func evalSHA(c *call) {
 	if sha := c.words[1]; len(sha) != 40 {
 		c.fail("NOSCRIPT No matching script. Please use EVAL.")
@@ -45,7 +45,7 @@ func evalSHA(c *call) {
 	}
 }
 
-// keysCounted checks the number of keys of a script's call.
+// keysCounted checks the number of keys in a call of a script.
 func (c *call) keysCounted() bool {
 	n, err := strconv.ParseInt(c.words[2], 10, 64)
 	switch {
@@ -76,15 +76,14 @@ func (c *call) runScript(sha string) {
 	c.out = append(c.out, reply...)
 }
 
-// compiling is what miniredis begins every error with that ends a script.
+// compiling is the prefix of every error of miniredis that ends a script.
 const compiling = "-ERR Error compiling script (new function): "
 
-// raising finds what an error says, whether Redis's library for scripts says it,
-// and the line of the script that it came from.
+// raising matches an error text, whether Redis's script library raised it, and the line of the script.
 var raising = regexp.MustCompile(`^:\d+: (.*?)( script: [0-9a-f]{40}, &c\.?)? stack traceback:.* :(\d+): in main chunk`)
 
-// raised says what ended a script, as Redis does: with the error of the command
-// that failed in it, if that was it.
+// raised returns the error that ended a script in the format of Redis. If a command in the script failed, this
+// is the error of the command.
 func (c *call) raised(sha, text string) string {
 	parts := raising.FindStringSubmatch(text)
 	if parts == nil {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Many workers take jobs from a few clients, and each job goes to one of them.
+// TestEveryJobOnce checks that each job of several clients goes to exactly one of many workers.
 func TestEveryJobOnce(t *testing.T) {
-	const clients, workers, jobs = 4, 16, 500 // jobs of each client
+	const clients, workers, jobs = 4, 16, 500 // jobs per client
 	addr := serveTCP(t)
 	var mu sync.Mutex
 	got := map[string]int{}

@@ -9,7 +9,7 @@ import (
 	"jobwire/refserver"
 )
 
-// after checks how long something took.
+// after checks the time since start.
 func after(t *testing.T, start time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got != want {
@@ -47,7 +47,7 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// 0 is without end.
+// TestWaitForEver checks that a timeout of 0 means no timeout.
 func TestWaitForEver(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
@@ -60,7 +60,8 @@ func TestWaitForEver(t *testing.T) {
 	})
 }
 
-// Who waits longer is served first, each with one element.
+// TestWaitersInOrder checks that clients are served in the order in which they started to wait, each with one
+// element.
 func TestWaitersInOrder(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -87,8 +88,8 @@ func TestWaitersInOrder(t *testing.T) {
 	})
 }
 
-// Of several keys that have something the one named first is taken from; of
-// those that a waiting client is told of, the one that was filled first.
+// TestOrderOfKeys checks that the first named key that has elements is used. For a client that already waits,
+// it is the key that was filled first.
 func TestOrderOfKeys(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
@@ -111,7 +112,7 @@ func TestOrderOfKeys(t *testing.T) {
 	})
 }
 
-// A client that leaves while it waits takes nothing with it.
+// TestLeavingWhileWaiting checks that a client that disconnects while it waits removes no element.
 func TestLeavingWhileWaiting(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		gone, w, c := dial(), dial(), dial()
@@ -132,7 +133,7 @@ func TestLeavingWhileWaiting(t *testing.T) {
 	})
 }
 
-// What comes behind a command that waits is executed when the wait is over.
+// TestPipelineBehindWait checks that commands after a command that waits are executed when the wait is over.
 func TestPipelineBehindWait(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
@@ -146,7 +147,7 @@ func TestPipelineBehindWait(t *testing.T) {
 	})
 }
 
-// Waits are served by what any command leaves in the key.
+// TestSuppliers checks that waits are served by every command that adds elements to the key.
 func TestSuppliers(t *testing.T) {
 	for _, tt := range []struct{ wait, supply, got string }{
 		{"BRPOP q 0", "RPUSH q a b", "*2 $1 q $1 b"},
@@ -183,7 +184,7 @@ func TestSuppliers(t *testing.T) {
 	}
 }
 
-// One push can serve a chain of waits.
+// TestChainOfWaits checks that one push can serve a chain of waits.
 func TestChainOfWaits(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		a, b, c, d := dial(), dial(), dial(), dial()
@@ -201,7 +202,7 @@ func TestChainOfWaits(t *testing.T) {
 	})
 }
 
-// A key of another type serves nobody, and nobody is disturbed by it.
+// TestWaitForAnotherType checks that a key of another type does not serve or end a wait.
 func TestWaitForAnotherType(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, z, c := dial(), dial(), dial()
@@ -219,8 +220,8 @@ func TestWaitForAnotherType(t *testing.T) {
 	})
 }
 
-// Scripts and transactions do not wait, and those who do get nothing before they
-// are over.
+// TestWaitAndTransaction checks that scripts and transactions do not wait, and that waits are served only after
+// they end.
 func TestWaitAndTransaction(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
@@ -239,7 +240,7 @@ func TestWaitAndTransaction(t *testing.T) {
 	})
 }
 
-// Many wait; one after the other runs out of time.
+// TestManyWaiters checks many waits, which time out one after another.
 func TestManyWaiters(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		start := time.Now()
@@ -256,7 +257,7 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// CLIENT UNBLOCK ends a wait.
+// TestUnblock checks that CLIENT UNBLOCK ends a wait.
 func TestUnblock(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
@@ -273,8 +274,8 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// A client of RESP3 hears what is published while it waits; it may ask for more
-// only afterwards.
+// TestPushesWhileWaiting checks that a RESP3 client gets published messages while it waits; its later commands
+// are executed after the wait.
 func TestPushesWhileWaiting(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// message is something that an end says, to a client or to a worker.
+// message is a message that an end sends, on the connection of a client or of a worker.
 type message struct {
 	worker bool
 	from   int
 	data   []byte
 }
 
-// talk is what is said for one job.
+// talk describes the messages for one job in a protocol.
 type talk struct {
 	port  uint16
 	cycle func(n int, r *rand.Rand) []message
@@ -35,7 +35,7 @@ func workload(r *rand.Rand) string {
 	return string(b)
 }
 
-// packet frames arguments as Gearman does.
+// packet encodes arguments as a Gearman packet.
 func packet(from int, code uint32, args ...string) []byte {
 	data := strings.Join(args, "\x00")
 	b := []byte{0, 'R', 'E', "QS"[from]}
@@ -66,7 +66,7 @@ func beanstalk(n int, r *rand.Rand) []message {
 	}
 }
 
-// command frames words as Redis does.
+// command encodes words as a Redis command.
 func command(words ...string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, w := range words {

@@ -1,7 +1,6 @@
-// Command bigcapture writes a large capture of small jobs, for measurements of decoders.
-// The same flags make the same bytes. Every message is a segment of its own, which
-// acknowledges what came before, as in a conversation of one job at a time; packets have
-// the headers that Linux sends on Ethernet: 66 bytes.
+// Command bigcapture writes a large capture of small jobs, to measure the speed of decoders. The same flags
+// produce the same bytes. Every message is a separate segment that acknowledges the data before it, as in a
+// conversation of one job at a time. Packets have the headers that Linux sends on Ethernet: 66 bytes.
 package main
 
 import (
@@ -44,30 +43,30 @@ func write(name string, size int64, talk talk, lossy, short bool) error {
 	return file.Close()
 }
 
-// Numbers of connections. The conversation has clients first, and workers behind them.
+// Numbers of connections. The connections of clients come first, then those of workers.
 const (
 	clients = 192
 	workers = 64
 )
 
-// Which end sends.
+// The end that sends.
 const (
 	peer = iota
 	server
 )
 
-// conn is a connection: how much each end has sent, and what is to be left out of it.
+// conn is a connection: the data that each end has sent, and the segments to leave out.
 type conn struct {
-	port     uint16 // the connecting end's
+	port     uint16 // of the connecting end
 	sent     [2]uint32
 	segments [2]int
-	lost     [2]int // the segment that is left out, by its number
+	lost     [2]int // number of the segment that is left out
 }
 
-// capture is a pcap file that is written.
+// capture is a pcap file that is being written.
 type capture struct {
 	w      io.Writer
-	port   uint16 // the servers'
+	port   uint16 // of the server
 	lossy  bool
 	short  bool
 	random *rand.Rand
@@ -79,8 +78,8 @@ type capture struct {
 	err    error
 }
 
-// perform writes the conversation: cycles, each of a client and a worker, until the
-// capture is large enough.
+// perform writes the conversation: cycles with one client and one worker each, until the capture is large
+// enough.
 func (c *capture) perform(talk talk, size int64) {
 	le := binary.LittleEndian
 	head := le.AppendUint16(le.AppendUint16(le.AppendUint32(nil, 0xa1b2c3d4), 2), 4)
@@ -109,7 +108,7 @@ func (c *capture) perform(talk talk, size int64) {
 	}
 }
 
-// open begins a connection, from a port that was not used for long.
+// open begins a connection from a port that has not been used for a long time.
 func (c *capture) open(i int) {
 	c.conns[i] = conn{port: uint16(1024 + c.opened%60000), lost: [2]int{1 + c.random.IntN(3), 1 + c.random.IntN(3)}}
 	if !c.short {
@@ -133,7 +132,7 @@ const (
 	ack = 0x10
 )
 
-// segment writes a segment of an end, with the headers below it.
+// segment writes a segment of an end, with all of its headers.
 func (c *capture) segment(i, from int, data []byte, flags byte) {
 	k := &c.conns[i]
 	ports, hosts := [2]uint16{k.port, c.port}, [2]byte{1 + byte(i>>6), 250}
@@ -156,7 +155,7 @@ func (c *capture) segment(i, from int, data []byte, flags byte) {
 	b = append(b, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, hosts[from], 10, 0, 0, hosts[1-from])
 	b = be.AppendUint16(be.AppendUint16(b, ports[from]), ports[1-from])
 	b = be.AppendUint32(be.AppendUint32(b, 1e9+seq), (1e9+other)*uint32(flags/ack&1))
-	b = append(b, 8<<4, flags, 0x20, 0, 0, 0, 0, 0, 1, 1, 8, 10) // and the option of two timestamps
+	b = append(b, 8<<4, flags, 0x20, 0, 0, 0, 0, 0, 1, 1, 8, 10) // with the timestamp option
 	b = be.AppendUint32(be.AppendUint32(b, uint32(c.clock/1000)), uint32(c.clock/1000))
 	b = append(b, data...)
 	le, length := binary.LittleEndian, uint32(len(b)-16)

@@ -1,12 +1,11 @@
 //go:build unix
 
-// Command capturespeed measures how fast captures are decoded, by jobwire and by tshark if
-// that is asked for: bytes of the capture by second of processor time, which other
-// work on the machine hardly touches, and the memory at its peak.
+// Command capturespeed measures how fast jobwire, and optionally tshark, decode captures: bytes of the capture
+// per second of CPU time, which hardly depends on other processes, and peak memory.
 //
 //	capturespeed [-tshark] JOBWIRE CAPTURE...
 //
-// With -tshark the captures are Gearman's, and both have to count the same messages.
+// With -tshark the captures must be of Gearman, and both programs must count the same messages.
 package main
 
 import (
@@ -26,12 +25,12 @@ import (
 	"syscall"
 )
 
-// gearman lets tshark 4.0 decode Gearman.
+// gearman has the options with which tshark 4.0 decodes Gearman.
 var gearman = []string{"tshark", "-d", "tcp.port==4730,gearman"}
 
-// ways are how a capture is shown, by both. jobwire is run runs times, tshark once.
+// ways are the options for showing a capture, for both programs. jobwire is run runs times, tshark once.
 var ways = []struct{ jobwire, tshark []string }{
-	{[]string{"--summary"}, []string{"-Y", "gearman.pkt_type == 99"}}, // every packet is dissected, none printed
+	{[]string{"--summary"}, []string{"-Y", "gearman.pkt_type == 99"}}, // all packets are dissected, none is printed
 	{[]string{"--utc"}, []string{"-V", "-O", "gearman", "-x"}},
 	{[]string{"--json"}, []string{"-T", "json"}},
 }
@@ -91,13 +90,13 @@ func measure(jobwire string, captures []string, tshark bool) error {
 	return nil
 }
 
-// cost is what a program used.
+// cost is the resource usage of a program.
 type cost struct {
-	seconds float64 // of processors, in the program and in the kernel
-	memory  float64 // MB at the peak
+	seconds float64 // CPU time in user and kernel mode
+	memory  float64 // peak memory in MB
 }
 
-// run runs a program. Its output goes to read, or nowhere.
+// run runs a program. read receives its output; if read is nil, the output is discarded.
 func run(cmd *exec.Cmd, read func(io.Reader) error) (cost, error) {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
@@ -125,7 +124,7 @@ func run(cmd *exec.Cmd, read func(io.Reader) error) (cost, error) {
 	return c, nil
 }
 
-// compare counts messages by direction and type with both, and says where they differ.
+// compare counts messages by direction and type with both programs, and returns an error if the counts differ.
 func compare(jobwire, capture string) error {
 	var report struct {
 		Messages map[string]map[string]map[string]int
@@ -167,7 +166,7 @@ func compare(jobwire, capture string) error {
 	return nil
 }
 
-// typeName names the types of bigcapture's packets as the document does.
+// typeName returns the name in the specification of a packet type that bigcapture writes.
 func typeName(code string) string {
 	names := map[int]string{7: "SUBMIT_JOB", 8: "JOB_CREATED", 13: "WORK_COMPLETE", 30: "GRAB_JOB_UNIQ", 31: "JOB_ASSIGN_UNIQ"}
 	n, _ := strconv.Atoi(code)

@@ -7,7 +7,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// connections are faults of when the server handles a command, in the order of commands and between connections.
+// connections are faults in the time and order in which the server handles commands, and between connections.
 var connections = []row{
 	{Name: "hang-up-unnoticed", About: "After a client has disconnected without quit, the server does not serve the next connection.",
 		KilledBy: "connection.close", Edit: func(s *inject.Server) {

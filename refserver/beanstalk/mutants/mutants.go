@@ -1,5 +1,5 @@
-// Package mutants contains Beanstalk servers with one deliberate fault each.
-// They prove the conformance suite: a case that none of them fails tests nothing.
+// Package mutants contains Beanstalk servers with one deliberate fault each. They test the conformance suite: a
+// case that none of them fails tests nothing.
 package mutants
 
 import (

@@ -24,7 +24,7 @@ var record = inject.Record{
 	},
 }
 
-// sent is what replies say about jobs.
+// sent records the information about jobs in replies.
 var sent = inject.Learn{
 	"USING": func(m *message) { m.Peer.Tube = m.Args[0] },
 	"INSERTED": func(m *message) {
@@ -53,7 +53,7 @@ func state(delay string) string {
 	return "ready"
 }
 
-// moved records the state of a job that no worker has any more.
+// moved records the new state of a job that no worker has any more.
 func moved(m *message, state string) {
 	if j := m.Job; j != nil {
 		j.Worker, j.Before, j.State, j.Last = nil, j.State, state, m.Name

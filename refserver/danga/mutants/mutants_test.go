@@ -9,41 +9,41 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// The table is complete and consistent.
+// TestTable checks that the table is complete and consistent.
 func TestTable(t *testing.T) {
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all()[i]) })
 }
 
-// A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
+// TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
 	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
-		"magic-not-compared",              // a rule waived
-		"rest-of-segment-dropped",         // another way to read
+		"magic-not-compared",              // a waived rule
+		"rest-of-segment-dropped",         // another way to read from the connection
 		"packet-blocks-others",            // another decoder
 		"one-magic",                       // another header
-		"unknown-type-answered",           // what is illegal taken for legal
+		"unknown-type-answered",           // an illegal message accepted as legal
 		"keys-in-any-case",                // another job
-		"waiters-leave-together",          // something at the end of a direction
-		"retry-does-not-wake",             // by what a worker is woken
-		"async-lost-with-worker",          // an end that is not noticed
-		"async-dropped",                   // packets of the hook's own
-		"creation-overtaken",              // an answer that is late
-		"result-for-creator-only",         // what is known of a job
-		"idle-worker-gets-others-jobs",    // a job that is another's
+		"waiters-leave-together",          // at the end of a direction
+		"retry-does-not-wake",             // by the message that wakes a worker
+		"async-lost-with-worker",          // an end that the server does not notice
+		"async-dropped",                   // packets that the edit sends
+		"creation-overtaken",              // a late reply
+		"result-for-creator-only",         // the record of a job
+		"idle-worker-gets-others-jobs",    // another peer's job
 		"lists-add-up",                    // another list
-		"job-follows-noop",                // something of its own time
+		"job-follows-noop",                // a timer of the edit
 		"elapsed-little-endian",           // another number
 		"asking-does-not-end-sleep",       // a packet that no peer has sent
-		"second-result-counts",            // what was heard before
-		"result-of-anothers-job",          // a message that no peer may send
-		"question-while-waiting-fails",    // another answer
-		"length-of-empty-types-ignored",   // data taken for packets
-		"long-progress-read-from-its-end", // bytes that no codec would give
+		"second-result-counts",            // earlier messages
+		"result-of-anothers-job",          // a message that the peer must not send
+		"question-while-waiting-fails",    // another reply
+		"length-of-empty-types-ignored",   // data interpreted as packets
+		"long-progress-read-from-its-end", // bytes that no codec would return
 	}, []string{"danga.flow.*", "danga.connect.*"})
 }
 
-// The end of a packet is found in any number of bytes.
+// TestPacket checks that the end of a packet is found in any number of bytes.
 func TestPacket(t *testing.T) {
 	whole := "GEAR\x01\x00\x00\x00\x04mail"
 	for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// packets are faults in the header, and in what an unknown packet type does.
+// packets are faults in the header and in the handling of unknown packet types.
 var packets = []row{
 	{Name: "magic-of-seven-bits", About: "The server clears the high bit of each byte of the magic in its replies.",
 		KilledBy: "magic.any-bytes magic.each-its-own magic.values", Edit: inject.Out("*", nil, func(m *message) {

@@ -98,7 +98,7 @@ func create(m *message) {
 	m.Job = j
 }
 
-// lose records that a worker does not have its job any more.
+// lose records that a worker no longer has its job.
 func lose(p *peer) {
 	if j := p.Job; j != nil {
 		j.Worker, p.Job = nil, nil

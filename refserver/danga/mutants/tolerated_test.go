@@ -10,20 +10,20 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// tolerated are servers that do what the rules call tolerable, or leave to a server.
+// tolerated are servers with behavior that the rules tolerate or leave to the server.
 var tolerated = map[string]inject.Edit{
-	// It wakes every sleeper for every job.
+	// It wakes every sleeping worker for every job.
 	"wakes-all": inject.On("job_create_req", nil, func(m *message) {
 		m.Pass()
 		for _, w := range m.Peers {
 			if w.Asleep && !w.Does(m.Job.Queue) {
 				w.Asleep = false
-				w.GiveSilently("job_assign_req") // which ends its sleep
+				w.GiveSilently("job_assign_req") // this ends its sleep
 				w.Send("noop")
 			}
 		}
 	}),
-	// It wakes one sleeper for a job.
+	// It wakes one sleeping worker for a job.
 	"wakes-one": func(s *inject.Server) {
 		var last *job
 		inject.Out("noop", inject.CauseIs("job_create_req"), func(m *message) {
@@ -33,7 +33,7 @@ var tolerated = map[string]inject.Edit{
 			last = m.Job
 		})(s)
 	},
-	// It ignores what is illegal, as long as it can tell where the next packet begins.
+	// It ignores illegal messages, provided that it knows where the next packet begins.
 	"ignores-violations": inject.Ignore(inject.Illegal, func(m *message) bool { return !m.Err.Fatal }),
 	// It gives a handle to every application.
 	"handles-for-all": func(s *inject.Server) {
@@ -47,7 +47,7 @@ var tolerated = map[string]inject.Edit{
 	},
 }
 
-// No case fails a server for what is tolerable, also where other cases' jobs show on it.
+// TestToleratedServersFailNoCase checks that no case fails a server for tolerated behavior.
 func TestToleratedServersFailNoCase(t *testing.T) {
 	for name, edit := range tolerated {
 		t.Run(name, func(t *testing.T) {

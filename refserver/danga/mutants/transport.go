@@ -65,7 +65,7 @@ var segments = []row{
 		})},
 }
 
-// packet returns the length of the packet that p begins with, or 0 if it is not there as a whole.
+// packet returns the length of the packet that p begins with, or 0 if the packet is incomplete.
 func packet(p []byte) int {
 	if len(p) < 9 {
 		return 0

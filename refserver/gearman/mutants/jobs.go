@@ -62,8 +62,8 @@ func cancels(which func(m *message, j *job) bool) inject.Edit {
 	})
 }
 
-// failsWithoutWorker fails a job that has no worker for a while. Only time counts in
-// which the server itself was not late: a busy machine delays workers too.
+// failsWithoutWorker fails a job that has no worker for a while. Ticks in which the server itself was late do
+// not count: a busy machine delays workers too.
 func failsWithoutWorker(s *inject.Server) {
 	const tick, ticks = 5 * time.Millisecond, 8
 	stopped := false

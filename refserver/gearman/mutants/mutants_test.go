@@ -10,26 +10,26 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// The table is complete and consistent.
+// TestTable checks that the table is complete and consistent.
 func TestTable(t *testing.T) {
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all()[i]) })
 }
 
-// A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
+// TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
 	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"wrong-magic-unanswered",         // a fault
 		"one-retry",                      // an option of the server
-		"schedule-range-unchecked",       // a rule waived
+		"schedule-range-unchecked",       // a waived rule
 		"magic-unchecked",                // another decoder
-		"header-in-pieces-lost",          // another way to read
+		"header-in-pieces-lost",          // another way to read from the connection
 		"cut-off-packet-ends-the-server", // a server that crashes
-		"missing-timeout-awaited",        // one that reads nothing more
+		"missing-timeout-awaited",        // a server that stops reading
 		"reset-not-noticed",
 		"unique-for-ever",
 		"waiting-jobs-not-counted",
-		"job-without-worker-fails", // a timer of its own
+		"job-without-worker-fails", // a timer of the edit
 	}, []string{"gearman.retry.*"})
 }
 

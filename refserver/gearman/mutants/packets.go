@@ -12,7 +12,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// packets are faults in what section "Binary Packet" says of headers and streams.
+// packets are faults in the handling of packet headers and streams (section "Binary Packet").
 var packets = []row{
 	{Name: "magic-unchecked", About: "The server checks only the first half of the magic.",
 		KilledBy: "packet.magic-unknown", Edit: patch(func(head []byte) {

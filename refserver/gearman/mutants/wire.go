@@ -32,14 +32,14 @@ func packetSize(b []byte) int {
 	return 12 + int(binary.BigEndian.Uint32(b[8:]))
 }
 
-// stream follows what arrives on a connection from message to message.
+// stream finds the message boundaries in the data of a connection.
 type stream struct {
 	head []byte // the beginning of a message whose length is not known yet
-	left int    // bytes of a packet that have yet to come
+	left int    // number of bytes of the current packet that have not arrived yet
 }
 
-// whole takes what has arrived, and returns how much of it ends the messages that are whole by now.
-// left is above 0 while a packet is under way.
+// whole processes new data, and returns the offset in p at which the last complete message ends. Afterwards,
+// left is above 0 if a packet is incomplete.
 func (s *stream) whole(p []byte) (done int) {
 	for at := 0; at < len(p); {
 		if s.left > 0 {
@@ -66,7 +66,7 @@ func (s *stream) whole(p []byte) (done int) {
 	return done
 }
 
-// losing discards the incomplete message at the end of a segment if lost holds of it.
+// losing discards the incomplete message at the end of a segment if lost returns true for it.
 func losing(lost func(s *stream, rest []byte) bool) inject.Edit {
 	return inject.Wrap(func(c net.Conn) net.Conn {
 		var s stream
@@ -144,7 +144,7 @@ func (n *resetBlind) Close() error {
 	return n.Conn.Close()
 }
 
-// SetReadDeadline ends a Read, as the server does that wants no more.
+// SetReadDeadline interrupts a Read, because the server sets a deadline to stop reading.
 func (n *resetBlind) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		n.wake()

@@ -45,7 +45,7 @@ func cut(raw string) []string {
 	return strings.Fields(raw)
 }
 
-// ask gives the machine a command that the peer has not sent, and returns the reply.
+// ask executes a command that the peer has not sent, and returns the reply.
 func ask(p *peer, w ...string) string { return string(p.Ask(w[0], w[1:]...).Raw) }
 
 // kind returns the type of a key's value: string, list, hash, set, zset, or none if the key does not exist. p is any

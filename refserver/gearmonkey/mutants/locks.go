@@ -4,7 +4,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// locks are faults of BRPOP on one list, and of waiting.
+// locks are faults of BRPOP on one list, and of waits.
 var locks = []row{
 	{Name: "waits-for-the-next-push", About: "BRPOP of a single list ignores elements that it contains already.",
 		KilledBy: "lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.behind-lock bytes.lock gone.finished type.popped", Edit: lined(line{turn: longest, blind: true})},

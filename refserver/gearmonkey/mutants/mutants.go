@@ -1,6 +1,5 @@
-// Package mutants contains Redis servers with one deliberate fault each. They
-// prove the cases of GearMonkey's suite that are about servers: one that none of
-// them fails tests nothing.
+// Package mutants contains Redis servers with one deliberate fault each. They test the cases of GearMonkey's
+// suite that are about servers: a case that none of them fails tests nothing.
 package mutants
 
 import (
@@ -22,8 +21,8 @@ type (
 	peer    = inject.Peer
 )
 
-// A message of a peer is a command and its words here, and a reply its bytes.
-// System makes the reference server faulty.
+// System makes the reference server faulty. A message of a peer has the name and the words of a command; a
+// reply consists of its bytes.
 var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
@@ -90,8 +89,8 @@ func received(m *message) {
 
 func isPush(reply []byte) bool { return strings.HasPrefix(string(reply), "*3\r\n$7\r\nmessage\r\n") }
 
-// freely is GearMonkey with a server that may send anything: the machine handles
-// other commands than those that peers send.
+// freely is GearMonkey with a server that may send any reply: edits can execute other commands than those that
+// peers send.
 var freely = func() *codec.Protocol {
 	p := *protocol.Protocol
 	p.NewSession = func(o codec.Options) codec.Session {

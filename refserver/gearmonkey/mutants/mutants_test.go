@@ -13,40 +13,40 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// The table is complete and consistent.
+// TestTable checks that the table is complete and consistent.
 func TestTable(t *testing.T) {
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all()[i]) })
 }
 
-// A few mutants of every kind, end to end. An edit that changes nothing must not be noticed.
+// TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
 	sound := conform.Sound{Start: server(func(*inject.Server) {})}
 	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"first-ok-overtaken",               // a fault
 		"lines-without-end",                // a limit
-		"negative-size-is-0",               // another way to read
-		"silence-broken",                   // something of its own time
-		"protocol-errors-without-code",     // another answer to what is illegal
-		"ids-by-connection",                // other words
-		"hmset-replaces-the-hash",          // commands of the hook's own, before
-		"output-expires-by-itself",         // and after
+		"negative-size-is-0",               // another way to read from the connection
+		"silence-broken",                   // a timer of the edit
+		"protocol-errors-without-code",     // another reply to an illegal message
+		"ids-by-connection",                // other arguments
+		"hmset-replaces-the-hash",          // commands that the edit executes before
+		"output-expires-by-itself",         // and after a command
 		"absent-field-empty",               // another reply
-		"waits-for-a-key-to-become-a-list", // a command that is not answered
-		"commands-overtake-a-wait",         // what does not wait
-		"served-though-gone",               // another line, and who leaves it
-		"served-stays-first",               // another turn in it
-		"over-at-half-time",                // another time
+		"waits-for-a-key-to-become-a-list", // a command without a reply
+		"commands-overtake-a-wait",         // a command that does not wait
+		"served-though-gone",               // another queue of waits, and removal from it
+		"served-stays-first",               // another order of service
+		"over-at-half-time",                // another timeout
 		"latest-first",                     // another script
-		"popped-job-queued-again",          // something at the end of a connection
-		"half-close-unnoticed",             // what follows the end of a direction
-		"woken-by-its-first-key",           // another reply to one who waited
-		"subscribed-twice-sent-twice",      // messages of the hook's own
-		"expiry-of-the-emptied",            // what is remembered of a key
+		"popped-job-queued-again",          // at the end of a connection
+		"half-close-unnoticed",             // after the end of a direction
+		"woken-by-its-first-key",           // another reply to a client that waited
+		"subscribed-twice-sent-twice",      // messages that the edit sends
+		"expiry-of-the-emptied",            // the record of a key
 		"one-script-at-a-time",             // and of a peer
-		"commands-in-capitals-only",        // how a command is spelt
-		"command-after-a-line-lost",        // and what it follows
-		"woken-by-longer-names",            // who is woken
-		"waiting-holds-up-its-function",    // and who is held up meanwhile
+		"commands-in-capitals-only",        // how a command is written
+		"command-after-a-line-lost",        // and the command before it
+		"woken-by-longer-names",            // the clients that are woken
+		"waiting-holds-up-its-function",    // and the clients that are delayed meanwhile
 	}, []string{"gearmonkey.uid.*", "gearmonkey.cycle.*"})
 }
 
@@ -55,7 +55,7 @@ func server(edit inject.Edit) func(context.Context) (target.Target, error) {
 	return System.Mutants([]row{{Name: "none", Edit: edit}})[0].Start
 }
 
-// A line that serves as it should is not noticed either: its mutants differ by their fault alone.
+// TestSoundLine checks that no case fails a correct line: its mutants differ only by their faults.
 func TestSoundLine(t *testing.T) {
 	s, err := mutanttest.Suite(t, protocol.Protocol, "").Select([]string{"gearmonkey.lock.*", "gearmonkey.pop.*", "gearmonkey.killed.*"}, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestSoundLine(t *testing.T) {
 	}
 }
 
-// Words are found in arrays, whatever they hold, and in lines.
+// TestWords checks that words are found in arrays with any contents, and in lines.
 func TestWords(t *testing.T) {
 	for raw, want := range map[string][]string{
 		"*2\r\n$4\r\nping\r\n$1\r\nx\r\n":        {"ping", "x"},
@@ -87,7 +87,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// values reads what list and bulk write, and nothing else.
+// TestValues checks that values decodes the output of list and bulk, and nothing else.
 func TestValues(t *testing.T) {
 	for reply, want := range map[string][]string{
 		list("a", "", "$1\r\n"): {"a", "", "$1\r\n"},

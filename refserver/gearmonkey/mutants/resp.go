@@ -8,12 +8,12 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// requests are faults in the reading of commands, in arrays and in lines.
+// requests are faults in reading commands, as arrays and as lines.
 var requests = []row{
 	{Name: "cr-at-the-end-of-a-read-lost", About: "The server loses a CR that is the last byte of a segment.",
 		KilledBy: "request.cut-anywhere", Edit: inject.Filter(func(p []byte) []byte {
 			if len(p) > 100 {
-				return p // the network decides where a segment of these ends
+				return p // the network decides where segments of these end
 			}
 			return bytes.TrimSuffix(p, []byte("\r"))
 		})},
@@ -29,7 +29,7 @@ var requests = []row{
 		KilledBy: "inline.too-long", Codec: codec.Options{MaxLine: 1 << 20}},
 }
 
-// framing are faults in what is done about requests that cannot be framed.
+// framing are faults in the handling of requests that cannot be framed.
 var framing = []row{
 	{Name: "bad-framing-closes-waits", About: "A protocol error on one connection closes all connections that wait in BRPOP.",
 		KilledBy: "framing.others-go-on", Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {

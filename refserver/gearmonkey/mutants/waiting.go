@@ -9,21 +9,21 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// line serves BRPOP in place of the machine, which does not know which peers wait.
+// line serves BRPOP instead of the machine, which therefore does not know which peers wait.
 type line struct {
 	*inject.Server
 	waiting []*wait
-	served  map[*peer]int // how often each was
+	served  map[*peer]int // how often each peer was served
 
-	turn     func(l *line, of []*wait) *wait // who of those is next
-	most     int                             // how many are served for a push; 0 is all
-	over     func(l *line, w *wait)          // time is over for one who is not in the line any more
+	turn     func(l *line, of []*wait) *wait // chooses the peer that is served next
+	most     int                             // maximum number of peers that are served for a push; 0: all
+	over     func(l *line, w *wait)          // called on the timeout of a wait that has left the line
 	blind    bool                            // a peer that waits for a single list does not get its elements
 	inTurn   bool                            // a peer is not served before another that waits for the same function
-	keepGone bool                            // who leaves does not leave the line
-	swaps    bool                            // the last in the line takes the place of who leaves
+	keepGone bool                            // a peer that disconnects stays in the line
+	swaps    bool                            // the last peer in the line takes the place of a peer that disconnects
 
-	gone []*wait // peers that have disconnected and are served all the same
+	gone []*wait // peers that have disconnected and are still served
 }
 
 type wait struct {
@@ -31,7 +31,7 @@ type wait struct {
 	keys []string
 }
 
-// lined serves BRPOP with a line.
+// lined returns an edit that serves BRPOP with a line.
 func lined(l line) inject.Edit {
 	return func(s *inject.Server) {
 		l := l
@@ -74,7 +74,7 @@ func (l *line) pop(m *message) {
 	}
 }
 
-// serve sends a peer a job, if there is one.
+// serve sends a job to a peer, if there is one.
 func (l *line) serve(q *wait) bool {
 	for _, k := range q.keys {
 		reply := ask(q.peer, "RPOP", k)
@@ -116,14 +116,14 @@ func (l *line) push(m *message) {
 	}
 }
 
-// forget takes a peer out of the line, and reports whether it stood in it.
+// forget removes a peer from the line, and reports whether the peer was in it.
 func (l *line) forget(p *peer) bool {
 	n := len(l.waiting)
 	l.waiting = slices.DeleteFunc(l.waiting, func(q *wait) bool { return q.peer == p })
 	return len(l.waiting) < n
 }
 
-// leave is forget where a peer goes.
+// leave removes a peer that disconnects from the line.
 func (l *line) leave(p *peer) bool {
 	for _, q := range l.waiting {
 		if l.keepGone && q.peer == p {
@@ -139,8 +139,7 @@ func (l *line) leave(p *peer) bool {
 	return l.forget(p)
 }
 
-// behindAnother reports whether a peer waits longer for a list of the same
-// function.
+// behindAnother reports whether another peer has waited longer for a list of the same function.
 func (l *line) behindAnother(q *wait) bool {
 	function := func(q *wait) string { return strings.Split(q.keys[0], ":")[min(1, strings.Count(q.keys[0], ":"))] }
 	i := slices.IndexFunc(l.waiting, func(o *wait) bool { return function(o) == function(q) })
@@ -161,7 +160,7 @@ func keys(m *message) []string { return m.Args[:max(0, len(m.Args)-1)] }
 func longest(_ *line, of []*wait) *wait { return of[0] }
 func latest(_ *line, of []*wait) *wait  { return of[len(of)-1] }
 
-// mostServed prefers those who were served before.
+// mostServed prefers the peers that were served most often.
 func mostServed(l *line, of []*wait) *wait {
 	return slices.MaxFunc(of, func(a, b *wait) int { return l.served[a.peer] - l.served[b.peer] })
 }
