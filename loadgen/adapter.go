@@ -145,7 +145,7 @@ func (a *Adapter) grabs(c *Config) int {
 	flight := c.Window * c.Clients
 	if c.Rate != nil { // as many jobs as are submitted while a request for a job takes its way, which takes longer on a busy server
 		rate, takes := c.Rate.highest(), time.Millisecond
-		if rate > fullRate/4 {
+		if rate > 250_000 {
 			takes *= 4
 		}
 		flight = max(flight, int(rate*takes.Seconds()))

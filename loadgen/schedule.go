@@ -114,8 +114,8 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 // submitted together.
 const (
 	leastStep = 50 * time.Microsecond  // least time between two batches
-	mostStep  = 250 * time.Microsecond // the same at the rate fullRate, where what all jobs cost must fit into the time of the processors
-	fullRate  = 1e6                    // jobs per second
+	mostStep  = 250 * time.Microsecond // the same from the rate fullRate on
+	fullRate  = 100_000                // jobs per second
 	maxBatch  = 256                    // jobs that one client submits in one write
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 // worker processes jobs, by the message types of any protocol. It has several requests for a job
-// outstanding. When the server has no job for any of them, the worker sleeps, or sends a request whose
+// outstanding, as long as most of them get a job: a request without a job costs as much as one with a job. When the server has no job for any of them, the worker sleeps, or sends a request whose
 // reply may wait. It does not do so earlier, since that would delay the replies to later requests.
 type worker struct {
 	*WorkerConn
@@ -18,8 +18,9 @@ type worker struct {
 	finish  *message
 	updates []*message
 	repeat  int   // how many times the updates are sent
-	grabs   int   // requests for a job, at most
-	idle    int   // those of them that are not outstanding
+	grabs   int   // the limit of busy
+	busy    int   // requests for a job without a reply, and jobs that are not finished
+	target  int   // how many of both the worker wants: more after each job, fewer after each reply that there is none
 	waiting bool  // the reply to rows.wait is outstanding
 	asleep  bool  // rows.sleep was sent
 	pending queue // requests that the server confirms, in order: the job that each finishes, or nil
@@ -28,7 +29,7 @@ type worker struct {
 func newWorker(c *WorkerConn, s *Scenario) *worker {
 	r := c.run.adapter.rows
 	w := &worker{WorkerConn: c, rows: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
-		repeat: s.Updates, grabs: c.run.cfg.Grabs}
+		repeat: s.Updates, grabs: c.run.cfg.Grabs, target: 1}
 	for _, t := range r.updates {
 		w.updates = append(w.updates, newMessage(t, normal, false))
 	}
@@ -57,16 +58,16 @@ func (w *worker) Begin() {
 	if t := w.rows.unregister; t != nil {
 		w.request(nil, &codec.Message{Type: t, Args: [][]byte{[]byte(w.rows.protocol.DefaultQueue)}})
 	}
-	if w.idle = w.grabs; w.rows.wait != nil {
+	if w.rows.wait != nil {
 		w.rest()
 	} else {
-		w.grab(w.grabs)
+		w.grab()
 	}
 }
 
-// grab asks for n jobs.
-func (w *worker) grab(n int) {
-	for w.idle -= n; n > 0; n-- {
+// grab asks for jobs until there are as many requests and jobs as the worker wants.
+func (w *worker) grab() {
+	for ; w.busy < w.target; w.busy++ {
 		w.Ask()
 		w.send(&w.poll.Message)
 	}
@@ -86,7 +87,7 @@ func (w *worker) rest() {
 		w.asleep = true
 		w.Send(w.rows.sleep)
 	default:
-		w.After(pollInterval, func() { w.grab(w.idle) })
+		w.After(pollInterval, w.grab)
 	}
 }
 
@@ -102,7 +103,7 @@ func (w *worker) Handle(f *codec.Frame) {
 			return
 		}
 		w.asleep = false
-		w.grab(w.idle)
+		w.grab()
 	case codec.Answer:
 		if j := w.pending.pop(); j != nil {
 			w.EndSeen(j)
@@ -124,13 +125,14 @@ func (w *worker) answered() {
 	if w.waiting {
 		w.waiting = false
 	} else {
-		w.idle++
+		w.busy--
 	}
 }
 
 func (w *worker) noJob() {
 	w.NoJob()
-	if w.answered(); w.idle == w.grabs {
+	w.target = max(1, w.target-1)
+	if w.answered(); w.busy == 0 {
 		w.rest()
 	}
 }
@@ -164,13 +166,11 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 		w.EndSeen(j)
 	}
 	w.answered()
-	switch {
-	case w.rows.wait == nil:
-		w.grab(1)
-	case w.grabs == 1:
+	w.target = min(w.grabs, w.target+1)
+	if w.rows.wait != nil && w.grabs == 1 {
 		w.rest()
-	default:
-		w.grab(w.idle)
+	} else {
+		w.grab()
 	}
 }
 
