@@ -18,7 +18,7 @@ func intervalsOf(rates ...float64) *Report {
 		return map[string]Quantiles{"total": {Count: int64(rate), P50: 5 * ms, P99: 9 * ms}}
 	}
 	for i, v := range rates {
-		r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: int64(v), CPU: Micros(1e6 / v), Latency: latency(v)})
+		r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: int64(v), Target: Micros(1e6 / v), Generator: 500, Latency: latency(v)})
 		r.Jobs += int64(v)
 	}
 	r.Rate = float64(r.Jobs) / r.Seconds
@@ -32,6 +32,21 @@ func around(rate float64) (all []float64) {
 		all = append(all, rate*part)
 	}
 	return all
+}
+
+// slowed returns the report of the same run on a machine where everything takes times as long.
+func slowed(r *Report, times float64) *Report {
+	m := Micros(times)
+	for i := range r.Series {
+		e := &r.Series[i]
+		q := e.Latency["total"]
+		e.Jobs, e.Target, e.Generator = int64(float64(e.Jobs)/times), e.Target*m, e.Generator*m
+		e.Latency["total"] = Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
+	}
+	r.Rate, r.CPU.Target = r.Rate/times, r.CPU.Target*m
+	q := r.Latency["total"]
+	r.Latency["total"] = Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
+	return r
 }
 
 func TestBaseline(t *testing.T) {
@@ -88,8 +103,22 @@ func TestBaselineNeedsSamples(t *testing.T) {
 			}
 		}, "total p99", Skipped, "0 complete intervals"},
 		{"rates that vary more than they differ", intervalsOf(980, 500, 1250, 700, 1010, 850), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped,
-			"the intervals of the runs are consistent with a change of"},
+			"the runs are consistent with a change of"},
 		{"equal rates that vary", intervalsOf(980, 700, 1250, 950, 1110, 1000), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped, "consistent with a change of"},
+		{"a slower machine", slowed(steady(), 1.25), steady(), nil, "jobs/s", Skipped, "consistent with a change of -21 % to +1 %"},
+		{"a faster machine, but a slower server", slowed(intervalsOf(around(800)...), 0.8), steady(), nil, "total p50", Skipped, "consistent with a change of -1 % to +27 %"},
+		{"a slower machine and worse tails", steady(), steady(), func(now, _ *Report) {
+			slowed(now, 1.3)
+			for i := range now.Series {
+				q := now.Series[i].Latency["total"]
+				now.Series[i].Latency["total"] = Quantiles{Count: q.Count, P50: q.P50, P99: q.P99 * 5}
+			}
+			now.CPU.Generator *= 1.3
+		}, "total p99", Skipped, "but the load generator took 30 % more CPU time per job too"},
+		{"other programs", intervalsOf(around(500)...), steady(), func(now, _ *Report) {
+			used := 1.0
+			now.Cores.Foreign = &used
+		}, "total p50", Skipped, "but other programs used more than a quarter"},
 		{"lower rates", intervalsOf(690, 650, 600, 680, 640, 660), intervalsOf(1000, 900, 1100, 950, 1050, 1000), nil, "jobs/s", Failed, "1,000 in the baseline, 653 in this run"},
 	} {
 		if tt.change != nil {

@@ -78,8 +78,8 @@ func formatMicros(v float64) string { return Micros(v).String() }
 // figures are what runs are compared by.
 var figures = []figure{
 	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, interval: (*IntervalEntry).Rate, format: formatJobs},
-	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }, func(e *IntervalEntry) float64 { return float64(e.CPU) }),
-	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }, nil),
+	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }, func(e *IntervalEntry) float64 { return float64(e.Target) }),
+	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }, func(e *IntervalEntry) float64 { return float64(e.Generator) }),
 	latencyFigure(Stages[stageTotal], "p50"),
 	latencyFigure(Stages[stageTotal], "p99"),
 	latencyFigure(Stages[stageTotal], "p99.9"),

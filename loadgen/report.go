@@ -90,8 +90,9 @@ type IntervalEntry struct {
 	Seconds   float64              `json:"seconds"`
 	Requested float64              `json:"rate_requested,omitempty"` // of an open loop: the schedule's average
 	Jobs      int64                `json:"jobs"`
-	Depth     int64                `json:"depth"`                           // jobs under way at its end
-	CPU       Micros               `json:"cpu_us_per_job_target,omitempty"` // 0 is unknown
+	Depth     int64                `json:"depth"`                              // jobs under way at its end
+	Target    Micros               `json:"cpu_us_per_job_target,omitempty"`    // processor time; 0 is unknown
+	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"` // the same of the load generator
 	Latency   map[string]Quantiles `json:"latency_us"`
 }
 
@@ -111,17 +112,30 @@ type Recorder struct {
 
 	began, ended time.Time
 	used         processorTime
-	last         time.Duration                   // processor time of the target at the end of the last interval
-	intervals    map[time.Duration]time.Duration // processor time of the target by the start of the interval
+	last         ends                   // at the end of the last interval
+	intervals    map[time.Duration]ends // by the start of the interval
 	heatmap      heatmap
+}
+
+// ends are the processor times of the target and the load generator. Below zero is unknown.
+type ends struct{ target, generator time.Duration }
+
+func (t *Recorder) now() ends { return ends{t.Processor.now().program, usageNow().cpu} }
+
+// perJob returns the processor time per job, or 0 if it is unknown.
+func perJob(d time.Duration, jobs int64) Micros {
+	if d < 0 || jobs == 0 {
+		return 0
+	}
+	return Micros(float64(d) / 1e3 / float64(jobs))
 }
 
 // Attach connects the recorder to a run: it sets Watch and PhaseChange of the configuration.
 func (t *Recorder) Attach(cfg *Config) {
-	t.intervals = map[time.Duration]time.Duration{}
+	t.intervals = map[time.Duration]ends{}
 	cfg.PhaseChange = func() {
 		now := t.Processor.now()
-		t.last = now.program
+		t.last = t.now()
 		if t.began.IsZero() {
 			t.began, t.used = time.Now(), now
 		} else {
@@ -130,8 +144,9 @@ func (t *Recorder) Attach(cfg *Config) {
 	}
 	cfg.Watch = func(iv *Interval) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
-		if now := t.Processor.now().program; measured && now >= 0 {
-			t.intervals[iv.Start], t.last = now-t.last, now
+		if measured {
+			now := t.now()
+			t.intervals[iv.Start], t.last = ends{now.target - t.last.target, now.generator - t.last.generator}, now
 		}
 		if measured || iv.Settled {
 			t.heatmap.expose(iv)
@@ -194,9 +209,8 @@ func (t *Recorder) Report(res *Result) *Report {
 		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
 			e.Requested = cfg.Rate.mean(at, at+iv.Length)
 		}
-		if cpu := t.intervals[iv.Start]; e.Jobs > 0 {
-			e.CPU = Micros(float64(cpu) / 1e3 / float64(e.Jobs))
-		}
+		used := t.intervals[iv.Start]
+		e.Target, e.Generator = perJob(used.target, e.Jobs), perJob(used.generator, e.Jobs)
 		r.Series = append(r.Series, e)
 	}
 	r.Stationary = r.stationarity()
@@ -215,13 +229,7 @@ func (r *Report) processors(generator time.Duration, others processorTime) {
 		c := d.Seconds() / r.Seconds
 		return &c
 	}
-	perJob := func(d time.Duration) Micros {
-		if d < 0 || r.Jobs == 0 {
-			return 0
-		}
-		return Micros(float64(d) / 1e3 / float64(r.Jobs))
-	}
-	r.CPU = PerJob{perJob(generator), perJob(others.program)}
+	r.CPU = PerJob{perJob(generator, r.Jobs), perJob(others.program, r.Jobs)}
 	r.Cores = Cores{Generator: cores(generator), Target: cores(others.program), Idle: cores(others.idle)}
 	if others.machine >= 0 {
 		r.Cores.Foreign = cores(max(0, others.machine-generator-max(0, others.program)))
