@@ -75,7 +75,11 @@ func WriteText(w io.Writer, r *Report) error {
 func (r *Report) plan() string {
 	text := plural(r.Clients, "client")
 	if r.Workers > 0 {
-		text += fmt.Sprintf(", %s with %s each, %s", plural(r.Workers, "worker"), plural(r.Grabs, "job request"), plural(r.Functions, "function"))
+		upTo := ""
+		if r.Grabs > 1 {
+			upTo = "up to "
+		}
+		text += fmt.Sprintf(", %s with %s%s each, %s", plural(r.Workers, "worker"), upTo, plural(r.Grabs, "job request"), plural(r.Functions, "function"))
 	}
 	if r.Zipf > 0 {
 		text += fmt.Sprintf(" (Zipf %g)", r.Zipf)

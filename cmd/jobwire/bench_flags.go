@@ -21,7 +21,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.Float64Var(&o.cfg.Zipf, "zipf", 0, "`EXPONENT` of the Zipf distribution of jobs over --functions, such as 1.1: the first has most jobs (0: evenly)")
 	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "prefix of the names of queues (functions or tubes)")
 	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
-	f.IntVar(&o.cfg.Grabs, "grabs", 0, "number of unanswered job requests that each worker keeps at the server (0: automatic)")
+	f.IntVar(&o.cfg.Grabs, "grabs", 0, "largest number of unanswered job requests of each worker (0: automatic)")
 	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
 	f.StringVar(&o.payloadFile, "payload-file", "", "`FILE` from which payloads take their content, each from another position; without --size, payloads are 16 bytes longer than the file")
 	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
