@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"jobwire/internal/prose"
@@ -45,12 +46,12 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	if why := r.unlike(before[0]); why != "" {
 		return fmt.Errorf("the baseline had a different load: %s", why)
 	}
-	slower := r.slowerMachine(before, tolerance)
+	slower, why := r.slowerMachine(before, tolerance)
 	for i := range figures {
 		if f := &figures[i]; f.compared() && f.of(r) > 0 && len(f.values(before)) > 0 {
 			o := f.check(before, r, tolerance)
-			if o.Result == Failed && slower != "" {
-				o.Result, o.Why = Skipped, o.Why+", but "+slower
+			if o.Result == Failed && (f.percentile || f.worse(before, r) <= slower*(1+tolerance)) && slower > 1 {
+				o.Result, o.Why = Skipped, o.Why+", but "+why
 			}
 			r.Objectives = append(r.Objectives, o)
 		}
@@ -59,19 +60,30 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	return nil
 }
 
-// slowerMachine describes why the machine had less processor time for the run than for the earlier runs, so that worse figures are not a fault of
-// the server: other programs used it, or the same load generator took more time per job. It is empty if neither is so.
-func (r *Report) slowerMachine(before []*Report, tolerance float64) string {
+// slowerMachine returns how many times as long the run may have taken because the machine had less processor time for it than for the
+// earlier runs, and why: other programs used it, or the same load generator took more time per job. It is 1 if neither is so.
+func (r *Report) slowerMachine(before []*Report, tolerance float64) (times float64, why string) {
+	times = 1
 	if r.Disturbed() {
-		return "other programs used more than a quarter of the machine"
+		share := *r.Cores.Foreign / float64(runtime.NumCPU())
+		times, why = 1/max(0.01, 1-share), fmt.Sprintf("other programs used %.0f %% of the machine", 100*share)
 	}
 	f := figureOf("cpu_us_per_job_generator")
 	if old := f.values(before); len(old) > 0 && r.sameGenerator(before) {
-		if more := f.of(r)/median(old) - 1; more > tolerance {
-			return fmt.Sprintf("the load generator took %.0f %% more CPU time per job too: the machine was slower", 100*more)
+		if more := f.of(r) / median(old); more > max(times, 1+tolerance) {
+			times, why = more, fmt.Sprintf("the load generator took %.0f %% more CPU time per job too: the machine was slower", 100*(more-1))
 		}
 	}
-	return ""
+	return times, why
+}
+
+// worse returns the ratio of a figure to that of earlier runs; for a figure of which more is better, its inverse.
+func (f *figure) worse(before []*Report, r *Report) float64 {
+	ratio := f.of(r) / median(f.values(before))
+	if f.higher {
+		return 1 / ratio
+	}
+	return ratio
 }
 
 // sameGenerator reports whether the load generator of the run is that of the earlier runs.

@@ -3,6 +3,7 @@ package loadgen
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -116,9 +117,13 @@ func TestBaselineNeedsSamples(t *testing.T) {
 			now.CPU.Generator *= 1.3
 		}, "total p99", Skipped, "but the load generator took 30 % more CPU time per job too"},
 		{"other programs", intervalsOf(around(500)...), steady(), func(now, _ *Report) {
-			used := 1.0
+			used := 0.6 * float64(runtime.NumCPU())
 			now.Cores.Foreign = &used
-		}, "total p50", Skipped, "but other programs used more than a quarter"},
+		}, "total p50", Skipped, "but other programs used"},
+		{"other programs do not explain a tenth of the rate", intervalsOf(around(100)...), steady(), func(now, _ *Report) {
+			used := 0.4 * float64(runtime.NumCPU())
+			now.Cores.Foreign = &used
+		}, "jobs/s", Failed, "1,000 in the baseline, 100 in this run"},
 		{"lower rates", intervalsOf(690, 650, 600, 680, 640, 660), intervalsOf(1000, 900, 1100, 950, 1050, 1000), nil, "jobs/s", Failed, "1,000 in the baseline, 653 in this run"},
 	} {
 		if tt.change != nil {

@@ -55,7 +55,8 @@ type figure struct {
 
 	interval func(*IntervalEntry) float64 // nil: intervals do not have it
 
-	cpu bool // a processor time, which is measured in ticks
+	cpu        bool // a processor time, which is measured in ticks
+	percentile bool // of latency: it grows faster than the time that a job takes if processors are short
 }
 
 func latencyFigure(stage, name string) figure {
@@ -66,7 +67,7 @@ func latencyFigure(stage, name string) figure {
 	}, interval: func(e *IntervalEntry) float64 {
 		q := e.Latency[stage]
 		return float64(c.of(&q))
-	}, format: formatMicros}
+	}, format: formatMicros, percentile: true}
 }
 
 func cpuFigure(end string, of func(*Report) Micros, interval func(*IntervalEntry) float64) figure {
