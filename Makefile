@@ -36,7 +36,7 @@ test: ## run the tests (skips tests whose third-party program is missing)
 # The tests of these packages run jobwire or its suites hundreds of times as its users do, with
 # the users' time limits. The race detector makes programs up to ten times slower, so these tests run
 # without it; the packages that the commands are made of are tested with it.
-PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/fuzz/sanitized
+PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/export jobwire/fuzz/sanitized
 
 # With the race detector, these packages test only some of their faulty servers, and correct clients and workers.
 VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman

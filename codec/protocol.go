@@ -60,6 +60,7 @@ type Protocol struct {
 	NewSession func(Options) Session
 
 	Recognition
+	Framing Framing
 
 	// Reread returns the event of a reply whose type may answer any request. The request and the values of the reply
 	// are ignored: the event is that of the first type that the reply fits, among the types that assign a job or report
@@ -183,10 +184,12 @@ type Type struct {
 	Section string // section of the specification
 
 	Fields []Field
-	Repeat []Field // a group of fields that follows Fields any number of times
-	Sep    string  // separator between fields
-	End    string  // follows the last field, and every repetition without a Term; "": nothing follows
-	Stop   string  // follows the repetitions
+	Repeat []Field   // a group of fields that follows Fields any number of times
+	Sep    string    // separator between fields
+	End    string    // follows the last field, and every repetition without a Term; "": nothing follows
+	Stop   string    // follows the repetitions
+	Words  []Word    // the elements of an array or the value, in protocols with Framing.Values
+	Free   *FreeText // it has no particular form; nil: it has
 
 	Does       Effect
 	Background bool     // Submit: no end of the job is reported to the client

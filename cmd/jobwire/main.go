@@ -134,7 +134,7 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkExclusive(c.Flags()) },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newRules(), newCorpus(), newVersion())
+	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newExport(), newRules(), newCorpus(), newVersion())
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("jobwire {{.Version}}\n")
 	root.SetFlagErrorFunc(suggestFlag)

@@ -37,4 +37,5 @@ var Protocol = &codec.Protocol{
 	Barrier:      codec.Barrier{Request: []string{"list-tube-used"}, Reply: []string{"USING"}},
 	Caps:         []codec.RuleID{RuleLineLength},
 	Recognition:  recognition,
+	Framing:      framing,
 }

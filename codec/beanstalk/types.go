@@ -190,6 +190,13 @@ var (
 	}()
 )
 
+var framing = codec.Framing{Lines: &codec.Lines{Word: [2]*codec.Field{&commandField, &replyField}, End: crlf,
+	Max: [2]int{DefaultMaxLine, DefaultMaxLine}, Scan: [2]int{endless, endless}, Unknown: general,
+	Body: [2]codec.Body{
+		codec.Peer:   {Max: DefaultMaxData, Size: RulePutSize, End: RulePutCRLF},
+		codec.Server: {Max: codec.DefaultMaxData, Size: RuleReplySize, End: RuleBodyCRLF}},
+	Length: RuleLineLength, Inside: RuleLineCRLF, Command: RuleCommandKnown, Asked: RuleReplyAsked, Reply: RuleReplyForm}}
+
 // table joins commands and replies and sets the fields that all of each have in common.
 func table() []*codec.Type {
 	for i := range commands {

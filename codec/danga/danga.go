@@ -32,4 +32,5 @@ var Protocol = &codec.Protocol{
 	Barrier:     codec.Barrier{Request: []string{"job_status_req", "none:" + codec.Nonce}, Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}},
 	Binary:      func([]byte) bool { return true },
 	Recognition: recognition,
+	Framing:     framing,
 }

@@ -22,15 +22,15 @@ func magicOf(first []byte) string {
 	return string(first[:4])
 }
 
-// begins recognizes the header of a packet that the side sends.
-func begins(from codec.Side, b, first []byte, _ bool) codec.Match {
+// begins recognizes the header of a packet that the side sends. Its size may be illegal on a new connection.
+func begins(from codec.Side, b, first []byte, resumed bool) codec.Match {
 	if n := min(len(b), 4); string(b[:n]) != magicOf(first)[:n] {
 		return codec.NoMatch
 	}
 	switch {
 	case len(b) < headerSize:
 		return codec.MayMatch
-	case int(b[4]) >= len(types) || binary.BigEndian.Uint32(b[5:]) > 1<<30 || !types[b[4]].Sends(from):
+	case int(b[4]) >= len(types) || resumed && binary.BigEndian.Uint32(b[5:]) > 1<<30 || !types[b[4]].Sends(from):
 		return codec.NoMatch
 	}
 	return codec.Matches

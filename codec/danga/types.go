@@ -101,6 +101,9 @@ var (
 var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
 	Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
 
+var framing = codec.Framing{Header: &codec.Header{Fields: []*codec.Field{&magicField, &codeField, &lengthField},
+	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames, RepeatRule: RuleNamesCap}}
+
 // types are the message types. The index of a type is its number.
 var types = func() []*codec.Type {
 	for i := range packets {

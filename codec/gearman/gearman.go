@@ -32,4 +32,5 @@ var Protocol = &codec.Protocol{
 	Caps:        []codec.RuleID{RuleAdminLine, RuleSizeCap, RuleAdminPending},
 	Binary:      func(begin []byte) bool { return len(begin) > 0 && begin[0] == 0 },
 	Recognition: recognition,
+	Framing:     framing,
 }

@@ -372,9 +372,15 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
 }
 
+// Forms of error messages, and of lines that are not error messages.
+const (
+	unlikeError = `(?i)^\S*\d\S*$|\t|^\S+ [\d.a-f:]+ .*:|^ok\b` // a version number, a line of a list, a success
+	likeError   = `(?i)^\W*(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|no such)\b.*\s`
+)
+
 var (
-	notError  = regexp.MustCompile(`(?i)^\S*\d\S*$|\t|^\S+ [\d.a-f:]+ .*:|^ok\b`) // a version number, a line of a list, a success
-	errorWord = regexp.MustCompile(`(?i)^\W*(err|error|unknown|unrecogni[sz]ed|unsupported|invalid|illegal|bad|no such)\b.*\s`)
+	notError  = regexp.MustCompile(unlikeError)
+	errorWord = regexp.MustCompile(likeError)
 )
 
 // isError reports whether a line is an error message in a server-specific form. A line is not an error

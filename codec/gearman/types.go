@@ -141,7 +141,7 @@ var lines = []codec.Type{
 	{Word: "OK", Name: "OK", Res: Admin, Section: secAdmin, Does: codec.Answer},
 	{Word: "ERR", Name: "ERR", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Fields: []codec.Field{
 		{Name: "Error code", Kind: codec.Text, NonEmpty: RuleAdminArgs}, {Name: "Error text", Means: codec.Chosen, Optional: true}}},
-	{Name: "error-line", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Varies: true, Fields: []codec.Field{{Name: "Error message", NonEmpty: RuleAdminReply, Means: codec.Chosen, Only: true, Examples: []string{
+	{Name: "error-line", Res: Admin, Section: secAdminExtra, Does: codec.Refuse, Varies: true, Free: &codec.FreeText{Unlike: unlikeError, Like: likeError}, Fields: []codec.Field{{Name: "Error message", NonEmpty: RuleAdminReply, Means: codec.Chosen, Only: true, Examples: []string{
 		"Error: unknown command", "unknown command \"x\"", "ERROR no such job", "invalid argument (2)"}}}},
 	{Name: "workers-reply", Res: Admin, Section: secAdmin, Does: codec.Answer, Varies: true, Stop: ".", Repeat: []codec.Field{
 		number("Descriptor"), {Name: "Address", Kind: codec.Text}, {Name: "Client ID", Kind: codec.Text, Term: " :"}, {Name: "Functions"}}},
@@ -197,6 +197,14 @@ var (
 		Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing}
 	replyForm = codec.Form{Any: []codec.RuleID{RuleAdminAsked}, Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply}
 )
+
+var framing = codec.Framing{
+	Header: &codec.Header{Fields: []*codec.Field{&magicField, &codeField, &lengthField}, Magic: magics,
+		Other: RuleMagic, Reversed: RuleMagicDirection, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap},
+	Lines: &codec.Lines{Word: [2]*codec.Field{&wordField, &replyField}, Stop: &stopField, End: "\n",
+		Scan: [2]int{codec.Peer: codec.DefaultMaxLine, codec.Server: codec.DefaultMaxData}, Unknown: []string{"ERR", "error-line"},
+		Length: RuleAdminLine, Command: RuleAdminCommand, Asked: RuleAdminAsked, Reply: RuleAdminReply, Mixed: RuleAdminReply},
+}
 
 // table joins packets and lines and sets the fields that all packets, or all lines, have in common.
 func table() []*codec.Type {

@@ -35,6 +35,7 @@ var Protocol = &codec.Protocol{
 	MaxLine:     resp.DefaultMaxLine,
 	NewSession:  grammar.NewSession,
 	Recognition: resp.Recognition,
+	Framing:     resp.Framing,
 	Reread:      grammar.Reread,
 	ScopedIDs:   true,
 	Unowned:     true,

@@ -120,7 +120,23 @@ func compile(r *Row, fields map[string]codec.Field) *form {
 		}
 		at = end
 	}
+	fm.declare()
 	return fm
+}
+
+// declare sets the Words of the form's type.
+func (fm *form) declare() {
+	for i := range fm.words {
+		w := &fm.words[i]
+		word := codec.Word{Kind: w.kind, Fold: w.fold, Repeat: i >= len(fm.words)-fm.group, Tail: w.tail}
+		if len(w.parts) > 0 {
+			fields := w.fields[len(w.fields)-len(w.parts):]
+			for k, p := range w.parts {
+				word.Parts = append(word.Parts, codec.Part{Lead: p.lead, Field: &fields[k], Same: p.arg, Again: p.again})
+			}
+		}
+		fm.row.Words = append(fm.row.Words, word)
+	}
 }
 
 // compiler reads the words of a form.

@@ -20,7 +20,8 @@ var Recognition = codec.Recognition{
 	Unpaired: []codec.RuleID{RuleReplyAsked},
 }
 
-func begins(from codec.Side, b, _ []byte, _ bool) codec.Match {
+// begins recognizes requests and replies. The count of an array on a new connection may be illegal.
+func begins(from codec.Side, b, _ []byte, resumed bool) codec.Match {
 	line, rest, whole := bytes.Cut(b[:min(len(b), codec.DefaultMaxLine)], []byte(crlf))
 	if bytes.IndexByte([]byte("*$+-:_,#(!=%~|>"), b[0]) < 0 || !codec.IsPrintable(line) || !whole && len(line) > 64 {
 		return codec.NoMatch
@@ -33,6 +34,8 @@ func begins(from codec.Side, b, _ []byte, _ bool) codec.Match {
 	switch b[0] {
 	case '*':
 		switch {
+		case !isCount && bad < 0 && line[1] != '-' && !resumed:
+			return codec.Matches
 		case !isCount:
 			return codec.NoMatch
 		case len(rest) == 0:

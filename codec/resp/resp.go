@@ -43,6 +43,7 @@ var Protocol = func() *codec.Protocol {
 		Answered:    RuleAnswered,
 		MaxLine:     DefaultMaxLine,
 		NewSession:  g.NewSession,
+		Framing:     Framing,
 	}
 }()
 

@@ -63,7 +63,9 @@ const spansSize = 64
 
 // maxElements returns the maximum number of elements of a message. It limits the memory for the spans of many
 // short elements to little more than the limit on data.
-func (s *session) maxElements() int { return 1024 + s.opts.MaxData/spansSize }
+func (s *session) maxElements() int { return maxElements(s.opts.MaxData) }
+
+func maxElements(maxData int) int { return 1024 + maxData/spansSize }
 
 // patience is the length in bytes up to which scan asks for no element that has not begun to arrive.
 const patience = 64 << 10

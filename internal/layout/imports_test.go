@@ -48,7 +48,8 @@ var layers = []layer{
 	{"pcap", []string{"codec", "codec/*", "judge", "internal/*"}},
 	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
 	{"pcap/internal/*", nil},
-	{"fuzz/gen", []string{"codec"}}, // serves any protocol
+	{"export", []string{"codec", "internal/*"}}, // serves any protocol
+	{"fuzz/gen", []string{"codec"}},             // serves any protocol
 	{"fuzz/faults", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
 	{"fuzz/native/*", nil}, // tests only

@@ -50,6 +50,7 @@ var known = map[string]peer{
 
 	// Decoders and capture programs.
 	"tshark":  {program: "tshark"},
+	"editcap": {program: "editcap"},
 	"tcpdump": {program: "tcpdump"},
 
 	// A browser, for the tests of the web pages.

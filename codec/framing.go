@@ -1,0 +1,107 @@
+package codec
+
+// Framing declares as data where the messages of a protocol end and how their types are recognized. It is for decoders
+// that cannot use a [Session], such as those that package export generates. A message is binary if it begins like the
+// header; otherwise it is a line or a value.
+type Framing struct {
+	Header *Header // of binary messages; nil: there are none
+	Lines  *Lines  // text messages; nil: there are none
+	Values *Values // arrays and single values; nil: there are none
+}
+
+// Header is the header of binary messages.
+type Header struct {
+	Fields []*Field  // in order: the magic (Literal), the type (Code), and the number of bytes that follow (Length)
+	Magic  [2]string // by sender; empty: any, but the same in the whole connection
+
+	Other     RuleID // the magic is none of Magic, or differs from that of the connection
+	Reversed  RuleID // the magic of the other direction
+	Known     RuleID // the type is unknown
+	Direction RuleID // the side does not send the type
+	Size      RuleID // more bytes than DefaultMaxData
+
+	MaxRepeat  int    // most repetitions; 0: no limit
+	RepeatRule RuleID // violated by more
+}
+
+// Lines declares text messages: lines that begin with the word of their type, and the bodies that some announce.
+type Lines struct {
+	Word [2]*Field // by sender: the field of the word
+	Stop *Field    // the line that ends a list; nil: there are no lists
+	End  string    // line end; before "\n", "\r" is optional
+	Max  [2]int    // by sender: longest line in bytes, including its end; 0: Scan
+	Scan [2]int    // by sender: after so many bytes without a line end, the end of the message is unknown
+	Body [2]Body   // by sender
+
+	Unknown []string // names of the types that may answer a command of unknown type
+
+	Length  RuleID // the line is too long
+	Inside  RuleID // a part of a line end inside a line; "": allowed
+	Command RuleID // the command is unknown
+	Asked   RuleID // no command waits for a reply
+	Reply   RuleID // the reply has no type that may answer the command
+	Mixed   RuleID // the lines of a list have different ends
+}
+
+// Body is the limit and the rules of the bodies of text messages.
+type Body struct {
+	Max       int    // bytes
+	Size, End RuleID // violated by a larger body, and by a body without a line end after it
+}
+
+// FreeText recognizes a reply whose form the specification does not give. A line has the type if no other type of a
+// reply fits it, it differs from the command, and it does not match Unlike. If another reply to the same command can
+// be any line, it must also match Like. Both are regular expressions.
+type FreeText struct{ Unlike, Like string }
+
+// Values declares messages in the format of Redis: a message is a value, which begins with a byte that says what follows.
+// A request is an array of bulk strings, or a line. Package resp describes the rules.
+type Values struct {
+	Kinds   map[byte]ValueKind
+	Effects map[string]ReplyEffect // by command or first word of a push, in small letters
+
+	MaxLine, MaxDepth, MaxBulk, MaxCount int // longest line in bytes, deepest nesting, greatest size and count
+	MaxElements                          int // most elements of a message
+	Longest                              int // longest command with an effect or a type of its own, in bytes
+
+	Inline, Aggregate, Push string // names of the types without Words: a request that is a line, a nested reply, a push
+
+	Asked, BadKind, Depth, Count, Size, LineEnd, BulkEnd, Length, Word, Empty, Cap, InlineLength, InlineWords RuleID
+}
+
+// ValueKind describes the values that begin with the same byte.
+type ValueKind struct {
+	Line  bool   // one line
+	Bulk  bool   // the line is the size of the following bytes
+	Array int    // the line is a count; number of values for each counted element
+	Nulls bool   // the count or size -1 means null
+	Rule  RuleID // violated by a value that does not match Form
+	Form  string // a regular expression; "": any value
+	Int64 bool   // a signed number of 64 bits
+}
+
+// ReplyEffect is how a command changes the replies that the server sends, apart from the one reply to it.
+type ReplyEffect struct {
+	Counts  string // what it subscribes to: "channels", "patterns" or "shards"; each is confirmed by a push
+	Ends    bool   // it ends subscriptions; without arguments, all of them
+	Mode    bool   // its second and third word may turn replies off
+	Endless bool   // its reply has no end
+	Resets  bool   // it restores the initial state of the connection
+}
+
+// Word is an element of an array, or the value of a message that is one value.
+type Word struct {
+	Kind   byte   // the first byte of the value
+	Fold   bool   // letter case is ignored
+	Repeat bool   // the word belongs to the group that is repeated
+	Parts  []Part // the arguments in the word: at most two
+	Tail   string // the text after the last argument
+}
+
+// Part is an argument in a word.
+type Part struct {
+	Lead  string // the text before it
+	Field *Field
+	Same  int // if Again: the number of the argument whose value it repeats
+	Again bool
+}

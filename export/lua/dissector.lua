@@ -1,0 +1,240 @@
+-- The dissector: finds the messages in the segments of a TCP connection and shows them.
+
+local proto = Proto(P.name, "jobwire " .. P.title)
+local fields = {
+	type = ProtoField.string(P.name .. ".type", "Message type"),
+	type_number = ProtoField.uint32(P.name .. ".type_number", "Number of the message type"),
+	to = ProtoField.string(P.name .. ".to", "Receiver"),
+	rule = ProtoField.string(P.name .. ".rule", "Violated rule"),
+	response_to = ProtoField.framenum(P.name .. ".response_to", "Response to", base.NONE, frametype.REQUEST),
+	response_in = ProtoField.framenum(P.name .. ".response_in", "Response in", base.NONE, frametype.RESPONSE),
+	time = ProtoField.relative_time(P.name .. ".time", "Response time"),
+}
+for _, s in ipairs(P.shown or {}) do fields[s.key] = ProtoField[s.kind](s.filter, s.label) end
+local violation = ProtoExpert.new(P.name .. ".violation", "The message violates a rule", expert.group.PROTOCOL, expert.severity.ERROR)
+proto.fields, proto.experts = {}, {violation}
+for _, f in pairs(fields) do table.insert(proto.fields, f) end
+
+local KINDS = {}
+for _, s in ipairs(P.shown or {}) do KINDS[s.key] = s.kind end
+
+local stream, lost, completeness = Field.new("tcp.stream"), Field.new("tcp.analysis.lost_segment"), Field.new("tcp.completeness")
+local acknowledged, nextByte = Field.new("tcp.ack"), Field.new("tcp.nxtseq")
+local SYN = 1 -- in tcp.completeness
+local connections, known -- by TCP stream; by frame: the messages that were decoded
+local passed -- a first pass has taken place; "tshark -2" without a filter has none
+
+function proto.init() connections, known, passed = {}, {}, false end
+
+-- PAIRING are the rules about the correspondence of requests and replies.
+local PAIRING = {}
+for _, id in ipairs(P.pairing or {}) do PAIRING[id] = true end
+
+local function newState() return {pending = {}, waiting = {}, ended = {}, skip = {}, exact = {}, seen = {}} end
+
+local function connection(pinfo)
+	local id = stream().value
+	if not connections[id] then
+		connections[id] = newState()
+		connections[id].partial = completeness() == nil or completeness().value % (2 * SYN) < SYN
+		connections[id].server = pinfo.match == pinfo.src_port and pinfo.match ~= pinfo.dst_port and "src" or "dst"
+		connections[id].port = connections[id].server == "src" and pinfo.src_port or pinfo.dst_port
+	end
+	return connections[id]
+end
+
+-- decode decodes the first message in raw. If the message is incomplete, it returns nil and the number of bytes that it
+-- needs, or nil if this is unknown.
+local function decode(c, side, raw)
+	local m, n, need = {raw = raw, spans = {}}
+	if decodeBinary and (binary(raw) or not decodeText) then
+		n, need = decodeBinary(c, side, raw, m)
+	else
+		m.ordered = true
+		n, need = decodeText(c, side, raw, m)
+	end
+	if not n then return nil, need end
+	m.size = n
+	assign(c, side, m)
+	if m.err then m.answers = nil end
+	if c.partial then -- earlier messages are unknown
+		m.answers = nil
+		if m.err and (m.err.fatal or PAIRING[m.err.rule]) then m.err = nil end
+	end
+	return m
+end
+
+-- printable returns a value as text, shortened.
+local function printable(v)
+	local text = v:sub(1, 64):gsub("[^ -~]", function(ch) return ("\\x%02x"):format(ch:byte()) end)
+	return #v > 64 and text .. "..." or text
+end
+
+local function shownValue(f, v) return f.kind == "uint" and tostring(bigendian(v)) or printable(v) end
+
+-- summary returns the type and the arguments of a message.
+local function summary(m)
+	local text = m.type and m.type.name or "unknown message"
+	for _, s in ipairs(m.spans) do
+		if s.field.key then
+			local v = shownValue(s.field, s.text or value(m, s))
+			text = text .. " " .. (v == "" and '""' or v:find(" ", 1, true) and '"' .. v .. '"' or v)
+			if #text > 200 then return text:sub(1, 200) .. "..." end
+		end
+	end
+	return text
+end
+
+local function number64(kind, v)
+	return kind == "int64" and Int64.new(v) or UInt64.new(v)
+end
+
+local function show(tree, tvb, at, m)
+	for _, s in ipairs(m.spans) do
+		local f = s.field
+		if f.key then
+			local kind, v, range = KINDS[f.key], s.text or value(m, s), tvb(at + s.off, s.stop - s.off)
+			local wrong = check(f, v)
+			if kind == "bytes" then
+				tree:add(fields[f.key], range):set_text(f.name .. ': "' .. printable(v) .. '"')
+			elseif kind == "string" then
+				if s.text then tree:add(fields[f.key], range, v) else tree:add_packet_field(fields[f.key], range, ENC_UTF_8) end
+			elseif f.kind == "uint" then
+				tree:add(fields[f.key], range, kind == "int64" and Int64.new(tostring(bigendian(v))) or bigendian(v))
+			elseif not wrong or v:find("^%-?[0-9]+$") and #v < 19 then
+				tree:add(fields[f.key], range, number64(kind, v))
+			else
+				tree:add(range, f.name .. ": " .. printable(v))
+			end
+		end
+	end
+end
+
+-- link adds the frames of the request and of the reply.
+local function link(tree, m)
+	if m.asks and m.asks.reply then tree:add(fields.response_in, m.asks.reply.frame):set_generated() end
+	local request = m.answers
+	if request and request.frame then
+		tree:add(fields.response_to, request.frame):set_generated()
+		local seconds = m.time - request.time
+		local whole = math.floor(seconds)
+		tree:add(fields.time, NSTime(whole, math.floor((seconds - whole) * 1e9 + 0.5))):set_generated()
+	end
+end
+
+local function display(tvb, at, tree, m, side)
+	local name = m.type and m.type.name or "unknown message"
+	local sub = tree:add(proto, tvb(at, m.size), P.title .. ", " .. name .. (side == 1 and " to the server" or " to the client"))
+	if m.type then sub:add(fields.type, tvb(at, m.size), name) end
+	if m.number then sub:add(fields.type_number, tvb(at, m.size), m.number) end
+	sub:add(fields.to, tvb(at, m.size), side == 1 and "server" or "client"):set_generated()
+	show(sub, tvb, at, m)
+	link(sub, m)
+	local err = m.err
+	if err then
+		sub:add(fields.rule, tvb(at, m.size), err.rule):set_generated()
+		sub:add_proto_expert_info(violation, ("%s: %s %s, byte %d: %s"):format(err.rule, P.rules[err.rule] or "", err.field, err.at, err.detail))
+	end
+end
+
+-- remember stores a decoded message, so that it is shown again in the same way, and completes its links.
+local function remember(pinfo, length, at, m)
+	m.time, m.at, m.length = tonumber(pinfo.abs_ts), at, length
+	if m.asks then m.asks.frame, m.asks.time = pinfo.number, m.time end
+	if m.answers and not m.answers.reply then m.answers.reply = {frame = pinfo.number} end
+	known[pinfo.number] = known[pinfo.number] or {}
+	table.insert(known[pinfo.number], m)
+	return m
+end
+
+-- recall returns the message that was decoded at an offset of a frame. In a later pass, Wireshark may pass fewer bytes
+-- after the message than before.
+local function recall(pinfo, tvb, at)
+	local similar
+	for _, m in ipairs(known[pinfo.number] or {}) do
+		if m.at == at and m.length == tvb:len() then return m end
+		if m.at == at and m.size and at + m.size <= tvb:len() and m.raw == tvb:raw(at, m.size) then similar = m end
+	end
+	return similar
+end
+
+-- A message whose missing part is longer than this, in bytes, is reassembled at once. Other messages are tried again with
+-- each segment.
+local LONG = 4096
+
+-- missing returns how many bytes to ask for. Wireshark then passes either whole segments or exactly this number of bytes.
+-- In the second case c.exact is set: the rest of the segment has to be asked for byte by byte until the message ends.
+local function missing(c, side, have, need)
+	if need and need - have > LONG then c.exact[side] = true end
+	return {missing = not c.exact[side] and DESEGMENT_ONE_MORE_SEGMENT or need and need - have or 1}
+end
+
+-- incomplete reports whether bytes before a segment are missing: of its sender, or of the other side, which the sender has
+-- received. The end of a connection also counts as one byte, so one byte more is not a proof. Wireshark does not pass the
+-- segments in the middle of a long message.
+local function incomplete(c, side)
+	local ack, next, seen = acknowledged(), nextByte(), c.seen[3 - side]
+	if next then c.seen[side] = next.value end
+	local ahead = ack and seen and (ack.value - seen) % 2^32 or 0
+	return lost() ~= nil or not c.exact[3 - side] and ahead > 1 and ahead < 2^31
+end
+
+-- take decodes the message at an offset.
+local function take(c, side, tvb, at)
+	local have = tvb:len() - at
+	if c.ended[side] then return {skipped = true, size = have, spans = {}} end
+	if c.skip[side] then
+		local n = math.min(c.skip[side], have)
+		c.skip[side] = n < c.skip[side] and c.skip[side] - n or nil
+		return {skipped = true, size = n, spans = {}}
+	end
+	local m, need = decode(c, side, tvb:raw(at))
+	if not m then return missing(c, side, have, need) end
+	c.exact[side] = false
+	if m.size == 0 then
+		m.size, c.ended[side] = have, not c.partial
+		m.skipped = c.partial
+	end
+	if m.size > have then m.size, c.skip[side] = have, m.size - have end
+	m.raw = m.raw:sub(1, m.size)
+	return m
+end
+
+local previous -- the frame that was shown last
+
+function proto.dissector(tvb, pinfo, tree)
+	local c, at, texts = connection(pinfo), 0, {}
+	local side = pinfo.dst_port == c.port and 1 or 2
+	passed = passed or not pinfo.visited
+	local again = pinfo.visited and passed
+	if not again and incomplete(c, side) then
+		for k, v in pairs(newState()) do
+			if k ~= "seen" then c[k] = v end
+		end
+		c.partial = true
+	end
+	pinfo.cols.protocol = P.name
+	while at < tvb:len() do
+		local m = recall(pinfo, tvb, at)
+		if not m and not again then m = remember(pinfo, tvb:len(), at, take(c, side, tvb, at)) end
+		if not m then break end -- in a later pass, Wireshark also passes single segments of a longer message
+		if m.missing then
+			pinfo.desegment_offset, pinfo.desegment_len = at, m.missing
+			break
+		end
+		if m.skipped then
+			tree:add(proto, tvb(at, m.size), P.title .. ", bytes that are not decoded")
+		else
+			display(tvb, at, tree, m, side)
+			texts[#texts + 1] = summary(m) .. (m.err and " [" .. m.err.rule .. "]" or "")
+		end
+		at = at + m.size
+	end
+	if #texts > 0 then
+		pinfo.cols.info:set((previous == pinfo.number and "; " or "") .. table.concat(texts, "; "))
+		pinfo.cols.info:fence()
+		previous = pinfo.number
+	end
+end
+
+DissectorTable.get("tcp.port"):add(P.port, proto)
