@@ -133,22 +133,29 @@ func text(s *transcript.Script) []byte {
 	return b.Bytes()
 }
 
-// Events returns all messages of the last execution.
-func (fd *Finding) Events(p *codec.Protocol) []play.Event {
+// Events returns all messages of the last execution, and the index of the message with which the fault was
+// observed: the last one of the fault's connection and step if these are known, or else the last one.
+func (fd *Finding) Events(p *codec.Protocol) (all []play.Event, at int) {
 	w := transcriptWriter{p: p, d: traitsOf(p), fd: fd}
 	w.assignRoles()
-	var all []play.Event
 	if fd.Record == nil {
-		return nil
+		return nil, -1
 	}
+	at = -1
 	events := fd.Record.asSent()
 	for i := range events {
 		e := &events[i]
 		if e.Conn >= len(w.roles) || e.Verb == transcript.Nothing {
 			continue
 		}
+		if v := fd.Fault; v != nil && (v.Conn < 0 || v.Conn == e.Conn) && (v.Step < 0 || e.Step >= 0 && e.Step <= v.Step) {
+			at = len(all)
+		}
 		all = append(all, play.Event{At: e.At, Actor: w.actor(e.Conn), From: e.From, Verb: e.Verb, Err: e.Err, Step: e.Step,
 			Frame: codec.Frame{Type: e.Type, From: e.From, Raw: e.Raw}})
 	}
-	return all
+	if at < 0 {
+		at = len(all) - 1
+	}
+	return all, at
 }

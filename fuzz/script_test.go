@@ -209,7 +209,11 @@ Worker -> Job Server: GRAB_JOB
 		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 	}
 	var order []string
-	for _, e := range found.Events(gearman.Protocol) {
+	events, at := found.Events(gearman.Protocol)
+	if at < 0 || at >= len(events) {
+		t.Errorf("the finding shows in message %d of %d", at, len(events))
+	}
+	for _, e := range events {
 		if e.Frame.Type != nil {
 			order = append(order, e.Frame.Type.Name)
 		}

@@ -81,6 +81,9 @@ func TestReassemblesAsOthersDo(t *testing.T) {
 			}
 			got, want := readPackets(packets, pcap.Options{}), assemble(packets, ex.port)
 			for side := range 2 {
+				if got.skipped { // the protocol was not decided before the loss
+					continue
+				}
 				if !bytes.Equal(got.streams[side], want.streams[side]) {
 					t.Errorf("%s: seed %d: side %d: %d bytes, tcpassembly has %d", ex.protocol.Name, seed, side, len(got.streams[side]), len(want.streams[side]))
 				}

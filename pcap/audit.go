@@ -67,7 +67,7 @@ func (a *auditor) add(it *Item) {
 			j.Lose(c.ID)
 		}
 		found = j.Message(c.ID, it.Frame, it.At, it.Err)
-	case Gap, Unread:
+	case Gap, Unread, Skipped:
 		j.Lose(c.ID)
 	case Ends, Breaks:
 		found = j.End(c.ID, it.From, it.Kind == Breaks, it.At)

@@ -32,10 +32,15 @@ type Conn struct {
 	level   bool    // when spoke sent its last data, it had received everything
 	turn    bool    // the sender has changed, and both ends had received everything
 	judged  bool    // the rule checker has seen the connection
+	calm    bool    // when the peer last began to send, both directions had been read up to the end of a message
+	shown   bool    // the protocol was reported as unknown, and the bytes are passed on as unread
+	skips   bool    // bytes of it were skipped
 
 	held      []chunk // segments that wait for missing ones before them, in capture order
 	heldBytes int
-	used      int // number of the connection's last packet
+
+	began int // number of the connection's first packet
+	used  int // number of its last packet
 }
 
 const unknown int8 = -1
@@ -44,11 +49,13 @@ const unknown int8 = -1
 type half struct {
 	next  uint32 // sequence number of the next byte
 	acked uint32 // sequence number up to which the other end has acknowledged
-	isn   uint32 // sequence number of the SYN
+	isn   uint32 // sequence number of the SYN, or of the byte before the first captured one
 	known bool   // next is known
 	heard bool   // acked is known
-	syn   bool   // isn is known
+	syn   bool   // the SYN was captured
 	fin   bool   // the direction has ended; no data follows
+
+	recent int64 // position of the last data in [recent], or 0
 
 	closing bool // the last segment was captured, though earlier ones may be missing
 
@@ -59,6 +66,8 @@ type half struct {
 	lost  bool   // it is not known where the next message begins
 	start bool   // the next byte may begin a message
 	guess bool   // message boundaries are not proved
+
+	resumed bool // a message boundary was proved, and no message has been read since
 }
 
 // mark is the offset in a buffer at which the bytes of a packet begin.
@@ -73,6 +82,7 @@ type chunk struct {
 	missing  int
 	frame    int
 	at       int64
+	turn     bool // of kept chunks: the value of Conn.turn
 }
 
 // cost returns the memory that a chunk takes, in bytes.
@@ -82,13 +92,14 @@ func (w *chunk) cost() int { return len(w.data) + 128 }
 type ItemKind uint8
 
 const (
-	Message  ItemKind = iota // a message, in Frame
-	Violates                 // a message, in Frame and Raw, that violates the rule of Err
-	Unread                   // Raw: bytes that are not part of a complete message
-	Gap                      // Missing is a number of bytes that are not in the capture
-	Ends                     // From has closed its direction
-	Breaks                   // From has reset the connection
-	Skipped                  // Missing is a number of captured bytes in which no message boundary is proved
+	Message   ItemKind = iota // a message, in Frame
+	Violates                  // a message, in Frame and Raw, that violates the rule of Err
+	Unread                    // Raw: bytes that are not part of a complete message
+	Gap                       // Missing is a number of bytes that are not in the capture
+	Ends                      // From has closed its direction
+	Breaks                    // From has reset the connection
+	Skipped                   // Missing is a number of captured bytes in which no message boundary is proved
+	Conflicts                 // Raw: bytes of a retransmission that differ from those of Conflict
 )
 
 // Item is a piece of a stream. It is valid only during the call of the function that receives it.
@@ -100,10 +111,19 @@ type Item struct {
 	Raw         []byte
 	Err         *codec.Error
 	Missing     int
-	Cut         bool // of Unread: Raw is the beginning of a message whose rest is missing
-	Unpaired    bool // of Message: no request was captured that it could answer
-	First, Last int  // numbers of the packets that contain it
+	Conflict    *Conflict // of Conflicts
+	Cut         bool      // of Unread: Raw is the beginning of a message whose rest is missing
+	Unproved    bool      // of Unread: after a gap, no message boundary is proved in Raw
+	Unpaired    bool      // of Message: no request was captured that it could answer
+	Resumed     bool      // of Message: the first message of its direction after a gap and Unproved bytes
+	First, Last int       // numbers of the packets that contain it
 	At          int64
+}
+
+// Conflict is data that was sent twice, with different bytes. The item has the later version.
+type Conflict struct {
+	Earlier []byte // the version that is decoded, from the first byte that differs
+	Offset  uint32 // of this byte from the first byte of its direction that is in the capture, modulo 2^32
 }
 
 // side returns which side an end is.
@@ -122,7 +142,7 @@ func (c *Conn) settle(server int8) {
 
 // reset starts a new decoder session: after a loss it is not known which requests wait for a reply.
 func (d *Decoder) reset(c *Conn) {
-	c.Uncertain = true
+	c.Uncertain, c.calm = true, false
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
 		c.session = c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	}
@@ -149,6 +169,9 @@ func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 // read processes the next bytes of a stream whose protocol is decided.
 func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	h := &c.half[end]
+	if c.turn && c.side(end) == codec.Peer {
+		c.calm = c.agrees()
+	}
 	if c.turn && c.agrees() {
 		c.half[0].guess, c.half[1].guess = false, false
 	}
@@ -237,6 +260,19 @@ func (h *half) first(off, frame int) int {
 	return frame
 }
 
+// frames returns the lowest and the highest number of the packets that contain the bytes from off of the buffer on. The
+// packets may be out of order.
+func (h *half) frames(off, frame int) (first, last int) {
+	first, last = frame, frame
+	for _, m := range slices.Backward(h.marks) {
+		first, last = min(first, m.frame), max(last, m.frame)
+		if m.off <= off {
+			break
+		}
+	}
+	return first, last
+}
+
 // inOrder returns two packet numbers in capture order, which may differ from the order in the stream.
 func inOrder(a, b int) (int, int) { return min(a, b), max(a, b) }
 
@@ -254,6 +290,11 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			h.start = true
 			off += n
 			continue
+		}
+		if h.lost && !d.opts.guesses() {
+			d.searchAfter(c, end)
+			d.skip(c, &chunk{end: end, data: b[off:], frame: frame, at: at})
+			return len(b)
 		}
 		if h.lost {
 			n, found := d.resume(c, end, off, b[off:], off == 0 || h.start)
@@ -275,10 +316,16 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it := &d.item
 		*it = Item{Conn: c, From: from, Frame: &d.frame, Raw: d.frame.Raw, First: frame, Last: frame, At: at}
 		if len(h.marks) > 0 {
-			it.First, it.Last = inOrder(h.first(off, frame), frame)
+			it.First, it.Last = h.frames(off, frame)
 		}
 		if err == nil {
 			off += n
+			if c.Uncertain && !c.calm && from == codec.Server && isAnyLine(d.frame.Type) && hasLists(c.Protocol) && !d.opts.guesses() {
+				d.unread(c, end, it.Raw, it.First, it.Last, at, false)
+				d.reset(c)
+				continue
+			}
+			it.Resumed, h.resumed = h.resumed, false
 			d.message(c, it)
 			continue
 		}
@@ -303,8 +350,14 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it.Raw = b[off : off+have]
 		off += have
 		h.skip = max(0, n-have)
+		if guess && d.frame.Type == nil && hasLists(c.Protocol) && !d.opts.guesses() { // it may be a line of a list
+			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
+			d.reset(c)
+			continue
+		}
 		if it.Err = e; guess {
 			it.Err, it.Unpaired = nil, true
+			it.Resumed, h.resumed = h.resumed, false
 			d.frame.Raw = it.Raw
 			d.message(c, it)
 			continue
@@ -347,53 +400,9 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 		return
 	}
 	first, last = inOrder(first, last)
-	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, First: first, Last: last, At: at}
+	unproved := c.search != nil && c.search.lossy && !c.search.whole[end]
+	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, Unproved: unproved, First: first, Last: last, At: at}
 	d.handle(&d.item)
-}
-
-// gap records that n bytes of a stream are missing: they were lost or, if snapped is set, the packet was cut
-// short.
-func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
-	h := &c.half[end]
-	if snapped {
-		d.stats.CutPackets++
-	} else {
-		d.stats.Gaps++
-	}
-	d.stats.Missing += int64(n)
-	c.spoke = unknown
-	if c.search != nil {
-		d.restart(c.search)
-		return
-	}
-	if !c.decided {
-		c.Uncertain = true
-		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
-		h.lost = true
-		return
-	}
-	d.lose(c, end, n, frame, at)
-}
-
-// lose ends the current message of a stream at a gap of n bytes and continues after the gap.
-func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
-	h := &c.half[end]
-	touched, inside := len(h.buf) > 0, 0 // inside is the number of bytes after the gap that are part of the message before it
-	switch {
-	case h.skip > 0:
-		inside = h.skip - n
-	case touched:
-		inside = h.need - len(h.buf) - n
-	}
-	if touched {
-		d.stats.Truncated++
-		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
-		d.consume(h, len(h.buf))
-	}
-	d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: frame, Last: frame, At: at}
-	d.handle(&d.item)
-	h.skip, h.lost, h.start, h.guess = max(0, inside), true, true, true
-	d.reset(c)
 }
 
 // finish passes on the rest of a direction that ends. closed is true if the sender closed the direction, and
@@ -407,7 +416,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
 		it := &d.item
 		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
-		it.First, it.Last = inOrder(h.marks[0].frame, frame)
+		it.First, it.Last = h.frames(0, frame)
 		d.stats.Truncated++
 		d.violation(c, it)
 		d.consume(h, len(h.buf))

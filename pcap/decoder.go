@@ -33,6 +33,7 @@ type Stats struct {
 	Damaged            int   // packets with invalid headers
 	UnknownLinks       int   // packets with an unknown link type
 	Duplicates         int   // segments without new data
+	Conflicts          int   // retransmitted segments whose data differs from the data that was sent before
 	StreamBytes        int64 // data bytes, each counted once
 	Connections        int   // connections that carried data
 	Unknown            int   // connections whose protocol is unknown
@@ -59,6 +60,7 @@ type Decoder struct {
 	known  map[endpoint]*codec.Protocol // protocols of servers
 	sweep  int                          // number of connections at which closed connections are forgotten
 	last   *Conn                        // the connection of the previous segment
+	recent recent                       // data to compare with retransmissions
 	spare  [][]byte                     // buffers for messages
 	frame  codec.Frame
 	item   Item

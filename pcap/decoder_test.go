@@ -164,6 +164,7 @@ type reading struct {
 	messages []said
 	streams  [2][]byte // all bytes, without gaps
 	faults   []string
+	skipped  bool // bytes were skipped and are not in streams
 	stats    pcap.Stats
 }
 
@@ -172,6 +173,8 @@ func readPackets(packets [][]byte, o pcap.Options) *reading {
 	d := pcap.NewDecoder(o, func(it *pcap.Item) {
 		got.streams[it.From] = append(got.streams[it.From], it.Raw...)
 		switch it.Kind {
+		case pcap.Skipped:
+			got.skipped = true
 		case pcap.Message:
 			got.messages = append(got.messages, said{it.From, string(it.Raw)})
 		case pcap.Violates:
@@ -274,8 +277,18 @@ func without(pieces []piece, gone piece) []piece {
 	return out
 }
 
-// TestOneLostSegment checks that messages outside a lost segment are decoded, and that all captured bytes are
-// shown, regardless of how the segments are shuffled, repeated and overlapped.
+// isPart reports whether the elements of part are elements of whole, in the same order.
+func isPart(part, whole []string) bool {
+	for _, s := range whole {
+		if len(part) > 0 && part[0] == s {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
+}
+
+// TestOneLostSegment checks that messages before a lost segment and in the other direction are decoded, that no
+// message is decoded that was not sent, and that all captured bytes are shown, regardless of how the segments are shuffled, repeated and overlapped.
 func TestOneLostSegment(t *testing.T) {
 	for _, ex := range exchanges {
 		t.Run(ex.protocol.Name, func(t *testing.T) {
@@ -294,12 +307,18 @@ func TestOneLostSegment(t *testing.T) {
 				got := readPackets(packets, pcap.Options{})
 				streams[gone.from] = slices.Delete(slices.Clone(streams[gone.from]), gone.off, gone.off+len(gone.data))
 				var at [2]int
-				var want [2][]string
+				var sure, sent [2][]string
 				for _, m := range all {
 					from := at[m.from]
 					at[m.from] += len(m.raw)
-					if m.from != gone.from || at[m.from] <= gone.off || from >= gone.off+len(gone.data) {
-						want[m.from] = append(want[m.from], m.raw)
+					if m.from == gone.from && at[m.from] > gone.off && from < gone.off+len(gone.data) {
+						continue
+					}
+					sent[m.from] = append(sent[m.from], m.raw)
+					before := m.from == gone.from && at[m.from] <= gone.off
+					text := ex.protocol == gearman.Protocol && m.from == codec.Server && m.raw[0] != 0 // its end may depend on a lost request
+					if before || m.from != gone.from && !text {
+						sure[m.from] = append(sure[m.from], m.raw)
 					}
 				}
 				for side := range 2 {
@@ -309,10 +328,10 @@ func TestOneLostSegment(t *testing.T) {
 							have = append(have, m.raw)
 						}
 					}
-					if !slices.Equal(have, want[side]) {
-						t.Errorf("seed %d: side %d: %d messages, want %d; lost %+v", seed, side, len(have), len(want[side]), gone.off)
+					if !isPart(sure[side], have) || !isPart(have, sent[side]) {
+						t.Errorf("seed %d: side %d: %d messages, want %d to %d; lost %+v", seed, side, len(have), len(sure[side]), len(sent[side]), gone.off)
 					}
-					if !bytes.Equal(got.streams[side], streams[side]) {
+					if !got.skipped && !bytes.Equal(got.streams[side], streams[side]) {
 						t.Errorf("seed %d: side %d: %d bytes shown, want %d", seed, side, len(got.streams[side]), len(streams[side]))
 					}
 				}
@@ -378,6 +397,9 @@ func TestEveryByteStandsInOneRow(t *testing.T) {
 			d.Close()
 			if err := l.Flush(); err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(out.String(), "# skipped ") { // the protocol was not decided before the loss
+				continue
 			}
 			got := rebuild(t, out.String(), ex.protocol.ServerName)
 			for side := range 2 {

@@ -15,43 +15,43 @@ const (
 
 // decide tries to recognize the protocol of a connection. If it succeeds, it reads the data so far.
 func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
-	if len(c.early) == 0 && d.recognize(c, end, b) {
+	if len(c.early) == 0 && (!c.half[end].lost || d.opts.guesses()) && d.recognize(c, end, b) {
 		d.read(c, end, b, frame, at)
 		return
 	}
 	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at})
 	d.buffered += len(b)
 	size := 0
-	var all []byte // data that this end has sent without a gap
+	var all []byte // what this end has sent
 	for i := range c.early {
 		e := &c.early[i]
 		size += len(e.data)
 		if e.end == end {
-			if all = append(all, e.data...); e.missing > 0 {
-				all = all[:0]
-			}
+			all = append(all, e.data...)
 		}
 	}
-	found := d.recognize(c, end, all) || c.Uncertain && d.recognize(c, end, b)
-	if found || d.recognizeMagic(c) {
+	switch {
+	case !c.half[end].lost && d.recognize(c, end, all), d.recognizeMessages(c):
 		d.replay(c)
-	} else if len(c.early) > maxEarly || size > maxEarlyBytes || d.buffered > maxBuffered {
-		if c.Uncertain {
-			d.searchOn(c)
-		} else {
-			d.giveUpDeciding(c)
-		}
+	case c.half[end].lost:
+		d.searchOn(c)
+	case len(c.early) > maxEarly || size > maxEarlyBytes || d.buffered > maxBuffered:
+		d.giveUpDeciding(c)
+		c.search = &search{}
 	}
 }
 
-// searchOn skips the data so far and continues to search for a message boundary.
+// searchOn skips the data so far, except for the last chunk, and searches for a message boundary.
 func (d *Decoder) searchOn(c *Conn) {
-	c.search = &search{}
-	for i := range c.early {
-		c.search.skip(&c.early[i])
-		d.buffered -= len(c.early[i].data)
+	early := c.early
+	c.early, c.search = nil, &search{}
+	for i := range early {
+		d.buffered -= len(early[i].data)
+		if i < len(early)-1 {
+			d.skip(c, &early[i])
+		}
 	}
-	c.early = nil
+	d.seek(c, &early[len(early)-1])
 }
 
 // replay reads the data that came before the protocol was decided.
@@ -64,7 +64,7 @@ func (d *Decoder) replay(c *Conn) {
 		if e.missing > 0 {
 			d.lose(c, e.end, e.missing, e.frame, e.at)
 		} else {
-			d.read(c, e.end, e.data, e.frame, e.at)
+			d.pass(c, e)
 		}
 	}
 }
@@ -78,6 +78,7 @@ func (d *Decoder) giveUpDeciding(c *Conn) {
 	if c.server == unknown {
 		c.settle(d.likelyServer(c, nil))
 	}
+	c.shown = true
 	d.stats.Unknown++
 	d.replay(c)
 }
@@ -96,16 +97,8 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 		d.adopt(c, p)
 		return true
 	}
-	if p, server := d.knownOf(c); p != nil && c.Uncertain { // text from the middle of a stream may look like another protocol
-		c.settle(server)
-		d.adopt(c, p)
-		return true
-	}
 	for _, p := range recognized() {
 		m, from, sided := begins(p, b, false)
-		if m == codec.NoMatch && c.Uncertain && p.Magic {
-			m, from, sided = inside(p, b)
-		}
 		if m != codec.Matches {
 			continue
 		}
@@ -120,14 +113,20 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 	return false
 }
 
-// recognizeMagic chooses a protocol whose users configure the magic bytes, if both ends of a connection have
-// sent whole messages with the same magic bytes.
-func (d *Decoder) recognizeMagic(c *Conn) bool {
-	if c.server == unknown || c.Uncertain {
+// recognizeMessages chooses a protocol if both ends have sent whole messages of it, and if it is the protocol of
+// other connections to the same server, or one whose users configure the magic bytes.
+func (d *Decoder) recognizeMessages(c *Conn) bool {
+	if c.Uncertain {
 		return false
 	}
+	s := search{chunks: c.early}
+	if p, server := d.knownOf(c); p != nil && s.fits(p, server, true, nil) == codec.Matches {
+		c.settle(server)
+		d.adopt(c, p)
+		return true
+	}
 	for _, p := range codec.Protocols() {
-		if s := (search{chunks: c.early}); p.AnyMagic && s.fits(p, c.server, false) == codec.Matches {
+		if p.AnyMagic && c.server != unknown && s.fits(p, c.server, false, nil) == codec.Matches {
 			d.adopt(c, p)
 			return true
 		}
@@ -154,20 +153,6 @@ func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 		}
 	}
 	return nil, unknown
-}
-
-// inside searches for the magic bytes of a message after the first byte of b.
-func inside(p *codec.Protocol, b []byte) (m codec.Match, from codec.Side, sided bool) {
-	for side := codec.Peer; side <= codec.Server; side++ {
-		k := 0
-		for n := p.Next(side, b, nil); n > 0 && len(b)-k-n > 1; n = p.Next(side, b[k:], nil) {
-			k += n
-			if m, from, sided = begins(p, b[k:], true); m == codec.Matches && sided {
-				return m, from, sided
-			}
-		}
-	}
-	return codec.NoMatch, from, false
 }
 
 // settle decides which end is the server, if that is not known: by the side of the end, or otherwise by the

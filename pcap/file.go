@@ -15,6 +15,7 @@ import (
 type Packet struct {
 	Number int    // in the file, from 1
 	At     int64  // nanoseconds since 1970
+	Digits byte   // resolution of At: decimal digits of a second, at most 9
 	Link   uint32 // LINKTYPE_ number of the interface
 	Data   []byte // what was captured; overwritten by the next packet
 	Length int    // length on the wire; Data may be only the beginning
@@ -69,9 +70,10 @@ type File struct {
 	offset int64 // of buf[at] in the file
 	failed error // the error that every further read returns
 
-	order binary.ByteOrder
-	next  func(*Packet) error
-	count int
+	order  binary.ByteOrder
+	little bool // order is little-endian
+	next   func(*Packet) error
+	count  int
 
 	// The next fields are for pcap.
 	link uint32
@@ -86,7 +88,7 @@ const firstRead = 256 << 10
 // NewFile starts to read a capture file. The name is used in errors.
 func NewFile(name string, r io.Reader) (*File, error) {
 	f := &File{name: name, in: r, buf: make([]byte, firstRead)}
-	f.order = binary.LittleEndian
+	f.setOrder(binary.LittleEndian)
 	head, err := f.peek(4)
 	if err != nil {
 		return nil, err
@@ -113,7 +115,8 @@ func NewFile(name string, r io.Reader) (*File, error) {
 	}
 	for _, m := range magics {
 		if string(head) == m.bytes {
-			f.order, f.fine = m.order, m.fine
+			f.setOrder(m.order)
+			f.fine = m.fine
 			f.next = f.nextClassic
 			if m.ng {
 				f.next = f.nextBlock
@@ -291,9 +294,9 @@ func (f *File) nextClassic(p *Packet) error {
 	if len(b) < n {
 		return f.errorf(0, nil, "the file is truncated in packet %d: expected %d bytes, got %d", f.count+1, n, len(b))
 	}
-	p.At = int64(sec) * 1e9
+	p.At, p.Digits = int64(sec)*1e9, 6
 	if f.fine {
-		p.At += int64(frac)
+		p.At, p.Digits = p.At+int64(frac), nanoDigits
 	} else {
 		p.At += int64(frac) * 1e3
 	}
@@ -302,9 +305,11 @@ func (f *File) nextClassic(p *Packet) error {
 	return nil
 }
 
+func (f *File) setOrder(o binary.ByteOrder) { f.order, f.little = o, o == binary.LittleEndian }
+
 // u32 reads a number in the file's byte order.
 func (f *File) u32(b []byte) uint32 {
-	if f.order == binary.LittleEndian {
+	if f.little {
 		return binary.LittleEndian.Uint32(b)
 	}
 	return binary.BigEndian.Uint32(b)

@@ -37,7 +37,7 @@ func (j *JSONLines) Flush() error {
 }
 
 // kindNames are the values of "kind".
-var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped"}
+var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped", Conflicts: "conflict"}
 
 // Add writes an item.
 func (j *JSONLines) Add(it *Item) {
@@ -74,7 +74,15 @@ func (j *JSONLines) Add(it *Item) {
 		if it.Cut {
 			out = append(out, `,"cut":true`...)
 		}
+		if it.Unproved {
+			out = append(out, `,"unproved":true`...)
+		}
 		out = j.bytes(append(out, `,"raw":`...), it.Raw)
+	case Conflicts:
+		raw, earlier := it.versions()
+		out = strconv.AppendInt(append(out, `,"offset":`...), int64(it.Conflict.Offset), 10)
+		out = j.bytes(append(out, `,"raw":`...), raw)
+		out = j.bytes(append(out, `,"earlier":`...), earlier)
 	case Gap, Skipped:
 		key := `,"missing":`
 		if it.Kind == Skipped {
@@ -95,6 +103,9 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 	out = strconv.AppendInt(append(out, `,"size":`...), int64(len(it.Raw)), 10)
 	if it.Unpaired || it.Conn.Uncertain {
 		out = append(out, `,"uncertain":true`...)
+	}
+	if it.Resumed {
+		out = append(out, `,"resumed":true`...)
 	}
 	if e := it.Err; e != nil {
 		out = append(append(append(out, `,"rule":"`...), e.Rule...), '"')

@@ -78,9 +78,12 @@ const (
 	portVXLAN = 4789
 )
 
-// links maps link types to functions that remove the link header. They return the EtherType of the rest, or 0
-// if the version in the IP header decides.
-var links = map[uint32]func(b []byte) (ether uint16, rest []byte, ok bool){
+// linkHeader removes a link header. It returns the EtherType of the rest, or 0 if the version in the IP header
+// decides.
+type linkHeader func(b []byte) (ether uint16, rest []byte, ok bool)
+
+// links maps link types to their headers.
+var links = map[uint32]linkHeader{
 	0:   nullHeader,
 	1:   ethernetHeader,
 	12:  noHeader,
@@ -131,21 +134,24 @@ func tags(ether uint16, b []byte) (uint16, []byte, bool) {
 
 // unwrapper parses packets. It keeps the fragments of incomplete IP packets.
 type unwrapper struct {
-	fragments fragments
-	tunnels   int
+	fragments  fragments
+	fragmented bool // the packet was a fragment; the caller resets it
+	tunnels    int
+
+	link uint32 // of the last packet
+	open linkHeader
 }
 
 // segment finds the TCP segment in a packet. s.data aliases p.Data, or the memory of fragments, until the next
 // call.
 func (l *unwrapper) segment(p *Packet, s *segment) verdict {
-	open := links[p.Link]
-	if p.Link == 1 {
-		open = ethernetHeader
+	if p.Link != l.link || l.open == nil {
+		l.link, l.open = p.Link, links[p.Link]
 	}
-	if open == nil {
+	if l.open == nil {
 		return unknownLink
 	}
-	ether, b, ok := open(p.Data)
+	ether, b, ok := l.open(p.Data)
 	if !ok {
 		return broken
 	}
@@ -186,6 +192,7 @@ func (l *unwrapper) ipv4(b []byte, s *segment) verdict {
 	s.dst.hi, s.dst.lo = 0, mapped|uint64(binary.BigEndian.Uint32(b[16:]))
 	if frag := binary.BigEndian.Uint16(b[6:]); frag&0x3fff != 0 {
 		key := fragmentKey{s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, uint32(binary.BigEndian.Uint16(b[4:])), b[9]}
+		l.fragmented = true
 		if missing > 0 {
 			return broken
 		}
@@ -230,6 +237,7 @@ func (l *unwrapper) ipv6(b []byte, s *segment) verdict {
 			key := fragmentKey{s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, binary.BigEndian.Uint32(b[4:]), 0}
 			next, b = b[0], b[8:]
 			if frag&0xfff9 != 0 {
+				l.fragmented = true
 				if b = l.fragments.add(key, b, int(frag&0xfff8), frag&1 != 0); b == nil {
 					return notTCP
 				}

@@ -84,6 +84,10 @@ func (l *Listing) Add(it *Item) {
 	actor := l.actorOf(p, c)
 	switch it.Kind {
 	case Message:
+		if it.Resumed {
+			l.namesOf(c).unproved[it.From] = false
+			l.out = append(l.out, "# decoding continues here after the gap\n"...)
+		}
 		switch {
 		case it.Unpaired && it.Frame.Type == nil:
 			l.out = append(l.out, "# this response answers no request in the capture\n"...)
@@ -99,11 +103,17 @@ func (l *Listing) Add(it *Item) {
 		if it.Cut {
 			l.out = append(l.out, "# incomplete message: the end of the message is missing\n"...)
 		}
+		if n := l.namesOf(c); it.Unproved && !n.unproved[it.From] {
+			n.unproved[it.From] = true
+			l.out = fmt.Appendf(l.out, "# not decoded: after the gap, the capture does not prove where messages begin in these bytes; to list\n# everything that looks like a message, use --protocol %s --port %d without --audit\n", c.Protocol.Name, c.Server.Port())
+		}
 		l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 	case Gap:
 		l.out = fmt.Appendf(l.out, "# gap: %d bytes from %s are missing in the capture\n", it.Missing, c.name(it.From))
 	case Skipped:
 		l.out = append(appendSkipped(l.out, it), '\n')
+	case Conflicts:
+		l.out = appendConflict(l.out, it)
 	case Ends:
 		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.HalfCloses)
 	case Breaks:
@@ -147,7 +157,7 @@ func appendSkipped(dst []byte, it *Item) []byte {
 	if it.Last != it.First {
 		packets = fmt.Sprintf("packets %d-%d", it.First, it.Last)
 	}
-	dst = fmt.Appendf(dst, "# skipped %d bytes in %s: the capture begins in the middle of this connection,\n# and it does not prove where messages begin in these bytes", it.Missing, packets)
+	dst = fmt.Appendf(dst, "# skipped %d bytes in %s: bytes before them are missing in the capture, and it\n# does not prove where messages begin in these bytes", it.Missing, packets)
 	if p := it.Conn.Protocol; p == nil {
 		return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol PROTOCOL --port %d without --audit", it.Conn.Server.Port())
 	} else if p.NewSession != nil {
@@ -156,12 +166,29 @@ func appendSkipped(dst []byte, it *Item) []byte {
 	return dst
 }
 
+// maxVersion is the number of bytes that are shown of each version of data that was sent twice.
+const maxVersion = 32
+
+// versions returns the beginnings of the two versions of data that was sent twice.
+func (it *Item) versions() (raw, earlier []byte) {
+	b := it.Conflict.Earlier
+	return it.Raw[:min(len(it.Raw), maxVersion)], b[:min(len(b), maxVersion)]
+}
+
+// appendConflict appends a comment with both versions of data that was sent twice.
+func appendConflict(dst []byte, it *Item) []byte {
+	raw, earlier := it.versions()
+	return fmt.Appendf(dst, "# conflict: %s sent other data again, from byte %d of its stream on\n# decoded:       %q\n# not decoded:   %q\n", it.Conn.name(it.From), it.Conflict.Offset, earlier, raw)
+}
+
 // labels are the names of a connection in a listing.
 type labels struct {
 	id    int
 	ends  [2]string // the addresses, by sender
 	actor string    // name of the connecting end; its role becomes known in time
 	role  codec.Role
+
+	unproved [2]bool // the last bytes of the sender were reported as not decoded
 }
 
 func (l *Listing) namesOf(c *Conn) *labels {

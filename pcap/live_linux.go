@@ -182,7 +182,7 @@ func (l *Live) receive(fd int, p *Packet) (bool, error) {
 		return false, nil
 	}
 	binary.NativeEndian.PutUint16(l.buf, link.Protocol) // in network byte order
-	p.Link, p.Length = linkSLL2, sll2Header+n
+	p.Digits, p.Link, p.Length = nanoDigits, linkSLL2, sll2Header+n
 	p.Data = l.buf[:min(p.Length, len(l.buf))]
 	p.At = stamp(l.oob[:oobn])
 	return true, nil

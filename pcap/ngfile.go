@@ -30,6 +30,7 @@ type iface struct {
 	snap   uint32
 	num    uint64 // the unit of its clock is num/den nanoseconds
 	den    uint64
+	digits byte  // decimal digits of a second that express the unit, at most 9
 	offset int64 // nanoseconds to add to each time
 }
 
@@ -93,9 +94,9 @@ func (f *File) nextBlock(p *Packet) error {
 func (f *File) byteOrder(b []byte) error {
 	switch string(b[8:12]) {
 	case "\x4d\x3c\x2b\x1a":
-		f.order = binary.LittleEndian
+		f.setOrder(binary.LittleEndian)
 	case "\x1a\x2b\x3c\x4d":
-		f.order = binary.BigEndian
+		f.setOrder(binary.BigEndian)
 	default:
 		return f.errorf(8, nil, "invalid byte-order magic % x; the file is corrupt", b[8:12])
 	}
@@ -116,7 +117,7 @@ func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
 	if len(b) < 8 {
 		return false, "an interface description block is too short; the file is corrupt"
 	}
-	i := iface{link: uint32(f.order.Uint16(b)), snap: f.u32(b[4:]), num: 1000, den: 1}
+	i := iface{link: uint32(f.order.Uint16(b)), snap: f.u32(b[4:]), num: 1000, den: 1, digits: 6}
 	for b = b[8:]; len(b) >= 4; {
 		code, n := f.order.Uint16(b), int(f.order.Uint16(b[2:]))
 		padded := (n + 3) &^ 3
@@ -127,6 +128,7 @@ func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
 		switch {
 		case code == optionResolution && n == 1:
 			i.num, i.den = resolution(v[0])
+			i.digits = min(v[0], nanoDigits) // also of powers of two
 		case code == optionOffset && n == 8:
 			i.offset = int64(f.order.Uint64(v)) * 1e9
 		}
@@ -192,7 +194,7 @@ func (f *File) packet(p *Packet, id uint32, head, data []byte) (bool, string) {
 	if int64(size) > int64(len(data)) {
 		return false, shortBlock
 	}
-	p.At, p.Link = i.time(f.u32(head), f.u32(head[4:])), i.link
+	p.At, p.Digits, p.Link = i.time(f.u32(head), f.u32(head[4:])), i.digits, i.link
 	p.Data, p.Length = data[:size:size], max(int(f.u32(head[12:])), int(size))
 	return true, ""
 }
@@ -210,6 +212,6 @@ func (f *File) readSimple(b []byte, p *Packet) (bool, string) {
 		size = min(size, int64(i.snap))
 	}
 	// The block has no time; p.At stays that of the previous packet.
-	p.Link, p.Data, p.Length = i.link, b[4:4+size:4+size], max(int(length), int(size))
+	p.Digits, p.Link, p.Data, p.Length = i.digits, i.link, b[4:4+size:4+size], max(int(length), int(size))
 	return true, ""
 }

@@ -40,4 +40,6 @@ type Event struct {
 	Kind Kind
 	Data []byte    // of Data
 	At   time.Time // the zero time means 1 ms after the previous event
+
+	Comments []string // of the first packet of the event, in addition to the handshake
 }

@@ -1,21 +1,23 @@
 package pcap
 
-import (
-	"slices"
+import "jobwire/codec"
 
-	"jobwire/codec"
-)
-
-// search looks for a message boundary on a connection whose beginning is not in the capture. Such a capture may
-// begin inside a payload, and a payload may contain whole messages, so nothing is listed before a boundary is
-// proved.
+// search looks for a message boundary after bytes that are not in the capture: the beginning of a connection, or
+// a part of it. The captured bytes may begin inside a payload, and a payload may contain whole messages, so
+// nothing is listed before a boundary is proved.
 //
 // A boundary is assumed where the sender changes and both ends have received everything that the other has
 // sent, according to TCP's acknowledgements. It is proved if both directions, from there up to a later such
-// point, are whole messages of one protocol. Text could belong to several protocols; then the messages must
+// point, are whole messages of one protocol. This assumes that no sender pauses inside a payload, while the other
+// end sends, before a part that is itself whole messages up to the end of the payload. Text could belong to several protocols; then the messages must
 // include a response to a request, unless the protocol is known. Everything before the boundary is skipped and
 // counted.
+//
+// If only one direction lacks bytes, the messages of the other direction are listed in any case, and it must be at
+// the end of a message where a boundary is assumed.
 type search struct {
+	whole   [2]bool // directions of which no bytes are missing
+	lossy   bool    // the beginning of the connection is in the capture, but later bytes are missing
 	chunks  []chunk // data since the assumed boundary
 	assumed bool    // a boundary is assumed
 	size    int     // bytes in chunks
@@ -27,10 +29,10 @@ type search struct {
 // at each change.
 const maxTurns = 64
 
-// skipped are bytes of one end that are not decoded.
+// skipped are bytes of one end that are not decoded, and bytes that are missing among them.
 type skipped struct {
-	bytes, first, last int
-	at                 int64
+	bytes, missing, first, last int
+	at                          int64
 }
 
 // guesses reports whether the user has specified both the protocol and the port of the server. Then messages
@@ -41,6 +43,10 @@ func (o *Options) guesses() bool { return o.Protocol != nil && len(o.Ports) > 0 
 // seek processes the next bytes of a connection during the search.
 func (d *Decoder) seek(c *Conn, w *chunk) {
 	s := c.search
+	if len(w.data) == 0 && s.lossy {
+		d.seekEnd(c, w)
+		return
+	}
 	if c.turn && len(w.data) > 0 {
 		s.turns++
 		if s.assumed {
@@ -50,54 +56,114 @@ func (d *Decoder) seek(c *Conn, w *chunk) {
 			}
 			switch result {
 			case codec.Matches:
-				d.read(c, w.end, w.data, w.frame, w.at)
+				d.pass(c, w)
 				return
 			case codec.NoMatch:
-				d.drop(s)
+				d.drop(c)
 			}
 		}
-		s.assumed = true
+		s.assumed = s.atBoundary(c)
 	}
 	if !s.assumed {
-		s.skip(w)
+		d.pass(c, w)
 		return
 	}
 	kept := *w
+	kept.turn = c.turn
 	kept.data = append([]byte(nil), w.data...)
 	s.chunks = append(s.chunks, kept)
 	s.size += kept.cost()
 	d.buffered += len(kept.data)
 	if s.size > 2*maxMessage || d.buffered > maxBuffered {
-		d.restart(s)
+		d.restart(c)
 	}
 }
 
-// skip counts bytes that are not decoded.
-func (s *search) skip(w *chunk) {
-	k := &s.skipped[w.end]
-	if len(w.data) == 0 {
+// seekEnd processes the end of a direction.
+func (d *Decoder) seekEnd(c *Conn, w *chunk) {
+	switch s := c.search; {
+	case !s.whole[w.end]:
+		d.conclude(c)
+	case !s.assumed || d.prove(c) != codec.Matches:
+		d.restart(c)
+	}
+	d.finish(c, w.end, true, w.frame, w.at)
+	d.closing(c, w.end, Ends, w.frame, w.at)
+}
+
+// searchAfter begins a search in a direction after a loss.
+func (d *Decoder) searchAfter(c *Conn, end int) {
+	if c.search == nil {
+		c.search = &search{lossy: true, whole: [2]bool{!c.half[0].lost, !c.half[1].lost}}
+	}
+	c.search.whole[end] = false
+	d.restart(c)
+}
+
+// atBoundary reports whether the directions that are not searched are at the end of a message.
+func (s *search) atBoundary(c *Conn) bool {
+	for end := range c.half {
+		if h := &c.half[end]; s.whole[end] && (h.lost || h.skip > 0 || len(h.buf) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// pass reads bytes of a direction that is not searched, and skips others.
+func (d *Decoder) pass(c *Conn, w *chunk) {
+	if c.search == nil || c.search.whole[w.end] {
+		d.read(c, w.end, w.data, w.frame, w.at)
+	} else {
+		d.skip(c, w)
+	}
+}
+
+// skip counts bytes that are not decoded. If the connection has its beginning, it passes them on as unread.
+func (d *Decoder) skip(c *Conn, w *chunk) {
+	s := c.search
+	if s.lossy || c.shown {
+		if s.lossy && len(w.data) > 0 {
+			d.countSkipped(c, len(w.data))
+		}
+		d.unread(c, w.end, w.data, w.frame, w.frame, w.at, false)
+		d.missing(c, w.end, w.missing, w.frame, w.frame, w.at)
 		return
 	}
-	if k.bytes == 0 {
+	k := &s.skipped[w.end]
+	if len(w.data)+w.missing == 0 {
+		return
+	}
+	if k.bytes+k.missing == 0 {
 		k.first, k.last, k.at = w.frame, w.frame, w.at
 	}
 	k.bytes += len(w.data)
+	k.missing += w.missing
 	k.first, k.last = min(k.first, w.frame), max(k.last, w.frame)
 }
 
-// drop skips the data after the assumed boundary.
-func (d *Decoder) drop(s *search) {
-	for i := range s.chunks {
-		s.skip(&s.chunks[i])
-		d.buffered -= len(s.chunks[i].data)
+func (d *Decoder) countSkipped(c *Conn, n int) {
+	if d.stats.Skipped += int64(n); !c.skips {
+		c.skips = true
+		d.stats.SkippedConnections++
 	}
+}
+
+// drop skips the data after the assumed boundary.
+func (d *Decoder) drop(c *Conn) {
+	s := c.search
+	chunks := s.chunks
 	s.chunks, s.size, s.turns = nil, 0, 0
+	for i := range chunks {
+		d.buffered -= len(chunks[i].data)
+		d.pass(c, &chunks[i])
+	}
 }
 
 // restart waits for another boundary, after bytes were lost or there were too many.
-func (d *Decoder) restart(s *search) {
-	d.drop(s)
-	s.assumed = false
+func (d *Decoder) restart(c *Conn) {
+	d.drop(c)
+	c.search.assumed = false
 }
 
 // conclude ends a search at the end of the connection or of the capture.
@@ -107,159 +173,38 @@ func (d *Decoder) conclude(c *Conn) {
 		return
 	}
 	if s.assumed && d.prove(c) == codec.Matches {
+		d.conclude(c)
 		return
 	}
-	d.drop(s)
-	c.search, c.decided = nil, true
-	p := d.opts.Protocol
-	if p == nil {
-		p, _ = d.knownOf(c)
-	}
-	if c.server == unknown {
-		c.settle(d.likelyServer(c, p))
-	}
-	if p != nil {
-		d.adopt(c, p)
-	} else {
-		d.stats.Unknown++
+	d.drop(c)
+	c.search = nil
+	if !c.decided {
+		c.decided = true
+		p := d.opts.Protocol
+		if p == nil {
+			p, _ = d.knownOf(c)
+		}
+		if c.server == unknown {
+			c.settle(d.likelyServer(c, p))
+		}
+		if p != nil {
+			d.adopt(c, p)
+		} else {
+			d.stats.Unknown++
+		}
 	}
 	d.showSkipped(c, s)
 }
 
-// showSkipped passes on the number of bytes that were skipped.
+// showSkipped passes on the number of bytes that were skipped, and of those that are missing among them.
 func (d *Decoder) showSkipped(c *Conn, s *search) {
-	d.stats.SkippedConnections++
 	for end := range s.skipped {
-		if k := &s.skipped[end]; k.bytes > 0 {
-			d.stats.Skipped += int64(k.bytes)
+		k := &s.skipped[end]
+		if k.bytes > 0 {
+			d.countSkipped(c, k.bytes)
 			d.item = Item{Kind: Skipped, Conn: c, From: c.side(end), Missing: k.bytes, First: k.first, Last: k.last, At: k.at}
 			d.handle(&d.item)
 		}
+		d.missing(c, end, k.missing, k.first, k.last, k.at)
 	}
-}
-
-// prove reports whether the assumed boundary is a message boundary. If it matches, the data after it is
-// decoded. MayMatch means that more data is needed.
-func (d *Decoder) prove(c *Conn) codec.Match {
-	if c.server == unknown && len(d.opts.Ports) > 0 {
-		c.settle(d.likelyServer(c, nil))
-	}
-	var of []*codec.Protocol
-	known := true
-	if d.opts.Protocol != nil {
-		of = append(of, d.opts.Protocol)
-	} else if p, _ := d.knownOf(c); p != nil {
-		of = append(of, p)
-	} else {
-		known = false
-		of = recognized()
-	}
-	result, server, protocol := codec.NoMatch, unknown, (*codec.Protocol)(nil)
-	for _, p := range of {
-		f, end := d.fits(c, p, known)
-		switch {
-		case f == codec.NoMatch:
-		case result != codec.NoMatch: // it could be two protocols
-			return codec.MayMatch
-		default:
-			result, server, protocol = f, end, p
-		}
-	}
-	if result == codec.Matches {
-		d.found(c, protocol, server)
-	}
-	return result
-}
-
-// fits reports whether the data of a connection fits a protocol, and which end is the server.
-func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int8) {
-	if c.server != unknown {
-		return c.search.fits(p, c.server, known), c.server
-	}
-	likely := d.likelyServer(c, p)
-	if f := c.search.fits(p, likely, known); f != codec.NoMatch {
-		return f, likely
-	}
-	return c.search.fits(p, 1-likely, known), 1 - likely
-}
-
-// found decodes the data after a proved boundary.
-func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
-	s := c.search
-	c.search = nil
-	c.settle(server)
-	d.adopt(c, p)
-	if len(d.known) < maxKnown {
-		d.known[c.ends[server]] = p
-	}
-	d.showSkipped(c, s)
-	for end := range c.half {
-		h := &c.half[end]
-		h.lost, h.start, h.guess = false, false, false
-	}
-	for i := range s.chunks {
-		w := &s.chunks[i]
-		if d.buffered -= len(w.data); len(w.data) > 0 {
-			d.read(c, w.end, w.data, w.frame, w.at)
-		}
-		if w.flags&flagFIN != 0 {
-			d.finish(c, w.end, true, w.frame, w.at)
-			d.closing(c, w.end, Ends, w.frame, w.at)
-		}
-	}
-}
-
-// fits reports whether the chunks are whole messages of a protocol. known is set if the protocol of the server
-// is known. MayMatch means that there are too few messages to decide.
-func (s *search) fits(p *codec.Protocol, server int8, known bool) codec.Match {
-	if p.NewSession == nil {
-		return s.fitsTLS()
-	}
-	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxMessage}))
-	var f codec.Frame
-	var sent [2]bool // a side sent messages that only this protocol has
-	asked, answered := false, false
-	for i := range s.chunks {
-		w, side := &s.chunks[i], codec.Peer
-		if int8(w.end) == server {
-			side = codec.Server
-		}
-		for piece := range streams[side].Feed(w.data, &f) {
-			if m, from, sided := begins(p, piece.Raw, false); m == codec.Matches && sided && from != side {
-				return codec.NoMatch
-			}
-			if e := piece.Err; e != nil && (e.Fatal || side == codec.Peer || !slices.Contains(p.Pairing, e.Rule)) {
-				return codec.NoMatch
-			}
-			asked = asked || side == codec.Peer
-			answered = answered || side == codec.Server && asked && piece.Found == codec.Whole
-			sent[side] = sent[side] || known || f.Type != nil && f.Type.End == ""
-		}
-	}
-	switch {
-	case streams[codec.Peer].Inside() || streams[codec.Server].Inside():
-		return codec.NoMatch
-	case answered || sent[codec.Peer] && sent[codec.Server]:
-		return codec.Matches
-	}
-	return codec.MayMatch
-}
-
-// fitsTLS reports whether both ends send TLS records.
-func (s *search) fitsTLS() codec.Match {
-	var seen [2]bool
-	for i := range s.chunks {
-		w := &s.chunks[i]
-		if seen[w.end] || len(w.data) == 0 {
-			continue
-		}
-		if m, _, _ := begins(TLS, w.data, false); m != codec.Matches {
-			return codec.NoMatch
-		}
-		seen[w.end] = true
-	}
-	if seen[0] && seen[1] {
-		return codec.Matches
-	}
-	return codec.MayMatch
 }

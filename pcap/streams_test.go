@@ -19,7 +19,8 @@ type step struct {
 	flags    byte // 0 is data and acknowledgement
 	start    uint32
 	port     uint16
-	whole    int // length of data on the wire, if data is truncated
+	client   uint16 // port of the peer, if not 40000
+	whole    int    // length of data on the wire, if data is truncated
 }
 
 const (
@@ -43,6 +44,9 @@ func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
 			s += fmt.Sprintf("%s %.30q", name, it.Raw)
 			if it.Unpaired {
 				s += " unpaired"
+			}
+			if it.Resumed {
+				s += " resumed"
 			}
 		case pcap.Violates:
 			s += string(it.Err.Rule)
@@ -68,6 +72,9 @@ func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
 		b := p.packet(port, s.start)
 		if s.flags != 0 {
 			b[33] = s.flags
+		}
+		if at := 20 + 2*int(s.from); s.client != 0 {
+			b[at], b[at+1] = byte(s.client>>8), byte(s.client)
 		}
 		if s.flags&syn != 0 { // its sequence number is that of the first byte minus one
 			b[27]--
@@ -139,9 +146,10 @@ func TestStreams(t *testing.T) {
 			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`}},
 		{"after a loss, with another magic", pcap.Options{}, after(
 			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBS\x05\x00\x00\x00\x01h"},
-			step{from: p, off: 1019, ack: 10, data: "abcJOBS\x03\x00\x00\x00\x00"}, step{from: s, off: 10, ack: 1031, data: "JOBS\x00\x00\x00\x00\x00"}),
-			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`, "1> gap 1000", `1> danga unread "abc"`,
-				`1> danga "JOBS\x03\x00\x00\x00\x00"`, `1< danga "JOBS\x00\x00\x00\x00\x00"`}},
+			step{from: p, off: 1019, ack: 10, data: "abcJOBS\x03\x00\x00\x00\x00"}, step{from: s, off: 10, ack: 1031, data: "JOBS\x00\x00\x00\x00\x00"},
+			step{from: p, off: 1031, ack: 19, data: "JOBS\x03\x00\x00\x00\x00"}, step{from: s, off: 19, ack: 1040, data: "JOBS\x00\x00\x00\x00\x00"}),
+			[]string{`1> danga "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< danga "JOBS\x05\x00\x00\x00\x01h"`, "1> gap 1000",
+				`1> danga unread "abcJOBS\x03\x00\x00\x00\x00"`, `1< danga "JOBS\x00\x00\x00\x00\x00"`, `1> danga "JOBS\x03\x00\x00\x00\x00" resumed`, `1< danga "JOBS\x00\x00\x00\x00\x00"`}},
 		{"what looks like it on one side", pcap.Options{}, after(
 			step{from: p, data: "JOBS\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc"}, step{from: s, ack: 19, data: "JOBT\x05\x00\x00\x00\x01h"}),
 			[]string{`1> unknown unread "JOBS\x04\x00\x00\x00\nrev\x00\x00\x00\x01abc"`, `1< unknown unread "JOBT\x05\x00\x00\x00\x01h"`}},

@@ -135,6 +135,7 @@ type Report struct {
 	Dropped      int                  `json:"dropped_packets"`
 	Segments     int                  `json:"segments"`
 	Duplicates   int                  `json:"duplicates"`
+	Conflicts    int                  `json:"conflicting_segments"`
 	Damaged      int                  `json:"damaged_packets"`
 	UnknownLinks int                  `json:"unknown_link_packets"`
 	GivenUp      int                  `json:"given_up"`
@@ -158,7 +159,7 @@ func (s *Summary) Report(d *Decoder) *Report {
 	st := d.Stats()
 	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
 		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets, Dropped: st.Dropped,
-		Segments: st.Segments, Duplicates: st.Duplicates, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp,
+		Segments: st.Segments, Duplicates: st.Duplicates, Conflicts: st.Conflicts, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp,
 		Skipped: st.Skipped, SkippedConns: st.SkippedConnections}
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
@@ -221,8 +222,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		{int64(r.Violations), "messages that break a rule"},
 		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
 		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.MissingBytes, "bytes missing in gaps and truncated packets"},
-		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the capture begins in the middle of these connections and does not prove where messages begin in these bytes", r.SkippedConns)},
+		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConns)},
 		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
+		{int64(r.Conflicts), "retransmissions with other data than before"},
 		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of an unsupported link type"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
 		if c.n > 0 {

@@ -16,13 +16,18 @@ const (
 // connKey is the ordered pair of the ends of a connection.
 type connKey [2]endpoint
 
+// key returns the ends of the connection of a segment, and the index of the end that sent it.
+func (s *segment) key() (key connKey, end int) {
+	if s.dst.before(s.src) {
+		return connKey{s.dst, s.src}, 1
+	}
+	return connKey{s.src, s.dst}, 0
+}
+
 // connection returns the connection of a segment, and the index of the end that sent it. It returns nil if the
 // segment does not belong to a connection and does not begin one.
 func (d *Decoder) connection(s *segment) (*Conn, int) {
-	key, end := connKey{s.src, s.dst}, 0
-	if s.dst.before(s.src) {
-		key, end = connKey{s.dst, s.src}, 1
-	}
+	key, end := s.key()
 	c := d.last
 	if c == nil || c.ends != key {
 		c = d.conns[key]
@@ -42,7 +47,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		if len(d.conns) >= d.sweep {
 			d.evict(s)
 		}
-		c = &Conn{ends: key, server: unknown, spoke: unknown}
+		c = &Conn{ends: key, server: unknown, spoke: unknown, began: s.frame}
 		if s.flags&(flagSYN|flagACK) == flagSYN {
 			c.settle(int8(1 - end))
 		} else if s.flags&flagSYN != 0 {
@@ -141,12 +146,12 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	}
 	ack := s.flags&flagACK != 0
 	if !h.known {
-		h.next, h.known = seq, true
+		h.next, h.known, h.isn = seq, true, seq-1
 		d.misses(c, h)
 	}
 	if ack {
 		if !o.known {
-			o.next, o.known = s.ack, true
+			o.next, o.known, o.isn = s.ack, true, s.ack-1
 			if s.flags&flagSYN == 0 {
 				d.misses(c, o)
 			}
@@ -177,6 +182,7 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	if int32(seq+uint32(size)-h.next) <= 0 {
 		if s.flags&flagSYN == 0 {
 			d.stats.Duplicates++
+			d.compare(c, end, seq, s.data, s.frame, s.at)
 		}
 		return
 	}
@@ -225,10 +231,14 @@ func (d *Decoder) deliver(c *Conn, w *chunk) {
 		missing -= old - len(data)
 		old = len(data)
 	}
+	if old > 0 {
+		d.compare(c, w.end, w.seq, data[:old], w.frame, w.at)
+	}
 	if data = data[old:]; len(data) > 0 {
 		level := w.flags&flagACK != 0 && w.ack == c.half[1-w.end].next
 		c.turn = c.spoke == int8(1-w.end) && c.level && level
 		c.spoke, c.level = int8(w.end), level
+		d.recent.add(h, data)
 		h.next += uint32(len(data))
 		d.feed(c, w.end, data, w.frame, w.at)
 	}
@@ -271,6 +281,7 @@ func (d *Decoder) drain(c *Conn) {
 			switch size := uint32(len(w.data) + w.missing + int(w.flags&flagFIN)); {
 			case int32(w.seq+size-h.next) <= 0:
 				d.stats.Duplicates++
+				d.compare(c, w.end, w.seq, w.data, w.frame, w.at)
 			case c.ready(w):
 				d.deliver(c, w)
 			default:

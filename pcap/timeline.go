@@ -146,6 +146,9 @@ func (it *Item) clone() *Item {
 	conn := *it.Conn // with its current Last, the time of the previous message
 	c.Conn = &conn
 	c.Raw = bytes.Clone(it.Raw)
+	if it.Conflict != nil {
+		c.Conflict = &Conflict{bytes.Clone(it.Conflict.Earlier), it.Conflict.Offset}
+	}
 	if it.Frame != nil {
 		f := it.Frame.Clone()
 		c.Frame = &f

@@ -98,7 +98,7 @@ func (t *Transcripts) Add(it *Item) {
 		return
 	}
 	s := t.conns[c.ID]
-	if it.Kind == Skipped { // the transcript says that the connection began before the capture
+	if it.Kind == Skipped || it.Kind == Conflicts { // the transcript says that the connection began before the capture
 		return
 	}
 	if s == nil {

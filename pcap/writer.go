@@ -11,19 +11,17 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 
 	"jobwire/codec"
 )
 
 const (
-	mss        = 1460                 // maximum data bytes in a segment
-	window     = 65535                // announced by both ends
-	ackEvery   = 2                    // segments that an end receives before it sends an acknowledgement
-	snapLength = 262144               // in bytes, larger than all packets that are written
-	firstPort  = 40000                // client port of the first connection
-	idle       = 1 * time.Millisecond // between events without a time
-	tick       = 1 * time.Microsecond // between the packets of one event; the resolution of the format
+	mss       = 1460                 // maximum data bytes in a segment
+	window    = 65535                // announced by both ends
+	ackEvery  = 2                    // segments that an end receives before it sends an acknowledgement
+	firstPort = 40000                // client port of the first connection
+	idle      = 1 * time.Millisecond // between events without a time
+	tick      = 1 * time.Microsecond // between the packets of one event
 )
 
 // firstSeq are the first sequence numbers, by side. They are the same in every connection so that equal
@@ -32,15 +30,15 @@ var firstSeq = [2]uint32{codec.Peer: 100_000_000, codec.Server: 200_000_000}
 
 var loopback = net.IPv4(127, 0, 0, 1).To4()
 
-// Writer writes events as a capture file: classic pcap with microseconds, TCP over IPv4 over Ethernet, all on
-// the loopback address. Every connection has its own client port, which limits a file to about 25000
+// Writer writes events as a capture file: pcapng with nanoseconds, TCP over IPv4 over Ethernet, all on the
+// loopback address. Every connection has its own client port, which limits a file to about 25000
 // connections. The same events produce the same bytes.
 //
 // Times never decrease in a capture: an event that is older than the previous packet is written immediately
 // after that packet.
 type Writer struct {
 	buf    *bufio.Writer
-	out    *pcapgo.Writer
+	out    *PacketWriter
 	packet gopacket.SerializeBuffer
 	port   layers.TCPPort // of the server
 	next   int            // client port of the next connection
@@ -48,6 +46,8 @@ type Writer struct {
 	clock  time.Time // of the last packet
 	begun  bool      // a packet has been written
 	conns  map[int]*conn
+
+	comments []string // of the next packet
 }
 
 // conn is a connection that is open in at least one direction.
@@ -65,9 +65,9 @@ func NewWriter(w io.Writer, serverPort int) (*Writer, error) {
 		return nil, fmt.Errorf("pcap: expected a TCP port from 1 to 65535, got %d", serverPort)
 	}
 	buf := bufio.NewWriter(w)
-	out := pcapgo.NewWriter(buf)
-	if err := out.WriteFileHeader(snapLength, layers.LinkTypeEthernet); err != nil {
-		return nil, fmt.Errorf("pcap: %w", err)
+	out, err := NewPacketWriter(buf)
+	if err != nil {
+		return nil, err
 	}
 	return &Writer{
 		buf: buf, out: out, packet: gopacket.NewSerializeBuffer(),
@@ -94,10 +94,14 @@ func (w *Writer) Write(e Event) error {
 	}
 	if c == nil {
 		var err error
+		if e.Kind == Opens {
+			w.comments = e.Comments
+		}
 		if c, err = w.open(e.Conn); err != nil {
 			return err
 		}
 	}
+	w.comments = e.Comments
 	switch e.Kind {
 	case Opens:
 		return nil
@@ -154,7 +158,7 @@ func (w *Writer) advance(at time.Time) {
 		}
 		return
 	}
-	if at = at.Truncate(tick); !w.begun || at.After(w.clock) {
+	if !w.begun || at.After(w.clock) {
 		w.clock = at.Add(-tick)
 	}
 }
@@ -243,9 +247,7 @@ func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) 
 	}
 	w.clock, w.begun = w.clock.Add(tick), true
 	raw := w.packet.Bytes()
-	info := gopacket.CaptureInfo{Timestamp: w.clock, CaptureLength: len(raw), Length: len(raw)}
-	if err := w.out.WritePacket(info, raw); err != nil {
-		return fmt.Errorf("pcap: %w", err)
-	}
-	return nil
+	comments := w.comments
+	w.comments = nil
+	return w.out.Write(&Packet{At: w.clock.UnixNano(), Digits: nanoDigits, Link: uint32(layers.LinkTypeEthernet), Data: raw, Length: len(raw)}, comments...)
 }

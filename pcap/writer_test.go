@@ -75,7 +75,7 @@ func (s *seg) flags(serverPort int) string {
 
 func read(t *testing.T, file []byte) []seg {
 	t.Helper()
-	r, err := pcapgo.NewReader(bytes.NewReader(file))
+	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestTimes(t *testing.T) {
 		time.Second, time.Second + us,
 		time.Second + 2*us, time.Second + 3*us,
 		time.Second + 3*us + time.Millisecond, time.Second + 4*us + time.Millisecond,
-		2*time.Second + us}
+		2*time.Second + 1500*time.Nanosecond}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}

@@ -24,7 +24,7 @@ type recording struct {
 
 // record starts a recording.
 func record(p *codec.Protocol) (*recording, error) {
-	f, err := os.CreateTemp("", "jobwire-audit-*.pcap")
+	f, err := os.CreateTemp("", "jobwire-audit-*.pcapng")
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,11 @@ func TestCircle(t *testing.T) {
 	step(exitHeld, "encode", found[0], "--pcap", "again.pcap")
 	step(exitHeld, "decode", "again.pcap", "--summary")
 	step(exitHeld, "corpus", "add", found[0])
-	step(exitHeld, "decode", strings.TrimSuffix(found[0], ".wire")+".pcap", "--summary")
+	capture := strings.TrimSuffix(found[0], ".wire") + ".pcapng"
+	step(exitHeld, "decode", capture, "--summary")
+	if b, err := os.ReadFile(capture); err != nil || !bytes.Contains(b, []byte("Finding: ")) {
+		t.Errorf("the capture has no comment about the finding: %v", err)
+	}
 }
 
 // TestPlayCaseRefuses checks that play --case writes no case if the command line is invalid, if the replies differ from

@@ -31,6 +31,7 @@ type decodeOptions struct {
 	job      string
 	scripts  string
 	html     string
+	write    string
 	color    colorFlag
 }
 
@@ -57,11 +58,12 @@ func newDecode() *cobra.Command {
 	f.StringVar(&o.job, "job", "", "print only the messages of one job: its `HANDLE` (Gearman), ID (Beanstalk) or FUNCTION:ID (GearMonkey)")
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report (-: standard output)")
 	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to write transcripts for 'jobwire play'")
+	f.StringVar(&o.write, "write", "", "pcapng `FILE` for the packets of the selected messages (-: standard output)")
 	f.StringVar(&o.filter, "filter", "", "print only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
 	f.BoolVar(&o.audit, "audit", false, "print only messages that violate a rule")
 	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts", "html")
-	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts", "html")
+	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts", "html", "write")
+	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts", "html", "write")
 	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "html", "audit")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
@@ -99,6 +101,8 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	defer in.close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	switch {
+	case o.write != "":
+		return o.excerpt(cmd, args, in, opts)
 	case o.scripts != "":
 		return o.transcribe(cmd, in, opts)
 	case o.html != "":
@@ -151,19 +155,17 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	if n := d.Stats().Dropped; n > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.name, n)
 	}
-	if jobs != nil && jobs.Traced() == 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: no message of job %s", in.name, o.job)}
+	traced := 0
+	if jobs != nil {
+		traced = jobs.Traced()
 	}
-	if n := d.Stats().Violations; o.audit && n > 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: %d messages violate a rule", in.name, n)}
-	}
-	return nil
+	return o.verdict(in.name, traced, d.Stats())
 }
 
 // noteSkipped prints how many bytes the audit has not checked, if any.
 func (o *decodeOptions) noteSkipped(w io.Writer, name string, st pcap.Stats) {
 	if o.audit && st.Skipped > 0 {
-		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: the capture begins in the middle of these connections, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
+		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: bytes before them are missing in the capture, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
 	}
 }
 

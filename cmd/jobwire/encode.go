@@ -60,6 +60,7 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 		return err
 	}
 	var events []play.Event
+	var places []string // file and line of each event
 	for _, s := range scripts {
 		more, err := play.Encode(s, time.Now(), true)
 		if err != nil {
@@ -70,10 +71,15 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s:%d: warning: the message allows any value; encode wrote an example value\n", s.File, st.Line)
 			}
 		}
+		for i := range more {
+			places = append(places, fmt.Sprintf("%s:%d: ", s.File, s.Steps[more[i].Step].Line))
+		}
 		events = append(events, more...)
 	}
 	if o.pcap != "" {
-		return o.write(cmd, o.pcap, func(w io.Writer) error { return writeCapture(w, sys.Protocol.DefaultPort, events) })
+		return o.write(cmd, o.pcap, func(w io.Writer) error {
+			return writeCapture(w, sys.Protocol, events, func(i int) []string { return []string{places[i] + described(sys.Protocol, &events[i])} })
+		})
 	}
 	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {
 		return usage(fmt.Errorf("--actor: expected the name of a client or worker in the transcript, got %q", o.actor))
@@ -105,6 +111,21 @@ func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer)
 	return errors.Join(f(file), file.Close())
 }
 
+// described returns the sender, the receiver and the type of a message, and the rule that the message violates.
+func described(p *codec.Protocol, ev *play.Event) string {
+	from, to, what := ev.Actor.Name, p.ServerName, ev.Verb.String()
+	if ev.From == codec.Server {
+		from, to = to, from
+	}
+	if t := ev.Frame.Type; t != nil {
+		what = t.Name
+	}
+	if ev.Err != nil {
+		what += fmt.Sprintf(" [%s] %s", ev.Err.Rule, ev.Err.Detail)
+	}
+	return fmt.Sprintf("%s -> %s: %s", from, to, what)
+}
+
 // kinds maps the events of a transcript to those of a capture. Silence has no event in a capture.
 var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Send:       pcap.Data,
@@ -116,9 +137,10 @@ var kinds = map[transcript.Verb]pcap.Kind{
 }
 
 // writeCapture writes the events as packets, with one connection for each actor. If a peer closes and the next event of
-// its connection is of the server, only the direction of the peer is closed.
-func writeCapture(w io.Writer, port int, events []play.Event) error {
-	cw, err := pcap.NewWriter(w, port)
+// its connection is of the server, only the direction of the peer is closed. comments returns the packet comments of an
+// event.
+func writeCapture(w io.Writer, p *codec.Protocol, events []play.Event, comments func(i int) []string) error {
+	cw, err := pcap.NewWriter(w, p.DefaultPort)
 	if err != nil {
 		return err
 	}
@@ -145,7 +167,7 @@ func writeCapture(w io.Writer, port int, events []play.Event) error {
 			id = len(conns)
 			conns[ev.Actor.Name] = id
 		}
-		if err := cw.Write(pcap.Event{Conn: id, From: ev.From, Kind: kind, Data: ev.Frame.Raw}); err != nil {
+		if err := cw.Write(pcap.Event{Conn: id, From: ev.From, Kind: kind, Data: ev.Frame.Raw, Comments: comments(i)}); err != nil {
 			return err
 		}
 	}

@@ -172,7 +172,7 @@ func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 	defer out.mu.Unlock()
 	out.all = slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o == fd })
 	base := strings.TrimSuffix(out.files[fd], ".wire")
-	for _, ext := range []string{".wire", ".pcap", ".corpus", ".log"} {
+	for _, ext := range []string{".wire", ".pcapng", ".corpus", ".log"} {
 		if err := os.Remove(base + ext); err != nil && !errors.Is(err, os.ErrNotExist) && out.err == nil {
 			out.err = err
 		}
@@ -326,13 +326,20 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 		}
 		files[base+".log"] = log.Bytes()
 	}
-	events := fd.Events(out.sys.Protocol)
+	events, at := fd.Events(out.sys.Protocol)
 	var capture, raw bytes.Buffer
 	if len(events) > 0 {
-		if err := writeCapture(&capture, out.sys.Protocol.DefaultPort, events); err != nil {
+		err := writeCapture(&capture, out.sys.Protocol, events, func(i int) []string {
+			about := []string{described(out.sys.Protocol, &events[i])}
+			if i == at {
+				about = append(about, "Finding: "+oneLine(f.Headline()), oneLine(f.Text))
+			}
+			return about
+		})
+		if err != nil {
 			return "", err
 		}
-		files[base+".pcap"] = capture.Bytes()
+		files[base+".pcapng"] = capture.Bytes()
 	}
 	for i := range events {
 		if ev := &events[i]; ev.Verb <= transcript.Raw && ev.From == 0 {

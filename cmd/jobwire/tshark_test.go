@@ -80,3 +80,26 @@ func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestTsharkShowsWhatEncodeComments checks that the first packet of each message names the line and the message.
+func TestTsharkShowsWhatEncodeComments(t *testing.T) {
+	tshark := peers.Need(t, "tshark")
+	dir := t.TempDir()
+	wire, capture := filepath.Join(dir, "talk.wire"), filepath.Join(dir, "talk.pcapng")
+	text := "@protocol gearman\n\nClient -> Job Server: ECHO_REQ hi\nJob Server -> Client: ECHO_RES hi\n"
+	if err := os.WriteFile(wire, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var complaints bytes.Buffer
+	if status := run(t.Context(), []string{"encode", wire, "--pcap", capture}, nil, io.Discard, &complaints); status != exitHeld {
+		t.Fatalf("exit status %d: %s", status, complaints.String())
+	}
+	out, err := exec.CommandContext(t.Context(), tshark, "-r", capture, "-Y", "frame.comment", "-T", "fields", "-e", "frame.number", "-e", "frame.comment").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("4\t%[1]s:3: Client -> Job Server: ECHO_REQ\n6\t%[1]s:4: Job Server -> Client: ECHO_RES\n", wire)
+	if string(out) != want {
+		t.Errorf("tshark shows\n%swant\n%s", out, want)
+	}
+}

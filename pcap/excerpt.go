@@ -1,0 +1,127 @@
+package pcap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Limits of what an excerpt keeps in memory.
+const (
+	maxExcerptConns = 1 << 16
+	maxCommented    = 1 << 20 // bytes of comments
+)
+
+// Excerpt selects packets of a capture by the items that a decoder finds, and then copies these packets from
+// the capture to a file. For each item it selects the packets of the item's connection, from the first one to
+// those with the item: the meaning of a message depends on the messages before it, and after missing packets a
+// decoder would have to search for the next message. All fragments of IP packets are copied too. An excerpt
+// keeps at most about 20 MB in memory.
+type Excerpt struct {
+	conns    map[connKey][]span // several if ports are used again
+	ranges   int
+	comments map[int][]string // by packet
+	size     int              // bytes of comments
+	leftOut  int
+}
+
+// NewExcerpt returns an excerpt without packets.
+func NewExcerpt() *Excerpt {
+	return &Excerpt{conns: map[connKey][]span{}, comments: map[int][]string{}}
+}
+
+// LeftOut returns the number of items whose packets are not in the excerpt, because they are on more connections
+// than fit in memory.
+func (x *Excerpt) LeftOut() int { return x.leftOut }
+
+// Add selects the packets of an item. A violation becomes a comment of its last packet.
+func (x *Excerpt) Add(it *Item) {
+	c := it.Conn
+	// The last packet so far may have completed the data before the item.
+	if !x.extend(c.ends, span{c.began, max(it.Last, c.used)}) {
+		x.leftOut++
+		return
+	}
+	if it.Kind == Violates {
+		x.comment(it)
+	}
+}
+
+// extend adds a range of packet numbers, which usually extends the last range of its connection. It returns
+// false if there are too many connections.
+func (x *Excerpt) extend(key connKey, s span) bool {
+	spans := x.conns[key]
+	if n := len(spans); n > 0 && spans[n-1].from == s.from {
+		spans[n-1].to = max(spans[n-1].to, s.to)
+		return true
+	}
+	if x.ranges == maxExcerptConns {
+		return false
+	}
+	x.ranges++
+	x.conns[key] = append(spans, s)
+	return true
+}
+
+// comment keeps a comment about a violation.
+func (x *Excerpt) comment(it *Item) {
+	text := fmt.Sprintf("%s -> %s: [%s] %s", it.Conn.name(it.From), it.Conn.name(it.From.Other()), it.Err.Rule, it.Err.Detail)
+	if r := it.Conn.Protocol.Rule(it.Err.Rule); r != nil {
+		text = fmt.Sprintf("%s. Rule (%s): %s", text, r.Level, r.Text)
+	}
+	const entry = 100 // bytes of a map entry
+	if x.size += len(text) + entry; x.size <= maxCommented && !slices.Contains(x.comments[it.Last], text) {
+		x.comments[it.Last] = append(x.comments[it.Last], text)
+	}
+}
+
+// Write copies the selected packets from src to w and returns their number. src must have the same packets with
+// the same numbers as the source that was decoded. If reading src fails, Write returns the error after the
+// packets before it.
+func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
+	for key, spans := range x.conns {
+		slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+		x.conns[key] = spans
+	}
+	out, err := NewPacketWriter(w)
+	if err != nil {
+		return 0, err
+	}
+	var unwrap unwrapper
+	var s segment
+	for {
+		var p Packet
+		if err := src.Next(&p); errors.Is(err, io.EOF) {
+			return packets, nil
+		} else if err != nil {
+			return packets, err
+		}
+		unwrap.fragmented = false
+		kind := unwrap.segment(&p, &s)
+		if !(kind == isSegment && x.has(&s)) && !(unwrap.fragmented && len(x.conns) > 0) {
+			continue
+		}
+		if err := out.Write(&p, x.comments[p.Number]...); err != nil {
+			return packets, err
+		}
+		packets++
+	}
+}
+
+// has reports whether a packet is selected. The numbers of the packets must increase from call to call.
+func (x *Excerpt) has(s *segment) bool {
+	key, _ := s.key()
+	spans, ok := x.conns[key]
+	if !ok {
+		return false
+	}
+	n := 0
+	for n < len(spans) && spans[n].to < s.frame {
+		n++
+	}
+	if n > 0 {
+		x.conns[key] = spans[n:]
+	}
+	return n < len(spans) && spans[n].from <= s.frame
+}

@@ -1,0 +1,102 @@
+package pcap
+
+import (
+	"slices"
+
+	"jobwire/codec"
+)
+
+// gap records that n bytes of a stream are missing: they were lost or, if snapped is set, the packet was cut
+// short.
+func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
+	h := &c.half[end]
+	if snapped {
+		d.stats.CutPackets++
+	} else {
+		d.stats.Gaps++
+	}
+	d.stats.Missing += int64(n)
+	c.spoke = unknown
+	if s := c.search; s != nil {
+		d.restart(c)
+		if !s.whole[end] {
+			d.skip(c, &chunk{end: end, missing: n, frame: frame, at: at})
+			d.reset(c)
+			return
+		}
+	}
+	if !c.decided {
+		c.Uncertain = true
+		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
+		h.lost = true
+		return
+	}
+	d.lose(c, end, n, frame, at)
+}
+
+// lose ends the current message of a stream at a gap of n bytes and continues after the gap.
+func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
+	h := &c.half[end]
+	touched := len(h.buf) > 0
+	inside := -1 // the number of bytes after the gap that are part of the message before it, or -1 if it is unknown
+	switch {
+	case h.lost:
+	case h.skip > 0:
+		inside = h.skip - n
+	case touched && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):
+		inside = h.need - len(h.buf) - n
+	}
+	if touched {
+		d.stats.Truncated++
+		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
+		d.consume(h, len(h.buf))
+	}
+	d.missing(c, end, n, frame, frame, at)
+	h.skip = max(0, inside)
+	if inside < 0 || d.opts.guesses() {
+		h.lost, h.start, h.guess = true, true, true
+	}
+	d.reset(c)
+	if h.lost && c.session != nil && !d.opts.guesses() {
+		d.searchAfter(c, end)
+	}
+}
+
+// missing passes on a gap of n bytes.
+func (d *Decoder) missing(c *Conn, end, n, first, last int, at int64) {
+	if n > 0 {
+		d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: first, Last: last, At: at}
+		d.handle(&d.item)
+	}
+}
+
+// endsAt reports whether an incomplete message, of which buf is the beginning, ends after size bytes whatever the
+// missing bytes are.
+func (c *Conn) endsAt(from codec.Side, buf []byte, size int) bool {
+	const end = "\r\n"
+	if size > maxMessage || size < len(buf)+len(end) {
+		return false
+	}
+	whole := append(make([]byte, 0, size), buf...)
+	var f codec.Frame
+	for _, filler := range []byte{0, '1', '\n', 0xff} {
+		whole = whole[:size]
+		for i := len(buf); i < size-len(end); i++ {
+			whole[i] = filler
+		}
+		copy(whole[size-len(end):], end)
+		n, err := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired}).Decode(from, whole, &f)
+		if e, bad := err.(*codec.Error); n != size || err != nil && (!bad || e.Fatal) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasLists reports whether a protocol has replies of several lines whose end depends on the request.
+func hasLists(p *codec.Protocol) bool {
+	return slices.ContainsFunc(p.Types, func(t *codec.Type) bool { return t.Stop != "" })
+}
+
+// isAnyLine reports whether a reply is a line without a word by which it can be recognized.
+func isAnyLine(t *codec.Type) bool { return t != nil && t.End != "" && t.Word == "" && t.Stop == "" }

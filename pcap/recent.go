@@ -1,0 +1,96 @@
+package pcap
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Limits of the search for earlier data.
+const (
+	recentSize  = 1 << 20  // bytes of recent data of all connections, a power of 2
+	recentBytes = 64 << 10 // bytes back in the stream of a direction
+	recentCount = 1 << 10  // segments of a direction
+)
+
+// recent keeps the last data of all streams, to compare it with retransmissions. It is one ring of records, so
+// that adding a record is a copy to memory that is in the processor's cache. A record is the position of the
+// previous record of its direction, the sequence number and the length of its data, and the data.
+type recent struct {
+	ring []byte
+	next int64 // position of the next record; the position in ring is the rest of a division by its length
+}
+
+const recordHeader = 16
+
+// add keeps the next data of a direction. The data is lost if it is larger than a quarter of the ring.
+func (r *recent) add(h *half, b []byte) {
+	size := int64(recordHeader + len(b))
+	if size > recentSize/4 {
+		return
+	}
+	if r.ring == nil {
+		r.ring, r.next = make([]byte, recentSize), recentSize // 0 is not a position
+	}
+	at := r.next & (recentSize - 1)
+	if at+size > recentSize { // a record is not split
+		r.next += recentSize - at
+		at = 0
+	}
+	rec := r.ring[at : at+size]
+	binary.LittleEndian.PutUint64(rec, uint64(h.recent))
+	binary.LittleEndian.PutUint32(rec[8:], h.next)
+	binary.LittleEndian.PutUint32(rec[12:], uint32(len(b)))
+	copy(rec[recordHeader:], b)
+	h.recent = r.next
+	r.next += size
+}
+
+// differs compares b, which was sent with a sequence number before the next one of the direction, with the data
+// that was sent before. It returns the offset in b of the first byte that differs, and the earlier data from
+// there on, or -1.
+func (r *recent) differs(h *half, seq uint32, b []byte) (at int, earlier []byte) {
+	if h.next-seq > recentBytes {
+		return -1, nil
+	}
+	at = -1
+	for pos, n := h.recent, 0; pos > r.next-recentSize && n < recentCount; n++ {
+		rec := r.ring[pos&(recentSize-1):]
+		pos = int64(binary.LittleEndian.Uint64(rec))
+		first, size := binary.LittleEndian.Uint32(rec[8:]), binary.LittleEndian.Uint32(rec[12:])
+		data := rec[recordHeader : recordHeader+size]
+		off := int(int32(first - seq)) // of the record in b
+		if off+len(data) <= 0 {
+			break // records are in the order of the stream
+		}
+		if off >= len(b) {
+			continue
+		}
+		from, to := max(off, 0), min(off+len(data), len(b))
+		if !bytes.Equal(b[from:to], data[from-off:to-off]) {
+			for b[from] == data[from-off] {
+				from++
+			}
+			at, earlier = from, data[from-off:]
+		}
+	}
+	return at, earlier
+}
+
+// compare reports data that was sent again with other bytes. c's stream is not changed. A single byte before
+// the next one is not compared: TCP keep-alive probes may contain any byte there (RFC 1122, 4.2.3.6).
+func (d *Decoder) compare(c *Conn, end int, seq uint32, b []byte, frame int, at int64) {
+	h := &c.half[end]
+	if h.recent == 0 || len(b) == 0 || len(b) == 1 && seq+1 == h.next {
+		return
+	}
+	off, earlier := d.recent.differs(h, seq, b)
+	if off < 0 {
+		return
+	}
+	d.stats.Conflicts++
+	if c.ID > 0 && c.server != unknown {
+		d.item = Item{Kind: Conflicts, Conn: c, From: c.side(end), Raw: b[off:], First: frame, Last: frame, At: at,
+			Conflict: &Conflict{Earlier: earlier, Offset: seq + uint32(off) - h.isn - 1}}
+		d.handle(&d.item)
+	}
+}
