@@ -57,7 +57,7 @@ type Auditor struct {
 	begun time.Time
 
 	mu       sync.Mutex
-	judge    *judge.Judge
+	checks   *judge.Judge
 	conns    int // connections so far
 	messages [2]int
 	roles    codec.Role // roles of clients and workers
@@ -134,13 +134,13 @@ func (a *Auditor) roleName(c *conn) string {
 
 // New returns an auditor.
 func New(o Options) *Auditor {
-	a := &Auditor{opts: o, begun: time.Now(), judge: judge.New(o.Protocol)}
+	a := &Auditor{opts: o, begun: time.Now(), checks: judge.New(o.Protocol)}
 	if a.opts.Codec.MaxData == 0 {
 		a.opts.Codec.MaxData = codec.DefaultMaxData // larger than most servers accept
 	}
 	a.opts.Codec = o.Protocol.Limits(a.opts.Codec)
-	a.judge.PeerChecks = true
-	a.judge.Snapshot = func() any {
+	a.checks.PeerChecks = true
+	a.checks.Snapshot = func() any {
 		f := a.finding(a.now, a.frame.From)
 		return &f
 	}
@@ -153,7 +153,7 @@ func (a *Auditor) open() *conn {
 	defer a.mu.Unlock()
 	a.conns++
 	c := &conn{id: a.conns, streams: codec.Streams(a.opts.Protocol.NewSession(a.opts.Codec))}
-	a.judge.Open(c.id)
+	a.checks.Open(c.id)
 	if a.keep {
 		a.all = append(a.all, c)
 	}
@@ -191,7 +191,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	if c.lost {
 		c.streams = [2]codec.Stream{}
 		c.requests.Forget()
-		a.judge.Lose(c.id)
+		a.checks.Lose(c.id)
 	}
 }
 
@@ -212,7 +212,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if bad != nil {
 		a.report(a.finding(c, from), bad)
 	}
-	found := a.judge.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
+	found := a.checks.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
 	for i := range found {
 		v := &found[i]
 		f, earlier := v.Snapshot.(*Finding)
@@ -355,7 +355,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		a.unanswered(c)
 	}
 	c.ended[from] = true
-	for _, v := range a.judge.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
+	for _, v := range a.checks.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
 		if f, earlier := v.Snapshot.(*Finding); earlier {
 			a.report(*f, v.Err)
 		}
@@ -366,7 +366,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 func (a *Auditor) Report() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns, Messages: a.messages, Rules: a.judge.Rules(), roles: a.roles}
+	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns, Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
 	for _, b := range a.breaches {
 		c := *b
 		r.Breaches = append(r.Breaches, c)

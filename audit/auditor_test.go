@@ -88,7 +88,7 @@ func proxied(t *testing.T, answer func(*net.TCPConn)) (string, *Auditor) {
 
 func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)) (string, *Auditor) {
 	t.Helper()
-	behind, err := net.Listen("tcp", "127.0.0.1:0")
+	upstream, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +99,14 @@ func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)
 	a := New(Options{Protocol: protocol, Server: true})
 	p := &Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "tcp", behind.Addr().String())
+		return d.DialContext(ctx, "tcp", upstream.Addr().String())
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() { p.Serve(ctx, front) })
 	all.Go(func() {
 		for {
-			c, err := behind.Accept()
+			c, err := upstream.Accept()
 			if err != nil {
 				return
 			}
@@ -115,7 +115,7 @@ func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)
 	})
 	t.Cleanup(func() {
 		cancel()
-		behind.Close()
+		upstream.Close()
 		all.Wait()
 	})
 	return front.Addr().String(), a

@@ -26,10 +26,10 @@ func BenchmarkJob(b *testing.B) {
 		return dst
 	}
 	a.observe(worker, codec.Peer, message(nil, codec.Peer, "CAN_DO", "f"))
-	var submit, created, grab, assign, done, told []byte
+	var submit, created, grab, assign, done, forwarded []byte
 	handle := 0
 	prepare := func() {
-		submit, created, grab, assign, done, told = submit[:0], created[:0], grab[:0], assign[:0], done[:0], told[:0]
+		submit, created, grab, assign, done, forwarded = submit[:0], created[:0], grab[:0], assign[:0], done[:0], forwarded[:0]
 		for range window {
 			handle++
 			h := fmt.Sprintf("H:lap:%d", handle)
@@ -38,7 +38,7 @@ func BenchmarkJob(b *testing.B) {
 			grab = message(grab, codec.Peer, "GRAB_JOB")
 			assign = message(assign, codec.Server, "JOB_ASSIGN", h, "f", "0123456789012345678901234567890123456789")
 			done = message(done, codec.Peer, "WORK_COMPLETE", h, "0123456789012345678901234567890123456789")
-			told = message(told, codec.Server, "WORK_COMPLETE", h, "0123456789012345678901234567890123456789")
+			forwarded = message(forwarded, codec.Server, "WORK_COMPLETE", h, "0123456789012345678901234567890123456789")
 		}
 	}
 	b.ReportAllocs()
@@ -51,7 +51,7 @@ func BenchmarkJob(b *testing.B) {
 		a.observe(worker, codec.Peer, grab)
 		a.observe(worker, codec.Server, assign)
 		a.observe(worker, codec.Peer, done)
-		a.observe(client, codec.Server, told)
+		a.observe(client, codec.Server, forwarded)
 	}
 	if r := a.Report(); r.Violations() > 0 {
 		b.Errorf("%d violations, such as %v", r.Violations(), r.Breaches[0].First[0].Err)

@@ -11,15 +11,15 @@ import (
 
 // dialect contains what the fault profiles need to know of a protocol.
 type dialect struct {
-	protocol *codec.Protocol
-	wake     *codec.Type          // a message that a worker may receive at any time; nil if there is none
-	wakeIsNo bool                 // it is also the reply "no job"; adding it to such a reply would make a worker ask endlessly
-	refusal  *codec.Message       // an error that may be a reply; nil if there is none
-	replies  map[*codec.Type]bool // types of replies to requests
-	ends     *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
-	progress *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
-	renames  bool                 // the server chooses the IDs of jobs
-	numbers  bool                 // job IDs are numbers
+	protocol       *codec.Protocol
+	wake           *codec.Type          // a message that a worker may receive at any time; nil if there is none
+	wakeMeansNoJob bool                 // it is also the reply "no job"; adding it to such a reply would make a worker ask endlessly
+	refusal        *codec.Message       // an error that may be a reply; nil if there is none
+	replies        map[*codec.Type]bool // types of replies to requests
+	ends           *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
+	progress       *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
+	renames        bool                 // the server chooses the IDs of jobs
+	numbers        bool                 // job IDs are numbers
 }
 
 func newDialect(p *codec.Protocol) *dialect {
@@ -44,7 +44,7 @@ func newDialect(p *codec.Protocol) *dialect {
 		switch {
 		case t.Res == 0:
 		case t.Does == codec.Wake:
-			d.wake, d.wakeIsNo = t, d.replies[t]
+			d.wake, d.wakeMeansNoJob = t, d.replies[t]
 		case t.Does == codec.Complete && t.Has(codec.JobID) && !d.replies[t]:
 			d.ends = t
 		case t.Does == codec.Status && t.Has(codec.JobID) && !d.replies[t]:

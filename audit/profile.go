@@ -73,7 +73,7 @@ var Profiles = []Profile{
 	}},
 	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*wire).asksTwice, reply: (*wire).withoutSecondRefusal, needs: func(d *dialect) bool { return d.wake != nil && !d.wakeIsNo }},
+	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*wire).asksTwice, reply: (*wire).withoutSecondRefusal, needs: func(d *dialect) bool { return d.wake != nil && !d.wakeMeansNoJob }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: eachAndTypes(codec.Peer, 1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
 	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
@@ -278,7 +278,7 @@ func restarting(w *wire, messages [][]byte) error {
 // disturbed adds NOOPs before and after a message to a worker.
 func (w *wire) disturbed(f *codec.Frame) [][]byte {
 	d := w.run.dialect
-	if !w.worker.Load() || f.Type == d.wake && d.wakeIsNo {
+	if !w.worker.Load() || f.Type == d.wake && d.wakeMeansNoJob {
 		return [][]byte{f.Raw}
 	}
 	noop := d.encode(codec.Server, &codec.Message{Type: d.wake}, f)

@@ -138,13 +138,13 @@ func TestMutants(t *testing.T) {
 		for _, m := range k.mutants {
 			t.Run(k.protocol.Name+"/"+m.Name, func(t *testing.T) {
 				t.Parallel()
-				k.judge(t, &m)
+				k.test(t, &m)
 			})
 		}
 	}
 }
 
-func (k *kind) judge(t *testing.T, m *mutant.Mutant) {
+func (k *kind) test(t *testing.T, m *mutant.Mutant) {
 	t.Helper()
 	condition := m.Condition
 	if condition == "" {

@@ -22,23 +22,23 @@ type said struct {
 func TestWaivedRules(t *testing.T) {
 	for _, p := range codec.Protocols() {
 		t.Run(p.Name, func(t *testing.T) {
-			talks, rules := conversations(t, p)
+			inputs, rules := conversations(t, p)
 			options := []codec.Options{{WaiveAll: true}}
 			for rule := range rules {
 				options = append(options, codec.Options{Waive: []codec.RuleID{rule}})
 			}
 			for _, o := range options {
 				a := New(Options{Protocol: p, Server: true, Codec: o})
-				for _, talk := range talks {
+				for _, input := range inputs {
 					l := a.open()
-					for _, s := range talk {
+					for _, s := range input {
 						a.observe(l, s.from, s.b)
 					}
 					a.ends(l, codec.Peer, false, true)
 					a.ends(l, codec.Server, false, true)
 				}
-				if got := a.Report().Connections; got != len(talks) {
-					t.Errorf("%d connections were heard, want %d", got, len(talks))
+				if got := a.Report().Connections; got != len(inputs) {
+					t.Errorf("%d connections were heard, want %d", got, len(inputs))
 				}
 			}
 		})
@@ -64,14 +64,14 @@ func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[cod
 			if rule := s.Value("rule"); rule != "" {
 				rules[codec.RuleID(rule)] = true
 			}
-			var talk []said
+			var conversation []said
 			for i := range s.Steps {
-				talk = append(talk, said{s.Steps[i].From, s.Steps[i].Choices[0].Bytes})
+				conversation = append(conversation, said{s.Steps[i].From, s.Steps[i].Choices[0].Bytes})
 			}
-			all = append(all, talk)
-			for i, last := range talk {
-				for _, b := range cutShort(p, talk[:i], last) {
-					all = append(all, append(slices.Clip(talk[:i]), said{last.from, b}))
+			all = append(all, conversation)
+			for i, last := range conversation {
+				for _, b := range cutShort(p, conversation[:i], last) {
+					all = append(all, append(slices.Clip(conversation[:i]), said{last.from, b}))
 				}
 			}
 		}

@@ -277,7 +277,7 @@ func (r *Result) symptoms() []symptom {
 			text += " after " + sent
 		}
 		return one(CauseHang, text, text)
-	case r.Verdict == Unsteady:
+	case r.Verdict == Inconsistent:
 		return one(CauseInconsistent, "", "the result depends on how the messages are divided into writes to the socket")
 	case r.Verdict == Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")

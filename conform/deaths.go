@@ -123,10 +123,10 @@ func (s *shared) end(life int) error {
 // lookBack is how long before the observation of a crash a case may have ended and still be its cause.
 const lookBack = 500 * time.Millisecond
 
-// inquire finds the cases in which a target crashed or hung. It runs the cases again that ran at that time or had just
-// ended, with a target for each: first the cases that noticed the crash, and the others only if none of these was the
+// findCrashingCases finds the cases in which a target crashed or hung. It runs the cases again that ran at that time or had
+// just ended, with a target for each: first the cases that noticed the crash, and the others only if none of these was the
 // cause. It returns the results that change, and those that were not final yet.
-func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared, lag *lagMeter) map[int]Result {
+func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shared *shared, lag *lagMeter) map[int]Result {
 	if shared.t != nil {
 		if err := target.Died(shared.t); err != nil {
 			shared.deaths = append(shared.deaths, death{from: shared.begun, at: shared.endedAt(), err: err})
@@ -134,7 +134,7 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 	}
 	final := map[int]Result{}
 	alone := *r
-	alone.Fresh, alone.autopsy = true, true
+	alone.Fresh, alone.checkTarget = true, true
 	for life, died := range shared.deaths {
 		since := died.at.Add(-lookBack)
 		if died.hung { // the case that noticed the hang has waited for a reply, and then for the reply to another request
@@ -156,7 +156,7 @@ func (r *Runner) inquire(ctx context.Context, attempts []attempt, shared *shared
 					again := *a // unchanged if the target cannot be started again
 					switch {
 					case ctx.Err() == nil:
-						again = alone.judge(ctx, a.Case, shared, lag)
+						again = alone.runCase(ctx, a.Case, shared, lag)
 					case context.Cause(ctx) != errLost:
 						again.Result = a.notRun(ctx)
 					}

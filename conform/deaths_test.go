@@ -48,7 +48,7 @@ func TestCrashAfterRestart(t *testing.T) {
 	}
 	lives := &shared{start: start, deaths: []death{{from: at(0), at: at(100), err: crash}, {from: at(120), at: at(290), err: crash}}}
 	r := Runner{Start: start, Parallel: 1}
-	final := r.inquire(t.Context(), attempts, lives, &lagMeter{})
+	final := r.findCrashingCases(t.Context(), attempts, lives, &lagMeter{})
 	if got := final[0].Verdict; got != Died {
 		t.Errorf("the case that crashes the target: %s", got)
 	}

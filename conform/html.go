@@ -34,14 +34,14 @@ var looks = []look{
 	{Passed, "✓", "good", "The target replied as the specification asks."},
 	{NotRun, "·", "none", "The run ended before the case."},
 	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
-	{Lax, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
+	{NonStrict, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
 	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the target, the connection or the machine that ran jobwire was too slow for the time limits of the case."},
 	{Different, "△", "fair", "The target did something else where the specification is silent. The case tests jobwire's interpretation."},
 	{Known, "◇", "fair", "The case failed. The profile of the target lists it as failing."},
 	{Flaky, "~", "fair", "The case failed. The profile of the target says that it fails in some runs."},
 	{Unreachable, "∅", "bad", "The target did not start or did not accept a connection."},
 	{Unexpected, "!", "bad", "The case passed, but the profile of the target lists it as failing."},
-	{Unsteady, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
+	{Inconsistent, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
 	{Failed, "✗", "bad", "The target did not reply as the specification asks."},
 	{Hung, "∞", "bad", "After the case, the target answered no request on a new connection."},
 	{Died, "†", "bad", "The process of the target ended during the case."},
@@ -144,7 +144,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 		for _, res := range cases {
 			results[i][res.Case.Family] = res
 			switch {
-			case res.Verdict.FallsShort():
+			case res.Verdict.FailsRun():
 				t.Short++
 			case res.Verdict == Known || res.Verdict == Flaky:
 				t.Excused++
@@ -320,7 +320,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Verdict == Lax && res.performed() == script && res.Play != nil && res.Play.Accepted != nil && res.Play.Accepted.Step == step {
+			if res.Verdict == NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil && res.Play.Accepted.Step == step {
 				k := slices.IndexFunc(step.Choices, func(c transcript.Choice) bool { return c.Line == res.Play.Accepted.Choice.Line })
 				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)
 			}

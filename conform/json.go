@@ -153,7 +153,7 @@ func (r *Report) json() reportJSON {
 			j.Broken = res.Play.Failure.Rule()
 			j.Line = res.Play.Failure.Step.Line
 		}
-		if res.Verdict == Lax && res.Play != nil && res.Play.Accepted != nil {
+		if res.Verdict == NonStrict && res.Play != nil && res.Play.Accepted != nil {
 			a := res.Play.Accepted
 			j.Accepted = &acceptedJSON{a.Expected(), a.Got(), a.Choice.Line}
 		}

@@ -50,9 +50,9 @@ func junitCase(class string, res Result) junit.Case {
 	switch v := res.Verdict; {
 	case v == Died || v == Hung || v == Unreachable:
 		c.Error = detail
-	case v.FallsShort():
+	case v.FailsRun():
 		c.Failure = detail
-	case v == Lax || v == Different:
+	case v == NonStrict || v == Different:
 		c.Output = detail.Message + "\n" + detail.Text
 	case v != Passed:
 		c.Skipped = detail

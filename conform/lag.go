@@ -37,7 +37,7 @@ func watchLag() *lagMeter {
 		defer close(m.gone)
 		t := time.NewTimer(lagTick)
 		defer t.Stop()
-		due := time.Now().Add(lagTick)
+		expected := time.Now().Add(lagTick)
 		for {
 			select {
 			case <-t.C:
@@ -45,8 +45,8 @@ func watchLag() *lagMeter {
 				return
 			}
 			now := time.Now()
-			m.note(now, now.Sub(due))
-			due = now.Add(lagTick)
+			m.note(now, now.Sub(expected))
+			expected = now.Add(lagTick)
 			t.Reset(lagTick)
 		}
 	}()

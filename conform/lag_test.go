@@ -48,19 +48,19 @@ func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
 	r := &Runner{Start: start, Timeout: 50 * time.Millisecond, Segments: []play.Segmentation{play.Plain}}
 
 	onTime := &lagMeter{}
-	if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, onTime); a.Verdict != Failed {
+	if a := r.runCase(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, onTime); a.Verdict != Failed {
 		t.Errorf("on a machine that keeps time: %s, want failed", a.Verdict)
 	}
 	barely := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 15 * time.Millisecond}}}
-	if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, barely); a.Verdict != Failed {
+	if a := r.runCase(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, barely); a.Verdict != Failed {
 		t.Errorf("on one that was a little late: %s, want failed", a.Verdict)
 	}
 	late := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), 300 * time.Millisecond}}}
-	a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, late)
+	a := r.runCase(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, late)
 	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "by up to 300ms") {
 		t.Errorf("on a late one: %s, %s; want inconclusive", a.Verdict, a.Note)
 	}
-	if Inconclusive.FallsShort() {
+	if Inconclusive.FailsRun() {
 		t.Error("what is inconclusive falls short")
 	}
 	mute.Stop()
@@ -118,9 +118,9 @@ func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
 	}
 	start := func(context.Context) (target.Target, error) { return mute, nil }
 	r := &Runner{Start: start, Segments: []play.Segmentation{play.Plain}}
-	for by, want := range map[time.Duration]Verdict{0: Lax, 24 * time.Millisecond: Lax, 30 * time.Millisecond: Inconclusive} {
+	for by, want := range map[time.Duration]Verdict{0: NonStrict, 24 * time.Millisecond: NonStrict, 30 * time.Millisecond: Inconclusive} {
 		meter := &lagMeter{seen: []lateness{{time.Now().Add(time.Hour), by}}}
-		if a := r.judge(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, meter); a.Verdict != want || a.late != (want == Inconclusive) {
+		if a := r.runCase(t.Context(), s.Cases[0], &shared{start: start, ctx: t.Context()}, meter); a.Verdict != want || a.late != (want == Inconclusive) {
 			t.Errorf("late by %v: %s, to be checked again: %v; want %s", by, a.Verdict, a.late, want)
 		}
 	}

@@ -6,7 +6,7 @@ import "jobwire/codec"
 // requirement that the target does not meet.
 func (r *Runner) conclude(res Result) Result {
 	res = r.Profile.apply(res)
-	if !r.Strict && (res.Verdict == Failed || res.Verdict == Unsteady) && res.level() == codec.Interpretation {
+	if !r.Strict && (res.Verdict == Failed || res.Verdict == Inconsistent) && res.level() == codec.Interpretation {
 		res.Verdict = Different
 	}
 	return res

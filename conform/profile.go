@@ -224,7 +224,7 @@ func (p *Profile) apply(r Result) Result {
 	}{{p.Flaky, Flaky}, {p.Known, Known}} {
 		for _, e := range list.exceptions {
 			switch {
-			case !e.matches(r.Case) || !r.Verdict.FallsShort():
+			case !e.matches(r.Case) || !r.Verdict.FailsRun():
 			case !e.Crash && (r.Verdict == Died || r.Verdict == Hung):
 				listed = true
 			default:
@@ -252,7 +252,7 @@ func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return
 	}
-	passed := func(r Result) bool { return r.Verdict == Passed || r.Verdict == Lax }
+	passed := func(r Result) bool { return r.Verdict == Passed || r.Verdict == NonStrict }
 	for i := 0; i < len(results); {
 		from, all := i, true
 		for ; i < len(results) && results[i].Case.Family == results[from].Case.Family; i++ {

@@ -23,8 +23,8 @@ import (
 // Program is a client or a worker under test.
 type Program = mutant.Program
 
-// errand is the tasks that a case gives a program, and the expected answers.
-type errand struct {
+// driverScript is the tasks that a case gives a program, and the expected answers.
+type driverScript struct {
 	tasks   [][]transcript.Arg
 	answers [][]transcript.Arg // by task; a task without an entry may have any answer
 }
@@ -43,7 +43,7 @@ const endTime = 2 * time.Second
 var errUnsupported = errors.New("the program under test does not support the task")
 
 // check returns an error if the tasks or answers make no sense.
-func (e *errand) check(p *codec.Protocol, role string) error {
+func (e *driverScript) check(p *codec.Protocol, role string) error {
 	switch {
 	case role == "" && len(e.tasks)+len(e.answers) > 0:
 		return errors.New("@task and @answer need a line @program, which names the role of the program")
@@ -65,17 +65,17 @@ func (e *errand) check(p *codec.Protocol, role string) error {
 }
 
 // fresh returns unique words for the names in the tasks, except for names that an earlier answer contains.
-func (e *errand) fresh() map[string]string {
-	names, told := map[string]string{}, map[string]bool{}
+func (e *driverScript) fresh() map[string]string {
+	names, inAnswers := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
 		for _, a := range task {
-			if a.Kind == transcript.Name && names[a.Name] == "" && !told[a.Name] {
+			if a.Kind == transcript.Name && names[a.Name] == "" && !inAnswers[a.Name] {
 				names[a.Name] = play.Fresh(a.Name)
 			}
 		}
 		if i < len(e.answers) {
 			for _, a := range e.answers[i] {
-				told[a.Name] = true
+				inAnswers[a.Name] = true
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (e *errand) fresh() map[string]string {
 
 // run sends the tasks to a program and checks the answers. known contains the values of names; run adds the
 // values of names in the answers.
-func (e *errand) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
+func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
 	defer tasks.Close()
 	lines := bufio.NewScanner(answers)
 	lines.Buffer(nil, maxAnswer)
@@ -130,8 +130,8 @@ func instruct(task []transcript.Arg, known map[string]string) (string, error) {
 }
 
 // answered reports whether an answer is the expected one. It adds the values of names in the answer to known.
-func answered(due []transcript.Arg, words []string, known map[string]string) bool {
-	for i, a := range due {
+func answered(want []transcript.Arg, words []string, known map[string]string) bool {
+	for i, a := range want {
 		if a.Kind == transcript.Rest {
 			return true
 		}
@@ -146,13 +146,13 @@ func answered(due []transcript.Arg, words []string, known map[string]string) boo
 			return false
 		}
 	}
-	return len(words) == len(due)
+	return len(words) == len(want)
 }
 
 // written returns an answer in the notation of cases.
-func written(due []transcript.Arg) string {
+func written(answer []transcript.Arg) string {
 	var words []string
-	for _, a := range due {
+	for _, a := range answer {
 		switch a.Kind {
 		case transcript.Any:
 			words = append(words, "*")
@@ -186,7 +186,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	}
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	o.Names = c.errand.fresh()
+	o.Names = c.driver.fresh()
 	known := maps.Clone(o.Names)
 	taskR, taskW := io.Pipe()
 	answerR, answerW := io.Pipe()
@@ -202,7 +202,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	})
 	wg.Go(func() {
 		defer close(ended)
-		if unmet = c.errand.run(known, taskW, answerR); errors.Is(unmet, errUnsupported) {
+		if unmet = c.driver.run(known, taskW, answerR); errors.Is(unmet, errUnsupported) {
 			unable = unmet
 			cancel()
 		}

@@ -246,8 +246,8 @@ func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
 	}
 }
 
-// TestASlowStartIsNoFault tests a program that connects long after the time limit of its first step.
-func TestASlowStartIsNoFault(t *testing.T) {
+// TestSlowStart tests a program that connects long after the time limit of its first step.
+func TestSlowStart(t *testing.T) {
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
 	if err != nil {
 		t.Fatal(err)

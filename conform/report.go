@@ -41,7 +41,7 @@ func PassRate(results []Result) (passed, decided int) {
 	for _, r := range results {
 		switch r.Verdict {
 		case Skipped, Inconclusive, NotRun, Unreachable, Different:
-		case Passed, Lax:
+		case Passed, NonStrict:
 			passed++
 			decided++
 		default:
@@ -67,13 +67,13 @@ func (r *Report) Ran() int { return len(r.Results) - r.Count(NotRun) - r.Count(U
 
 // Failed reports whether any case failed.
 func (r *Report) Failed() bool {
-	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FallsShort() })
+	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FailsRun() })
 }
 
 // Lost reports whether the target crashed and no case passed. A server that crashes in some cases and is restarted has been
 // tested; one that crashes in all cases has not.
 func (r *Report) Lost() bool {
-	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(Lax) == 0
+	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
 }
 
 // Decided reports whether any case has a verdict about the target.
@@ -115,7 +115,7 @@ type Text struct {
 	pending []Result // results of the case whose other instances have not arrived yet
 }
 
-var colors = map[Verdict]string{Passed: "32", Lax: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
+var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
@@ -198,7 +198,7 @@ func (r *Result) excusedCrash() bool {
 
 // explained reports whether reports show the rules and the conversation of a result.
 func (r *Result) explained() bool {
-	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Hung, Unsteady, Inconclusive}, r.Verdict)
+	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Hung, Inconsistent, Inconclusive}, r.Verdict)
 }
 
 // writeExplanation writes what a case checks, its rules, what was wrong, the conversation, and the command that runs only

@@ -80,12 +80,12 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	good := &conform.Report{Protocol: gearman.Protocol, Target: "good 1.0", Began: began, Took: time.Second}
 	odd := &conform.Report{Protocol: gearman.Protocol, Target: `odd <b>"2" & # TODO`, Began: began.Add(time.Second), Took: 2 * time.Second}
 	answers := map[conform.Verdict]string{
-		conform.Passed:   echoRes("hello"),
-		conform.Lax:      "",
-		conform.Failed:   echoRes(markup),
-		conform.Unsteady: "\x00BAD" + markup + noText,
-		conform.Died:     echoRes(noText),
-		conform.Known:    echoRes(markup),
+		conform.Passed:       echoRes("hello"),
+		conform.NonStrict:    "",
+		conform.Failed:       echoRes(markup),
+		conform.Inconsistent: "\x00BAD" + markup + noText,
+		conform.Died:         echoRes(noText),
+		conform.Known:        echoRes(markup),
 	}
 	for i, c := range s.Cases {
 		passed := conform.Result{Case: c, Verdict: conform.Passed, Took: 5 * time.Millisecond, Play: converse(t, c, answers[conform.Passed])}
@@ -104,7 +104,7 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 		}
 		if answer, ok := answers[v]; ok {
 			res.Play = converse(t, c, answer)
-			if fell := res.Play.Failure != nil; fell != (v != conform.Passed && v != conform.Lax) {
+			if fell := res.Play.Failure != nil; fell != (v != conform.Passed && v != conform.NonStrict) {
 				t.Fatalf("%s: the conversation fell short: %v", c.ID, fell)
 			}
 		}
@@ -185,7 +185,7 @@ func TestJUnit(t *testing.T) {
 		t.Fatalf("counts of the suites: %+v", got.Suites)
 	}
 	kinds := map[conform.Verdict]string{
-		conform.Failed: "failure", conform.Unsteady: "failure", conform.Unexpected: "failure",
+		conform.Failed: "failure", conform.Inconsistent: "failure", conform.Unexpected: "failure",
 		conform.Died: "error", conform.Hung: "error", conform.Unreachable: "error",
 		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.NotRun: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
 	}
@@ -250,7 +250,7 @@ func TestTAP(t *testing.T) {
 	var (
 		line = regexp.MustCompile(`^(ok|not ok) (\d+) - ((?:[^\\#]|\\.)*?)(?: # (SKIP|TODO) ((?:[^\\#]|\\.)*))?$`)
 		want = map[conform.Verdict][2]string{
-			conform.Passed: {"ok"}, conform.Lax: {"ok"}, conform.Different: {"ok"},
+			conform.Passed: {"ok"}, conform.NonStrict: {"ok"}, conform.Different: {"ok"},
 			conform.Skipped: {"ok", "SKIP"}, conform.NotRun: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
 			conform.Known: {"not ok", "TODO"}, conform.Flaky: {"not ok", "TODO"},
 		}
@@ -273,12 +273,12 @@ func TestTAP(t *testing.T) {
 		if n > 16 {
 			v = conform.Verdicts[n-17]
 		}
-		due, ok := want[v]
+		expected, ok := want[v]
 		if !ok {
-			due = [2]string{"not ok"}
+			expected = [2]string{"not ok"}
 		}
-		if m[1] != due[0] || m[4] != due[1] {
-			t.Errorf("%s: %q with directive %q, want %q", v, m[1], m[4], due)
+		if m[1] != expected[0] || m[4] != expected[1] {
+			t.Errorf("%s: %q with directive %q, want %q", v, m[1], m[4], expected)
 		}
 		if about := strings.NewReplacer(`\\`, `\`, `\#`, "#").Replace(m[3]); !strings.HasSuffix(about, `The #1 <i>echo</i> \# SKIP & "co".`) {
 			t.Errorf("the description reads %q", about)

@@ -23,10 +23,10 @@ type Verdict string
 
 const (
 	Passed       Verdict = "passed"
-	Lax          Verdict = "non-strict"       // the target's reply is accepted, although the specification prefers another reply
+	NonStrict    Verdict = "non-strict"       // the target's reply is accepted, although the specification prefers another reply
 	Different    Verdict = "different"        // the target did something else where the specification is silent
 	Failed       Verdict = "failed"           // the target did something else
-	Unsteady     Verdict = "inconsistent"     // the result depends on how the stream is divided into writes
+	Inconsistent Verdict = "inconsistent"     // the result depends on how the stream is divided into writes
 	Died         Verdict = "crashed"          // the target ended during the case
 	Hung         Verdict = "hung"             // after the case the target did not reply on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
@@ -39,11 +39,11 @@ const (
 )
 
 // Verdicts are all verdicts, in the order in which summaries list them.
-var Verdicts = []Verdict{Passed, Lax, Different, Known, Flaky, Failed, Unsteady, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
+var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
-// FallsShort reports whether the verdict makes a run fail.
-func (v Verdict) FallsShort() bool {
-	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung, Unexpected, Unreachable}, v)
+// FailsRun reports whether the verdict makes a run fail.
+func (v Verdict) FailsRun() bool {
+	return slices.Contains([]Verdict{Failed, Inconsistent, Died, Hung, Unexpected, Unreachable}, v)
 }
 
 // Result is the result of a case.
@@ -97,10 +97,10 @@ type Runner struct {
 	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
 	Bare     bool     // results do not contain Play, which contains all messages
 
-	ways    *setupWays         // the ways to setups that work on the target; nil: not known yet
-	barrier *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
-	autopsy bool               // check the target after each run of a case, even if the case passed
-	once    bool               // cases that miss a time limit while others run are not run again
+	ways        *setupWays         // the ways to setups that work on the target; nil: not known yet
+	barrier     *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
+	checkTarget bool               // check the target after each run of a case, even if the case passed
+	once        bool               // cases that miss a time limit while others run are not run again
 }
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it for
@@ -144,7 +144,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	for range max(1, r.Parallel) {
 		wg.Go(func() {
 			for i := range next {
-				a := r.judge(ctx, s.Cases[i], shared, lag)
+				a := r.runCase(ctx, s.Cases[i], shared, lag)
 				switch {
 				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.life < 0:
 					if halt(errLost); !halted.CompareAndSwap(false, true) {
@@ -165,7 +165,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	close(next)
 	wg.Wait()
-	for i, res := range r.inquire(ctx, attempts, shared, lag) {
+	for i, res := range r.findCrashingCases(ctx, attempts, shared, lag) {
 		board.end(i, r.conclude(res))
 	}
 	confirmed := 0 // in a row
@@ -176,7 +176,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		}
 		res := a.Result
 		if confirmed < r.Parallel && ctx.Err() == nil {
-			again := r.judge(ctx, a.Case, shared, lag)
+			again := r.runCase(ctx, a.Case, shared, lag)
 			if a.Verdict == Inconclusive || !again.late {
 				res = again.Result
 			}
@@ -227,23 +227,23 @@ func dialer(t target.Target, timeout time.Duration) play.Dialer {
 
 // scoreboard receives results in any order and passes them to done in the order of the suite.
 type scoreboard struct {
-	mu      sync.Mutex
-	results []Result
-	ended   []bool
-	told    int
-	done    func(Result)
+	mu       sync.Mutex
+	results  []Result
+	ended    []bool
+	reported int
+	done     func(Result)
 }
 
 func (b *scoreboard) end(i int, r Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.results[i] = r
-	if i < b.told && b.done != nil {
+	if i < b.reported && b.done != nil {
 		b.done(r)
 	}
-	for b.ended[i] = true; b.told < len(b.ended) && b.ended[b.told]; b.told++ {
+	for b.ended[i] = true; b.reported < len(b.ended) && b.ended[b.reported]; b.reported++ {
 		if b.done != nil {
-			b.done(b.results[b.told])
+			b.done(b.results[b.reported])
 		}
 	}
 }
@@ -279,8 +279,8 @@ type attempt struct {
 // dubious reports whether the shared target crashed or hung during the attempt. Other cases may have been the cause.
 func (a *attempt) dubious() bool { return (a.Verdict == Died || a.Verdict == Hung) && a.life >= 0 }
 
-// judge runs a case in all requested ways.
-func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMeter) (a attempt) {
+// runCase runs a case in all requested ways.
+func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagMeter) (a attempt) {
 	from := time.Now()
 	defer func() {
 		a.Case, a.from, a.to = c, from, time.Now()
@@ -326,15 +326,15 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 		}
 		once.Segments = how
 		switch {
-		case a.Verdict == Lax && once.Verdict == Passed:
+		case a.Verdict == NonStrict && once.Verdict == Passed:
 			continue // a non-strict reply may depend on time
 		case i > 0 && once.Verdict == Failed:
-			once.Verdict = Unsteady
+			once.Verdict = Inconsistent
 			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
 		a = once
 		// A case that fails need not run in the other ways.
-		if a.Verdict != Passed && a.Verdict != Lax {
+		if a.Verdict != Passed && a.Verdict != NonStrict {
 			break
 		}
 	}
@@ -342,7 +342,7 @@ func (r *Runner) judge(ctx context.Context, c *Case, shared *shared, lag *lagMet
 }
 
 // silent reports whether the case accepted a silence that is not strict.
-func silent(a attempt) bool { return a.Verdict == Lax && a.Play.Accepted.Choice.For > 0 }
+func silent(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
 
 // perform runs a case once.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
@@ -457,7 +457,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		}
 		return a, true
 	}
-	if !c.Alone && (f != nil || note != "" || r.autopsy) { // an @alone case may have ended its server on purpose
+	if !c.Alone && (f != nil || note != "" || r.checkTarget) { // an @alone case may have ended its server on purpose
 		if a, yes := ended(); yes {
 			return a
 		}
@@ -467,7 +467,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
 	// If the machine was late, that may also be the reason why a target does not reply.
-	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.autopsy) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
+	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
 		if a, yes := ended(); yes { // a program that prints a stack trace ends shortly after its connections
 			return a
 		}
@@ -485,7 +485,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}
-		return verdict(Lax, fmt.Sprintf("the specification asks for %s; the case also accepts what the server did: %s (line %d)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
+		return verdict(NonStrict, fmt.Sprintf("the specification asks for %s; the case also accepts what the server did: %s (line %d)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
 	case f == nil:
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unreachable && !c.Alone:

@@ -101,8 +101,8 @@ func (r *SelfTestReport) Exact() int {
 	return n
 }
 
-// Held reports whether the faultless programs passed, every mutant was exact, and a mutant failed every case.
-func (r *SelfTestReport) Held() bool {
+// Passed reports whether the faultless programs passed, every mutant was exact, and a mutant failed every case.
+func (r *SelfTestReport) Passed() bool {
 	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
 }
 

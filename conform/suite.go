@@ -45,7 +45,7 @@ type Case struct {
 	// Interpretation is what the case assumes beyond the text of its rules; "": nothing.
 	Interpretation string
 
-	errand errand
+	driver driverScript
 }
 
 // observed reports whether the case needs the server's process.
@@ -219,8 +219,8 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		return nil
 	},
 	"program": func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.Program = m.Value; return nil },
-	"task":    func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.tasks, c, m) },
-	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.errand.answers, c, m) },
+	"task":    func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.driver.tasks, c, m) },
+	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.driver.answers, c, m) },
 }
 
 // addArgs parses a line of arguments and appends it.
@@ -252,7 +252,7 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	if c.Interpretation != "" {
 		c.Level = codec.Interpretation
 	}
-	if err := c.errand.check(p, c.Program); err != nil {
+	if err := c.driver.check(p, c.Program); err != nil {
 		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
 	}
 	for _, due := range []struct {

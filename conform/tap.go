@@ -26,7 +26,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 			n++
 			status, directive := tapStatus(res)
 			fmt.Fprintf(b, "%s %d - %s: %s%s\n", status, n, tapLine(res.Case.ID), tapLine(res.Case.About), directive)
-			if res.Verdict.FallsShort() || res.Verdict == Lax || res.Verdict == Different {
+			if res.Verdict.FailsRun() || res.Verdict == NonStrict || res.Verdict == Different {
 				if text := explanation(res); text != "" {
 					tapComment(b, string(res.Verdict)+"\n"+text)
 				} else {
@@ -43,7 +43,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 
 func tapStatus(res Result) (status, directive string) {
 	switch v := res.Verdict; {
-	case v.FallsShort():
+	case v.FailsRun():
 		return "not ok", ""
 	case v == Known || v == Flaky:
 		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)

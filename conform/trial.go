@@ -38,7 +38,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	}
 	pass := func(part *Suite, parallel int, r Runner) {
 		each(trials, parallel, func(t *trial) {
-			t.judge(ctx, part, r)
+			t.runCases(ctx, part, r)
 			switch last := t.passed(); {
 			case last && len(t.doubtful()) == 0:
 				end(t)
@@ -62,7 +62,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Sound, mutants
 	each(doubted, 4, func(t *trial) {
 		for range 2 {
 			if cases := t.doubtful(); len(cases) > 0 {
-				t.judge(ctx, s.with(cases...), Runner{Parallel: 2, Timeout: patience * o.Timeout})
+				t.runCases(ctx, s.with(cases...), Runner{Parallel: 2, Timeout: patience * o.Timeout})
 			}
 		}
 		end(t)
@@ -92,8 +92,8 @@ func each(trials []*trial, parallel int, do func(*trial)) {
 	wg.Wait()
 }
 
-// judge runs cases. Each case gets a server of its own, so that the fault does not affect other cases.
-func (t *trial) judge(ctx context.Context, s *Suite, r Runner) {
+// runCases runs cases. Each case gets a server of its own, so that the fault does not affect other cases.
+func (t *trial) runCases(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
 	r.Start, r.Programs, r.Fresh, r.Bare, r.once, r.ways, r.Strict = t.with.Start, t.with.Programs, true, true, true, t.ways, true
 	part := s.with()
@@ -171,7 +171,7 @@ func (t *trial) conclude() {
 
 // detects reports whether a result proves that the case detects the fault.
 func detects(r Result) bool {
-	return slices.Contains([]Verdict{Failed, Unsteady, Died, Hung}, r.Verdict)
+	return slices.Contains([]Verdict{Failed, Inconsistent, Died, Hung}, r.Verdict)
 }
 
 // heavyCase is the size of arguments, in bytes, from which a case counts as heavy.

@@ -187,14 +187,14 @@ func TestDrivers(t *testing.T) {
 				}
 			}
 			sys := systems[d.protocol]
-			d.judge(t, program, sys.serve, ways...)
+			d.checkCases(t, program, sys.serve, ways...)
 			if d.whole != "" {
-				d.judgeBytewise(t, program)
+				d.checkBytewise(t, program)
 			}
 			peers.Need(t, sys.server)
 			a := audit.New(audit.Options{Protocol: sys.protocol})
-			d.judge(t, program, sys.audited(t, a), play.Plain)
-			d.judgeBreaches(t, a.Report())
+			d.checkCases(t, program, sys.audited(t, a), play.Plain)
+			d.checkBreaches(t, a.Report())
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestDrivers(t *testing.T) {
 func TestReferencePeers(t *testing.T) {
 	for protocol, drive := range map[string]conform.Program{"gearman": gearmanpeer.Drive, "beanstalk": beanstalkpeer.Drive} {
 		d := driver{protocol: protocol}
-		d.judge(t, drive, systems[protocol].serve, play.Plain, play.Bytewise)
+		d.checkCases(t, drive, systems[protocol].serve, play.Plain, play.Bytewise)
 	}
 }
 
@@ -241,10 +241,10 @@ func (d *driver) prepare(t *testing.T) conform.Program {
 	return p
 }
 
-// judge runs the cases with a program, and compares the failures with the known findings.
-func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways ...play.Segmentation) {
+// checkCases runs the cases with a program, and compares the failures with the known findings.
+func (d *driver) checkCases(t *testing.T, p conform.Program, start func(context.Context) (target.Target, error), ways ...play.Segmentation) {
 	t.Helper()
-	judged := 0
+	checked := 0
 	for _, r := range d.perform(t, p, start, ways) {
 		switch known := d.short[r.Case.ID]; {
 		case r.Verdict == conform.Skipped || d.chance[r.Case.ID] != "":
@@ -254,15 +254,15 @@ func (d *driver) judge(t *testing.T, p conform.Program, start func(context.Conte
 		case r.Verdict != conform.Passed && known == "":
 			t.Errorf("%s: %s: %s", r.Case.ID, r.Verdict, r.Note)
 		}
-		judged++
+		checked++
 	}
-	if judged < 20 {
-		t.Errorf("%d cases were judged", judged)
+	if checked < 20 {
+		t.Errorf("%d cases were judged", checked)
 	}
 }
 
-// judgeBreaches compares the violations that a proxy has reported with the known ones of the library.
-func (d *driver) judgeBreaches(t *testing.T, r *audit.Report) {
+// checkBreaches compares the violations that a proxy has reported with the known ones of the library.
+func (d *driver) checkBreaches(t *testing.T, r *audit.Report) {
 	t.Helper()
 	if r.Connections < 20 || r.Messages[codec.Peer] < 50 {
 		t.Errorf("the proxy has heard %d messages on %d connections", r.Messages[codec.Peer], r.Connections)
@@ -280,9 +280,9 @@ func (d *driver) judgeBreaches(t *testing.T, r *audit.Report) {
 	}
 }
 
-// judgeBytewise checks that a driver fails if messages arrive byte by byte. A busy machine may deliver several bytes at
+// checkBytewise checks that a driver fails if messages arrive byte by byte. A busy machine may deliver several bytes at
 // once, so one failed case is sufficient.
-func (d *driver) judgeBytewise(t *testing.T, p conform.Program) {
+func (d *driver) checkBytewise(t *testing.T, p conform.Program) {
 	t.Helper()
 	var passed []string
 	for _, r := range d.perform(t, p, systems[d.protocol].serve, []play.Segmentation{play.Bytewise}, d.protocol+".client.in-turn", d.protocol+".client.two-tubes", d.protocol+".worker.timeout", d.protocol+".worker.loop", d.protocol+".worker.release", d.protocol+".worker.touch") {

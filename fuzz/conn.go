@@ -16,7 +16,7 @@ type conn struct {
 	streams  [2]codec.Stream // by side; strict
 	ours     []byte          // bytes that were sent and are not a complete message yet
 	said     []byte          // all bytes that were sent, to find the source of received values
-	told     int             // number of bytes of ours that are in the record
+	recorded int             // number of bytes of ours that are in the record
 	out      []byte          // bytes to send
 	early    []byte          // bytes that were sent before their steps
 	led      int             // index of the first event of early

@@ -87,9 +87,9 @@ type Fuzzer struct {
 	until   time.Time      // end of the run; zero: none
 	enough  func()         // ends the run when called
 
-	mu    sync.Mutex // protects the fields below
-	stats Stats
-	told  time.Time
+	mu         sync.Mutex // protects the fields below
+	stats      Stats
+	reportedAt time.Time
 }
 
 // defaultWorkers is a number of workers that keeps two CPU cores busy.
@@ -252,8 +252,8 @@ func (f *Fuzzer) tally(doing string) {
 	if doing != "" {
 		f.stats.Doing = doing
 	}
-	if f.cfg.Progress != nil && (time.Since(f.told) > time.Second || doing == "finished") {
-		f.told = time.Now()
+	if f.cfg.Progress != nil && (time.Since(f.reportedAt) > time.Second || doing == "finished") {
+		f.reportedAt = time.Now()
 		f.cfg.Progress(f.stats)
 	}
 }

@@ -212,7 +212,7 @@ func (m *minimizer) types() {
 			if m.change(func(c *Input) {
 				c.Steps[i].Type, c.Steps[i].Args = t, nil
 				for k := range t.NumArgs() {
-					c.Steps[i].Args = append(c.Steps[i].Args, s.labelled(t.FieldAt(k).Name))
+					c.Steps[i].Args = append(c.Steps[i].Args, s.fieldArg(t.FieldAt(k).Name))
 				}
 			}) {
 				break
@@ -221,8 +221,8 @@ func (m *minimizer) types() {
 	}
 }
 
-// labelled returns the argument for the field with the name label.
-func (s *Step) labelled(label string) Arg {
+// fieldArg returns the argument for the field with this label, or an empty Arg if there is none.
+func (s *Step) fieldArg(label string) Arg {
 	for i := range s.Args {
 		if f := s.Type.FieldAt(i); f != nil && f.Name == label {
 			return s.Args[i]

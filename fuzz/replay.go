@@ -20,7 +20,7 @@ type replayer struct {
 	t        target.Target
 	x        *executor
 	used     bool // the server is not in its initial state
-	held     int  // number of inputs that this server has run
+	inputs   int  // number of inputs that this server has run
 	patience time.Duration
 	leakRuns int // executions that reveal a memory leak; 0: unknown
 }
@@ -59,7 +59,7 @@ func (l *replayer) ready() error {
 			l.x.clock = clockOf(l.t, l.clock)
 		}
 		l.x.over = func() bool { return l.ctx.Err() != nil }
-		l.used, l.held = false, 0
+		l.used, l.inputs = false, 0
 	}
 	l.x.patience = l.patience
 	return nil
@@ -116,7 +116,7 @@ func (l *replayer) execute(c *Input) (*Record, *Fault) {
 		return &Record{}, nil
 	}
 	l.used = true
-	l.held++
+	l.inputs++
 	l.x.ping() // the canary connects first
 	r := l.x.execute(c, l.prefix())
 	v := verdict(l.t, r.Fault)
@@ -231,7 +231,7 @@ func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	}
 	return func(c *Input) *Fault {
 		_, v := l.execute(c)
-		if v != nil && l.held > 1 && !l.cfg.Fixed {
+		if v != nil && l.inputs > 1 && !l.cfg.Fixed {
 			l.used = true // an earlier input may be the cause
 			_, v = l.execute(c)
 		}

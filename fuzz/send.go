@@ -147,7 +147,7 @@ func (x *executor) put(k *conn, b []byte) {
 		n, found, e := k.streams[codec.Peer].Read(rest, &x.frame)
 		if found == codec.Nothing {
 			x.said(k, rest, nil, nil)
-			k.told = len(rest)
+			k.recorded = len(rest)
 			break
 		}
 		at += n
@@ -226,12 +226,12 @@ func (x *executor) abandon(k *conn) {
 
 // said records sent bytes, without the part that was recorded before.
 func (x *executor) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
-	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.told, len(b)):]), Step: x.step, Err: err}
+	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.recorded, len(b)):]), Step: x.step, Err: err}
 	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.led
-	if t != nil && k.told == 0 {
+	if t != nil && k.recorded == 0 {
 		e.Verb, e.Type = transcript.Send, t
 	}
-	k.told = 0
+	k.recorded = 0
 	if len(e.Raw) > 0 {
 		x.record.add(e)
 	}

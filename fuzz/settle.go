@@ -36,7 +36,7 @@ func (x *executor) barrier(k *conn) {
 // nil.
 func (x *executor) settle(k *conn) {
 	if k == nil {
-		x.judge(true) // the messages must arrive without a barrier, which may wake the server
+		x.checkMissing(true) // the messages must arrive without a barrier, which may wake the server
 	} else if k.open {
 		x.settleOne(k)
 	}
@@ -95,12 +95,12 @@ func (x *executor) settleAll(k *conn, unproved bool) {
 			}
 		}
 	}
-	x.judge(unproved)
+	x.checkMissing(unproved)
 }
 
-// judge asks the model whether a message is missing. If unproved is set, some messages may
+// checkMissing asks the model whether a message is missing. If unproved is set, some messages may
 // not have arrived yet, and it waits for them.
-func (x *executor) judge(unproved bool) {
+func (x *executor) checkMissing(unproved bool) {
 	if x.model == nil || x.record.Fault != nil {
 		return
 	}

@@ -31,7 +31,7 @@ type transcriptWriter struct {
 	names    map[int]string // the name of the value that the server chose, by the ID of the step
 	bound    map[int]bool
 	called   map[string]string // names of values, by field and value
-	held     []transcript.Step // replies to pipelined messages
+	deferred []transcript.Step // replies to pipelined messages
 	shown    bool              // the correct reply is written at the step at which the fault appears
 	after    time.Duration
 }
@@ -202,7 +202,7 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 		st.Past = w.p.Sent(codec.Server, a.Role)
 	}
 	if from == codec.Server && w.fd.Input.Mode == Pipelined {
-		w.held = append(w.held, st)
+		w.deferred = append(w.deferred, st)
 		return
 	}
 	w.script.Steps = append(w.script.Steps, st)
@@ -210,14 +210,14 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 
 // release writes the replies to messages that were sent together.
 func (w *transcriptWriter) release() {
-	w.script.Steps = append(w.script.Steps, w.held...)
-	w.held = nil
+	w.script.Steps = append(w.script.Steps, w.deferred...)
+	w.deferred = nil
 }
 
 // waitsFor reports whether a step needs a value from a reply that is not written yet.
 func (w *transcriptWriter) waitsFor(s *Step) bool {
-	for i := range w.held {
-		for _, a := range w.held[i].Choices[0].Args {
+	for i := range w.deferred {
+		for _, a := range w.deferred[i].Choices[0].Args {
 			for k := range s.Args {
 				if a.Kind == transcript.Name && w.nameOf(s, k) == a.Name {
 					return true

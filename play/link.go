@@ -22,15 +22,15 @@ const maxAhead = 32 << 20
 
 // link is one connection and the data received on it. A goroutine reads; only the performer decodes and writes.
 type link struct {
-	net   net.Conn
-	relay *relay           // if a program plays the actor; it has connections of its own
-	actor transcript.Actor // zero as long as the actor is unknown
-	sess  codec.Session    // reads both directions
-	loose codec.Session    // encodes; the messages were checked when the script was parsed
-	held  []byte           // bytes to be written with the next message
-	frame codec.Frame
-	own   codec.Stream // the sent bytes, which sess has to know
-	head  outcome      // the result of next, until it is consumed
+	net    net.Conn
+	relay  *relay           // if a program plays the actor; it has connections of its own
+	actor  transcript.Actor // zero as long as the actor is unknown
+	sess   codec.Session    // reads both directions
+	loose  codec.Session    // encodes; the messages were checked when the script was parsed
+	unsent []byte           // bytes to be written with the next message
+	frame  codec.Frame
+	own    codec.Stream // the sent bytes, which sess has to know
+	head   outcome      // the result of next, until it is consumed
 
 	mu       sync.Mutex
 	unread   []byte
@@ -235,15 +235,15 @@ const flushPiece = 256 << 10
 func (l *link) write(b []byte, how Segmentation, deadline time.Time) error {
 	switch how {
 	case Coalesced:
-		l.held = append(l.held, b...)
+		l.unsent = append(l.unsent, b...)
 		return nil
 	case Bytewise:
 		return bytewise(b, func(piece []byte) error {
-			l.held = piece
+			l.unsent = piece
 			return l.flush(deadline)
 		})
 	}
-	l.held = b
+	l.unsent = b
 	return l.flush(deadline)
 }
 
@@ -268,8 +268,8 @@ func bytewise(b []byte, write func([]byte) error) error {
 // flush writes the coalesced or current bytes in pieces. Each piece has the time from now until the deadline, so that a
 // long message fails only if the other side accepts nothing, not if the machine is slow.
 func (l *link) flush(deadline time.Time) error {
-	patience, left := time.Until(deadline), l.held
-	l.held = nil
+	patience, left := time.Until(deadline), l.unsent
+	l.unsent = nil
 	for len(left) > 0 {
 		n := min(len(left), flushPiece)
 		l.net.SetWriteDeadline(deadline)
@@ -291,10 +291,10 @@ func (l *link) mayReturn(st *transcript.Step) bool {
 	})
 }
 
-// parted records that the other side has closed the connection. If the actor acts again, it connects again.
-func (l *link) parted() {
+// disconnected records that the other side has closed the connection. If the actor acts again, it connects again.
+func (l *link) disconnected() {
 	if l.relay != nil {
-		l.relay.parted()
+		l.relay.disconnected()
 		return
 	}
 	l.close()

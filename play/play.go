@@ -335,7 +335,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 // another message on it.
 func (p *performer) release(next *transcript.Step) *Failure {
 	for _, l := range p.links {
-		if len(l.held) == 0 || l.closed {
+		if len(l.unsent) == 0 || l.closed {
 			continue
 		}
 		if next != nil && next.From == p.side && next.Peer == l.actor && next.Choices[0].Verb <= transcript.Raw {

@@ -203,8 +203,8 @@ func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
 	}
 }
 
-// TestFallsShort plays a server that differs from the script, and checks the reported failure.
-func TestFallsShort(t *testing.T) {
+// TestFailures plays a server that differs from the script, and checks the reported failure.
+func TestFailures(t *testing.T) {
 	tests := []struct {
 		name, peers, server string
 		reason              play.Reason
@@ -314,9 +314,9 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 	}
 }
 
-// TestServerTellsLikeActorsApart connects two workers in an order other than that of the script. The server distinguishes
+// TestServerDistinguishesLikeActors connects two workers in an order other than that of the script. The server distinguishes
 // them by the arguments of their messages.
-func TestServerTellsLikeActorsApart(t *testing.T) {
+func TestServerDistinguishesLikeActors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := duet(t,
 			"Worker -> Job Server: CAN_DO other\nWorker 2 -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: GRAB_JOB\nJob Server -> Worker 2: NO_JOB",
@@ -327,8 +327,8 @@ func TestServerTellsLikeActorsApart(t *testing.T) {
 	})
 }
 
-// TestServerTellsActorsApart connects a worker before the client that is first in the script.
-func TestServerTellsActorsApart(t *testing.T) {
+// TestServerDistinguishesActors connects a worker before the client that is first in the script.
+func TestServerDistinguishesActors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := duet(t,
 			"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",

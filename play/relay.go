@@ -76,16 +76,16 @@ type relay struct {
 	booted   bool          // boot was called
 
 	mu     sync.Mutex
-	heard  [2][]overheard // by sender, in the order of arrival
-	unread int            // bytes of the messages in heard
+	heard  [2][]captured // by sender, in the order of arrival
+	unread int           // bytes of the messages in heard
 	conns  map[net.Conn]bool
 	open   int  // connections of the program
 	met    bool // the program has connected since the last end of its connections that a step has accepted
 	over   bool // hangUp was called, or a side sent too much
 }
 
-// overheard is a captured message, or captured bytes that are not a message.
-type overheard struct {
+// captured is a captured message, or captured bytes that are not a message.
+type captured struct {
 	outcome
 	frame codec.Frame
 }
@@ -158,7 +158,7 @@ func (r *relay) serve(near, far net.Conn) {
 	delete(r.conns, far)
 	r.open--
 	r.mu.Unlock()
-	r.tell()
+	r.notify()
 }
 
 // pump forwards the bytes of one side until this side ends its direction.
@@ -169,7 +169,7 @@ func (r *relay) pump(e *ear, from codec.Side, src, dst net.Conn) {
 		n, err := src.Read(buf)
 		if n > 0 {
 			if e.hear(from, buf[:n]) {
-				r.tell()
+				r.notify()
 			}
 			failed := error(nil)
 			if r.opts.Segments == Bytewise {
@@ -193,7 +193,7 @@ func (r *relay) pump(e *ear, from codec.Side, src, dst net.Conn) {
 	}
 }
 
-func (r *relay) tell() {
+func (r *relay) notify() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -223,8 +223,8 @@ func (r *relay) consume(from codec.Side) {
 	}
 }
 
-// parted records that a step has accepted the end of the program's connections. The program may connect again.
-func (r *relay) parted() {
+// disconnected records that a step has accepted the end of the program's connections. The program may connect again.
+func (r *relay) disconnected() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.met = r.open > 0
@@ -259,17 +259,17 @@ func (e *ear) hear(from codec.Side, b []byte) (any bool) {
 		case codec.Skipped:
 			continue
 		case codec.Whole:
-			e.keep(from, overheard{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
+			e.keep(from, captured{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
 		case codec.Illegal:
 			f.Raw = p.Raw
-			e.keep(from, overheard{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
+			e.keep(from, captured{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
 		}
 		any = true
 	}
 	return any
 }
 
-func (e *ear) keep(from codec.Side, o overheard) {
+func (e *ear) keep(from codec.Side, o captured) {
 	o.frame.From = from
 	e.heard[from] = append(e.heard[from], o)
 	if e.unread += len(o.frame.Raw); e.unread > maxUnread {

@@ -97,7 +97,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 			if out.kind == message || out.kind == broken {
 				l.consume(out.size)
 			} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
-				l.parted()
+				l.disconnected()
 			}
 			return p.accept(c, ev)
 		}

@@ -51,7 +51,7 @@ type Conn struct {
 	polite  bool // the peer may still be sending: read and discard its data before closing
 	gone    bool // the connection has ended and Machine.Close was or is about to be called
 	dead    bool // writing failed or is pointless; nothing more is written
-	held    bool // the machine accepts no messages until Resume
+	paused  bool // the machine accepts no messages until Resume
 	backlog bool // messages have arrived that the machine does not accept yet
 	crlf    bool // the last text line ended with CR LF, and its reply must, too
 
@@ -111,14 +111,14 @@ func (c *Conn) Close() { c.end(true) }
 // connections and stops when the last one has ended.
 func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
 
-// Hold stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly in order calls
+// Pause stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly in order calls
 // it while a request cannot be answered yet. The server still detects that the peer disconnects, unless the peer has sent 64 KiB or
 // more in the meantime. If the server calls HalfClosed for such a connection, the machine must call Resume.
-func (c *Conn) Hold() { c.held = true }
+func (c *Conn) Pause() { c.paused = true }
 
-// Resume undoes Hold. The connection's own goroutine delivers the messages that have arrived in the meantime, after Resume returns.
+// Resume undoes Pause. The connection's own goroutine delivers the messages that have arrived in the meantime, after Resume returns.
 func (c *Conn) Resume() {
-	c.held = false
+	c.paused = false
 	if c.backlog {
 		c.backlog = false
 		c.nc.SetReadDeadline(past)
@@ -205,7 +205,7 @@ func (c *Conn) turn() bool {
 // full reports whether the connection must wait before it handles or reads more: too much output is pending because the peer does
 // not read it, or the peer has sent maxBuffer bytes or more that the machine does not accept yet.
 func (c *Conn) full() bool {
-	return c.pending() > c.srv.opts.PauseOutput/2 || c.held && c.top-c.start >= maxBuffer
+	return c.pending() > c.srv.opts.PauseOutput/2 || c.paused && c.top-c.start >= maxBuffer
 }
 
 // handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after turnWork messages,
@@ -216,7 +216,7 @@ func (c *Conn) handle() (paused bool) {
 		if c.closing || c.dead {
 			return false
 		}
-		if c.held {
+		if c.paused {
 			c.backlog, c.need = true, 1
 			return c.top-c.start >= maxBuffer
 		}

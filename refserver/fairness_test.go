@@ -17,9 +17,9 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// TestNobodyWaitsForABuffer checks that the server handles a request of another connection before half of a full buffer of requests
-// of the first connection is handled.
-func TestNobodyWaitsForABuffer(t *testing.T) {
+// TestFullBufferDoesNotDelayOthers checks that the server handles a request of another connection before half of a full buffer
+// of requests of the first connection is handled.
+func TestFullBufferDoesNotDelayOthers(t *testing.T) {
 	const (
 		request = "version\n"
 		buffer  = 64 << 10 / len(request) // number of requests that fill a buffer

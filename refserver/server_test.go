@@ -307,8 +307,8 @@ func TestResetClient(t *testing.T) {
 	}
 }
 
-// TestLastWordsArrive checks that the last reply reaches a peer that is still sending when the server closes the connection.
-func TestLastWordsArrive(t *testing.T) {
+// TestLastReplyArrives checks that the last reply reaches a peer that is still sending when the server closes the connection.
+func TestLastReplyArrives(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{})
 	c := dial(t, addr)
 	c.Conn.Write(append([]byte("\x00BAD"), make([]byte, 1<<20)...))

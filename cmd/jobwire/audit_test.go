@@ -21,16 +21,16 @@ import (
 	"jobwire/play"
 )
 
-// accusation is a violation in a capture.
-type accusation struct {
+// violation is a violation in a capture.
+type violation struct {
 	rule codec.RuleID
 	by   codec.Side
 	text string
 }
 
 // audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers, as
-// judgements does.
-func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, judged []accusation) {
+// the function violations does.
+func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, all []violation) {
 	t.Helper()
 	srv, err := start(t.Context())
 	if err != nil {
@@ -44,12 +44,12 @@ func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(conte
 		return d.DialContext(ctx, "tcp", tp.Addr().String())
 	}
 	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.Lenient}})
-	return judgements(t, sys, c.ID, tp.capture(t))
+	return violations(t, sys, c.ID, tp.capture(t))
 }
 
-// judgements returns the violations in a capture: first those that single messages show, and then all violations, which
+// violations returns the violations in a capture: first those that single messages show, and then all violations, which
 // include those that show only together with earlier messages.
-func judgements(t *testing.T, sys *catalog.Entry, name string, capture []byte) (plain, judged []accusation) {
+func violations(t *testing.T, sys *catalog.Entry, name string, capture []byte) (plain, all []violation) {
 	t.Helper()
 	for _, audit := range []bool{false, true} {
 		f, err := pcap.NewFile(name, bytes.NewReader(capture))
@@ -57,17 +57,17 @@ func judgements(t *testing.T, sys *catalog.Entry, name string, capture []byte) (
 			t.Error(err)
 			return nil, nil
 		}
-		plain, judged = judged, nil
+		plain, all = all, nil
 		d := pcap.NewDecoder(pcap.Options{Protocol: sys.Protocol, Audit: audit}, func(it *pcap.Item) {
 			if it.Kind == pcap.Violates {
-				judged = append(judged, accusation{it.Err.Rule, it.From, fmt.Sprintf("%q: %v", it.Raw[:min(len(it.Raw), 60)], it.Err)})
+				all = append(all, violation{it.Err.Rule, it.From, fmt.Sprintf("%q: %v", it.Raw[:min(len(it.Raw), 60)], it.Err)})
 			}
 		})
 		if err := d.Decode(f); err != nil {
 			t.Error(err)
 		}
 	}
-	return plain, judged
+	return plain, all
 }
 
 // each calls do for all elements of a list, up to 24 at a time.
@@ -122,8 +122,8 @@ func TestAuditOfCases(t *testing.T) {
 				if slow(c) {
 					return
 				}
-				plain, judged := audited(t, sys, c, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
-				for _, a := range judged {
+				plain, all := audited(t, sys, c, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
+				for _, a := range all {
 					switch {
 					case a.by == codec.Server:
 						t.Errorf("%s: the server: %s", c.ID, a.text)
@@ -148,7 +148,7 @@ func slow(c *conform.Case) bool {
 	return false
 }
 
-// TestAuditOfMutants runs each faulty server of the table in audit_guilty_test.go with its case: the audit of the capture
+// TestAuditOfMutants runs each faulty server of the table in audit_faulty_test.go with its case: the audit of the capture
 // must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
 	suites := map[string]map[string][]*conform.Case{}
@@ -160,23 +160,23 @@ func TestAuditOfMutants(t *testing.T) {
 			mutants[name+" "+m.Name] = m
 		}
 	}
-	each(guilty, func(g struct{ protocol, mutant, of, rule string }) {
+	each(faultyServers, func(g struct{ protocol, mutant, of, rule string }) {
 		sys, err := entryNamed(g.protocol)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		for try := range 3 { // faults that depend on timing may not show on a busy machine
-			var judged []accusation
+			var found []violation
 			for _, instance := range suites[g.protocol][g.of] {
 				_, of := audited(t, sys, instance, mutants[g.protocol+" "+g.mutant].Start)
-				judged = append(judged, of...)
+				found = append(found, of...)
 			}
-			if slices.ContainsFunc(judged, func(a accusation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
+			if slices.ContainsFunc(found, func(a violation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
 				return
 			}
 			if try == 2 {
-				t.Errorf("%s: %s is not accused of %s but of %v", g.of, g.mutant, g.rule, judged)
+				t.Errorf("%s: %s is not accused of %s but of %v", g.of, g.mutant, g.rule, found)
 			}
 		}
 	})
@@ -222,8 +222,8 @@ func TestAuditOfRealServers(t *testing.T) {
 				if slow(c) || tt.shared && c.Alone {
 					return
 				}
-				plain, judged := audited(t, sys, c, start)
-				for _, a := range judged {
+				plain, all := audited(t, sys, c, start)
+				for _, a := range all {
 					if a.by == codec.Server && !slices.Contains(plain, a) && !slices.Contains(strings.Fields(tt.known), string(a.rule)) {
 						t.Errorf("%s: %s", c.ID, a.text)
 					}
@@ -260,7 +260,7 @@ func (r relayed) Addr() string { return r.addr }
 
 // auditedProgram runs a case that tests a client or worker, and returns the violations of its connections that a message
 // does not show alone, but only with the messages before it.
-func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (accused []accusation) {
+func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (found []violation) {
 	t.Helper()
 	srv, err := new(targetFlags).start(t.Context(), sys)
 	if err != nil {
@@ -273,8 +273,8 @@ func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs 
 		return relayed{srv, tp.Addr().String()}, nil
 	}}
 	r.Run(t.Context(), &conform.Suite{Protocol: sys.Protocol, Cases: []*conform.Case{c}}, nil)
-	plain, judged := judgements(t, sys, c.ID, tp.capture(t))
-	return slices.DeleteFunc(judged, func(a accusation) bool { return slices.Contains(plain, a) })
+	plain, all := violations(t, sys, c.ID, tp.capture(t))
+	return slices.DeleteFunc(all, func(a violation) bool { return slices.Contains(plain, a) })
 }
 
 // TestAuditOfPrograms audits the cases that test clients and workers: the audit must report no violation of the
@@ -315,7 +315,7 @@ func TestAuditOfPrograms(t *testing.T) {
 		}
 		with := map[string]conform.Program{"Client": sys.Programs["Client"], "Worker": sys.Programs["Worker"], m.Role: m.Program}
 		all := auditedProgram(t, sys, cases[f[0]], with)
-		if !slices.ContainsFunc(all, func(a accusation) bool { return string(a.rule) == f[1] }) {
+		if !slices.ContainsFunc(all, func(a violation) bool { return string(a.rule) == f[1] }) {
 			t.Errorf("%s: %s is not accused of %s but of %v", f[0], m.Name, f[1], all)
 		}
 	})

@@ -102,11 +102,11 @@ turns:
 			}
 		}
 	}
-	return o.tell(cmd, groups, files)
+	return o.report(cmd, groups, files)
 }
 
-// tell writes the comparison of groups, and returns the exit status for its runs.
-func (o *benchOptions) tell(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
+// report writes the comparison of groups, and returns the exit status for its runs.
+func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
 			return &exit{exitFellShort, errors.New("interrupted before each server was measured at least once")}
@@ -201,7 +201,7 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 		return usage(err)
 	}
 	defer files.discard()
-	return o.tell(cmd, groups, files)
+	return o.report(cmd, groups, files)
 }
 
 // byTarget groups runs by their target. If all runs have the same target, the group is named after the argument.

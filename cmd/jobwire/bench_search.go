@@ -88,7 +88,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
 		c.Rate = &loadgen.Schedule{Poisson: schedule.Poisson, Steps: []loadgen.Step{{From: rate, To: rate}}}
-		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // what one trial left behind is not the next one's
+		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // so that a trial does not find jobs of an earlier one
 		report, err := o.runOnce(cmd, sys, o.target, c, nil)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
 			return loadgen.Trial{}, err

@@ -95,9 +95,9 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 	}
 }
 
-// TestBenchTellsBothEndsApart checks that the CPU time of the generator and of the built-in server is reported
+// TestBenchSeparatesCPUTime checks that the CPU time of the generator and of the built-in server is reported
 // separately, because the server runs in its own process.
-func TestBenchTellsBothEndsApart(t *testing.T) {
+func TestBenchSeparatesCPUTime(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")
 	}

@@ -101,7 +101,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	var reports []*conform.Report
 	for _, subj := range subjects {
-		reports = append(reports, o.judge(cmd, sys, suite, runner, subj, color))
+		reports = append(reports, o.runSuite(cmd, sys, suite, runner, subj, color))
 	}
 	if write := formats[o.format]; write != nil {
 		if err := write(cmd.OutOrStdout(), reports); err != nil {
@@ -251,8 +251,8 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	return all, nil
 }
 
-// judge runs the suite against one subject, and prints the results as text if --format is text.
-func (o *conformOptions) judge(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
+// runSuite runs the suite against one subject, and prints the results as text if --format is text.
+func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
 	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
 	if subj.target == (targetFlags{}) {

@@ -92,7 +92,7 @@ func newFuzz() *cobra.Command {
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
 	if o.injected != "" {
-		return o.servePlanted(cmd.Context(), sys)
+		return o.serveInjected(cmd.Context(), sys)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
@@ -373,8 +373,8 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 	return seeds, nil
 }
 
-// servePlanted runs the server with the fault of --injected, or without a fault. The self-test starts such servers.
-func (o *fuzzOptions) servePlanted(ctx context.Context, sys *catalog.Entry) error {
+// serveInjected runs the server with the fault of --injected, or without a fault. The self-test starts such servers.
+func (o *fuzzOptions) serveInjected(ctx context.Context, sys *catalog.Entry) error {
 	fault := faults.Faultless(sys.Protocol.Name)
 	if o.injected != "none" {
 		f := faults.Named(o.injected)

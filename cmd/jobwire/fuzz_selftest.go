@@ -29,19 +29,19 @@ const (
 
 // proof is the result of the self-test for one injected fault, or for the faultless server.
 type proof struct {
-	Name    string       `json:"name"`
-	Planted string       `json:"injected"`
-	About   string       `json:"about,omitempty"`
-	Oracle  string       `json:"oracle,omitempty"` // oracle that found the fault
-	Text    string       `json:"text,omitempty"`
-	Lines   int          `json:"lines,omitempty"`
-	Seconds float64      `json:"seconds"`
-	Rate    float64      `json:"executions_per_second"`
-	Plays   bool         `json:"plays"`
-	Held    bool         `json:"passed"`
-	Seed    uint64       `json:"seed"`
-	Jobwire version.Info `json:"jobwire"`
-	wire    []byte
+	Name     string       `json:"name"`
+	Injected string       `json:"injected"`
+	About    string       `json:"about,omitempty"`
+	Oracle   string       `json:"oracle,omitempty"` // oracle that found the fault
+	Text     string       `json:"text,omitempty"`
+	Lines    int          `json:"lines,omitempty"`
+	Seconds  float64      `json:"seconds"`
+	Rate     float64      `json:"executions_per_second"`
+	Plays    bool         `json:"plays"`
+	Passed   bool         `json:"passed"`
+	Seed     uint64       `json:"seed"`
+	Jobwire  version.Info `json:"jobwire"`
+	wire     []byte
 }
 
 // prove runs --self-test: it fuzzes servers with injected faults, each of which must be found, and a faultless server,
@@ -71,14 +71,14 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		progress.step()
 		progress.clear()
-		if !p.Held {
+		if !p.Passed {
 			failed++
 		}
 		if o.format == "json" {
 			json.NewEncoder(cmd.OutOrStdout()).Encode(p)
 			continue
 		}
-		o.tellProof(cmd, p)
+		o.printProof(cmd, p)
 	}
 	if o.format == "text" {
 		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(len(servers)-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
@@ -114,7 +114,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 			cfg.Count, cfg.Duration = o.count, o.duration
 		}
 	}
-	p := &proof{Name: f.Name, Planted: f.Oracle, About: f.About, Held: faultless, Seed: o.seed, Jobwire: version.Get()}
+	p := &proof{Name: f.Name, Injected: f.Oracle, About: f.About, Passed: faultless, Seed: o.seed, Jobwire: version.Get()}
 	cfg.Found = func(fd *fuzz.Finding) {
 		if !fd.Reproduced && p.Oracle != "" {
 			return
@@ -123,7 +123,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 		if fd.Script != nil {
 			p.Lines = lines(fd.Script)
 		}
-		p.Held = !faultless && p.Plays && p.Lines <= smallEnough
+		p.Passed = !faultless && p.Plays && p.Lines <= smallEnough
 	}
 	if o.verbose {
 		cfg.Note = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
@@ -140,28 +140,28 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 // lines counts the steps of a script.
 func lines(s *transcript.Script) int { return len(s.Steps) }
 
-func (o *fuzzOptions) tellProof(cmd *cobra.Command, p *proof) {
+func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {
-	case p.Planted == "" && p.Oracle == "":
+	case p.Injected == "" && p.Oracle == "":
 		fmt.Fprintf(w, "passed  server without a fault: no findings in %.0f s, %.0f executions/s\n", p.Seconds, p.Rate)
 	case p.Oracle == "":
-		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %.0f s, %.0f executions/s\n        %s\n", p.Name, p.Planted, p.Seconds, p.Rate, p.About)
-	case p.Planted == "":
+		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %.0f s, %.0f executions/s\n        %s\n", p.Name, p.Injected, p.Seconds, p.Rate, p.About)
+	case p.Injected == "":
 		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", oneLine(p.Text))
 	default:
 		mark := "found "
-		if !p.Held {
+		if !p.Passed {
 			mark = "FAILED"
 		}
-		fmt.Fprintf(w, "%s  %s (%s) in %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Planted, p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
+		fmt.Fprintf(w, "%s  %s (%s) in %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected, p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
 		if !p.Plays {
 			fmt.Fprintf(w, "        'jobwire play' does not show the fault with this transcript\n")
 		} else if p.Lines > smallEnough {
 			fmt.Fprintf(w, "        expected a transcript of at most %d lines\n", smallEnough)
 		}
 	}
-	if o.verbose || !p.Held {
+	if o.verbose || !p.Passed {
 		fmt.Fprintf(w, "%s\n", p.wire)
 	}
 }

@@ -48,7 +48,7 @@ type jobCounts struct {
 func TestJobsOfBench(t *testing.T) {
 	for _, tt := range []struct {
 		protocol, scenario string
-		told               bool // the server sends the result of a job to the client
+		returnsResult      bool // the server sends the result of a job to the client
 	}{
 		{"gearman", "cycle", true}, {"gearman", "background", false}, {"gearman", "chaos", true},
 		{"beanstalk", "cycle", false}, {"beanstalk", "chaos", false},
@@ -107,10 +107,10 @@ func TestJobsOfBench(t *testing.T) {
 			if sum.Submitted != sent.Submitted || sum.Redelivered < sent.Redelivered || sum.Completed > sent.Submitted || sum.Completed < sent.Submitted-sent.Lost-20 {
 				t.Errorf("%+v, want of %+v; %+v", sum, sent, seen.Anomalies)
 			}
-			if sent.Lost == 0 && tt.told && tt.scenario != "chaos" && sum.Unended > 0 {
+			if sent.Lost == 0 && tt.returnsResult && tt.scenario != "chaos" && sum.Unended > 0 {
 				t.Errorf("%d jobs did not end: %+v", sum.Unended, seen.Anomalies)
 			}
-			if tt.told && sum.Return.Count < sum.Completed-int64(len(seen.Anomalies)) {
+			if tt.returnsResult && sum.Return.Count < sum.Completed-int64(len(seen.Anomalies)) {
 				t.Errorf("clients got the results of %d jobs, want %d", sum.Return.Count, sum.Completed)
 			}
 			if sum.Wait.Count < sum.Completed || sum.Run.Count < sum.Completed {

@@ -76,7 +76,7 @@ func TestPagesAreTrue(t *testing.T) {
 					for _, name := range s.peers {
 						peers.Need(t, name)
 					}
-					s.hold(t, dir)
+					s.check(t, dir)
 				})
 			}
 		})
@@ -100,8 +100,8 @@ func workingCopy(t *testing.T) string {
 	return dir
 }
 
-// hold saves the file of a session, or runs its commands in dir and compares their output with the page.
-func (s *session) hold(t *testing.T, dir string) {
+// check saves the file of a session, or runs its commands in dir and compares their output with the page.
+func (s *session) check(t *testing.T, dir string) {
 	if s.file != "" {
 		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.text), 0o666); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func (o *conformOptions) prove(cmd *cobra.Command, sys *catalog.Entry, suite *co
 	if err := write(cmd.OutOrStdout(), report, o.verbose); err != nil {
 		return err
 	}
-	if !report.Held() {
+	if !report.Passed() {
 		return &exit{exitFellShort, nil}
 	}
 	return nil

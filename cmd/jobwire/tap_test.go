@@ -71,8 +71,8 @@ func (tp *tap) add(e pcap.Event) int {
 	return e.Conn
 }
 
-// lastWords is how long one end of a connection may still send after the other end has half-closed.
-const lastWords = 300 * time.Millisecond
+// lingerTime is how long one end of a connection may still send after the other end has half-closed.
+const lingerTime = 300 * time.Millisecond
 
 // pump relays and records the bytes that one end sends.
 func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
@@ -95,7 +95,7 @@ func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 		case errors.Is(err, io.EOF):
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.HalfCloses})
 			out.CloseWrite()
-			out.SetReadDeadline(time.Now().Add(lastWords))
+			out.SetReadDeadline(time.Now().Add(lingerTime))
 			return
 		case err != nil:
 			return

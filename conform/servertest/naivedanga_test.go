@@ -79,8 +79,8 @@ func serveNaiveDanga(ctx context.Context, ln net.Listener) error {
 			0x0C: {0, naiveMax, (*naiveServer).result},
 		},
 	}
-	var talks sync.WaitGroup
-	defer talks.Wait()
+	var conns sync.WaitGroup
+	defer conns.Wait()
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(inner, func() { ln.Close() })()
@@ -92,15 +92,15 @@ func serveNaiveDanga(ctx context.Context, ln net.Listener) error {
 			}
 			return err
 		}
-		talks.Go(func() {
+		conns.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(inner, func() { c.Close() })()
-			s.talk(&naivePeer{conn: c})
+			s.serveConn(&naivePeer{conn: c})
 		})
 	}
 }
 
-func (s *naiveServer) talk(p *naivePeer) {
+func (s *naiveServer) serveConn(p *naivePeer) {
 	s.mu.Lock()
 	s.peers = append(s.peers, p)
 	s.mu.Unlock()

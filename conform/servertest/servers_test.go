@@ -45,7 +45,7 @@ func TestSecondDangaServer(t *testing.T) {
 	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
 		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
 	for _, res := range r.Run(t.Context(), load(t, danga.Protocol).InProcess(), nil) {
-		if res.Verdict != conform.Passed && res.Verdict != conform.Lax {
+		if res.Verdict != conform.Passed && res.Verdict != conform.NonStrict {
 			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
 		}
 	}
@@ -64,7 +64,7 @@ func TestRealServers(t *testing.T) {
 				}
 				r := conform.Runner{Programs: e.Programs, Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Start: executed(profile)}
 				for _, res := range r.Run(t.Context(), s, nil) {
-					if res.Verdict.FallsShort() {
+					if res.Verdict.FailsRun() {
 						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
 					}
 				}

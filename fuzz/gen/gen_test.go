@@ -26,7 +26,7 @@ func requests(p *codec.Protocol) (all []*codec.Type) {
 }
 
 // A seed determines which message is generated and how it is mutated.
-func TestSeedTellsAll(t *testing.T) {
+func TestSeedDeterminesMessage(t *testing.T) {
 	for _, p := range protocols {
 		for seed := range uint64(200) {
 			var made [2][]byte

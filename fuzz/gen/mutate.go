@@ -47,13 +47,13 @@ var flips = []func(r *rand.Rand, b []byte) []byte{
 	},
 	func(r *rand.Rand, b []byte) []byte { // replace a byte with one that has a meaning in some protocol
 		if len(b) > 0 {
-			b[r.IntN(len(b))] = telling[r.IntN(len(telling))]
+			b[r.IntN(len(b))] = specialBytes[r.IntN(len(specialBytes))]
 		}
 		return b
 	},
 	func(r *rand.Rand, b []byte) []byte { // insert such a byte, once or several times
 		at := r.IntN(len(b) + 1)
-		return slices.Insert(b, at, bytes.Repeat([]byte{telling[r.IntN(len(telling))]}, 1+r.IntN(4))...)
+		return slices.Insert(b, at, bytes.Repeat([]byte{specialBytes[r.IntN(len(specialBytes))]}, 1+r.IntN(4))...)
 	},
 	func(r *rand.Rand, b []byte) []byte { // truncate
 		return b[:r.IntN(len(b)+1)]
@@ -83,8 +83,8 @@ var flips = []func(r *rand.Rand, b []byte) []byte{
 	},
 }
 
-// telling are bytes that end, separate or begin something in some protocol.
-const telling = "\x00\x01\x7f\x80\xff\r\n \t.:-+*$0129\"'\\"
+// specialBytes are bytes that end, separate or begin something in some protocol.
+const specialBytes = "\x00\x01\x7f\x80\xff\r\n \t.:-+*$0129\"'\\"
 
 // part chooses a range of bytes, most often a short one.
 func part(r *rand.Rand, b []byte) (at, end int) {
@@ -115,7 +115,7 @@ type fieldMutator struct {
 
 // row is the part of the message that belongs to a field: the value and the bytes around it.
 type row struct {
-	before, value, behind []byte
+	before, value, after []byte
 }
 
 func (m *fieldMutator) mutate() []byte {
@@ -134,22 +134,22 @@ func (m *fieldMutator) mutate() []byte {
 	grown := 0
 	switch m.r.IntN(10) {
 	case 0: // remove the field
-		grown = -len(at.before) - was - len(at.behind)
+		grown = -len(at.before) - was - len(at.after)
 		*at = row{}
 	case 1: // repeat it, once or many times
 		n := 1
 		if m.r.IntN(4) == 0 {
 			n = 1 << m.r.IntN(8)
 		}
-		whole := slices.Concat(at.before, at.value, at.behind)
-		at.behind = slices.Concat(at.behind, bytes.Repeat(whole, min(n, 1+(16<<10)/(len(whole)+1))))
-		grown = len(at.behind) + len(at.before) + was - len(whole)
+		whole := slices.Concat(at.before, at.value, at.after)
+		at.after = slices.Concat(at.after, bytes.Repeat(whole, min(n, 1+(16<<10)/(len(whole)+1))))
+		grown = len(at.after) + len(at.before) + was - len(whole)
 	case 2: // use the value of another field
 		at.value = rows[m.r.IntN(len(rows))].value
 		grown = len(at.value) - was
 	case 3: // remove its end
-		grown = -len(at.behind)
-		at.behind = nil
+		grown = -len(at.after)
+		at.after = nil
 	default:
 		at.value = m.value(f.Spans[i].Field, at.value)
 		grown = len(at.value) - was
@@ -164,7 +164,7 @@ func (m *fieldMutator) mutate() []byte {
 	}
 	var b []byte
 	for _, r := range rows {
-		b = append(append(append(b, r.before...), r.value...), r.behind...)
+		b = append(append(append(b, r.before...), r.value...), r.after...)
 	}
 	return b
 }

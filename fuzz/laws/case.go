@@ -42,7 +42,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 			o.MaxData, o.MaxLine = 4096, 2000 // rare, because long values take time and reveal little more
 		}
 		if from == codec.Server {
-			o.Rows = due(p, waiting)
+			o.Rows = expectedTypes(p, waiting)
 		}
 		m := gen.Message(r, p, from, c.Role, o)
 		if m.Type == nil {
@@ -62,9 +62,9 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// due returns the types that a server may send: the replies to the oldest request, or, if there is no request, the types
-// that are not replies.
-func due(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
+// expectedTypes returns the types that a server may send: the replies to the oldest request, or, if there is no request,
+// the types that are not replies.
+func expectedTypes(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
 	if len(waiting) > 0 {
 		return waiting[0].Answers
 	}

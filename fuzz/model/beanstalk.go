@@ -110,13 +110,13 @@ func (m *beanstalk) Opened(conn int) {
 }
 
 func (m *beanstalk) Garbled(conn int) {
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	m.taint()
 }
 
 func (m *beanstalk) taint() {
 	m.tainted = true
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		d.must = false
 	}
 }
@@ -133,7 +133,7 @@ func (m *beanstalk) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
 	m.opened(conn)
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	delete(m.peers, conn)
 	if p != nil {
 		m.left(p)
@@ -256,7 +256,7 @@ func (m *beanstalk) Settled() error {
 		return nil
 	}
 	for _, p := range m.peers {
-		if !p.waiting || m.deaf[p.conn] {
+		if !p.waiting || m.unchecked[p.conn] {
 			continue
 		}
 		missing := func(rule codec.RuleID, what string) error {
@@ -280,7 +280,7 @@ func (m *beanstalk) Settled() error {
 func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
-	if p == nil || m.deaf[conn] {
+	if p == nil || m.unchecked[conn] {
 		m.tainted = m.tainted || p != nil
 		return
 	}

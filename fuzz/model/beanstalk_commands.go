@@ -44,7 +44,7 @@ func init() {
 
 // say expects a reply of a type with the given arguments.
 func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string) {
-	m.owe(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
+	m.expect(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
 		for i, a := range args {
 			if string(r.Arg(i)) != a {
 				return wrong("expected %s %s", name, a)
@@ -88,7 +88,7 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	} else {
 		m.ready(j)
 	}
-	m.owe(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
+	m.expect(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
 		if o := m.jobs[string(r.Arg(0))]; o != nil && o != j || j.id != nil && !bytes.Equal(j.id, r.Arg(0)) {
 			return &Complaint{Rule: "beanstalk.job.id-unique", Text: "expected a new job ID, because another job already has this ID"}
 		}
@@ -125,12 +125,12 @@ func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 		m.say(p, "beanstalk.reserve-job.not-found", "NOT_FOUND")
 		return
 	}
-	m.owe(p.conn, "beanstalk.reserve-job.reserved", "RESERVED", typed("RESERVED", func(r *codec.Frame) error {
+	m.expect(p.conn, "beanstalk.reserve-job.reserved", "RESERVED", typed("RESERVED", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), j.id) || !bytes.Equal(r.Arg(1), j.body) {
 			return wrong("expected job %s with body %.60q, because the client named that job in reserve-job", j.id, j.body)
 		}
 		p.worker = true
-		m.hold(p, j)
+		m.markReserved(p, j)
 		return nil
 	}))
 }
@@ -203,7 +203,7 @@ func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 	case i >= 0 && len(p.watched) == 1:
 		m.say(p, "beanstalk.ignore.last", "NOT_IGNORED")
 	case i < 0 && len(p.watched) == 1:
-		m.owe(p.conn, "beanstalk.ignore.not-watched", "WATCHING 1", typed("WATCHING NOT_IGNORED", nil))
+		m.expect(p.conn, "beanstalk.ignore.not-watched", "WATCHING 1", typed("WATCHING NOT_IGNORED", nil))
 	default:
 		if i >= 0 {
 			p.watched = slices.Delete(slices.Clone(p.watched), i, i+1)
@@ -219,7 +219,7 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 		m.say(p, "beanstalk.peek.not-found", "NOT_FOUND")
 		return
 	}
-	m.owe(p.conn, rule, "FOUND", typed("FOUND", func(r *codec.Frame) error {
+	m.expect(p.conn, rule, "FOUND", typed("FOUND", func(r *codec.Frame) error {
 		for _, j := range all {
 			if bytes.Equal(r.Arg(0), j.id) {
 				if !bytes.Equal(r.Arg(1), j.body) {
@@ -252,7 +252,7 @@ func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *be
 	return func(m *beanstalk, p *bPeer, _ codec.Frame) {
 		all, sure := m.in(p.used, s)
 		if !sure {
-			m.owe(p.conn, rule, "FOUND", typed("FOUND NOT_FOUND", nil))
+			m.expect(p.conn, rule, "FOUND", typed("FOUND NOT_FOUND", nil))
 			return
 		}
 		var first []*bJob
@@ -309,7 +309,7 @@ func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	switch {
 	case j != nil && j.vague:
-		m.owe(p.conn, "beanstalk.kick-job.kicked", "KICKED", typed("KICKED_JOB NOT_FOUND", nil))
+		m.expect(p.conn, "beanstalk.kick-job.kicked", "KICKED", typed("KICKED_JOB NOT_FOUND", nil))
 	case j == nil || j.state != bBuried && j.state != bDelayed:
 		m.say(p, "beanstalk.kick-job.not-found", "NOT_FOUND")
 	default:
@@ -349,7 +349,7 @@ func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
 		m.say(p, "beanstalk.pause.paused", "PAUSED")
 		return
 	}
-	m.owe(p.conn, "beanstalk.pause.paused", "PAUSED", typed("PAUSED NOT_FOUND", func(r *codec.Frame) error {
+	m.expect(p.conn, "beanstalk.pause.paused", "PAUSED", typed("PAUSED NOT_FOUND", func(r *codec.Frame) error {
 		if r.Type.Name == "PAUSED" {
 			pause()
 		}

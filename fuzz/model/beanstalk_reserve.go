@@ -37,7 +37,7 @@ func (m *beanstalk) margin(p *bPeer) (sure, maybe bool) {
 func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 	p := m.peers[conn]
 	var err error
-	if p != nil && p.waiting && !m.deaf[conn] {
+	if p != nil && p.waiting && !m.unchecked[conn] {
 		err = m.answered(p, f)
 	} else {
 		err = m.received(conn, f)
@@ -126,12 +126,12 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	case best != nil && best != j && best.before(j) && !best.fresh && !j.vague:
 		return fail("beanstalk.reserve.fifo", "expected job %s, because it has the same priority and was queued earlier", best.id)
 	}
-	m.hold(p, j)
+	m.markReserved(p, j)
 	return nil
 }
 
-// hold marks a job as reserved.
-func (m *beanstalk) hold(p *bPeer, j *bJob) {
+// markReserved marks a job as reserved.
+func (m *beanstalk) markReserved(p *bPeer, j *bJob) {
 	if j.state == bReserved {
 		j.timeouts++
 		m.late++

@@ -10,8 +10,8 @@ import (
 )
 
 // stats checks the values of a YAML dictionary that the model knows. It does not check whether keys are missing.
-func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]string) {
-	m.owe(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
+func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[string]string) {
+	m.expect(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
 		if r.Type.Name == "NOT_FOUND" {
 			return nil
 		}
@@ -19,7 +19,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, due map[string]st
 			if string(row[0]) == "total-connections" && m.before < 0 {
 				m.before = int(number(row[1])) - m.total // connections that tested whether the server accepts connections
 			}
-			want, ok := due[string(row[0])]
+			want, ok := expected[string(row[0])]
 			if ok && want != string(row[1]) {
 				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: "expected " + string(row[0]) + ": " + want + ", got " + string(row[1])}
 			}
@@ -34,19 +34,19 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 		m.say(p, "beanstalk.stats-job.not-found", "NOT_FOUND")
 		return
 	}
-	due := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
+	expected := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
 		"timeouts": strconv.Itoa(j.timeouts), "releases": strconv.Itoa(j.releases), "buries": strconv.Itoa(j.buries), "pri": strconv.FormatUint(j.pri, 10)}
 	if !j.vague {
-		due["state"] = j.state.String()
+		expected["state"] = j.state.String()
 	}
 	if !j.blurred {
-		due["kicks"] = strconv.Itoa(j.kicks)
+		expected["kicks"] = strconv.Itoa(j.kicks)
 	}
-	m.stats(p, "beanstalk.stats-job", "stats-reply", due)
+	m.stats(p, "beanstalk.stats-job", "stats-reply", expected)
 }
 
 // counted adds the numbers of jobs by state.
-func (m *beanstalk) counted(due map[string]string, in func(*bJob) bool) {
+func (m *beanstalk) counted(expected map[string]string, in func(*bJob) bool) {
 	var by [5]int
 	urgent := 0
 	for _, j := range m.live {
@@ -61,9 +61,9 @@ func (m *beanstalk) counted(due map[string]string, in func(*bJob) bool) {
 			urgent++
 		}
 	}
-	due["current-jobs-urgent"] = strconv.Itoa(urgent)
+	expected["current-jobs-urgent"] = strconv.Itoa(urgent)
 	for s := bReady; s <= bBuried; s++ {
-		due["current-jobs-"+s.String()] = strconv.Itoa(by[s])
+		expected["current-jobs-"+s.String()] = strconv.Itoa(by[s])
 	}
 }
 
@@ -87,23 +87,23 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 			}
 		}
 	}
-	due := map[string]string{"name": name}
+	expected := map[string]string{"name": name}
 	if !m.quirks[Shared] || name != "default" {
-		due["current-waiting"] = strconv.Itoa(waiting)
+		expected["current-waiting"] = strconv.Itoa(waiting)
 		watched := m.quirks[Watched] && name == "default" // the tube existed before, and other clients use it too
 		if !watched {
-			due["current-using"], due["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
+			expected["current-using"], expected["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
 		}
-		m.counted(due, func(j *bJob) bool { return j.tube == t })
+		m.counted(expected, func(j *bJob) bool { return j.tube == t })
 		if !t.lost && !watched {
-			due["total-jobs"], due["cmd-pause-tube"], due["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
+			expected["total-jobs"], expected["cmd-pause-tube"], expected["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
 		}
 	}
 	names := "stats-reply"
 	if !sure {
 		names = "stats-reply NOT_FOUND"
 	}
-	m.stats(p, "beanstalk.stats-tube", names, due)
+	m.stats(p, "beanstalk.stats-tube", names, expected)
 }
 
 // bCounted are the commands whose counts stats reports as cmd-NAME.
@@ -111,7 +111,7 @@ var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-burie
 	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
 
 func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
-	due := map[string]string{}
+	expected := map[string]string{}
 	if !m.quirks[Shared] {
 		waiting, producers, workers := 0, 0, 0
 		for _, q := range m.peers {
@@ -125,29 +125,29 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 				workers++
 			}
 		}
-		due["current-waiting"], due["current-producers"], due["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
+		expected["current-waiting"], expected["current-producers"], expected["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
 		if !m.quirks[Watched] {
-			m.totals(due)
+			m.totals(expected)
 		}
-		m.counted(due, func(*bJob) bool { return true })
+		m.counted(expected, func(*bJob) bool { return true })
 	}
-	m.stats(p, "beanstalk.stats", "stats-reply", due)
+	m.stats(p, "beanstalk.stats", "stats-reply", expected)
 }
 
 // totals adds the counts since the start of the server.
-func (m *beanstalk) totals(due map[string]string) {
-	due["total-jobs"], due["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
+func (m *beanstalk) totals(expected map[string]string) {
+	expected["total-jobs"], expected["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
 	for _, name := range bCounted {
-		due["cmd-"+name] = strconv.Itoa(m.sent[name])
+		expected["cmd-"+name] = strconv.Itoa(m.sent[name])
 	}
-	due["current-connections"] = strconv.Itoa(len(m.peers))
+	expected["current-connections"] = strconv.Itoa(len(m.peers))
 	if m.before >= 0 {
-		due["total-connections"] = strconv.Itoa(m.before + m.total)
+		expected["total-connections"] = strconv.Itoa(m.before + m.total)
 	}
 }
 
 func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
-	m.owe(p.conn, "beanstalk.list.tubes", "list-reply", typed("list-reply", func(r *codec.Frame) error {
+	m.expect(p.conn, "beanstalk.list.tubes", "list-reply", typed("list-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			name := string(row[0])
@@ -170,7 +170,7 @@ func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
 	for _, w := range p.watched {
 		want[w] = true
 	}
-	m.owe(p.conn, "beanstalk.list.watched", "list-reply", typed("list-reply", func(r *codec.Frame) error {
+	m.expect(p.conn, "beanstalk.list.watched", "list-reply", typed("list-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			seen[string(row[0])] = true

@@ -9,8 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// due is a message that the server must or may send on a connection.
-type due struct {
+// expectation is a message that the server must or may send on a connection.
+type expectation struct {
 	conn int
 	must bool
 	rule codec.RuleID // that the server breaks if the message is missing or wrong
@@ -35,16 +35,16 @@ var notMine error = &Complaint{Law: "another message"}
 
 // board is what all models share: the connections, the messages that they expect, and the clock.
 type board struct {
-	p       *codec.Protocol
-	quirks  map[Quirk]bool
-	now     time.Duration // since the model was made
-	start   time.Time
-	dues    []*due
-	tainted bool
-	step    int
-	deaf    map[int]bool  // connections whose messages are not checked any more
-	ending  map[int]bool  // connections that the server may close
-	leaving map[int]leave // connections that the server must close
+	p         *codec.Protocol
+	quirks    map[Quirk]bool
+	now       time.Duration // since the model was made
+	start     time.Time
+	expected  []*expectation
+	tainted   bool
+	step      int
+	unchecked map[int]bool  // connections whose messages are not checked any more
+	ending    map[int]bool  // connections that the server may close
+	leaving   map[int]leave // connections that the server must close
 
 	unjudged string // prefix of the IDs of rules that are not checked; "": all are checked
 }
@@ -62,13 +62,13 @@ type leave struct {
 }
 
 func newBoard(p *codec.Protocol, quirks map[Quirk]bool) board {
-	return board{p: p, quirks: quirks, deaf: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
+	return board{p: p, quirks: quirks, unchecked: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]leave{}}
 }
 
-// owe adds an expected message. Without illegal bytes whose effect is unknown, the server must send it.
-func (b *board) owe(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *due {
-	d := &due{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step}
-	b.dues = append(b.dues, d)
+// expect adds an expected message. Without illegal bytes whose effect is unknown, the server must send it.
+func (b *board) expect(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *expectation {
+	d := &expectation{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step}
+	b.expected = append(b.expected, d)
 	return d
 }
 
@@ -78,8 +78,8 @@ func (b *board) excuses(rule codec.RuleID) bool {
 }
 
 // allow adds a message that the server may send.
-func (b *board) allow(conn int, want string, take func(*codec.Frame) error) *due {
-	d := b.owe(conn, "", want, take)
+func (b *board) allow(conn int, want string, take func(*codec.Frame) error) *expectation {
+	d := b.expect(conn, "", want, take)
 	d.must = false
 	return d
 }
@@ -106,15 +106,15 @@ func wrong(format string, args ...any) error { return &Complaint{Text: fmt.Sprin
 
 // received finds the expected message that a received message is.
 func (b *board) received(conn int, f *codec.Frame) error {
-	if b.deaf[conn] {
+	if b.unchecked[conn] {
 		return nil
 	}
 	var first *Complaint
 	var waiting []string
 	// Required messages are tried before optional ones, because one message can be either.
-	ordered := make([]*due, 0, 8)
+	ordered := make([]*expectation, 0, 8)
 	for _, must := range []bool{true, false} {
-		for _, d := range b.dues {
+		for _, d := range b.expected {
 			if d.conn == conn && d.must == must {
 				ordered = append(ordered, d)
 			}
@@ -122,15 +122,15 @@ func (b *board) received(conn int, f *codec.Frame) error {
 	}
 	for _, d := range ordered {
 		if err := d.take(f); err == nil {
-			if i := slices.Index(b.dues, d); i >= 0 { // take may have moved it
-				b.dues = slices.Delete(b.dues, i, i+1)
+			if i := slices.Index(b.expected, d); i >= 0 { // take may have moved it
+				b.expected = slices.Delete(b.expected, i, i+1)
 			}
 			// The messages of a connection arrive in order, so the server has not sent the optional messages
 			// before this one.
-			b.dues = slices.DeleteFunc(b.dues, func(o *due) bool { return o.conn == conn && !o.must && o.step < d.step })
+			b.expected = slices.DeleteFunc(b.expected, func(o *expectation) bool { return o.conn == conn && !o.must && o.step < d.step })
 			if d.choice != nil {
 				if d.choice.left--; d.choice.left <= 0 {
-					b.dues = slices.DeleteFunc(b.dues, func(o *due) bool { return o.choice == d.choice })
+					b.expected = slices.DeleteFunc(b.expected, func(o *expectation) bool { return o.choice == d.choice })
 				}
 			}
 			return nil
@@ -161,8 +161,8 @@ func (b *board) received(conn int, f *codec.Frame) error {
 
 // settled reports the first required message that has not arrived.
 func (b *board) settled() error {
-	for _, d := range b.dues {
-		if d.must && !b.deaf[d.conn] {
+	for _, d := range b.expected {
+		if d.must && !b.unchecked[d.conn] {
 			return &Complaint{Conn: d.conn, Rule: d.rule, Law: missing, Text: "expected " + d.want + ", got no message"}
 		}
 	}
@@ -171,7 +171,7 @@ func (b *board) settled() error {
 			return &Complaint{Conn: conn, Rule: l.rule, Law: "missing disconnect", Text: "expected the server to close the connection, because " + l.why}
 		}
 	}
-	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return b.deaf[d.conn] })
+	b.expected = slices.DeleteFunc(b.expected, func(d *expectation) bool { return b.unchecked[d.conn] })
 	return nil
 }
 
@@ -184,21 +184,21 @@ func (b *board) Leaving(conn int) bool {
 // opened resets the state of a connection.
 func (b *board) opened(conn int) {
 	b.forget(conn)
-	delete(b.deaf, conn)
+	delete(b.unchecked, conn)
 	delete(b.ending, conn)
 	delete(b.leaving, conn)
 }
 
 // forget drops the expected messages of a connection that has ended.
 func (b *board) forget(conn int) {
-	b.dues = slices.DeleteFunc(b.dues, func(d *due) bool { return d.conn == conn })
+	b.expected = slices.DeleteFunc(b.expected, func(d *expectation) bool { return d.conn == conn })
 }
 
 // gone checks the end of a connection.
 func (b *board) gone(conn int) error {
 	defer b.forget(conn)
 	delete(b.leaving, conn)
-	if b.deaf[conn] || b.ending[conn] {
+	if b.unchecked[conn] || b.ending[conn] {
 		return nil
 	}
 	return &Complaint{Conn: conn, Law: "unexpected disconnect", Text: "expected the connection to stay open, but the server closed it, and no message allows the server to close it"}

@@ -54,13 +54,13 @@ func (m *danga) Opened(conn int) {
 }
 
 func (m *danga) Garbled(conn int) {
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	m.taint()
 }
 
 func (m *danga) taint() {
 	m.tainted = true
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		d.must = false
 	}
 }
@@ -79,7 +79,7 @@ func (m *danga) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
 	m.opened(conn)
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	delete(m.peers, conn)
 	delete(m.leaving, conn)
 	if p != nil {
@@ -121,7 +121,7 @@ func (m *danga) requeue(p *dPeer) {
 
 // violates notes that the server must close the connection.
 func (m *danga) violates(p *dPeer, why string) {
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		if d.conn == p.conn {
 			d.must = false // the server may have sent it before the violation
 		}
@@ -153,7 +153,7 @@ func (m *danga) Received(conn int, f *codec.Frame) error {
 func (m *danga) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
-	if p == nil || m.deaf[conn] {
+	if p == nil || m.unchecked[conn] {
 		m.tainted = m.tainted || p != nil
 		return
 	}
@@ -164,13 +164,13 @@ func (m *danga) Sent(conn int, f *codec.Frame) {
 
 // noop expects a noop that wakes a sleeping worker, or allows it if must is false.
 func (m *danga) noop(p *dPeer, must bool) {
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		if d.conn == p.conn && d.want == "noop" {
 			d.must = d.must || must && !m.tainted
 			return
 		}
 	}
-	d := m.owe(p.conn, "danga.sleep.wakes", "noop", typed("noop", func(*codec.Frame) error {
+	d := m.expect(p.conn, "danga.sleep.wakes", "noop", typed("noop", func(*codec.Frame) error {
 		p.sleeping = false
 		return nil
 	}))

@@ -85,7 +85,7 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	default:
 		j.wanted = true
 	}
-	m.owe(p.conn, "danga.create.answered", "job_create_res", typed("job_create_res", func(r *codec.Frame) error {
+	m.expect(p.conn, "danga.create.answered", "job_create_res", typed("job_create_res", func(r *codec.Frame) error {
 		h := r.Arg(0)
 		switch {
 		case typ != 1 && len(h) > 0:
@@ -116,12 +116,12 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 	}
 	reply := &choice{left: 1}
 	if len(sure) == 0 {
-		m.owe(p.conn, "danga.assign.no-job", "noop (no job)", typed("noop", nil)).choice = reply
+		m.expect(p.conn, "danga.assign.no-job", "noop (no job)", typed("noop", nil)).choice = reply
 	}
 	if len(sure)+len(vague) == 0 {
 		return
 	}
-	m.owe(p.conn, "danga.assign.answered", "job_assign_res", typed("job_assign_res", func(r *codec.Frame) error {
+	m.expect(p.conn, "danga.assign.answered", "job_assign_res", typed("job_assign_res", func(r *codec.Frame) error {
 		var fit []*dJob
 		for _, j := range slices.Concat(sure, vague) {
 			if j.name == string(r.Arg(0)) && bytes.Equal(j.args, r.Arg(1)) {
@@ -164,8 +164,8 @@ func dStatus(m *danga, p *dPeer, f codec.Frame) {
 }
 
 // progress expects a job_status_res with these numbers.
-func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *due {
-	return m.owe(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
+func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *expectation {
+	return m.expect(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
 		if got := numbers(r); got != want {
 			return wrong("expected %d", want)
 		}
@@ -181,7 +181,7 @@ func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	j := m.results[string(f.Arg(0))]
 	switch {
 	case j == nil && m.quirks[Shared]: // the handle may belong to another client's job
-		m.owe(p.conn, "danga.status.unknown-handle", "job_status_res", typed("job_status_res", nil))
+		m.expect(p.conn, "danga.status.unknown-handle", "job_status_res", typed("job_status_res", nil))
 	case j == nil:
 		m.progress(p.conn, "danga.status.unknown-handle", [3]uint32{0, 0, math.MaxUint32})
 	case j.done:
@@ -211,7 +211,7 @@ func dComplete(m *danga, p *dPeer, f codec.Frame) {
 // completed expects the result of a job.
 func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 	took := uint32((m.now - j.created) / time.Second)
-	m.owe(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
+	m.expect(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
 		switch status := binary.BigEndian.Uint32(r.Arg(0)); {
 		case status == 0 || status > took+2:
 			return &Complaint{Rule: "danga.complete.elapsed", Text: fmt.Sprintf("expected an elapsed time of 1 to %d s", took+2)}
@@ -237,10 +237,10 @@ func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 		rule, code = "danga.complete.unknown-handle", 255
 	}
 	if j == nil && m.quirks[Shared] { // the handle may belong to another client's job
-		m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", nil))
+		m.expect(p.conn, rule, "job_complete_res", typed("job_complete_res", nil))
 		return
 	}
-	m.owe(p.conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
+	m.expect(p.conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {
 		if binary.BigEndian.Uint32(r.Arg(0)) != 0 || r.Arg(1)[0] != code || len(r.Arg(2)) > 0 {
 			return wrong("expected 0 %d and no data", code)
 		}

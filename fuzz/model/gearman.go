@@ -88,7 +88,7 @@ type gJob struct {
 	vague                     bool // its state is unknown: it may be queued, running or finished
 	soon                      bool // its time is near: its state is unknown until Slack after that time
 	holder                    int
-	due                       time.Duration // when its scheduled time comes, or its time limit is exceeded; 0: never
+	timer                     time.Duration // when its scheduled time comes, or its time limit is exceeded; 0: never
 	latest                    time.Duration // the latest time at which that happens
 	numer, denom              []byte
 	hazy                      bool  // whether the last WORK_STATUS counts is unknown
@@ -113,13 +113,13 @@ func (m *gearman) Opened(conn int) {
 func (m *gearman) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
-	if p == nil || m.deaf[conn] {
+	if p == nil || m.unchecked[conn] {
 		m.tainted = m.tainted || p != nil
 		return
 	}
 	h := gHandlers[f.Type.Name]
 	if h == nil {
-		m.owe(conn, "gearman.error.told", "ERROR", typed("ERROR", nil))
+		m.expect(conn, "gearman.error.told", "ERROR", typed("ERROR", nil))
 		return
 	}
 	if f.Type.Req == 2 {
@@ -146,7 +146,7 @@ func (m *gearman) mayRefuse(conn int) {
 
 // dropReplies makes the expected messages of a connection optional, because the server sent ERROR in place of the reply.
 func (m *gearman) dropReplies(conn int) {
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		if d.conn == conn {
 			d.must = false
 		}
@@ -154,14 +154,14 @@ func (m *gearman) dropReplies(conn int) {
 }
 
 func (m *gearman) Garbled(conn int) {
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	m.taint()
 }
 
 // taint notes that the contents of the queues are unknown: from now on, most expected messages are optional.
 func (m *gearman) taint() {
 	m.tainted = true
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		if d.rule != "gearman.echo.same-data" {
 			d.must = false
 		}
@@ -179,7 +179,7 @@ func (m *gearman) Closed(conn int) {
 		return
 	}
 	m.opened(conn)
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	delete(m.peers, conn)
 	m.left(p)
 }
@@ -203,7 +203,7 @@ func (m *gearman) left(p *gPeer) {
 
 func (m *gearman) requeue(j *gJob) {
 	j.lost++
-	j.due = 0
+	j.timer = 0
 	if m.quirks[LostFails] {
 		m.fail(j)
 		return
@@ -215,7 +215,7 @@ func (m *gearman) requeue(j *gJob) {
 // fail ends a job. The server must report the failure to the clients of the job.
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
-		d := m.owe(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
+		d := m.expect(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
 		d.must = d.must && !j.unsure()
 	}
 	m.end(j)
@@ -264,7 +264,7 @@ func (m *gearman) function(name []byte) *gFunction {
 // wake expects a NOOP for each sleeping worker that can do the job. After one of them has received it, the server breaks
 // only the rule that it wakes all of them.
 func (m *gearman) wake(j *gJob, must bool) {
-	var all []*due
+	var all []*expectation
 	for _, p := range m.peers {
 		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
 			d := m.noop(p, must && !j.unsure())
@@ -291,14 +291,14 @@ func (m *gearman) wake(j *gJob, must bool) {
 	}
 }
 
-func (m *gearman) noop(p *gPeer, must bool) *due {
-	for _, d := range m.dues {
+func (m *gearman) noop(p *gPeer, must bool) *expectation {
+	for _, d := range m.expected {
 		if d.conn == p.conn && d.want == "NOOP" {
 			d.must = d.must || must && !m.tainted
 			return d
 		}
 	}
-	d := m.owe(p.conn, "gearman.worker.wake", "NOOP", typed("NOOP", func(*codec.Frame) error {
+	d := m.expect(p.conn, "gearman.worker.wake", "NOOP", typed("NOOP", func(*codec.Frame) error {
 		p.sleeping = false
 		return nil
 	}))
@@ -310,7 +310,7 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 	err := m.received(conn, f)
 	if c, _ := err.(*Complaint); c != nil {
 		if f.Type.Name == "NOOP" && m.peers[conn] != nil {
-			return m.surplusNoop(m.peers[conn], c)
+			return m.unexpectedNoop(m.peers[conn], c)
 		}
 		if m.tainted && c.Rule != "gearman.echo.same-data" && c.Rule != "gearman.submit.opaque-workload" {
 			return nil
@@ -319,8 +319,8 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
-// surplusNoop checks a NOOP that the model did not expect.
-func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
+// unexpectedNoop checks a NOOP that the model did not expect.
+func (m *gearman) unexpectedNoop(p *gPeer, c *Complaint) error {
 	c.Rule = "gearman.worker.wake-only-able"
 	if m.quirks[WokenTwice] && p.twice && !p.sleeping {
 		p.twice = false
@@ -340,7 +340,7 @@ func (m *gearman) surplusNoop(p *gPeer, c *Complaint) error {
 // mayWake reports whether a job for the worker enters its queue about now, because its time comes.
 func (m *gearman) mayWake(p *gPeer) bool {
 	for name := range p.abilities {
-		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.unsure() && (j.due > 0 || j.state == gLater) }) {
+		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.unsure() && (j.timer > 0 || j.state == gLater) }) {
 			return true
 		}
 	}
@@ -364,7 +364,7 @@ func (m *gearman) Elapsed(d time.Duration) {
 	m.now += d
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {
-			if j.due == 0 || m.now < j.due-Slack {
+			if j.timer == 0 || m.now < j.timer-Slack {
 				continue
 			}
 			sure := m.now >= j.latest+Slack
@@ -373,7 +373,7 @@ func (m *gearman) Elapsed(d time.Duration) {
 			}
 			switch {
 			case j.state == gLater && sure:
-				j.due, j.state, j.requeued = 0, gQueued, true
+				j.timer, j.state, j.requeued = 0, gQueued, true
 				m.wake(j, !m.quirks[EpochSilent])
 			case j.state == gRunning && m.quirks[TimeoutRequeues]:
 				j.vague = true

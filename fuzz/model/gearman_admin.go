@@ -43,7 +43,7 @@ func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]
 
 // list checks a list of functions. want returns the expected numbers of a function, and whether they are certain.
 func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *gFunction) ([]int, bool)) {
-	m.owe(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
+	m.expect(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			name := string(row[0])
@@ -101,7 +101,7 @@ func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
-	m.owe(p.conn, "gearman.admin.show-jobs", "show-jobs-reply", typed("show-jobs-reply", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.admin.show-jobs", "show-jobs-reply", typed("show-jobs-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, row := range rows(r) {
 			h := string(row[0])
@@ -128,7 +128,7 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
-	m.owe(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
 		if r.Type.Does == codec.Refuse {
 			return nil
 		}
@@ -156,7 +156,7 @@ func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
-	m.owe(p.conn, "gearman.admin.workers", "workers-reply", typed("workers-reply", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.admin.workers", "workers-reply", typed("workers-reply", func(r *codec.Frame) error {
 		listed := map[string]int{}
 		for _, row := range rows(r) {
 			names := strings.Fields(string(row[3]))
@@ -208,12 +208,12 @@ func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 		return
 	}
 	fn.limits = limits[len(sizes)]
-	m.owe(p.conn, "gearman.admin.maxqueue", "OK", typed("OK", nil))
+	m.expect(p.conn, "gearman.admin.maxqueue", "OK", typed("OK", nil))
 }
 
 func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
 	for c := range m.peers {
-		m.deaf[c] = true
+		m.unchecked[c] = true
 	}
 	m.taint()
 }
@@ -229,20 +229,20 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 		}
 		gText("OK ERR error-line")(m, p, f)
 	case j == nil || j.state == gEnded || j.state == gRunning && !m.quirks[CancelLingers]:
-		m.owe(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR error-line", nil))
+		m.expect(p.conn, "gearman.admin.cancel-job", "ERR", typed("ERR error-line", nil))
 	default:
 		m.fail(j)
 		if m.quirks[CancelLingers] {
 			j.fn.jobs = append(j.fn.jobs, j)
 			j.vague = true
 		}
-		m.owe(p.conn, "gearman.admin.cancel-job", "OK", typed("OK", nil))
+		m.expect(p.conn, "gearman.admin.cancel-job", "OK", typed("OK", nil))
 	}
 }
 
 func gCreate(m *gearman, p *gPeer, f codec.Frame) {
 	m.function(f.Arg(0)).kept = true
-	m.owe(p.conn, "gearman.admin.create-function", "OK", typed("OK", nil))
+	m.expect(p.conn, "gearman.admin.create-function", "OK", typed("OK", nil))
 }
 
 func gDrop(m *gearman, p *gPeer, f codec.Frame) {
@@ -265,10 +265,10 @@ func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 		gText("OK ERR error-line")(m, p, f)
 		fn.kept = false
 	case total > 0 || workers > 0:
-		m.owe(p.conn, "gearman.admin.drop-function", "ERR", typed("ERR error-line", nil))
+		m.expect(p.conn, "gearman.admin.drop-function", "ERR", typed("ERR error-line", nil))
 	case fn.kept:
 		fn.kept, fn.limits = false, nil
-		m.owe(p.conn, "gearman.admin.drop-function", "OK", typed("OK", nil))
+		m.expect(p.conn, "gearman.admin.drop-function", "OK", typed("OK", nil))
 	default:
 		fn.limits = nil
 		gText("OK ERR error-line")(m, p, f)

@@ -66,12 +66,12 @@ func init() {
 
 func gText(replies string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
-		m.owe(p.conn, "gearman.admin.reply-form", strings.ReplaceAll(replies, " ", " or "), typed(replies, nil))
+		m.expect(p.conn, "gearman.admin.reply-form", strings.ReplaceAll(replies, " ", " or "), typed(replies, nil))
 	}
 }
 
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
-	m.owe(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data", typed("ECHO_RES", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data", typed("ECHO_RES", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), f.Arg(0)) {
 			return wrong("expected the same data as in ECHO_REQ, %.60q", f.Arg(0))
 		}
@@ -88,11 +88,11 @@ func gOption(m *gearman, p *gPeer, f codec.Frame) {
 		m.taint()
 		return
 	default:
-		m.owe(p.conn, "gearman.option.unknown", "ERROR", typed("ERROR", nil))
+		m.expect(p.conn, "gearman.option.unknown", "ERROR", typed("ERROR", nil))
 		return
 	}
 	p.exceptions = true
-	m.owe(p.conn, "gearman.option.exceptions", "OPTION_RES exceptions", typed("OPTION_RES", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.option.exceptions", "OPTION_RES exceptions", typed("OPTION_RES", func(r *codec.Frame) error {
 		if string(r.Arg(0)) != exceptions {
 			return wrong("expected the option that the client requested, which is exceptions")
 		}
@@ -123,7 +123,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if at := time.Unix(n, 0).Sub(m.wall()); n > m.start.Unix()+1<<31 {
 			j.state = gLater // too far in the future to come during a test
 		} else if at > 0 {
-			j.state, j.due, j.latest = gLater, m.now+at, m.now+at
+			j.state, j.timer, j.latest = gLater, m.now+at, m.now+at
 		}
 	}
 	if s.sched {
@@ -170,13 +170,13 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	late := full || s.sched || doubtful != nil // the reply shows whether there is a new job
 	reply := &choice{left: 1}
 	if full || s.sched {
-		d := m.owe(p.conn, "gearman.admin.maxqueue", "ERROR (queue full)", typed("ERROR", nil))
+		d := m.expect(p.conn, "gearman.admin.maxqueue", "ERROR (queue full)", typed("ERROR", nil))
 		d.must, d.choice = d.must && sure, reply
 		if sure {
 			return
 		}
 	}
-	d := m.owe(p.conn, "gearman.submit.created", "JOB_CREATED", typed("JOB_CREATED", func(r *codec.Frame) error {
+	d := m.expect(p.conn, "gearman.submit.created", "JOB_CREATED", typed("JOB_CREATED", func(r *codec.Frame) error {
 		h := string(r.Arg(0))
 		if doubtful != nil && h == string(doubtful.handle) {
 			m.joined(p, doubtful, s)
@@ -216,7 +216,7 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 // join handles a submission with the unique ID of an unfinished job: the server adds the client to that job.
 func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	m.joined(p, old, s)
-	m.owe(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), old.handle) {
 			return wrong("expected handle %s, because that job has the same unique ID and is not finished", old.handle)
 		}

@@ -24,8 +24,8 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	}
 	for i, w := range [][]byte{j.numer, j.denom} {
 		n, _ := strconv.ParseUint(string(r.Arg(3+i)), 10, 64)
-		if due, err := strconv.ParseUint("0"+string(w), 10, 64); err == nil && n != due {
-			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("expected %s %d, because this is the value that the worker reported last", r.Type.Fields[3+i].Name, due)}
+		if reported, err := strconv.ParseUint("0"+string(w), 10, 64); err == nil && n != reported {
+			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("expected %s %d, because this is the value that the worker reported last", r.Type.Fields[3+i].Name, reported)}
 		}
 	}
 	return nil
@@ -51,7 +51,7 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 	case j.state == gRunning:
 		rule = "gearman.status.running"
 	}
-	m.owe(p.conn, rule, "STATUS_RES", typed("STATUS_RES", func(r *codec.Frame) error {
+	m.expect(p.conn, rule, "STATUS_RES", typed("STATUS_RES", func(r *codec.Frame) error {
 		switch {
 		case !bytes.Equal(r.Arg(0), f.Arg(0)):
 			return wrong("expected the handle of the request, %s", f.Arg(0))
@@ -66,7 +66,7 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 
 func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 	unique := f.Arg(0)
-	m.owe(p.conn, "gearman.status.unique", "STATUS_RES_UNIQUE", typed("STATUS_RES_UNIQUE", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearman.status.unique", "STATUS_RES_UNIQUE", typed("STATUS_RES_UNIQUE", func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), unique) {
 			return wrong("expected the unique ID of the request, %q", unique)
 		}

@@ -34,9 +34,9 @@ func frame(t *testing.T, p *codec.Protocol, from codec.Side, name string, args .
 	return f
 }
 
-// gearmanTalk returns a model with two open connections, a function that reports a message of a client or worker to the
+// gearmanModel returns a model with two open connections, a function that reports a message of a client or worker to the
 // model, and a function that reports a message of the server and fails the test if the model complains about it.
-func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name string, args ...string)) {
+func gearmanModel(t *testing.T) (m Model, sent, received func(conn int, name string, args ...string)) {
 	m = New(codecgearman.Protocol, time.Now())
 	m.Opened(0)
 	m.Opened(1)
@@ -51,7 +51,7 @@ func gearmanTalk(t *testing.T) (m Model, sent, received func(conn int, name stri
 }
 
 // After a client has sent bytes whose effect is unknown, no message is required.
-func TestNothingIsDueWhereNobodyCanTell(t *testing.T) {
+func TestNothingIsRequiredAfterUnknownBytes(t *testing.T) {
 	m := New(codecgearman.Protocol, time.Now())
 	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
 	for conn := range 3 {
@@ -84,7 +84,7 @@ func refusedCommand(t *testing.T, command string) *codec.Frame {
 // A server need not implement the messages that are not in the specification.
 func TestUnknownExtension(t *testing.T) {
 	for name, command := range map[string]string{"prioritystatus": "prioritystatus\n", "show-jobs": "show jobs\n", "status": "status\n"} {
-		m, sent, _ := gearmanTalk(t)
+		m, sent, _ := gearmanModel(t)
 		sent(0, name)
 		if err := m.Received(0, refusedCommand(t, command)); (err == nil) != (name != "status") {
 			t.Errorf("%s: %v", name, err)
@@ -93,7 +93,7 @@ func TestUnknownExtension(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	m, sent, _ := gearmanTalk(t)
+	m, sent, _ := gearmanModel(t)
 	sent(0, "cancel-job", "H:1")
 	if err := m.Received(0, refusedCommand(t, "cancel job H:1\n")); err != nil || m.Tainted() {
 		t.Errorf("an error that the message leads to: %v, and the state is uncertain: %v", err, m.Tainted())
@@ -133,8 +133,8 @@ func TestWokenByTheClock(t *testing.T) {
 
 // After the time limit of a job may have been exceeded, the model accepts any report about the job from its worker, also if
 // the client has disconnected.
-func TestWorkBehindItsTime(t *testing.T) {
-	m, sent, received := gearmanTalk(t)
+func TestReportAfterTimeLimit(t *testing.T) {
+	m, sent, received := gearmanModel(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "1000")
 	sent(0, "SUBMIT_JOB", "a", "", "x")
 	received(0, "JOB_CREATED", "H:1")
@@ -156,7 +156,7 @@ func TestWorkBehindItsTime(t *testing.T) {
 // If a time limit is very short, the client may receive WORK_FAIL before the worker receives the job.
 func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 	for timeout, soon := range map[string]bool{"1": true, "1000": false} {
-		m, sent, received := gearmanTalk(t)
+		m, sent, received := gearmanModel(t)
 		sent(1, "CAN_DO_TIMEOUT", "a", timeout)
 		sent(0, "SUBMIT_JOB", "a", "", "x")
 		received(0, "JOB_CREATED", "H:1")
@@ -179,7 +179,7 @@ func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 // A server may fail jobs with the time limit 0 at once, or take 0 for no limit.
 func TestZeroTimeLimit(t *testing.T) {
 	for _, fails := range []bool{true, false} {
-		m, sent, received := gearmanTalk(t)
+		m, sent, received := gearmanModel(t)
 		sent(1, "CAN_DO_TIMEOUT", "a", "0")
 		sent(0, "SUBMIT_JOB", "a", "", "x")
 		received(0, "JOB_CREATED", "H:1")
@@ -201,7 +201,7 @@ func TestZeroTimeLimit(t *testing.T) {
 
 // A server may read a time limit as seconds: the specification does not state the unit.
 func TestUnitOfTimeLimit(t *testing.T) {
-	m, sent, received := gearmanTalk(t)
+	m, sent, received := gearmanModel(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "2")
 	sent(0, "SUBMIT_JOB", "a", "", "x")
 	received(0, "JOB_CREATED", "H:1")
@@ -221,7 +221,7 @@ func TestUnitOfTimeLimit(t *testing.T) {
 // also if the model was asked while the time was near.
 func TestTimesThatCome(t *testing.T) {
 	for _, reported := range []bool{true, false} {
-		m, sent, received := gearmanTalk(t)
+		m, sent, received := gearmanModel(t)
 		sent(1, "CAN_DO_TIMEOUT", "a", "1000")
 		sent(0, "SUBMIT_JOB", "a", "", "x")
 		received(0, "JOB_CREATED", "H:1")
@@ -236,7 +236,7 @@ func TestTimesThatCome(t *testing.T) {
 			t.Errorf("WORK_FAIL sent: %v; the model says: %v", reported, err)
 		}
 	}
-	m, sent, received := gearmanTalk(t)
+	m, sent, received := gearmanModel(t)
 	sent(1, "CAN_DO", "a")
 	sent(1, "PRE_SLEEP")
 	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
@@ -251,7 +251,7 @@ func TestTimesThatCome(t *testing.T) {
 // A server that wakes one of several workers breaks another rule than a server that wakes none.
 func TestWakesSomeWorkers(t *testing.T) {
 	for woken, rule := range []codec.RuleID{"gearman.worker.wake", "gearman.worker.wake-each", "gearman.worker.wake-each", ""} {
-		m, sent, received := gearmanTalk(t)
+		m, sent, received := gearmanModel(t)
 		for worker := 1; worker <= 3; worker++ {
 			m.Opened(worker)
 			sent(worker, "CAN_DO", "a")
@@ -271,7 +271,7 @@ func TestWakesSomeWorkers(t *testing.T) {
 
 // If a worker finishes a job just before the time limit, WORK_FAIL is not expected.
 func TestEndNearTimeLimit(t *testing.T) {
-	m, sent, received := gearmanTalk(t)
+	m, sent, received := gearmanModel(t)
 	sent(0, "SUBMIT_JOB", "a", "", "x")
 	received(0, "JOB_CREATED", "H:1")
 	sent(1, "CAN_DO_TIMEOUT", "a", "1")
@@ -289,7 +289,7 @@ func TestEndNearTimeLimit(t *testing.T) {
 // A job whose scheduled time has come may be queued in the order of submission, or at the time when its time came.
 func TestPlaceOfScheduledJob(t *testing.T) {
 	for _, first := range []string{"H:1", "H:2"} {
-		m, sent, received := gearmanTalk(t)
+		m, sent, received := gearmanModel(t)
 		sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+1, 10), "x")
 		received(0, "JOB_CREATED", "H:1")
 		sent(0, "SUBMIT_JOB", "a", "", "x")
@@ -302,8 +302,8 @@ func TestPlaceOfScheduledJob(t *testing.T) {
 }
 
 // A server may reject a report of progress from a worker to which the job may not be assigned.
-func TestProgressOfWhoMayNotHold(t *testing.T) {
-	m, sent, received := gearmanTalk(t)
+func TestProgressBeforeAssignment(t *testing.T) {
+	m, sent, received := gearmanModel(t)
 	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
 	received(0, "JOB_CREATED", "H:1")
 	m.Elapsed(2*time.Second - Slack/2)

@@ -104,7 +104,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		sure, vague := m.candidates(p)
 		reply := &choice{left: 1}
 		if len(sure) == 0 {
-			m.owe(p.conn, "gearman.grab.no-job", "NO_JOB", typed("NO_JOB", nil)).choice = reply
+			m.expect(p.conn, "gearman.grab.no-job", "NO_JOB", typed("NO_JOB", nil)).choice = reply
 		}
 		if len(sure)+len(vague) == 0 {
 			return
@@ -117,7 +117,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				}
 			}
 		}
-		d := m.owe(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
+		d := m.expect(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
 			j := m.jobs[string(r.Arg(0))]
 			want := plain
 			switch {
@@ -153,17 +153,17 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				}
 				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
 			}
-			j.state, j.holder, j.due = gRunning, p.conn, 0
+			j.state, j.holder, j.timer = gRunning, p.conn, 0
 			if j.unsure() && j.background {
 				j.vague = false // the server has just assigned it, so it exists
 			}
 			j.soon = false
 			switch {
 			case timeout == zeroLimit:
-				j.due, j.latest = max(m.now, 1), math.MaxInt64-Slack
+				j.timer, j.latest = max(m.now, 1), math.MaxInt64-Slack
 			case timeout > 0:
 				// The specification does not state the unit of the time limit.
-				j.due, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
+				j.timer, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
 			}
 			return nil
 		}))
@@ -191,13 +191,13 @@ func (j *gJob) delivered(r *codec.Frame) error {
 func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, f codec.Frame) {
 		j := m.jobs[string(f.Arg(0))]
-		held := j != nil && j.state == gRunning && j.holder == p.conn
-		if !held && (j == nil || !j.unsure()) {
+		assigned := j != nil && j.state == gRunning && j.holder == p.conn
+		if !assigned && (j == nil || !j.unsure()) {
 			rule := codec.RuleID("gearman.work.unknown-handle")
 			if j != nil && j.state != gEnded {
 				rule = "gearman.work.not-holder"
 			}
-			m.owe(p.conn, rule, "ERROR", typed("ERROR", nil))
+			m.expect(p.conn, rule, "ERROR", typed("ERROR", nil))
 			return
 		}
 		if j.unsure() {
@@ -212,7 +212,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			seen[c] = true
 		}
 		if f.Type.Name == "WORK_STATUS" {
-			j.numer, j.denom, j.hazy = f.Arg(1), f.Arg(2), !held
+			j.numer, j.denom, j.hazy = f.Arg(1), f.Arg(2), !assigned
 		}
 		if ends && !j.unsure() {
 			m.end(j)
@@ -232,7 +232,7 @@ func (m *gearman) forward(j *gJob, conn int, f codec.Frame, ends, must bool) {
 		name, rule = "WORK_FAIL", "gearman.work.exception-unasked"
 		must = must && !m.quirks[NoFailUnasked]
 	}
-	d := m.owe(conn, rule, name+" "+string(j.handle), typed(name, func(r *codec.Frame) error {
+	d := m.expect(conn, rule, name+" "+string(j.handle), typed(name, func(r *codec.Frame) error {
 		if !bytes.Equal(r.Arg(0), j.handle) {
 			return notMine
 		}

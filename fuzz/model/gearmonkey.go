@@ -50,13 +50,13 @@ func (m *gearmonkey) Opened(conn int) {
 }
 
 func (m *gearmonkey) Garbled(conn int) {
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	m.taint()
 }
 
 func (m *gearmonkey) taint() {
 	m.tainted = true
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		d.must = false
 	}
 }
@@ -71,7 +71,7 @@ func (m *gearmonkey) Blocked(conn int) bool {
 func (m *gearmonkey) Closed(conn int) {
 	m.step++
 	m.opened(conn)
-	m.deaf[conn] = true
+	m.unchecked[conn] = true
 	m.left(conn)
 }
 
@@ -116,10 +116,10 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 		}
 	}
 	for _, p := range slices.Clone(m.waiting) {
-		if p.until == 0 || m.now < p.until-Slack || slices.ContainsFunc(m.dues, func(d *due) bool { return d.conn == p.conn }) {
+		if p.until == 0 || m.now < p.until-Slack || slices.ContainsFunc(m.expected, func(d *expectation) bool { return d.conn == p.conn }) {
 			continue
 		}
-		m.owe(p.conn, "gearmonkey.server.brpop-timeout", "a nil array", func(f *codec.Frame) error {
+		m.expect(p.conn, "gearmonkey.server.brpop-timeout", "a nil array", func(f *codec.Frame) error {
 			if string(f.Raw) != "*-1\r\n" {
 				return notMine
 			}
@@ -127,7 +127,7 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 			return nil
 		}).must = false
 	}
-	for _, d := range m.dues {
+	for _, d := range m.expected {
 		if p := m.peers[d.conn]; p != nil && p.waits != nil && p.until > 0 && m.now >= p.until+Slack && !m.tainted {
 			d.must = true
 		}
@@ -151,7 +151,7 @@ func (m *gearmonkey) Received(conn int, f *codec.Frame) error {
 func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
-	if p == nil || m.deaf[conn] {
+	if p == nil || m.unchecked[conn] {
 		m.tainted = m.tainted || p != nil
 		return
 	}
@@ -177,7 +177,7 @@ func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
 		m.raw(p, "gearmonkey.resp.request.serial", bulk(msg.Args[1])).must = true
 		return
 	}
-	m.deaf[p.conn] = true
+	m.unchecked[p.conn] = true
 	m.taint()
 }
 
@@ -199,8 +199,8 @@ func array(items ...[]byte) string {
 func integer(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
 
 // raw expects a reply of exactly these bytes.
-func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
-	return m.owe(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
+func (m *gearmonkey) raw(p *mPeer, rule string, want string) *expectation {
+	return m.expect(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {
 			return wrong("expected %.80q", want)
 		}
@@ -211,12 +211,12 @@ func (m *gearmonkey) raw(p *mPeer, rule string, want string) *due {
 // any expects a reply of any kind, and notes that the state is unknown.
 func (m *gearmonkey) any(p *mPeer, rule codec.RuleID) {
 	m.taint()
-	m.owe(p.conn, rule, "a reply", func(*codec.Frame) error { return nil })
+	m.expect(p.conn, rule, "a reply", func(*codec.Frame) error { return nil })
 }
 
 // event expects a published message on the connection of a subscriber. It may arrive between replies.
 func (m *gearmonkey) event(p *mPeer, want string) {
-	m.owe(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
+	m.expect(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {
 			return notMine
 		}

@@ -168,7 +168,7 @@ func mAll(m *gearmonkey, p *mPeer, f mWords) {
 	for k, v := range h.hash {
 		want[k] = string(v)
 	}
-	m.owe(p.conn, "gearmonkey.server.hgetall", "the job", typed("JOB", func(r *codec.Frame) error {
+	m.expect(p.conn, "gearmonkey.server.hgetall", "the job", typed("JOB", func(r *codec.Frame) error {
 		var msg codec.Message
 		r.Message(&msg)
 		if len(msg.Args) != 2*len(want) {
@@ -211,7 +211,7 @@ func mTake(m *gearmonkey, p *mPeer, f mWords) {
 		return
 	}
 	if !m.scripts[sha] {
-		m.owe(p.conn, "gearmonkey.server.noscript", "NOSCRIPT", typed("error", func(r *codec.Frame) error {
+		m.expect(p.conn, "gearmonkey.server.noscript", "NOSCRIPT", typed("error", func(r *codec.Frame) error {
 			if !bytes.HasPrefix(r.Raw, []byte("-NOSCRIPT")) {
 				return wrong("expected error NOSCRIPT, because the script is not loaded")
 			}
@@ -220,7 +220,7 @@ func mTake(m *gearmonkey, p *mPeer, f mWords) {
 		return
 	}
 	if sha != hashOf([]byte(scriptHashed)) && sha != hashOf([]byte(scriptPrinted)) {
-		m.deaf[p.conn] = true
+		m.unchecked[p.conn] = true
 		m.taint()
 		return
 	}

@@ -10,11 +10,11 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// Talk is what both sides of a connection send: the arguments of [laws.Session].
-type Talk struct{ Up, Down []byte }
+// Conversation is what both sides of a connection send: the arguments of [laws.Session].
+type Conversation struct{ Up, Down []byte }
 
-// Talks returns seeds: legal conversations, broken ones, and those of the corpus.
-func Talks(p *codec.Protocol) (all []Talk) {
+// Conversations returns seeds: legal conversations, broken ones, and those of the corpus.
+func Conversations(p *codec.Protocol) (all []Conversation) {
 	add := func(c *laws.Case) {
 		s := p.NewSession(codec.Options{WaiveAll: true})
 		var b [2][]byte
@@ -27,7 +27,7 @@ func Talks(p *codec.Protocol) (all []Talk) {
 			b[st.From] = append(b[st.From], raw...)
 		}
 		if len(b[0])+len(b[1]) < 4096 {
-			all = append(all, Talk{b[codec.Peer], b[codec.Server]})
+			all = append(all, Conversation{b[codec.Peer], b[codec.Server]})
 		}
 	}
 	for seed := range uint64(200) {

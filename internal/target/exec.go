@@ -74,13 +74,13 @@ func (c Command) Start(ctx context.Context) (Target, error) {
 // those of this server, so each jobwire claims its ports.
 func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	for attempt := 1; ; attempt++ {
-		addr, held, err := c.port(last)
+		addr, claimed, err := c.port(last)
 		if err != nil {
 			return nil, &Error{Target: c.Name, Reason: "could not start: no free port", Err: err}
 		}
-		l, err := c.launch(ctx, addr, held)
+		l, err := c.launch(ctx, addr, claimed)
 		if err != nil {
-			held.Close()
+			claimed.Close()
 			return nil, &Error{Target: c.Name, Reason: "could not start", Err: err}
 		}
 		err = c.ready(ctx, l)
@@ -97,17 +97,17 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 }
 
 // port claims an address with a free port. It prefers the last address.
-func (c *Command) port(last string) (addr string, held io.Closer, err error) {
+func (c *Command) port(last string) (addr string, claimed io.Closer, err error) {
 	if last != "" {
-		if held, err = claimAddr(last); err == nil {
-			return last, held, nil
+		if claimed, err = claimAddr(last); err == nil {
+			return last, claimed, nil
 		}
 	}
 	const attempts = 200
 	for range attempts {
 		addr = loopback(c.freePort())
-		if held, err = claimAddr(addr); err == nil {
-			return addr, held, nil
+		if claimed, err = claimAddr(addr); err == nil {
+			return addr, claimed, nil
 		}
 	}
 	return "", nil, fmt.Errorf("could not find a free port: %d random ports were in use: %w", attempts, err)
@@ -118,16 +118,16 @@ func claimAddr(addr string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := claim(port)
+	claimed, err := claim(port)
 	if err == nil && !isFree(addr) { // checked after the claim, so that no other jobwire takes the port in between
-		held.Close()
+		claimed.Close()
 		return nil, errInUse
 	}
-	return held, err
+	return claimed, err
 }
 
 // launch starts the program in its own process group. When the program has exited, launch closes the claim of the port.
-func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*life, error) {
+func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*life, error) {
 	args, err := Expand(c.Args, addr)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (c *Command) launch(ctx context.Context, addr string, held io.Closer) (*lif
 		if !asked {
 			l.err = c.ended(addr, exitText(cmd, err), l.output.String())
 		}
-		held.Close()
+		claimed.Close()
 		close(l.done)
 	}()
 	if err := <-started; err != nil {

@@ -52,8 +52,8 @@ var helpers = map[string]func(args []string){
 		serve(args[:1])
 	},
 	"child": func(args []string) { linger(args[0]) },
-	// judge REPORT: starts a target of its own, and is killed.
-	"judge": func(args []string) {
+	// starter REPORT: starts a target of its own, and is killed.
+	"starter": func(args []string) {
 		if _, err := (Command{Args: helper("orphan", "{addr}", args[0])}).Start(context.Background()); err != nil {
 			panic(err)
 		}
@@ -220,7 +220,7 @@ func TestDeathIsNoticed(t *testing.T) {
 	}
 }
 
-func TestDialTellsDeathFromSilence(t *testing.T) {
+func TestDialDistinguishesCrashFromSilence(t *testing.T) {
 	s := start(t, Command{Args: helper("serve", "{addr}")})
 	say(t, s, "exit")
 	if err := Died(s); !errors.Is(err, ErrDied) {
@@ -327,18 +327,18 @@ func TestChildrenDieWithTheProgram(t *testing.T) {
 	}
 }
 
-func TestProgramDiesWithItsJudge(t *testing.T) {
+func TestProgramDiesWithItsStarter(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a program with the one that started it")
 	}
 	addr, born := reporter(t)
-	args := helper("judge", addr)
-	judge := exec.Command(args[0], args[1:]...)
-	if err := judge.Start(); err != nil {
+	args := helper("starter", addr)
+	starter := exec.Command(args[0], args[1:]...)
+	if err := starter.Start(); err != nil {
 		t.Fatal(err)
 	}
 	born()()
-	judge.Wait()
+	starter.Wait()
 }
 
 func TestLostPortIsReplaced(t *testing.T) {

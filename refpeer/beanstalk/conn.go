@@ -251,7 +251,7 @@ func (c *conn) wait(ctx context.Context, t *Task) error {
 		t.Limited = false
 		err := c.request(p.Reserve, t)
 		if errors.Is(err, line.ErrTimedOut) { // the server may still reserve a job for this connection
-			c.broken, err = !p.Clings, timedOut
+			c.broken, err = !p.ReusesFailed, timedOut
 		}
 		return err
 	}

@@ -196,7 +196,7 @@ func (d *Driver) perform(ctx context.Context, v *verb, t *Task) error {
 	}
 	var refused Refusal
 	failed := err != nil && (errors.Is(err, errUnprepared) || !errors.As(err, &refused))
-	if c.broken = c.broken || failed && !d.Program.Clings; c.broken || d.Program.PerTask && len(c.jobs) == 0 {
+	if c.broken = c.broken || failed && !d.Program.ReusesFailed; c.broken || d.Program.PerTask && len(c.jobs) == 0 {
 		d.leave(c)
 	}
 	return err

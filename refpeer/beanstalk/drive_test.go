@@ -98,7 +98,7 @@ func TestReservationEndsWithTheDriver(t *testing.T) {
 // TestWorkersShareJobs: a worker waits for jobs that another driver puts.
 func TestWorkersShareJobs(t *testing.T) {
 	t.Parallel()
-	bench.Talks(t, []drivetest.Talk{
+	bench.Exchanges(t, []drivetest.Exchange{
 		{"one job", "put f x", "ok 1", "work f delete 1", "ok 1"},
 		{"one of two tubes", "put f x", "ok 1", "work e,f touch 1", "ok 1"},
 		{"with a timeout", "put f x", "ok 1", "reserve f timeout=5", "ok 1 x"},
@@ -108,7 +108,7 @@ func TestWorkersShareJobs(t *testing.T) {
 // TestUnreachable: each task reports that the client cannot connect.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	bench.NobodyThere(t, "put t x", "reserve t", "work t delete 1")
+	bench.WithoutServer(t, "put t x", "reserve t", "work t delete 1")
 }
 
 // TestConnections: one connection serves all tasks, unless each task has its own. The job that a task has reserved stays

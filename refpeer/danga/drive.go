@@ -56,7 +56,7 @@ func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 	defer context.AfterFunc(ctx, d.conn.Abort)()
 	d.conn.Within(0)
 	err := do(d.conn)
-	if err != nil && failure(err) == nil && !d.Program.Clings || d.Program.PerTask {
+	if err != nil && failure(err) == nil && !d.Program.ReusesFailed || d.Program.PerTask {
 		d.hangUp()
 	}
 	return err

@@ -20,7 +20,7 @@ var bench = drivetest.Bench{
 // TestTasks: the driver performs the tasks of docs/drivers.md and returns the answers described there.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	bench.Talks(t, []drivetest.Talk{
+	bench.Exchanges(t, []drivetest.Exchange{
 		{"reversed", `create f "a\0b"`, `ok "b\0a"`, "work f reverse 1", "ok 1"},
 		{"empty", `create f ""`, `ok ""`, "work f echo 1", "ok 1"},
 		{"emptied", `create f x key=k`, `ok ""`, "work f empty 1", "ok 1"},
@@ -52,5 +52,5 @@ func TestResultLater(t *testing.T) {
 // TestUnreachable: each task reports that the application or worker cannot connect.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	bench.NobodyThere(t, "create f x", "work f echo 1")
+	bench.WithoutServer(t, "create f x", "work f echo 1")
 }

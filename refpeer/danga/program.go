@@ -22,12 +22,12 @@ type Program struct {
 	Status    Sequence // to request the progress of a job
 	Result    Sequence // to request the result of a job
 
-	Enter Sequence // at the start of a worker
-	Ask   Sequence // to request a job
-	Sleep Sequence // after a noop that is not taken for a wake-up
-	Tell  Sequence // the reports about a job before its end
-	End   Sequence // the end of a job
-	Leave Sequence // before a worker closes the connection
+	Enter  Sequence // at the start of a worker
+	Ask    Sequence // to request a job
+	Sleep  Sequence // after a noop that is not taken for a wake-up
+	Report Sequence // the reports about a job before its end
+	End    Sequence // the end of a job
+	Leave  Sequence // before a worker closes the connection
 
 	line.Habits
 
@@ -44,7 +44,7 @@ type Program struct {
 	PerName    bool          // each job name has its own connection; the worker polls them in turn
 
 	// Faults.
-	Naps int // how often a worker that has received noop sends worker_sleep again before it asks for a job
+	ExtraSleeps int // how often a worker that has received noop sends worker_sleep again before it asks for a job
 }
 
 // Task contains the values of a task and its results. Its values replace the placeholders of a sequence.
@@ -88,11 +88,11 @@ func Document() *Program {
 		Status: Sequence{{Do: "job_status_req {HANDLE}"}},
 		Result: Sequence{{Do: "job_complete_req {HANDLE}"}},
 
-		Enter: Sequence{{Do: "worker_connect {NAMES}..."}},
-		Ask:   Sequence{{Do: "job_assign_req"}},
-		Sleep: Sequence{{Do: "worker_sleep"}},
-		Tell:  Sequence{{Do: "job_status_announce {DONE} {OF} {LEFT}", If: func(t *Task) bool { return t.How == "status" }}},
-		End:   Sequence{{Do: "job_complete_announce {CODE} {RESULT}"}},
-		Leave: Sequence{{Do: "worker_disconnect"}},
+		Enter:  Sequence{{Do: "worker_connect {NAMES}..."}},
+		Ask:    Sequence{{Do: "job_assign_req"}},
+		Sleep:  Sequence{{Do: "worker_sleep"}},
+		Report: Sequence{{Do: "job_status_announce {DONE} {OF} {LEFT}", If: func(t *Task) bool { return t.How == "status" }}},
+		End:    Sequence{{Do: "job_complete_announce {CODE} {RESULT}"}},
+		Leave:  Sequence{{Do: "worker_disconnect"}},
 	}
 }

@@ -70,10 +70,10 @@ var variants = []drivetest.Variant[program]{
 	{Name: "polls one connection per job name", Role: "Worker", Edit: func(p *program) { p.PerName = true }},
 	{Name: "closes the connection with a job and connects again", Role: "Worker", Edit: func(p *program) { p.Drops, p.Leave = true, nil }},
 	{Name: "worker_disconnect with a job", Role: "Worker", Edit: func(p *program) { p.Drops, p.PerJob = true, true }},
-	{Name: "worker_sleep with a job", Role: "Worker", Edit: func(p *program) { p.Tell = append(sequence{{Do: "worker_sleep"}}, p.Tell...) }},
+	{Name: "worker_sleep with a job", Role: "Worker", Edit: func(p *program) { p.Report = append(sequence{{Do: "worker_sleep"}}, p.Report...) }},
 	{Name: "many reports", Role: "Worker", Edit: func(p *program) {
 		for _, numbers := range []string{"\x00\x00\x00\x00 \x00\x00\x00\x00 {LEFT}", "\x00\x00\x00\x07 \x00\x00\x00\x03 \x00\x00\x00\x01", "\xff\xff\xff\xff \x00\x00\x00\x01 \x00\x00\x00\x00", "{DONE} {OF} {LEFT}", "{OF} {OF} \x00\x00\x00\x00"} {
-			p.Tell = append(p.Tell, danga.Step{Do: "job_status_announce " + numbers})
+			p.Report = append(p.Report, danga.Step{Do: "job_status_announce " + numbers})
 		}
 	}},
 	{Name: "its own magic", Role: "Worker", Edit: magic},
@@ -93,7 +93,7 @@ func key(p *program, of func(*danga.Task) string) {
 
 // magic makes a program send a different magic than the reference program. This magic contains bytes that are not text.
 func magic(p *program) {
-	for _, s := range []sequence{p.Create, p.Status, p.Result, p.Enter, p.Ask, p.Sleep, p.Tell, p.End, p.Leave} {
+	for _, s := range []sequence{p.Create, p.Status, p.Result, p.Enter, p.Ask, p.Sleep, p.Report, p.End, p.Leave} {
 		for i := range s {
 			s[i].Raw = func(_ *danga.Task, b []byte) []byte { return append([]byte("\x00\xff\r\n"), b[4:]...) }
 		}

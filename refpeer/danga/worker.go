@@ -110,7 +110,7 @@ func (c *conn) work(t Task, most int, wait bool) (done int, err error) {
 		if err != nil || !got {
 			return done, err
 		}
-		if err := c.send(c.program.Tell, &t); err != nil {
+		if err := c.send(c.program.Report, &t); err != nil {
 			return done, err
 		}
 		if err := c.send(c.program.End, &t); err != nil {
@@ -150,7 +150,7 @@ func (c *conn) take(t *Task, wait bool) (bool, error) {
 			return true, nil
 		case m.Type.Name != "noop":
 		case asleep:
-			for range c.program.Naps {
+			for range c.program.ExtraSleeps {
 				todo = append(todo, c.program.Sleep...)
 			}
 			todo, asleep = append(todo, c.program.Ask...), false

@@ -152,7 +152,7 @@ var clientDoes = map[string]func(*Client, *codec.Message) error{
 	},
 	"ERROR": func(c *Client, m *codec.Message) error {
 		switch {
-		case c.conn.program.Deaf:
+		case c.conn.program.IgnoresErrors:
 			return nil
 		case len(c.waiting) == 0:
 			return refusal(m)

@@ -44,7 +44,7 @@ func (c *Conn) until(names ...string) (*codec.Message, error) {
 				return m, nil
 			}
 		}
-		if m.Type.Name == "ERROR" && !c.program.Deaf {
+		if m.Type.Name == "ERROR" && !c.program.IgnoresErrors {
 			return nil, refusal(m)
 		}
 	}

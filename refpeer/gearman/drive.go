@@ -70,7 +70,7 @@ func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
 	}
 	defer context.AfterFunc(ctx, d.conn.Abort)()
 	err := do(d.client)
-	if err != nil && !d.Program.Clings || d.Program.PerTask {
+	if err != nil && !d.Program.ReusesFailed || d.Program.PerTask {
 		d.hangUp()
 	}
 	return err

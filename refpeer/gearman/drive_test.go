@@ -19,7 +19,7 @@ var bench = drivetest.Bench{
 // TestTasks: the driver performs the tasks of docs/drivers.md and returns the answers described there.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	bench.Talks(t, []drivetest.Talk{
+	bench.Exchanges(t, []drivetest.Exchange{
 		{"result", "submit f ab\\", "error usage", "", ""},
 		{"reversed", `submit f "a\0b"`, `ok "b\0a"`, "work f reverse 1", "ok 1"},
 		{"empty", `submit f ""`, `ok ""`, "work f echo 1", "ok 1"},
@@ -47,5 +47,5 @@ func TestTasks(t *testing.T) {
 // TestUnreachable: each task reports that the client or worker cannot connect.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	bench.NobodyThere(t, "submit f x", "work f echo 1")
+	bench.WithoutServer(t, "submit f x", "work f echo 1")
 }

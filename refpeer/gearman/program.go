@@ -22,12 +22,12 @@ type Program struct {
 	Status  Sequence // to request the status of a job
 	Echo    Sequence
 
-	Start Sequence // at the start of a worker, before Enter; it is empty
-	Enter Sequence // to register each function of a worker
-	Ask   Sequence // to request a job
-	Sleep Sequence // after NO_JOB
-	Tell  Sequence // the reports about a job before its end
-	End   Sequence // the end of a job
+	Start  Sequence // at the start of a worker, before Enter; it is empty
+	Enter  Sequence // to register each function of a worker
+	Ask    Sequence // to request a job
+	Sleep  Sequence // after NO_JOB
+	Report Sequence // the reports about a job before its end
+	End    Sequence // the end of a job
 
 	line.Habits
 
@@ -46,9 +46,9 @@ type Program struct {
 	Holds       int           // how many jobs the worker has at most at a time (0: one); it ends the last one first
 
 	// Faults.
-	Deaf  bool // ERROR is ignored
-	Naps  int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
-	Mixes bool // a result is taken for that of the first job that the client waits for
+	IgnoresErrors bool // ERROR is ignored
+	ExtraSleeps   int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
+	Mixes         bool // a result is taken for that of the first job that the client waits for
 }
 
 // Task contains the values of a task and its results. Its values replace the placeholders of a sequence.
@@ -92,7 +92,7 @@ func Document() *Program {
 		},
 		Ask:   Sequence{{Do: "GRAB_JOB_UNIQ"}},
 		Sleep: Sequence{{Do: "PRE_SLEEP"}},
-		Tell: Sequence{
+		Report: Sequence{
 			{Do: "WORK_DATA {HANDLE} {WORKLOAD}", If: how("data")},
 			{Do: "WORK_WARNING {HANDLE} {WORKLOAD}", If: how("warning")},
 			{Do: "WORK_STATUS {HANDLE} 1 2", If: how("status")},

@@ -99,7 +99,7 @@ var variants = []drivetest.Variant[program]{
 	{Name: "sets its client ID early and again for each job", Role: "Worker", Edit: func(p *program) {
 		p.Start = sequence{{Do: "SET_CLIENT_ID first"}, {Do: "SET_CLIENT_ID second"}}
 		p.Ask = append(p.Ask, gearman.Step{Do: "SET_CLIENT_ID after.asking"})
-		p.Tell = append(sequence{{Do: "SET_CLIENT_ID {HANDLE}"}}, p.Tell...)
+		p.Report = append(sequence{{Do: "SET_CLIENT_ID {HANDLE}"}}, p.Report...)
 	}},
 	{Name: "PRE_SLEEP twice", Role: "Worker", Edit: func(p *program) { p.Sleep = append(p.Sleep, p.Sleep...) }},
 	{Name: "PRE_SLEEP before it registers and asks", Role: "Worker", Edit: func(p *program) { p.Start = sequence{{Do: "PRE_SLEEP"}} },
@@ -117,12 +117,12 @@ var variants = []drivetest.Variant[program]{
 	{Name: "ECHO_REQ as keep-alive", Role: "Worker", Edit: func(p *program) {
 		ping := gearman.Step{Do: "ECHO_REQ alive"}
 		p.Start, p.Ask, p.Sleep = sequence{ping}, sequence{ping, p.Ask[0], ping}, sequence{ping, p.Sleep[0], ping}
-		p.Tell, p.End = append(sequence{ping}, p.Tell...), append(append(sequence{ping}, p.End...), ping)
+		p.Report, p.End = append(sequence{ping}, p.Report...), append(append(sequence{ping}, p.End...), ping)
 	}},
 	{Name: "text commands between packets", Role: "Worker", Edit: func(p *program) {
 		p.Start = sequence{{Do: "version"}}
 		p.Ask = append(sequence{{Do: "status"}}, p.Ask...)
-		p.Tell = append(sequence{{Do: "workers"}, {Do: "show-jobs"}}, p.Tell...)
+		p.Report = append(sequence{{Do: "workers"}, {Do: "show-jobs"}}, p.Report...)
 	}},
 	{Name: "many reports in any order", Role: "Worker", Edit: func(p *program) {
 		more := func(t *gearman.Task) bool {
@@ -130,16 +130,16 @@ var variants = []drivetest.Variant[program]{
 		}
 		for _, do := range []string{"WORK_STATUS {HANDLE} 0 0", "WORK_DATA {HANDLE} part", "WORK_WARNING {HANDLE} careful", "WORK_STATUS {HANDLE} 7 3", "WORK_WARNING {HANDLE} {WORKLOAD}",
 			"WORK_DATA {HANDLE} {WORKLOAD}", "WORK_STATUS {HANDLE} 18446744073709551615 1", "WORK_STATUS {HANDLE} 1 3", "WORK_STATUS {HANDLE} 007 008", "WORK_STATUS {HANDLE} 100 100"} {
-			p.Tell = append(p.Tell, gearman.Step{Do: do, If: more})
+			p.Report = append(p.Report, gearman.Step{Do: do, If: more})
 		}
 	}},
 	{Name: "reports progress as percentage, and the end of each job", Role: "Worker", Edit: func(p *program) {
-		p.Tell[len(p.Tell)-1].Do = "WORK_STATUS {HANDLE} 50 100"
-		p.Tell = append(p.Tell, gearman.Step{Do: "WORK_STATUS {HANDLE} 100 100"})
+		p.Report[len(p.Report)-1].Do = "WORK_STATUS {HANDLE} 50 100"
+		p.Report = append(p.Report, gearman.Step{Do: "WORK_STATUS {HANDLE} 100 100"})
 	}},
 	{Name: "fails with WORK_EXCEPTION", Role: "Worker", Edit: func(p *program) { p.End[0].Do = "WORK_EXCEPTION {HANDLE} broken" }},
 	{Name: "removes the function while it does a job", Role: "Worker", Edit: func(p *program) {
-		p.Tell = append(sequence{{Do: "CANT_DO {FN}"}}, p.Tell...)
+		p.Report = append(sequence{{Do: "CANT_DO {FN}"}}, p.Report...)
 		p.End = append(p.End, gearman.Step{Do: "CAN_DO {FN}"})
 	}},
 	{Name: "writes of 6 bytes", Role: "Worker", Edit: func(p *program) { p.Pieces = 6 }},

@@ -98,18 +98,18 @@ func (c *Conn) work(t Task, most int, wait bool) (done int, err error) {
 		if err != nil || !got {
 			return done, err
 		}
-		held := []Task{t}
-		for len(held) < c.program.Holds && (most == 0 || done+len(held) < most) {
+		jobs := []Task{t}
+		for len(jobs) < c.program.Holds && (most == 0 || done+len(jobs) < most) {
 			if got, err = c.take(&t, false); err != nil {
 				return done, err
 			}
 			if !got {
 				break
 			}
-			held = append(held, t)
+			jobs = append(jobs, t)
 		}
-		for _, job := range slices.Backward(held) {
-			if err := c.send(c.program.Tell, &job); err != nil {
+		for _, job := range slices.Backward(jobs) {
+			if err := c.send(c.program.Report, &job); err != nil {
 				return done, err
 			}
 			if err := c.send(c.program.End, &job); err != nil {
@@ -155,7 +155,7 @@ func (c *Conn) take(t *Task, wait bool) (bool, error) {
 
 // sleep announces that the worker sleeps and waits until it has to ask for a job.
 func (c *Conn) sleep(t *Task) error {
-	for range 1 + c.program.Naps {
+	for range 1 + c.program.ExtraSleeps {
 		if err := c.send(c.program.Sleep, t); err != nil {
 			return err
 		}

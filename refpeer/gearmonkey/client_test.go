@@ -204,7 +204,7 @@ func TestFailuresAreFresh(t *testing.T) {
 	})
 }
 
-func TestAfterTellsEachStep(t *testing.T) {
+func TestAfterReportsEachStep(t *testing.T) {
 	against(t, created(pushed), func(t *testing.T, dial func() *Conn) {
 		c := NewClient(dial(), nil)
 		var steps []string

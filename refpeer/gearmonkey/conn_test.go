@@ -101,7 +101,7 @@ func TestWhatACodecRefusesIsNotSent(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
+func TestInvalidReplyEndsConnection(t *testing.T) {
 	for _, says := range []string{"hello\r\n", "$5\r\nab", "$-7\r\n", ":1\n"} {
 		p := &played{says: []byte(says + "\r\n:1\r\n")}
 		c := NewConn(p, codec.Options{})

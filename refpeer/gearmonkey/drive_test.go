@@ -98,7 +98,7 @@ func TestDriversMeet(t *testing.T) {
 	}
 }
 
-func TestDriveTellsWhatRedisSays(t *testing.T) {
+func TestDriveReportsRedisErrors(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	c := redis(t, addr)
 	c.do("SET", "uid:f", "text")
@@ -211,7 +211,7 @@ func TestDriveHangsUp(t *testing.T) {
 	waitUntil(t, "the operator is alone", func() bool { return strings.Count(c.do("CLIENT", "LIST"), " laddr=") == 1 })
 }
 
-func TestDriveTellsOfItsPipes(t *testing.T) {
+func TestDriveReportsPipeErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if err := Drive(t.Context(), "", io.MultiReader(strings.NewReader("x\n"), failing{broken}), io.Discard); !errors.Is(err, broken) {
 		t.Errorf("a failing reader: %v", err)

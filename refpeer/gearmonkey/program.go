@@ -99,7 +99,7 @@ func Document() *Program {
 			{Do: "INCR_COUNT {FN}", Then: counts},
 		},
 		Look: Sequence{
-			{Do: "EVALSHA_SCHEDULED {SHA1} {FN} {SYSTEM_DATE}", Then: takeDue, For: "NOSCRIPT", Cure: load},
+			{Do: "EVALSHA_SCHEDULED {SHA1} {FN} {SYSTEM_DATE}", Then: takeScheduled, For: "NOSCRIPT", Cure: load},
 			{Do: "BRPOP_QUEUES {FN} 1", If: without, Then: takePopped},
 		},
 		Work: Sequence{

@@ -11,19 +11,19 @@ import (
 
 // The types of the replies that steps check.
 var (
-	rowError    = reply("error")
-	rowSimple   = reply("simple")
-	rowInteger  = reply("integer")
-	rowBulk     = reply("bulk")
-	rowNil      = reply("nil")
-	rowNilArray = reply("nil-array")
-	rowList     = reply("list")
-	rowID       = reply("ID")
-	rowSHA1     = reply("SHA1")
-	rowDue      = reply("DUE")
-	rowPopped   = reply("POPPED")
-	rowUnlocked = reply("UNLOCKED")
-	rowJob      = reply("JOB")
+	rowError     = reply("error")
+	rowSimple    = reply("simple")
+	rowInteger   = reply("integer")
+	rowBulk      = reply("bulk")
+	rowNil       = reply("nil")
+	rowNilArray  = reply("nil-array")
+	rowList      = reply("list")
+	rowID        = reply("ID")
+	rowSHA1      = reply("SHA1")
+	rowScheduled = reply("DUE")
+	rowPopped    = reply("POPPED")
+	rowUnlocked  = reply("UNLOCKED")
+	rowJob       = reply("JOB")
 )
 
 func reply(name string) *codec.Type { return codec.Named(protocol.Protocol.Types, name) }
@@ -111,8 +111,8 @@ func takeSHA1(t *Task, m *codec.Message) error {
 	return nil
 }
 
-// takeDue and takePopped store the ID of a job. The reply must name a queue of the function that the worker requested.
-var takeDue, takePopped = taken(rowDue), taken(rowPopped)
+// takeScheduled and takePopped store the ID of a job. The reply must name a queue of the function that the worker requested.
+var takeScheduled, takePopped = taken(rowScheduled), taken(rowPopped)
 
 func taken(row *codec.Type) func(*Task, *codec.Message) error {
 	return func(t *Task, m *codec.Message) error {

@@ -241,9 +241,9 @@ func TestWorkEndsBetweenJobs(t *testing.T) {
 	})
 }
 
-// TestWorkerDiesBehindAStep: a worker that is killed after a step sends nothing more, and Work returns the step that
+// TestWorkerDiesAfterStep: a worker that is killed after a step sends nothing more, and Work returns the step that
 // failed.
-func TestWorkerDiesBehindAStep(t *testing.T) {
+func TestWorkerDiesAfterStep(t *testing.T) {
 	whole := joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test")
 	replies := strings.Split(whole, "\n")
 	steps := []string{"SCRIPT_LOAD", "INCR_COUNT", "EVALSHA_SCHEDULED", "BRPOP_QUEUES", "PUBLISH_START", "HMSET_BUSY",
@@ -276,7 +276,7 @@ func TestWorkerWithoutFunctions(t *testing.T) {
 	}
 }
 
-func TestAfterTellsTheHandlersTurn(t *testing.T) {
+func TestAfterReportsHandler(t *testing.T) {
 	against(t, joined+popped("7")+begun("7", "bulk x")+done("7", "success", "x")+left, func(t *testing.T, dial func() *Conn) {
 		w := NewWorker(dial(), nil)
 		w.Accept("reverse")

@@ -208,8 +208,8 @@ func (d *differential) hangUp(i int) {
 	d.served()
 }
 
-// unsteady are the statistics that differ between two servers or between two times.
-var unsteady = []string{"age", "time-left", "pause-time-left", "total-connections", "pid", "version",
+// variableStats are the statistics that differ between two servers or between two times.
+var variableStats = []string{"age", "time-left", "pause-time-left", "total-connections", "pid", "version",
 	"rusage-utime", "rusage-stime", "uptime", "binlog-max-size", "id", "hostname", "os", "platform", "cmd-stats"}
 
 // steady formats a reply without values that may differ.
@@ -219,7 +219,7 @@ func steady(name string, args []string) string {
 		slices.Sort(args)
 	case "stats-reply":
 		for i := 0; i+1 < len(args); i += 2 {
-			if slices.Contains(unsteady, args[i]) {
+			if slices.Contains(variableStats, args[i]) {
 				args[i+1] = "*"
 			}
 		}

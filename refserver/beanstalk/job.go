@@ -48,8 +48,8 @@ func (j *job) heap() *heap[*job] {
 	return &j.tube.jobs[j.state]
 }
 
-// due returns the time at which a delayed or reserved job becomes ready again.
-func (j *job) due() int64 { return j.heap().at(int(j.place)).key }
+// readyAt returns the time at which a delayed or reserved job becomes ready again.
+func (j *job) readyAt() int64 { return j.heap().at(int(j.place)).key }
 
 // seconds converts seconds to nanoseconds.
 func seconds(n uint32) int64 { return int64(n) * int64(time.Second) }
@@ -113,9 +113,9 @@ func (m *Machine) postpone(j *job) {
 		m.queue(j)
 		return
 	}
-	due := m.now() + seconds(j.delay)
-	m.enter(j, delayed, due)
-	m.wake(j.tube, due)
+	readyAt := m.now() + seconds(j.delay)
+	m.enter(j, delayed, readyAt)
+	m.wake(j.tube, readyAt)
 }
 
 // bury buries a job without a state.
@@ -130,8 +130,8 @@ func (m *Machine) grant(p *peer, j *job) {
 	m.leave(j)
 	j.owner = p
 	j.reserves++
-	due := m.now() + seconds(j.ttr)
-	m.enter(j, reserved, due)
+	expires := m.now() + seconds(j.ttr)
+	m.enter(j, reserved, expires)
 	m.wake(p, p.alarm())
 	p.conn.Send(reservedReply, m.decimal(j.id), j.body)
 }

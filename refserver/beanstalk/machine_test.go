@@ -261,9 +261,9 @@ func TestKickServesTheBestFirst(t *testing.T) {
 	})
 }
 
-// TestPipelineBehindReserve checks that commands after a reserve that waits are executed after it, in order,
+// TestPipelineAfterReserve checks that commands after a reserve that waits are executed after it, in order,
 // and that a connection that closes meanwhile no longer waits.
-func TestPipelineBehindReserve(t *testing.T) {
+func TestPipelineAfterReserve(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w, lost := dial(), dial(), dial()
 		lost.Raw(append(lost.Encode("reserve"), lost.Encode("use", "nothing")...))
@@ -300,8 +300,8 @@ func TestPipelineBehindReserve(t *testing.T) {
 	})
 }
 
-// TestLongPipelineBehindReserve checks that a pipeline may be longer than the buffer.
-func TestLongPipelineBehindReserve(t *testing.T) {
+// TestLongPipelineAfterReserve checks that a pipeline may be longer than the buffer.
+func TestLongPipelineAfterReserve(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
 		const puts = 100

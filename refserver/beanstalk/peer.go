@@ -86,7 +86,7 @@ func (m *Machine) await(p *peer, limit int64) {
 		for _, w := range p.watches {
 			w.tube.waiters.add(m.arrivals, 0, w)
 		}
-		p.conn.Hold()
+		p.conn.Pause()
 		m.wake(p, p.alarm())
 	}
 }

@@ -53,7 +53,7 @@ var jobFigures = []figure[*job]{
 	{"ttr", func(_ *Machine, j *job) string { return decimal(j.ttr) }},
 	{"time-left", func(m *Machine, j *job) string {
 		if j.state == reserved || j.state == delayed {
-			return whole(j.due() - m.now())
+			return whole(j.readyAt() - m.now())
 		}
 		return "0"
 	}},

@@ -28,8 +28,8 @@ var byName = map[string]handler{
 	"job_complete_announce": ofItsJob(complete),
 
 	"job_create_req":   create,
-	"job_status_req":   unlessWaiting(tellStatus),
-	"job_complete_req": unlessWaiting(tellResult),
+	"job_status_req":   unlessWaiting(sendStatus),
+	"job_complete_req": unlessWaiting(sendResult),
 }
 
 // Message types that the server sends.
@@ -186,7 +186,7 @@ func progress(numerator, denominator, remaining uint32) (b [12]byte) {
 	return b
 }
 
-func tellStatus(m *machine, p *peer, f *codec.Frame) {
+func sendStatus(m *machine, p *peer, f *codec.Frame) {
 	b := &noneYet
 	switch j := m.find(f.Arg(0)); {
 	case j == nil:
@@ -199,15 +199,15 @@ func tellStatus(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(jobStatusRes, b[:4], b[4:8], b[8:])
 }
 
-// nobodys is used for a handle that names no job. It is incomplete, and its result code says that it will not
+// unknownJob is used for a handle that names no job. It is incomplete, and its result code says that it will not
 // be completed.
-var nobodys = &job{code: [1]byte{unknown}}
+var unknownJob = &job{code: [1]byte{unknown}}
 
-// tellResult sends the result of a job. The time is 0, for incomplete, unless the job is finished.
-func tellResult(m *machine, p *peer, f *codec.Frame) {
+// sendResult sends the result of a job. The time is 0, for incomplete, unless the job is finished.
+func sendResult(m *machine, p *peer, f *codec.Frame) {
 	j := m.find(f.Arg(0))
 	if j == nil {
-		j = nobodys
+		j = unknownJob
 	}
 	p.conn.Send(jobCompleteRes, j.took[:], j.code[:], j.data)
 }

@@ -95,11 +95,11 @@ func TestAsyncJobIsAskedFor(t *testing.T) {
 			p.Send("job_complete_req", h)
 			p.Want("job_complete_res", num(took), code, data)
 		}
-		const nobodyKnows = 1<<32 - 1
-		state(a, 0, 1, nobodyKnows, 0, "\x00", "")
+		const unknownTime = 1<<32 - 1
+		state(a, 0, 1, unknownTime, 0, "\x00", "")
 		w.connect("rss")
 		w.gets("rss", "feed")
-		state(a, 0, 1, nobodyKnows, 0, "\x00", "")
+		state(a, 0, 1, unknownTime, 0, "\x00", "")
 		w.Send("job_status_announce", num(1), num(4), num(30))
 		w.Send("job_status_announce", num(2), num(4), num(20))
 		synctest.Wait()
@@ -111,7 +111,7 @@ func TestAsyncJobIsAskedFor(t *testing.T) {
 		state(b, 1, 1, 0, 1, "\x00", "news") // neither requests nor time change the reply
 		for _, unknown := range []string{"J:test:2", "J:test:01", "J:test:", "J:other:1", "J:test:18446744073709551616"} {
 			h = unknown
-			state(b, 0, 0, nobodyKnows, 0, "\xff", "")
+			state(b, 0, 0, unknownTime, 0, "\xff", "")
 		}
 	})
 }

@@ -93,14 +93,14 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 					}
 				}
 			}
-			told := 0
+			totalNoops := 0
 			for i := range workers {
 				workers[i].Send("ECHO_REQ", "end")
 				answer(i)
-				told += noops[i]
+				totalNoops += noops[i]
 			}
-			if grabbed < 100 || told < 100 {
-				t.Errorf("only %d jobs grabbed and %d NOOPs sent", grabbed, told)
+			if grabbed < 100 || totalNoops < 100 {
+				t.Errorf("only %d jobs grabbed and %d NOOPs sent", grabbed, totalNoops)
 			}
 			srv.Close()
 		})

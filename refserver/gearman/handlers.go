@@ -177,7 +177,7 @@ func setClientID(_ *machine, p *peer, f *codec.Frame) { p.clientID = append([]by
 func allYours(*machine, *peer, *codec.Frame) {}
 
 // grab returns the handler of a GRAB_JOB type. Its argument sends the reply, which is different for each type.
-func grab(tell func(m *machine, p *peer, fn *function, j *job)) handler {
+func grab(reply func(m *machine, p *peer, fn *function, j *job)) handler {
 	return func(m *machine, p *peer, _ *codec.Frame) {
 		p.sleeping = false
 		a, j := m.pick(p)
@@ -189,7 +189,7 @@ func grab(tell func(m *machine, p *peer, fn *function, j *job)) handler {
 		if a.timeout > 0 {
 			m.setTimer(j, time.Now().Add(a.timeout))
 		}
-		tell(m, p, a.fn, j)
+		reply(m, p, a.fn, j)
 	}
 }
 

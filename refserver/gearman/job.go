@@ -35,10 +35,10 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 		refuse(p, "ARGUMENT_TOO_LARGE", "the job is too large for the packet that would assign it")
 		return
 	}
-	var due time.Time
+	var scheduled time.Time
 	if sub.when != nil {
 		var ok bool
-		if due, ok = sub.when(f, time.Now()); !ok {
+		if scheduled, ok = sub.when(f, time.Now()); !ok {
 			refuse(p, "NO_SUCH_TIME", "no future time matches the schedule")
 			return
 		}
@@ -64,10 +64,10 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(jobCreated, m.handle(j))
 	switch {
 	case !fresh:
-	case due.IsZero() || !due.After(time.Now()):
+	case scheduled.IsZero() || !scheduled.After(time.Now()):
 		m.enqueue(j)
 	default:
-		m.setTimer(j, due)
+		m.setTimer(j, scheduled)
 	}
 }
 

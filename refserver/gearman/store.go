@@ -91,7 +91,7 @@ type extra struct {
 	lost             int   // number of workers that disconnected while running the job
 	numerator, denom uint64
 	reducer          int       // length of the reducer's name in bytes
-	due              time.Time // of a scheduled job: the time at which it is queued; of a running job: the time at which it fails
+	firesAt          time.Time // of a scheduled job: the time at which it is queued; of a running job: the time at which it fails
 	timer            int       // index in machine.timers plus 1, or 0
 }
 

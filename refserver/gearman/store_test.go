@@ -57,14 +57,14 @@ func TestPool(t *testing.T) {
 			t.Fatalf("%d items, len %d", len(ids), p.len)
 		}
 	}
-	held := len(p.spare)
+	pages := len(p.spare)
 	for _, g := range p.list {
 		if g.memory != nil {
-			held++
+			pages++
 		}
 	}
-	if held > 3 {
-		t.Errorf("one item is left, and %d pages", held)
+	if pages > 3 {
+		t.Errorf("one item is left, and %d pages", pages)
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 // machine.timers is a heap of the jobs that have a timer, ordered by time.
 
-func (x *extra) before(y *extra) bool { return x.due.Before(y.due) }
+func (x *extra) before(y *extra) bool { return x.firesAt.Before(y.firesAt) }
 func (x *extra) place() *int          { return &x.timer }
 
 // setTimer sets the timer of a job, which must not have one.
-func (m *machine) setTimer(j *job, due time.Time) {
+func (m *machine) setTimer(j *job, at time.Time) {
 	x := m.extra(j)
-	x.due = due
+	x.firesAt = at
 	m.timers.add(x)
 }
 
@@ -31,12 +31,12 @@ func (m *machine) Next() time.Time {
 	if len(m.timers) == 0 {
 		return time.Time{}
 	}
-	return m.timers[0].due
+	return m.timers[0].firesAt
 }
 
 func (m *machine) Tick(now time.Time) {
 	for range atOnce {
-		if len(m.timers) == 0 || m.timers[0].due.After(now) {
+		if len(m.timers) == 0 || m.timers[0].firesAt.After(now) {
 			return
 		}
 		j := m.jobs.at(m.timers[0].job)

@@ -159,7 +159,7 @@ func shutdown(c *call) {
 	c.peer.conn.Shutdown(false)
 }
 
-func tellTime(c *call) {
+func sendTime(c *call) {
 	now := time.Now()
 	c.head('*', 2)
 	c.bulk(strconv.FormatInt(now.Unix(), 10))

@@ -211,7 +211,7 @@ func (m *Machine) park(w *wait, until int64) {
 		return // only a fault can send a second blocking command before the reply to the first
 	}
 	p.wait = w
-	p.conn.Hold()
+	p.conn.Pause()
 	for _, name := range w.keysOf() {
 		k := key{p.db, name}
 		if slices.Contains(w.keys, k) {

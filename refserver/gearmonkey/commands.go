@@ -58,7 +58,7 @@ func init() {
 		{"client", -2, noScript, subcommands(clientCommands)},
 		{"command", -1, 0, describe},
 		{"info", -1, 0, info},
-		{"time", 1, 0, tellTime},
+		{"time", 1, 0, sendTime},
 		{"shutdown", -1, noScript, shutdown},
 
 		{"multi", 1, noScript | atOnce, multi},

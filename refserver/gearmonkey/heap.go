@@ -6,10 +6,10 @@ type heap[T interface {
 	comparable
 	moved(place int) // 0 after removal
 }] struct {
-	items []due[T] // items[0] is not used
+	items []entry[T] // items[0] is not used
 }
 
-type due[T any] struct {
+type entry[T any] struct {
 	at   int64
 	item T
 }
@@ -24,9 +24,9 @@ func (h *heap[T]) first() (item T, at int64) {
 
 func (h *heap[T]) add(at int64, item T) {
 	if len(h.items) == 0 {
-		h.items = make([]due[T], 1)
+		h.items = make([]entry[T], 1)
 	}
-	h.items = append(h.items, due[T]{at, item})
+	h.items = append(h.items, entry[T]{at, item})
 	h.up(len(h.items) - 1)
 }
 
@@ -34,7 +34,7 @@ func (h *heap[T]) remove(place int) {
 	last := len(h.items) - 1
 	out := h.items[place].item
 	moved := h.items[last]
-	h.items[last] = due[T]{}
+	h.items[last] = entry[T]{}
 	h.items = h.items[:last]
 	if place < last {
 		h.items[place] = moved
@@ -70,7 +70,7 @@ func (h *heap[T]) down(i int) int {
 	return i
 }
 
-func (h *heap[T]) set(i int, e due[T]) {
+func (h *heap[T]) set(i int, e entry[T]) {
 	h.items[i] = e
 	e.item.moved(i)
 }

@@ -13,8 +13,8 @@ const fewValues = 8
 func prepend(c *call) {
 	list, values := c.words[1], c.words[2:]
 	length := c.ask("LLEN", list)
-	held := integer(length)
-	if len(values) <= fewValues || length[0] != ':' || c.row.name == "lpushx" && held == 0 {
+	oldLen := integer(length)
+	if len(values) <= fewValues || length[0] != ':' || c.row.name == "lpushx" && oldLen == 0 {
 		c.again()
 		return
 	}
@@ -28,8 +28,8 @@ func prepend(c *call) {
 		words = append(words, element)
 	}
 	c.ask(words...)
-	if held > 0 {
-		c.ask("LTRIM", list, strconv.FormatInt(held, 10), "-1")
+	if oldLen > 0 {
+		c.ask("LTRIM", list, strconv.FormatInt(oldLen, 10), "-1")
 	}
-	c.number(held + int64(len(values)))
+	c.number(oldLen + int64(len(values)))
 }

@@ -22,8 +22,8 @@ func (c *call) book() (topics, *subscriptions) {
 	return c.m.channels, &c.peer.channels
 }
 
-// told appends the reply for one channel of a command. channel is nil if there is no channel.
-func (c *call) told(channel *string) {
+// confirm appends the reply for one channel of a command. channel is nil if there is no channel.
+func (c *call) confirm(channel *string) {
 	c.push(3)
 	c.bulk(c.row.name)
 	if channel == nil {
@@ -41,7 +41,7 @@ func subscribe(c *call) {
 			*own = append(*own, name)
 			all[name] = append(all[name], c.peer)
 		}
-		c.told(&name)
+		c.confirm(&name)
 	}
 }
 
@@ -53,10 +53,10 @@ func unsubscribe(c *call) {
 	}
 	for _, name := range names {
 		all.leave(own, name, c.peer)
-		c.told(&name)
+		c.confirm(&name)
 	}
 	if len(names) == 0 {
-		c.told(nil)
+		c.confirm(nil)
 	}
 }
 

@@ -133,8 +133,8 @@ func TestLeavingWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestPipelineBehindWait checks that commands after a command that waits are executed when the wait is over.
-func TestPipelineBehindWait(t *testing.T) {
+// TestPipelineAfterWait checks that commands after a command that waits are executed when the wait is over.
+func TestPipelineAfterWait(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
 		w.raw("BRPOP q 0\r\nLLEN q\r\nBRPOP q 1\r\nPING\r\n")

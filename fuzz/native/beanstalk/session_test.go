@@ -9,8 +9,8 @@ import (
 )
 
 func FuzzSession(f *testing.F) {
-	for _, talk := range native.Talks(beanstalk.Protocol) {
-		f.Add(talk.Up, talk.Down)
+	for _, c := range native.Conversations(beanstalk.Protocol) {
+		f.Add(c.Up, c.Down)
 	}
 	f.Fuzz(func(t *testing.T, up, down []byte) {
 		if err := laws.Session(beanstalk.Protocol, up, down); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 func FuzzSession(f *testing.F) {
-	for _, talk := range native.Talks(danga.Protocol) {
-		f.Add(talk.Up, talk.Down)
+	for _, c := range native.Conversations(danga.Protocol) {
+		f.Add(c.Up, c.Down)
 	}
 	first, err := danga.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &codec.Message{Type: danga.Protocol.TypeNamed("worker_sleep")})
 	if err != nil {

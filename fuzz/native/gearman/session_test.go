@@ -9,8 +9,8 @@ import (
 )
 
 func FuzzSession(f *testing.F) {
-	for _, talk := range native.Talks(gearman.Protocol) {
-		f.Add(talk.Up, talk.Down)
+	for _, c := range native.Conversations(gearman.Protocol) {
+		f.Add(c.Up, c.Down)
 	}
 	f.Fuzz(func(t *testing.T, up, down []byte) {
 		if err := laws.Session(gearman.Protocol, up, down); err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 func FuzzSession(f *testing.F) {
-	for _, talk := range native.Talks(resp.Protocol) {
-		f.Add(talk.Up, talk.Down)
+	for _, c := range native.Conversations(resp.Protocol) {
+		f.Add(c.Up, c.Down)
 	}
 	f.Fuzz(func(t *testing.T, up, down []byte) {
 		if err := laws.Session(resp.Protocol, up, down); err != nil {

@@ -123,7 +123,7 @@ var logic = []fault{
 	{Name: "releases-instead-of-burying", About: "The client releases jobs that it should bury.", Verdict: "wrong result", Edit: edit.Says("bury", "release {ID} {PRI} 0")},
 	{Name: "peeks-at-any-job", About: "The client peeks at the job that is ready next instead of the job of the task.", Verdict: "wrong result", Edit: edit.Says("peek", "peek-ready")},
 	{Name: "gives-up-and-goes-on", About: "The client stops waiting for the reply to reserve, and sends the next request on the same connection.", Verdict: "hung",
-		Edit: func(p *program) { p.OwnLimit, p.Clings = true, true }},
+		Edit: func(p *program) { p.OwnLimit, p.ReusesFailed = true, true }},
 	{Name: "reply-to-ignore-not-read", About: "The client expects no reply to ignore, and takes it for the reply to the next request.", Verdict: "failed cleanly",
 		Edit: both(edit.Raw("watch", func(b []byte) []byte { return append(b, "ignore default\r\n"...) }), func(p *program) { p.Ignore = nil })},
 	{Name: "reply-to-watch-not-read", About: "The client expects no reply to watch of a tube that it has used, and takes it for the reply to the next request.", Verdict: "failed cleanly",

@@ -29,7 +29,7 @@ const (
 
 var edit = faults.Editor[program, task]{
 	Sequences: func(p *program) []*danga.Sequence {
-		return []*danga.Sequence{&p.Create, &p.Meanwhile, &p.Status, &p.Result, &p.Enter, &p.Ask, &p.Sleep, &p.Tell, &p.End, &p.Leave}
+		return []*danga.Sequence{&p.Create, &p.Meanwhile, &p.Status, &p.Result, &p.Enter, &p.Ask, &p.Sleep, &p.Report, &p.End, &p.Leave}
 	},
 	Habits: func(p *program) *line.Habits { return &p.Habits },
 	Header: header, LengthAt: lengthAt,

@@ -34,7 +34,7 @@ var reading = []fault{
 	{Name: "end-not-noticed", About: "The application keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: stubborn},
 	{Name: "falls-with-the-connection", About: "The application crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: falls},
 	{Name: "hopes-for-the-best", About: "The application reports a result when the server closes the connection without sending one.", Condition: "closed-behind", Verdict: "wrong result", Edit: edit.Has(func(h *line.Habits) { h.Hopes = true })},
-	{Name: "never-connects-again", About: "The application keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Habits) { h.Clings = true })},
+	{Name: "never-connects-again", About: "The application keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Habits) { h.ReusesFailed = true })},
 }
 
 // hearing are faults of a worker in receiving messages.

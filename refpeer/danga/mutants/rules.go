@@ -32,7 +32,7 @@ var conduct = []fault{
 // working are faults in the format of a worker's messages.
 var working = []fault{
 	{Name: "list-ended-by-nul", About: "The worker sends a NUL after the last name in worker_connect.", Rule: "danga.args.trailing-nul",
-		Edit: edit.Data("worker_connect", faults.NULBehind)},
+		Edit: edit.Data("worker_connect", faults.AppendNUL)},
 	{Name: "list-with-a-gap", About: "The worker sends an empty name in worker_connect.", Rule: "danga.name.not-empty",
 		Edit: edit.Data("worker_connect", func(b []byte) []byte { return append([]byte{0}, b...) })},
 	{Name: "list-too-long", About: "The worker sends 2000 names in worker_connect.", Rule: "danga.connect.names-cap",
@@ -99,7 +99,7 @@ var asking = []fault{
 			return append(append(bytes.Clone(b[:at]), strings.Repeat("k", 8000)...), b[at:]...)
 		})},
 	{Name: "handle-ended-by-nul", About: "The application sends a NUL after the handle in job_status_req.", Rule: "danga.args.trailing-nul",
-		Edit: edit.Data("job_status_req", faults.NULBehind)},
+		Edit: edit.Data("job_status_req", faults.AppendNUL)},
 	{Name: "status-of-nothing", About: "The application sends job_status_req with an empty handle.", Rule: "danga.handle.not-empty",
 		Edit: edit.Data("job_status_req", func([]byte) []byte { return nil })},
 	{Name: "result-of-nothing", About: "The application sends job_complete_req with an empty handle.", Rule: "danga.handle.not-empty",

@@ -19,7 +19,7 @@ const (
 
 var edit = faults.Editor[program, task]{
 	Sequences: func(p *program) []*gearman.Sequence {
-		return []*gearman.Sequence{&p.Option, &p.Submit, &p.Created, &p.Status, &p.Echo, &p.Start, &p.Enter, &p.Ask, &p.Sleep, &p.Tell, &p.End}
+		return []*gearman.Sequence{&p.Option, &p.Submit, &p.Created, &p.Status, &p.Echo, &p.Start, &p.Enter, &p.Ask, &p.Sleep, &p.Report, &p.End}
 	},
 	Habits: func(p *program) *line.Habits { return &p.Habits },
 	Header: header, LengthAt: lengthAt,

@@ -26,11 +26,11 @@ var reading = []fault{
 	{Name: "result-ends-at-nul", About: "The client truncates a result at its first NUL.", Condition: "nul-bytes", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.ToNUL), "WORK_COMPLETE")},
 	{Name: "result-of-a-mebibyte", About: "The client truncates a result at 1 MiB.", Condition: "large", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.UpTo(1<<20)), "WORK_COMPLETE")},
 	{Name: "empty-is-null", About: "The client reports an empty result as the word \"null\".", Verdict: "wrong result", Edit: edit.Heard(faults.Last(faults.Null), "WORK_COMPLETE")},
-	{Name: "deaf-to-errors", About: "The client ignores ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.Deaf = true }},
+	{Name: "deaf-to-errors", About: "The client ignores ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.IgnoresErrors = true }},
 	{Name: "end-not-noticed", About: "The client keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: func(p *program) { p.Stubborn = true }},
 	{Name: "falls-with-the-connection", About: "The client crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: func(p *program) { p.Falls = true }},
 	{Name: "hopes-for-the-best", About: "The client reports a result when the server closes the connection without sending one.", Condition: "closed-behind", Verdict: "wrong result", Edit: func(p *program) { p.Hopes = true }},
-	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: func(p *program) { p.Clings = true }},
+	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: func(p *program) { p.ReusesFailed = true }},
 }
 
 // hearing are faults of a worker in receiving messages.
@@ -56,6 +56,6 @@ var hearing = []fault{
 		Edit: edit.Heard(faults.Last(faults.ToNUL), "JOB_ASSIGN", "JOB_ASSIGN_UNIQ")},
 	{Name: "worker-drops-what-follows", About: "The worker discards bytes that follow a packet in the same segment.", Condition: "needless-noops", Fragile: true, Edit: reads(faults.Alone), Verdict: "hung"},
 	{Name: "workers-end-not-noticed", About: "The worker keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: func(p *program) { p.Stubborn = true }},
-	{Name: "worker-deaf-to-errors", About: "The worker ignores ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.Deaf = true }},
+	{Name: "worker-deaf-to-errors", About: "The worker ignores ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.IgnoresErrors = true }},
 	{Name: "worker-falls", About: "The worker crashes when the server closes the connection.", Condition: "restarts", Verdict: "crashed", Edit: func(p *program) { p.Falls = true }},
 }

@@ -17,8 +17,8 @@ var conduct = []fault{
 			sleep := p.Sleep
 			p.Sleep = nil
 			for _, st := range enter {
-				due := st.If
-				p.Sleep = append(p.Sleep, gearman.Step{Do: st.Do, If: func(t *task) bool { return !said && due(t) }})
+				condition := st.If
+				p.Sleep = append(p.Sleep, gearman.Step{Do: st.Do, If: func(t *task) bool { return !said && condition(t) }})
 			}
 			p.Sleep = append(p.Sleep, sleep...)
 		}},
@@ -27,7 +27,7 @@ var conduct = []fault{
 	{Name: "sleeps-with-the-question", About: "The worker sends PRE_SLEEP immediately after GRAB_JOB, before the reply.", Rule: "gearman.worker.hears-before-sleep",
 		Edit: func(p *program) { p.Ask, p.Sleep = append(p.Ask, p.Sleep...), nil }},
 	{Name: "noops-passed-over", About: "The worker ignores three NOOP packets before it sends GRAB_JOB.", Rule: "gearman.worker.asks-when-woken",
-		Edit: func(p *program) { p.Naps = 3 }},
+		Edit: func(p *program) { p.ExtraSleeps = 3 }},
 	{Name: "completes-twice", About: "The worker sends each result twice.", Rule: "gearman.work.final",
 		Edit: edit.After("WORK_COMPLETE", "WORK_COMPLETE {HANDLE} {RESULT}")},
 	{Name: "fails-what-is-done", About: "The worker sends WORK_FAIL after WORK_COMPLETE.", Rule: "gearman.work.final",
@@ -57,9 +57,9 @@ var working = []fault{
 	{Name: "handle-not-ended", About: "The worker sends a result without a NUL after the handle.", Rule: "gearman.args.missing",
 		Edit: edit.Data("WORK_COMPLETE", faults.Joined)},
 	{Name: "ability-ended-by-nul", About: "The worker sends a NUL after the function in CAN_DO.", Rule: "gearman.args.trailing-nul",
-		Edit: edit.Data("CAN_DO", faults.NULBehind)},
+		Edit: edit.Data("CAN_DO", faults.AppendNUL)},
 	{Name: "failure-ended-by-nul", About: "The worker sends a NUL after the handle in WORK_FAIL.", Rule: "gearman.args.trailing-nul",
-		Edit: edit.Data("WORK_FAIL", faults.NULBehind)},
+		Edit: edit.Data("WORK_FAIL", faults.AppendNUL)},
 	{Name: "handle-padded", About: "The worker pads the handle of a result to 80 bytes.", Rule: "gearman.handle.length",
 		Edit: edit.Data("WORK_COMPLETE", func(b []byte) []byte {
 			k := bytes.IndexByte(b, 0)
@@ -142,9 +142,9 @@ var asking = []fault{
 	{Name: "status-of-nothing", About: "The client sends GET_STATUS with an empty handle.", Rule: "gearman.handle.not-empty",
 		Edit: edit.Data("GET_STATUS", func([]byte) []byte { return nil })},
 	{Name: "status-ended-by-nul", About: "The client sends a NUL after the handle in GET_STATUS.", Rule: "gearman.args.trailing-nul",
-		Edit: edit.Data("GET_STATUS", faults.NULBehind)},
+		Edit: edit.Data("GET_STATUS", faults.AppendNUL)},
 	{Name: "option-ended-by-nul", About: "The client sends a NUL after the option in OPTION_REQ.", Rule: "gearman.args.trailing-nul",
-		Edit: edit.Data("OPTION_REQ", faults.NULBehind)},
+		Edit: edit.Data("OPTION_REQ", faults.AppendNUL)},
 	{Name: "magic-misspelt", About: "The client sends SUBMIT_JOB_BG with an unknown magic.", Rule: "gearman.packet.magic",
 		Edit: edit.Raw("SUBMIT_JOB_BG", func(b []byte) []byte {
 			b[3] = 'X'

@@ -67,9 +67,9 @@ func before(name, do string) func(*program) {
 }
 
 // when changes the condition of a step.
-func when(name string, due func(*task) bool) func(*program) {
+func when(name string, condition func(*task) bool) func(*program) {
 	return func(p *program) {
-		change(p, name, func(s step) []step { s.If = due; return []step{s} })
+		change(p, name, func(s step) []step { s.If = condition; return []step{s} })
 	}
 }
 

@@ -57,10 +57,10 @@ var waiting = []fault{
 						}
 						return err
 					}
-					due := func(*task) bool { return *late }
+					timedOut := func(*task) bool { return *late }
 					return []step{s,
-						{Do: "command LREM queue:{FN}:{PRIO} 0 {ID}", If: due},
-						{Do: "late", If: due, Local: func(context.Context, *task) error { *late = false; return gearmonkey.ErrTimedOut }}}
+						{Do: "command LREM queue:{FN}:{PRIO} 0 {ID}", If: timedOut},
+						{Do: "late", If: timedOut, Local: func(context.Context, *task) error { *late = false; return gearmonkey.ErrTimedOut }}}
 				})
 			}
 		})},

@@ -119,9 +119,9 @@ var finding = []fault{
 		})},
 	{Name: "queues-first", About: "The worker looks for scheduled jobs only when the queues are empty.",
 		KilledBy: takes, Edit: func(p *program) {
-			due := p.Look[1].If
+			condition := p.Look[1].If
 			p.Look = p.Look.Swap("EVALSHA_SCHEDULED", "BRPOP_QUEUES")
-			p.Look[0].If, p.Look[1].If = nil, due
+			p.Look[0].If, p.Look[1].If = nil, condition
 		}},
 	{Name: "queues-too", About: "The worker also reads the queues after it has found a scheduled job.",
 		KilledBy: "loop.scheduled-first loop.each-queue work.scheduled", Edit: when("BRPOP_QUEUES", nil)},

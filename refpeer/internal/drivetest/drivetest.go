@@ -24,9 +24,9 @@ type Bench struct {
 	Machine  func() refserver.Machine
 }
 
-// Talk contains a task for a client and one for a worker, each with the beginning of its answer. An empty task is not
+// Exchange contains a task for a client and one for a worker, each with the beginning of its answer. An empty task is not
 // performed.
-type Talk = struct{ Name, Client, Answer, Worker, Done string }
+type Exchange = struct{ Name, Client, Answer, Worker, Done string }
 
 // Serve starts a server that ends with the test, and returns its address.
 func (b Bench) Serve(t *testing.T) string {
@@ -58,15 +58,15 @@ func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
 	return out.String()
 }
 
-// Talks tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a separate
+// Exchanges tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a separate
 // server for each element.
-func (b Bench) Talks(t *testing.T, talks []Talk) {
-	for _, talk := range talks {
-		t.Run(talk.Name, func(t *testing.T) {
+func (b Bench) Exchanges(t *testing.T, exchanges []Exchange) {
+	for _, e := range exchanges {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			addr := b.Serve(t)
 			var both sync.WaitGroup
-			for _, side := range []struct{ task, expected string }{{talk.Client, talk.Answer}, {talk.Worker, talk.Done}} {
+			for _, side := range []struct{ task, expected string }{{e.Client, e.Answer}, {e.Worker, e.Done}} {
 				if side.task == "" {
 					continue
 				}
@@ -81,8 +81,8 @@ func (b Bench) Talks(t *testing.T, talks []Talk) {
 	}
 }
 
-// NobodyThere tests that the answer to each task is a connection error if there is no server.
-func (b Bench) NobodyThere(t *testing.T, tasks ...string) {
+// WithoutServer tests that the answer to each task is a connection error if there is no server.
+func (b Bench) WithoutServer(t *testing.T, tasks ...string) {
 	if got := b.Driven(t, "127.0.0.1:1", tasks...); strings.Count(got, "error connection") != len(tasks) {
 		t.Errorf("expected %d connection errors, got %q", len(tasks), got)
 	}

@@ -105,8 +105,8 @@ func First(edit func([]byte) []byte) func([][]byte) {
 // Joined removes the first NUL.
 func Joined(b []byte) []byte { return bytes.Replace(b, []byte{0}, nil, 1) }
 
-// NULBehind appends a NUL.
-func NULBehind(b []byte) []byte { return append(b, 0) }
+// AppendNUL appends a NUL.
+func AppendNUL(b []byte) []byte { return append(b, 0) }
 
 // ToNUL truncates a value at its first NUL, as C strings are.
 func ToNUL(b []byte) []byte {

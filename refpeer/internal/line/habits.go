@@ -15,9 +15,9 @@ type Habits struct {
 	Read  func(*Conn) (*codec.Message, error) // returns the next message; nil: Read
 	Heard func(*codec.Message) error          // if it is set, may change a received message
 
-	Patience time.Duration // the longest wait for a message; 0: no limit
-	Stubborn bool          // the end of a connection is not noticed
-	Clings   bool          // a connection that has failed is used again
-	Falls    bool          // the end of a connection ends the driver without an answer
-	Hopes    bool          // the end of a connection is taken for the end of the job
+	Patience     time.Duration // the longest wait for a message; 0: no limit
+	Stubborn     bool          // the end of a connection is not noticed
+	ReusesFailed bool          // a connection that has failed is used again
+	Falls        bool          // the end of a connection ends the driver without an answer
+	Hopes        bool          // the end of a connection is taken for the end of the job
 }

@@ -63,7 +63,7 @@ var connections = []row{
 				}
 				pending[m.Peer] = true
 				m.Drop()
-				m.Peer.Hold()
+				m.Peer.Pause()
 				m.Peer.Later(30*time.Millisecond, func() {
 					if pending[m.Peer] {
 						delete(pending, m.Peer)

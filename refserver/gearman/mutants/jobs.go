@@ -67,13 +67,13 @@ func cancels(which func(m *message, j *job) bool) inject.Edit {
 func failsWithoutWorker(s *inject.Server) {
 	const tick, ticks = 5 * time.Millisecond, 8
 	stopped := false
-	var check func(j *job, left int, due time.Time)
+	var check func(j *job, left int, deadline time.Time)
 	wait := func(j *job, left int) {
-		due := time.Now().Add(tick)
-		s.After(tick, func() { check(j, left, due) })
+		deadline := time.Now().Add(tick)
+		s.After(tick, func() { check(j, left, deadline) })
 	}
-	check = func(j *job, left int, due time.Time) {
-		if left--; time.Since(due) > tick {
+	check = func(j *job, left int, deadline time.Time) {
+		if left--; time.Since(deadline) > tick {
 			left = ticks
 		}
 		switch {

@@ -84,7 +84,7 @@ func losing(lost func(s *stream, rest []byte) bool) inject.Edit {
 // wholeMessages delays data until the last message is complete.
 func wholeMessages(c net.Conn) net.Conn {
 	var s stream
-	var held bytes.Buffer
+	var buffered bytes.Buffer
 	ready := false
 	chunk := make([]byte, 64<<10)
 	return inject.Reading(c, func(p []byte) (int, error) {
@@ -93,11 +93,11 @@ func wholeMessages(c net.Conn) net.Conn {
 			if err != nil {
 				return 0, err
 			}
-			held.Write(chunk[:n])
+			buffered.Write(chunk[:n])
 			ready = s.whole(chunk[:n]) == n || s.left > 64<<20
 		}
-		n, _ := held.Read(p)
-		ready = held.Len() > 0
+		n, _ := buffered.Read(p)
+		ready = buffered.Len() > 0
 		return n, nil
 	})
 }

@@ -58,7 +58,7 @@ func (l *line) pop(m *message) {
 	if !(l.blind && n == 1) && l.serve(q) {
 		return
 	}
-	p.Hold()
+	p.Pause()
 	l.waiting = append(l.waiting, q)
 	if seconds > 0 {
 		l.After(time.Duration(seconds*float64(time.Second)), func() {
@@ -100,7 +100,7 @@ func (l *line) push(m *message) {
 	for n := 0; l.most == 0 || n < l.most; n++ {
 		var of []*wait
 		for _, q := range l.waiting {
-			if slices.Contains(q.keys, m.Args[0]) && !(l.inTurn && l.behindAnother(q)) {
+			if slices.Contains(q.keys, m.Args[0]) && !(l.inTurn && l.hasEarlierWaiter(q)) {
 				of = append(of, q)
 			}
 		}
@@ -139,8 +139,8 @@ func (l *line) leave(p *peer) bool {
 	return l.forget(p)
 }
 
-// behindAnother reports whether another peer has waited longer for a list of the same function.
-func (l *line) behindAnother(q *wait) bool {
+// hasEarlierWaiter reports whether another peer has waited longer for a list of the same function.
+func (l *line) hasEarlierWaiter(q *wait) bool {
 	function := func(q *wait) string { return strings.Split(q.keys[0], ":")[min(1, strings.Count(q.keys[0], ":"))] }
 	i := slices.IndexFunc(l.waiting, func(o *wait) bool { return function(o) == function(q) })
 	return l.waiting[i] != q

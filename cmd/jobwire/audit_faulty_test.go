@@ -1,8 +1,8 @@
 package main
 
-// guilty lists faulty servers. When the server mutant runs the case of, the audit of the capture must report that it
+// faultyServers lists faulty servers. When the server mutant runs the case of, the audit of the capture must report that it
 // breaks rule.
-var guilty = []struct{ protocol, mutant, of, rule string }{
+var faultyServers = []struct{ protocol, mutant, of, rule string }{
 	{"gearman", "abilities-counted", "gearman.worker.can-do-again", "gearman.worker.cant-do"},
 	{"gearman", "all-without-unique", "gearman.beyond.grab-all-ordinary", "gearman.grab.all"},
 	{"gearman", "any-option-is-one", "gearman.option.empty", "gearman.option.unknown"},
