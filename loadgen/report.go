@@ -122,6 +122,16 @@ type ends struct{ target, generator time.Duration }
 
 func (t *Recorder) now() ends { return ends{t.Processor.now().program, usageNow().cpu} }
 
+func (e ends) since(before ends) ends {
+	if before.target < 0 || e.target < 0 {
+		e.target, before.target = -1, 0
+	}
+	if before.generator < 0 || e.generator < 0 {
+		e.generator, before.generator = -1, 0
+	}
+	return ends{e.target - before.target, e.generator - before.generator}
+}
+
 // perJob returns the processor time per job, or 0 if it is unknown.
 func perJob(d time.Duration, jobs int64) Micros {
 	if d < 0 || jobs == 0 {
@@ -146,7 +156,7 @@ func (t *Recorder) Attach(cfg *Config) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
 		if measured {
 			now := t.now()
-			t.intervals[iv.Start], t.last = ends{now.target - t.last.target, now.generator - t.last.generator}, now
+			t.intervals[iv.Start], t.last = now.since(t.last), now
 		}
 		if measured || iv.Settled {
 			t.heatmap.expose(iv)

@@ -2,23 +2,18 @@ package loadgen
 
 import (
 	"runtime/debug"
-	"syscall"
 	"time"
 )
 
-// usage is the processor time of this process and what the collector stopped it for.
+// usage is the processor time of this process, and its garbage collections.
 type usage struct {
-	cpu    time.Duration
+	cpu    time.Duration // -1: unknown on this system
 	pauses time.Duration
 	gcs    int64
 }
 
 func usageNow() usage {
-	var u usage
-	var ru syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) == nil {
-		u.cpu = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-	}
+	u := usage{cpu: ownTime()}
 	var gc debug.GCStats
 	debug.ReadGCStats(&gc)
 	u.pauses, u.gcs = gc.PauseTotal, gc.NumGC
@@ -26,5 +21,9 @@ func usageNow() usage {
 }
 
 func (u usage) since(before usage) usage {
-	return usage{u.cpu - before.cpu, u.pauses - before.pauses, u.gcs - before.gcs}
+	cpu := time.Duration(-1)
+	if before.cpu >= 0 && u.cpu >= 0 {
+		cpu = u.cpu - before.cpu
+	}
+	return usage{cpu, u.pauses - before.pauses, u.gcs - before.gcs}
 }

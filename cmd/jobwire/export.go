@@ -2,40 +2,124 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/codec"
 	"jobwire/export"
+	"jobwire/play"
 )
 
 func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write a protocol's contract for other programs",
+		Short: "Write a protocol's contract and messages for other programs",
 	}
-	cmd.AddCommand(newExportWireshark())
+	cmd.AddCommand(
+		newExportFile("wireshark", "Write a Wireshark dissector in Lua", "dissector", export.Wireshark),
+		newExportFile("dictionary", "Write a dictionary for AFL++ and libFuzzer", "dictionary", export.Dictionary),
+		newExportFolder("seeds", "Write input files for AFL++, libFuzzer and AFLNet", (*export.Conversation).Raw),
+		newExportFolder("aflnet", "Write files for aflnet-replay", (*export.Conversation).AFLNet))
 	return cmd
 }
 
-func newExportWireshark() *cobra.Command {
+// newExportFile returns a command that writes one file.
+func newExportFile(name, short, what string, write func(io.Writer, *codec.Protocol) error) *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
-		Use:   "wireshark PROTOCOL [flags]",
-		Short: "Write a Wireshark dissector in Lua",
-	}
+	cmd := &cobra.Command{Use: name + " PROTOCOL [flags]", Short: short}
 	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
-		var script bytes.Buffer
-		if err := export.Wireshark(&script, sys.Protocol); err != nil {
+		var out bytes.Buffer
+		if err := write(&out, sys.Protocol); err != nil {
 			return err
 		}
 		if file == "-" {
-			_, err := cmd.OutOrStdout().Write(script.Bytes())
+			_, err := cmd.OutOrStdout().Write(out.Bytes())
 			return err
 		}
-		return os.WriteFile(file, script.Bytes(), 0o644)
+		return os.WriteFile(file, out.Bytes(), 0o644)
 	})
-	cmd.Flags().StringVarP(&file, "output", "o", "-", "write the dissector to `FILE` (-: standard output)")
+	cmd.Flags().StringVarP(&file, "output", "o", "-", "write the "+what+" to `FILE` (-: standard output)")
 	return cmd
+}
+
+// newExportFolder returns a command that writes a file for each conversation in the corpus. content returns the bytes of
+// the file.
+func newExportFolder(name, short string, content func(*export.Conversation) []byte) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{Use: name + " PROTOCOL -o DIR [flags]", Short: short}
+	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+		if dir == "" {
+			return usage(errors.New("expected a folder for the files (--output DIR), got none"))
+		}
+		all, err := conversations(sys.Protocol)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		old, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		if len(old) > 0 {
+			return usage(fmt.Errorf("--output: expected an empty or new folder, got %s, which contains %s: choose another folder", dir, old[0].Name()))
+		}
+		for i := range all {
+			if err := os.WriteFile(filepath.Join(dir, all[i].Name), content(&all[i]), 0o666); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", dir, counted(len(all), "file"))
+		return err
+	})
+	cmd.Flags().StringVarP(&dir, "output", "o", "", "write the files to `DIR`, which must be empty or not exist (required)")
+	cmd.MarkFlagDirname("output")
+	return cmd
+}
+
+// conversations returns what the clients and workers send in the valid vectors and conversations of the corpus. Values that
+// a server would choose are made up.
+func conversations(p *codec.Protocol) ([]export.Conversation, error) {
+	vectors, err := readVectors(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []export.Conversation
+	for _, v := range vectors {
+		if v.file == refused {
+			continue
+		}
+		events, err := play.Encode(v.script, time.Unix(0, 0), true)
+		if err != nil {
+			return nil, err
+		}
+		first, at := len(all), map[string]int{} // the conversation of each actor
+		for _, ev := range events {
+			if ev.From != codec.Peer || len(ev.Frame.Raw) == 0 {
+				continue
+			}
+			i, ok := at[ev.Actor.Name]
+			if !ok {
+				i = len(all)
+				at[ev.Actor.Name] = i
+				all = append(all, export.Conversation{Name: v.name + "-" + ev.Actor.Name})
+			}
+			all[i].Messages = append(all[i].Messages, ev.Frame.Raw)
+		}
+		if len(all) == first+1 {
+			all[first].Name = v.name
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("the corpus of %s contains no messages of clients or workers", p.Title)
+	}
+	return export.Distinct(all), nil
 }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package loadgen
+
+import (
+	"syscall"
+	"time"
+)
+
+// ownTime returns the processor time of this process, or -1 if it is unknown.
+func ownTime() time.Duration {
+	var ru syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {
+		return -1
+	}
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+}
