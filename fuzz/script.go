@@ -46,7 +46,7 @@ func (t *examiner) describe(fd *Finding) {
 		if script == nil || ref == nil || t.f.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		if fd.Plays = t.tells(script, ref); fd.Plays {
+		if fd.Plays = t.shows(script, ref); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.waits() < time.Second {
 				script = t.prune(script, ref)
 			}
@@ -56,8 +56,8 @@ func (t *examiner) describe(fd *Finding) {
 	}
 }
 
-// tells reports whether a script fails on the server and passes on the reference server.
-func (t *examiner) tells(s *transcript.Script, ref *replayer) bool {
+// shows reports whether a script fails on the server and passes on the reference server.
+func (t *examiner) shows(s *transcript.Script, ref *replayer) bool {
 	ok := t.plays(s, ref)
 	for n := 0; ok && n < 2; n++ {
 		ok = !t.plays(s, t.replay)
@@ -79,7 +79,7 @@ func (t *examiner) prune(s *transcript.Script, ref *replayer) *transcript.Script
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.tells(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.shows(&less, ref) {
 			continue
 		}
 		s = &less

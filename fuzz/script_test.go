@@ -80,7 +80,7 @@ Worker 2 -> Job Server: GRAB_JOB
 }
 
 // examinerOf returns the triage of a server with an injected fault, and a function that returns its first finding.
-func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, told func() *Finding) {
+func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, reported func() *Finding) {
 	var found []*Finding
 	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }})
@@ -105,7 +105,7 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 // TestNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
 // client to this client.
 func TestNeedsAnotherInput(t *testing.T) {
-	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
+	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	idle := input("Client -> Server: list-tubes-watched\n")
 	other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
@@ -121,14 +121,14 @@ Client -> Server: peek $id
 		t.Fatal("it is reproduced without the other input")
 	}
 	f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
-	if found := told(); len(found.Input.Steps) > 4 || !found.Plays {
+	if found := reported(); len(found.Input.Steps) > 4 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
 
 // TestNeedsPreamble tests a fault that needs the first messages of a connection on a shared server.
 func TestNeedsPreamble(t *testing.T) {
-	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
+	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 Client -> Server: ignore default
 Client -> Server: put 0 0 60 "x"*4096
@@ -142,7 +142,7 @@ Client -> Server: reserve-with-timeout 0
 		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(beanstalk.Protocol, v, c))
-	if found := told(); len(found.Input.Steps) > 3 || !found.Plays {
+	if found := reported(); len(found.Input.Steps) > 3 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
@@ -150,13 +150,13 @@ Client -> Server: reserve-with-timeout 0
 // TestCauseAmongMany tests that triage finds the one of many inputs that disturbs other clients, although the server has
 // another fault.
 func TestCauseAmongMany(t *testing.T) {
-	f, told := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
+	f, reported := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
-	culprit := input("Client -> Server: list-tubes\n")
-	f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, culprit, idle, wrong))
-	if found := told(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
+	cause := input("Client -> Server: list-tubes\n")
+	f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
+	if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
 		t.Errorf("%v: %v", found.Fault, found.Input)
 	}
 }
@@ -164,7 +164,7 @@ func TestCauseAmongMany(t *testing.T) {
 // TestMinimizesToCause tests that the result of an attempt does not depend on what earlier attempts have left on the
 // server.
 func TestMinimizesToCause(t *testing.T) {
-	f, told := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
+	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 Client 2 -> Server: list-tubes-watched
 Client -> Server: put 4294967295 0 60 x
@@ -179,14 +179,14 @@ Client 2 -> Server: peek-ready
 		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(beanstalk.Protocol, v, c))
-	if found := told(); len(found.Input.Steps) != 3 || !found.Plays {
+	if found := reported(); len(found.Input.Steps) != 3 || !found.Plays {
 		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 	}
 }
 
 // TestPipelined tests a fault that appears only if messages arrive together. The transcript sends them together.
 func TestPipelined(t *testing.T) {
-	f, told := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
+	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CAN_DO a
@@ -204,7 +204,7 @@ Worker -> Job Server: GRAB_JOB
 		t.Fatal("no oracle reports a fault")
 	}
 	f.examine(seen(gearman.Protocol, v, c))
-	found := told()
+	found := reported()
 	if found.Input.Mode == OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 	}

@@ -156,7 +156,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	cancel()
 	run.Wait()
 	if err != nil {
-		return &exit{exitFellShort, err}
+		return &exit{exitFailed, err}
 	}
 	r := a.Report()
 	if o.format == "json" {
@@ -170,11 +170,11 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	switch {
 	case err != nil:
 	case ended != nil:
-		err = &exit{exitFellShort, fmt.Errorf("--exec: the command failed: %w", ended)}
+		err = &exit{exitFailed, fmt.Errorf("--exec: the command failed: %w", ended)}
 	case words != nil && r.Connections == 0:
-		err = &exit{exitFellShort, errors.New("--exec: the command ended without connecting to the proxy")}
+		err = &exit{exitFailed, errors.New("--exec: the command ended without connecting to the proxy")}
 	case r.Failed():
-		err = &exit{exitFellShort, nil}
+		err = &exit{exitFailed, nil}
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 		err = audit.SummarizeOutcomes(out, p, all)
 	}
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
-		err = &exit{exitFellShort, nil}
+		err = &exit{exitFailed, nil}
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	fmt.Fprintf(out, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n", named, len(mutants), bad, len(sound))
 	if bad > 0 || named < len(mutants) {
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	return nil
 }

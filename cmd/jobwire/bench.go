@@ -267,7 +267,7 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 	}
 	defer t.Stop()
 	if err := waitUntil(cmd.Context(), o.start); err != nil {
-		return nil, &exit{exitFellShort, errors.New("interrupted before the run started")}
+		return nil, &exit{exitFailed, errors.New("interrupted before the run started")}
 	}
 	return o.measure(cmd, t, cfg, log)
 }
@@ -322,7 +322,7 @@ func benchStatus(err error, report *loadgen.Report) error {
 func verdictStatus(all ...loadgen.Verdict) error {
 	switch {
 	case slices.Contains(all, loadgen.Failed):
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	case slices.Contains(all, loadgen.Invalid):
 		return &exit{exitInvalid, nil}
 	}

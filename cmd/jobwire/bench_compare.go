@@ -109,7 +109,7 @@ turns:
 func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
-			return &exit{exitFellShort, errors.New("interrupted before each server was measured at least once")}
+			return &exit{exitFailed, errors.New("interrupted before each server was measured at least once")}
 		}
 	}
 	c := loadgen.Compare(groups)
@@ -118,7 +118,7 @@ func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files 
 		return err
 	}
 	if cmd.Context().Err() != nil {
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	var verdicts []loadgen.Verdict
 	for _, r := range c.Runs {

@@ -133,11 +133,11 @@ var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
 func searchStatus(s *loadgen.SearchReport) error {
 	switch bracket := s.Bracket; {
 	case s.Error != "":
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	case bracket.Passed == 0 && bracket.Saturated:
 		return &exit{exitInvalid, nil}
 	case bracket.Passed == 0:
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	return nil
 }

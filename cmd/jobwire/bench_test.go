@@ -45,7 +45,7 @@ type benchResult struct {
 func benchJSON(t *testing.T, args ...string) benchResult {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	if status := run(t.Context(), append([]string{"bench"}, append(args, "--format", "json")...), strings.NewReader(""), &out, &stderr); status != exitHeld {
+	if status := run(t.Context(), append([]string{"bench"}, append(args, "--format", "json")...), strings.NewReader(""), &out, &stderr); status != exitOK {
 		t.Fatalf("bench %v: status %d: %s", args, status, stderr.String())
 	}
 	var r benchResult
@@ -138,7 +138,7 @@ func TestBenchInterrupted(t *testing.T) {
 	io.Copy(io.Discard, lines)
 	err = cmd.Wait()
 	var e *exec.ExitError
-	if !errors.As(err, &e) || e.ExitCode() != exitFellShort {
+	if !errors.As(err, &e) || e.ExitCode() != exitFailed {
 		t.Errorf("it ended with %v", err)
 	}
 	for _, want := range []string{" jobs/s", "latency", "none lost", "failed: the run was interrupted; no job was lost"} {

@@ -49,24 +49,24 @@ func TestCircle(t *testing.T) {
 	must(os.Mkdir(filepath.Join(dir, "cases"), 0o777))
 	faulty := jobwire + " serve gearman --listen 127.0.0.1:{port} --fault 'drop NOOP'"
 
-	step(exitHeld, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
+	step(exitOK, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
 
 	// Capture to transcript.
-	shows(step(exitHeld, "decode", "capture.pcap", "--transcripts", "talks"), "talks/gearman-1.wire: 2 connections")
+	shows(step(exitOK, "decode", "capture.pcap", "--transcripts", "talks"), "talks/gearman-1.wire: 2 connections")
 
 	// Transcript to case: the case passes, and fails with a server that does not wake a worker.
-	woken := step(exitHeld, "play", "talks/gearman-1.wire", "--case", "woken")
+	woken := step(exitOK, "play", "talks/gearman-1.wire", "--case", "woken")
 	shows(woken, "gearman.grab.no-job")
 	must(os.WriteFile(filepath.Join(dir, "cases/woken.wire"), []byte(woken), 0o666))
-	shows(step(exitHeld, "conform", "gearman", "--cases", "cases"), "1 passed")
-	shows(step(exitFellShort, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
-	shows(step(exitFellShort, "play", "talks/gearman-1.wire", "--case", "woken", "--timeout", "1s", "--exec", faulty), "NOOP")
+	shows(step(exitOK, "conform", "gearman", "--cases", "cases"), "1 passed")
+	shows(step(exitFailed, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
+	shows(step(exitFailed, "play", "talks/gearman-1.wire", "--case", "woken", "--timeout", "1s", "--exec", faulty), "NOOP")
 
 	// Case to corpus.
-	shows(step(exitHeld, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
+	shows(step(exitOK, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
 
 	// Corpus to seed to finding.
-	shows(step(exitFellShort, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
+	shows(step(exitFailed, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
 		"--seed", "1", "--first", "--timeout", "1s", "--minimize", "5s"), "expected NOOP, got no message")
 	found, err := filepath.Glob(filepath.Join(dir, "findings/gearman-*.wire"))
 	must(err)
@@ -79,14 +79,14 @@ func TestCircle(t *testing.T) {
 		{"conform", "gearman", "--cases", "findings", "--segments", "plain", "--timeout", "1s"},
 		{"play", found[0], "--timeout", "1s"},
 	} {
-		step(exitHeld, again...)
-		step(exitFellShort, append(again, "--exec", faulty)...)
+		step(exitOK, again...)
+		step(exitFailed, append(again, "--exec", faulty)...)
 	}
-	step(exitHeld, "encode", found[0], "--pcap", "again.pcap")
-	step(exitHeld, "decode", "again.pcap", "--summary")
-	step(exitHeld, "corpus", "add", found[0])
+	step(exitOK, "encode", found[0], "--pcap", "again.pcap")
+	step(exitOK, "decode", "again.pcap", "--summary")
+	step(exitOK, "corpus", "add", found[0])
 	capture := strings.TrimSuffix(found[0], ".wire") + ".pcapng"
-	step(exitHeld, "decode", capture, "--summary")
+	step(exitOK, "decode", capture, "--summary")
 	if b, err := os.ReadFile(capture); err != nil || !bytes.Contains(b, []byte("Finding: ")) {
 		t.Errorf("the capture has no comment about the finding: %v", err)
 	}
@@ -102,8 +102,8 @@ func TestPlayCaseRefuses(t *testing.T) {
 	}{
 		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", exitUsage, []string{"--case", "a b"}},
 		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", exitUsage, []string{"--case", "a"}},
-		{"silence", "Client -> Job Server: closes\n", "no", exitFellShort, []string{"--case", "a"}},
-		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFellShort, []string{"--case", "a"}},
+		{"silence", "Client -> Job Server: closes\n", "no", exitFailed, []string{"--case", "a"}},
+		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFailed, []string{"--case", "a"}},
 		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", exitUsage, []string{"--case", "a", "--annotate"}},
 	}
 	for _, tt := range tests {

@@ -113,7 +113,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			return err
 		}
 	}
-	status := exitHeld
+	status := exitOK
 	for _, r := range reports {
 		switch {
 		case r.Unreachable() != "":
@@ -123,16 +123,16 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s crashed, and no case passed\n", r.Target)
 			status = exitUnreachable
 		case r.Failed():
-			status = max(status, exitFellShort)
+			status = max(status, exitFailed)
 		case !r.Decided() && !r.Interrupted:
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: nothing was tested: all cases for %s were skipped or inconclusive\n", r.Target)
-			status = max(status, exitFellShort)
+			status = max(status, exitFailed)
 		}
 	}
 	if cmd.Context().Err() != nil {
-		status = max(status, exitFellShort)
+		status = max(status, exitFailed)
 	}
-	if status != exitHeld {
+	if status != exitOK {
 		return &exit{status, nil}
 	}
 	return nil

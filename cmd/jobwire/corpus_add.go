@@ -155,7 +155,7 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 		}
 	}).Decode(f)
 	if err != nil {
-		return all, &exit{exitFellShort, err}
+		return all, &exit{exitFailed, err}
 	}
 	return all, nil
 }

@@ -149,7 +149,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		sum.Report(d).WriteText(cmd.ErrOrStderr())
 	}
 	if err != nil {
-		return &exit{exitFellShort, err}
+		return &exit{exitFailed, err}
 	}
 	o.noteSkipped(cmd.ErrOrStderr(), in.name, d.Stats())
 	if n := d.Stats().Dropped; n > 0 {
@@ -203,16 +203,16 @@ type captureReport interface {
 }
 
 // count reads a capture and writes a report about it, also if the capture is damaged.
-func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), tell func(*pcap.Decoder) captureReport) error {
+func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), report func(*pcap.Decoder) captureReport) error {
 	d := pcap.NewDecoder(opts, add)
 	err := d.Decode(in)
-	if r := tell(d); o.format == "json" {
+	if r := report(d); o.format == "json" {
 		r.WriteJSON(w)
 	} else {
 		r.WriteText(w)
 	}
 	if err != nil {
-		return &exit{exitFellShort, err}
+		return &exit{exitFailed, err}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) e
 		return usage(err)
 	}
 	if damage != nil {
-		return &exit{exitFellShort, damage}
+		return &exit{exitFailed, damage}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestDecodeInterface(t *testing.T) {
 		t.Skipf("no capture off an interface: %s", complaints.String())
 	}
 	var r pcap.Report
-	if err := json.Unmarshal(out.Bytes(), &r); status != exitHeld || err != nil {
+	if err := json.Unmarshal(out.Bytes(), &r); status != exitOK || err != nil {
 		t.Fatalf("exit status %d, %v: %s", status, err, complaints.String())
 	}
 	if b := r.Messages["beanstalk"].ToServer; b["use"] != 1 || b["watch"] != 1 || r.Connections != 1 {
@@ -79,7 +79,7 @@ func TestDecodeInterface(t *testing.T) {
 func TestDecodeInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "example.pcap")
 	var said bytes.Buffer
-	if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &said); status != exitHeld {
+	if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &said); status != exitOK {
 		t.Fatal(said.String())
 	}
 	capture, err := os.ReadFile(file)
@@ -98,7 +98,7 @@ func TestDecodeInterrupted(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	status := run(ctx, []string{"decode", "-", "--summary"}, in, &out, &said)
-	if status != exitFellShort || !strings.Contains(said.String(), "standard input: ") || !strings.Contains(said.String(), "interrupted") || !strings.Contains(out.String(), " packets, ") {
+	if status != exitFailed || !strings.Contains(said.String(), "standard input: ") || !strings.Contains(said.String(), "interrupted") || !strings.Contains(out.String(), " packets, ") {
 		t.Errorf("exit status %d: %s%s", status, out.String(), said.String())
 	}
 }

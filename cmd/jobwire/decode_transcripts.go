@@ -42,9 +42,9 @@ func (o *decodeOptions) transcribe(cmd *cobra.Command, in *input, opts pcap.Opti
 	case err != nil:
 		return usage(err)
 	case damage != nil:
-		return &exit{exitFellShort, damage}
+		return &exit{exitFailed, damage}
 	case len(all) == 0:
-		return &exit{exitFellShort, fmt.Errorf("%s: no messages that can be written as a transcript", in.name)}
+		return &exit{exitFailed, fmt.Errorf("%s: no messages that can be written as a transcript", in.name)}
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ func (o *decodeOptions) excerpt(cmd *cobra.Command, args []string, in *input, op
 	})
 	switch {
 	case damage != nil: // Write has met it too
-		return &exit{exitFellShort, damage}
+		return &exit{exitFailed, damage}
 	case err != nil:
 		return usage(err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s with %s\n", o.write, counted(packets, "packet"), counted(selected, "selected item"))
 	o.noteSkipped(cmd.ErrOrStderr(), in.name, d.Stats())
 	if n := x.LeftOut(); n > 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.name, n)}
+		return &exit{exitFailed, fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.name, n)}
 	}
 	return o.verdict(in.name, selected, d.Stats())
 }
@@ -60,10 +60,10 @@ func (o *decodeOptions) excerpt(cmd *cobra.Command, args []string, in *input, op
 // verdict returns the error for the exit status after a capture was decoded: no messages of the job, or violations.
 func (o *decodeOptions) verdict(name string, shown int, st pcap.Stats) error {
 	if o.job != "" && shown == 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: no message of job %s", name, o.job)}
+		return &exit{exitFailed, fmt.Errorf("%s: no message of job %s", name, o.job)}
 	}
 	if o.audit && st.Violations > 0 {
-		return &exit{exitFellShort, fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
+		return &exit{exitFailed, fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
 	}
 	return nil
 }

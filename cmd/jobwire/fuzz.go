@@ -146,7 +146,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		err = nil
 	}
 	if stats.Findings > 0 {
-		return &exit{exitFellShort, err}
+		return &exit{exitFailed, err}
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
 	}
 	fmt.Fprintf(w, "%s in %s\n", counted(failures, "failure"), counted(len(log.Entries), "message sequence"))
 	if failures > 0 {
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	return nil
 }

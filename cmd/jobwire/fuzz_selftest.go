@@ -63,7 +63,7 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 	failed, start := 0, time.Now()
 	for _, f := range servers {
 		if cmd.Context().Err() != nil {
-			return &exit{exitFellShort, nil}
+			return &exit{exitFailed, nil}
 		}
 		p, err := o.proveOne(cmd, sys, f)
 		if err != nil {
@@ -84,7 +84,7 @@ func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(len(servers)-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
 	}
 	if failed > 0 {
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	return nil
 }

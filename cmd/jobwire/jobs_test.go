@@ -16,7 +16,7 @@ func followed(t *testing.T, capture []byte) (r struct {
 }) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"decode", "-", "--jobs", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), []string{"decode", "-", "--jobs", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -76,7 +76,7 @@ func TestJobsOfBench(t *testing.T) {
 			}
 			capture := tp.capture(t)
 			var said bytes.Buffer
-			if status := run(t.Context(), []string{"decode", "-", "--audit", "--lines"}, bytes.NewReader(capture), &said, &complaints); status != exitHeld {
+			if status := run(t.Context(), []string{"decode", "-", "--audit", "--lines"}, bytes.NewReader(capture), &said, &complaints); status != exitOK {
 				t.Errorf("exit status %d: %s", status, said.String())
 			}
 			seen := followed(t, capture)

@@ -26,8 +26,8 @@ import (
 
 // Exit statuses, the same for every command.
 const (
-	exitHeld        = 0 // every check passed
-	exitFellShort   = 1 // a check failed, or the command could not do its work
+	exitOK          = 0 // every check passed
+	exitFailed      = 1 // a check failed, or the command could not do its work
 	exitUsage       = 2 // the command line, or the contents of a file that it names, is invalid
 	exitUnreachable = 3 // the target could not be reached, or crashed
 	exitInvalid     = 4 // the measurement is invalid
@@ -76,12 +76,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	cmd, err := root.ExecuteContextC(ctx)
 	if out.err != nil {
 		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", out.err)
-		return exitFellShort
+		return exitFailed
 	}
 	if err == nil {
-		return exitHeld
+		return exitOK
 	}
-	status := exitFellShort
+	status := exitFailed
 	var e *exit
 	switch {
 	case errors.As(err, &e):
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	var refused syscall.Errno
 	if status == exitUsage && errors.As(err, &refused) {
-		status = exitFellShort // the operating system rejected it, as for a file that does not exist
+		status = exitFailed // the operating system rejected it, as for a file that does not exist
 	}
 	fmt.Fprintf(stderr, "jobwire: %v\n", err)
 	if status == exitUsage {

@@ -177,7 +177,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	}
 	defer stage.clear()
 
-	status := exitHeld
+	status := exitOK
 	for _, s := range scripts {
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
@@ -201,7 +201,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			}
 			if amiss != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, amiss)
-				got = exitFellShort
+				got = exitFailed
 			}
 			status = max(status, got)
 			continue
@@ -211,14 +211,14 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			got = exitUnreachable
 		}
 		if isFinding(s) && r.Messages() > 0 {
-			got = exitFellShort // the server still has the fault, which may have crashed it
+			got = exitFailed // the server still has the fault, which may have crashed it
 		}
 		status = max(status, got)
 		if err != nil {
 			break
 		}
 	}
-	if status != exitHeld {
+	if status != exitOK {
 		return &exit{status, nil}
 	}
 	return nil
@@ -337,17 +337,17 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 	if many && !o.quiet {
 		fmt.Fprintln(out)
 	}
-	verdict, status := "passed", exitHeld
+	verdict, status := "passed", exitOK
 	switch f := r.Failure; {
 	case f == nil && r.Grade == transcript.Lax:
 		verdict = "non-strict: the transcript accepts these replies, but the specification asks for different ones"
 	case f != nil:
-		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFellShort
+		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFailed
 		if f.Reason == play.Unreachable {
 			status = exitUnreachable
 		}
 	}
-	if !o.quiet || status != exitHeld {
+	if !o.quiet || status != exitOK {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, r.Messages(), r.Took.Round(10*time.Microsecond))
 	}
 	return status

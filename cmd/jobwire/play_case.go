@@ -85,7 +85,7 @@ func caseMeta(p *codec.Protocol, name, about string, rules []*codec.Rule) []tran
 func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 	for i := range r.Breaches {
 		if b := &r.Breaches[i]; b.By == codec.Server {
-			return nil, &exit{exitFellShort, fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
+			return nil, &exit{exitFailed, fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
 		}
 	}
 	vectors, err := readVectors(p)
@@ -111,7 +111,7 @@ func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
 		conduct = all
 	}
 	if len(conduct) == 0 {
-		return nil, &exit{exitFellShort, errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
+		return nil, &exit{exitFailed, errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
 	}
 	slices.SortStableFunc(conduct, func(a, b *codec.Rule) int {
 		return cmp.Compare(slices.Index(codec.Levels, a.Level), slices.Index(codec.Levels, b.Level))

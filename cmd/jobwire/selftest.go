@@ -49,7 +49,7 @@ func (o *conformOptions) prove(cmd *cobra.Command, sys *catalog.Entry, suite *co
 		return err
 	}
 	if !report.Passed() {
-		return &exit{exitFellShort, nil}
+		return &exit{exitFailed, nil}
 	}
 	return nil
 }

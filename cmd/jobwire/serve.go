@@ -140,7 +140,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s %s\n", prose.Grouped(int64(w.violations)), noun)
 	}
 	if err != nil || w.violations > 0 && o.audit {
-		return &exit{exitFellShort, err}
+		return &exit{exitFailed, err}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func transcribed(t *testing.T, capture []byte, args ...string) []string {
 	dir := t.TempDir()
 	var out, complaints bytes.Buffer
 	args = append([]string{"decode", "-", "--transcripts", dir}, args...)
-	if status := run(t.Context(), args, bytes.NewReader(capture), &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), args, bytes.NewReader(capture), &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.wire"))
@@ -43,7 +43,7 @@ func performed(t *testing.T, files []string, args ...string) {
 	t.Helper()
 	for _, file := range files {
 		var out, complaints bytes.Buffer
-		if status := run(t.Context(), append([]string{"play", file}, args...), nil, &out, &complaints); status != exitHeld {
+		if status := run(t.Context(), append([]string{"play", file}, args...), nil, &out, &complaints); status != exitOK {
 			text, _ := os.ReadFile(file)
 			t.Errorf("exit status %d: %s%s\n%s", status, out.String(), complaints.String(), text)
 		}
@@ -109,7 +109,7 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	t.Helper()
 	tp := tapped(t, addr)
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"bench", "run", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), []string{"bench", "run", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 	}
 	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
@@ -233,7 +233,7 @@ Worker -> Server: closes after 10ms
 			text := conversation
 			for range 2 {
 				var capture, complaints bytes.Buffer
-				if status := run(t.Context(), []string{"encode", "-", "--protocol", protocol, "--pcap", "-"}, strings.NewReader(text), &capture, &complaints); status != exitHeld {
+				if status := run(t.Context(), []string{"encode", "-", "--protocol", protocol, "--pcap", "-"}, strings.NewReader(text), &capture, &complaints); status != exitOK {
 					t.Fatalf("exit status %d: %s%s", status, complaints.String(), text)
 				}
 				files := transcribed(t, capture.Bytes())
@@ -266,7 +266,7 @@ func TestTranscriptsOfLoss(t *testing.T) {
 	tp := tapped(t, srv.Addr())
 	var out, complaints bytes.Buffer
 	example := filepath.Join(corpusDir(t), "gearman", "example.wire")
-	if status := run(t.Context(), []string{"play", example, "--addr", tp.Addr().String()}, nil, &out, &complaints); status != exitHeld {
+	if status := run(t.Context(), []string{"play", example, "--addr", tp.Addr().String()}, nil, &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	capture := tp.capture(t)
