@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +19,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/pcap"
 	"jobwire/play"
 )
 
@@ -278,7 +279,7 @@ func TestTranscriptsOfLoss(t *testing.T) {
 	_, rest, found := strings.Cut(string(text), "bytes are missing in the capture\n# The messages below are comments, because they cannot be replayed.\n")
 	for line := range strings.Lines(rest) {
 		if line[0] != '#' {
-			t.Errorf("behind the loss there is %q", line)
+			t.Errorf("after the loss: %q", line)
 		}
 	}
 	if !found || !strings.Contains(string(text), "\nJob Server -> Worker: NOOP\n") {
@@ -286,17 +287,35 @@ func TestTranscriptsOfLoss(t *testing.T) {
 	}
 }
 
-// withoutPacket returns a capture in pcap format without the first packet whose payload begins with data.
+// withoutPacket returns a capture without the first packet whose payload begins with data.
 func withoutPacket(t *testing.T, capture []byte, data string) []byte {
 	t.Helper()
-	const fileHeader, packetHeader, headers = 24, 16, 54
-	for at := fileHeader; at < len(capture); {
-		n := packetHeader + int(binary.LittleEndian.Uint32(capture[at+8:]))
-		if packet := capture[at+packetHeader : at+n]; len(packet) > headers && bytes.HasPrefix(packet[headers:], []byte(data)) {
-			return append(bytes.Clone(capture[:at]), capture[at+n:]...)
-		}
-		at += n
+	file, err := pcap.NewFile("capture", bytes.NewReader(capture))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("there is no such packet")
-	return nil
+	var out bytes.Buffer
+	w, err := pcap.NewPacketWriter(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const headers = 54 // Ethernet, IP and TCP
+	found := false
+	for {
+		var p pcap.Packet
+		if err := file.Next(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if !found && len(p.Data) > headers && bytes.HasPrefix(p.Data[headers:], []byte(data)) {
+			found = true
+		} else if err := w.Write(&p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !found {
+		t.Fatal("there is no such packet")
+	}
+	return out.Bytes()
 }
