@@ -45,17 +45,7 @@ func TestFixedAddress(t *testing.T) {
 // TestResultOfOtherInput tests that the data of another input's job is not reported as data that no client has sent, if a
 // request contains the handle of that job.
 func TestResultOfOtherInput(t *testing.T) {
-	srv, err := serve(faults.Faultless("danga"))(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Stop()
-	to, err := resolve(srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := newExecutor(danga.Protocol, to, &Known{}, 5*time.Second)
-	defer x.closeCanary()
+	x := faultlessExecutor(t, danga.Protocol)
 	first := x.execute(FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
 Job Server -> Application: job_create_res $handle
 Worker -> Job Server: worker_connect $fn

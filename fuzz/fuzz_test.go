@@ -49,18 +49,24 @@ Worker -> Job Server: WORK_COMPLETE $handle tset
 Job Server -> Client: WORK_COMPLETE $handle tset
 `
 
-func TestExecutes(t *testing.T) {
-	srv, err := serve(faults.Faultless("gearman"))(t.Context())
+// faultlessExecutor returns an executor with a correct server of the protocol, which stops at the end of the test.
+func faultlessExecutor(t *testing.T, p *codec.Protocol) *executor {
+	srv, err := serve(faults.Faultless(p.Name))(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Stop()
+	t.Cleanup(func() { srv.Stop() })
 	to, err := resolve(srv.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newExecutor(gearman.Protocol, to, &Known{}, 5*time.Second)
-	defer x.closeCanary()
+	x := newExecutor(p, to, &Known{}, 5*time.Second)
+	t.Cleanup(x.closeCanary)
+	return x
+}
+
+func TestExecutes(t *testing.T) {
+	x := faultlessExecutor(t, gearman.Protocol)
 	c := FromScript(script(t, gearman.Protocol, work))
 	for _, prefix := range []string{"", "A00001."} {
 		r := x.execute(c, prefix)
