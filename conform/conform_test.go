@@ -283,7 +283,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 			var reported []string
 			results := r.Run(t.Context(), small(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
 			if len(results) != 1 || len(reported) != 1 || results[0].Verdict != tt.want || !strings.Contains(results[0].Note, tt.note) {
-				t.Fatalf("%+v, told %v; want %s and %q", results, reported, tt.want, tt.note)
+				t.Fatalf("%+v, reported %v; want %s and %q", results, reported, tt.want, tt.note)
 			}
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
 			if !report.Failed() || (report.Unreachable() != "") != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Died) {

@@ -47,7 +47,7 @@ func TestSelfTestPasses(t *testing.T) {
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
 	}, conform.SelfTestOptions{Mutants: 2, Cases: 3}, func(*conform.MutantResult) { reported++ })
 	if !r.Passed() || r.Exact() != 2 || reported != 2 || len(r.Mutants) != 2 {
-		t.Errorf("held %v, %d exact, told of %d: %+v", r.Passed(), r.Exact(), reported, r.Mutants)
+		t.Errorf("passed %v, %d exact, %d reported: %+v", r.Passed(), r.Exact(), reported, r.Mutants)
 	}
 	if got := r.KilledBy()["gearman.none"]; !slices.Equal(got, []string{"echo-silent", "empty-echo-silent"}) {
 		t.Errorf("gearman.none is killed by %v", got)
