@@ -162,8 +162,7 @@ func (c *Conn) end(err error) {
 	if c.closed {
 		return
 	}
-	c.closed = true
-	c.nc.Close()
+	c.close()
 	c.run.lost(c, err)
 }
 
@@ -171,6 +170,11 @@ func (c *Conn) end(err error) {
 func (c *Conn) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.close()
+}
+
+// close closes the connection. The caller holds the lock.
+func (c *Conn) close() {
 	if !c.closed {
 		c.closed = true
 		c.nc.Close()

@@ -55,13 +55,17 @@ func randomPause(rnd *rand.Rand, rate float64) time.Duration {
 	return longest
 }
 
-// kill ends the i-th worker's connection without a word, whatever it was doing.
+// kill ends the i-th worker's connection at once, whatever the worker is doing.
 func (r *run) kill(ctx context.Context, i int) {
 	r.mu.Lock()
 	c := r.workers[i]
+	r.mu.Unlock()
+	c.mu.Lock() // the worker handles no message after another worker can see that it was killed
+	r.mu.Lock()
 	r.killed[c.id] = true
 	r.mu.Unlock()
-	c.hangUp()
+	c.close()
+	c.mu.Unlock()
 	<-c.ended
 	r.assumeEnds(c)
 	r.mu.Lock()
