@@ -45,9 +45,13 @@ var layers = []layer{
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
-	{"pcap", []string{"codec", "codec/*", "judge", "internal/*"}},
+	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "internal/*"}},
 	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
+	{"pcap/decrypt", nil},
+	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},
 	{"pcap/internal/*", nil},
+	{"pcap/report", []string{"codec", "pcap", "pcap/jobs"}},
+	{"pcap/*", []string{"codec", "codec/transcript", "pcap", "internal/*"}},
 	{"export", []string{"codec", "internal/*"}}, // serves any protocol
 	{"fuzz/gen", []string{"codec"}},             // serves any protocol
 	{"fuzz/faults", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
@@ -71,10 +75,12 @@ type dependency struct {
 
 var dependencies = []dependency{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
+	{"golang.org/x/crypto", []string{"pcap/decrypt"}, false},        // ChaCha20-Poly1305, and the format of handshakes
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false}, // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
-	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen"}, false},
+	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen", "pcap/jobs"}, false},
+	{"golang.org/x/net/bpf", []string{"pcap"}, false},                          // the kernel filter of live captures
 	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // significance tests
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
 	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // timers; live capture; limits of another process
@@ -209,6 +215,7 @@ func TestImportsAreRejected(t *testing.T) {
 		{"conform", "jobwire/fuzz", false, "the layer conform"},
 		{"pcap", "jobwire/loadgen", false, "the layer pcap"},
 		{"pcap", "jobwire/judge", false, ""},
+		{"pcap", "jobwire/pcap/jobs", false, "the layer pcap"},
 		{"audit", "jobwire/judge", false, ""},
 		{"audit", "jobwire/refserver", false, "the layer audit"},
 		{"judge", "jobwire/pcap", false, "the layer judge"},

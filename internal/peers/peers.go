@@ -53,6 +53,9 @@ var known = map[string]peer{
 	"editcap": {program: "editcap"},
 	"tcpdump": {program: "tcpdump"},
 
+	// A TLS client that updates its keys.
+	"openssl": {program: "openssl"},
+
 	// A browser, for the tests of the web pages.
 	"chromium": {program: "chromium"},
 }
