@@ -52,6 +52,7 @@ programs: ## run the tests of the commands and with real servers, clients and wo
 lint: ## run gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
+	for os in darwin freebsd windows; do GOOS=$$os $(GO) vet ./... || exit 1; done
 	$(STATICCHECK) ./...
 
 peers: ## install the third-party programs for the tests (Debian, npm)

@@ -26,9 +26,9 @@ type Options struct {
 
 // Limits of what an auditor keeps.
 const (
-	maxKept   = 3       // complete findings per rule and side; further ones are only counted
-	before    = 6       // preceding messages of the connection in a finding
-	maxRemind = 4 << 10 // maximum size in bytes of a preceding message
+	maxKept        = 3       // complete findings per rule and side; further ones are only counted
+	before         = 6       // preceding messages of the connection in a finding
+	maxPastMessage = 4 << 10 // maximum size in bytes of a preceding message
 )
 
 // Finding is a message that violates a rule.
@@ -43,8 +43,8 @@ type Finding struct {
 	Before []codec.Frame // preceding messages of the connection, without very long ones
 }
 
-// Breach is a rule that one side has violated.
-type Breach struct {
+// BrokenRule is a rule that one side has violated.
+type BrokenRule struct {
 	Rule  *codec.Rule
 	By    codec.Side
 	Count int
@@ -57,11 +57,11 @@ type Auditor struct {
 	begun time.Time
 
 	mu       sync.Mutex
-	checks   *judge.Judge
+	checks   *judge.Monitor
 	conns    int // connections so far
 	messages [2]int
 	roles    codec.Role // roles of clients and workers
-	breaches []*Breach
+	breaches []*BrokenRule
 	now      *conn         // the connection of the current message
 	keep     bool          // remember all connections
 	all      []*conn       // if keep is set
@@ -71,15 +71,15 @@ type Auditor struct {
 
 // conn is one connection.
 type conn struct {
-	id      int
-	streams [2]codec.Stream
-	lost    bool // the position of the next message is unknown
-	ended   [2]bool
-	cut     [2]bool         // an incomplete message was reported
-	quiet   [2]atomic.Int64 // when a side last sent, in nanoseconds since the beginning; -1 while its bytes are forwarded
-	role    codec.Role
-	recent  [before]reminder
-	next    int // index of the oldest element of recent
+	id       int
+	streams  [2]codec.Stream
+	lost     bool // the position of the next message is unknown
+	ended    [2]bool
+	cut      [2]bool         // an incomplete message was reported
+	lastSent [2]atomic.Int64 // when a side last sent, in nanoseconds since the beginning; -1 while its bytes are forwarded
+	role     codec.Role
+	recent   [before]pastMessage
+	next     int // index of the oldest element of recent
 
 	requests codec.Conversation[request] // used only if the messages of the server are checked
 }
@@ -91,8 +91,8 @@ type request struct {
 	name   string
 }
 
-// reminder is a copy of a recent message. Its memory is reused.
-type reminder struct {
+// pastMessage is a copy of a recent message. Its memory is reused.
+type pastMessage struct {
 	frame codec.Frame
 	at    time.Duration // since the beginning
 	known bool
@@ -166,7 +166,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
-	c.quiet[from].Store(-1)
+	c.lastSent[from].Store(-1)
 	if c.lost {
 		return
 	}
@@ -191,13 +191,13 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	if c.lost {
 		c.streams = [2]codec.Stream{}
 		c.requests.Forget()
-		a.checks.Lose(c.id)
+		a.checks.Gap(c.id)
 	}
 }
 
 // forwarded records that the bytes of the last call of observe were forwarded, so that the side can send more.
 func (a *Auditor) forwarded(c *conn, from codec.Side) {
-	c.quiet[from].Store(time.Since(a.begun).Nanoseconds())
+	c.lastSent[from].Store(time.Since(a.begun).Nanoseconds())
 }
 
 // message checks the message in a.frame.
@@ -277,7 +277,7 @@ func (c *conn) shows(t *codec.Type, from codec.Side) {
 func (c *conn) remember(f *codec.Frame, at time.Duration) {
 	r := &c.recent[c.next]
 	c.next = (c.next + 1) % before
-	if r.known = f.Type != nil && len(f.Raw) <= maxRemind; !r.known {
+	if r.known = f.Type != nil && len(f.Raw) <= maxPastMessage; !r.known {
 		return
 	}
 	r.at = at
@@ -306,10 +306,10 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 		rule = &codec.Rule{ID: e.Rule, Level: codec.Must}
 	}
 	f.Err, f.Level = e, rule.Level
-	k := slices.IndexFunc(a.breaches, func(b *Breach) bool { return b.Rule.ID == e.Rule && b.By == f.By })
+	k := slices.IndexFunc(a.breaches, func(b *BrokenRule) bool { return b.Rule.ID == e.Rule && b.By == f.By })
 	if k < 0 {
 		k = len(a.breaches)
-		a.breaches = append(a.breaches, &Breach{Rule: rule, By: f.By})
+		a.breaches = append(a.breaches, &BrokenRule{Rule: rule, By: f.By})
 	}
 	b := a.breaches[k]
 	if b.Count++; b.Count <= maxKept {
@@ -336,7 +336,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
 	for side := range codec.Server + 1 {
-		s, quiet := &c.streams[side], c.quiet[side].Load()
+		s, quiet := &c.streams[side], c.lastSent[side].Load()
 		idle := a.at - time.Duration(quiet)
 		switch {
 		case c.lost || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
@@ -369,8 +369,8 @@ func (a *Auditor) Report() *Report {
 	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns, Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
 	for _, b := range a.breaches {
 		c := *b
-		r.Breaches = append(r.Breaches, c)
+		r.BrokenRules = append(r.BrokenRules, c)
 	}
-	slices.SortStableFunc(r.Breaches, func(x, y Breach) int { return cmp.Compare(x.By, y.By) })
+	slices.SortStableFunc(r.BrokenRules, func(x, y BrokenRule) int { return cmp.Compare(x.By, y.By) })
 	return r
 }

@@ -20,8 +20,8 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// TestDialects: the contract of a protocol contains everything that the fault profiles need.
-func TestDialects(t *testing.T) {
+// TestProtocolFaults: the contract of a protocol contains everything that the fault profiles need.
+func TestProtocolFaults(t *testing.T) {
 	type found struct{ refusal, wake, ends, renames bool }
 	for _, tt := range []struct {
 		protocol *codec.Protocol
@@ -34,7 +34,7 @@ func TestDialects(t *testing.T) {
 		{gearmonkey.Protocol, found{true, false, false, false}, "*1\r\n$4\r\nPING\r\n", nil},
 		{danga.Protocol, found{false, true, false, true}, "\x00\xff\x00\x01\x06\x00\x00\x00\x00", []string{"H:lap:7", "H:x:xx"}},
 	} {
-		d, name := newDialect(tt.protocol), tt.protocol.Name
+		d, name := newProtocolFaults(tt.protocol), tt.protocol.Name
 		if got := (found{d.refusal != nil, d.wake != nil, d.ends != nil, d.renames}); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
 		}
@@ -74,7 +74,7 @@ func TestHead(t *testing.T) {
 		{beanstalk.Protocol, "RESERVED 1 1\r\nx\r\n", 14},
 		{gearmonkey.Protocol, "*1\r\n$1\r\nx\r\n", 4},
 	} {
-		if got := newDialect(tt.protocol).head([]byte(tt.message)); got != tt.want {
+		if got := newProtocolFaults(tt.protocol).head([]byte(tt.message)); got != tt.want {
 			t.Errorf("%q: got %d, want %d", tt.message, got, tt.want)
 		}
 	}
@@ -181,7 +181,7 @@ func TestSegmentation(t *testing.T) {
 		}
 		r := a.Report()
 		var rules []string
-		for _, b := range r.Breaches {
+		for _, b := range r.BrokenRules {
 			rules = append(rules, string(b.Rule.ID))
 		}
 		want := "gearman.worker.announces-first gearman.args.missing gearman.packet.type-known"

@@ -54,6 +54,6 @@ func BenchmarkJob(b *testing.B) {
 		a.observe(client, codec.Server, forwarded)
 	}
 	if r := a.Report(); r.Violations() > 0 {
-		b.Errorf("%d violations, such as %v", r.Violations(), r.Breaches[0].First[0].Err)
+		b.Errorf("%d violations, such as %v", r.Violations(), r.BrokenRules[0].First[0].Err)
 	}
 }

@@ -30,7 +30,7 @@ var Danga = Scenario{
 		{Task: "create g4 {C}", Answer: "ok {} ...", Partner: "Worker", Serves: "work g4 empty 100000", Extra: true},
 		{Task: "batch g5 {A}", Answer: "ok {A'}", Partner: "Worker", Serves: "work g5 reverse 100000", Batch: true, Extra: true},
 		{Task: "batch g6 {A} {B} {A} {A}", Answer: "ok {A'} {B'} {A'} {A'}", Partner: "Worker", Serves: "work g6 reverse 100000", Batch: true, Extra: true},
-		{Task: "batch g7" + twenty, Answer: "ok" + twenty, Partner: "Worker", Serves: "work g7 echo 100000", Batch: true, Extra: true},
+		{Task: "batch g7" + twentyPayloads, Answer: "ok" + twentyPayloads, Partner: "Worker", Serves: "work g7 echo 100000", Batch: true, Extra: true},
 	},
 	"Worker": {
 		{Task: "work f1 reverse 3", Answer: "ok 3", Again: "work f1 reverse 0", Partner: "Application",
@@ -49,6 +49,6 @@ var Danga = Scenario{
 		{Task: "work g2 echo 0", Answer: "ok 0", Extra: true, Needs: 8},
 
 		{Task: "work g3 echo 20", Answer: "ok 20", Again: "work g3 echo 0", Partner: "Application", Batch: true, Extra: true,
-			Others: []Exchange{{"batch g3" + twenty, "ok" + twenty}}},
+			Others: []Exchange{{"batch g3" + twentyPayloads, "ok" + twentyPayloads}}},
 	},
 }

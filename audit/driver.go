@@ -26,9 +26,9 @@ type driving struct {
 
 // Errors of drivers that do not answer or exit.
 var (
-	errSilent = errors.New("the driver did not answer")
-	errGone   = errors.New("the driver exited without an answer")
-	errStays  = errors.New("the driver did not exit after the end of its standard input")
+	errNoAnswer = errors.New("the driver did not answer")
+	errExited   = errors.New("the driver exited without an answer")
+	errNoExit   = errors.New("the driver did not exit after the end of its standard input")
 )
 
 // maxAnswer is the maximum length of an answer, in bytes.
@@ -66,7 +66,7 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 	within := limit
 	if !d.asked { // the time to start does not count for the task
 		d.asked, first = true, d.run.connected
-		limit += d.run.opts.Boot
+		limit += d.run.opts.StartupTimeout
 	}
 	left := newStallTimer(limit)
 	defer left.Stop()
@@ -90,11 +90,11 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 			case <-time.After(50 * time.Millisecond):
 			}
 			d.tasks.Close()
-			return "", errGone
+			return "", errExited
 		case <-left.C:
 			if left.over() {
-				d.tasks.CloseWithError(errSilent)
-				return "", errSilent
+				d.tasks.CloseWithError(errNoAnswer)
+				return "", errNoAnswer
 			}
 		case <-ctx.Done():
 			d.tasks.CloseWithError(ctx.Err())
@@ -104,7 +104,7 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 }
 
 func (d *driving) verdict(err error, limit time.Duration) (Verdict, string) {
-	if err == errGone {
+	if err == errExited {
 		if d.err != nil {
 			err = fmt.Errorf("%w: %w", err, d.err)
 		}
@@ -128,7 +128,7 @@ func (d *driving) finish() error {
 				d.run.hung.Store(true)
 				d.cancel()
 				<-d.ended
-				return errStays
+				return errNoExit
 			}
 		}
 	}

@@ -85,12 +85,12 @@ func TestEndInsideAMessage(t *testing.T) {
 				io.Copy(io.Discard, other)
 				r := a.Report()
 				if r.Violations() != end.want {
-					t.Fatalf("%q: expected %d violations, got %d: %v", tt.data, end.want, r.Violations(), r.Breaches)
+					t.Fatalf("%q: expected %d violations, got %d: %v", tt.data, end.want, r.Violations(), r.BrokenRules)
 				}
 				if end.want == 0 {
 					return
 				}
-				if b := r.Breaches[0]; b.Rule.ID != tt.protocol.Complete || b.By != tt.from || b.Rule.Text == "" || !bytes.Equal(b.First[0].Frame.Raw, []byte(tt.data)) {
+				if b := r.BrokenRules[0]; b.Rule.ID != tt.protocol.Complete || b.By != tt.from || b.Rule.Text == "" || !bytes.Equal(b.First[0].Frame.Raw, []byte(tt.data)) {
 					t.Errorf("%s by the %s: %q", b.Rule.ID, b.By, b.First[0].Frame.Raw)
 				}
 			})
@@ -123,10 +123,10 @@ func TestStopInsideAMessage(t *testing.T) {
 			a.ends(c, codec.Server, false, false)
 			r := a.Report()
 			if r.Violations() != tt.want {
-				t.Fatalf("%s: expected %d violations, got %v", tt.name, tt.want, r.Breaches)
+				t.Fatalf("%s: expected %d violations, got %v", tt.name, tt.want, r.BrokenRules)
 			}
-			if tt.want > 0 && !strings.Contains(r.Breaches[0].First[0].Err.Error(), "nothing more for 2s") {
-				t.Errorf("%s: %v", tt.name, r.Breaches[0].First[0].Err)
+			if tt.want > 0 && !strings.Contains(r.BrokenRules[0].First[0].Err.Error(), "nothing more for 2s") {
+				t.Errorf("%s: %v", tt.name, r.BrokenRules[0].First[0].Err)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestUnansweredRequest(t *testing.T) {
 			a.ends(c, codec.Peer, false, true)
 			a.ends(c, codec.Server, false, true)
 			r, got := a.Report(), ""
-			for _, b := range r.Breaches {
+			for _, b := range r.BrokenRules {
 				if got = b.First[0].Err.Detail; b.Rule.ID != tt.protocol.Answered || b.By != codec.Server {
 					t.Errorf("%q: %s by the %s", tt.requests, b.Rule.ID, b.By)
 				}

@@ -52,7 +52,7 @@ var Gearman = Scenario{
 
 		{Task: "batch h6 {A}", Answer: "ok {A'}", Partner: "Worker", Serves: "work h6 reverse 100000", Batch: true, Extra: true},
 		{Task: "batch h7 {A} {B} {A} {A}", Answer: "ok {A'} {B'} {A'} {A'}", Partner: "Worker", Serves: "work h7 reverse 100000", Batch: true, Extra: true},
-		{Task: "batch h8" + twenty, Answer: "ok" + twenty, Partner: "Worker", Serves: "work h8 echo 100000", Batch: true, Extra: true},
+		{Task: "batch h8" + twentyPayloads, Answer: "ok" + twentyPayloads, Partner: "Worker", Serves: "work h8 echo 100000", Batch: true, Extra: true},
 	},
 	"Worker": {
 		{Task: "work f1 reverse 3", Answer: "ok 3", Again: "work f1 reverse 0", Partner: "Client",
@@ -79,9 +79,9 @@ var Gearman = Scenario{
 		{Task: "work h2 echo 0", Answer: "ok 0", Extra: true, Needs: 15, Waits: 15 * time.Second}, // some answer after 12 s
 
 		{Task: "work h3 echo 20", Answer: "ok 20", Again: "work h3 echo 0", Partner: "Client", Batch: true, Extra: true,
-			Others: []Exchange{{"batch h3" + twenty, "ok" + twenty}}},
+			Others: []Exchange{{"batch h3" + twentyPayloads, "ok" + twentyPayloads}}},
 	},
 }
 
-// twenty is twenty payloads.
-var twenty = strings.Repeat(" {A} {B} {C} {D}", 5)
+// twentyPayloads is twenty payloads.
+var twentyPayloads = strings.Repeat(" {A} {B} {C} {D}", 5)

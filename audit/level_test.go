@@ -13,8 +13,8 @@ func TestLevels(t *testing.T) {
 	reported := []codec.Level{codec.Interpretation}
 	optional := append(reported, codec.Should, codec.May)
 	for _, level := range codec.Levels {
-		broken := []audit.Breach{{Rule: &codec.Rule{Level: level}, Count: 1}}
-		if r := (audit.Report{Breaches: broken}); r.Failed() == slices.Contains(reported, level) {
+		broken := []audit.BrokenRule{{Rule: &codec.Rule{Level: level}, Count: 1}}
+		if r := (audit.Report{BrokenRules: broken}); r.Failed() == slices.Contains(reported, level) {
 			t.Errorf("audit: a violation of a rule that is %s: failed %v", level, r.Failed())
 		}
 		if o := (audit.Outcome{Profile: &audit.Profile{}, Failure: audit.Failure{Verdict: audit.Completed}, Breaches: broken}); o.Passed() != slices.Contains(optional, level) {

@@ -23,18 +23,18 @@ type Profile struct {
 	// not a failure.
 	Reported bool
 
-	payload func(d *dialect, i int) []byte // of the i-th job; nil: a short text
-	points  func(*census) []point          // where it takes effect, one run each; nil: everywhere, in one run
-	reply   func(w *wire, f *codec.Frame) [][]byte
-	request func(w *wire, f *codec.Frame) (pass bool)
-	write   func(w *wire, messages [][]byte) error
-	needs   func(d *dialect) bool              // whether the protocol has what the profile needs; nil: any protocol has
-	delay   time.Duration                      // how long messages of the server are delayed to wait for more messages
-	delays  func(w *wire, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil: all are
-	ready   func(w *wire) bool                 // whether delayed messages can be sent; nil: after the delay
-	ids     uint64                             // if not 0, job IDs are changed for the peer, to at most this number
-	batch   bool                               // only steps with several concurrent jobs
-	text    bool                               // payloads are text, which drivers may have to decode
+	payload func(d *protocolFaults, i int) []byte // of the i-th job; nil: a short text
+	points  func(*census) []point                 // where it takes effect, one run each; nil: everywhere, in one run
+	reply   func(w *faultyConn, f *codec.Frame) [][]byte
+	request func(w *faultyConn, f *codec.Frame) (pass bool)
+	write   func(w *faultyConn, messages [][]byte) error
+	needs   func(d *protocolFaults) bool             // whether the protocol has what the profile needs; nil: any protocol has
+	delay   time.Duration                            // how long messages of the server are delayed to wait for more messages
+	delays  func(w *faultyConn, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil: all are
+	ready   func(w *faultyConn) bool                 // whether delayed messages can be sent; nil: after the delay
+	ids     uint64                                   // if not 0, job IDs are changed for the peer, to at most this number
+	batch   bool                                     // only steps with several concurrent jobs
+	text    bool                                     // payloads are text, which drivers may have to decode
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -46,39 +46,39 @@ type Profile struct {
 // Profiles contains all fault profiles.
 var Profiles = []Profile{
 	{Name: "plain", About: "no fault"},
-	{Name: "bytewise", About: "messages of the server arrive one byte at a time", write: pieces(func(_ *wire, m []byte) int { return 1 }, 100*time.Microsecond)},
-	{Name: "header-apart", About: "the header (or first line) of each server message arrives 20 ms before the rest of the message", write: pieces((*wire).head, 20*time.Millisecond)},
-	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart", write: pieces(func(_ *wire, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
+	{Name: "bytewise", About: "messages of the server arrive one byte at a time", write: pieces(func(_ *faultyConn, m []byte) int { return 1 }, 100*time.Microsecond)},
+	{Name: "header-apart", About: "the header (or first line) of each server message arrives 20 ms before the rest of the message", write: pieces((*faultyConn).head, 20*time.Millisecond)},
+	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart", write: pieces(func(_ *faultyConn, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
 	{Name: "together", About: "several server messages arrive together, in one write", delay: 30 * time.Millisecond},
-	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond, write: straddling},
-	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes", points: repetitions(24), write: pieces(func(w *wire, m []byte) int { return w.run.point.message + 2 }, time.Millisecond)},
-	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: late(150 * time.Millisecond)},
-	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*wire).disturbed, needs: func(d *dialect) bool { return d.wake != nil }},
-	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*wire).endsJob, ready: (*wire).allEnded, write: reversed, batch: true, needs: func(d *dialect) bool { return d.ends != nil }},
-	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1, needs: func(d *dialect) bool { return d.renames }},
-	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64, needs: func(d *dialect) bool { return d.numbers }},
-	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *dialect, i int) []byte {
+	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond, write: splitAcross},
+	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes", points: repetitions(24), write: pieces(func(w *faultyConn, m []byte) int { return w.run.point.message + 2 }, time.Millisecond)},
+	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: delayed(150 * time.Millisecond)},
+	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*faultyConn).addNoops, needs: func(d *protocolFaults) bool { return d.wake != nil }},
+	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*faultyConn).endsJob, ready: (*faultyConn).allEnded, write: reversed, batch: true, needs: func(d *protocolFaults) bool { return d.ends != nil }},
+	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1, needs: func(d *protocolFaults) bool { return d.renames }},
+	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64, needs: func(d *protocolFaults) bool { return d.numbers }},
+	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *protocolFaults, i int) []byte {
 		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
 		for c := range 256 {
 			b = append(b, byte(c))
 		}
 		return b
 	}},
-	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *dialect, i int) []byte {
+	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *protocolFaults, i int) []byte {
 		return []byte("caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i)))
 	}},
-	{Name: "empty", About: "payloads are empty", payload: func(*dialect, int) []byte { return []byte{} }},
-	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *dialect, i int) []byte {
+	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) []byte { return []byte{} }},
+	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *protocolFaults, i int) []byte {
 		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
 	}},
-	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*wire).lateProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*wire).unknownProgress, needs: func(d *dialect) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*wire).asksTwice, reply: (*wire).withoutSecondRefusal, needs: func(d *dialect) bool { return d.wake != nil && !d.wakeMeansNoJob }},
-	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: eachAndTypes(codec.Peer, 1), request: (*wire).refuses, needs: func(d *dialect) bool { return d.refusal != nil }},
+	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*faultyConn).lateProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*faultyConn).unknownProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal, needs: func(d *protocolFaults) bool { return d.wake != nil && !d.wakeMeansNoJob }},
+	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest, needs: func(d *protocolFaults) bool { return d.refusal != nil }},
 	{Name: "closed-behind", slower: 4, About: "the server closes the connection after a message", Fails: true, points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
-	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(codec.Server, 3), write: restarting, Restarts: true},
+	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(codec.Server, 3), write: restart, Restarts: true},
 }
 
 // changesMessages reports whether the profile changes only some messages, possibly none that a driver receives.
@@ -111,12 +111,12 @@ type point struct {
 
 // census contains the messages and failures of a run without faults.
 type census struct {
-	seen   []sighting     // in the order of arrival
+	seen   []occurrence   // in the order of arrival
 	failed map[*Step]bool // steps that the driver has not completed
 }
 
-// sighting is a message that a profile may affect: a message of the server, or a request that the profile may refuse.
-type sighting struct {
+// occurrence is a message that a profile may affect: a message of the server, or a request that the profile may refuse.
+type occurrence struct {
 	from codec.Side
 	typ  *codec.Type
 	more bool // in a step with the attribute Extra
@@ -186,8 +186,8 @@ const (
 )
 
 // pieces writes messages in pieces of the given size, with pauses between them.
-func pieces(size func(*wire, []byte) int, pause time.Duration) func(*wire, [][]byte) error {
-	return func(w *wire, messages [][]byte) error {
+func pieces(size func(*faultyConn, []byte) int, pause time.Duration) func(*faultyConn, [][]byte) error {
+	return func(w *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
 			n := max(1, size(w, m))
 			for off, sent := 0, 0; off < len(m); sent++ {
@@ -207,14 +207,14 @@ func pieces(size func(*wire, []byte) int, pause time.Duration) func(*wire, [][]b
 	}
 }
 
-func late(by time.Duration) func(*wire, [][]byte) error {
-	return func(w *wire, messages [][]byte) error {
+func delayed(by time.Duration) func(*faultyConn, [][]byte) error {
+	return func(w *faultyConn, messages [][]byte) error {
 		time.Sleep(by)
 		return w.send(slices.Concat(messages...))
 	}
 }
 
-func straddling(w *wire, messages [][]byte) error {
+func splitAcross(w *faultyConn, messages [][]byte) error {
 	all := slices.Concat(messages...)
 	half := len(all) - (len(messages[len(messages)-1])+1)/2
 	if err := w.send(all[:half]); err != nil {
@@ -228,28 +228,28 @@ func straddling(w *wire, messages [][]byte) error {
 const longestDelay = 2 * time.Second
 
 // endsJob reports whether a message of the server ends a job.
-func (w *wire) endsJob(f *codec.Frame) bool { return f.Type == w.run.dialect.ends }
+func (w *faultyConn) endsJob(f *codec.Frame) bool { return f.Type == w.run.protoFaults.ends }
 
 // allEnded reports whether all jobs that the driver waits for have ended. It is called with w.mu
 // locked.
-func (w *wire) allEnded() bool { return w.begun <= w.ended }
+func (w *faultyConn) allEnded() bool { return w.begun <= w.ended }
 
 // reversed writes the messages in reverse order.
-func reversed(w *wire, messages [][]byte) error {
+func reversed(w *faultyConn, messages [][]byte) error {
 	slices.Reverse(messages)
 	return w.send(slices.Concat(messages...))
 }
 
 // cut closes the connection at the point of the run, after a part of the message.
-func cut(keep func([]byte) int) func(*wire, [][]byte) error {
-	return func(w *wire, messages [][]byte) error {
+func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
+	return func(w *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
-			if w.run.happens(w.writing) {
+			if w.run.atPoint(w.writing) {
 				n := keep(m)
 				if n > 0 {
 					w.send(m[:n])
 				}
-				w.notes("the server closed the connection after %d of %d bytes of %s", n, len(m), typeName(w.writing))
+				w.record("the server closed the connection after %d of %d bytes of %s", n, len(m), typeName(w.writing))
 				w.run.expectEnd()
 				return errClosed
 			}
@@ -261,13 +261,13 @@ func cut(keep func([]byte) int) func(*wire, [][]byte) error {
 	}
 }
 
-func restarting(w *wire, messages [][]byte) error {
+func restart(w *faultyConn, messages [][]byte) error {
 	for _, m := range messages {
 		if err := w.send(m); err != nil {
 			return err
 		}
-		if w.run.happens(w.writing) {
-			w.notes("the server restarted after %s", typeName(w.writing))
+		if w.run.atPoint(w.writing) {
+			w.record("the server restarted after %s", typeName(w.writing))
 			w.run.expectEnd()
 			w.run.restart()
 		}
@@ -275,9 +275,9 @@ func restarting(w *wire, messages [][]byte) error {
 	return nil
 }
 
-// disturbed adds NOOPs before and after a message to a worker.
-func (w *wire) disturbed(f *codec.Frame) [][]byte {
-	d := w.run.dialect
+// addNoops adds NOOPs before and after a message to a worker.
+func (w *faultyConn) addNoops(f *codec.Frame) [][]byte {
+	d := w.run.protoFaults
 	if !w.worker.Load() || f.Type == d.wake && d.wakeMeansNoJob {
 		return [][]byte{f.Raw}
 	}
@@ -286,23 +286,23 @@ func (w *wire) disturbed(f *codec.Frame) [][]byte {
 }
 
 // lateProgress adds a progress report after the end of its job.
-func (w *wire) lateProgress(f *codec.Frame) [][]byte {
-	if f.Type != w.run.dialect.ends {
+func (w *faultyConn) lateProgress(f *codec.Frame) [][]byte {
+	if f.Type != w.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
-	return [][]byte{f.Raw, w.run.dialect.report(f.Get(codec.JobID), f)}
+	return [][]byte{f.Raw, w.run.protoFaults.report(f.Get(codec.JobID), f)}
 }
 
 // unknownProgress adds a progress report about an unknown job before the end of a job.
-func (w *wire) unknownProgress(f *codec.Frame) [][]byte {
-	if f.Type != w.run.dialect.ends {
+func (w *faultyConn) unknownProgress(f *codec.Frame) [][]byte {
+	if f.Type != w.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
-	return [][]byte{w.run.dialect.report([]byte("H:unknown:1"), f), f.Raw}
+	return [][]byte{w.run.protoFaults.report([]byte("H:unknown:1"), f), f.Raw}
 }
 
-// asksTwice sends a request for a job to the server twice.
-func (w *wire) asksTwice(f *codec.Frame) bool {
+// requestTwice sends a request for a job to the server twice.
+func (w *faultyConn) requestTwice(f *codec.Frame) bool {
 	if f.Type.Does == codec.Ask {
 		w.mu.Lock()
 		w.second = append(w.second, false, true)
@@ -313,7 +313,7 @@ func (w *wire) asksTwice(f *codec.Frame) bool {
 }
 
 // withoutSecondRefusal removes the reply to the second of two requests for a job if the server has no second job.
-func (w *wire) withoutSecondRefusal(f *codec.Frame) [][]byte {
+func (w *faultyConn) withoutSecondRefusal(f *codec.Frame) [][]byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if does := f.Type.Does; len(w.second) > 0 && (does == codec.Assign || does == codec.NoJob) {
@@ -329,19 +329,19 @@ func (w *wire) withoutSecondRefusal(f *codec.Frame) [][]byte {
 	return [][]byte{f.Raw}
 }
 
-// refuses replies with an error to the request at the point of the run, instead of forwarding it.
-func (w *wire) refuses(f *codec.Frame) bool {
-	d := w.run.dialect
-	if !d.mayRefuse(f.Type) || !w.run.happens(f.Type) {
+// rejectRequest replies with an error to the request at the point of the run, instead of forwarding it.
+func (w *faultyConn) rejectRequest(f *codec.Frame) bool {
+	d := w.run.protoFaults
+	if !d.mayRefuse(f.Type) || !w.run.atPoint(f.Type) {
 		return true
 	}
-	w.notes("the server replied to %s with %s", f.Type.Name, d.refusal.Type.Name)
+	w.record("the server replied to %s with %s", f.Type.Name, d.refusal.Type.Name)
 	w.inject(d.encode(codec.Server, d.refusal, f))
 	return false
 }
 
-// notes records the fault of the run.
-func (w *wire) notes(format string, args ...any) {
+// record records the fault of the run.
+func (w *faultyConn) record(format string, args ...any) {
 	at := time.Since(w.run.auditor.begun).Seconds()
 	text := fmt.Sprintf("%.3f s: %s %d: ", at, w.run.role, w.conn.id) + fmt.Sprintf(format, args...)
 	w.run.fault.Store(&text)
@@ -355,8 +355,8 @@ func typeName(t *codec.Type) string {
 }
 
 // head returns the length of the first part of a message: its header, or its first line.
-func (w *wire) head(m []byte) int {
-	if n := w.run.dialect.head(m); n > 0 && n < len(m) {
+func (w *faultyConn) head(m []byte) int {
+	if n := w.run.protoFaults.head(m); n > 0 && n < len(m) {
 		return n
 	}
 	return len(m)

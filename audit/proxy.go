@@ -19,7 +19,7 @@ type Proxy struct {
 
 	// Tap, if it is not nil, is called for all forwarded bytes, when a connection opens (b is empty), and when a side ends
 	// its direction (b is nil). Calls are in the order of the events, one at a time.
-	Tap func(conn int, from codec.Side, b []byte, what Passing)
+	Tap func(conn int, from codec.Side, b []byte, what EventKind)
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -27,13 +27,13 @@ type Proxy struct {
 	tapMu sync.Mutex
 }
 
-// Passing is the kind of an event on a connection.
-type Passing uint8
+// EventKind is the kind of an event on a connection.
+type EventKind uint8
 
 // The kinds of events.
 const (
-	Opens Passing = iota
-	Says
+	Opens EventKind = iota
+	Bytes
 	Closes // a side ends its direction
 	Resets
 )
@@ -47,12 +47,12 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	var pumps sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() {
 		ln.Close()
-		p.hangUp()
+		p.closeAll()
 	})
 	defer func() {
 		stop()
 		ln.Close()
-		p.hangUp()
+		p.closeAll()
 		pumps.Wait()
 	}()
 	for {
@@ -99,9 +99,9 @@ func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 	p.mu.Unlock()
 }
 
-// Settle waits until no connection is open, at most for limit: when a program has exited, its last messages may still be in
+// Drain waits until no connection is open, at most for limit: when a program has exited, its last messages may still be in
 // transit.
-func (p *Proxy) Settle(limit time.Duration) {
+func (p *Proxy) Drain(limit time.Duration) {
 	for idle, deadline := 0, time.Now().Add(limit); idle < 3 && time.Now().Before(deadline); idle++ {
 		p.mu.Lock()
 		if len(p.conns) > 0 {
@@ -120,7 +120,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 		var failed error
 		if n > 0 {
 			p.Auditor.observe(c, from, buf[:n])
-			p.tap(c, from, buf[:n], Says)
+			p.tap(c, from, buf[:n], Bytes)
 			if _, failed = dst.Write(buf[:n]); failed != nil && !errors.Is(failed, syscall.ECONNRESET) {
 				// The other side has closed the connection, and its last messages may still be in transit.
 				io.Copy(io.Discard, src)
@@ -153,7 +153,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 	}
 }
 
-func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what Passing) {
+func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what EventKind) {
 	if p.Tap == nil {
 		return
 	}
@@ -179,8 +179,8 @@ func (p *Proxy) admit(near, far net.Conn) bool {
 	return !p.over
 }
 
-// hangUp closes all connections and rejects new ones.
-func (p *Proxy) hangUp() {
+// closeAll closes all connections and rejects new ones.
+func (p *Proxy) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true

@@ -12,7 +12,7 @@ import (
 func init() {
 	for _, r := range []struct {
 		protocol *codec.Protocol
-		checker  func(*judge.Judge) judge.Checker
+		checker  func(*judge.Monitor) judge.Checker
 		scenario Scenario
 	}{
 		{gearman.Protocol, judge.Gearman, Gearman},

@@ -22,7 +22,7 @@ type Report struct {
 	Took        time.Duration
 	Connections int
 	Messages    [2]int // by side
-	Breaches    []Breach
+	BrokenRules []BrokenRule
 	Rules       []judge.Coverage
 
 	roles codec.Role // roles that clients and workers certainly had
@@ -31,15 +31,15 @@ type Report struct {
 // Violations returns the number of violations.
 func (r *Report) Violations() int {
 	n := 0
-	for i := range r.Breaches {
-		n += r.Breaches[i].Count
+	for i := range r.BrokenRules {
+		n += r.BrokenRules[i].Count
 	}
 	return n
 }
 
 // Failed reports whether a rule was violated that is not only an interpretation.
 func (r *Report) Failed() bool {
-	return slices.ContainsFunc(r.Breaches, func(b Breach) bool { return b.Rule.Level != codec.Interpretation })
+	return slices.ContainsFunc(r.BrokenRules, func(b BrokenRule) bool { return b.Rule.Level != codec.Interpretation })
 }
 
 // Part contains the rules that bind one role of clients or workers, or the server.
@@ -87,21 +87,21 @@ func (p *Part) Percent() int {
 	return 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
 }
 
-// Shown contains the options of the text output.
-type Shown struct {
+// TextOptions contains the options of the text output.
+type TextOptions struct {
 	Color bool
 	Hex   bool
 }
 
-func (o *Shown) printer(p *codec.Protocol) *transcript.Printer {
+func (o *TextOptions) printer(p *codec.Protocol) *transcript.Printer {
 	return &transcript.Printer{Protocol: p, Fold: 4, Color: o.Color, Hex: o.Hex}
 }
 
 // actor returns the name of the client or worker.
 func (f *Finding) actor() string { return fmt.Sprintf("%s %d", f.Role, f.Conn) }
 
-// who returns the name of the side that violated the rule.
-func (f *Finding) who(p *codec.Protocol) string {
+// sender returns the name of the side that violated the rule.
+func (f *Finding) sender(p *codec.Protocol) string {
 	if f.By == codec.Server {
 		return p.ServerName
 	}
@@ -121,12 +121,12 @@ func (f *Finding) AppendLine(dst []byte, p *codec.Protocol, color bool) []byte {
 	if f.Frame.Type != nil {
 		what = f.Frame.Type.Name
 	}
-	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: byte %d: %s\n", f.At.Seconds(), f.who(p), what, on, f.Err.Rule, off, f.Err.Offset, f.Err.Detail)
+	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: byte %d: %s\n", f.At.Seconds(), f.sender(p), what, on, f.Err.Rule, off, f.Err.Offset, f.Err.Detail)
 }
 
 // AppendText appends a finding with the bytes of its message, in which the invalid byte is marked, and the preceding
 // messages.
-func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
+func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byte {
 	pr := o.printer(p)
 	for i := range f.Before {
 		dst = pr.AppendLine(dst, f.actor(), &f.Before[i])
@@ -135,10 +135,10 @@ func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 }
 
 // WriteText writes the report as text.
-func (r *Report) WriteText(w io.Writer, o Shown) error {
+func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	var out []byte
-	for i := range r.Breaches {
-		b := &r.Breaches[i]
+	for i := range r.BrokenRules {
+		b := &r.BrokenRules[i]
 		who := "a client or worker"
 		if b.By == codec.Server {
 			who = "the server (" + r.Protocol.ServerName + ")"
@@ -158,7 +158,7 @@ func (r *Report) WriteText(w io.Writer, o Shown) error {
 		out = append(out, '\n')
 	}
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
-		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), violations(r.Violations(), len(r.Breaches)), version.Number)
+		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), violations(r.Violations(), len(r.BrokenRules)), version.Number)
 	for _, p := range r.Parts() {
 		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised), len(p.Exercised)+len(p.Missing), p.Percent())
 		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
@@ -226,8 +226,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Breaches    []breach     `json:"violated_rules"`
 		Parts       []jsonPart   `json:"rule_coverage"`
 	}{version.Get(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, jsonParts(r.Parts())}
-	for i := range r.Breaches {
-		b := &r.Breaches[i]
+	for i := range r.BrokenRules {
+		b := &r.BrokenRules[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
 		for k := range b.First {
 			row.First = append(row.First, b.First[k].json(r.Protocol))
@@ -259,7 +259,7 @@ func (f *Finding) json(p *codec.Protocol) jsonFinding {
 	if f.Frame.Type != nil {
 		j.Type = f.Frame.Type.Name
 	}
-	pr := (&Shown{}).printer(p)
+	pr := (&TextOptions{}).printer(p)
 	for i := range f.Before {
 		j.Before = append(j.Before, strings.TrimSuffix(string(pr.AppendLine(nil, f.actor(), &f.Before[i])), "\n"))
 	}

@@ -21,30 +21,30 @@ import (
 
 // run is one run of a driver under a profile.
 type run struct {
-	opts    *StressOptions
-	dialect *dialect
-	outcome *Outcome // to which the run contributes
-	role    string
-	profile *Profile
-	point   point // where the profile takes effect
+	opts        *StressOptions
+	protoFaults *protocolFaults
+	outcome     *Outcome // to which the run contributes
+	role        string
+	profile     *Profile
+	point       point // where the profile takes effect
 
-	auditor   *Auditor
-	server    target.Target
-	chances   atomic.Int64           // messages at which the profile might have taken effect
-	effects   atomic.Int64           // messages that the profile has changed
-	fault     atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
-	ended     atomic.Bool            // the profile ended a connection
-	hung      atomic.Bool            // the driver hung and is killed
-	met       sync.Once
-	connected chan struct{}
-	restarts  sync.WaitGroup
-	recording Recording // nil if the run is not recorded
-	tapping   sync.Mutex
+	auditor       *Auditor
+	server        target.Target
+	opportunities atomic.Int64           // messages at which the profile might have taken effect
+	effects       atomic.Int64           // messages that the profile has changed
+	fault         atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
+	ended         atomic.Bool            // the profile ended a connection
+	hung          atomic.Bool            // the driver hung and is killed
+	connectedOnce sync.Once
+	connected     chan struct{}
+	restarts      sync.WaitGroup
+	recording     Recording // nil if the run is not recorded
+	tapMu         sync.Mutex
 
-	plain  *census // from a run without faults; nil if there was none
-	census census  // from this run
-	seeing sync.Mutex
-	more   bool // the current step has the attribute Extra
+	plain    *census // from a run without faults; nil if there was none
+	census   census  // from this run
+	censusMu sync.Mutex
+	more     bool // the current step has the attribute Extra
 
 	names       names
 	tasks       int // performed tasks
@@ -57,39 +57,39 @@ type run struct {
 	err         error
 }
 
-func newRun(o *StressOptions, d *dialect, out *Outcome, at point) *run {
-	return &run{opts: o, dialect: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{})}
+func newRun(o *StressOptions, d *protocolFaults, out *Outcome, at point) *run {
+	return &run{opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{})}
 }
 
-// badness orders runs by their verdicts. A higher value is worse.
-func (r *run) badness() int {
-	n := 2 * r.verdict.badness()
+// severity orders runs by their verdicts. A higher value is worse.
+func (r *run) severity() int {
+	n := 2 * r.verdict.severity()
 	if r.short {
 		n--
 	}
 	return n
 }
 
-// sees records a message for the census.
-func (r *run) sees(from codec.Side, t *codec.Type) {
-	r.seeing.Lock()
-	defer r.seeing.Unlock()
-	r.census.seen = append(r.census.seen, sighting{from, t, r.more})
+// observe records a message for the census.
+func (r *run) observe(from codec.Side, t *codec.Type) {
+	r.censusMu.Lock()
+	defer r.censusMu.Unlock()
+	r.census.seen = append(r.census.seen, occurrence{from, t, r.more})
 }
 
-// happens counts a message of the type, and reports whether it is the one at which the profile takes effect.
-func (r *run) happens(t *codec.Type) bool {
+// atPoint counts a message of the type, and reports whether it is the one at which the profile takes effect.
+func (r *run) atPoint(t *codec.Type) bool {
 	if r.point.of != nil && t != r.point.of {
 		return false
 	}
-	return r.chances.Add(1)-1 == int64(r.point.message)
+	return r.opportunities.Add(1)-1 == int64(r.point.message)
 }
 
-// happened reports whether the point of the run was reached.
-func (r *run) happened() bool { return r.chances.Load() > int64(r.point.message) }
+// reachedPoint reports whether the point of the run was reached.
+func (r *run) reachedPoint() bool { return r.opportunities.Load() > int64(r.point.message) }
 
 // mayFail reports whether a fault has happened after which a task may fail.
-func (r *run) mayFail() bool { return r.profile.Fails && r.happened() }
+func (r *run) mayFail() bool { return r.profile.Fails && r.reachedPoint() }
 
 func (r *run) expectEnd() { r.ended.Store(true) }
 
@@ -118,12 +118,12 @@ func (r *run) record(ctx context.Context) {
 }
 
 // tap records bytes between the driver and the profile, or the beginning or end of a connection.
-func (r *run) tap(c *conn, from codec.Side, b []byte, what Passing) {
+func (r *run) tap(c *conn, from codec.Side, b []byte, what EventKind) {
 	if r.recording == nil {
 		return
 	}
-	r.tapping.Lock()
-	defer r.tapping.Unlock()
+	r.tapMu.Lock()
+	defer r.tapMu.Unlock()
 	r.recording.Add(c.id, from, b, what)
 }
 
@@ -136,7 +136,7 @@ func (r *run) perform(ctx context.Context) {
 		return
 	}
 	defer r.server.Stop()
-	r.auditor = New(Options{Protocol: r.dialect.protocol, Codec: r.opts.Codec})
+	r.auditor = New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec})
 	r.auditor.keep = true
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -151,14 +151,14 @@ func (r *run) perform(ctx context.Context) {
 
 	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
 	r.names = names{"{}": ""}
-	r.names.distinguish(scenarios[r.dialect.protocol], rand.Text()[:6])
+	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
 	for i, name := range []string{"A", "B", "C", "D"} {
 		v := []byte("job-" + string('a'+rune(i)))
 		if r.profile.payload != nil {
-			v = r.profile.payload(r.dialect, i)
+			v = r.profile.payload(r.protoFaults, i)
 		}
 		r.names["{"+name+"}"], r.names["{"+name+"+"+name+"}"] = string(v), string(v)+string(v)
 		if !r.profile.text {
@@ -167,19 +167,19 @@ func (r *run) perform(ctx context.Context) {
 		}
 		r.names["{"+name+"'}"] = string(v)
 	}
-	steps := scenarios[r.dialect.protocol][r.role]
+	steps := scenarios[r.protoFaults.protocol][r.role]
 	done, last, before := make([]bool, len(steps)), false, Completed
 	for i := range steps {
 		a := &steps[i]
 		if r.omits(a) || r.point.of != nil && r.plain.failed[a] || a.Needs > 0 && (r.profile.Restarts || !done[a.Needs-1]) {
 			continue
 		}
-		if last = r.point.of != nil && r.happened(); last && a.Needs > 0 && (r.ended.Load() || before != Completed) {
+		if last = r.point.of != nil && r.reachedPoint(); last && a.Needs > 0 && (r.ended.Load() || before != Completed) {
 			continue // the job or connection that this step needs may be lost
 		}
-		r.seeing.Lock()
+		r.censusMu.Lock()
 		r.more = a.Extra
-		r.seeing.Unlock()
+		r.censusMu.Unlock()
 		v, note := r.step(ctx, d, a)
 		if r.tasks++; v == Unsupported {
 			r.unsupported++
@@ -198,7 +198,7 @@ func (r *run) perform(ctx context.Context) {
 	}
 	switch err := d.finish(); {
 	case err == nil || r.verdict == Crashed || r.verdict == Hung:
-	case errors.Is(err, errStays):
+	case errors.Is(err, errNoExit):
 		r.fails(Hung, "", err.Error())
 	default:
 		r.fails(Crashed, "", "the driver exited with an error: "+err.Error())
@@ -225,14 +225,14 @@ func (r *run) omits(a *Step) bool {
 
 // fails records the verdict on a task.
 func (r *run) fails(v Verdict, task, note string) {
-	if v.badness() > Completed.badness() {
+	if v.severity() > Completed.severity() {
 		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.auditor.recent()}
 		if fault := r.fault.Load(); fault != nil {
 			f.Fault = *fault
 		}
 		r.failures = append(r.failures, f)
 	}
-	if v.badness() > r.verdict.badness() {
+	if v.severity() > r.verdict.severity() {
 		r.verdict = v
 	}
 }
@@ -261,7 +261,7 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note st
 	}
 	if a.Partner != "" {
 		own := maps.Clone(r.names)
-		partner.Go(func() { results <- r.attend(ctx, a, own) })
+		partner.Go(func() { results <- r.runPartner(ctx, a, own) })
 	}
 	answer, err := d.ask(ctx, r.names.task(a.Task), limit)
 	switch {
@@ -271,12 +271,12 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note st
 		return Unsupported, ""
 	}
 	said := strings.HasPrefix(answer, "error")
-	if r.point.of != nil && a.Needs > 0 && r.happened() && (said || r.ended.Load()) {
+	if r.point.of != nil && a.Needs > 0 && r.reachedPoint() && (said || r.ended.Load()) {
 		// Neither the correct answer nor the state of the job is known any more.
 		return Failed, "the driver answered " + shortened(answer)
 	}
 	right := r.names.fits(a.Answer, answer)
-	alone := a.Partner == "" || r.mayFail() && r.dialect.protocol.Unowned // there is no partner whose result could be compared
+	alone := a.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned // there is no partner whose result could be compared
 	if right && (alone || a.Serves != "") {
 		return Completed, ""
 	}
@@ -343,8 +343,8 @@ func shortened(s string) string {
 	return s
 }
 
-// attend makes the partner perform its tasks. It returns what was wrong, or "".
-func (r *run) attend(ctx context.Context, a *Step, own names) string {
+// runPartner makes the partner perform its tasks. It returns what was wrong, or "".
+func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err.Error()
@@ -352,7 +352,7 @@ func (r *run) attend(ctx context.Context, a *Step, own names) string {
 	var relay sync.WaitGroup
 	defer relay.Wait()
 	defer ln.Close()
-	plain := &run{opts: r.opts, dialect: r.dialect, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.dialect.protocol}), server: r.server, connected: make(chan struct{})}
+	plain := &run{opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.protoFaults.protocol}), server: r.server, connected: make(chan struct{})}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -56,8 +56,8 @@ type names map[string]string
 // after a hyphen.
 var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
 
-// distinguish gives the functions, tubes and jobs of a scenario names that other runs do not use.
-func (n names) distinguish(s Scenario, suffix string) {
+// addSuffix gives the functions, tubes and jobs of a scenario names that other runs do not use.
+func (n names) addSuffix(s Scenario, suffix string) {
 	for _, steps := range s {
 		for i := range steps {
 			for _, line := range slices.Concat([]string{steps[i].Task, steps[i].Answer, steps[i].Again, steps[i].Serves}, steps[i].lines()) {

@@ -40,17 +40,17 @@ type StressOptions struct {
 	Start    func(context.Context) (target.Target, error) // starts a separate server for each run
 	Codec    codec.Options
 
-	Limit time.Duration  // per task; 0: 5 s
-	Boot  time.Duration  // until the first connection of a driver; 0: 10 s
-	Runs  int            // concurrent runs; 0: 4
-	Done  func(*Outcome) // called after each profile of a role, one at a time, in the order of the result
+	Limit          time.Duration  // per task; 0: 5 s
+	StartupTimeout time.Duration  // until the first connection of a driver; 0: 10 s
+	Runs           int            // concurrent runs; 0: 4
+	Done           func(*Outcome) // called after each profile of a role, one at a time, in the order of the result
 
 	Record func() (Recording, error) // creates a recording of a run; nil if runs are not recorded
 }
 
 // Recording stores the messages between a driver and the server. Add is called like [Proxy.Tap].
 type Recording interface {
-	Add(conn int, from codec.Side, b []byte, what Passing)
+	Add(conn int, from codec.Side, b []byte, what EventKind)
 	Discard()
 }
 
@@ -60,10 +60,10 @@ type Outcome struct {
 	Profile     *Profile
 	Failure                   // of the worst run; contains only the verdict if the driver did not fail
 	Others      []Failure     // of other tasks in the worst run
-	Breaches    []Breach      // rules that the driver violated, in all runs
+	Breaches    []BrokenRule  // rules that the driver violated, in all runs
 	Recording   Recording     // of the worst run; nil if runs are not recorded
 	Runs        int           // repetitions
-	LeftOut     int           // repetitions that were skipped because the driver hung too often
+	SkippedHung int           // repetitions that were skipped because the driver hung too often
 	Tasks       int           // number of tasks, of the run with the most tasks
 	Unsupported int           // of these, those that the driver does not support
 	Took        time.Duration // sum of the durations of all repetitions; several may be concurrent
@@ -85,7 +85,7 @@ type Failure struct {
 // do not count: for example, a library may have many reasons to connect again in the middle of its work. Neither do
 // violations of interpretations, or failures under a profile that the protocol does not require a library to handle.
 func (o *Outcome) Passed() bool {
-	binding := func(b Breach) bool {
+	binding := func(b BrokenRule) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
 	}
 	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && o.completed()
@@ -105,8 +105,8 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
 	}
-	d := newDialect(o.Protocol)
-	o.Limit, o.Boot, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.Boot, 10*time.Second), cmp.Or(o.Runs, 4)
+	d := newProtocolFaults(o.Protocol)
+	o.Limit, o.StartupTimeout, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.StartupTimeout, 10*time.Second), cmp.Or(o.Runs, 4)
 	var all []Outcome
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] == nil {
@@ -147,7 +147,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 			runs[k].plain = counted[out.Role]
 			slots <- struct{}{}
 			wg.Go(func() {
-				if !out.hangs.many() {
+				if !out.hangs.tooMany() {
 					runs[k].record(ctx)
 				}
 				<-slots
@@ -176,12 +176,12 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 func (o *Outcome) sum(runs []*run) {
 	worst, effects := 0, int64(0)
 	for i, r := range runs {
-		if r.badness() > runs[worst].badness() {
+		if r.severity() > runs[worst].severity() {
 			worst = i
 		}
 		if o.Runs++; r.took == 0 {
 			o.Runs--
-			o.LeftOut++
+			o.SkippedHung++
 		}
 		if r.tasks > o.Tasks {
 			o.Tasks, o.Unsupported = r.tasks, r.unsupported
@@ -192,8 +192,8 @@ func (o *Outcome) sum(runs []*run) {
 			continue
 		}
 		o.reports = append(o.reports, r.report)
-		for _, b := range r.report.Breaches {
-			if !slices.ContainsFunc(o.Breaches, func(x Breach) bool { return x.Rule.ID == b.Rule.ID }) {
+		for _, b := range r.report.BrokenRules {
+			if !slices.ContainsFunc(o.Breaches, func(x BrokenRule) bool { return x.Rule.ID == b.Rule.ID }) {
 				o.Breaches = append(o.Breaches, b)
 			}
 		}
@@ -205,7 +205,7 @@ func (o *Outcome) sum(runs []*run) {
 	}
 	w := runs[worst]
 	o.Failure, o.Recording = Failure{Verdict: w.verdict}, w.recording
-	if w.verdict.badness() > Completed.badness() {
+	if w.verdict.severity() > Completed.severity() {
 		k := slices.IndexFunc(w.failures, func(f Failure) bool { return f.Verdict == w.verdict })
 		o.Failure, o.Others = w.failures[k], slices.Delete(slices.Clone(w.failures), k, k+1)
 		if len(runs) > 1 {
@@ -217,8 +217,8 @@ func (o *Outcome) sum(runs []*run) {
 	}
 }
 
-// badness orders verdicts. A higher value is worse.
-func (v Verdict) badness() int { return slices.Index(verdicts, v) }
+// severity orders verdicts. A higher value is worse.
+func (v Verdict) severity() int { return slices.Index(verdicts, v) }
 
 // hangs contains the steps at which a driver hung under a profile.
 type hangs struct {
@@ -239,8 +239,8 @@ func (h *hangs) note(s *Step) {
 	h.n++
 }
 
-// many reports whether the driver hung so often that no more repetitions are needed.
-func (h *hangs) many() bool {
+// tooMany reports whether the driver hung so often that no more repetitions are needed.
+func (h *hangs) tooMany() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.n >= maxHangs

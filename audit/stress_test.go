@@ -73,7 +73,7 @@ func TestInterleavedThoughSlow(t *testing.T) {
 	slow := gearmanpeer.Document()
 	pace := time.NewTicker(400 * time.Millisecond) // between jobs
 	defer pace.Stop()
-	slow.Heard = func(m *codec.Message) error {
+	slow.Edit = func(m *codec.Message) error {
 		if m.Type.Name == "JOB_ASSIGN_UNIQ" {
 			<-pace.C
 		}

@@ -14,7 +14,7 @@ import (
 const maxOthers = 5
 
 // AppendText appends an outcome as text: one line, and a description of the failure, if any.
-func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
+func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byte {
 	mark, runs := "  ", ""
 	switch {
 	case !x.Passed():
@@ -25,8 +25,8 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o Shown) []byte {
 	if x.Runs > 1 {
 		runs = fmt.Sprintf(", %d repetitions", x.Runs)
 	}
-	if x.LeftOut > 0 {
-		runs += fmt.Sprintf(", %d left out", x.LeftOut)
+	if x.SkippedHung > 0 {
+		runs += fmt.Sprintf(", %d left out", x.SkippedHung)
 	}
 	if x.Unsupported > 0 {
 		runs += fmt.Sprintf(", %d of %d tasks unsupported", x.Unsupported, x.Tasks)
@@ -151,7 +151,7 @@ type jsonBreach struct {
 
 func (f *Failure) json(p *codec.Protocol) jsonFailure {
 	j := jsonFailure{Verdict: f.Verdict, Task: f.Task, Note: f.Note, Fault: f.Fault}
-	pr := (&Shown{}).printer(p)
+	pr := (&TextOptions{}).printer(p)
 	for i := range f.Recent {
 		m := &f.Recent[i]
 		j.Recent = append(j.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(), bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
@@ -164,7 +164,7 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed(), x.Runs, x.LeftOut, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
+		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))
 		}

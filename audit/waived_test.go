@@ -11,8 +11,8 @@ import (
 	"jobwire/corpus"
 )
 
-// said contains bytes that one side sends.
-type said struct {
+// sentBytes contains bytes that one side sends.
+type sentBytes struct {
 	from codec.Side
 	b    []byte
 }
@@ -47,7 +47,7 @@ func TestWaivedRules(t *testing.T) {
 
 // conversations returns the conversations of a protocol's test vectors, and the rules that the rejected ones violate. There
 // is a vector for each rule that the codec enforces.
-func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[codec.RuleID]bool) {
+func conversations(t *testing.T, p *codec.Protocol) (all [][]sentBytes, rules map[codec.RuleID]bool) {
 	t.Helper()
 	rules = map[codec.RuleID]bool{}
 	for _, file := range []string{"accept.wire", "reject.wire"} {
@@ -64,14 +64,14 @@ func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[cod
 			if rule := s.Value("rule"); rule != "" {
 				rules[codec.RuleID(rule)] = true
 			}
-			var conversation []said
+			var conversation []sentBytes
 			for i := range s.Steps {
-				conversation = append(conversation, said{s.Steps[i].From, s.Steps[i].Choices[0].Bytes})
+				conversation = append(conversation, sentBytes{s.Steps[i].From, s.Steps[i].Choices[0].Bytes})
 			}
 			all = append(all, conversation)
 			for i, last := range conversation {
 				for _, b := range cutShort(p, conversation[:i], last) {
-					all = append(all, append(slices.Clip(conversation[:i]), said{last.from, b}))
+					all = append(all, append(slices.Clip(conversation[:i]), sentBytes{last.from, b}))
 				}
 			}
 		}
@@ -81,8 +81,8 @@ func conversations(t *testing.T, p *codec.Protocol) (all [][]said, rules map[cod
 
 // cutShort returns variants of the last message with fewer arguments, or with an empty one. before contains the preceding
 // messages.
-func cutShort(p *codec.Protocol, before []said, last said) (all [][]byte) {
-	loose := func() codec.Session {
+func cutShort(p *codec.Protocol, before []sentBytes, last sentBytes) (all [][]byte) {
+	nonStrict := func() codec.Session {
 		s := p.NewSession(codec.Options{WaiveAll: true})
 		for _, b := range before {
 			s.Decode(b.from, b.b, &codec.Frame{})
@@ -90,7 +90,7 @@ func cutShort(p *codec.Protocol, before []said, last said) (all [][]byte) {
 		return s
 	}
 	var f codec.Frame
-	if _, err := loose().Decode(last.from, last.b, &f); err != nil || len(f.Raw) > 1<<12 {
+	if _, err := nonStrict().Decode(last.from, last.b, &f); err != nil || len(f.Raw) > 1<<12 {
 		return nil
 	}
 	var m codec.Message
@@ -101,7 +101,7 @@ func cutShort(p *codec.Protocol, before []said, last said) (all [][]byte) {
 		changed[k] = nil
 		for _, with := range [][][]byte{args[:k], changed} {
 			m.Args = with
-			if b, err := loose().Append(nil, last.from, &m); err == nil && !bytes.Equal(b, last.b) {
+			if b, err := nonStrict().Append(nil, last.from, &m); err == nil && !bytes.Equal(b, last.b) {
 				all = append(all, b)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"jobwire/codec"
 )
 
-// wire is one connection of a driver under a fault profile.
-type wire struct {
+// faultyConn is one connection of a driver under a fault profile.
+type faultyConn struct {
 	run       *run
 	conn      *conn
 	near, far net.Conn
@@ -65,7 +65,7 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 			}
 			defer far.Close()
 			defer context.AfterFunc(ctx, func() { far.Close() })()
-			r.met.Do(func() { close(r.connected) })
+			r.connectedOnce.Do(func() { close(r.connected) })
 			r.serve(near, far)
 		})
 	}
@@ -73,7 +73,7 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 
 // serve forwards the messages of both ends until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
-	w := &wire{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.dialect.loose()}
+	w := &faultyConn{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.protoFaults.nonStrictSession()}
 	r.tap(w.conn, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
 	back.Go(func() {
@@ -86,7 +86,7 @@ func (r *run) serve(near, far net.Conn) {
 			far.Close()
 		}
 	})
-	broken := w.pump(near, codec.Stream{Session: r.dialect.loose(), From: codec.Peer}, w.ask)
+	broken := w.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, w.forwardRequest)
 	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
 	r.tap(w.conn, codec.Peer, nil, Closes)
 	far.(*net.TCPConn).CloseWrite()
@@ -98,14 +98,14 @@ func (r *run) serve(near, far net.Conn) {
 
 // pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame. pump returns nil at the end
 // of the stream.
-func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
+func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
 	in := make([]byte, readSize)
 	for {
 		n, err := src.Read(in)
 		if s.From == codec.Peer && n > 0 {
 			w.run.auditor.observe(w.conn, s.From, in[:n])
-			w.run.tap(w.conn, s.From, in[:n], Says)
+			w.run.tap(w.conn, s.From, in[:n], Bytes)
 		}
 		buf = append(buf, in[:n]...)
 		for {
@@ -140,15 +140,15 @@ func (w *wire) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []b
 	}
 }
 
-// ask forwards a request to the server. f is nil if the bytes are not a message.
-func (w *wire) ask(f *codec.Frame, raw []byte) error {
-	c, d := w.run.profile, w.run.dialect
+// forwardRequest forwards a request to the server. f is nil if the bytes are not a message.
+func (w *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
+	c, d := w.run.profile, w.run.protoFaults
 	if f != nil && f.Type != nil {
 		if f.Type.Does == codec.Register {
 			w.worker.Store(true)
 		}
 		if d.mayRefuse(f.Type) {
-			w.run.sees(codec.Peer, f.Type)
+			w.run.observe(codec.Peer, f.Type)
 		}
 		if c.request != nil && !c.request(w, f) {
 			w.run.effects.Add(1)
@@ -178,20 +178,20 @@ func (w *wire) ask(f *codec.Frame, raw []byte) error {
 }
 
 // answer forwards a message of the server to the driver.
-func (w *wire) answer(f *codec.Frame, raw []byte) error {
+func (w *faultyConn) answer(f *codec.Frame, raw []byte) error {
 	c := w.run.profile
 	out := [][]byte{raw}
 	var typ *codec.Type
 	if f != nil {
 		typ = f.Type
 	}
-	w.run.sees(codec.Server, typ)
+	w.run.observe(codec.Server, typ)
 	if typ != nil {
 		if c.reply != nil {
 			out = c.reply(w, f)
 		}
 		if c.ids > 0 {
-			if b := w.run.dialect.renamed(f, true, c.ids); b != nil {
+			if b := w.run.protoFaults.renamed(f, true, c.ids); b != nil {
 				out = [][]byte{b}
 				w.run.effects.Add(1)
 			}
@@ -212,14 +212,14 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 		w.ended++
 	}
 	if c.delay == 0 || c.delays != nil && (typ == nil || !c.delays(w, f)) {
-		write := w.put
+		write := w.writeMessages
 		if c.delay > 0 { // the message overtakes the delayed ones
 			write = w.sendAll
 		}
 		err := write(out)
-		if err == nil && typ != nil && w.run.dialect.replies[typ] {
+		if err == nil && typ != nil && w.run.protoFaults.replies[typ] {
 			w.got++
-			w.refuse()
+			w.sendRefusals()
 		}
 		return err
 	}
@@ -239,7 +239,7 @@ func (w *wire) answer(f *codec.Frame, raw []byte) error {
 }
 
 // flushIfReady writes the delayed messages if they are ready. Otherwise it sets the timer again.
-func (w *wire) flushIfReady() {
+func (w *faultyConn) flushIfReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.run.profile
@@ -251,22 +251,22 @@ func (w *wire) flushIfReady() {
 }
 
 // flush writes the delayed messages.
-func (w *wire) flush() {
+func (w *faultyConn) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.release()
 }
 
 // release writes the delayed messages. It is called with w.mu locked.
-func (w *wire) release() {
+func (w *faultyConn) release() {
 	if len(w.delayed) > 0 && w.fail == nil {
-		w.fail = w.put(w.delayed)
+		w.fail = w.writeMessages(w.delayed)
 	}
 	w.delayed = nil
 }
 
-// put writes messages in the way of the profile. It is called with w.mu locked.
-func (w *wire) put(messages [][]byte) error {
+// writeMessages writes messages in the way of the profile. It is called with w.mu locked.
+func (w *faultyConn) writeMessages(messages [][]byte) error {
 	if w.run.profile.write != nil {
 		return w.run.profile.write(w, messages)
 	}
@@ -274,7 +274,7 @@ func (w *wire) put(messages [][]byte) error {
 }
 
 // sendAll writes messages to the driver in one write.
-func (w *wire) sendAll(messages [][]byte) error {
+func (w *faultyConn) sendAll(messages [][]byte) error {
 	if len(messages) == 1 {
 		return w.send(messages[0])
 	}
@@ -282,24 +282,24 @@ func (w *wire) sendAll(messages [][]byte) error {
 }
 
 // send writes bytes to the driver.
-func (w *wire) send(b []byte) error {
+func (w *faultyConn) send(b []byte) error {
 	w.run.auditor.observe(w.conn, codec.Server, b)
-	w.run.tap(w.conn, codec.Server, b, Says)
+	w.run.tap(w.conn, codec.Server, b, Bytes)
 	_, err := w.near.Write(b)
 	w.run.auditor.forwarded(w.conn, codec.Server)
 	return err
 }
 
 // inject sends an error reply to the driver, after the replies to earlier requests.
-func (w *wire) inject(m []byte) {
+func (w *faultyConn) inject(m []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals = append(w.refusals, refusal{w.asked, m})
-	w.refuse()
+	w.sendRefusals()
 }
 
-// refuse sends the refusals whose earlier replies were received. It is called with w.mu locked.
-func (w *wire) refuse() {
+// sendRefusals sends the refusals whose earlier replies were received. It is called with w.mu locked.
+func (w *faultyConn) sendRefusals() {
 	for len(w.refusals) > 0 && w.refusals[0].after <= w.got {
 		w.send(w.refusals[0].m)
 		w.refusals = w.refusals[1:]

@@ -33,8 +33,8 @@ type Entry struct {
 	Server  func(Flags) func() refserver.Machine
 	Lenient []codec.RuleID // rules that the reference server does not enforce, unless it is strict
 
-	Checker func(*judge.Judge) judge.Checker // checks the rules about several messages
-	Stress  audit.Scenario                   // what clients and workers do under fault profiles
+	Checker func(*judge.Monitor) judge.Checker // checks the rules about several messages
+	Stress  audit.Scenario                     // what clients and workers do under fault profiles
 
 	Programs    map[string]mutant.Program // the reference client and worker, by role
 	Inject      *inject.Protocol          // fault injection for the reference server; nil: faults have no information about jobs

@@ -41,7 +41,7 @@ func init() {
 		Load:     loadgen.Gearman,
 		Faults:   faults.Gearman,
 		Server: func(f Flags) func() refserver.Machine {
-			retries := f.Uint("retries", 0, "fail a job after `N` workers have disconnected while running it (0: never)")
+			retries := f.Uint("retries", 0, "fail a job after `NUMBER` workers have disconnected while running it (0: never)")
 			return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
 		},
 		Lenient:     []codec.RuleID{gearman.RuleAdminSpacing},

@@ -220,8 +220,8 @@ func (p *Protocol) Behavior(f *Frame) *Type {
 	return f.Type
 }
 
-// Rows concatenates the groups of a protocol's message types and calls Link.
-func Rows(groups ...[]Type) (all []*Type) {
+// JoinTypes concatenates the groups of a protocol's message types and calls Link.
+func JoinTypes(groups ...[]Type) (all []*Type) {
 	for _, g := range groups {
 		for i := range g {
 			all = append(all, &g[i])

@@ -38,19 +38,19 @@ type Request[V any] struct {
 	Value V
 }
 
-// searched limits the number of waiting requests that are compared with a reply.
-const searched = 1 << 10
+// maxSearched limits the number of waiting requests that are compared with a reply.
+const maxSearched = 1 << 10
 
-// unread represents a request that could not be decoded. Only in line-based protocols can decoding continue
+// unreadRequest represents a request that could not be decoded. Only in line-based protocols can decoding continue
 // after such a request.
-var unread = &Type{Ordered: true, Answers: []*Type{nil}}
+var unreadRequest = &Type{Ordered: true, Answers: []*Type{nil}}
 
 // Add adds a request and returns a pointer to it, valid until the next call, in which the user can set the
 // value. A nil t means a request that could not be decoded. Add returns nil if the type has no reply, or if
 // DefaultMaxPending requests are already waiting.
 func (c *Conversation[V]) Add(t *Type) *Request[V] {
 	if t == nil {
-		t = unread
+		t = unreadRequest
 	}
 	if len(t.Answers) == 0 || c.Len() >= DefaultMaxPending {
 		return nil
@@ -62,7 +62,7 @@ func (c *Conversation[V]) Add(t *Type) *Request[V] {
 // An ordered reply answers the oldest ordered request. Any other reply answers the oldest request that allows
 // it; any request can be answered by a refusal, and any request for a job by a job.
 func (c *Conversation[V]) Reply(t *Type) (Request[V], bool) {
-	for i := range min(c.Len(), searched) {
+	for i := range min(c.Len(), maxSearched) {
 		if r := *c.waiting.At(i); r.answeredBy(t) {
 			for ; i > 0; i-- {
 				*c.waiting.At(i) = *c.waiting.At(i - 1)

@@ -9,7 +9,7 @@ import (
 
 // conversationTypes returns the types of an imaginary protocol with ordered and unordered replies.
 func conversationTypes() []*Type {
-	return Rows([]Type{
+	return JoinTypes([]Type{
 		{Name: "submit", Req: 1, Does: Submit, Replies: []string{"created"}},
 		{Name: "ask", Req: 1, Does: Ask, Replies: []string{"job", "none"}},
 		{Name: "sleep", Req: 1, Does: Sleep},
@@ -113,7 +113,7 @@ func TestCheckBehavior(t *testing.T) {
 		{Type{Req: 1, Does: Query, Replies: []string{"reply"}}, ""},
 	} {
 		tt.row.Name, tt.row.Section = "row", "s"
-		p := Protocol{Name: "p", Types: Rows([]Type{tt.row}, []Type{reply})}
+		p := Protocol{Name: "p", Types: JoinTypes([]Type{tt.row}, []Type{reply})}
 		if err := p.Check(); tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%+v: %v, want %q", tt.row, err, tt.want)
 		}

@@ -13,16 +13,16 @@ import (
 
 // Field is the declaration of one argument, or one framing field, of a message.
 type Field struct {
-	Name  string // the label in annotated listings: "Job handle"
-	Kind  Kind
-	Means Meaning
-	Unit  time.Duration // the unit of a Delay, TimeLimit or Timeout
-	Width int           // bytes of a binary integer, or of a Text of fixed length
-	Lo    uint64        // smallest legal Number, or Uint if Hi is set
-	Hi    uint64        // largest legal Number or Uint; 0: the limit of 64 bits, or of Width
-	Max   int           // longest legal value in bytes; 0: no limit for this field
-	Lead  string        // bytes that precede the value
-	Term  string        // terminator of the field, instead of the type's Sep
+	Name   string // the label in annotated listings: "Job handle"
+	Kind   Kind
+	Means  Meaning
+	Unit   time.Duration // the unit of a Delay, TimeLimit or Timeout
+	Width  int           // bytes of a binary integer, or of a Text of fixed length
+	Lo     uint64        // smallest legal Number, or Uint if Hi is set
+	Hi     uint64        // largest legal Number or Uint; 0: the limit of 64 bits, or of Width
+	Max    int           // longest legal value in bytes; 0: no limit for this field
+	Prefix string        // bytes that precede the value
+	Term   string        // terminator of the field, instead of the type's Sep
 
 	Chars    string   // the bytes that are allowed in a Text; "": all
 	NotFirst string   // those of Chars that are not allowed as the first byte
@@ -53,7 +53,7 @@ type Field struct {
 func (f *Field) Derived() bool { return f.Kind >= Literal }
 
 func (f *Field) prepare(sep string) {
-	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Lead == "" && f.Term == "" && f.Width == 0
+	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Prefix == "" && f.Term == "" && f.Width == 0
 	if f.lengths = 0; f.Kind <= Text && f.Width == 0 && f.Chars == "" && f.Values == nil {
 		if f.lengths = math.MaxInt; f.Max > 0 {
 			f.lengths = uint(f.Max) + 1
@@ -68,8 +68,8 @@ func (f *Field) prepare(sep string) {
 	}
 }
 
-// sure reports whether every value of length n is legal.
-func (f *Field) sure(n int) bool { return uint(n-f.least) < f.lengths }
+// legalLength reports whether every value of length n is legal.
+func (f *Field) legalLength(n int) bool { return uint(n-f.least) < f.lengths }
 
 // decimal reports whether the value is a legal Number. It is faster than Check and returns false for some
 // legal values.
@@ -93,7 +93,7 @@ func (f *Field) Check(v []byte, at int, o *Options) *Error {
 
 // Legal reports whether Check would return nil.
 func (f *Field) Legal(v []byte, o *Options) bool {
-	if f.sure(len(v)) {
+	if f.legalLength(len(v)) {
 		return true
 	}
 	_, _, why := f.fault(v, o)

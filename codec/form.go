@@ -8,7 +8,7 @@ type Form struct {
 	Body []RuleID // rules for messages with a body whose size is announced
 
 	Missing  RuleID // too few fields
-	Surplus  RuleID // too many fields
+	Extra    RuleID // too many fields
 	Trailing RuleID // a separator after the last field
 	Spacing  RuleID // if set, violated by consecutive separators, which otherwise enclose an empty field
 }
@@ -33,7 +33,7 @@ func (t *Type) FormRules(from Side) []RuleID {
 		rules = append(rules, r.Missing)
 	}
 	if bounded && len(t.Repeat) == 0 {
-		rules = append(rules, r.Surplus)
+		rules = append(rules, r.Extra)
 	}
 	if t.End != "" || bounded && len(fields) > 0 && last.Width == 0 {
 		rules = append(rules, r.Trailing, r.Spacing)

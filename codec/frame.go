@@ -28,8 +28,8 @@ func (f *Frame) Value(i int) []byte {
 	return f.Raw[s.Off:s.End:s.End]
 }
 
-// Row returns the bytes of the i-th span, including its separators. The concatenated rows of a frame are Raw.
-func (f *Frame) Row(i int) []byte {
+// SpanBytes returns the bytes of the i-th span, including its separators. The concatenated rows of a frame are Raw.
+func (f *Frame) SpanBytes(i int) []byte {
 	start := 0
 	if i > 0 {
 		start = f.Spans[i-1].Next
@@ -42,7 +42,7 @@ func (f *Frame) Arg(i int) []byte {
 	if f.Type == nil {
 		return nil
 	}
-	if i = f.Head + f.Type.place(i); i >= len(f.Spans) || f.Spans[i].Field.Derived() {
+	if i = f.Head + f.Type.spanIndex(i); i >= len(f.Spans) || f.Spans[i].Field.Derived() {
 		return nil
 	}
 	return f.Value(i)

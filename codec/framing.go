@@ -82,11 +82,11 @@ type ValueKind struct {
 
 // ReplyEffect is how a command changes the replies that the server sends, apart from the one reply to it.
 type ReplyEffect struct {
-	Counts  string // what it subscribes to: "channels", "patterns" or "shards"; each is confirmed by a push
-	Ends    bool   // it ends subscriptions; without arguments, all of them
-	Mode    bool   // its second and third word may turn replies off
-	Endless bool   // its reply has no end
-	Resets  bool   // it restores the initial state of the connection
+	Counts string // what it subscribes to: "channels", "patterns" or "shards"; each is confirmed by a push
+	Ends   bool   // it ends subscriptions; without arguments, all of them
+	Mode   bool   // its second and third word may turn replies off
+	NoEnd  bool   // its reply has no end
+	Resets bool   // it restores the initial state of the connection
 }
 
 // Word is an element of an array, or the value of a message that is one value.
@@ -100,8 +100,8 @@ type Word struct {
 
 // Part is an argument in a word.
 type Part struct {
-	Lead  string // the text before it
-	Field *Field
-	Same  int // if Again: the number of the argument whose value it repeats
-	Again bool
+	Prefix string // the text before it
+	Field  *Field
+	Same   int // if Again: the number of the argument whose value it repeats
+	Again  bool
 }

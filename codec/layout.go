@@ -32,21 +32,21 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 		}
 		if fd.plain { // common case: the same as below, but faster
 			if i < len(fields)-1 {
-				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.sure(k) {
+				if k := bytes.IndexByte(f.Raw[at:end], sep[0]); k >= 0 && fd.legalLength(k) {
 					f.Spans = append(f.Spans, Span{fd, at, at + k, at + k + 1})
 					at += k + 1
 					continue
 				}
-			} else if fd.sure(end-at) && (fd.Kind == Opaque || bytes.IndexByte(f.Raw[at:end], sep[0]) < 0) {
+			} else if fd.legalLength(end-at) && (fd.Kind == Opaque || bytes.IndexByte(f.Raw[at:end], sep[0]) < 0) {
 				f.Spans = append(f.Spans, Span{fd, at, end, end})
 				return nil
 			}
 		}
-		if fd.Lead != "" {
-			if !bytes.HasPrefix(f.Raw[at:end], []byte(fd.Lead)) {
-				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("expected %q before the value, got something else", fd.Lead)}
+		if fd.Prefix != "" {
+			if !bytes.HasPrefix(f.Raw[at:end], []byte(fd.Prefix)) {
+				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("expected %q before the value, got something else", fd.Prefix)}
 			}
-			at += len(fd.Lead)
+			at += len(fd.Prefix)
 		}
 		stop, next, last := end, end, i == len(fields)-1
 		more = false
@@ -67,14 +67,14 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 				stop, next, more = at+k, at+k+len(term), true
 			default:
 				var err *Error
-				if stop, err = l.surplus(fd, at+k, end, len(sep)); err != nil {
+				if stop, err = l.extra(fd, at+k, end, len(sep)); err != nil {
 					f.Spans = append(f.Spans, Span{fd, at, end, end}) // this field is the invalid one
 					return err
 				}
 			}
 		}
 		f.Spans = append(f.Spans, Span{fd, at, stop, next})
-		if v := f.Raw[at:stop]; !fd.sure(len(v)) && !fd.decimal(v) {
+		if v := f.Raw[at:stop]; !fd.legalLength(len(v)) && !fd.decimal(v) {
 			if err := fd.Check(v, at, l.Options); err != nil {
 				return err
 			}
@@ -84,19 +84,19 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 	return nil
 }
 
-// surplus checks a separator found at offset k in the last field. If nothing follows the separator, it is a
+// extra checks a separator found at offset k in the last field. If nothing follows the separator, it is a
 // trailing separator; otherwise an extra argument follows.
-func (l *Layout) surplus(fd *Field, k, end, width int) (stop int, err *Error) {
+func (l *Layout) extra(fd *Field, k, end, width int) (stop int, err *Error) {
 	if k+width == end {
 		if l.Options.Waived(l.Trailing) {
 			return k, nil
 		}
 		return 0, &Error{Rule: l.Trailing, Offset: k, Field: fd.Name, Detail: "expected the end of the message after the last argument, got a separator"}
 	}
-	if l.Options.Waived(l.Surplus) {
+	if l.Options.Waived(l.Extra) {
 		return end, nil
 	}
-	return 0, &Error{Rule: l.Surplus, Offset: k + width, Field: fd.Name, Detail: "expected no more arguments, got another one"}
+	return 0, &Error{Rule: l.Extra, Offset: k + width, Field: fd.Name, Detail: "expected no more arguments, got another one"}
 }
 
 // Join appends the fields of m to dst. The first start bytes of dst are not part of the message. The caller
@@ -111,10 +111,10 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 		}
 	}
 	var err *Error
-	if t.End != "" && !l.Options.Waived(l.Surplus) {
+	if t.End != "" && !l.Options.Waived(l.Extra) {
 		for i, a := range args {
 			if bytes.IndexByte(a, '\n') >= 0 {
-				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.FieldAt(i).label(), Detail: "expected a value without a line feed, got a value that contains one"}
+				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.FieldAt(i).label(), Detail: "expected a value without a line feed, got a value that contains one"}
 			}
 		}
 	}
@@ -136,8 +136,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 			if dst, err = l.JoinFields(dst, start, t.Repeat, t.Sep, args[:k]); err == nil {
 				err = l.checkEnd(dst, start, m)
 			}
-			if err == nil && string(dst[line:]) == t.Stop && !l.Options.Waived(l.Surplus) {
-				err = &Error{Rule: l.Surplus, Offset: line - start, Field: t.Repeat[0].Name, Detail: "expected a value other than the line that ends the list, got this line"}
+			if err == nil && string(dst[line:]) == t.Stop && !l.Options.Waived(l.Extra) {
+				err = &Error{Rule: l.Extra, Offset: line - start, Field: t.Repeat[0].Name, Detail: "expected a value other than the line that ends the list, got this line"}
 			}
 			if err != nil {
 				return nil, err
@@ -146,8 +146,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 		}
 	}
 	if len(args) > 0 {
-		if !l.Options.Waived(l.Surplus) {
-			return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start, Field: t.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
+		if !l.Options.Waived(l.Extra) {
+			return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
 		}
 		for i, a := range args {
 			if i > 0 || len(t.Fields) > 0 {
@@ -166,7 +166,7 @@ func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
 	out = dst
 	for i, a := range args {
 		fd := &t.Fields[i]
-		if !fd.sure(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
+		if !fd.legalLength(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
 			return dst, false
 		}
 		out = append(out, a...)
@@ -198,8 +198,8 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 			}
 		}
 		between = fd.Term == "" && fd.Width == 0
-		if fd.Lead != "" {
-			dst = append(dst, fd.Lead...)
+		if fd.Prefix != "" {
+			dst = append(dst, fd.Prefix...)
 		}
 		decimal := fd.decimal(v) // if true, the value contains no separator
 		if !decimal && fd.Width == 0 && (i < len(fields)-1 || fd.Kind != Opaque) {
@@ -208,11 +208,11 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 				term = fd.Term
 			}
 			k := index(v, term)
-			if k >= 0 && !l.Options.Waived(l.Surplus) {
-				return nil, &Error{Rule: l.Surplus, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("expected a value without the separator %q, got a value that contains it", term)}
+			if k >= 0 && !l.Options.Waived(l.Extra) {
+				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("expected a value without the separator %q, got a value that contains it", term)}
 			}
 		}
-		if !decimal && !fd.sure(len(v)) {
+		if !decimal && !fd.legalLength(len(v)) {
 			if err := fd.Check(v, len(dst)-start, l.Options); err != nil {
 				return nil, err
 			}
@@ -227,10 +227,10 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 // checkEnd returns an error if the last value ends with CR, which a decoder would read as part of the line
 // end.
 func (l *Layout) checkEnd(dst []byte, start int, m *Message) *Error {
-	if m.Type.End != "\n" || m.CRLF || len(dst) == start || dst[len(dst)-1] != '\r' || l.Options.Waived(l.Surplus) {
+	if m.Type.End != "\n" || m.CRLF || len(dst) == start || dst[len(dst)-1] != '\r' || l.Options.Waived(l.Extra) {
 		return nil
 	}
-	return &Error{Rule: l.Surplus, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "expected a value that does not end with CR, got a value that ends with CR"}
+	return &Error{Rule: l.Extra, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "expected a value that does not end with CR, got a value that ends with CR"}
 }
 
 // AppendEnd appends the line end of the message's type; m.CRLF selects CR LF where the type also allows LF.
@@ -272,28 +272,28 @@ func (t *Type) FieldAt(i int) *Field {
 	if t == nil {
 		return nil
 	}
-	k := t.place(i)
+	k := t.spanIndex(i)
 	switch {
 	case k < len(t.Fields):
 		return &t.Fields[k]
-	case k == nowhere:
+	case k == noSpan:
 		return nil
 	}
 	return &t.Repeat[(k-len(t.Fields))%len(t.Repeat)]
 }
 
-// nowhere is the position of an argument that a type does not have. It is greater than the index of any span.
-const nowhere = 1 << 30
+// noSpan is the position of an argument that a type does not have. It is greater than the index of any span.
+const noSpan = 1 << 30
 
-// place returns the position of the i-th argument among the type's fields followed by its repeated fields,
+// spanIndex returns the position of the i-th argument among the type's fields followed by its repeated fields,
 // derived fields included. It returns nowhere if the type has no such argument.
-func (t *Type) place(i int) int {
+func (t *Type) spanIndex(i int) int {
 	if i < len(t.args) {
 		return t.args[i]
 	}
 	group := len(t.args) - t.once
 	if group == 0 {
-		return nowhere
+		return noSpan
 	}
 	i -= t.once
 	return t.args[t.once+i%group] + i/group*len(t.Repeat)

@@ -12,7 +12,7 @@ import (
 // Rules of an imaginary protocol.
 const (
 	missing  RuleID = "x.missing"
-	surplus  RuleID = "x.surplus"
+	extra    RuleID = "x.extra"
 	trailing RuleID = "x.trailing"
 	spacing  RuleID = "x.spacing"
 	value    RuleID = "x.value"
@@ -34,13 +34,13 @@ var (
 	framed = Type{Name: "framed", Fields: []Field{{Name: "Count", Kind: Length}, {Name: "Word"}},
 		Repeat: []Field{{Name: "Size", Kind: Length}, {Name: "Key"}, {Name: "Size", Kind: Length}, {Name: "Value"}}}
 	list = Type{Name: "list", Sep: " ", End: "\n", Repeat: []Field{
-		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Lead: "=", Rule: value}}}
+		{Name: "Key", Kind: Text, Term: ": "}, {Name: "Value", Prefix: "=", Rule: value}}}
 )
 
 func init() { Link([]*Type{&binary, &line, &sized, &fixed, &framed, &list}) }
 
 func split(t *Type, text string, opts Options) (*Frame, *Error) {
-	l := Layout{Form: &Form{Missing: missing, Surplus: surplus, Trailing: trailing}, Options: &opts}
+	l := Layout{Form: &Form{Missing: missing, Extra: extra, Trailing: trailing}, Options: &opts}
 	if t.End != "" {
 		l.Spacing = spacing
 	}
@@ -61,9 +61,9 @@ func values(f *Frame) (all []string) {
 
 func TestSplit(t *testing.T) {
 	tests := []struct {
-		row  *Type
-		text string
-		want []string
+		msgType *Type
+		text    string
+		want    []string
 	}{
 		{&binary, "\x00\x00\x00\x07\x01name\x00da\x00ta", []string{"\x00\x00\x00\x07", "\x01", "name", "da\x00ta"}},
 		{&binary, "\x00\x00\x00\x00\x00n\x00", []string{"\x00\x00\x00\x00", "\x00", "n", ""}},
@@ -73,35 +73,35 @@ func TestSplit(t *testing.T) {
 		{&list, "some key: =some value", []string{"some key", "some value"}},
 	}
 	for _, tt := range tests {
-		f, err := split(tt.row, tt.text, Options{})
+		f, err := split(tt.msgType, tt.text, Options{})
 		if err != nil || !slices.Equal(values(f), tt.want) {
-			t.Errorf("%s %q: %q, %v; want %q", tt.row.Name, tt.text, values(f), err, tt.want)
+			t.Errorf("%s %q: %q, %v; want %q", tt.msgType.Name, tt.text, values(f), err, tt.want)
 		}
 		var rows []byte
 		for i := range f.Spans {
-			rows = append(rows, f.Row(i)...)
+			rows = append(rows, f.SpanBytes(i)...)
 		}
 		if string(rows) != tt.text {
-			t.Errorf("%s: the rows hold %q, not %q", tt.row.Name, rows, tt.text)
+			t.Errorf("%s: the rows hold %q, not %q", tt.msgType.Name, rows, tt.text)
 		}
-		l := Layout{Form: &Form{Missing: missing, Surplus: surplus, Trailing: trailing}, Options: &Options{}}
-		m := Message{Type: tt.row}
-		f.Type = tt.row
+		l := Layout{Form: &Form{Missing: missing, Extra: extra, Trailing: trailing}, Options: &Options{}}
+		m := Message{Type: tt.msgType}
+		f.Type = tt.msgType
 		f.Message(&m)
 		again, err := l.Join([]byte("kept"), 4, &m)
-		if want := "kept" + tt.text + strings.Repeat(tt.row.End, len(tt.row.Repeat)/2); err != nil || string(again) != want {
-			t.Errorf("%s: joined %q, %v; want %q", tt.row.Name, again, err, want)
+		if want := "kept" + tt.text + strings.Repeat(tt.msgType.End, len(tt.msgType.Repeat)/2); err != nil || string(again) != want {
+			t.Errorf("%s: joined %q, %v; want %q", tt.msgType.Name, again, err, want)
 		}
 	}
 }
 
 func TestSplitRefuses(t *testing.T) {
 	tests := []struct {
-		row    *Type
-		text   string
-		rule   RuleID
-		offset int
-		field  string
+		msgType *Type
+		text    string
+		rule    RuleID
+		offset  int
+		field   string
 	}{
 		{&binary, "\x00\x00", missing, 2, "Count"},
 		{&binary, "\x00\x00\x00\x07", missing, 4, "Flag"},
@@ -117,7 +117,7 @@ func TestSplitRefuses(t *testing.T) {
 		{&line, "tube 1 9223372036854775808", value, 7, "Delta"},
 		{&line, "tube 1 -9223372036854775809", value, 8, "Delta"},
 		{&line, "tube 1 2 ", trailing, 8, "Delta"},
-		{&line, "tube 1 2 3", surplus, 9, "Delta"},
+		{&line, "tube 1 2 3", extra, 9, "Delta"},
 		{&line, "tube  1", spacing, 5, "Size"},
 		{&fixed, "medium 00ff", value, 0, "Level"},
 		{&fixed, "low 00fx", value, 7, "Hash"},
@@ -126,14 +126,14 @@ func TestSplitRefuses(t *testing.T) {
 		{&sized, "-ab 1", value, 0, "Word"},
 		{&sized, "a-b 100", value, 4, "Bytes"},
 		{&sized, "a-b 1x", value, 5, "Bytes"},
-		{&sized, "a-b 1 2", surplus, 6, "Bytes"},
+		{&sized, "a-b 1 2", extra, 6, "Bytes"},
 		{&list, "key: value", value, 5, "Value"},
 		{&list, "key", missing, 3, "Value"},
 	}
 	for _, tt := range tests {
-		_, err := split(tt.row, tt.text, Options{})
+		_, err := split(tt.msgType, tt.text, Options{})
 		if err == nil || err.Rule != tt.rule || err.Offset != tt.offset || err.Field != tt.field {
-			t.Errorf("%s %q: %v; want %s at %d, %s", tt.row.Name, tt.text, err, tt.rule, tt.offset, tt.field)
+			t.Errorf("%s %q: %v; want %s at %d, %s", tt.msgType.Name, tt.text, err, tt.rule, tt.offset, tt.field)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 			b = b[n:]
 			more = yield(Piece{found, raw, err})
 		}
-		if own && len(b) == 0 && cap(s.rest) > keptBuffer {
+		if own && len(b) == 0 && cap(s.rest) > maxIdleBuffer {
 			s.rest = nil
 		}
 		if own && len(b) == len(s.rest) { // copying a large message at each call would take quadratic time
@@ -121,5 +121,5 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	}
 }
 
-// keptBuffer is the largest buffer in bytes that a Stream keeps while it is empty.
-const keptBuffer = 64 << 10
+// maxIdleBuffer is the largest buffer in bytes that a Stream keeps while it is empty.
+const maxIdleBuffer = 64 << 10

@@ -263,13 +263,13 @@ var digits = regexp.MustCompile(`[0-9]+`)
 func (r *Result) symptoms() []symptom {
 	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
 	switch {
-	case r.Crash != nil && (r.Verdict == Died || r.excusedCrash()):
+	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
 		key := r.Crash.Exit + digits.ReplaceAllString(r.Crash.Fault, "0")
 		if r.Crash.Fault == "" { // cases about different rules probably reveal different faults
 			key += string(r.Case.Rules[0])
 		}
 		return one(CauseCrash, key, r.Crash.title())
-	case r.Verdict == Died:
+	case r.Verdict == Crashed:
 		return one(CauseCrash, "", "the target crashed")
 	case r.Verdict == Hung:
 		text := "the target answers no request on a new connection"

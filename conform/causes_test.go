@@ -73,7 +73,7 @@ func TestCauses(t *testing.T) {
 			faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
 			start := func(ctx context.Context) (target.Target, error) {
 				return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-					return faulty.Serve(ctx, ln, &inject.Row{Edit: tt.edit})
+					return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: tt.edit})
 				})
 			}
 			r := &Runner{Start: start, Timeout: 300 * time.Millisecond, Parallel: 3}
@@ -106,8 +106,8 @@ func TestCauseOrder(t *testing.T) {
 		crash(result(1, Known), "panic: known"),
 		result(2, Failed),
 		result(3, Unexpected),
-		crash(result(4, Died), "panic: index 3"),
-		crash(result(5, Died), "panic: index 17"),
+		crash(result(4, Crashed), "panic: index 3"),
+		crash(result(5, Crashed), "panic: index 17"),
 		result(6, Hung),
 		result(7, Passed),
 	}}

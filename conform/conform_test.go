@@ -113,11 +113,11 @@ func text(res conform.Result) string {
 	return b.String()
 }
 
-// TestEveryRowHasACase checks that the cases together send or expect every message type in every direction that it has.
-func TestEveryRowHasACase(t *testing.T) {
+// TestEveryTypeHasACase checks that the cases together send or expect every message type in every direction that it has.
+func TestEveryTypeHasACase(t *testing.T) {
 	type way struct {
-		row  *codec.Type
-		from codec.Side
+		msgType *codec.Type
+		from    codec.Side
 	}
 	for _, p := range protocols {
 		seen := map[way]bool{}
@@ -130,16 +130,16 @@ func TestEveryRowHasACase(t *testing.T) {
 				}
 			}
 		}
-		for _, row := range p.protocol.Types {
+		for _, msgType := range p.protocol.Types {
 			for _, from := range []codec.Side{codec.Peer, codec.Server} {
-				if row.Sends(from) && !seen[way{row, from}] && p.silent[row.Name] == "" {
-					t.Errorf("no case of %s has %s from the %s", p.protocol.Title, row.Name, from)
+				if msgType.Sends(from) && !seen[way{msgType, from}] && p.silent[msgType.Name] == "" {
+					t.Errorf("no case of %s has %s from the %s", p.protocol.Title, msgType.Name, from)
 				}
 			}
 		}
 		for name, id := range p.silent {
-			row, rule := p.protocol.TypeNamed(name), p.protocol.Rule(codec.RuleID(id))
-			if row == nil || rule == nil || rule.Untestable == "" || seen[way{row, codec.Server}] {
+			msgType, rule := p.protocol.TypeNamed(name), p.protocol.Rule(codec.RuleID(id))
+			if msgType == nil || rule == nil || rule.Untestable == "" || seen[way{msgType, codec.Server}] {
 				t.Errorf("%s: it is sent after all, or %s does not say why nothing can show it", name, id)
 			}
 		}
@@ -172,8 +172,8 @@ const (
 	echo = "@case echo\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n"
 )
 
-// small returns a suite of one case and, if alone is set, another case that needs a server of its own.
-func small(t *testing.T, alone bool) *conform.Suite {
+// smallSuite returns a suite of one case and, if alone is set, another case that needs a server of its own.
+func smallSuite(t *testing.T, alone bool) *conform.Suite {
 	t.Helper()
 	src := head + echo
 	if alone {
@@ -271,7 +271,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	}{
 		{"absent", func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }, conform.Unreachable, "refused"},
 		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
-		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Died, "out of luck"},
+		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Crashed, "out of luck"},
 		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 300ms"},
 		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "expected ECHO_RES, got "},
 		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), conform.Failed, "magic"},
@@ -281,12 +281,12 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := conform.Runner{Start: tt.start, Timeout: 300 * time.Millisecond, Parallel: 2}
 			var reported []string
-			results := r.Run(t.Context(), small(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
+			results := r.Run(t.Context(), smallSuite(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
 			if len(results) != 1 || len(reported) != 1 || results[0].Verdict != tt.want || !strings.Contains(results[0].Note, tt.note) {
 				t.Fatalf("%+v, reported %v; want %s and %q", results, reported, tt.want, tt.note)
 			}
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
-			if !report.Failed() || (report.Unreachable() != "") != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Died) {
+			if !report.Failed() || (report.Unreachable() != "") != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Crashed) {
 				t.Errorf("failed %v, unreachable %v, lost %v", report.Failed(), report.Unreachable(), report.Lost())
 			}
 			report.Results = append(report.Results, conform.Result{Case: results[0].Case, Verdict: conform.Passed})
@@ -318,7 +318,7 @@ func TestInconsistent(t *testing.T) {
 	}
 	for _, how := range []play.Segmentation{play.Bytewise, play.Coalesced} {
 		r := conform.Runner{Start: start, Timeout: time.Second, Segments: []play.Segmentation{play.Plain, how}}
-		res := r.Run(t.Context(), small(t, false), nil)[0]
+		res := r.Run(t.Context(), smallSuite(t, false), nil)[0]
 		want := map[play.Segmentation]conform.Verdict{play.Bytewise: conform.Inconsistent, play.Coalesced: conform.Passed}[how]
 		if res.Verdict != want || want == conform.Inconsistent && !strings.Contains(res.Note, "passed with plain writes, failed with bytewise writes") {
 			t.Errorf("plain and %s: %s, %s; want %s", how, res.Verdict, res.Note, want)
@@ -359,7 +359,7 @@ func TestDeathIsPinnedOnItsCause(t *testing.T) {
 	for _, res := range r.Run(t.Context(), s, nil) {
 		want := conform.Passed
 		if res.Case.ID == "gearman.poison" {
-			want = conform.Died
+			want = conform.Crashed
 		}
 		if res.Verdict != want {
 			t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
@@ -369,16 +369,16 @@ func TestDeathIsPinnedOnItsCause(t *testing.T) {
 
 // TestCrashIsReported runs cases on a server that crashes, with profiles that list the case.
 func TestCrashIsReported(t *testing.T) {
-	s := small(t, false)
+	s := smallSuite(t, false)
 	crash := serve(func(net.Conn) error { return errors.New("out of luck") })
 	for _, tt := range []struct {
 		known, flaky []conform.Exception
 		want         conform.Verdict
 		note         string
 	}{
-		{nil, nil, conform.Died, "the target crashed: out of luck"},
-		{[]conform.Exception{{Cases: "gearman.*", Why: "it is wrong"}}, nil, conform.Died, `the profile lists the case as failing, but not as crashing ("crash: true"): the target crashed: out of luck`},
-		{nil, []conform.Exception{{Cases: "gearman.*", Why: "it may fail"}}, conform.Died, "but not as crashing"},
+		{nil, nil, conform.Crashed, "the target crashed: out of luck"},
+		{[]conform.Exception{{Cases: "gearman.*", Why: "it is wrong"}}, nil, conform.Crashed, `the profile lists the case as failing, but not as crashing ("crash: true"): the target crashed: out of luck`},
+		{nil, []conform.Exception{{Cases: "gearman.*", Why: "it may fail"}}, conform.Crashed, "but not as crashing"},
 		{[]conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it crashes"}}, nil, conform.Known, "it crashes: the target crashed: out of luck"},
 		{nil, []conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it may crash"}}, conform.Flaky, "it may crash: the target crashed: out of luck"},
 	} {
@@ -419,7 +419,7 @@ func TestNonStrictSaysWhatCame(t *testing.T) {
 func TestAloneGetsItsOwnServer(t *testing.T) {
 	started := 0
 	r := conform.Runner{Start: func(ctx context.Context) (target.Target, error) { started++; return embedded(ctx) }}
-	for _, res := range r.Run(t.Context(), small(t, true), nil) {
+	for _, res := range r.Run(t.Context(), smallSuite(t, true), nil) {
 		if res.Verdict != conform.Passed {
 			t.Errorf("%s: %s, %s", res.Case.ID, res.Verdict, res.Note)
 		}
@@ -434,7 +434,7 @@ func TestAloneGetsItsOwnServer(t *testing.T) {
 	}
 	defer shared.Stop()
 	r.Start = func(context.Context) (target.Target, error) { return target.Address(shared.Addr()) }
-	results := r.Run(t.Context(), small(t, true), nil)
+	results := r.Run(t.Context(), smallSuite(t, true), nil)
 	if results[0].Verdict != conform.Passed || results[1].Verdict != conform.Skipped {
 		t.Errorf("at an address: %s and %s, want passed and skipped", results[0].Verdict, results[1].Verdict)
 	}
@@ -442,7 +442,7 @@ func TestAloneGetsItsOwnServer(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	r := conform.Runner{Start: embedded}
-	report := &conform.Report{Protocol: gearman.Protocol, Target: "x", Results: r.Run(t.Context(), small(t, false), nil)}
+	report := &conform.Report{Protocol: gearman.Protocol, Target: "x", Results: r.Run(t.Context(), smallSuite(t, false), nil)}
 	var out bytes.Buffer
 	if err := conform.WriteJSON(&out, []*conform.Report{report}); err != nil {
 		t.Fatal(err)

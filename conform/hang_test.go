@@ -36,7 +36,7 @@ func TestHungServer(t *testing.T) {
 				inject.Out("*", func(*inject.Message) bool { return s.Notes["hung"] }, (*inject.Message).Drop)(s)
 				inject.On("OPTION_REQ", nil, func(m *inject.Message) { s.Notes["hung"] = true })(s)
 			}
-			return faulty.Serve(ctx, ln, &inject.Row{Edit: edit})
+			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit})
 		})
 	}
 	verdicts := func(r *Runner) (string, []Result) {

@@ -20,17 +20,17 @@ var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
-// look is how the page shows a verdict. The symbols and words are sufficient without the colors. The page has few colors,
+// style is how the page shows a verdict. The symbols and words are sufficient without the colors. The page has few colors,
 // one for each Tone.
-type look struct {
+type style struct {
 	Verdict Verdict
 	Symbol  string
 	Tone    string // a class of the style sheet: good, fair, bad or none
 	Meaning string
 }
 
-// looks are the verdicts from best to worst. The page shows a rule with the verdict of its worst case.
-var looks = []look{
+// styles are the verdicts from best to worst. The page shows a rule with the verdict of its worst case.
+var styles = []style{
 	{Passed, "✓", "good", "The target replied as the specification asks."},
 	{NotRun, "·", "none", "The run ended before the case."},
 	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
@@ -44,11 +44,11 @@ var looks = []look{
 	{Inconsistent, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
 	{Failed, "✗", "bad", "The target did not reply as the specification asks."},
 	{Hung, "∞", "bad", "After the case, the target answered no request on a new connection."},
-	{Died, "†", "bad", "The process of the target ended during the case."},
+	{Crashed, "†", "bad", "The process of the target ended during the case."},
 }
 
 func rank(v Verdict) int {
-	return slices.IndexFunc(looks, func(l look) bool { return l.Verdict == v })
+	return slices.IndexFunc(styles, func(l style) bool { return l.Verdict == v })
 }
 
 // Data for the template. Cells are in the order of the targets.
@@ -57,7 +57,7 @@ type (
 		Jobwire  version.Info
 		Protocol *codec.Protocol
 		Targets  []targetView
-		Legend   []look
+		Legend   []style
 		Cases    int
 		Sections []*sectionView
 		Untested []codec.Rule
@@ -81,7 +81,7 @@ type (
 		More  int      // number of other cases
 	}
 	tally struct {
-		look
+		style
 		N int
 	}
 	sectionView struct {
@@ -95,7 +95,7 @@ type (
 	}
 	cell struct {
 		Target  string
-		Worst   look
+		Worst   style
 		Crashed bool // as the profile expects
 		Tallies []tally
 	}
@@ -109,7 +109,7 @@ type (
 	}
 	resultView struct {
 		Result
-		Look         look
+		Look         style
 		Target       string
 		Conversation []shownLine
 	}
@@ -131,7 +131,7 @@ type (
 // results of the targets, the cases, their transcripts, and the conversations of cases that did not pass. The page depends
 // only on the reports.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
-	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: looks, Cases: len(s.Names())}
+	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
 	results := make([]map[string]Result, len(reports)) // by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
@@ -247,12 +247,12 @@ func (p *page) sort(s *Suite) {
 
 // tallies counts verdicts. The worst verdict comes first.
 func tallies(results []Result) []tally {
-	n := make([]int, len(looks))
+	n := make([]int, len(styles))
 	for _, r := range results {
 		n[rank(r.Verdict)]++
 	}
 	var out []tally
-	for i, l := range slices.Backward(looks) {
+	for i, l := range slices.Backward(styles) {
 		if n[i] > 0 {
 			out = append(out, tally{l, n[i]})
 		}
@@ -261,11 +261,11 @@ func tallies(results []Result) []tally {
 }
 
 func newCell(target string, results ...Result) cell {
-	c := cell{Target: target, Worst: look{Verdict: "not run", Tone: "none"}, Tallies: tallies(results)}
+	c := cell{Target: target, Worst: style{Verdict: "not run", Tone: "none"}, Tallies: tallies(results)}
 	if len(c.Tallies) > 0 {
-		c.Worst = c.Tallies[0].look
+		c.Worst = c.Tallies[0].style
 	}
-	c.Crashed = c.Worst.Verdict != Died && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
+	c.Crashed = c.Worst.Verdict != Crashed && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
 	return c
 }
 
@@ -291,7 +291,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
 		res.Note = printable(res.Note)
-		shown := resultView{Result: res, Look: looks[rank(res.Verdict)], Target: r.Target}
+		shown := resultView{Result: res, Look: styles[rank(res.Verdict)], Target: r.Target}
 		if res.Verdict == Passed || res.Verdict == NotRun {
 			shown.Command = ""
 		}

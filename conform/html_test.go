@@ -193,7 +193,7 @@ func TestHTMLFoldsLongPayloads(t *testing.T) {
 	before := len(htmlOf(t, s, reports))
 	const size = 500_000
 	header := binary.BigEndian.AppendUint32([]byte("\x00RES\x00\x00\x00\x11"), size)
-	long := converse(t, s.Cases[0], string(header)+strings.Repeat("<0>", size)[:size])
+	long := playCase(t, s.Cases[0], string(header)+strings.Repeat("<0>", size)[:size])
 	reports[1].Results[0] = conform.Result{Case: s.Cases[0], Verdict: conform.Failed, Note: long.Failure.Error(), Play: long}
 	if grown := len(htmlOf(t, s, reports)) - before; grown < 500 || grown > 10_000 {
 		t.Errorf("half a megabyte of payload makes the page %d bytes longer", grown)

@@ -98,7 +98,7 @@ func foldOne(instances []Result) Result {
 	worst.Instances = len(instances)
 	worst.Took = 0
 	var parts []string
-	for _, l := range slices.Backward(looks) {
+	for _, l := range slices.Backward(styles) {
 		if values := valuesWith(instances, l.Verdict); values != "" {
 			parts = append(parts, fmt.Sprintf("%s with %s", l.Verdict, values))
 		}

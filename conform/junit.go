@@ -48,7 +48,7 @@ func junitCase(class string, res Result) junit.Case {
 		detail.Text = explanation(res)
 	}
 	switch v := res.Verdict; {
-	case v == Died || v == Hung || v == Unreachable:
+	case v == Crashed || v == Hung || v == Unreachable:
 		c.Error = detail
 	case v.FailsRun():
 		c.Failure = detail

@@ -131,7 +131,7 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	}
 	for i, c := range p.Lacks {
 		if !slices.Contains(s.Capabilities(), c) && s.Protocol.TypeNamed(c) == nil {
-			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c, orOne(s.Capabilities()))
+			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c, orList(s.Capabilities()))
 		}
 	}
 	for _, list := range []struct {
@@ -171,8 +171,8 @@ func (e Exception) matches(c *Case) bool {
 	return ok
 }
 
-// orOne returns the end of a list of expected values.
-func orOne(names []string) string {
+// orList returns the end of a list of expected values.
+func orList(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -225,7 +225,7 @@ func (p *Profile) apply(r Result) Result {
 		for _, e := range list.exceptions {
 			switch {
 			case !e.matches(r.Case) || !r.Verdict.FailsRun():
-			case !e.Crash && (r.Verdict == Died || r.Verdict == Hung):
+			case !e.Crash && (r.Verdict == Crashed || r.Verdict == Hung):
 				listed = true
 			default:
 				r.Verdict, r.Note, r.Quote = list.verdict, e.Why+": "+r.Note, e.Quote

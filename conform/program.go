@@ -32,9 +32,9 @@ type driverScript struct {
 // maxAnswer limits the length of a line of a program's answers, in bytes.
 const maxAnswer = 64 << 20
 
-// bootTime is how long a program may take to start and to connect. Some programs run on virtual machines that start slowly,
+// startupTimeout is how long a program may take to start and to connect. Some programs run on virtual machines that start slowly,
 // and several programs start at once.
-const bootTime = 10 * time.Second
+const startupTimeout = 10 * time.Second
 
 // endTime is how much longer than the timeout of an answer a program may take to end after its last task.
 const endTime = 2 * time.Second
@@ -70,7 +70,7 @@ func (e *driverScript) fresh() map[string]string {
 	for i, task := range e.tasks {
 		for _, a := range task {
 			if a.Kind == transcript.Name && names[a.Name] == "" && !inAnswers[a.Name] {
-				names[a.Name] = play.Fresh(a.Name)
+				names[a.Name] = play.UniqueName(a.Name)
 			}
 		}
 		if i < len(e.answers) {
@@ -89,7 +89,7 @@ func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answer
 	lines := bufio.NewScanner(answers)
 	lines.Buffer(nil, maxAnswer)
 	for i, task := range e.tasks {
-		line, err := instruct(task, known)
+		line, err := taskText(task, known)
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,8 @@ func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answer
 	return nil
 }
 
-// instruct returns a task in the notation that the program reads.
-func instruct(task []transcript.Arg, known map[string]string) (string, error) {
+// taskText returns a task in the notation that the program reads.
+func taskText(task []transcript.Arg, known map[string]string) (string, error) {
 	var words []string
 	for _, a := range task {
 		v := string(a.Value)
@@ -193,7 +193,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	var wg sync.WaitGroup
 	var failed, unmet, unable error
 	ended, left := make(chan struct{}), make(chan struct{})
-	o.Boot, o.Left = bootTime, left
+	o.StartupTimeout, o.Exited = startupTimeout, left
 	wg.Go(func() {
 		defer close(left)
 		failed = r.Programs[c.Program](ctx, ln.Addr().String(), taskR, answerW)
@@ -208,7 +208,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 		}
 		io.Copy(io.Discard, answerR)
 	})
-	p = play.Through(ctx, script, dial, c.Program, ln, o)
+	p = play.Proxy(ctx, script, dial, c.Program, ln, o)
 	if p.Failure == nil {
 		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout) + endTime)
 		select {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package conform_test
 
 import (
@@ -20,8 +22,8 @@ import (
 	"jobwire/play"
 )
 
-// echoing is a case about a client with the task to send a text in an echo request, to print the reply, and to disconnect.
-const echoing = `
+// echoCase is a case about a client with the task to send a text in an echo request, to print the reply, and to disconnect.
+const echoCase = `
 @case client.echo
 @about A client has a text echoed.
 @section Echo
@@ -103,7 +105,7 @@ func TestPrograms(t *testing.T) {
 			}), conform.Failed, "gearman."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+			s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +120,7 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,8 @@ func TestProgramByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for src, want := range map[string]conform.Verdict{
-		echoing: conform.Passed,
-		strings.Replace(echoing, "@task echo $text", "@task echo fail", 1): conform.Failed,
+		echoCase: conform.Passed,
+		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): conform.Failed,
 	} {
 		s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 		if err != nil {
@@ -198,7 +200,7 @@ func TestProgramsAreRefused(t *testing.T) {
 		} else if to != "" && strings.HasPrefix(from, "@program") {
 			to = "@program " + to
 		}
-		_, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(strings.Replace(echoing, from, to, 1))}})
+		_, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(strings.Replace(echoCase, from, to, 1))}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", change, err, want)
 		}
@@ -207,11 +209,11 @@ func TestProgramsAreRefused(t *testing.T) {
 
 // TestFaultyProgramsProve runs a self-test whose mutant is a program.
 func TestFaultyProgramsProve(t *testing.T) {
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sound := conform.Sound{Start: embedded, Programs: map[string]conform.Program{
+	sound := conform.Baseline{Start: embedded, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
 	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
 		{Name: "mute", KilledBy: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
@@ -248,14 +250,14 @@ func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
 
 // TestSlowStart tests a program that connects long after the time limit of its first step.
 func TestSlowStart(t *testing.T) {
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoing)}})
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const patience = 100 * time.Millisecond
-	r := conform.Runner{Start: embedded, Timeout: patience, Programs: map[string]conform.Program{
+	const timeout = 100 * time.Millisecond
+	r := conform.Runner{Start: embedded, Timeout: timeout, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string {
-			<-time.After(5 * patience)
+			<-time.After(5 * timeout)
 			return say(addr, w[1])
 		})}}
 	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Passed {

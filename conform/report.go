@@ -73,7 +73,7 @@ func (r *Report) Failed() bool {
 // Lost reports whether the target crashed and no case passed. A server that crashes in some cases and is restarted has been
 // tested; one that crashes in all cases has not.
 func (r *Report) Lost() bool {
-	return r.Count(Died) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
+	return r.Count(Crashed) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
 }
 
 // Decided reports whether any case has a verdict about the target.
@@ -198,7 +198,7 @@ func (r *Result) excusedCrash() bool {
 
 // explained reports whether reports show the rules and the conversation of a result.
 func (r *Result) explained() bool {
-	return r.Play != nil && slices.Contains([]Verdict{Failed, Died, Hung, Inconsistent, Inconclusive}, r.Verdict)
+	return r.Play != nil && slices.Contains([]Verdict{Failed, Crashed, Hung, Inconsistent, Inconclusive}, r.Verdict)
 }
 
 // writeExplanation writes what a case checks, its rules, what was wrong, the conversation, and the command that runs only

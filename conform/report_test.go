@@ -25,9 +25,9 @@ import (
 
 // Output of hostile servers: text that is markup in HTML, XML or TAP, and bytes that these formats must not contain.
 const (
-	markup  = `</pre><script>alert("&1")</script> # SKIP ]]>`
-	noText  = "\x1b[31m it said last:\r\n\x00\x07\xff\ufffe # TODO\nBail out!"
-	badNote = "byte 0: " + markup + "\n" + noText
+	markup   = `</pre><script>alert("&1")</script> # SKIP ]]>`
+	noText   = "\x1b[31m it said last:\r\n\x00\x07\xff\ufffe # TODO\nBail out!"
+	longNote = "byte 0: " + markup + "\n" + noText
 )
 
 // dashed returns a verdict as a part of the name of a case.
@@ -49,9 +49,9 @@ func reportSuite(t *testing.T) *conform.Suite {
 	return s
 }
 
-// converse runs a case against a server that sends the same reply to every client. In the synctest bubble, this takes no
+// playCase runs a case against a server that sends the same reply to every client. In the synctest bubble, this takes no
 // time.
-func converse(t *testing.T, c *conform.Case, answer string) (res *play.Result) {
+func playCase(t *testing.T, c *conform.Case, answer string) (res *play.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, transcript.Actor) (net.Conn, error) {
@@ -84,11 +84,11 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 		conform.NonStrict:    "",
 		conform.Failed:       echoRes(markup),
 		conform.Inconsistent: "\x00BAD" + markup + noText,
-		conform.Died:         echoRes(noText),
+		conform.Crashed:      echoRes(noText),
 		conform.Known:        echoRes(markup),
 	}
 	for i, c := range s.Cases {
-		passed := conform.Result{Case: c, Verdict: conform.Passed, Took: 5 * time.Millisecond, Play: converse(t, c, answers[conform.Passed])}
+		passed := conform.Result{Case: c, Verdict: conform.Passed, Took: 5 * time.Millisecond, Play: playCase(t, c, answers[conform.Passed])}
 		good.Results = append(good.Results, passed)
 		if i == 0 {
 			odd.Results = append(odd.Results, passed)
@@ -97,13 +97,13 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 		v := conform.Verdicts[i-1]
 		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond, Command: "jobwire conform gearman --run " + c.ID}
 		if v != conform.Passed {
-			res.Note = badNote
+			res.Note = longNote
 		}
-		if v == conform.Died || v == conform.Known {
+		if v == conform.Crashed || v == conform.Known {
 			res.Crash = &conform.Crash{Exit: "signal: aborted", Fault: "panic: " + markup, Output: "  panic: " + markup + "\n  " + noText}
 		}
 		if answer, ok := answers[v]; ok {
-			res.Play = converse(t, c, answer)
+			res.Play = playCase(t, c, answer)
 			if fell := res.Play.Failure != nil; fell != (v != conform.Passed && v != conform.NonStrict) {
 				t.Fatalf("%s: the conversation fell short: %v", c.ID, fell)
 			}
@@ -186,7 +186,7 @@ func TestJUnit(t *testing.T) {
 	}
 	kinds := map[conform.Verdict]string{
 		conform.Failed: "failure", conform.Inconsistent: "failure", conform.Unexpected: "failure",
-		conform.Died: "error", conform.Hung: "error", conform.Unreachable: "error",
+		conform.Crashed: "error", conform.Hung: "error", conform.Unreachable: "error",
 		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.NotRun: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
 	}
 	names := map[string]bool{}

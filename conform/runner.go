@@ -27,7 +27,7 @@ const (
 	Different    Verdict = "different"        // the target did something else where the specification is silent
 	Failed       Verdict = "failed"           // the target did something else
 	Inconsistent Verdict = "inconsistent"     // the result depends on how the stream is divided into writes
-	Died         Verdict = "crashed"          // the target ended during the case
+	Crashed      Verdict = "crashed"          // the target ended during the case
 	Hung         Verdict = "hung"             // after the case the target did not reply on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
 	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
@@ -39,11 +39,11 @@ const (
 )
 
 // Verdicts are all verdicts, in the order in which summaries list them.
-var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Died, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
+var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Crashed, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
 // FailsRun reports whether the verdict makes a run fail.
 func (v Verdict) FailsRun() bool {
-	return slices.Contains([]Verdict{Failed, Inconsistent, Died, Hung, Unexpected, Unreachable}, v)
+	return slices.Contains([]Verdict{Failed, Inconsistent, Crashed, Hung, Unexpected, Unreachable}, v)
 }
 
 // Result is the result of a case.
@@ -87,15 +87,15 @@ type Runner struct {
 	// Programs are the clients and workers under test, by role.
 	Programs map[string]Program
 
-	Parallel int                 // cases at a time; 0: 1
-	Timeout  time.Duration       // of an expectation; 0: play.DefaultTimeout
-	Segments []play.Segmentation // the ways in which each case is run; nil: only plain
-	Fresh    bool                // every case gets a server of its own
-	Strict   bool                // a failure where the specification is silent is Failed, not Different
-	Waive    []codec.RuleID
-	Profile  *Profile // what is known about the target; may be nil
-	Command  string   // a command line for [Result.Command], without the selection of cases; may be ""
-	Bare     bool     // results do not contain Play, which contains all messages
+	Parallel         int                 // cases at a time; 0: 1
+	Timeout          time.Duration       // of an expectation; 0: play.DefaultTimeout
+	Segments         []play.Segmentation // the ways in which each case is run; nil: only plain
+	NewServerPerCase bool                // every case gets a server of its own
+	Strict           bool                // a failure where the specification is silent is Failed, not Different
+	Waive            []codec.RuleID
+	Profile          *Profile // what is known about the target; may be nil
+	Command          string   // a command line for [Result.Command], without the selection of cases; may be ""
+	OmitPlay         bool     // results do not contain Play, which contains all messages
 
 	ways        *setupWays         // the ways to setups that work on the target; nil: not known yet
 	barrier     *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
@@ -117,12 +117,12 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	var (
-		board    = scoreboard{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done}
+		board    = resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done}
 		attempts = make([]attempt, len(s.Cases))
-		shared   = &shared{start: r.Start, ctx: ctx}
+		shared   = &sharedTarget{start: r.Start, ctx: ctx}
 		next     = make(chan int)
 		wg       sync.WaitGroup
-		lag      = watchLag()
+		lag      = measureSchedulingDelay()
 		ran      atomic.Bool // a case has reached the target
 		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
 	)
@@ -146,15 +146,15 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 			for i := range next {
 				a := r.runCase(ctx, s.Cases[i], shared, lag)
 				switch {
-				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.life < 0:
-					if halt(errLost); !halted.CompareAndSwap(false, true) {
+				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.generation < 0:
+					if halt(errUnreachable); !halted.CompareAndSwap(false, true) {
 						a.Result = a.notRun(ctx)
 					}
 				case a.Verdict != Skipped && a.Verdict != NotRun && a.Verdict != Unreachable:
 					ran.Store(true)
 				}
 				attempts[i] = a
-				if !a.dubious() && !r.checksAgain(&a) {
+				if !a.maybeElsewhere() && !r.mustRepeat(&a) {
 					board.end(i, r.conclude(a.Result))
 				}
 			}
@@ -171,7 +171,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	confirmed := 0 // in a row
 	for i := range attempts {
 		a := &attempts[i]
-		if !r.checksAgain(a) || board.ended[i] {
+		if !r.mustRepeat(a) || board.ended[i] {
 			continue
 		}
 		res := a.Result
@@ -194,15 +194,15 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	return board.results
 }
 
-// checksAgain reports whether a case must run again because it failed at a time limit while other cases ran.
-func (r *Runner) checksAgain(a *attempt) bool {
+// mustRepeat reports whether a case must run again because it failed at a time limit while other cases ran.
+func (r *Runner) mustRepeat(a *attempt) bool {
 	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
 // otherProtocol notes whether the shared target replies to a barrier request. If the target is a server of another
 // protocol, it returns a sentence about that, otherwise "".
-func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *shared) string {
-	if r.Fresh || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.Alone && c.Program == "" }) {
+func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *sharedTarget) string {
+	if r.NewServerPerCase || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
 		return ""
 	}
 	t, _, err := shared.get()
@@ -225,8 +225,8 @@ func dialer(t target.Target, timeout time.Duration) play.Dialer {
 	}
 }
 
-// scoreboard receives results in any order and passes them to done in the order of the suite.
-type scoreboard struct {
+// resultOrder receives results in any order and passes them to done in the order of the suite.
+type resultOrder struct {
 	mu       sync.Mutex
 	results  []Result
 	ended    []bool
@@ -234,7 +234,7 @@ type scoreboard struct {
 	done     func(Result)
 }
 
-func (b *scoreboard) end(i int, r Result) {
+func (b *resultOrder) end(i int, r Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.results[i] = r
@@ -248,14 +248,14 @@ func (b *scoreboard) end(i int, r Result) {
 	}
 }
 
-// errLost is the reason why a run ends early if its target cannot be reached.
-var errLost = errors.New("the target could not be reached")
+// errUnreachable is the reason why a run ends early if its target cannot be reached.
+var errUnreachable = errors.New("the target could not be reached")
 
 // notRun returns the result of a case that was not run because the run ended.
 func (r Result) notRun(ctx context.Context) Result {
 	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
-	if context.Cause(ctx) == errLost {
-		r.Note = errLost.Error()
+	if context.Cause(ctx) == errUnreachable {
+		r.Note = errUnreachable.Error()
 	}
 	return r
 }
@@ -270,17 +270,19 @@ const retries = 2
 // attempt is a case's result, with the data that shows whether the case may have crashed the target.
 type attempt struct {
 	Result
-	life     int  // generation of the shared target; -1: the case had a target of its own
-	shared   bool // it used the shared target
-	late     bool // a time may be the reason why it failed: it missed a time limit, the machine was late, or the case took long
-	from, to time.Time
+	generation int  // generation of the shared target; -1: the case had a target of its own
+	shared     bool // it used the shared target
+	late       bool // a time may be the reason why it failed: it missed a time limit, the machine was late, or the case took long
+	from, to   time.Time
 }
 
-// dubious reports whether the shared target crashed or hung during the attempt. Other cases may have been the cause.
-func (a *attempt) dubious() bool { return (a.Verdict == Died || a.Verdict == Hung) && a.life >= 0 }
+// maybeElsewhere reports whether the shared target crashed or hung during the attempt. Other cases may have been the cause.
+func (a *attempt) maybeElsewhere() bool {
+	return (a.Verdict == Crashed || a.Verdict == Hung) && a.generation >= 0
+}
 
 // runCase runs a case in all requested ways.
-func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagMeter) (a attempt) {
+func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag *schedulingDelay) (a attempt) {
 	from := time.Now()
 	defer func() {
 		a.Case, a.from, a.to = c, from, time.Now()
@@ -288,7 +290,7 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagM
 		if r.Command != "" {
 			a.Command = r.Command + " --run " + c.selector()
 		}
-		if r.Bare {
+		if r.OmitPlay {
 			a.Play, a.script = nil, nil
 		}
 	}()
@@ -297,7 +299,7 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagM
 		why = "the case needs a program with this role (--program): " + c.Program
 	}
 	if why != "" {
-		return attempt{Result: Result{Verdict: Skipped, Note: why}, life: -1}
+		return attempt{Result: Result{Verdict: Skipped, Note: why}, generation: -1}
 	}
 	ways := r.Segments
 	if len(ways) == 0 || c.observed() {
@@ -319,9 +321,9 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagM
 		}
 		passes := func(how play.Segmentation) bool { return r.perform(ctx, c, shared, how, lag).Verdict == Passed }
 		switch { // an accepted silence is checked again if the preferred reply came with other writes: it may have been late
-		case silent(a) && once.Verdict == Passed && passes(a.Segments):
+		case acceptedSilence(a) && once.Verdict == Passed && passes(a.Segments):
 			a = once
-		case a.Verdict == Passed && silent(once) && passes(how):
+		case a.Verdict == Passed && acceptedSilence(once) && passes(how):
 			once = a
 		}
 		once.Segments = how
@@ -341,20 +343,20 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *shared, lag *lagM
 	return a
 }
 
-// silent reports whether the case accepted a silence that is not strict.
-func silent(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
+// acceptedSilence reports whether the case accepted a silence that is not strict.
+func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
 
 // perform runs a case once.
-func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.Segmentation, lag *lagMeter) attempt {
+func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how play.Segmentation, lag *schedulingDelay) attempt {
 	begun, life := time.Now(), -1
 	script := c.Script
-	own := c.Alone || r.Fresh || c.observed()
+	own := c.OwnServer || r.NewServerPerCase || c.observed()
 	verdict := func(v Verdict, note string, p *play.Result) attempt {
 		late := p != nil && (v == Failed || v == Inconclusive) && (p.Failure == nil || timed(script, p.Failure) > 0 || lag.since(begun) > maxLag || time.Since(begun) > slowCase)
-		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, life: life, shared: !own, late: late}
+		return attempt{Result: Result{Verdict: v, Note: note, Play: p, script: script}, generation: life, shared: !own, late: late}
 	}
 	if ctx.Err() != nil {
-		return attempt{Result: Result{}.notRun(ctx), life: -1}
+		return attempt{Result: Result{}.notRun(ctx), generation: -1}
 	}
 	var t target.Target
 	var err error
@@ -378,7 +380,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	}
 	switch {
 	case ctx.Err() != nil:
-		return attempt{Result: Result{}.notRun(ctx), life: -1}
+		return attempt{Result: Result{}.notRun(ctx), generation: -1}
 	case err != nil:
 		return verdict(Unreachable, err.Error(), nil)
 	}
@@ -400,7 +402,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 			return nil, true
 		}
 		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(server) == nil
-		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(probed) <= max(maxLag, f.Waited/shareOfWait))
+		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
 	})
 	switch {
 	case err != nil:
@@ -439,25 +441,25 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 		}
 	}
 	if ctx.Err() != nil {
-		return attempt{Result: Result{}.notRun(ctx), life: -1}
+		return attempt{Result: Result{}.notRun(ctx), generation: -1}
 	}
 	ended := func() (a attempt, yes bool) {
 		switch err := target.Died(t); {
 		case errors.Is(err, target.ErrDied):
-			a = verdict(Died, "", p)
+			a = verdict(Crashed, "", p)
 			a.Crash = newCrash(err)
 			a.Note = a.Crash.String()
 		case err != nil: // the server did not get its port, so another program has replied
 			a = verdict(Inconclusive, err.Error(), p)
-		case life >= 0 && shared.life() != life:
-			a = verdict(Died, "the target crashed and was restarted", p)
+		case life >= 0 && shared.generation() != life:
+			a = verdict(Crashed, "the target crashed and was restarted", p)
 			a.Crash = newCrash(shared.end(life))
 		default:
 			return attempt{}, false
 		}
 		return a, true
 	}
-	if !c.Alone && (f != nil || note != "" || r.checkTarget) { // an @alone case may have ended its server on purpose
+	if !c.OwnServer && (f != nil || note != "" || r.checkTarget) { // an @alone case may have ended its server on purpose
 		if a, yes := ended(); yes {
 			return a
 		}
@@ -467,7 +469,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
 	// If the machine was late, that may also be the reason why a target does not reply.
-	if !c.Alone && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
+	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(repeatTimeoutFactor*limit)) {
 		if a, yes := ended(); yes { // a program that prints a stack trace ends shortly after its connections
 			return a
 		}
@@ -479,19 +481,19 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *shared, how play.
 	switch {
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
-	case f == nil && p.Grade == transcript.Lax:
+	case f == nil && p.Grade == transcript.NonStrict:
 		// If the machine was late, an accepted silence proves nothing: the preferred reply may have been on its
 		// way.
-		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
+		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/maxDelayShare) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}
 		return verdict(NonStrict, fmt.Sprintf("the specification asks for %s; the case also accepts what the server did: %s (line %d)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
 	case f == nil:
 		return verdict(Passed, "", nil)
-	case f.Reason == play.Unreachable && !c.Alone:
+	case f.Reason == play.Unreachable && !c.OwnServer:
 		return verdict(Unreachable, f.Err.Error(), p)
 	}
-	if t := timed(script, f); t > 0 && lag.since(from) > max(maxLag, t/shareOfWait) {
+	if t := timed(script, f); t > 0 && lag.since(from) > max(maxLag, t/maxDelayShare) {
 		return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a time limit of %v: %s", lag.since(from).Round(time.Millisecond), t, note), p)
 	}
 	if f.Reason == play.TooLate {

@@ -13,18 +13,18 @@ import (
 // about its kind of program are run.
 type Mutant = mutant.Mutant
 
-// Sound is the faultless server and the faultless programs, by role.
-type Sound struct {
+// Baseline is the faultless server and the faultless programs, by role.
+type Baseline struct {
 	Start    func(context.Context) (target.Target, error)
 	Programs map[string]Program
 }
 
 // with returns the programs to test a mutant with: the mutant, and the faultless others.
-func (s Sound) with(m *Mutant) Sound {
+func (s Baseline) with(m *Mutant) Baseline {
 	if m.Program != nil {
-		return Sound{s.Start, map[string]Program{m.Role: m.Program}}
+		return Baseline{s.Start, map[string]Program{m.Role: m.Program}}
 	}
-	return Sound{m.Start, s.Programs}
+	return Baseline{m.Start, s.Programs}
 }
 
 // SelfTestOptions are the options of a self-test.
@@ -37,9 +37,9 @@ type SelfTestOptions struct {
 // DefaultSelfTestTimeout is short, because a mutant that sends nothing takes the whole timeout.
 const DefaultSelfTestTimeout = 400 * time.Millisecond
 
-// patience is the factor by which the timeout is multiplied when a case is run again whose verdict may be due to a busy
+// repeatTimeoutFactor is the factor by which the timeout is multiplied when a case is run again whose verdict may be due to a busy
 // machine.
-const patience = 5
+const repeatTimeoutFactor = 5
 
 // MutantResult is the result of one mutant.
 type MutantResult struct {
@@ -78,8 +78,8 @@ func (r *SelfTestReport) KilledBy() map[string][]string {
 	return by
 }
 
-// Unproved returns the names of the cases that no mutant fails, in the order of the suite.
-func (r *SelfTestReport) Unproved() []string {
+// WithoutMutant returns the names of the cases that no mutant fails, in the order of the suite.
+func (r *SelfTestReport) WithoutMutant() []string {
 	by := r.KilledBy()
 	var names []string
 	for _, name := range r.Suite.Names() {
@@ -103,20 +103,20 @@ func (r *SelfTestReport) Exact() int {
 
 // Passed reports whether the faultless programs passed, every mutant was exact, and a mutant failed every case.
 func (r *SelfTestReport) Passed() bool {
-	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.Unproved()) == 0
+	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.WithoutMutant()) == 0
 }
 
 // SelfTest tests the suite itself. The faultless programs must pass every case, and every mutant must fail exactly the
 // cases that it should fail. If the suite is only a selection, the mutants that should fail none of its cases are left out.
 // If done is not nil, SelfTest calls it for each mutant when its test ends.
-func SelfTest(ctx context.Context, s *Suite, faultless Sound, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
+func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
 	if o.Timeout == 0 {
 		o.Timeout = DefaultSelfTestTimeout
 	}
 	s = s.InProcess() // faulty servers run in this process
 	report := &SelfTestReport{Suite: s, Began: began}
-	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: patience * o.Timeout, Bare: true, Strict: true}
+	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: repeatTimeoutFactor * o.Timeout, OmitPlay: true, Strict: true}
 	for _, r := range sound.Run(ctx, s, nil) {
 		if r.Verdict != Passed {
 			report.Failed = append(report.Failed, r)

@@ -21,13 +21,13 @@ func mutant(name, kills string, faults ...string) conform.Mutant {
 	return conform.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
 		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
 		return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
-			return p.Serve(ctx, ln, &inject.Row{Name: name, Fault: strings.Join(faults, "\n")})
+			return p.Serve(ctx, ln, &inject.MutantSpec{Name: name, Fault: strings.Join(faults, "\n")})
 		})
 	}}
 }
 
-// three returns a suite of three cases.
-func three(t *testing.T) *conform.Suite {
+// threeCases returns a suite of three cases.
+func threeCases(t *testing.T) *conform.Suite {
 	t.Helper()
 	src := head + echo +
 		strings.ReplaceAll(strings.Replace(echo, "@case echo", "@case long", 1), "$x", `"x"*5000`) +
@@ -41,7 +41,7 @@ func three(t *testing.T) *conform.Suite {
 
 func TestSelfTestPasses(t *testing.T) {
 	reported := 0
-	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
 		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data == \"\""),
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
@@ -58,7 +58,7 @@ func TestSelfTestPasses(t *testing.T) {
 func TestSelfTestFails(t *testing.T) {
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data endsWith \"x\"")
-	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Passed() || r.Exact() != 0 || len(r.Failed) != 0 {
 		t.Fatalf("held %v, %d exact, faultless failed %v", r.Passed(), r.Exact(), r.Failed)
 	}
@@ -68,7 +68,7 @@ func TestSelfTestFails(t *testing.T) {
 	if m := r.Mutants[1]; !slices.Equal(m.Survivors, []string{"gearman.none"}) || len(m.Unexpected) != 1 || m.Unexpected[0].Case.ID != "gearman.long" {
 		t.Errorf("too-much: %+v", m)
 	}
-	if got := r.Unproved(); !slices.Equal(got, []string{"gearman.echo"}) {
+	if got := r.WithoutMutant(); !slices.Equal(got, []string{"gearman.echo"}) {
 		t.Errorf("unproved: %v", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestSelfTestFails(t *testing.T) {
 // A self-test proves nothing if the faultless server has a fault.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
-	r := conform.SelfTest(t.Context(), three(t), conform.Sound{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Passed() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Passed(), r.Failed, len(r.Mutants))
 	}

@@ -90,7 +90,7 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 			faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
 			start := func(ctx context.Context) (target.Target, error) {
 				return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-					return faulty.Serve(ctx, ln, &inject.Row{Edit: test.edit})
+					return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: test.edit})
 				})
 			}
 			r := &Runner{Start: start, Timeout: 300 * time.Millisecond, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}

@@ -58,7 +58,7 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 	for name, r := range map[string]*conform.Runner{
 		"address": {Start: refused, Parallel: 8},
 		"program": {Start: broken, Parallel: 8},
-		"fresh":   {Start: broken, Parallel: 8, Fresh: true},
+		"fresh":   {Start: broken, Parallel: 8, NewServerPerCase: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := echoes(t, 40)

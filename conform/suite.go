@@ -24,17 +24,17 @@ var cases embed.FS
 
 // Case is one test of a server, client or worker.
 type Case struct {
-	ID      string // unique: the family, and the values of an instance in brackets
-	Family  string // the name of the case, which all its instances have
-	Params  []transcript.Param
-	About   string
-	Section string
-	Level   codec.Level // of its first rule; INTERPRETATION if the case tests an interpretation
-	Rules   []codec.RuleID
-	Alone   bool     // needs a server of its own
-	Needs   []string // capabilities that a server may lack
-	Program string   // the role of the program under test, between which and the server a relay runs; "" if the server is tested
-	Script  *transcript.Script
+	ID        string // unique: the family, and the values of an instance in brackets
+	Family    string // the name of the case, which all its instances have
+	Params    []transcript.Param
+	About     string
+	Section   string
+	Level     codec.Level // of its first rule; INTERPRETATION if the case tests an interpretation
+	Rules     []codec.RuleID
+	OwnServer bool     // needs a server of its own
+	Needs     []string // capabilities that a server may lack
+	Program   string   // the role of the program under test, between which and the server a relay runs; "" if the server is tested
+	Script    *transcript.Script
 
 	Segments *play.Segmentation // the only way in which it is run; nil: all ways of the run
 
@@ -192,7 +192,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 		if m.Value != "" {
 			return fmt.Errorf("@alone takes no value")
 		}
-		c.Alone = true
+		c.OwnServer = true
 		return nil
 	},
 	"watch": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
@@ -315,7 +315,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	}
 	for _, p := range append(append([]string(nil), run...), skip...) {
 		if !hit[p] {
-			return nil, fmt.Errorf("%[2]q matches no case and no rule of %[1]s: to list the cases, run 'jobwire conform %[3]s --list'", s.Protocol.Title, p, s.Protocol.Name)
+			return nil, fmt.Errorf("%[2]q matches no case and no rule of %[1]s: to list the cases, run 'jobwire conform cases %[3]s'", s.Protocol.Title, p, s.Protocol.Name)
 		}
 	}
 	return out, nil
@@ -367,7 +367,7 @@ func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	out := s.with()
 	for _, l := range levels {
 		if !slices.Contains(codec.Levels, codec.Level(l)) {
-			return nil, fmt.Errorf("unknown level %q: expected %v", l, codec.Levels)
+			return nil, fmt.Errorf("unknown level %q: expected one of %s", l, strings.Trim(fmt.Sprint(codec.Levels), "[]"))
 		}
 	}
 	for _, c := range s.Cases {

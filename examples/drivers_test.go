@@ -268,7 +268,7 @@ func (d *driver) checkBreaches(t *testing.T, r *audit.Report) {
 		t.Errorf("the proxy has heard %d messages on %d connections", r.Messages[codec.Peer], r.Connections)
 	}
 	var broken []codec.RuleID
-	for _, b := range r.Breaches {
+	for _, b := range r.BrokenRules {
 		if b.By == codec.Peer && b.Rule.Level == codec.Must {
 			broken = append(broken, b.Rule.ID)
 			t.Logf("%s, %d times: %v", b.Rule.ID, b.Count, b.First[0].Err)

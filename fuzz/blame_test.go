@@ -16,13 +16,13 @@ import (
 
 // testTriage returns the triage of a run without workers.
 func testTriage(t *testing.T, cfg Config) *examiner {
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, enough: func() {}}
+	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, stopRun: func() {}}
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
-		f.triage.alone.replay.close()
+		f.triage.fixedExaminer.replay.close()
 		f.triage.ending.Wait()
 	})
-	return f.triage.alone
+	return f.triage.fixedExaminer
 }
 
 // TestNoFaults runs inputs on servers without a fault. A wrong model might report faults here, because it assumes that no
@@ -84,7 +84,7 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Patience: 5 * time.Second}).replay
+			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
 			for range 2 { // the same server, if the first execution has left nothing
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
@@ -99,7 +99,7 @@ func TestUnfinishedPut(t *testing.T) {
 	counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
 		m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
 	})}
-	l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Patience: 5 * time.Second}).replay
+	l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
 	for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
 		_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
 		if (v != nil) != wrong {
@@ -116,7 +116,7 @@ func TestNoFaultsAtRandom(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			l := testTriage(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Patience: 10 * time.Second}).replay
+			l := testTriage(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Timeout: 10 * time.Second}).replay
 			b := newGenerator(p, randOf(11), &Known{})
 			for range *randomInputs {
 				c := b.generate()

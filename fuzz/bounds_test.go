@@ -93,7 +93,7 @@ func TestPrefixesDiffer(t *testing.T) {
 // TestEndsInTime tests that a run ends in time although examining its candidates takes long, because the server never
 // replies. The candidates that were not examined are counted and passed on.
 func TestEndsInTime(t *testing.T) {
-	mute := func(ctx context.Context) (target.Target, error) {
+	silent := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
 			var all sync.WaitGroup
 			defer all.Wait()
@@ -114,8 +114,8 @@ func TestEndsInTime(t *testing.T) {
 	const duration, much = 5 * time.Second, 12 * time.Second
 	candidates := 0
 	start := time.Now()
-	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: mute, Reference: serve(faults.Faultless("gearman")), Seed: 1,
-		Duration: duration, Patience: 5 * time.Second, Candidate: func(fd *Finding) {
+	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: silent, Reference: serve(faults.Faultless("gearman")), Seed: 1,
+		Duration: duration, Timeout: 5 * time.Second, Candidate: func(fd *Finding) {
 			candidates++
 			if len(fd.Text) == 0 || fd.Reproduced {
 				t.Errorf("candidate %+v", fd)
@@ -206,11 +206,11 @@ func TestLongLists(t *testing.T) {
 		fixed bool
 		names uint64
 		rare  bool
-	}{{true, longLife, false}, {true, 1000 * longLife, true}, {false, 1000 * longLife, false}} {
+	}{{true, maxInputsPerServer, false}, {true, 1000 * maxInputsPerServer, true}, {false, 1000 * maxInputsPerServer, false}} {
 		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: randOf(1)}
 		skipped := 0
 		for range 100 {
-			if w.overlong(list) {
+			if w.listTooLong(list) {
 				skipped++
 			}
 		}

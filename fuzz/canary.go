@@ -30,12 +30,12 @@ func (x *executor) ping() bool {
 	fault, features := x.record.Fault, len(x.record.features)
 	defer func() { x.record.features = x.record.features[:features] }()
 	if k == nil || !k.open {
-		s, err := x.to.dial(x.patience)
+		s, err := x.to.dial(x.timeout)
 		if err != nil {
 			x.lost = true
 			return false
 		}
-		k = &conn{id: canaryID, s: s, open: true, within: x.patience, streams: x.streams()}
+		k = &conn{id: canaryID, s: s, open: true, within: x.timeout, streams: x.streams()}
 		x.canary = k
 	}
 	x.record.Fault = nil
@@ -68,7 +68,7 @@ func (x *executor) checkServer() {
 		return
 	}
 	x.record.Fault = &Fault{Oracle: HangAll, Law: "no connection answered", Step: x.step, Conn: -1,
-		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.barrier.Name, x.patience)}
+		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.barrier.Name, x.timeout)}
 }
 
 // closeCanary closes the connection of the canary.

@@ -64,8 +64,8 @@ func inputFree(f *Fault) bool {
 	return len(f.Stack) > 0 || f.Oracle == Framing || f.Oracle == Disclosure || f.Oracle == HangConn && f.Rule != ""
 }
 
-// act is what a step does.
-type act struct {
+// stepAction is what a step does.
+type stepAction struct {
 	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if unknown
 	typ       *codec.Type    // of the message; nil if it has none
 	rules     []codec.RuleID // that the message breaks
@@ -76,8 +76,8 @@ type act struct {
 // behavior returns what each step of an input does. Raw bytes may be the beginning of a message that the bytes of later
 // steps complete. It is unknown what those later steps do. It is also unknown for steps after bytes whose end no server can
 // determine.
-func behavior(p *codec.Protocol, c *Input) []act {
-	does := make([]act, len(c.Steps))
+func behavior(p *codec.Protocol, c *Input) []stepAction {
+	does := make([]stepAction, len(c.Steps))
 	type stream struct {
 		pending []byte
 		lost    bool
@@ -95,7 +95,7 @@ func behavior(p *codec.Protocol, c *Input) []act {
 			does[i].does = waits
 			continue
 		case s.Verb != transcript.Raw && len(k.pending) == 0 && !k.lost:
-			_, does[i] = firstAct(p, plainBytes(p, s))
+			_, does[i] = firstAction(p, plainBytes(p, s))
 			does[i].does = effect(p, s)
 			for n := range s.Args {
 				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // the value is a number of seconds from now
@@ -107,7 +107,7 @@ func behavior(p *codec.Protocol, c *Input) []act {
 		}
 		k.pending = append(k.pending, plainBytes(p, s)...)
 		for len(k.pending) > 0 && !k.lost {
-			n, a := firstAct(p, k.pending)
+			n, a := firstAction(p, k.pending)
 			if n == 0 {
 				break
 			}
@@ -124,9 +124,9 @@ func behavior(p *codec.Protocol, c *Input) []act {
 // waits describes a step that is a pause.
 const waits = "waits"
 
-// firstAct returns what the first message in some bytes does, and its length: 0 if the message is not complete, and more
+// firstAction returns what the first message in some bytes does, and its length: 0 if the message is not complete, and more
 // than len(b) if no server can determine its end.
-func firstAct(p *codec.Protocol, b []byte) (length int, a act) {
+func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 	var f codec.Frame
 	for {
 		n, err := p.NewSession(codec.Options{Waive: a.rules}).Decode(codec.Peer, b, &f)
@@ -264,7 +264,7 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 		k.acts = nil // the server does not answer because of the illegal message
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
 		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
-	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a act) bool { return a.largeTime }):
+	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a stepAction) bool { return a.largeTime }):
 		k.acts = []string{"large time"}
 	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
 		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
@@ -282,7 +282,7 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 
 // limitPassed describes a pause after a message that sets a time limit: whether a worker has ended a job before the pause.
 // It returns "" if there is no such pause.
-func limitPassed(acts []act) string {
+func limitPassed(acts []stepAction) string {
 	limited, passed := false, "a time limit passes"
 	for i := range acts {
 		a := &acts[i]
@@ -302,7 +302,7 @@ func limitPassed(acts []act) string {
 // wrongContent is the law that a reply of the right type with wrong content breaks.
 const wrongContent = "wrong reply content"
 
-func isQuery(a *act) bool {
+func isQuery(a *stepAction) bool {
 	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
 }
 

@@ -10,47 +10,47 @@ import (
 
 // conn is one connection of an execution.
 type conn struct {
-	id       int
-	s        link
-	open     bool
-	streams  [2]codec.Stream // by side; strict
-	ours     []byte          // bytes that were sent and are not a complete message yet
-	said     []byte          // all bytes that were sent, to find the source of received values
-	recorded int             // number of bytes of ours that are in the record
-	out      []byte          // bytes to send
-	early    []byte          // bytes that were sent before their steps
-	led      int             // index of the first event of early
-	bare     int             // how many messages in early have no barrier
-	replies  []*codec.Type   // one of these is expected in reply to a message without a barrier, if replies have no order
-	in       []byte          // received bytes that are not decoded
-	waiting  int             // barriers without a reply
-	nonces   [][]byte
-	tainted  bool   // illegal bytes were sent
-	soft     bool   // illegal bytes were sent whose effect is unknown
-	desynced bool   // received bytes can no longer be decoded
-	ended    bool   // half-closed by the executor
-	queue    []bool // for each request without a reply, if replies are in order: whether the reply may come late
-	busy     int    // requests whose reply may come late
-	earlier  int    // requests before the barrier with a reply of the same type
-	last     uint64 // hash of the last coverage
-	slept    bool   // a request to sleep was sent: messages may come at any time
-	muttered int    // steps since the server can no longer know where the next message begins
+	id              int
+	s               link
+	open            bool
+	streams         [2]codec.Stream // by side; strict
+	partial         []byte          // bytes that were sent and are not a complete message yet
+	sentAll         []byte          // all bytes that were sent, to find the source of received values
+	recorded        int             // number of bytes of ours that are in the record
+	pending         []byte          // bytes to send
+	early           []byte          // bytes that were sent before their steps
+	earlyIndex      int             // index of the first event of early
+	bare            int             // how many messages in early have no barrier
+	replies         []*codec.Type   // one of these is expected in reply to a message without a barrier, if replies have no order
+	in              []byte          // received bytes that are not decoded
+	waiting         int             // barriers without a reply
+	nonces          [][]byte
+	tainted         bool   // illegal bytes were sent
+	effectUnknown   bool   // illegal bytes were sent whose effect is unknown
+	desynced        bool   // received bytes can no longer be decoded
+	ended           bool   // half-closed by the executor
+	queue           []bool // for each request without a reply, if replies are in order: whether the reply may come late
+	busy            int    // requests whose reply may come late
+	earlier         int    // requests before the barrier with a reply of the same type
+	last            uint64 // hash of the last coverage
+	slept           bool   // a request to sleep was sent: messages may come at any time
+	unreadableSteps int    // steps since the server can no longer know where the next message begins
 
 	within time.Duration // timeout of a reply
 }
 
-// firstWait is how long the executor waits for a reply before it sends a ping.
-const firstWait = 250 * time.Millisecond
+// pingDelay is how long the executor waits for a reply before it sends a ping.
+const pingDelay = 250 * time.Millisecond
 
 // checkOthersAfter is how long the executor waits for a reply before it reads the other connections of the input.
 const checkOthersAfter = 2 * time.Millisecond
 
-// atFirst returns how long the executor waits for a reply before it sends a ping.
-func (x *executor) atFirst() time.Duration {
+// pingDelay returns how long the executor waits for a reply before it sends a ping.
+func (x *executor) pingDelay() time.Duration {
 	if x.thorough || x.steady {
-		return x.patience
+		return x.timeout
 	}
-	return min(x.patience, firstWait)
+	return min(x.timeout, pingDelay)
 }
 
 const (
@@ -68,7 +68,7 @@ func (x *executor) ours(k *conn) {
 
 // connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.
 func (x *executor) connect(k *conn, id int) bool {
-	s, err := x.to.dial(x.patience)
+	s, err := x.to.dial(x.timeout)
 	if err != nil {
 		x.lost = true
 		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("cannot connect to the server: %v", err), Conn: id})
@@ -77,7 +77,7 @@ func (x *executor) connect(k *conn, id int) bool {
 	if cap(k.in) > maxIdle {
 		k.in = nil
 	}
-	*k = conn{id: id, s: s, open: true, within: x.atFirst(), in: k.in[:0], out: k.out[:0], ours: k.ours[:0], nonces: k.nonces[:0], early: k.early[:0], said: append(k.said, 0xff), queue: k.queue[:0], streams: x.streams()}
+	*k = conn{id: id, s: s, open: true, within: x.pingDelay(), in: k.in[:0], pending: k.pending[:0], partial: k.partial[:0], nonces: k.nonces[:0], early: k.early[:0], sentAll: append(k.sentAll, 0xff), queue: k.queue[:0], streams: x.streams()}
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
 		x.model.Opened(id)
@@ -97,13 +97,13 @@ func (x *executor) streams() [2]codec.Stream {
 	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive}))
 }
 
-// noticed waits until the server closes a connection that the executor has half-closed, which proves that the server has
+// serverNoticed waits until the server closes a connection that the executor has half-closed, which proves that the server has
 // noticed. Some servers keep such a connection open, for example for a client that waits for a result. Then the model no
 // longer checks what is missing.
-func (x *executor) noticed(k *conn) {
+func (x *executor) serverNoticed(k *conn) {
 	most := 30 * time.Millisecond
 	if x.thorough || x.steady {
-		most = min(x.patience, 300*time.Millisecond)
+		most = min(x.timeout, 300*time.Millisecond)
 	}
 	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
 		n, err := k.s.read(k.room(), checkOthersAfter)
@@ -112,7 +112,7 @@ func (x *executor) noticed(k *conn) {
 		case n > 0:
 			x.digest(k)
 		case err == errTimeout:
-			x.lookRound(k)
+			x.readOthers(k)
 		default:
 			x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
 			k.s.close(true)
@@ -127,7 +127,7 @@ func (x *executor) noticed(k *conn) {
 // end closes a connection. The server may keep a connection that was half-closed before.
 func (x *executor) end(k *conn, reset bool) {
 	if k.ended || !reset {
-		x.unnoticed++
+		x.maybeKept++
 	}
 	k.s.close(reset)
 	k.open = false

@@ -22,15 +22,15 @@ const coverageBits = 18
 
 // corpus holds the seeds and the inputs that reached new coverage, with the energy with which they are mutated.
 type corpus struct {
-	mu      sync.Mutex
-	hits    [1 << coverageBits]uint32 // how often each feature appeared
-	reached int                       // features that appeared
-	entries []*corpusEntry
-	seeds   int
-	bytes   int               // size of the inputs that are not seeds
-	dry     map[bool][]*Input // seeds that were not run yet, with pauses and without
-	clean   map[string]*Input // inputs that leave nothing on the server, by shape
-	soaked  map[string]bool   // the shapes of the inputs that were repeated
+	mu         sync.Mutex
+	hits       [1 << coverageBits]uint32 // how often each feature appeared
+	reached    int                       // features that appeared
+	entries    []*corpusEntry
+	seeds      int
+	bytes      int               // size of the inputs that are not seeds
+	seedsLeft  map[bool][]*Input // seeds that were not run yet, with pauses and without
+	clean      map[string]*Input // inputs that leave nothing on the server, by shape
+	leakTested map[string]bool   // the shapes of the inputs that were repeated
 
 	repeated map[string]bool // the message classes of the repeated inputs
 }
@@ -45,18 +45,18 @@ type corpusEntry struct {
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), dry: map[bool][]*Input{}, clean: map[string]*Input{}, soaked: map[string]bool{}, repeated: map[string]bool{}}
+	p := &corpus{seeds: len(seeds), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{}, leakTested: map[string]bool{}, repeated: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
-		p.dry[pauses] = append(p.dry[pauses], c)
+		p.seedsLeft[pauses] = append(p.seedsLeft[pauses], c)
 		p.entries = append(p.entries, &corpusEntry{input: c})
 	}
 	return p
 }
 
-// learn counts the features of an input and adds the input if a feature is new. parent is the entry of which the input is a
+// add counts the features of an input and adds the input if a feature is new. parent is the entry of which the input is a
 // mutation, or nil.
-func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
+func (p *corpus) add(c *Input, parent *corpusEntry, r *Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fresh := false
@@ -92,8 +92,8 @@ func (p *corpus) learn(c *Input, parent *corpusEntry, r *Record) bool {
 // big is the size in bytes above which an input seldom justifies its execution time.
 const big = 128 << 10
 
-// pick selects an input for mutation: the one with the most energy of three random ones. It returns nil if there is none.
-func (p *corpus) pick(r *rand.Rand) *corpusEntry {
+// selectEntry selects an input for mutation: the one with the most energy of three random ones. It returns nil if there is none.
+func (p *corpus) selectEntry(r *rand.Rand) *corpusEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *corpusEntry
@@ -154,36 +154,36 @@ func (p *corpus) failed(e *corpusEntry) {
 func (p *corpus) seed(pauses bool) *Input {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.dry[pauses]
+	left := p.seedsLeft[pauses]
 	if len(left) == 0 {
 		return nil
 	}
-	p.dry[pauses] = left[1:]
+	p.seedsLeft[pauses] = left[1:]
 	return left[0]
 }
 
 // Limits of the inputs that are repeated to look for leaks.
 const (
-	soakSteps = 6
-	maxClean  = 2000
+	maxLeakSteps = 6
+	maxClean     = 2000
 )
 
-// noteClean notes an input that leaves nothing on the server.
-func (p *corpus) noteClean(proto *codec.Protocol, c *Input) {
-	if len(c.Steps) > soakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
+// addClean notes an input that leaves nothing on the server.
+func (p *corpus) addClean(proto *codec.Protocol, c *Input) {
+	if len(c.Steps) > maxLeakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
 		return
 	}
 	shape := c.shape(proto)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.soaked[shape] && len(p.clean) < maxClean {
+	if !p.leakTested[shape] && len(p.clean) < maxClean {
 		p.clean[shape] = c
 	}
 }
 
-// soak returns up to n inputs to repeat, from those that leave nothing on the server, one for each shape. Inputs with a
+// leakInputs returns up to n inputs to repeat, from those that leave nothing on the server, one for each shape. Inputs with a
 // class of messages that was not repeated yet come first; among equals, the shortest come first.
-func (p *corpus) soak(n int) (all []*Input) {
+func (p *corpus) leakInputs(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	order := func(a, b string) int {
@@ -197,7 +197,7 @@ func (p *corpus) soak(n int) (all []*Input) {
 	}
 	for len(all) < n && len(p.clean) > 0 {
 		shape := slices.MinFunc(slices.Collect(maps.Keys(p.clean)), order)
-		p.soaked[shape] = true
+		p.leakTested[shape] = true
 		all = append(all, p.clean[shape])
 		delete(p.clean, shape)
 		for class := range strings.FieldsSeq(shape) {

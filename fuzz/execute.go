@@ -11,42 +11,42 @@ import (
 
 // executor runs inputs on one server, one after the other.
 type executor struct {
-	d        *traits
+	d        *contractTraits
 	p        *codec.Protocol
 	to       transport
 	clock    clock // of the server
 	known    *Known
-	patience time.Duration // timeout of a barrier
+	timeout  time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
 	steady   bool          // sends a barrier on every connection after each step, so that the record does not depend on time
 	crashes  bool          // only a crash matters: wrong replies do not end the input
 	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
 
-	loose  codec.Session // encodes messages with all rules waived
-	prefix string
+	nonStrict codec.Session // encodes messages with all rules waived
+	prefix    string
 
-	conns   []*conn
-	record  Record
-	model   model.Model
-	chosen  map[int][]byte // what the server chose in the reply to a step, by the ID of the step
-	nonce   uint64
-	runs    uint64 // inputs
-	step    int    // index of the current step
-	stepID  int
-	settled uint64 // state of the model when all effects of the last step had arrived
-	timed   bool   // replies may depend on time: on a pause, a late notice of a disconnect, or the order of waiting clients
-	burst   bool   // the messages are sent without waiting for replies
-	foreign bool   // a request names a value that the server has not assigned in this input: it may belong to another client
-	common  bool   // other inputs or unknown effects may influence the server, so the model is not used
-	proved  bool   // all effects of the last step have arrived
-	quiet   bool   // all effects seem to have arrived, but not all connections have sent a barrier
-	exact   bool   // a barrier on every connection after every step
-	saying  bool   // a barrier is being sent
-	quit    bool   // the rest of the input is not executed
-	lost    bool   // a connection was closed or could not be opened, so the server may have crashed
-	ticked  time.Time
+	conns          []*conn
+	record         Record
+	model          model.Model
+	chosen         map[int][]byte // what the server chose in the reply to a step, by the ID of the step
+	nonce          uint64
+	runs           uint64 // inputs
+	step           int    // index of the current step
+	stepID         int
+	barrierState   uint64 // state of the model when all effects of the last step had arrived
+	timed          bool   // replies may depend on time: on a pause, a late notice of a disconnect, or the order of waiting clients
+	burst          bool   // the messages are sent without waiting for replies
+	foreign        bool   // a request names a value that the server has not assigned in this input: it may belong to another client
+	common         bool   // other inputs or unknown effects may influence the server, so the model is not used
+	settledAll     bool   // all effects of the last step have arrived
+	settledMost    bool   // all effects seem to have arrived, but not all connections have sent a barrier
+	exact          bool   // a barrier on every connection after every step
+	sendingBarrier bool   // a barrier is being sent
+	quit           bool   // the rest of the input is not executed
+	lost           bool   // a connection was closed or could not be opened, so the server may have crashed
+	ticked         time.Time
 
-	unnoticed int // connections that the server may keep
+	maybeKept int // connections that the server may keep
 
 	canary    *conn
 	frame     codec.Frame
@@ -55,10 +55,10 @@ type executor struct {
 	whole     []byte // a peer's message with the remaining data made up
 }
 
-func newExecutor(p *codec.Protocol, to transport, known *Known, patience time.Duration) *executor {
+func newExecutor(p *codec.Protocol, to transport, known *Known, timeout time.Duration) *executor {
 	d := traitsOf(p)
-	x := &executor{d: d, p: p, to: to, known: known, patience: patience}
-	x.loose = p.NewSession(codec.Options{WaiveAll: true})
+	x := &executor{d: d, p: p, to: to, known: known, timeout: timeout}
+	x.nonStrict = p.NewSession(codec.Options{WaiveAll: true})
 	x.chosen = map[int][]byte{}
 	return x
 }
@@ -81,19 +81,19 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.settled, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false, false
-	x.loose = x.p.NewSession(codec.Options{WaiveAll: true})
+	x.step, x.stepID, x.barrierState, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false, false
+	x.nonStrict = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.steady || x.runs%8 == 0
-	x.proved, x.quiet = false, false
+	x.settledAll, x.settledMost = false, false
 	x.model = nil
 	if c.Mode != Burst {
 		x.model = x.newModel()
 	}
 	for _, k := range x.conns {
 		k.ended = false
-		if k.said = k.said[:0]; cap(k.said) > maxIdle {
-			k.said = nil
+		if k.sentAll = k.sentAll[:0]; cap(k.sentAll) > maxIdle {
+			k.sentAll = nil
 		}
 	}
 	for len(x.conns) < c.conns() {
@@ -102,7 +102,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.ticked = x.clock.now()
 	x.timed = x.steady && waiters(c) > 1
 	for i := range c.Steps {
-		x.step, x.stepID, x.proved, x.quiet = i, c.Steps[i].ID, false, false
+		x.step, x.stepID, x.settledAll, x.settledMost = i, c.Steps[i].ID, false, false
 		x.tick()
 		if x.do(c, &c.Steps[i]); x.isOver() {
 			x.quit = true
@@ -115,9 +115,9 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	case x.record.Fault != nil, x.quit:
 	case c.Mode == Burst:
 		x.finishBurst()
-	case !x.exact && !x.proved && (!x.quiet || x.runs%4 == 1):
+	case !x.exact && !x.settledAll && (!x.settledMost || x.runs%4 == 1):
 		x.exact = true
-		x.settleAll(nil, false)
+		x.barrierAll(nil, false)
 	}
 	x.leave()
 	return &x.record
@@ -169,7 +169,7 @@ func (x *executor) do(c *Input, s *Step) {
 		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
 		if c.Mode != Burst {
-			x.settle(nil)
+			x.barrierConn(nil)
 		}
 		return
 	}
@@ -180,8 +180,8 @@ func (x *executor) do(c *Input, s *Step) {
 		if !x.connect(k, s.Conn) {
 			return
 		}
-		if len(k.out) > 0 && (s.Verb != transcript.Send || mayWait(s.Type)) {
-			x.settleOne(k)
+		if len(k.pending) > 0 && (s.Verb != transcript.Send || mayWait(s.Type)) {
+			x.awaitBarrier(k)
 		}
 	}
 	switch s.Verb {
@@ -189,19 +189,19 @@ func (x *executor) do(c *Input, s *Step) {
 		if k.ended {
 			return
 		}
-		x.ahead(c, k, x.step)
+		x.pipeline(c, k, x.step)
 		b := x.encode(s)
-		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.said, b) {
+		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.sentAll, b) {
 			return
 		}
-		if len(k.out) > 0 && c.Mode != Burst && (len(b) == 0 || x.barred(k, s, b)) {
-			x.settle(k) // only the preamble is sent
+		if len(k.pending) > 0 && c.Mode != Burst && (len(b) == 0 || x.mustNotSend(k, s, b)) {
+			x.barrierConn(k) // only the preamble is sent
 			return
 		}
-		x.say(c, k, b)
+		x.sendBytes(c, k, b)
 	case transcript.Opens:
 		if c.Mode != Burst {
-			x.settle(k)
+			x.barrierConn(k)
 		}
 	case transcript.HalfCloses:
 		x.timed = true
@@ -216,8 +216,8 @@ func (x *executor) do(c *Input, s *Step) {
 		x.ours(k)
 		k.s.halfClose()
 		if c.Mode != Burst {
-			x.noticed(k)
-			x.settle(nil)
+			x.serverNoticed(k)
+			x.barrierConn(nil)
 		}
 	default:
 		x.timed = true
@@ -230,7 +230,7 @@ func (x *executor) do(c *Input, s *Step) {
 			// The server sees a half-close, and its reaction is visible.
 			k.ended = true
 			k.s.halfClose()
-			x.noticed(k)
+			x.serverNoticed(k)
 		} else {
 			x.common = true // the server notices it at an unknown time
 		}
@@ -239,7 +239,7 @@ func (x *executor) do(c *Input, s *Step) {
 		}
 		k.ended = false
 		if c.Mode != Burst {
-			x.settle(nil)
+			x.barrierConn(nil)
 		}
 	}
 }

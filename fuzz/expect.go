@@ -35,7 +35,7 @@ func (w *transcriptWriter) replies(i int) {
 		}
 		// A message that the role never receives cannot be skipped.
 		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
-			w.expect(e, id, (before || w.past || w.short) && !w.full, at && w.exact)
+			w.expect(e, id, (before || w.past || w.omitBarrier) && !w.full, at && w.exact)
 			w.shown = w.shown || at && e.Conn == v.Conn
 			lastOn = nil
 		}
@@ -44,7 +44,7 @@ func (w *transcriptWriter) replies(i int) {
 	case next < 0 || next == s.Conn || at || !before || w.fd.Input.ends(s.Conn, i+1, leaves...):
 	case lastOn != nil:
 		w.expect(lastOn, 0, true, false)
-	case w.thorough && w.proved(r, i, s.Conn):
+	case w.thorough && w.barrierAnswered(r, i, s.Conn):
 		w.ask(w.actor(s.Conn), true)
 	}
 }
@@ -59,8 +59,8 @@ func (w *transcriptWriter) nextConn(i int) int {
 	return -1
 }
 
-// proved reports whether a barrier was answered after a step.
-func (w *transcriptWriter) proved(r *Record, i, conn int) bool {
+// barrierAnswered reports whether a barrier was answered after a step.
+func (w *transcriptWriter) barrierAnswered(r *Record, i, conn int) bool {
 	return slices.ContainsFunc(r.Events, func(e Event) bool { return e.Step == i && e.Conn == conn && e.From == codec.Server && e.Barrier })
 }
 
@@ -78,10 +78,10 @@ func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 		arg := transcript.Arg{Kind: transcript.Any}
 		switch {
 		case fd != nil && fd.Assigned && w.names[id] != "" && !w.bound[id]:
-			if name := w.called[fd.Name+string(v)]; name != "" {
+			if name := w.valueNames[fd.Name+string(v)]; name != "" {
 				w.names[id] = name // it has a name already
 			} else {
-				w.called[fd.Name+string(v)] = w.names[id]
+				w.valueNames[fd.Name+string(v)] = w.names[id]
 			}
 			arg = transcript.Arg{Kind: transcript.Name, Name: w.names[id]}
 			w.bound[id] = true
@@ -90,7 +90,7 @@ func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 		case fd != nil && fd.Assigned, fd == nil:
 		case exact:
 			arg = transcript.Arg{Value: v}
-		case bytes.Contains(w.allSaid(), v) && len(v) > 0 && fd.Kind != codec.Number && fd.Kind != codec.Signed:
+		case bytes.Contains(w.sentValues(), v) && len(v) > 0 && fd.Kind != codec.Number && fd.Kind != codec.Signed:
 			arg = transcript.Arg{Value: v}
 		}
 		c.Args = append(c.Args, arg)
@@ -100,16 +100,16 @@ func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 
 // call returns the name of a value that the server chose.
 func (w *transcriptWriter) call(value string) string {
-	name := w.called[value]
+	name := w.valueNames[value]
 	if name == "" {
-		name = fmt.Sprintf("w%d", len(w.called)+1)
-		w.called[value] = name
+		name = fmt.Sprintf("w%d", len(w.valueNames)+1)
+		w.valueNames[value] = name
 	}
 	return name
 }
 
-// allSaid returns all values that peers have sent.
-func (w *transcriptWriter) allSaid() []byte {
+// sentValues returns all values that peers have sent.
+func (w *transcriptWriter) sentValues() []byte {
 	var b []byte
 	for i := range w.fd.Input.Steps {
 		s := &w.fd.Input.Steps[i]

@@ -16,7 +16,7 @@ const (
 // feature records an event on a connection, together with the event before it, as coverage. Events that depend on time are
 // not recorded, so that the same inputs always have the same coverage.
 func (x *executor) feature(k *conn, kind, a, b uint64) {
-	if x.depends() || x.saying {
+	if x.timingDependent() || x.sendingBarrier {
 		return
 	}
 	h := mix(mix(kind, a), b)
@@ -24,23 +24,23 @@ func (x *executor) feature(k *conn, kind, a, b uint64) {
 	k.last = h
 }
 
-// depends reports whether the order of further events may depend on time: in a burst, after an event that the server
+// timingDependent reports whether the order of further events may depend on time: in a burst, after an event that the server
 // notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply proves.
-func (x *executor) depends() bool {
+func (x *executor) timingDependent() bool {
 	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
 }
 
 // noteState records the current and the previous state of the model as coverage.
 func (x *executor) noteState() {
-	if x.depends() {
+	if x.timingDependent() {
 		return
 	}
 	state := x.model.State()
-	if state == x.settled {
+	if state == x.barrierState {
 		return
 	}
-	x.record.features = append(x.record.features, mix(mix(coverState, x.settled), state))
-	x.settled = state
+	x.record.features = append(x.record.features, mix(mix(coverState, x.barrierState), state))
+	x.barrierState = state
 }
 
 func mix(h, v uint64) uint64 {

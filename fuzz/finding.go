@@ -58,7 +58,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	if slices.Contains(f.cfg.KnownAs, fd.Key) {
 		return fd
 	}
-	f.note(func(s *Stats) { s.Findings++ })
+	f.updateStats(func(s *Stats) { s.Findings++ })
 	f.write(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)
@@ -69,7 +69,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 // write sets the name and the transcript of a finding that was not run again.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
-	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, short: true}
+	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, omitBarrier: true}
 	fd.Script = w.write()
 	fd.Text = text(fd.Script)
 }

@@ -263,13 +263,13 @@ func TestStartsAgain(t *testing.T) {
 		return start(ctx)
 	}
 	for _, tt := range []struct {
-		lives    uint64 // number of servers started before
+		servers  uint64 // number of servers started before
 		failures int
 		ok       bool
 	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
-		f.lives.Store(tt.lives)
+		f.servers.Store(tt.servers)
 		failures = tt.failures
-		server, err := (&worker{f: f, start: late}).take(t.Context())
+		server, err := (&worker{f: f, start: late}).nextServer(t.Context())
 		if (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}

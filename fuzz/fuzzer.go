@@ -38,7 +38,7 @@ type Config struct {
 	Duration time.Duration // of the whole run; 0: no limit
 	Count    int64         // inputs; 0: no limit
 	Workers  int           // each with its own server; 0: 4
-	Patience time.Duration // timeout of a reply; 0: 2 s
+	Timeout  time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
 	Known    Known
@@ -80,12 +80,12 @@ type Fuzzer struct {
 	start   time.Time
 	claimed atomic.Int64   // inputs
 	msgs    atomic.Int64   // events
-	lives   atomic.Uint64  // number of servers started
+	servers atomic.Uint64  // number of servers started
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
 	ending  sync.WaitGroup // servers that start or stop in the background
 	stopped func() bool    // whether the run has ended
 	until   time.Time      // end of the run; zero: none
-	enough  func()         // ends the run when called
+	stopRun func()         // ends the run when called
 
 	mu         sync.Mutex // protects the fields below
 	stats      Stats
@@ -116,8 +116,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		ctx, cancel = context.WithTimeout(ctx, cfg.Duration-min(cfg.Duration/20, maxEnding))
 		defer cancel()
 	}
-	ctx, f.enough = context.WithCancel(ctx)
-	defer f.enough()
+	ctx, f.stopRun = context.WithCancel(ctx)
+	defer f.stopRun()
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.until, _ = ctx.Deadline()
 	f.triage = newTriage(ctx, f)
@@ -135,7 +135,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 // newFuzzer returns a fuzzer with the defaults filled in.
 func newFuzzer(cfg Config) *Fuzzer {
 	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
-	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Second)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
 	if cfg.Fixed {
@@ -148,7 +148,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 func (f *Fuzzer) run(ctx context.Context) error {
 	if f.cfg.Fixed {
 		// While a candidate is examined, nothing else may use the only server.
-		defer f.triage.alone.replay.close()
+		defer f.triage.fixedExaminer.replay.close()
 		return f.newWorker(0, false).run(ctx)
 	}
 	workers := []*worker{}
@@ -166,7 +166,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		all.Go(func() {
 			if err := w.run(ctx); err != nil && !f.stopped() {
 				errs[i] = err
-				f.enough()
+				f.stopRun()
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		defer close(ended)
 		all.Wait()
 		f.ending.Wait() // servers may print reports when they end
-		f.triage.noMore()
+		f.triage.endIfIdle()
 		<-examined
 	}()
 	for running := true; running; {
@@ -224,8 +224,8 @@ func (f *Fuzzer) claim() bool {
 // done reports whether the requested number of inputs was run.
 func (f *Fuzzer) done() bool { return f.cfg.Count > 0 && f.claimed.Load() >= f.cfg.Count }
 
-// note changes the shared statistics.
-func (f *Fuzzer) note(change func(*Stats)) {
+// updateStats changes the shared statistics.
+func (f *Fuzzer) updateStats(change func(*Stats)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(&f.stats)
@@ -247,7 +247,7 @@ func (f *Fuzzer) tally(doing string) {
 	if f.cfg.Count > 0 {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}
-	f.stats.Starts = int(f.lives.Load())
+	f.stats.Starts = int(f.servers.Load())
 	f.stats.Corpus, f.stats.Features = f.corpus.size()
 	if doing != "" {
 		f.stats.Doing = doing

@@ -15,7 +15,7 @@ import (
 // generator generates and mutates inputs.
 type generator struct {
 	p     *codec.Protocol
-	d     *traits
+	d     *contractTraits
 	r     *rand.Rand
 	known *Known
 	sess  codec.Session
@@ -24,16 +24,16 @@ type generator struct {
 	long  bool                 // inputs may contain long pauses, because the clock of the server runs fast
 	gives map[*codec.Type]bool // types whose replies contain a value that the server chose
 
-	takers    []*codec.Type // types with a value that the server chooses
-	templates [][]slot
-	timed     [][]slot
-	drains    [][]slot
-	turns     map[*codec.Field]int     // the index of the last limit that was used for a field
-	seen      map[codec.Meaning][]byte // examples of values that the server chose
+	chosenTypes []*codec.Type // types with a value that the server chooses
+	templates   [][]slot
+	timed       [][]slot
+	drains      [][]slot
+	limitIndex  map[*codec.Field]int     // the index of the last limit that was used for a field
+	seen        map[codec.Meaning][]byte // examples of values that the server chose
 }
 
 func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
-	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, turns: map[*codec.Field]int{}, seen: map[codec.Meaning][]byte{}}
+	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, limitIndex: map[*codec.Field]int{}, seen: map[codec.Meaning][]byte{}}
 	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
 	b.timed = readTemplates(p, timedTemplates, sendable)
@@ -42,7 +42,7 @@ func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
 	})
 	for _, t := range p.Types {
 		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
-			b.takers = append(b.takers, t)
+			b.chosenTypes = append(b.chosenTypes, t)
 		}
 	}
 	return b
@@ -199,9 +199,9 @@ func (b *generator) restrict(c *Input) {
 
 // insert inserts a message that a peer in the role may send.
 func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
-	o := gen.Options{Tame: b.r.IntN(4) > 0}
+	o := gen.Options{Safe: b.r.IntN(4) > 0}
 	if b.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return b.gives[s.Type] }) {
-		o.Rows = b.takers // types with a field for a value that the server chose
+		o.Types = b.chosenTypes // types with a field for a value that the server chose
 	}
 	m := gen.Message(b.r, b.p, codec.Peer, role, o)
 	if m.Type == nil {
@@ -215,7 +215,7 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 		}
 	}
 	if len(s.Args) > 0 && b.r.IntN(4) == 0 {
-		b.stretch(&s, b.r.IntN(len(s.Args)))
+		b.extreme(&s, b.r.IntN(len(s.Args)))
 	}
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
@@ -256,11 +256,11 @@ func (b *generator) resize(s *Step, i int) {
 	n := lengths[b.r.IntN(len(lengths))]
 	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
 		// The limits are used in turn, so that each is soon used.
-		if _, begun := b.turns[f]; !begun {
-			b.turns[f] = b.r.IntN(len(limits))
+		if _, begun := b.limitIndex[f]; !begun {
+			b.limitIndex[f] = b.r.IntN(len(limits))
 		}
-		b.turns[f] = (b.turns[f] + 1) % len(limits)
-		n = limits[b.turns[f]]
+		b.limitIndex[f] = (b.limitIndex[f] + 1) % len(limits)
+		n = limits[b.limitIndex[f]]
 	}
 	if f.Max > 0 && b.r.IntN(3) == 0 {
 		n = f.Max + max(0, b.r.IntN(5)-3)
@@ -279,9 +279,9 @@ func (b *generator) resize(s *Step, i int) {
 	s.Args[i] = Arg{Value: v}
 }
 
-// stretch sets an argument to a boundary value: a length near a common buffer size, or a number at which arithmetic
+// extreme sets an argument to a boundary value: a length near a common buffer size, or a number at which arithmetic
 // overflows.
-func (b *generator) stretch(s *Step, i int) {
+func (b *generator) extreme(s *Step, i int) {
 	f := s.Type.FieldAt(i)
 	if f == nil || len(f.Values) > 0 || f.Assigned && s.Args[i].Of > 0 && b.r.IntN(4) > 0 {
 		return
@@ -338,9 +338,9 @@ func (b *generator) source(c *Input, at int) int {
 	return 0
 }
 
-// learn notes which messages have replies with a value that the server chose, and, if certain is set, the values. They are
+// addNames notes which messages have replies with a value that the server chose, and, if certain is set, the values. They are
 // not certain on a server that has counted jobs of inputs whose effects depend on time.
-func (b *generator) learn(c *Input, r *Record, certain bool) {
+func (b *generator) addNames(c *Input, r *Record, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]
 		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {

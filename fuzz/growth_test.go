@@ -3,7 +3,7 @@ package fuzz
 import "testing"
 
 func TestGrowth(t *testing.T) {
-	const leak = smallLeak * soakRuns // of a round
+	const leak = minLeak * leakExecutions // of a round
 	for _, tt := range []struct {
 		what         string
 		rounds       []int64 // growth of each, in bytes
@@ -18,7 +18,7 @@ func TestGrowth(t *testing.T) {
 		{"the first round", []int64{0}, false, false},
 		{"a smaller leak", []int64{leak / 4, leak / 4, leak / 4, leak / 4, leak / 4, leak / 4}, true, false},
 	} {
-		g := growth{at: []int64{1 << 20}, runs: soakRuns}
+		g := growth{at: []int64{1 << 20}, runs: leakExecutions}
 		for _, n := range tt.rounds {
 			g.at = append(g.at, g.at[len(g.at)-1]+n)
 		}

@@ -122,7 +122,7 @@ func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 }
 
 // join returns one input that runs the inputs one after the other. Each of them has its own connections and its own names.
-func (d *traits) join(inputs []*Input) *Input {
+func (d *contractTraits) join(inputs []*Input) *Input {
 	all := &Input{}
 	base := 0
 	for i, c := range inputs {

@@ -18,13 +18,13 @@ import (
 // Log contains everything that a worker sent to one server, in order, from the start of the server. Replaying it on a new
 // server repeats what happened.
 type Log struct {
-	Protocol *codec.Protocol
-	Server   string // name in reports
-	Seed     uint64 // random seed of the run
-	Worker   int
-	Life     int // number of the server of the worker
-	Clock    int // how many times as fast as the clock of the machine the clock of the server ran; 0: the same speed
-	Entries  []Entry
+	Protocol   *codec.Protocol
+	Server     string // name in reports
+	Seed       uint64 // random seed of the run
+	Worker     int
+	Generation int // number of the server of the worker
+	Clock      int // how many times as fast as the clock of the machine the clock of the server ran; 0: the same speed
+	Entries    []Entry
 }
 
 // Entry is one input of a log.
@@ -39,13 +39,13 @@ type Entry struct {
 
 // logHeader is the first line of a log file.
 type logHeader struct {
-	Version  string `json:"jobwire"`
-	Protocol string `json:"protocol"`
-	Server   string `json:"server"`
-	Seed     uint64 `json:"seed"`
-	Worker   int    `json:"worker"`
-	Life     int    `json:"life"`
-	Clock    int    `json:"clock,omitempty"`
+	Version    string `json:"jobwire"`
+	Protocol   string `json:"protocol"`
+	Server     string `json:"server"`
+	Seed       uint64 `json:"seed"`
+	Worker     int    `json:"worker"`
+	Generation int    `json:"life"`
+	Clock      int    `json:"clock,omitempty"`
 }
 
 // logLine is one further line of a log file.
@@ -59,7 +59,7 @@ type logLine struct {
 func (l *Log) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
-	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Life, l.Clock})
+	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Generation, l.Clock})
 	for i := range l.Entries {
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	if head.Protocol != p.Name {
 		return nil, fmt.Errorf("the log is about %q, not about %q", head.Protocol, p.Name)
 	}
-	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Life: head.Life, Clock: head.Clock}
+	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Generation: head.Generation, Clock: head.Clock}
 	for d.More() {
 		var line logLine
 		if err := d.Decode(&line); err != nil {
@@ -104,7 +104,7 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	f := newFuzzer(cfg)
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.triage = newTriage(ctx, f)
-	l := f.triage.alone.replay
+	l := f.triage.fixedExaminer.replay
 	if log.Clock > 1 && cfg.StartFast == nil {
 		return fmt.Errorf("the clock of the server of this log ran %d times as fast: add --fast-clock=%[1]d", log.Clock)
 	}
@@ -121,7 +121,7 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 			continue
 		}
 		if v := verdict(l.t, r.Fault); v != nil && ctx.Err() == nil {
-			if failed(i+1, v); v.ends() || v.grave() {
+			if failed(i+1, v); v.ends() || v.maybeCrashed() {
 				return nil
 			}
 		}
@@ -148,7 +148,7 @@ func (l *Log) last(n int) *Log {
 
 // outcome returns the events of an entry.
 func (r *Record) outcome() string {
-	if r.Loose {
+	if r.OrderUncertain {
 		return ""
 	}
 	var b strings.Builder

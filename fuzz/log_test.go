@@ -57,7 +57,7 @@ func TestSameLogs(t *testing.T) {
 	}
 	const count = 2000
 	run := func() string {
-		return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Patience: time.Minute})
+		return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
 	}
 	a, b := run(), run()
 	if strings.Count(a, "\n") < count {
@@ -133,12 +133,12 @@ func TestCrashIsExaminedAgain(t *testing.T) {
 // TestCrashIsSavedAtOnce tests that a crash is a finding, with its log, before it is reproduced.
 func TestCrashIsSavedAtOnce(t *testing.T) {
 	var mu sync.Mutex
-	lives := 0
+	servers := 0
 	start := func(ctx context.Context) (target.Target, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		lives++
-		ends := lives == 1 // the first server ends after some inputs; the others never do
+		servers++
+		ends := servers == 1 // the first server ends after some inputs; the others never do
 		return target.Func(ctx, "unstable", func(ctx context.Context, ln net.Listener) error {
 			if !ends {
 				return faults.Faultless("gearman").Serve(ctx, ln)

@@ -26,8 +26,8 @@ type minimizer struct {
 
 // Limits in addition to the budget: on a busy machine, the minimizer may take longer to try at least this often.
 const (
-	someTries = 100
-	someTimes = 4
+	reducedTries = 100
+	reducedRuns  = 4
 )
 
 func (m *minimizer) late() bool {
@@ -35,7 +35,7 @@ func (m *minimizer) late() bool {
 		return true
 	}
 	over := time.Since(m.start)
-	return over > m.budget && (m.tries >= someTries || over > someTimes*m.budget)
+	return over > m.budget && (m.tries >= reducedTries || over > reducedRuns*m.budget)
 }
 
 // try makes c the best input if it is different and the fault holds.
@@ -61,19 +61,19 @@ func (m *minimizer) change(change func(c *Input)) bool {
 func (m *minimizer) minimize() *Input {
 	m.start = time.Now()
 	m.waits() // each attempt takes as long as the pauses
-	m.oneByOne()
+	m.noPipelining()
 	m.order(1) // other orders take too long while there are many steps
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
 		m.connections()
 		reduce.List(m.best.Steps, m.late, m.takes)
 		m.merge()
-		m.glue()
+		m.joinRaw()
 		m.rename()
 		m.types()
 		m.waits()
 		m.values()
-		m.raws()
+		m.removeRaw()
 		m.order(12)
 		if before == m.best.size() && len(m.best.Steps) <= 12 {
 			reduce.Pairs(m.best.Steps, m.late, m.takes)
@@ -82,8 +82,8 @@ func (m *minimizer) minimize() *Input {
 	return m.best
 }
 
-// oneByOne sends messages without pipelining.
-func (m *minimizer) oneByOne() {
+// noPipelining sends messages without pipelining.
+func (m *minimizer) noPipelining() {
 	if m.best.Mode != Burst {
 		m.change(func(c *Input) { c.Mode = OneByOne })
 	}
@@ -144,8 +144,8 @@ func (m *minimizer) merge() {
 	}
 }
 
-// glue joins raw bytes that follow each other on a connection.
-func (m *minimizer) glue() {
+// joinRaw joins raw bytes that follow each other on a connection.
+func (m *minimizer) joinRaw() {
 	for i := 0; i+1 < len(m.best.Steps); i++ {
 		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
 		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
@@ -296,8 +296,8 @@ func (m *minimizer) source(i, k int) {
 	}
 }
 
-// raws removes raw bytes, and replaces them with messages where possible.
-func (m *minimizer) raws() {
+// removeRaw removes raw bytes, and replaces them with messages where possible.
+func (m *minimizer) removeRaw() {
 	for i := range m.best.Steps {
 		if m.best.Steps[i].Verb != transcript.Raw {
 			continue

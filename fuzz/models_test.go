@@ -99,11 +99,11 @@ func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
 // next generates an input and calls run, which executes the input and returns the record.
 func (s *source) next(run func(*Input) *Record) {
 	s.g.slow = s.pauses && s.g.r.IntN(4) == 0
-	c, parent := s.corpus.seed(false), s.corpus.pick(s.g.r)
+	c, parent := s.corpus.seed(false), s.corpus.selectEntry(s.g.r)
 	switch {
 	case c != nil:
 	case parent != nil && s.g.r.IntN(3) > 0:
-		c = s.g.mutate(parent.input, func() *Input { return s.corpus.pick(s.g.r).input })
+		c = s.g.mutate(parent.input, func() *Input { return s.corpus.selectEntry(s.g.r).input })
 	default:
 		c = s.g.generate()
 	}
@@ -111,8 +111,8 @@ func (s *source) next(run func(*Input) *Record) {
 		return
 	}
 	r := run(c)
-	s.corpus.learn(c, parent, r)
-	s.g.learn(c, r, true)
+	s.corpus.add(c, parent, r)
+	s.g.addNames(c, r, true)
 }
 
 // TestModels tests that the models agree with the reference servers.
@@ -173,7 +173,7 @@ func TestModelsFindMutants(t *testing.T) {
 						in = newSource(t, tt.p, false) // on a busy machine, requests may arrive in another order
 					}
 					in.next(func(c *Input) *Record {
-						r := onNewServer(t, tt.p, m, c)
+						r := runOnNewServer(t, tt.p, m, c)
 						found = r.Fault
 						return r
 					})
@@ -191,8 +191,8 @@ func TestModelsFindMutants(t *testing.T) {
 	}
 }
 
-// onNewServer runs an input on a new faulty server.
-func onNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) *Record {
+// runOnNewServer runs an input on a new faulty server.
+func runOnNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) *Record {
 	srv, err := m.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)

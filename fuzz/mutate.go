@@ -69,7 +69,7 @@ func (b *generator) drain(c *Input, _ func() *Input) {
 		}
 		t := sl.types[b.r.IntN(len(sl.types))]
 		s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
-		m := gen.Of(b.r, t, gen.Options{Tame: true})
+		m := gen.Of(b.r, t, gen.Options{Safe: true})
 		for i, v := range m.Args {
 			switch f := t.FieldAt(i); {
 			case isName(f):
@@ -117,7 +117,7 @@ func (b *generator) changeArg(c *Input, _ func() *Input) {
 		case f != nil && f.Assigned && b.r.IntN(4) > 0:
 			s.Args[i].Of = b.source(c, 1+b.r.IntN(len(c.Steps)))
 		case b.r.IntN(2) == 0:
-			b.stretch(s, i)
+			b.extreme(s, i)
 		default:
 			if m := gen.Of(b.r, s.Type, gen.Options{}); i < len(m.Args) {
 				s.Args[i] = b.arg(f, m.Args[i])
@@ -146,7 +146,7 @@ func (b *generator) regenerate(c *Input, _ func() *Input) {
 		}
 		return
 	}
-	m := gen.Of(b.r, s.Type, gen.Options{Tame: b.r.IntN(2) == 0})
+	m := gen.Of(b.r, s.Type, gen.Options{Safe: b.r.IntN(2) == 0})
 	for i := range m.Args {
 		if i < len(s.Args) && s.Args[i].Of == 0 {
 			c.Steps[at].Args[i].Value = placed(s.Type.FieldAt(i), m.Args[i])

@@ -11,15 +11,15 @@ import (
 
 // Limits of the bytes that are sent ahead, so that a server does not block because the executor does not read its replies.
 const (
-	maxAhead   = 8 // messages
-	aheadBytes = 8 << 10
+	maxPipelined      = 8 // messages
+	maxPipelinedBytes = 8 << 10
 )
 
-// ahead sends the messages of the steps from i on in one write. The steps are then executed one by one, each after the
+// pipeline sends the messages of the steps from i on in one write. The steps are then executed one by one, each after the
 // replies to the previous steps, so that session and model see no difference. If connection k is the only one, a barrier
 // follows each message. This saves most of the execution time of an input. In a joined input, only the last message has a
 // barrier.
-func (x *executor) ahead(c *Input, k *conn, i int) {
+func (x *executor) pipeline(c *Input, k *conn, i int) {
 	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
 	}
@@ -30,16 +30,16 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 	}
 	n, nonce := 0, x.nonce
 	k.bare = 0
-	k.led = len(x.record.Events)
-	k.early = append(k.early, k.out...) // the preamble
+	k.earlyIndex = len(x.record.Events)
+	k.early = append(k.early, k.pending...) // the preamble
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
-	for ; i < len(c.Steps) && n < maxAhead && len(k.early) < aheadBytes; i++ {
+	for ; i < len(c.Steps) && n < maxPipelined && len(k.early) < maxPipelinedBytes; i++ {
 		s := &c.Steps[i]
-		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) || n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.settles(s, n == 0) {
+		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) || n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.valuesKnown(s, n == 0) {
 			break
 		}
 		b := x.encode(s)
-		if len(b) == 0 || len(b) > aheadBytes || x.barred(k, s, b) {
+		if len(b) == 0 || len(b) > maxPipelinedBytes || x.mustNotSend(k, s, b) {
 			break
 		}
 		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks(&x.frame) {
@@ -62,7 +62,7 @@ func (x *executor) ahead(c *Input, k *conn, i int) {
 		k.early = x.appendBarrier(k.early, nonceOf(nonce+1))
 	}
 	if err := k.s.write(k.early); err != nil {
-		x.giveUp(k)
+		x.abortPipeline(k)
 	}
 }
 
@@ -72,8 +72,8 @@ func (k *conn) joins(s *Step) bool {
 	return !k.slept && (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register)
 }
 
-// settles reports whether the values of a step are known before the replies to the previous steps have arrived.
-func (x *executor) settles(s *Step, first bool) bool {
+// valuesKnown reports whether the values of a step are known before the replies to the previous steps have arrived.
+func (x *executor) valuesKnown(s *Step, first bool) bool {
 	for i := range s.Args {
 		if of := s.Args[i].Of; of > 0 && x.chosen[of] == nil && !first {
 			return false
@@ -87,17 +87,17 @@ func (x *executor) arrived(k *conn) bool {
 	if len(k.early) == 0 {
 		return false
 	}
-	if !bytes.HasPrefix(k.early, k.out) {
-		x.giveUp(k) // a reply has changed the rest of the input
+	if !bytes.HasPrefix(k.early, k.pending) {
+		x.abortPipeline(k) // a reply has changed the rest of the input
 		return true
 	}
-	k.early = k.early[:copy(k.early, k.early[len(k.out):])]
-	k.out = k.out[:0]
+	k.early = k.early[:copy(k.early, k.early[len(k.pending):])]
+	k.pending = k.pending[:0]
 	return true
 }
 
-// noteAhead records what was sent ahead for steps that were not executed.
-func (x *executor) noteAhead() {
+// recordPipelined records what was sent ahead for steps that were not executed.
+func (x *executor) recordPipelined() {
 	for _, k := range x.conns {
 		if len(k.early) > 0 {
 			x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(k.early), Step: x.step, Ahead: true})
@@ -106,9 +106,9 @@ func (x *executor) noteAhead() {
 	}
 }
 
-// giveUp ends an input after an unexpected reply to what was sent ahead.
-func (x *executor) giveUp(k *conn) {
-	k.early, k.out = k.early[:0], k.out[:0]
+// abortPipeline ends an input after an unexpected reply to what was sent ahead.
+func (x *executor) abortPipeline(k *conn) {
+	k.early, k.pending = k.early[:0], k.pending[:0]
 	k.s.close(true)
 	k.open, x.quit, x.common = false, true, true
 }
@@ -118,7 +118,7 @@ func nonceOf(n uint64) []byte { return strconv.AppendUint([]byte("nonce"), n, 36
 // appendBarrier appends the bytes of a barrier.
 func (x *executor) appendBarrier(to, nonce []byte) []byte {
 	m := x.d.barrierMessage(nonce)
-	b, err := x.loose.Append(to, codec.Peer, &m)
+	b, err := x.nonStrict.Append(to, codec.Peer, &m)
 	if err != nil {
 		panic(err) // the contract is wrong
 	}

@@ -10,7 +10,7 @@ import (
 
 // apart returns an input with names that have a prefix, and with the preamble as steps, so that several inputs can run on
 // one server.
-func (d *traits) apart(c *Input, prefix string) *Input {
+func (d *contractTraits) apart(c *Input, prefix string) *Input {
 	out := &Input{Mode: c.Mode}
 	id := c.nextID()
 	open := make([]bool, c.conns())
@@ -33,7 +33,7 @@ func (d *traits) apart(c *Input, prefix string) *Input {
 
 // alone returns the forms in which an input that ran on a shared server may be repeated on a server of its own: unchanged,
 // and with the preamble on its connections.
-func (d *traits) alone(c *Input) []*Input {
+func (d *contractTraits) alone(c *Input) []*Input {
 	if len(d.preamble) == 0 {
 		return []*Input{c}
 	}
@@ -42,7 +42,7 @@ func (d *traits) alone(c *Input) []*Input {
 
 // place replaces the placeholder with a prefix. It reports whether the step can be sent: a job number that the server has
 // not sent to this peer may be the number of another input's job.
-func (d *traits) place(s *Step, prefix string) bool {
+func (d *contractTraits) place(s *Step, prefix string) bool {
 	own := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(placeholder), []byte(prefix)) }
 	s.Bytes = own(s.Bytes)
 	for i := range s.Args {

@@ -54,9 +54,9 @@ func (x *executor) receive(k *conn, wait bool) bool {
 	switch {
 	case err == errTimeout && !wait:
 	case err == errTimeout:
-		x.silent(k)
+		x.reportNoReply(k)
 	default:
-		x.gone(k)
+		x.disconnected(k)
 		if err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 			x.lost = true
 		}
@@ -73,7 +73,7 @@ func (x *executor) read(k *conn, wait bool) (int, error) {
 	if err != errTimeout || k.within <= checkOthersAfter {
 		return n, err
 	}
-	if x.lookRound(k); x.record.Fault != nil {
+	if x.readOthers(k); x.record.Fault != nil {
 		return 0, err
 	}
 	n, err = x.wait(k, k.within-checkOthersAfter)
@@ -94,8 +94,8 @@ func (x *executor) wait(k *conn, within time.Duration) (int, error) {
 	return 0, errTimeout
 }
 
-// lookRound reads from the other connections of the input.
-func (x *executor) lookRound(k *conn) {
+// readOthers reads from the other connections of the input.
+func (x *executor) readOthers(k *conn) {
 	if k == x.canary || len(k.early) > 0 {
 		// The canary takes no part in the input. Messages that were sent ahead may already have effects on other connections, which the
 		// model does not expect yet.
@@ -111,34 +111,34 @@ func (x *executor) lookRound(k *conn) {
 // isLate reports whether to wait for a late reply until the timeout. In a worker, the reply counts as missing if the server
 // replies to a ping meanwhile. The replayer always waits until the timeout.
 func (x *executor) isLate(k *conn) bool {
-	if x.thorough || x.steady || k == x.canary || k.soft || x.patience <= firstWait || x.ping() {
+	if x.thorough || x.steady || k == x.canary || k.effectUnknown || x.timeout <= pingDelay || x.ping() {
 		return false
 	}
-	k.within = x.patience - firstWait
+	k.within = x.timeout - pingDelay
 	return true
 }
 
-// silent reports a fault because a barrier has no reply.
-func (x *executor) silent(k *conn) {
+// reportNoReply reports a fault because a barrier has no reply.
+func (x *executor) reportNoReply(k *conn) {
 	k.desynced = true
 	if x.isOver() {
 		x.quit = true
 		return
 	}
-	x.feature(k, coverSilence, boolHash(k.soft), 0)
-	if k.soft {
+	x.feature(k, coverSilence, boolHash(k.effectUnknown), 0)
+	if k.effectUnknown {
 		return
 	}
 	request := "a request"
 	if k.waiting > 0 {
 		request = x.d.barrier.Name
 	}
-	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.provoked(k), Conn: k.id,
-		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.patience)})
+	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.lastBrokenRule(k), Conn: k.id,
+		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.timeout)})
 }
 
-// provoked returns the rule that the last illegal message on the connection broke.
-func (x *executor) provoked(k *conn) codec.RuleID {
+// lastBrokenRule returns the rule that the last illegal message on the connection broke.
+func (x *executor) lastBrokenRule(k *conn) codec.RuleID {
 	for i := len(x.record.Events) - 1; i >= 0; i-- {
 		if e := &x.record.Events[i]; e.Conn == k.id && e.From == codec.Peer && e.Err != nil {
 			return e.Err.Rule
@@ -147,27 +147,27 @@ func (x *executor) provoked(k *conn) codec.RuleID {
 	return ""
 }
 
-// gone notes that the server has closed a connection.
-func (x *executor) gone(k *conn) {
+// disconnected notes that the server has closed a connection.
+func (x *executor) disconnected(k *conn) {
 	k.s.close(true)
 	k.open = false
 	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
-	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.ours)))), boolHash(k.tainted))
+	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.partial)))), boolHash(k.tainted))
 	x.lost = true
 	if len(k.in) > 0 && !k.desynced && !k.tainted {
 		x.fault(Fault{Oracle: Framing, Law: "cut off", Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message", len(k.in)), Conn: k.id})
 	}
 	if x.model != nil {
-		if x.hopeless(k.ours) {
+		if x.undecidable(k.partial) {
 			x.model.Garbled(k.id)
 		}
-		x.complain(x.model.Gone(k.id))
+		x.reportError(x.model.Gone(k.id))
 	}
 }
 
-// hopeless reports whether an unfinished message is illegal whatever data follows. It tries two kinds of data of the
+// undecidable reports whether an unfinished message is illegal whatever data follows. It tries two kinds of data of the
 // announced length. The server may act on such a message before it is finished.
-func (x *executor) hopeless(b []byte) bool {
+func (x *executor) undecidable(b []byte) bool {
 	if len(b) == 0 || !x.d.isBinary(b) {
 		return false
 	}
@@ -211,7 +211,7 @@ func (x *executor) digest(k *conn) {
 			}
 		}
 		if at += n; found == codec.Whole {
-			if x.heard(k); len(k.early) > 0 && !x.replyMissing(k) {
+			if x.handleMessage(k); len(k.early) > 0 && !x.replyMissing(k) {
 				break // the rest is for the next step
 			}
 			continue
@@ -229,15 +229,15 @@ func (x *executor) digest(k *conn) {
 			x.common = true // a list that contains names of other inputs
 			continue
 		}
-		if !slices.Contains(x.p.Caps, e.Rule) && (!k.soft && len(k.ours) == 0 || x.d.isBinary(rest)) {
+		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.d.isBinary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}
 	}
 	k.in = k.in[:copy(k.in, k.in[at:])]
 }
 
-// heard handles a message from the server.
-func (x *executor) heard(k *conn) {
+// handleMessage handles a message from the server.
+func (x *executor) handleMessage(k *conn) {
 	f := &x.frame
 	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
 	f.Message(&x.msg)
@@ -263,7 +263,7 @@ func (x *executor) heard(k *conn) {
 	}
 	x.record.add(e)
 	if !e.Barrier {
-		x.feature(k, coverReceived, typeHash(f.Type), x.settled)
+		x.feature(k, coverReceived, typeHash(f.Type), x.barrierState)
 	}
 	if model.Excused(x.p, f.Raw) {
 		x.common = true
@@ -271,8 +271,8 @@ func (x *executor) heard(k *conn) {
 	if x.model != nil {
 		x.tick()
 		err := x.model.Received(k.id, f)
-		x.common = x.common || err != nil && len(f.Type.Repeat) > 0 && x.unfinished(k)
-		x.complain(err)
+		x.common = x.common || err != nil && len(f.Type.Repeat) > 0 && x.hasIncomplete(k)
+		x.reportError(err)
 		if v := x.record.Fault; v != nil && v.Oracle == Law && v.Refusal == "" && f.Type.Does == codec.Refuse {
 			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
 		}
@@ -282,10 +282,10 @@ func (x *executor) heard(k *conn) {
 	}
 }
 
-// unfinished reports whether another connection has sent a part of a message. Lists and statistics may already count that
+// hasIncomplete reports whether another connection has sent a part of a message. Lists and statistics may already count that
 // message.
-func (x *executor) unfinished(k *conn) bool {
-	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.ours) > 0 })
+func (x *executor) hasIncomplete(k *conn) bool {
+	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.partial) > 0 })
 }
 
 // disclosed checks that values which must come from peers were sent by a peer.
@@ -298,7 +298,7 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 		if !x.d.isFromPeers(fd, f.Value(i)) {
 			continue
 		}
-		if v := f.Value(i); len(v) >= 4 && !x.anySaid(v) {
+		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {
 			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Does.String(), Conn: k.id,
 				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)})
 			return
@@ -306,10 +306,10 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 	}
 }
 
-// anySaid reports whether a peer has sent these bytes.
-func (x *executor) anySaid(v []byte) bool {
+// sentByPeer reports whether a peer has sent these bytes.
+func (x *executor) sentByPeer(v []byte) bool {
 	for _, k := range x.conns {
-		if bytes.Contains(k.said, v) {
+		if bytes.Contains(k.sentAll, v) {
 			return true
 		}
 	}

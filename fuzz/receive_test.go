@@ -48,7 +48,7 @@ func TestHopeless(t *testing.T) {
 		"\x00REQ\x00\x80\x00\x00\x00\xff\x00R":      true,  // much data
 		"\x00REQ\x00\x00\x00\x08\x00\x00\x00\x05":   true,  // JOB_CREATED, which only servers send
 	} {
-		if got := x.hopeless([]byte(packet)); got != want {
+		if got := x.undecidable([]byte(packet)); got != want {
 			t.Errorf("%q: expected %v, got %v", packet, want, got)
 		}
 	}

@@ -45,8 +45,8 @@ func (f *Fault) same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
 }
 
-// grave reports whether the server may have crashed.
-func (f *Fault) grave() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
+// maybeCrashed reports whether the server may have crashed.
+func (f *Fault) maybeCrashed() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
 
 // ends reports whether the process of the server has ended.
 func (f *Fault) ends() bool {
@@ -78,11 +78,11 @@ type Event struct {
 
 // Record is the record of an execution.
 type Record struct {
-	Events []Event
-	Fault  *Fault
-	Clean  bool // according to the model, the input has left nothing
-	Loose  bool // the order of the events depends on time
-	Vague  bool // the model does not know, because illegal bytes were sent
+	Events         []Event
+	Fault          *Fault
+	Clean          bool // according to the model, the input has left nothing
+	OrderUncertain bool // the order of the events depends on time
+	Vague          bool // the model does not know, because illegal bytes were sent
 
 	features []uint64 // coverage, which does not depend on time
 	arena    []byte   // memory that contains the bytes of the events

@@ -104,7 +104,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 		}
 	}
 	if !shown && m.fault.ends() { // corrupted memory does not always lead to a crash
-		repeat = crashTries
+		repeat = maxCrashReplays
 		shown = holds(all)
 	}
 	if !shown {
@@ -123,8 +123,8 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	return best, fault
 }
 
-// crashTries is how often a log is sent to new servers until one of them crashes.
-const crashTries = 8
+// maxCrashReplays is how often a log is sent to new servers until one of them crashes.
+const maxCrashReplays = 8
 
 // maxJoined is how many inputs of a log can be joined to one input.
 const maxJoined = 40

@@ -21,7 +21,7 @@ type replayer struct {
 	x        *executor
 	used     bool // the server is not in its initial state
 	inputs   int  // number of inputs that this server has run
-	patience time.Duration
+	timeout  time.Duration
 	leakRuns int // executions that reveal a memory leak; 0: unknown
 }
 
@@ -53,7 +53,7 @@ func (l *replayer) ready() error {
 		if err != nil {
 			return err
 		}
-		l.x = newExecutor(l.cfg.Protocol, to, &l.cfg.Known, l.patience)
+		l.x = newExecutor(l.cfg.Protocol, to, &l.cfg.Known, l.timeout)
 		l.x.thorough = true
 		if l.clock > 1 {
 			l.x.clock = clockOf(l.t, l.clock)
@@ -61,7 +61,7 @@ func (l *replayer) ready() error {
 		l.x.over = func() bool { return l.ctx.Err() != nil }
 		l.used, l.inputs = false, 0
 	}
-	l.x.patience = l.patience
+	l.x.timeout = l.timeout
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 		}
 		l.observe(v, entries[:i+1])
 		lost += time.Since(start)
-		if ended(l.t) || expected == nil || v.matches(expected) || v.Oracle == HangAll || lost > onOthers {
+		if ended(l.t) || expected == nil || v.matches(expected) || v.Oracle == HangAll || lost > otherFaultTime {
 			return v, i + 1
 		}
 	}
@@ -185,8 +185,8 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	return l.atEnd(expected), len(entries)
 }
 
-// onOthers is how long entries are run while other faults than the expected one appear.
-const onOthers = 20 * time.Second
+// otherFaultTime is how long entries are run while other faults than the expected one appear.
+const otherFaultTime = 20 * time.Second
 
 // named returns the prefix for an entry that is run again. On a new server it is the prefix of the entry. A single entry
 // needs none.
@@ -207,7 +207,7 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 	}
 	l.x.closeCanary()
 	if (expected == nil || expected.Oracle == Processor) && watch.Spinning(l.t) {
-		return spin()
+		return cpuLoop()
 	}
 	if (expected == nil || expected.Oracle == Sanitizer || expected.Oracle == LeakReport) && !l.cfg.Fixed {
 		stop(l.ctx, l.t) // a leak report is printed at the end

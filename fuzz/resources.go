@@ -20,7 +20,7 @@ func ServerEnv() (env []string) {
 	return append(env, "ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=16:"+os.Getenv("ASAN_OPTIONS"))
 }
 
-func spin() *Fault {
+func cpuLoop() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "the server keeps a CPU core busy, although all connections are closed"}
 }
 
@@ -37,7 +37,7 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 			if l.ctx.Err() != nil {
 				return watch.Usage{}, false
 			}
-			if r := l.x.execute(e.Input, e.Prefix); r.Fault != nil && r.Fault.grave() {
+			if r := l.x.execute(e.Input, e.Prefix); r.Fault != nil && r.Fault.maybeCrashed() {
 				return watch.Usage{}, false
 			}
 		}
@@ -48,16 +48,16 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 
 // keeps reports whether an input leaks file descriptors in each execution.
 func (l *replayer) keeps(c *Input) *Fault {
-	if _, f := l.execute(c); f != nil && f.grave() || l.x == nil {
+	if _, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil {
 		return nil
 	}
 	alone := []Entry{{Input: c}}
 	at, _ := l.repeat(alone, 1, -1)
 	begun := at.Descriptors
 	for range 2 {
-		before, by := at.Descriptors, l.x.unnoticed
+		before, by := at.Descriptors, l.x.maybeKept
 		var ok bool
-		if at, ok = l.repeat(alone, watch.KeepRuns, before); !ok || at.Descriptors-before-(l.x.unnoticed-by) < watch.Keeps {
+		if at, ok = l.repeat(alone, watch.KeepRuns, before); !ok || at.Descriptors-before-(l.x.maybeKept-by) < watch.Keeps {
 			return nil
 		}
 	}
@@ -75,9 +75,9 @@ func (l *replayer) leaksDescriptors(entries []Entry) bool {
 	if !ok {
 		return false
 	}
-	by := l.x.unnoticed
+	by := l.x.maybeKept
 	after, ok := l.repeat(entries, times, before.Descriptors)
-	return ok && after.Descriptors-before.Descriptors-(l.x.unnoticed-by) >= times
+	return ok && after.Descriptors-before.Descriptors-(l.x.maybeKept-by) >= times
 }
 
 // mayGrow reports whether growth of memory after an execution is a fault. Unfinished jobs need memory. If the model does
@@ -86,17 +86,17 @@ func (l *replayer) mayGrow(r *Record) bool {
 	return r.Clean || r.Vague && l.cfg.Reference != nil
 }
 
-// smallLeak is the smallest leak that is found, in bytes per execution of an input.
-const smallLeak = 1 << 10
+// minLeak is the smallest leak that is found, in bytes per execution of an input.
+const minLeak = 1 << 10
 
 // grows reports whether an input leaks memory in each execution.
 func (l *replayer) grows(c *Input) *Fault {
-	if r, f := l.execute(c); f != nil && f.grave() || l.x == nil || !l.mayGrow(r) {
+	if r, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil || !l.mayGrow(r) {
 		return nil
 	}
 	runs := l.leakRuns
 	if runs == 0 {
-		runs = watch.LeakBytes / smallLeak
+		runs = watch.LeakBytes / minLeak
 	}
 	at, _ := watch.Of(l.t)
 	descriptors := -1
@@ -114,7 +114,7 @@ func (l *replayer) grows(c *Input) *Fault {
 		return nil
 	}
 	each := n / int64(repetitions)
-	l.leakRuns = min(watch.LeakBytes/smallLeak, max(16, int(2*watch.LeakBytes/each)))
+	l.leakRuns = min(watch.LeakBytes/minLeak, max(16, int(2*watch.LeakBytes/each)))
 	v := memoryGrows()
 	v.Text = fmt.Sprintf("the server uses %d KiB more memory after %d repetitions of the messages (%d bytes each), with all connections closed", n>>10, repetitions, each)
 	return v
@@ -140,10 +140,10 @@ var errStopped = errors.New("the server failed while the input was repeated")
 // that leaks, triage repeats half of the inputs on a new server, with the same number of executions. The fewer inputs are
 // repeated, the more the leaking input adds to the growth.
 const (
-	soakInputs = 8
-	soakWarm   = 64 // executions of each input
-	soakRounds = 6
-	soakRuns   = 64 // executions of each input in a round with soakInputs inputs
+	leakInputs     = 8
+	leakWarmup     = 64 // executions of each input
+	leakRounds     = 6
+	leakExecutions = 64 // executions of each input in a round with leakInputs inputs
 )
 
 // growth is the resident memory of a server before the first round and after each. It does not grow evenly: allocators take memory in
@@ -156,35 +156,35 @@ type growth struct {
 // of returns the growth since round i, in bytes.
 func (g *growth) of(i int) int64 { return g.at[len(g.at)-1] - g.at[i] }
 
-// ended reports whether the growth is less than half of what a leak of smallLeak in one of the inputs causes.
+// ended reports whether the growth is less than half of what a leak of minLeak in one of the inputs causes.
 func (g *growth) ended() bool {
 	rounds := len(g.at) - 1
-	return rounds > 1 && g.of(0) < int64(rounds)*g.runs*smallLeak/2
+	return rounds > 1 && g.of(0) < int64(rounds)*g.runs*minLeak/2
 }
 
 // leaks reports whether the memory has grown in both halves of the rounds.
 func (g *growth) leaks() bool {
 	half := len(g.at) / 2
-	return len(g.at) == soakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(soakRounds/2)*g.runs*smallLeak/2
+	return len(g.at) == leakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(leakRounds/2)*g.runs*minLeak/2
 }
 
-// soak repeats inputs of the corpus that leave nothing on the server.
-func (w *worker) soak(ctx context.Context) {
-	all := w.f.corpus.soak(soakInputs)
-	g := growth{runs: soakRuns}
+// searchLeaks repeats inputs of the corpus that leave nothing on the server.
+func (w *worker) searchLeaks(ctx context.Context) {
+	all := w.f.corpus.leakInputs(leakInputs)
+	g := growth{runs: leakExecutions}
 	clean := true
-	for n := range soakWarm + soakRounds*soakRuns {
-		if n >= soakWarm && (n-soakWarm)%soakRuns == 0 {
+	for n := range leakWarmup + leakRounds*leakExecutions {
+		if n >= leakWarmup && (n-leakWarmup)%leakExecutions == 0 {
 			at, _ := watch.Of(w.t)
 			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // a steady executor does not depend on measurements
 				return
 			}
 		}
 		for _, c := range slices.Clone(all) {
-			if w.over(ctx) || !w.f.claim() {
+			if w.ended(ctx) || !w.f.claim() {
 				return
 			}
-			w.pristine = clean // the input before has left nothing
+			w.noPrefix = clean // the input before has left nothing
 			r := w.execute(c)
 			if clean = r.Clean; r.Fault == nil && !ended(w.t) {
 				continue
@@ -213,12 +213,12 @@ func (l *replayer) leaks(entries []Entry) bool {
 	if l.ready() != nil {
 		return false
 	}
-	times := soakInputs / len(entries)
-	first, ok := l.repeat(entries, times*soakWarm, -1)
-	g := growth{at: []int64{first.Resident}, runs: int64(times * soakRuns)}
-	for n := 0; ok && n < soakRounds && !g.ended(); n++ {
+	times := leakInputs / len(entries)
+	first, ok := l.repeat(entries, times*leakWarmup, -1)
+	g := growth{at: []int64{first.Resident}, runs: int64(times * leakExecutions)}
+	for n := 0; ok && n < leakRounds && !g.ended(); n++ {
 		var at watch.Usage
-		at, ok = l.repeat(entries, times*soakRuns, first.Descriptors)
+		at, ok = l.repeat(entries, times*leakExecutions, first.Descriptors)
 		g.at = append(g.at, at.Resident)
 	}
 	return ok && g.leaks()

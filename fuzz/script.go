@@ -37,7 +37,7 @@ func (t *examiner) describe(fd *Finding) {
 		}
 	}
 	until := time.Now().Add(maxWriting)
-	for i, w := range []transcriptWriter{{short: true}, {short: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, short: true, exact: true}, {leaves: true}, {thorough: true}, {full: true}, {full: true, short: true, exact: true}} {
+	for i, w := range []transcriptWriter{{omitBarrier: true}, {omitBarrier: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, omitBarrier: true, exact: true}, {allDisconnect: true}, {thorough: true}, {full: true}, {full: true, omitBarrier: true, exact: true}} {
 		w.p, w.d, w.fd, w.right = t.f.cfg.Protocol, traitsOf(t.f.cfg.Protocol), fd, right
 		script := w.write()
 		if i == 0 {
@@ -46,9 +46,9 @@ func (t *examiner) describe(fd *Finding) {
 		if script == nil || ref == nil || t.f.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		if fd.Plays = t.shows(script, ref); fd.Plays {
+		if fd.Plays = t.reproduces(script, ref); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.waits() < time.Second {
-				script = t.prune(script, ref)
+				script = t.pruneScript(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)
 			return
@@ -56,11 +56,11 @@ func (t *examiner) describe(fd *Finding) {
 	}
 }
 
-// shows reports whether a script fails on the server and passes on the reference server.
-func (t *examiner) shows(s *transcript.Script, ref *replayer) bool {
-	ok := t.plays(s, ref)
+// reproduces reports whether a script fails on the server and passes on the reference server.
+func (t *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
+	ok := t.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
-		ok = !t.plays(s, t.replay)
+		ok = !t.passesOnNew(s, t.replay)
 	}
 	return ok
 }
@@ -71,15 +71,15 @@ const maxWriting = 15 * time.Second
 // shortScript is the number of steps up to which a script is not pruned.
 const shortScript = 7
 
-// prune removes expectations that do not change the result of the script.
-func (t *examiner) prune(s *transcript.Script, ref *replayer) *transcript.Script {
+// pruneScript removes expectations that do not change the result of the script.
+func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.Script {
 	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.shows(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.reproduces(&less, ref) {
 			continue
 		}
 		s = &less
@@ -87,14 +87,14 @@ func (t *examiner) prune(s *transcript.Script, ref *replayer) *transcript.Script
 	return s
 }
 
-// plays reports whether a script passes on a new server, and no oracle reports a fault.
-func (t *examiner) plays(s *transcript.Script, l *replayer) bool {
+// passesOnNew reports whether a script passes on a new server, and no oracle reports a fault.
+func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
-	options := play.Options{Timeout: max(time.Second, t.f.cfg.Patience), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
+	options := play.Options{Timeout: max(time.Second, t.f.cfg.Timeout), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
 	execute := func() error {
 		r := play.Peers(l.ctx, s, dial, options)
 		if r.Failure != nil {

@@ -60,7 +60,7 @@ Worker 2 -> Job Server: GRAB_JOB
 		t.Run(tt.fault, func(t *testing.T) {
 			fault := faults.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Patience: 2 * time.Second}
+			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
 			l := testTriage(t, cfg)
 			fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
 			if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
@@ -82,7 +82,7 @@ Worker 2 -> Job Server: GRAB_JOB
 // examinerOf returns the triage of a server with an injected fault, and a function that returns its first finding.
 func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, reported func() *Finding) {
 	var found []*Finding
-	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Patience: time.Second, Minimize: 30 * time.Second,
+	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Timeout: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }})
 	return l, func() *Finding {
 		t.Helper()

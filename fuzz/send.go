@@ -33,7 +33,7 @@ func (x *executor) encode(s *Step) []byte {
 		}
 		x.msg.Args = append(x.msg.Args, x.d.own(s.Type.FieldAt(i), v, x.prefix))
 	}
-	b, err := x.loose.Append(x.out[:0], codec.Peer, &x.msg)
+	b, err := x.nonStrict.Append(x.out[:0], codec.Peer, &x.msg)
 	if err != nil {
 		return nil // it cannot be encoded even with all rules waived
 	}
@@ -44,16 +44,16 @@ func (x *executor) encode(s *Step) []byte {
 	return b
 }
 
-// say sends bytes: message by message with a barrier after each, or all at once in a burst.
-func (x *executor) say(c *Input, k *conn, b []byte) {
-	if len(b) == 0 || x.barred(k, &c.Steps[x.step], b) {
+// sendBytes sends bytes: message by message with a barrier after each, or all at once in a burst.
+func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
+	if len(b) == 0 || x.mustNotSend(k, &c.Steps[x.step], b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
 		x.common = true // servers differ in when they read further requests while a request waits
 	}
 	if k.streams[codec.Peer].Lost() || k.desynced {
-		if k.muttered++; k.muttered > 2 {
+		if k.unreadableSteps++; k.unreadableSteps > 2 {
 			return // the effects are unknown
 		}
 	}
@@ -72,7 +72,7 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 			k.bare--
 			x.awaitReply(k)
 		} else {
-			x.settle(k)
+			x.barrierConn(k)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func (x *executor) say(c *Input, k *conn, b []byte) {
 // most of the time of a run.
 const neverWithin = 2 << 10
 
-// barred reports whether bytes must not be sent after the previous bytes.
-func (x *executor) barred(k *conn, s *Step, b []byte) bool {
-	if x.d.isUnsafe(k.said, b) && !x.d.isSafe(s, b) {
+// mustNotSend reports whether bytes must not be sent after the previous bytes.
+func (x *executor) mustNotSend(k *conn, s *Step, b []byte) bool {
+	if x.d.isUnsafe(k.sentAll, b) && !x.d.isSafe(s, b) {
 		return true
 	}
 	if x.known.Never == nil {
@@ -92,7 +92,7 @@ func (x *executor) barred(k *conn, s *Step, b []byte) bool {
 	if s.Verb != transcript.Raw {
 		b = b[:min(len(b), neverWithin)]
 	}
-	return x.known.Never.Match(after(k.said, b))
+	return x.known.Never.Match(after(k.sentAll, b))
 }
 
 // first returns the length of the part of b that completes the first message.
@@ -104,24 +104,24 @@ func (x *executor) first(k *conn, b []byte) int {
 		return len(b)
 	}
 	all := b
-	if len(k.ours) > 0 {
-		all = append(k.ours, b...)
+	if len(k.partial) > 0 {
+		all = append(k.partial, b...)
 	}
 	// A session must not decode a request twice, so a new one determines the end of the message.
 	n, err := x.p.NewSession(codec.Options{Waive: x.known.Waive}).Decode(codec.Peer, all, &x.frame)
-	if err == codec.ErrShort || n <= len(k.ours) || n >= len(all) {
+	if err == codec.ErrShort || n <= len(k.partial) || n >= len(all) {
 		return len(b)
 	}
-	return n - len(k.ours)
+	return n - len(k.partial)
 }
 
 // flush writes the pending bytes. Writes are expensive, so several messages share one write where possible.
 func (x *executor) flush(k *conn) {
-	if len(k.out) == 0 || !k.open || x.arrived(k) {
+	if len(k.pending) == 0 || !k.open || x.arrived(k) {
 		return
 	}
-	err := k.s.write(k.out)
-	k.out = k.out[:0]
+	err := k.s.write(k.pending)
+	k.pending = k.pending[:0]
 	switch {
 	case err == nil:
 	case err == errTimeout:
@@ -131,29 +131,29 @@ func (x *executor) flush(k *conn) {
 	default:
 		x.drain(k)
 		if k.open {
-			x.gone(k)
+			x.disconnected(k)
 		}
 	}
 }
 
 // put appends bytes to those that flush will write, and passes the messages in them to session and model.
 func (x *executor) put(k *conn, b []byte) {
-	k.said = append(k.said, b...)
-	k.out = append(k.out, b...)
-	k.ours = append(k.ours, b...)
+	k.sentAll = append(k.sentAll, b...)
+	k.pending = append(k.pending, b...)
+	k.partial = append(k.partial, b...)
 	at := 0
-	for at < len(k.ours) {
-		rest := k.ours[at:]
+	for at < len(k.partial) {
+		rest := k.partial[at:]
 		n, found, e := k.streams[codec.Peer].Read(rest, &x.frame)
 		if found == codec.Nothing {
-			x.said(k, rest, nil, nil)
+			x.recordSent(k, rest, nil, nil)
 			k.recorded = len(rest)
 			break
 		}
 		at += n
 		switch found {
 		case codec.Skipped:
-			x.said(k, rest[:n], nil, nil)
+			x.recordSent(k, rest[:n], nil, nil)
 			continue
 		case codec.Whole:
 			x.feature(k, coverSent, typeHash(x.frame.Type), 0)
@@ -162,7 +162,7 @@ func (x *executor) put(k *conn, b []byte) {
 				x.abandon(k)
 				return
 			}
-			x.said(k, rest[:n], x.frame.Type, nil)
+			x.recordSent(k, rest[:n], x.frame.Type, nil)
 			x.foreign = x.foreign || x.prefix != "" && x.isForeign(&x.frame)
 			others := x.d.namesOthers(&x.frame, x.prefix)
 			x.common = x.common || others
@@ -185,16 +185,16 @@ func (x *executor) put(k *conn, b []byte) {
 		if x.model != nil {
 			x.model.Garbled(k.id)
 		}
-		x.said(k, rest[:n], nil, e)
+		x.recordSent(k, rest[:n], nil, e)
 		if !x.d.isBinary(rest) {
 			k.expect(x.d.inOrder, true)
-			k.soft = true
-			if k.within = min(x.patience, 50*time.Millisecond); x.steady {
-				k.within = min(x.patience, firstWait)
+			k.effectUnknown = true
+			if k.within = min(x.timeout, 50*time.Millisecond); x.steady {
+				k.within = min(x.timeout, pingDelay)
 			}
 		}
 	}
-	k.ours = k.ours[:copy(k.ours, k.ours[at:])]
+	k.partial = k.partial[:copy(k.partial, k.partial[at:])]
 }
 
 // isForeign reports whether a message that the executor sends has a value that servers assign, such as a handle, and that
@@ -217,17 +217,17 @@ func (x *executor) isForeign(f *codec.Frame) bool {
 
 // abandon closes a connection instead of sending bytes that are known to cause a failure.
 func (x *executor) abandon(k *conn) {
-	k.out = k.out[:0]
+	k.pending = k.pending[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
 	x.ours(k)
 	x.end(k, true)
 	x.common = true
 }
 
-// said records sent bytes, without the part that was recorded before.
-func (x *executor) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
+// recordSent records sent bytes, without the part that was recorded before.
+func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error) {
 	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.recorded, len(b)):]), Step: x.step, Err: err}
-	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.led
+	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.earlyIndex
 	if t != nil && k.recorded == 0 {
 		e.Verb, e.Type = transcript.Send, t
 	}
@@ -240,10 +240,10 @@ func (x *executor) said(k *conn, b []byte, t *codec.Type, err *codec.Error) {
 // noteBusy notes a request whose reply may come late.
 func (x *executor) noteBusy(k *conn) {
 	t := x.frame.Type
-	if !x.d.nonced && t != nil && !x.saying && slices.Contains(t.Answers, x.d.reply) {
+	if !x.d.nonced && t != nil && !x.sendingBarrier && slices.Contains(t.Answers, x.d.reply) {
 		k.earlier++
 	}
-	if blocks := t != nil && !x.saying && x.d.blocks(&x.frame); blocks || x.d.inOrder {
+	if blocks := t != nil && !x.sendingBarrier && x.d.blocks(&x.frame); blocks || x.d.inOrder {
 		k.expect(x.d.inOrder, blocks)
 	}
 }

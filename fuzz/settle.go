@@ -11,7 +11,7 @@ import (
 
 // ready reports whether the server must reply to a barrier on the connection at once.
 func (x *executor) ready(k *conn) bool {
-	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 && len(k.ours) == 0 && k.busy == 0 &&
+	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 && len(k.partial) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
 
@@ -24,21 +24,21 @@ func (x *executor) barrier(k *conn) {
 	k.waiting++
 	k.nonces = append(k.nonces, nonce)
 	n := len(x.record.Events)
-	x.saying = true
+	x.sendingBarrier = true
 	x.put(k, b)
-	x.saying = false
+	x.sendingBarrier = false
 	for i := n; i < len(x.record.Events); i++ {
 		x.record.Events[i].Barrier = true
 	}
 }
 
-// settle waits until the effects of the current step have arrived. k is the connection on which the step was executed, or
+// barrierConn waits until the effects of the current step have arrived. k is the connection on which the step was executed, or
 // nil.
-func (x *executor) settle(k *conn) {
+func (x *executor) barrierConn(k *conn) {
 	if k == nil {
 		x.checkMissing(true) // the messages must arrive without a barrier, which may wake the server
 	} else if k.open {
-		x.settleOne(k)
+		x.awaitBarrier(k)
 	}
 	if x.record.Fault != nil {
 		return
@@ -55,19 +55,19 @@ func (x *executor) settle(k *conn) {
 			}
 		}
 		vague := x.common || x.model.Tainted() // the model does not know which messages are missing
-		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.Settled() == nil {
+		if vague || quiet && (k == nil || !k.open || x.ready(k)) && x.record.Fault == nil && x.model.CheckMissing() == nil {
 			x.noteState()
-			x.quiet = true
-			x.proved = alone && k != nil && k.open && x.ready(k)
+			x.settledMost = true
+			x.settledAll = alone && k != nil && k.open && x.ready(k)
 			return
 		}
 	}
-	x.settleAll(k, k == nil || !k.open || !x.ready(k))
+	x.barrierAll(k, k == nil || !k.open || !x.ready(k))
 }
 
-// settleAll sends a barrier on all connections except k. If a connection cannot send a barrier, settleAll gives the server
+// barrierAll sends a barrier on all connections except k. If a connection cannot send a barrier, barrierAll gives the server
 // time instead.
-func (x *executor) settleAll(k *conn, unproved bool) {
+func (x *executor) barrierAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
 			x.awaitEarlier(o)
@@ -108,8 +108,8 @@ func (x *executor) checkMissing(unproved bool) {
 		return // the model does not know which messages are missing
 	}
 	x.tick()
-	err := x.model.Settled()
-	for end := time.Now().Add(x.patience); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil && !x.isOver(); err = x.model.Settled() {
+	err := x.model.CheckMissing()
+	for end := time.Now().Add(x.timeout); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil && !x.isOver(); err = x.model.CheckMissing() {
 		time.Sleep(200 * time.Microsecond)
 		for _, o := range x.conns {
 			if o.open {
@@ -117,12 +117,12 @@ func (x *executor) checkMissing(unproved bool) {
 			}
 		}
 	}
-	x.complain(err)
+	x.reportError(err)
 	x.noteState()
 }
 
-// settleOne waits for the reply to a barrier on one connection, if the server must reply.
-func (x *executor) settleOne(k *conn) {
+// awaitBarrier waits for the reply to a barrier on one connection, if the server must reply.
+func (x *executor) awaitBarrier(k *conn) {
 	if !k.open {
 		return
 	}
@@ -135,7 +135,7 @@ func (x *executor) settleOne(k *conn) {
 		x.digest(k)
 	}
 	x.drain(k)
-	for end := time.Now().Add(x.patience); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); x.drain(k) {
+	for end := time.Now().Add(x.timeout); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); x.drain(k) {
 		time.Sleep(50 * time.Microsecond)
 	}
 }
@@ -157,7 +157,7 @@ func (x *executor) finishBurst() {
 
 // await reads until all barriers of the connection are answered or the timeout expires.
 func (x *executor) await(k *conn) {
-	until := time.Now().Add(4 * x.patience)
+	until := time.Now().Add(4 * x.timeout)
 	x.flush(k)
 	if len(k.in) > 0 && k.open {
 		x.digest(k) // the reply arrived with earlier ones
@@ -167,7 +167,7 @@ func (x *executor) await(k *conn) {
 			return
 		}
 		if time.Now().After(until) {
-			x.silent(k)
+			x.reportNoReply(k)
 			return
 		}
 	}
@@ -205,7 +205,7 @@ func (x *executor) drain(k *conn) {
 	}
 }
 
-func (x *executor) complain(err error) {
+func (x *executor) reportError(err error) {
 	if err == nil || x.common {
 		return
 	}
@@ -238,7 +238,7 @@ func (x *executor) awaitClose(k *conn) bool {
 // leave closes all connections and checks whether the server is still there.
 func (x *executor) leave() {
 	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in any order
-	x.noteAhead()
+	x.recordPipelined()
 	noticed := true
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
@@ -250,7 +250,7 @@ func (x *executor) leave() {
 		}
 	}
 	x.record.Vague = x.model == nil || x.model.Tainted()
-	x.record.Loose = x.depends()
+	x.record.OrderUncertain = x.timingDependent()
 	if x.model != nil && !x.model.Tainted() && !x.common {
 		fresh := x.newModel()
 		x.record.Clean = noticed && fresh != nil && fresh.State() == x.model.State()

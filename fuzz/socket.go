@@ -14,9 +14,9 @@ import (
 
 // socket is a TCP connection with little overhead: inputs open thousands of connections per second.
 type socket struct {
-	fd       int
-	f        *os.File      // the same, to wait
-	patience time.Duration // timeout of writes
+	fd      int
+	f       *os.File      // the same, to wait
+	timeout time.Duration // timeout of writes
 }
 
 // endpoint identifies a server that accepts TCP connections. It returns a new address value for each call, because system
@@ -44,7 +44,7 @@ func resolve(addr string) (endpoint, error) {
 	}, nil
 }
 
-func (to endpoint) dial(patience time.Duration) (link, error) {
+func (to endpoint) dial(timeout time.Duration) (link, error) {
 	syscall.ForkLock.RLock() // so that a program that is started now does not inherit the descriptor
 	family, _ := to()
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
@@ -56,7 +56,7 @@ func (to endpoint) dial(patience time.Duration) (link, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	tv := syscall.NsecToTimeval(max(patience, time.Microsecond).Nanoseconds())
+	tv := syscall.NsecToTimeval(max(timeout, time.Microsecond).Nanoseconds())
 	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // also for connect
 	for {
 		_, addr := to()
@@ -72,7 +72,7 @@ func (to endpoint) dial(patience time.Duration) (link, error) {
 		syscall.Close(fd)
 		return nil, os.NewSyscallError("connect", err)
 	}
-	return &socket{fd, os.NewFile(uintptr(fd), "connection"), patience}, nil
+	return &socket{fd, os.NewFile(uintptr(fd), "connection"), timeout}, nil
 }
 
 func (s *socket) write(b []byte) error {
@@ -84,7 +84,7 @@ func (s *socket) write(b []byte) error {
 		switch err {
 		case nil, syscall.EINTR:
 		case syscall.EAGAIN:
-			s.f.SetWriteDeadline(time.Now().Add(s.patience))
+			s.f.SetWriteDeadline(time.Now().Add(s.timeout))
 			_, err := s.f.Write(b)
 			return timeout(err)
 		default:

@@ -166,7 +166,7 @@ func (b *generator) fill(c *Input, slots []slot) {
 			continue
 		}
 		s.Verb, s.Type = transcript.Send, sl.types[n]
-		m := gen.Of(b.r, s.Type, gen.Options{Tame: tame})
+		m := gen.Of(b.r, s.Type, gen.Options{Safe: tame})
 		s.CRLF = m.CRLF
 		for i, v := range m.Args {
 			f := s.Type.FieldAt(i)
@@ -189,7 +189,7 @@ func (b *generator) fill(c *Input, slots []slot) {
 				often = 3
 			}
 			if s.Args = append(s.Args, a); b.r.IntN(often) == 0 {
-				b.stretch(&s, i)
+				b.extreme(&s, i)
 			}
 			same[f.Name] = s.Args[i].Value
 		}

@@ -10,8 +10,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// traits are what the fuzzer derives from the contract of a protocol.
-type traits struct {
+// contractTraits are what the fuzzer derives from the contract of a protocol.
+type contractTraits struct {
 	protocol *codec.Protocol
 	barrier  *codec.Type // the request of Protocol.Barrier; nil if there is none
 	reply    *codec.Type // to the barrier
@@ -30,11 +30,11 @@ type traits struct {
 
 var allTraits sync.Map // by protocol
 
-func traitsOf(p *codec.Protocol) *traits {
+func traitsOf(p *codec.Protocol) *contractTraits {
 	if d, ok := allTraits.Load(p); ok {
-		return d.(*traits)
+		return d.(*contractTraits)
 	}
-	d := &traits{protocol: p, unsafe: p.Unsafe, inOrder: true, reuse: true}
+	d := &contractTraits{protocol: p, unsafe: p.Unsafe, inOrder: true, reuse: true}
 	if b := p.Barrier; b.Request != nil {
 		d.barrier, d.reply = codec.Named(p.Types, b.Request[0]), codec.Named(p.Types, b.Reply[0])
 		d.nonced = slices.ContainsFunc(b.Reply, func(s string) bool { return strings.Contains(s, codec.Nonce) })
@@ -65,7 +65,7 @@ func traitsOf(p *codec.Protocol) *traits {
 }
 
 // addPreamble adds a message that has the effect and whose only argument is a name, if there is such a message.
-func (d *traits) addPreamble(does codec.Effect, name string) {
+func (d *contractTraits) addPreamble(does codec.Effect, name string) {
 	for _, t := range d.protocol.Types {
 		if t.Does == does && t.NumArgs() == 1 && t.At(codec.Queue) == 0 {
 			d.preamble = append(d.preamble, Step{Type: t, Args: []Arg{{Value: []byte(name)}}})
@@ -75,7 +75,7 @@ func (d *traits) addPreamble(does codec.Effect, name string) {
 }
 
 // barrierMessage returns the barrier with a nonce.
-func (d *traits) barrierMessage(nonce []byte) codec.Message {
+func (d *contractTraits) barrierMessage(nonce []byte) codec.Message {
 	m := codec.Message{Type: d.barrier}
 	for _, a := range d.protocol.Barrier.Request[1:] {
 		m.Args = append(m.Args, []byte(strings.ReplaceAll(a, codec.Nonce, string(nonce))))
@@ -84,7 +84,7 @@ func (d *traits) barrierMessage(nonce []byte) codec.Message {
 }
 
 // answersBarrier reports whether a message is the reply to the barrier with the nonce.
-func (d *traits) answersBarrier(f *codec.Frame, nonce []byte) bool {
+func (d *contractTraits) answersBarrier(f *codec.Frame, nonce []byte) bool {
 	if d.nonced {
 		return bytes.Contains(f.Raw, nonce)
 	}
@@ -121,7 +121,7 @@ func placed(f *codec.Field, v []byte) []byte {
 }
 
 // own returns a name with a prefix, as it is sent.
-func (d *traits) own(f *codec.Field, v []byte, prefix string) []byte {
+func (d *contractTraits) own(f *codec.Field, v []byte, prefix string) []byte {
 	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 || len(v) > 0 && string(v) == d.protocol.DefaultQueue {
 		return v
 	}
@@ -130,7 +130,7 @@ func (d *traits) own(f *codec.Field, v []byte, prefix string) []byte {
 
 // namesOthers reports whether a message that the executor sends has names that other inputs may use too. Unregistering from
 // the default queue affects only the connection.
-func (d *traits) namesOthers(f *codec.Frame, prefix string) bool {
+func (d *contractTraits) namesOthers(f *codec.Frame, prefix string) bool {
 	if prefix == "" || f.Type == nil {
 		return false
 	}
@@ -150,10 +150,10 @@ func after(sent, b []byte) []byte {
 }
 
 // namesNumbers reports whether bytes name jobs by numbers. sent are the bytes before them.
-func (d *traits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbered, sent, b) }
+func (d *contractTraits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbered, sent, b) }
 
 // isUnsafe reports whether bytes must not be sent. sent are the bytes before them.
-func (d *traits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
+func (d *contractTraits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
 
 // containsWord reports whether b contains a word or the end of a word that begins in sent, the bytes before b.
 func containsWord(words []string, sent, b []byte) bool {
@@ -167,7 +167,7 @@ func containsWord(words []string, sent, b []byte) bool {
 
 // isSafe reports whether bytes are one legal message. For fields in which other values may do harm, only the examples of
 // the contract are safe. The message may contain unsafe words.
-func (d *traits) isSafe(s *Step, b []byte) bool {
+func (d *contractTraits) isSafe(s *Step, b []byte) bool {
 	if s.Verb != transcript.Send || s.Type.Does == codec.Shutdown {
 		return false
 	}
@@ -184,7 +184,9 @@ func (d *traits) isSafe(s *Step, b []byte) bool {
 }
 
 // isBinary reports whether bytes begin a message whose end is known even if the message is illegal.
-func (d *traits) isBinary(b []byte) bool { return d.protocol.Binary != nil && d.protocol.Binary(b) }
+func (d *contractTraits) isBinary(b []byte) bool {
+	return d.protocol.Binary != nil && d.protocol.Binary(b)
+}
 
 // changesQueue reports whether messages of a type have effects on a queue that outlast its jobs.
 func changesQueue(t *codec.Type) bool {
@@ -222,7 +224,7 @@ func mayWait(t *codec.Type) bool { return t.Blocks == codec.Always || t.Blocks =
 
 // blocks reports whether the reply to a request, or to a barrier after it, may come late. On a connection that has
 // subscribed to pushed messages, replies have another form.
-func (d *traits) blocks(f *codec.Frame) bool {
+func (d *contractTraits) blocks(f *codec.Frame) bool {
 	if t := d.protocol.Behavior(f); t != f.Type {
 		return t.Blocks != codec.Never || t.Does == codec.Configure
 	}
@@ -230,7 +232,7 @@ func (d *traits) blocks(f *codec.Frame) bool {
 }
 
 // unblocks reports whether a message ends the blocking of a request, in a protocol where replies have no order.
-func (d *traits) unblocks(f *codec.Frame) bool {
+func (d *contractTraits) unblocks(f *codec.Frame) bool {
 	switch f.Type.Does {
 	case codec.Complete, codec.Fail, codec.Exception:
 		return d.attached
@@ -239,7 +241,7 @@ func (d *traits) unblocks(f *codec.Frame) bool {
 }
 
 // isFromPeers reports whether a value that the server sends must be one that a peer has sent.
-func (d *traits) isFromPeers(f *codec.Field, v []byte) bool {
+func (d *contractTraits) isFromPeers(f *codec.Field, v []byte) bool {
 	switch f.Means {
 	case codec.Queue, codec.UniqueID, codec.Payload, codec.OptionName:
 		return !d.computes && string(v) != d.protocol.DefaultQueue

@@ -7,9 +7,9 @@ import (
 
 // transport makes connections to a server.
 type transport interface {
-	// dial connects. Connecting fails after the patience. Writes on the connection fail with errTimeout after the
-	// patience.
-	dial(patience time.Duration) (link, error)
+	// dial connects. Connecting fails after the timeout. Writes on the connection fail with errTimeout after the
+	// timeout.
+	dial(timeout time.Duration) (link, error)
 }
 
 // link is a connection to a server.

@@ -16,11 +16,11 @@ import (
 
 // triage reproduces, minimizes and reports the failures that workers observe.
 type triage struct {
-	f      *Fuzzer
-	ctx    context.Context
-	ending sync.WaitGroup // servers that start or stop in the background
-	alone  *examiner      // the examiner for a server at a fixed address
-	spent  time.Duration  // time that this examiner has used
+	f             *Fuzzer
+	ctx           context.Context
+	ending        sync.WaitGroup // servers that start or stop in the background
+	fixedExaminer *examiner      // the examiner for a server at a fixed address
+	spent         time.Duration  // time that this examiner has used
 
 	first atomic.Bool  // Config.First is set and there is a finding
 	leaks atomic.Int32 // candidates for memory leaks that are waiting or being examined
@@ -55,12 +55,12 @@ type candidate struct {
 
 func newTriage(ctx context.Context, f *Fuzzer) *triage {
 	t := &triage{f: f, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{}, tried: map[string]int{}}
-	t.alone = t.examiner()
+	t.fixedExaminer = t.examiner()
 	return t
 }
 
 func (t *triage) examiner() *examiner {
-	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, patience: t.f.cfg.Patience}}
+	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, timeout: t.f.cfg.Timeout}}
 }
 
 // class returns the message type of a step, or the rule that it breaks.
@@ -170,9 +170,9 @@ func (m *candidate) kind() string {
 // fresh is how many candidates of one kind are examined before the following ones count as probable duplicates.
 const fresh = 3
 
-// take removes and returns the candidate to examine next, or nil: one whose kind was examined least often, and among those
+// nextCandidate removes and returns the candidate to examine next, or nil: one whose kind was examined least often, and among those
 // the most severe. Candidates of kinds that were examined often are stale. It returns a stale one only if anyway is set.
-func (t *triage) take(anyway bool) (m *candidate, stale bool) {
+func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	best, least := -1, 0
@@ -194,8 +194,8 @@ func (t *triage) take(anyway bool) (m *candidate, stale bool) {
 	return m, t.tried[m.kind()] > fresh
 }
 
-// noMore ends work when no candidate is left.
-func (t *triage) noMore() {
+// endIfIdle ends work when no candidate is left.
+func (t *triage) endIfIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -215,17 +215,17 @@ func (t *triage) work(ctx context.Context) {
 	all.Wait()
 }
 
-// staleShare limits the time that an examiner spends on probable duplicates to one part of so many.
-const staleShare = 4
+// duplicateShare limits the time that an examiner spends on probable duplicates to one part of so many.
+const duplicateShare = 4
 
 func (t *examiner) work(ctx context.Context) {
 	closed := false
 	var rest time.Time // until then, the examiner skips probable duplicates
 	for ctx.Err() == nil {
-		if m, stale := t.take(closed || time.Now().After(rest)); m != nil {
+		if m, stale := t.nextCandidate(closed || time.Now().After(rest)); m != nil {
 			start := time.Now()
 			if t.examine(m); stale {
-				rest = time.Now().Add((staleShare - 1) * time.Since(start))
+				rest = time.Now().Add((duplicateShare - 1) * time.Since(start))
 			}
 			continue
 		}
@@ -258,15 +258,15 @@ func (t *triage) busy() bool {
 	return n > 4*examiners
 }
 
-// some examines candidates between the inputs of the only worker, for at most half of the run.
-func (t *triage) some(ctx context.Context) {
+// examineBetween examines candidates between the inputs of the only worker, for at most half of the run.
+func (t *triage) examineBetween(ctx context.Context) {
 	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
-		m, _ := t.take(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*staleShare))
+		m, _ := t.nextCandidate(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*duplicateShare))
 		if m == nil {
 			return
 		}
 		start := time.Now()
-		t.alone.examine(m)
+		t.fixedExaminer.examine(m)
 		t.spent += time.Since(start)
 	}
 }
@@ -281,7 +281,7 @@ func (t *triage) finish() {
 			continue // it is a finding already, or a candidate with its key is saved
 		}
 		saved[m.key] = true
-		t.f.note(func(s *Stats) { s.Unexamined++ })
+		t.f.updateStats(func(s *Stats) { s.Unexamined++ })
 		if t.f.cfg.Candidate == nil {
 			continue
 		}
@@ -294,7 +294,7 @@ func (t *triage) finish() {
 		for key := range fd.keys {
 			fd.Count += t.observed[key]
 		}
-		t.f.note(func(s *Stats) { s.Duplicates += max(0, fd.Count-1) })
+		t.f.updateStats(func(s *Stats) { s.Duplicates += max(0, fd.Count-1) })
 	}
 }
 
@@ -315,7 +315,7 @@ func (t *triage) joinCauses() {
 					o.Of = to
 				}
 			}
-			t.f.note(func(s *Stats) { s.Findings-- })
+			t.f.updateStats(func(s *Stats) { s.Findings-- })
 		}
 	}
 }
@@ -325,8 +325,8 @@ const candidateInputs = 16
 
 // How often a fault must appear in how many attempts to count as reproduced.
 const (
-	tries = 5
-	shows = 3
+	tries            = 5
+	minReproductions = 3
 )
 
 // examine reproduces and minimizes a candidate, and reports the finding.
@@ -336,7 +336,7 @@ func (t *examiner) examine(m *candidate) {
 		defer t.leaks.Add(-1)
 	}
 	f.tally("reproducing")
-	t.replay.patience = f.cfg.Patience
+	t.replay.timeout = f.cfg.Timeout
 	t.replay.setClock(m.log.Clock)
 	defer t.replay.setClock(0)
 	c, got := t.reproduce(m)
@@ -346,13 +346,13 @@ func (t *examiner) examine(m *candidate) {
 	}
 	if got == nil {
 		f.logf("not reproduced: %s, after %s; the last: %s", m.fault, counted(len(m.log.Entries)), m.last())
-		f.note(func(s *Stats) { s.NotReproduced++ })
+		f.updateStats(func(s *Stats) { s.NotReproduced++ })
 		return
 	}
 	f.logf("reproduced with a sequence of %s: %s", steps(len(c.Steps)), got)
 	if t.disputed(c, got) {
 		f.logf("not counted, because the reference server fails in the same way: %s", got)
-		f.note(func(s *Stats) { s.ReferenceFails++ })
+		f.updateStats(func(s *Stats) { s.ReferenceFails++ })
 		return
 	}
 	if t.duplicate(m, c, got) {
@@ -360,7 +360,7 @@ func (t *examiner) examine(m *candidate) {
 	}
 	f.tally("minimizing")
 	small := t.minimize(c, got)
-	t.replay.patience = f.cfg.Patience
+	t.replay.timeout = f.cfg.Timeout
 	n, of, last := t.count(small, got)
 	if last == nil && small != c {
 		f.logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
@@ -372,10 +372,10 @@ func (t *examiner) examine(m *candidate) {
 		t.again(m)
 	case last == nil:
 		f.logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
-		f.note(func(s *Stats) { s.NotReproduced++ })
+		f.updateStats(func(s *Stats) { s.NotReproduced++ })
 	case t.disputed(small, last):
 		f.logf("not counted, because the reference server fails in the same way: %s", last)
-		f.note(func(s *Stats) { s.ReferenceFails++ })
+		f.updateStats(func(s *Stats) { s.ReferenceFails++ })
 	case f.stopped():
 		t.again(m)
 	default:
@@ -390,8 +390,8 @@ func (t *triage) again(m *candidate) {
 	t.mu.Unlock()
 }
 
-// minimizePatience is the timeout of a reply while an input is minimized. Most attempts to minimize a hang take that long.
-const minimizePatience = 150 * time.Millisecond
+// minimizeTimeout is the timeout of a reply while an input is minimized. Most attempts to minimize a hang take that long.
+const minimizeTimeout = 150 * time.Millisecond
 
 // minimize returns a smaller input with the fault.
 func (t *examiner) minimize(c *Input, got *Fault) *Input {
@@ -400,7 +400,7 @@ func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	budget := f.cfg.Minimize
 	switch got.Oracle {
 	case HangConn, HangAll, Law: // the minimized input is run with the full timeout later
-		t.replay.patience = min(t.replay.patience, minimizePatience)
+		t.replay.timeout = min(t.replay.timeout, minimizeTimeout)
 		budget /= 2
 	case Framing, Disclosure:
 		budget /= 2
@@ -431,7 +431,7 @@ func (t *examiner) disputed(c *Input, v *Fault) bool {
 func (t *examiner) reference() *replayer {
 	cfg := t.f.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, Known{}, false
-	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, patience: cfg.Patience}
+	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, timeout: cfg.Timeout}
 }
 
 // matches reports whether a fault may be the expected one. A crash must be a crash at the expected place, if that is known.
@@ -457,13 +457,13 @@ func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	test := t.replay.test(v)
 	clock := t.replay.clock
 	defer t.replay.setClock(clock)
-	for of < tries && n < shows && of-n <= tries-shows && !t.f.stopped() {
-		if n == shows-1 {
+	for of < tries && n < minReproductions && of-n <= tries-minReproductions && !t.f.stopped() {
+		if n == minReproductions-1 {
 			t.replay.setClock(0)
 		}
 		of++
 		if got := test(c); v.same(got) {
-			if n++; n == shows {
+			if n++; n == minReproductions {
 				last = got
 			}
 		}
@@ -490,7 +490,7 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	for _, old := range t.findings {
 		if old.Reproduced && old != m.finding && old.Key == fd.Key {
 			old.keys[m.key] = true
-			t.settle(m)
+			t.setOutcome(m)
 			return true
 		}
 	}
@@ -507,9 +507,9 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	return false
 }
 
-// settle removes the candidate from the finding for crashes that were not reproduced, because it has the cause of another
+// setOutcome removes the candidate from the finding for crashes that were not reproduced, because it has the cause of another
 // finding.
-func (t *triage) settle(m *candidate) {
+func (t *triage) setOutcome(m *candidate) {
 	fd := m.finding
 	if fd == nil || !slices.Contains(t.findings, fd) {
 		return
@@ -518,7 +518,7 @@ func (t *triage) settle(m *candidate) {
 		return
 	}
 	t.findings = slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == fd })
-	t.f.note(func(s *Stats) { s.Findings-- })
+	t.f.updateStats(func(s *Stats) { s.Findings-- })
 	if t.f.cfg.Dropped != nil {
 		t.f.cfg.Dropped(fd)
 	}
@@ -539,17 +539,17 @@ func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
 	t.replay.setClock(0)
 	if fd.Of == nil {
-		f.note(func(s *Stats) { s.Findings++ })
+		f.updateStats(func(s *Stats) { s.Findings++ })
 	}
 	t.describe(fd)
 	if f.cfg.Found != nil {
 		f.cfg.Found(fd)
 	}
 	t.mu.Lock()
-	t.settle(m)
+	t.setOutcome(m)
 	t.mu.Unlock()
 	if f.cfg.First {
-		f.enough()
+		f.stopRun()
 	}
 }
 

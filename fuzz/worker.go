@@ -13,26 +13,26 @@ import (
 
 // worker runs inputs, one after the other, on a server of its own, which it restarts from time to time.
 type worker struct {
-	f     *Fuzzer
-	id    int
-	slow  bool // the inputs have pauses
-	r     *rand.Rand
-	g     *generator
-	start func(context.Context) (target.Target, error)
-	clock int          // how many times as fast as the clock of the machine the clocks of the servers run; 0: the same speed
-	next  chan started // the next server; nil if none was started
-	life  int          // number of the server
+	f          *Fuzzer
+	id         int
+	slow       bool // the inputs have pauses
+	r          *rand.Rand
+	g          *generator
+	start      func(context.Context) (target.Target, error)
+	clock      int          // how many times as fast as the clock of the machine the clocks of the servers run; 0: the same speed
+	next       chan started // the next server; nil if none was started
+	generation int          // number of the server
 
-	t           target.Target
-	x           *executor
-	log         *Log
-	exclusive   bool          // the server is restarted after an input that leaves something on it
-	pristine    bool          // the inputs so far have left nothing, so names need no prefix
-	used        uint64        // number of prefixes used
-	spare       []string      // prefixes whose names have left nothing
-	descriptors int           // of the server at its start
-	checked     int           // number of log entries at the last check of the resources
-	paused      time.Duration // time for which the triage has paused the worker
+	t            target.Target
+	x            *executor
+	log          *Log
+	exclusive    bool          // the server is restarted after an input that leaves something on it
+	noPrefix     bool          // the inputs so far have left nothing, so names need no prefix
+	used         uint64        // number of prefixes used
+	freePrefixes []string      // prefixes whose names have left nothing
+	descriptors  int           // of the server at its start
+	checked      int           // number of log entries at the last check of the resources
+	paused       time.Duration // time for which the triage has paused the worker
 }
 
 // started is the result of starting a server.
@@ -53,16 +53,16 @@ func begin(ctx context.Context, start func(context.Context) (target.Target, erro
 // How many inputs a server runs. After a server that ran many inputs, several servers are restarted as soon as an input
 // leaves something: only before that can the model check names and numbers that all users of a server share.
 const (
-	longLife       = 1000
-	slowLife       = 40
-	exclusiveLives = 4
-	checkEvery     = 500 // inputs between two checks of the resources
-	soakEvery      = 2   // one of so many servers that run many inputs searches for memory leaks
+	maxInputsPerServer     = 1000
+	maxSlowInputsPerServer = 40
+	exclusiveInputs        = 4
+	checkEvery             = 500 // inputs between two checks of the resources
+	leakCheckEvery         = 2   // one of so many servers that run many inputs searches for memory leaks
 )
 
-// fuzzPatience is the timeout of a reply while several workers fuzz. The replayer waits longer. A single worker also waits
+// fuzzTimeout is the timeout of a reply while several workers fuzz. The replayer waits longer. A single worker also waits
 // longer, because the log of its run must not depend on how busy the machine is.
-const fuzzPatience = time.Second
+const fuzzTimeout = time.Second
 
 // maxStarts is how often in a row a server may fail to start after another one has started.
 const maxStarts = 3
@@ -70,17 +70,17 @@ const maxStarts = 3
 // run fuzzes until the limits of the run are reached. The error is about the server.
 func (w *worker) run(ctx context.Context) error {
 	defer w.discard()
-	for !w.over(ctx) {
+	for !w.ended(ctx) {
 		if err := w.begin(ctx); err != nil {
 			return err
 		}
-		if n := w.life / (1 + exclusiveLives); !w.slow && !w.exclusive && n%soakEvery == soakEvery-1 && w.searchesLeaks() {
-			w.soak(ctx)
+		if n := w.generation / (1 + exclusiveInputs); !w.slow && !w.exclusive && n%leakCheckEvery == leakCheckEvery-1 && w.searchesLeaks() {
+			w.searchLeaks(ctx)
 		} else {
 			w.fuzz(ctx)
 		}
 		w.end(ctx)
-		w.life++
+		w.generation++
 		if w.f.cfg.Fixed {
 			if err := w.f.reachable(ctx, w.t); err != nil {
 				return err
@@ -94,15 +94,15 @@ func (w *worker) run(ctx context.Context) error {
 // are examined.
 func (w *worker) searchesLeaks() bool { return w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0 }
 
-// over reports whether the run has ended.
-func (w *worker) over(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
+// ended reports whether the run has ended.
+func (w *worker) ended(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
 
 // begin takes the next server.
 func (w *worker) begin(ctx context.Context) error {
 	f := w.f
 	var err error
 	if w.t == nil || !f.cfg.Fixed {
-		if w.t, err = w.take(ctx); err != nil {
+		if w.t, err = w.nextServer(ctx); err != nil {
 			return err
 		}
 	}
@@ -110,20 +110,20 @@ func (w *worker) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.lives.Add(1)
-	steady, patience := f.cfg.Workers == 1, f.cfg.Patience
+	f.servers.Add(1)
+	steady, timeout := f.cfg.Workers == 1, f.cfg.Timeout
 	if !steady {
-		patience = min(patience, fuzzPatience)
+		timeout = min(timeout, fuzzTimeout)
 	}
-	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, patience)
+	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, timeout)
 	w.x.over, w.x.steady = f.stopped, steady
 	if w.clock > 1 {
 		w.x.clock = clockOf(w.t, w.clock)
 	}
-	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Life: w.life, Clock: w.clock}
-	w.exclusive = !w.slow && !f.cfg.Fixed && w.life%(1+exclusiveLives) != 0
-	w.checked, w.spare = 0, nil
-	if w.pristine = !f.cfg.Fixed; !f.cfg.Fixed {
+	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation, Clock: w.clock}
+	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
+	w.checked, w.freePrefixes = 0, nil
+	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {
 		w.used = 0
 		w.prepare(ctx)
 	}
@@ -132,8 +132,8 @@ func (w *worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// take returns the next server.
-func (w *worker) take(ctx context.Context) (target.Target, error) {
+// nextServer returns the next server.
+func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
 		if w.next == nil {
 			w.prepare(ctx)
@@ -147,7 +147,7 @@ func (w *worker) take(ctx context.Context) (target.Target, error) {
 			}
 			target.Kill(next.t)
 		}
-		if n == maxStarts || w.f.lives.Load() == 0 || ctx.Err() != nil {
+		if n == maxStarts || w.f.servers.Load() == 0 || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -179,27 +179,27 @@ func (w *worker) discard() {
 
 // fuzz runs inputs on one server until the server fails or has run enough inputs.
 func (w *worker) fuzz(ctx context.Context) {
-	most := longLife
+	most := maxInputsPerServer
 	if w.slow {
-		most = slowLife
+		most = maxSlowInputsPerServer
 	}
-	for n := 0; n < most && !w.over(ctx); n++ {
-		w.giveWay(ctx)
-		if !w.one() || w.exclusive && !w.pristine {
+	for n := 0; n < most && !w.ended(ctx); n++ {
+		w.yieldToTriage(ctx)
+		if !w.runOne() || w.exclusive && !w.noPrefix {
 			return
 		}
 		if w.f.cfg.Fixed {
-			w.f.triage.some(ctx)
+			w.f.triage.examineBetween(ctx)
 		} else if len(w.log.Entries)-w.checked >= checkEvery && !w.check() {
 			return
 		}
 	}
 }
 
-// giveWay pauses the worker while many candidates wait for their triage, for at most a part of the time. It does not pause
+// yieldToTriage pauses the worker while many candidates wait for their triage, for at most a part of the time. It does not pause
 // the first worker, and workers whose inputs mostly pause.
-func (w *worker) giveWay(ctx context.Context) {
-	for w.id > 0 && !w.slow && !w.over(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
+func (w *worker) yieldToTriage(ctx context.Context) {
+	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
 		begin := time.Now()
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -212,18 +212,18 @@ func (w *worker) giveWay(ctx context.Context) {
 // triageShare limits the time for which workers pause to one part of so many.
 const triageShare = 3
 
-// one generates an input and runs it. It reports whether the server can be used for another one.
-func (w *worker) one() bool {
+// runOne generates an input and runs it. It reports whether the server can be used for another one.
+func (w *worker) runOne() bool {
 	c, parent := w.input()
 	if c == nil || !w.f.claim() {
 		return true
 	}
 	r := w.execute(c)
-	if r.Clean && !r.Loose && r.Fault == nil {
-		w.f.corpus.noteClean(w.f.cfg.Protocol, c)
+	if r.Clean && !r.OrderUncertain && r.Fault == nil {
+		w.f.corpus.addClean(w.f.cfg.Protocol, c)
 	}
-	if w.f.corpus.learn(c, parent, r) && !r.Loose {
-		w.g.learn(c, r, w.x.prefix == "" || w.f.cfg.Fixed)
+	if w.f.corpus.add(c, parent, r) && !r.OrderUncertain {
+		w.g.addNames(c, r, w.x.prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
 	if v == nil && !ended(w.t) {
@@ -235,15 +235,15 @@ func (w *worker) one() bool {
 // execute runs an input and adds it to the log.
 func (w *worker) execute(c *Input) *Record {
 	prefix := ""
-	if !w.pristine {
+	if !w.noPrefix {
 		prefix = w.prefix()
 	}
 	r := w.x.execute(c, prefix)
 	w.log.Entries = append(w.log.Entries, Entry{Input: c, Prefix: prefix, Events: r.outcome()})
-	if clean := r.Clean && !r.Loose && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
-		w.pristine = false
+	if clean := r.Clean && !r.OrderUncertain && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
+		w.noPrefix = false
 	} else if prefix != "" {
-		w.spare = append(w.spare, prefix)
+		w.freePrefixes = append(w.freePrefixes, prefix)
 	}
 	w.f.msgs.Add(int64(len(r.Events)))
 	return r
@@ -252,9 +252,9 @@ func (w *worker) execute(c *Input) *Record {
 // prefix returns an unused prefix, or one whose names have left nothing. It uses the oldest of those first, so that the
 // server has noticed that the connections were closed.
 func (w *worker) prefix() string {
-	if len(w.spare) > 16 {
-		p := w.spare[0]
-		w.spare = w.spare[1:]
+	if len(w.freePrefixes) > 16 {
+		p := w.freePrefixes[0]
+		w.freePrefixes = w.freePrefixes[1:]
 		return p
 	}
 	w.used++
@@ -279,14 +279,14 @@ func (w *worker) input() (*Input, *corpusEntry) {
 		}
 		return c, nil
 	}
-	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowShare) == 0
+	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
 	pick := func() *Input {
-		if e := f.corpus.pick(w.r); e != nil {
+		if e := f.corpus.selectEntry(w.r); e != nil {
 			return e.input
 		}
 		return nil
 	}
-	parent := f.corpus.pick(w.r)
+	parent := f.corpus.selectEntry(w.r)
 	if parent == nil || w.r.IntN(3) == 0 {
 		c, parent = w.g.generate(), nil
 	} else {
@@ -295,7 +295,7 @@ func (w *worker) input() (*Input, *corpusEntry) {
 	if w.g.slow && c.waits() == 0 {
 		w.g.wait(c, nil)
 	}
-	if len(c.Steps) == 0 || w.overlong(c) || single && races(c) {
+	if len(c.Steps) == 0 || w.listTooLong(c) || single && races(c) {
 		return nil, nil
 	}
 	return c, parent
@@ -317,13 +317,13 @@ func races(c *Input) bool {
 	})
 }
 
-// slowShare is how many inputs without pauses a single worker runs for each input with pauses.
-const slowShare = 2000
+// slowInputEvery is how many inputs without pauses a single worker runs for each input with pauses.
+const slowInputEvery = 2000
 
-// overlong reports whether an input requests a list of what all inputs have left on a server that is never restarted. The
+// listTooLong reports whether an input requests a list of what all inputs have left on a server that is never restarted. The
 // longer the lists are, the less often they are requested, so that the run does not become slower and slower.
-func (w *worker) overlong(c *Input) bool {
-	if !w.f.cfg.Fixed || w.used <= longLife || w.r.Uint64N(w.used) < longLife {
+func (w *worker) listTooLong(c *Input) bool {
+	if !w.f.cfg.Fixed || w.used <= maxInputsPerServer || w.r.Uint64N(w.used) < maxInputsPerServer {
 		return false
 	}
 	for i := range c.Steps {
@@ -340,7 +340,7 @@ func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 		return true
 	}
 	gone := false
-	if w.f.cfg.Fixed && v.grave() {
+	if w.f.cfg.Fixed && v.maybeCrashed() {
 		if u := w.f.unreachable(w.t); u != nil {
 			v, gone = u, true
 		}
@@ -349,7 +349,7 @@ func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 	if !w.f.triage.add(m) {
 		w.f.corpus.failed(parent)
 	}
-	return !gone && (w.f.cfg.Fixed || !v.grave() && !v.ends())
+	return !gone && (w.f.cfg.Fixed || !v.maybeCrashed() && !v.ends())
 }
 
 // check checks whether the idle server uses more resources than after its start. It reports whether the server can be used
@@ -358,26 +358,26 @@ func (w *worker) check() bool {
 	from := w.checked
 	w.checked = len(w.log.Entries)
 	if v := verdict(w.t, nil); v != nil {
-		return w.suspect(v, from)
+		return w.addCandidate(v, from)
 	}
 	if target.Pid(w.t) == 0 || w.f.stopped() || from == w.checked {
 		return true
 	}
 	w.x.closeCanary()
 	if watch.Spinning(w.t) {
-		return w.suspect(spin(), from)
+		return w.addCandidate(cpuLoop(), from)
 	}
-	u, ok := watch.AtRest(w.t, w.descriptors+w.x.unnoticed)
+	u, ok := watch.AtRest(w.t, w.descriptors+w.x.maybeKept)
 	if w.descriptors == 0 || !ok {
 		w.descriptors = u.Descriptors
-	} else if u.Descriptors >= w.descriptors+kept+w.x.unnoticed {
-		return w.suspect(&Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
+	} else if u.Descriptors >= w.descriptors+kept+w.x.maybeKept {
+		return w.addCandidate(&Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
 	}
 	return true
 }
 
-// suspect adds a candidate for a fault that one of the entries after the first from entries has caused.
-func (w *worker) suspect(v *Fault, from int) bool {
+// addCandidate adds a candidate for a fault that one of the entries after the first from entries has caused.
+func (w *worker) addCandidate(v *Fault, from int) bool {
 	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
 	return false
 }

@@ -15,31 +15,31 @@ import (
 
 // transcriptWriter writes a finding as a transcript.
 type transcriptWriter struct {
-	p        *codec.Protocol
-	d        *traits
-	fd       *Finding
-	right    *Record // record of a correct server, or nil
-	short    bool    // no barrier where the correct reply is expected
-	exact    bool    // expected replies have all their values
-	past     bool    // skip irrelevant messages at the step at which the fault appears
-	thorough bool    // a barrier after each step
-	full     bool    // expect all messages of the server
-	leaves   bool    // all peers disconnect before the last barrier
-	met      bool    // another client has used the server before
-	script   *transcript.Script
-	roles    []codec.Role
-	names    map[int]string // the name of the value that the server chose, by the ID of the step
-	bound    map[int]bool
-	called   map[string]string // names of values, by field and value
-	deferred []transcript.Step // replies to pipelined messages
-	shown    bool              // the correct reply is written at the step at which the fault appears
-	after    time.Duration
+	p             *codec.Protocol
+	d             *contractTraits
+	fd            *Finding
+	right         *Record // record of a correct server, or nil
+	omitBarrier   bool    // no barrier where the correct reply is expected
+	exact         bool    // expected replies have all their values
+	past          bool    // skip irrelevant messages at the step at which the fault appears
+	thorough      bool    // a barrier after each step
+	full          bool    // expect all messages of the server
+	allDisconnect bool    // all peers disconnect before the last barrier
+	met           bool    // another client has used the server before
+	script        *transcript.Script
+	roles         []codec.Role
+	names         map[int]string // the name of the value that the server chose, by the ID of the step
+	bound         map[int]bool
+	valueNames    map[string]string // names of values, by field and value
+	deferred      []transcript.Step // replies to pipelined messages
+	shown         bool              // the correct reply is written at the step at which the fault appears
+	after         time.Duration
 }
 
 func (w *transcriptWriter) write() *transcript.Script {
 	fd := w.fd
 	w.script = &transcript.Script{Protocol: w.p, File: fd.Name + ".wire"}
-	w.names, w.bound, w.called = map[int]string{}, map[int]bool{}, map[string]string{}
+	w.names, w.bound, w.valueNames = map[int]string{}, map[int]bool{}, map[string]string{}
 	w.assignRoles()
 	for i := range fd.Input.Steps {
 		for _, a := range fd.Input.Steps[i].Args {
@@ -59,8 +59,8 @@ func (w *transcriptWriter) write() *transcript.Script {
 	switch v.Oracle {
 	case HangConn, Framing, Disclosure, Law:
 		switch {
-		case v.Conn < 0 || v.Conn >= len(w.roles) || w.left(v.Conn):
-		case w.short && w.shown:
+		case v.Conn < 0 || v.Conn >= len(w.roles) || w.inputCloses(v.Conn):
+		case w.omitBarrier && w.shown:
 		case w.waits(v):
 			w.add(w.actor(v.Conn), codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
 		default:
@@ -68,12 +68,12 @@ func (w *transcriptWriter) write() *transcript.Script {
 		}
 	default:
 		for conn := range w.roles {
-			if w.leaves && !w.left(conn) {
+			if w.allDisconnect && !w.inputCloses(conn) {
 				w.add(w.actor(conn), codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
 			}
 		}
 		if watched[v.Oracle] == "" {
-			w.after = max(w.after, toNotice) // the fuzzer may notice a crash late
+			w.after = max(w.after, disconnectDelay) // the fuzzer may notice a crash late
 		}
 		w.ask(witness, true)
 	}
@@ -166,8 +166,8 @@ func (w *transcriptWriter) actor(conn int) transcript.Actor {
 	return transcript.Actor{Name: name, Role: w.roles[conn]}
 }
 
-// left reports whether the input closes a connection, so that no barrier can be sent on it.
-func (w *transcriptWriter) left(conn int) bool {
+// inputCloses reports whether the input closes a connection, so that no barrier can be sent on it.
+func (w *transcriptWriter) inputCloses(conn int) bool {
 	return w.fd.Input.ends(conn, len(w.fd.Input.Steps), leaves...)
 }
 
@@ -199,7 +199,7 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 	if from == codec.Peer {
 		st.After, w.after = w.after, 0
 	} else if past {
-		st.Past = w.p.Sent(codec.Server, a.Role)
+		st.Ignored = w.p.Sent(codec.Server, a.Role)
 	}
 	if from == codec.Server && w.fd.Input.Mode == Pipelined {
 		w.deferred = append(w.deferred, st)
@@ -301,13 +301,13 @@ func (w *transcriptWriter) step(i int) {
 	}
 	w.add(a, codec.Peer, c, false)
 	if slices.Contains(leaves, s.Verb) {
-		w.after = toNotice
+		w.after = disconnectDelay
 	}
 	w.replies(i)
 }
 
-// toNotice is how long a server may take to notice a disconnect.
-const toNotice = 100 * time.Millisecond
+// disconnectDelay is how long a server may take to notice a disconnect.
+const disconnectDelay = 100 * time.Millisecond
 
 func (w *transcriptWriter) acted(a transcript.Actor) bool {
 	return slices.ContainsFunc(w.script.Steps, func(s transcript.Step) bool { return s.Peer == a })
@@ -320,7 +320,7 @@ func (w *transcriptWriter) nameOf(s *Step, i int) string {
 		return w.names[arg.Of]
 	}
 	if f := assignedField(s.Type, i); f != nil {
-		return w.called[f.Name+string(arg.Value)] // the input contains the value without having received it
+		return w.valueNames[f.Name+string(arg.Value)] // the input contains the value without having received it
 	}
 	return ""
 }

@@ -13,9 +13,9 @@ import (
 // beanstalkChecker checks Beanstalk. The server performs the commands of a connection in order, and replies in the same
 // order, so that a command takes effect before its reply is seen.
 type beanstalkChecker struct {
-	*Judge
+	*Monitor
 	jobs     map[string]*beanstalkJob // by job ID
-	called   bool                     // a job was put before the current one
+	putSeen  bool                     // a job was put before the current one
 	reserved bool                     // a job was reserved before the current one
 	tube     string                   // of the first job
 	several  bool                     // jobs were put into other tubes, too
@@ -38,8 +38,8 @@ type beanstalkConn struct {
 	*Conn
 	b            *beanstalkChecker
 	pending      []command
-	used         string
-	chose        bool // the client has sent use
+	tube         string
+	sentUse      bool // the client has sent use
 	watched      map[string]bool
 	ignored      map[string]bool
 	reservations map[string]*reservation // by job ID
@@ -63,7 +63,7 @@ type command struct {
 }
 
 // Beanstalk returns a checker of Beanstalk.
-func Beanstalk(j *Judge) Checker {
+func Beanstalk(j *Monitor) Checker {
 	j.Declare(codec.Peer, 0, "client.own-jobs")
 	j.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone delete.others-job
 		delete.not-found use.using list.used tube.default-used watch.watching watch.twice ignore.watching ignore.no-more-jobs ignore.last
@@ -71,16 +71,16 @@ func Beanstalk(j *Judge) Checker {
 		deadline-soon.not-earlier delete.reserved release.released release.not-found bury.buried bury.not-found touch.touched
 		touch.not-found reserve-job.reserved peek.by-id peek.used-tube kick.bound stats-job.id stats-job.tube stats-job.state
 		stats-tube.name quit.closes`)
-	return &beanstalkChecker{Judge: j, jobs: map[string]*beanstalkJob{}}
+	return &beanstalkChecker{Monitor: j, jobs: map[string]*beanstalkJob{}}
 }
 
 func (b *beanstalkChecker) Open(c *Conn) Conversation {
-	return &beanstalkConn{Conn: c, b: b, used: protocol.Protocol.DefaultQueue, watched: map[string]bool{protocol.Protocol.DefaultQueue: true},
+	return &beanstalkConn{Conn: c, b: b, tube: protocol.Protocol.DefaultQueue, watched: map[string]bool{protocol.Protocol.DefaultQueue: true},
 		ignored: map[string]bool{}, reservations: map[string]*reservation{}}
 }
 
 func (b *beanstalkChecker) Reset() {
-	*b = beanstalkChecker{Judge: b.Judge, jobs: map[string]*beanstalkJob{}}
+	*b = beanstalkChecker{Monitor: b.Monitor, jobs: map[string]*beanstalkJob{}}
 }
 
 func (b *beanstalkChecker) Size() int { return 2 * len(b.jobs) }
@@ -107,15 +107,15 @@ func (a *command) does() codec.Effect {
 	return a.typ.Does
 }
 
-// givesBack reports whether the command ends the reservation of a job.
-func (a *command) givesBack() bool {
+// endsReservation reports whether the command ends the reservation of a job.
+func (a *command) endsReservation() bool {
 	does := a.does()
 	return does == codec.Delete || does == codec.Release || does == codec.Bury
 }
 
 func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
 	if f.From == codec.Server { // it is unknown to which requests the next replies belong
-		c.Lose()
+		c.Stop()
 		return
 	}
 	a := command{at: c.b.at, rule: rule}
@@ -130,7 +130,7 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 		return
 	}
 	if f.From == codec.Peer {
-		c.asks(f)
+		c.command(f)
 		return
 	}
 	if len(c.pending) == 0 {
@@ -148,21 +148,21 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 		c.replies(&a, f)
 	}
 	if a.rule != "" { // it is unknown which of its bytes the server interprets as commands
-		c.Lose()
+		c.Stop()
 	}
 }
 
-// asks records a command and checks it.
-func (c *beanstalkConn) asks(f *codec.Frame) {
+// command records a command and checks it.
+func (c *beanstalkConn) command(f *codec.Frame) {
 	b := c.b
 	a := command{typ: f.Type, at: b.at}
 	switch t := f.Type; {
 	case t.Does == codec.Submit:
-		a.put = beanstalkJob{put: true, body: b.Sum(f.Get(codec.Payload)), ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
+		a.put = beanstalkJob{put: true, body: b.Hash(f.Get(codec.Payload)), ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
 	case t.Has(codec.JobID):
 		a.arg = b.id(f)
 		c.ownJob(t, a.arg)
-		if r := c.reservations[a.arg]; r != nil && a.givesBack() {
+		if r := c.reservations[a.arg]; r != nil && a.endsReservation() {
 			r.given = true
 		}
 	case t.Does == codec.Leave: // the server releases its jobs
@@ -199,8 +199,8 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 		if a.rule != "" {
 			c.Pass("beanstalk.put.expected-crlf")
 		}
-		if r := c.reservations[a.arg]; r != nil && a.givesBack() { // the reservation has not ended
-			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.givesBack() })
+		if r := c.reservations[a.arg]; r != nil && a.endsReservation() { // the reservation has not ended
+			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.endsReservation() })
 		}
 	case does == codec.Submit:
 		c.inserted(a, f)
@@ -211,7 +211,7 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 	case does == codec.Delete:
 		c.deletes(a)
 	case does == codec.Release || does == codec.Bury || does == codec.Touch:
-		c.gives(a)
+		c.releases(a)
 	case does == codec.Kick && len(t.Fields) > 0:
 		n, err := strconv.ParseInt(string(f.Arg(0)), 10, 64)
 		c.Check("beanstalk.kick.bound", err != nil || n <= a.n, "Count", "expected at most %d kicked jobs, got more", a.n)
@@ -232,16 +232,16 @@ func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 	}
 	b := c.b
 	job := b.job(b.id(f))
-	if (b.called || job.put) && !c.Check("beanstalk.job.id-unique", !job.put, "Job ID", "expected a new job ID in the reply to put, got the ID of another job") {
+	if (b.putSeen || job.put) && !c.Check("beanstalk.job.id-unique", !job.put, "Job ID", "expected a new job ID in the reply to put, got the ID of another job") {
 		return
 	}
-	b.called = true
+	b.putSeen = true
 	if job.seen {
 		c.Check("beanstalk.body.verbatim", job.body == a.put.body, "Job ID", "expected the server to return the body that the client put, but a worker received another body for this job")
 	}
 	holder, deleted := job.holder, job.deleted
 	*job = a.put
-	job.tube, job.holder, job.deleted = c.used, holder, deleted
+	job.tube, job.holder, job.deleted = c.tube, holder, deleted
 	if b.tube == "" {
 		b.tube = job.tube
 	}
@@ -275,12 +275,12 @@ func (c *beanstalkConn) using(a *command, f *codec.Frame) {
 	switch {
 	case use:
 		c.Check("beanstalk.use.using", tube == a.arg, "Tube", "expected the tube that the request names, %q", a.arg)
-	case c.chose:
-		c.Check("beanstalk.list.used", tube == c.used, "Tube", "expected the tube %q, which the connection uses", c.used)
+	case c.sentUse:
+		c.Check("beanstalk.list.used", tube == c.tube, "Tube", "expected the tube %q, which the connection uses", c.tube)
 	default:
-		c.Check("beanstalk.tube.default-used", tube == c.used, "Tube", "expected the tube \"default\", because the client has sent no use command")
+		c.Check("beanstalk.tube.default-used", tube == c.tube, "Tube", "expected the tube \"default\", because the client has sent no use command")
 	}
-	c.used, c.chose = tube, c.chose || use
+	c.tube, c.sentUse = tube, c.sentUse || use
 }
 
 func (c *beanstalkConn) watching(a *command, f *codec.Frame) {

@@ -10,7 +10,7 @@ import (
 
 // body checks a job body that the server sends.
 func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
-	sum := c.b.Sum(f.Get(codec.Payload))
+	sum := c.b.Hash(f.Get(codec.Payload))
 	switch {
 	case (job.put || job.seen) && !c.Check("beanstalk.body.verbatim", job.body == sum, "Body", "expected the body that the client put, got another body"):
 	case job.deletedBefore(a):
@@ -29,9 +29,9 @@ func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration
 	return time.Duration(r.since-b.at) + job.ttr
 }
 
-// keeps returns a function that reports whether a connection has reserved a job and has not sent a command that ends the
+// certainlyReserved returns a function that reports whether a connection has reserved a job and has not sent a command that ends the
 // reservation.
-func keeps(id string) func(Conversation) bool {
+func certainlyReserved(id string) func(Conversation) bool {
 	return func(p Conversation) bool { r := p.(*beanstalkConn).reservations[id]; return r != nil && !r.given }
 }
 
@@ -80,7 +80,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 		case old == c && !r.given:
 			c.Check("beanstalk.job.exclusive", false, "Job ID", "the server reserved a job for this connection that this connection has already reserved")
 		case old != c && !c.PeerClosed():
-			c.Defer("beanstalk.job.exclusive", "Job ID", keeps(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
+			c.Defer("beanstalk.job.exclusive", "Job ID", certainlyReserved(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
 		}
 		if old != c && c.PeerClosed() {
 			return // this is seen late: the worker had disconnected before the server reserved the job for another one
@@ -133,7 +133,7 @@ func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
 func (c *beanstalkConn) deletes(a *command) {
 	job := c.b.job(a.arg)
 	if old := job.holder; c.othersJob(job, a) {
-		c.Defer("beanstalk.delete.others-job", "", keeps(a.arg), []*Conn{old.Conn}, "expected the reply NOT_FOUND, because connection %d has reserved job %s", old.ID, a.arg)
+		c.Defer("beanstalk.delete.others-job", "", certainlyReserved(a.arg), []*Conn{old.Conn}, "expected the reply NOT_FOUND, because connection %d has reserved job %s", old.ID, a.arg)
 	}
 	if job.deletedBefore(a) {
 		c.Check("beanstalk.delete.not-found", false, "", "the server replied DELETED, but job %s was already deleted", a.arg)
@@ -154,7 +154,7 @@ func (c *beanstalkConn) release(id string) {
 	}
 }
 
-func (c *beanstalkConn) gives(a *command) {
+func (c *beanstalkConn) releases(a *command) {
 	r, rules := c.reservations[a.arg], reservedRules[a.typ.Does]
 	if r == nil {
 		c.Check(rules[0], false, "", "expected the reply NOT_FOUND, because this connection has not reserved job %s", a.arg)
@@ -195,6 +195,6 @@ func (c *beanstalkConn) found(a *command, f *codec.Frame) {
 	if a.typ.Has(codec.JobID) {
 		c.Check("beanstalk.peek.by-id", id == a.arg, "Job ID", "expected job %s, which the request names", a.arg)
 	} else if job.put {
-		c.Check("beanstalk.peek.used-tube", job.tube == c.used, "Job ID", "expected a job of tube %[2]q, which the connection selected with use, got a job of tube %[1]q", job.tube, c.used)
+		c.Check("beanstalk.peek.used-tube", job.tube == c.tube, "Job ID", "expected a job of tube %[2]q, which the connection selected with use, got a job of tube %[1]q", job.tube, c.tube)
 	}
 }

@@ -78,7 +78,7 @@ func newCoverage(p *codec.Protocol) coverage {
 
 // Declare declares rules that a checker checks for a side. The IDs are given without the name of the protocol. roles are
 // the roles of clients and workers that they bind. Rules then includes these rules even if they never applied.
-func (j *Judge) Declare(side codec.Side, roles codec.Role, rules string) {
+func (j *Monitor) Declare(side codec.Side, roles codec.Role, rules string) {
 	for id := range strings.FieldsSeq(rules) {
 		j.rule(subject{codec.RuleID(j.protocol.Name + "." + id), side}).Roles |= roles
 	}
@@ -104,7 +104,7 @@ func (c *coverage) count(rule codec.RuleID, side codec.Side, roles codec.Role, o
 
 // countForm counts the rules of the message format. In an invalid message, the rules of the fields before the violation
 // apply, too.
-func (j *Judge) countForm(f *codec.Frame, err *codec.Error) {
+func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 	spans := f.Spans
 	if err != nil {
 		if n := j.rule(subject{err.Rule, f.From}); f.Type == nil { // the sender may have any role
@@ -139,7 +139,7 @@ func (j *Judge) countForm(f *codec.Frame, err *codec.Error) {
 
 // Rules returns, for each side, how often each rule that can be checked for this side applied. The result is in the order
 // of the protocol's rules, those for clients and workers first.
-func (j *Judge) Rules() []Coverage {
+func (j *Monitor) Rules() []Coverage {
 	all := coverage{rules: map[subject]*Coverage{}}
 	for s, n := range j.rules {
 		c := *n

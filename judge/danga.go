@@ -7,7 +7,7 @@ import (
 
 // dangaChecker checks the Danga draft. Most of its packets do not name a job, so little can be checked across connections.
 type dangaChecker struct {
-	*Judge
+	*Monitor
 	handles map[string]creation
 	before  map[creation]bool // creations of jobs that had a handle
 	names   map[string]string // the job name of the last creation with a handle, by duplicate key
@@ -37,7 +37,7 @@ type dangaConn struct {
 	gone      bool           // the worker has sent worker_disconnect
 	asked     []int          // seq of each pending request for a job
 	asks      int            // total number of requests for a job
-	came      int            // noops and jobs: the worker may take each for the reply to a request
+	wakeups   int            // noops and jobs: the worker may take each for the reply to a request
 	sleeps    []int          // seq of each worker_sleep that it may still be woken from
 	woken     bool           // the worker has been woken since it last slept
 	has       bool           // the worker has a job
@@ -45,13 +45,13 @@ type dangaConn struct {
 }
 
 // Danga returns a checker of the Danga draft.
-func Danga(j *Judge) Checker {
+func Danga(j *Monitor) Checker {
 	j.Declare(codec.Peer, protocol.Application, "sync.one-at-a-time")
 	j.Declare(codec.Peer, protocol.Worker, "status.no-job complete.no-job sleep.hears-first")
 	j.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off dup.per-name
 		application.only-answers async.not-streamed throwaway.silent complete.elapsed assign.asked-for connect.capabilities
 		worker.one-task connect.replaces connect.needed sleep.awake-undisturbed sleep.once disconnect.no-more`)
-	d := &dangaChecker{Judge: j}
+	d := &dangaChecker{Monitor: j}
 	d.Reset()
 	return d
 }
@@ -74,7 +74,7 @@ func (c *dangaConn) End(from codec.Side, _ bool) {
 	}
 }
 
-func (c *dangaConn) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
+func (c *dangaConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
 func (c *dangaConn) Message(f *codec.Frame) {
 	if f.From == codec.Server {
@@ -86,10 +86,10 @@ func (c *dangaConn) Message(f *codec.Frame) {
 	case codec.Submit:
 		c.creates(f)
 	case codec.Query:
-		c.oneAtATime()
+		c.checkOutstanding()
 		c.statuses++
 	case codec.Wait:
-		c.oneAtATime()
+		c.checkOutstanding()
 		c.results++
 	case codec.Register:
 		c.connects(f)
@@ -100,7 +100,7 @@ func (c *dangaConn) Message(f *codec.Frame) {
 		// A reply is seen here before the worker receives it, so a worker certainly has not received a reply that was not
 		// seen here. A worker cannot know which noop is a reply, so there must be as many noops and jobs as requests.
 		if c.d.PeerChecks {
-			c.Check("danga.sleep.hears-first", c.came >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
+			c.Check("danga.sleep.hears-first", c.wakeups >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
 		}
 		c.sleeps = append(c.sleeps, c.seq)
 	case codec.Ask:
@@ -140,8 +140,8 @@ func (c *dangaConn) received(f *codec.Frame) {
 
 // Applications.
 
-// oneAtATime checks a request that an application must not send while it waits for a job.
-func (c *dangaConn) oneAtATime() {
+// checkOutstanding checks a request that an application must not send while it waits for a job.
+func (c *dangaConn) checkOutstanding() {
 	waits := c.waits
 	for _, p := range c.created {
 		if p.kind == protocol.SyncWait {
@@ -149,7 +149,7 @@ func (c *dangaConn) oneAtATime() {
 		}
 	}
 	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this request while it waits for a job of type 0 (sync+wait)") {
-		c.Lose() // it is unknown which reply belongs to which request
+		c.Stop() // it is unknown which reply belongs to which request
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *dangaConn) creates(f *codec.Frame) {
 	p := creation{c.d.Name(f.Get(codec.Queue)), c.d.Name(f.Get(codec.UniqueID)), f.Number(codec.Attachment)}
 	c.made[min(p.kind, protocol.AsyncThrow)] = true
 	if p.kind == protocol.SyncWait {
-		c.oneAtATime()
+		c.checkOutstanding()
 	}
 	c.created = append(c.created, p)
 }
@@ -240,7 +240,7 @@ func (c *dangaConn) connects(f *codec.Frame) {
 
 func (c *dangaConn) wakes() {
 	const goneRule = "danga.disconnect.no-more"
-	c.came++
+	c.wakeups++
 	switch {
 	case len(c.sleeps) > 0: // if this noop is the reply to a request, that request stays in asked
 		c.Pass("danga.sleep.awake-undisturbed")
@@ -264,7 +264,7 @@ func (c *dangaConn) wakes() {
 }
 
 func (c *dangaConn) assigned(f *codec.Frame) {
-	c.came++
+	c.wakeups++
 	name := c.d.Name(f.Get(codec.Queue))
 	if len(c.asked) == 0 {
 		rule := codec.RuleID("danga.assign.asked-for")

@@ -9,7 +9,7 @@ import (
 
 // gearmanChecker checks Gearman.
 type gearmanChecker struct {
-	*Judge
+	*Monitor
 	jobs   map[string]*gearmanJob // by handle
 	unique map[string]*gearmanJob // the last job, by function and unique ID, and by unique ID alone
 	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it
@@ -118,7 +118,7 @@ type listener struct {
 }
 
 // Gearman returns a checker of Gearman.
-func Gearman(j *Judge) Checker {
+func Gearman(j *Monitor) Checker {
 	j.Declare(codec.Peer, protocol.Worker, `worker.uses-the-handle work.final worker.announces-first worker.asks-before-sleep
 		worker.hears-before-sleep worker.asks-when-woken`)
 	j.Declare(codec.Server, 0, `role.responses echo.same-data submit.created submit.handles-distinct submit.order submit.empty-unique
@@ -127,7 +127,7 @@ func Gearman(j *Judge) Checker {
 		worker.reset submit.created-first work.complete work.fail work.exception work.exception-unasked work.data work.warning
 		work.status option.exceptions option.unknown status.answered status.unknown status.running status.finished
 		submit.bg-detached epoch.background sched.background`)
-	return &gearmanChecker{Judge: j, jobs: map[string]*gearmanJob{}, unique: map[string]*gearmanJob{}}
+	return &gearmanChecker{Monitor: j, jobs: map[string]*gearmanJob{}, unique: map[string]*gearmanJob{}}
 }
 
 func (g *gearmanChecker) Open(c *Conn) Conversation {
@@ -168,7 +168,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 
 func (c *gearmanConn) Invalid(f *codec.Frame, _ codec.RuleID) {
 	if f.From == codec.Peer { // the reply to it is unknown
-		c.Lose()
+		c.Stop()
 	}
 }
 
@@ -184,9 +184,9 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Submit:
 		c.submitted = append(c.submitted, submission{typ: f.Type, function: g.Name(f.Get(codec.Queue)), unique: g.Name(f.Get(codec.UniqueID)),
-			workload: g.Sum(f.Get(codec.Payload)), at: g.at, among: len(c.submitted) > 0 || c.skipped > 0})
+			workload: g.Hash(f.Get(codec.Payload)), at: g.at, among: len(c.submitted) > 0 || c.skipped > 0})
 	case codec.Echo:
-		c.echoes = append(c.echoes, g.Sum(f.Get(codec.Payload)))
+		c.echoes = append(c.echoes, g.Hash(f.Get(codec.Payload)))
 	case codec.Configure:
 		if f.Type.Has(codec.OptionName) {
 			name := g.Name(f.Get(codec.OptionName))
@@ -228,7 +228,7 @@ func (c *gearmanConn) received(f *codec.Frame) {
 		case f.Type.Has(codec.JobID):
 			c.status(f)
 		case f.Type.Has(codec.Payload):
-			sum, all := c.g.Sum(f.Get(codec.Payload)), len(c.echoes) // replies may be in any order
+			sum, all := c.g.Hash(f.Get(codec.Payload)), len(c.echoes) // replies may be in any order
 			_, ok := take(&c.echoes, &all, func(s uint64) bool { return s == sum })
 			c.Check("gearman.echo.same-data", ok, "Data", "the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply")
 		}
@@ -248,7 +248,7 @@ func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	if len(f.Type.Fields) < 2 {
 		return 0
 	}
-	return g.Sum(f.Raw[f.Spans[f.Head].Next:])
+	return g.Hash(f.Raw[f.Spans[f.Head].Next:])
 }
 
 // job returns what is known of a job. If there are too many jobs, it first removes those that have ended, and all jobs if

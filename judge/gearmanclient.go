@@ -53,11 +53,11 @@ func (c *gearmanConn) status(f *codec.Frame) {
 
 // deferFor defers a violation until the worker that has the job sends another message.
 func (c *gearmanConn) deferFor(job *gearmanJob, rule codec.RuleID, field, format string, args ...any) {
-	c.Defer(rule, field, firmly(job.handle), []*Conn{job.holder.Conn}, format, args...)
+	c.Defer(rule, field, certainlyAssigned(job.handle), []*Conn{job.holder.Conn}, format, args...)
 }
 
-// firmly returns a function that reports whether a worker certainly still has a job.
-func firmly(handle string) func(Conversation) bool {
+// certainlyAssigned returns a function that reports whether a worker certainly still has a job.
+func certainlyAssigned(handle string) func(Conversation) bool {
 	return func(p Conversation) bool { return p.(*gearmanConn).assignments[handle].firm }
 }
 
@@ -77,7 +77,7 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	unsure := c.skipped > 0 && (s.among || len(c.submitted) > 1)
 	c.submitted = c.submitted[1:]
 	if unsure || !c.Complete() {
-		c.Lose() // it is unknown to which request this is the reply
+		c.Stop() // it is unknown to which request this is the reply
 		return
 	}
 	l := c.jobs[handle]
@@ -229,7 +229,7 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	}
 	if !ends(does) {
 		if l != nil && l.waits > 0 {
-			c.passedOn(l, f, job)
+			c.forwarded(l, f, job)
 		}
 		return
 	}
@@ -275,9 +275,9 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 
 const maxReports = 1 << 6 // of one job
 
-// passedOn checks a message that a client receives about a job before the end of the job: it must be a message that the
+// forwarded checks a message that a client receives about a job before the end of the job: it must be a message that the
 // worker sent after the last one that was forwarded to the client.
-func (c *gearmanConn) passedOn(l *listener, f *codec.Frame, job *gearmanJob) {
+func (c *gearmanConn) forwarded(l *listener, f *codec.Frame, job *gearmanJob) {
 	if job == nil || job.assigns != 1 || job.more || job.joined || c.g.timed {
 		return
 	}

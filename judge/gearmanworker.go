@@ -32,12 +32,12 @@ func (c *gearmanConn) unregisters(f *codec.Frame) {
 		c.reset = c.seq
 	}
 	for h := range c.assignments {
-		c.loosen(h)
+		c.markUncertain(h)
 	}
 }
 
-// loosen records that it is unknown whether a worker still has a job.
-func (c *gearmanConn) loosen(handle string) {
+// markUncertain records that it is unknown whether a worker still has a job.
+func (c *gearmanConn) markUncertain(handle string) {
 	if job := c.g.jobs[handle]; job != nil && job.holder == c {
 		job.holder, job.assigns = nil, job.assigns+1
 	}
@@ -190,7 +190,7 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	const field = "Job handle"
 	g := c.g
 	got, ok := c.answers(f)
-	handle, function, workload := g.Name(f.Get(codec.JobID)), g.Name(f.Get(codec.Queue)), g.Sum(f.Get(codec.Payload))
+	handle, function, workload := g.Name(f.Get(codec.JobID)), g.Name(f.Get(codec.Queue)), g.Hash(f.Get(codec.Payload))
 	if ok {
 		c.mayDo(function, got.seq)
 	}
@@ -201,9 +201,9 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	case old == c && own.firm:
 		c.Check("gearman.grab.once", false, field, "the server assigned a job to this worker that is already assigned to it")
 	case old != nil && !c.PeerClosed() && !g.timed:
-		c.Defer("gearman.grab.once", field, firmly(handle), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
+		c.Defer("gearman.grab.once", field, certainlyAssigned(handle), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
 	case job.results == 1 && !c.PeerClosed() && !g.timed:
-		c.Defer("gearman.work.final", field, firmly(handle), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
+		c.Defer("gearman.work.final", field, certainlyAssigned(handle), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
 	case old == nil && job.results == 0:
 		c.Pass("gearman.grab.once")
 		c.Pass("gearman.work.final")
@@ -231,6 +231,6 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	own.firm, own.times = own.times == 0, own.times+1
 	c.assignments[handle] = own
 	if ok && got.seq < max(c.reset, c.removed) { // the assignment was already in transit
-		c.loosen(handle)
+		c.markUncertain(handle)
 	}
 }

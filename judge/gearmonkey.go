@@ -11,16 +11,16 @@ import (
 // gearMonkeyChecker checks GearMonkey: the commands of a worker about jobs that it took from a queue, the commands of a
 // client about jobs whose IDs it has received, and the replies that name what was requested. A Redis server also serves
 // other programs, so little else can be checked.
-type gearMonkeyChecker struct{ *Judge }
+type gearMonkeyChecker struct{ *Monitor }
 
 // gearMonkeyConn contains what is known of a connection.
 type gearMonkeyConn struct {
 	*Conn
-	m       *gearMonkeyChecker
-	pending []redisCommand
-	took    map[string]int  // the last step of the worker, by job
-	made    map[string]int  // the last step of the client, by job
-	loaded  map[string]bool // hashes of loaded scripts
+	m        *gearMonkeyChecker
+	pending  []redisCommand
+	lastStep map[string]int  // the last step of the worker, by job
+	made     map[string]int  // the last step of the client, by job
+	loaded   map[string]bool // hashes of loaded scripts
 }
 
 // redisCommand is a command without a reply so far.
@@ -30,7 +30,7 @@ type redisCommand struct {
 }
 
 // GearMonkey returns a checker of GearMonkey.
-func GearMonkey(j *Judge) Checker {
+func GearMonkey(j *Monitor) Checker {
 	j.Declare(codec.Peer, protocol.Client|protocol.Operator, "create.order create.once")
 	j.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock done.lock-expires
 		loop.script-sha1 loop.brpop-timeout loop.brpop-on-nil`)
@@ -39,7 +39,7 @@ func GearMonkey(j *Judge) Checker {
 }
 
 func (m *gearMonkeyChecker) Open(c *Conn) Conversation {
-	return &gearMonkeyConn{Conn: c, m: m, took: map[string]int{}, made: map[string]int{}, loaded: map[string]bool{}}
+	return &gearMonkeyConn{Conn: c, m: m, lastStep: map[string]int{}, made: map[string]int{}, loaded: map[string]bool{}}
 }
 
 func (m *gearMonkeyChecker) Reset() {}
@@ -47,12 +47,12 @@ func (m *gearMonkeyChecker) Reset() {}
 func (m *gearMonkeyChecker) Size() int { return 0 }
 
 func (c *gearMonkeyConn) Size() int {
-	return len(c.pending) + len(c.took) + len(c.made) + len(c.loaded)
+	return len(c.pending) + len(c.lastStep) + len(c.made) + len(c.loaded)
 }
 
 func (c *gearMonkeyConn) End(codec.Side, bool) {}
 
-func (c *gearMonkeyConn) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
+func (c *gearMonkeyConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
 // step is the position of a command in the sequence of commands about a job.
 type step struct {
@@ -101,7 +101,7 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 	}
 	switch sha := hash(f); {
 	case !oneReply(f):
-		c.Lose()
+		c.Stop()
 		return
 	case f.Type.Does != codec.Ask:
 	case sha != nil:
@@ -118,7 +118,7 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "", "the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
 		}
 	}
-	c.steps(&w, f)
+	c.checkCommand(&w, f)
 	c.pending = append(c.pending, w)
 }
 
@@ -134,13 +134,13 @@ func oneReply(f *codec.Frame) bool {
 	return len(f.Type.Repeat) > 0 // not an inline command
 }
 
-// steps checks a command about a job.
-func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
+// checkCommand checks a command about a job.
+func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
 	s, ok := steps[w.typ.Name]
 	if !ok {
 		return
 	}
-	of := c.took
+	of := c.lastStep
 	if s.client {
 		of = c.made
 	}
@@ -162,8 +162,8 @@ func (c *gearMonkeyConn) steps(w *redisCommand, f *codec.Frame) {
 	}
 }
 
-// begin records that a connection is responsible for a job.
-func begin(of map[string]int, key string) {
+// addResponsibility records that a connection is responsible for a job.
+func addResponsibility(of map[string]int, key string) {
 	if len(of) >= maxNames {
 		clear(of)
 	}
@@ -185,7 +185,7 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 			rule = "gearmonkey.server.evalsha-due"
 		}
 		c.Check(rule, a.queue == w.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
-		begin(c.took, w.queue+":"+w.id)
+		addResponsibility(c.lastStep, w.queue+":"+w.id)
 	case t.Does == codec.Complete:
 		c.Check("gearmonkey.server.brpop", a.queue == w.queue && a.id == w.id, "Function", "expected the lock list of function %q and job ID %q, which the request names", a.queue, a.id)
 	case sha != nil:
@@ -193,6 +193,6 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 			c.loaded[string(sha)] = true
 		}
 	case t.Has(codec.JobID):
-		begin(c.made, a.queue+":"+w.id)
+		addResponsibility(c.made, a.queue+":"+w.id)
 	}
 }

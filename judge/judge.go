@@ -8,7 +8,7 @@
 // an unseen connection can explain it. If a violation depends on what a peer may have sent in the meantime, it is deferred
 // until the next message of that peer.
 //
-// A [Checker] checks one protocol. It reports the result of each check, passed or violated, so that [Judge.Rules] shows
+// A [Checker] checks one protocol. It reports the result of each check, passed or violated, so that [Monitor.Rules] shows
 // which rules the traffic has tested.
 package judge
 
@@ -27,7 +27,7 @@ type Violation struct {
 	Err  *codec.Error
 	Conn int
 
-	// Snapshot is the result of Judge.Snapshot for an earlier message; nil if the violation is in the current message.
+	// Snapshot is the result of Monitor.Snapshot for an earlier message; nil if the violation is in the current message.
 	Snapshot any
 }
 
@@ -46,14 +46,14 @@ type Conversation interface {
 	Size() int                                     // the entries that it stores about the connection, for Budget
 }
 
-var checkers = map[*codec.Protocol]func(*Judge) Checker{}
+var checkers = map[*codec.Protocol]func(*Monitor) Checker{}
 
 // Register sets the checker of a protocol. It must be called before New.
-func Register(p *codec.Protocol, checker func(*Judge) Checker) { checkers[p] = checker }
+func Register(p *codec.Protocol, checker func(*Monitor) Checker) { checkers[p] = checker }
 
-// Judge checks one server and its clients and workers. It is not safe for concurrent use. Its memory is limited by a
+// Monitor checks one server and its clients and workers. It is not safe for concurrent use. Its memory is limited by a
 // [Budget]: what exceeds the limit is not checked.
-type Judge struct {
+type Monitor struct {
 	// Snapshot, if it is not nil, is called during Message for a message that may later prove to violate a rule. It returns
 	// what the caller needs to report it later.
 	Snapshot func() any
@@ -108,43 +108,43 @@ func (b *Budget) resize(part *int, size int) {
 }
 
 // New returns a checker of one server.
-func New(p *codec.Protocol) *Judge {
-	j := &Judge{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
+func New(p *codec.Protocol) *Monitor {
+	j := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
 	if start := checkers[p]; start != nil {
 		j.checker = start(j)
 	}
 	return j
 }
 
-// Sum returns a hash of a value, for comparisons.
-func (j *Judge) Sum(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
+// Hash returns a hash of a value, for comparisons.
+func (j *Monitor) Hash(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
 
 // Name returns a name to be stored. If the name is too long, its end is replaced by a hash.
-func (j *Judge) Name(v []byte) string {
+func (j *Monitor) Name(v []byte) string {
 	if len(v) > maxName {
-		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Sum(v))
+		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Hash(v))
 	}
 	return string(v)
 }
 
 // Now returns the time of the current message in nanoseconds.
-func (j *Judge) Now() int64 { return j.at }
+func (j *Monitor) Now() int64 { return j.at }
 
 // Open records a connection that is seen from its first byte. Violations are reported only for connections that were opened
 // and of which no bytes are missing.
-func (j *Judge) Open(id int) {
+func (j *Monitor) Open(id int) {
 	if c := j.conn(id); c != nil {
 		c.complete = true
 	}
 }
 
-func (j *Judge) conn(id int) *Conn {
+func (j *Monitor) conn(id int) *Conn {
 	c := j.conns[id]
 	if c == nil {
 		if j.checker == nil || !j.Budget.allows(connSize) {
 			return nil
 		}
-		c = &Conn{ID: id, judge: j}
+		c = &Conn{ID: id, monitor: j}
 		j.conns[id] = c
 		j.live++
 		c.checks = j.checker.Open(c)
@@ -153,16 +153,16 @@ func (j *Judge) conn(id int) *Conn {
 	return c
 }
 
-// Lose records that bytes of a connection are missing.
-func (j *Judge) Lose(id int) {
+// Gap records that bytes of a connection are missing.
+func (j *Monitor) Gap(id int) {
 	if c := j.conns[id]; c != nil {
-		c.Lose()
+		c.Stop()
 	}
 }
 
 // Message checks a message that arrived at the given time in nanoseconds. err is the violation of the message format, or
 // nil. The result is valid until the next call.
-func (j *Judge) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
+func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
 	j.begin(f, at, f.From)
 	if f.Type != nil {
 		j.roles = f.Type.Roles(f.From)
@@ -187,20 +187,20 @@ func (j *Judge) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Vi
 	return j.found
 }
 
-func (j *Judge) begin(f *codec.Frame, at int64, from codec.Side) {
+func (j *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
 	j.found, j.frame, j.at, j.side, j.roles = j.found[:0], f, at, from, 0
 }
 
 // account updates the sizes after a message. If they exceed the limits, the connection is not checked any more, and all
 // jobs are removed.
-func (j *Judge) account(c *Conn) {
+func (j *Monitor) account(c *Conn) {
 	own := c.checks.Size()
 	j.Budget.resize(&c.size, connSize+own)
 	j.Budget.resize(&j.size, j.checker.Size())
 	if own <= maxConn && j.Budget.allows(0) {
 		return
 	}
-	c.Lose()
+	c.Stop()
 	c.checks = nil
 	j.Budget.resize(&c.size, connSize)
 	j.checker.Reset()
@@ -208,7 +208,7 @@ func (j *Judge) account(c *Conn) {
 }
 
 // End records that a side has closed its direction, or that both were reset.
-func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
+func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	j.begin(nil, at, from)
 	c := j.conns[id]
 	if c == nil {
@@ -224,14 +224,14 @@ func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	silent := c.ended[codec.Server]
 	c.ended[from] = true
 	if reset || c.ended[from.Other()] {
-		c.Lose()
+		c.Stop()
 		j.Budget.resize(&c.size, 0)
 		delete(j.conns, id)
 	}
 	if (reset || from == codec.Server) && !silent {
 		if j.live--; j.live == 0 {
 			for _, c := range j.conns { // connections that the peer has not closed yet
-				c.Lose()
+				c.Stop()
 				c.checks = j.checker.Open(c)
 			}
 			j.checker.Reset()
@@ -244,7 +244,7 @@ func (j *Judge) End(id int, from codec.Side, reset bool, at int64) []Violation {
 type Conn struct {
 	ID int
 
-	judge      *Judge
+	monitor    *Monitor
 	checks     Conversation
 	size       int  // in Budget
 	complete   bool // the whole connection was seen, and the checker knows to which request each reply belongs
@@ -259,11 +259,11 @@ func (c *Conn) Complete() bool { return c.complete }
 // PeerClosed reports whether the peer has closed the connection.
 func (c *Conn) PeerClosed() bool { return c.peerClosed }
 
-// Lose ends the checks of a connection because some of its state is unknown.
-func (c *Conn) Lose() {
+// Stop ends the checks of a connection because some of its state is unknown.
+func (c *Conn) Stop() {
 	c.complete = false
 	for _, d := range c.deferred {
-		d.drop(c.judge)
+		d.drop(c.monitor)
 	}
 	c.deferred = nil
 }
@@ -272,9 +272,9 @@ func (c *Conn) Lose() {
 // connection is not complete, Check neither counts nor reports anything.
 func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...any) bool {
 	if c.complete {
-		c.judge.count(rule, c.judge.side, c.judge.roles, ok)
+		c.monitor.count(rule, c.monitor.side, c.monitor.roles, ok)
 		if !ok {
-			c.judge.found = append(c.judge.found, c.violation(rule, field, format, args))
+			c.monitor.found = append(c.monitor.found, c.violation(rule, field, format, args))
 		}
 	}
 	return ok
@@ -282,7 +282,7 @@ func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...a
 
 func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
 	e := &codec.Error{Rule: rule, Field: field, Detail: fmt.Sprintf(format, args...)}
-	if f := c.judge.frame; f != nil {
+	if f := c.monitor.frame; f != nil {
 		if i := slices.IndexFunc(f.Spans, func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }); i >= 0 {
 			e.Offset = f.Spans[i].Off
 		}
@@ -299,12 +299,12 @@ type deferred struct {
 	at        int64
 	side      codec.Side
 	roles     codec.Role
-	stands    func(Conversation) bool
+	holds     func(Conversation) bool
 	left      int // parties that have not sent their next message yet; 0: decided
 	size      int // in Budget
 }
 
-func (d *deferred) drop(j *Judge) {
+func (d *deferred) drop(j *Monitor) {
 	d.left, d.violation.Snapshot = 0, nil
 	j.Budget.resize(&d.size, 0)
 }
@@ -313,12 +313,12 @@ func (d *deferred) drop(j *Judge) {
 // for each party immediately before that message. If stands returned false for a party, the rule counts as passed. If a
 // party is not complete, nothing is counted.
 func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string, args ...any) {
-	j := c.judge
+	j := c.monitor
 	size := 4 + len(j.frame.Raw)/maxName
 	if !c.complete || slices.ContainsFunc(parties, func(p *Conn) bool { return !p.complete || p.peerClosed }) || !j.Budget.allows(size) {
 		return
 	}
-	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles, stands: stands, left: len(parties)}
+	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles, holds: stands, left: len(parties)}
 	if j.Snapshot != nil {
 		d.violation.Snapshot = j.Snapshot()
 	}
@@ -333,13 +333,13 @@ func (c *Conn) decide() {
 	if len(c.deferred) == 0 {
 		return
 	}
-	j := c.judge
+	j := c.monitor
 	c.deferred = slices.DeleteFunc(c.deferred, func(d *deferred) bool {
 		switch {
 		case d.left == 0:
 		case d.at >= j.at: // the peer sent this message before the message that is in question
 			return false
-		case !d.stands(c.checks):
+		case !d.holds(c.checks):
 			j.count(d.violation.Err.Rule, d.side, d.roles, true)
 			d.drop(j)
 		default:

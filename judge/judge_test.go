@@ -16,15 +16,15 @@ import (
 	"jobwire/play"
 )
 
-// heard checks a transcript, and returns the violated rules, each after the number of its message. unseen are peers whose
+// check checks a transcript, and returns the violated rules, each after the number of its message. unseen are peers whose
 // first messages are missing.
-func heard(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
+func check(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
 	t.Helper()
-	return heardBy(t, p, script, false, unseen...)
+	return checkWith(t, p, script, false, unseen...)
 }
 
-// heardBy checks a transcript like heard does, and sets Judge.PeerChecks to peers.
-func heardBy(t *testing.T, p *codec.Protocol, script string, peers bool, unseen ...string) []string {
+// checkWith checks a transcript like check does, and sets Judge.PeerChecks to peers.
+func checkWith(t *testing.T, p *codec.Protocol, script string, peers bool, unseen ...string) []string {
 	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
 	if err != nil {
@@ -497,7 +497,7 @@ Server -> Client: NOT_FOUND
 func TestPipelined(t *testing.T) {
 	for _, tt := range pipelined {
 		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {
-			if got := strings.Join(heardBy(t, tt.protocol, tt.script, true), ", "); got != tt.want {
+			if got := strings.Join(checkWith(t, tt.protocol, tt.script, true), ", "); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -507,7 +507,7 @@ func TestPipelined(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	for _, tt := range verdicts {
 		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {
-			if got := strings.Join(heard(t, tt.protocol, tt.script), ", "); got != tt.want {
+			if got := strings.Join(check(t, tt.protocol, tt.script), ", "); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -526,11 +526,11 @@ func TestUnheard(t *testing.T) {
 		for _, s := range scripts[0].Steps {
 			all = append(all, s.Peer.Name)
 		}
-		if got := heard(t, tt.protocol, tt.script, all...); len(got) > 0 {
+		if got := check(t, tt.protocol, tt.script, all...); len(got) > 0 {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}
-	if got := heard(t, gearman.Protocol, verdicts[0].script, "Worker"); len(got) > 0 {
+	if got := check(t, gearman.Protocol, verdicts[0].script, "Worker"); len(got) > 0 {
 		t.Errorf("the first worker's connection was not heard: %s", got)
 	}
 }

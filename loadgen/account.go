@@ -50,31 +50,31 @@ var tallies = []tally{
 	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false, "skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
-// Sound reports whether nothing happened to any job that should not.
-func (a *Account) Sound() bool {
+// NoFaults reports whether nothing happened to any job that should not.
+func (a *Account) NoFaults() bool {
 	return !slices.ContainsFunc(tallies, func(t tally) bool { return t.bad && *t.count(a) > 0 })
 }
 
-// ledger is the account of a run in progress.
-type ledger struct {
+// runAccount is the account of a run in progress.
+type runAccount struct {
 	mu sync.Mutex
 	Account
 }
 
-func (l *ledger) account() Account {
+func (l *runAccount) account() Account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Account
 }
 
-func (l *ledger) count(counter *int64) {
+func (l *runAccount) count(counter *int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*counter++
 }
 
-// note counts something that went wrong. The first is kept with its message.
-func (c *Conn) note(counter *int64, f *codec.Frame, why string) {
+// countFault counts something that went wrong. The first is kept with its message.
+func (c *Conn) countFault(counter *int64, f *codec.Frame, why string) {
 	l := &c.run.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,5 +92,5 @@ func (c *Conn) note(counter *int64, f *codec.Frame, why string) {
 
 // noteRefused notes a reply that refuses a request.
 func (c *Conn) noteRefused(f *codec.Frame) {
-	c.note(&c.run.ledger.Refused, f, "the server answered with an error")
+	c.countFault(&c.run.ledger.Refused, f, "the server answered with an error")
 }

@@ -41,7 +41,7 @@ func TestFaultsAreCounted(t *testing.T) {
 	} {
 		t.Run(tt.scenario+"/"+tt.fault, func(t *testing.T) {
 			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: tt.scenario, Dial: serving(t, tt.protocol, tt.machine(), tt.fault),
-				Clients: 1, Workers: 1, Count: 30, Settle: 200 * time.Millisecond})
+				Clients: 1, Workers: 1, Count: 30, DrainTimeout: 200 * time.Millisecond})
 			// The worker completes one job more than the server gave it, whereupon the server ends
 			// the connection. The run may be over before.
 			if err != nil && (tt.want.Duplicated == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -73,8 +73,8 @@ func TestOpenLoopLeavesNoLatencyOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := res.Latency[len(res.Latency)-1].TotalCount()
-	if res.Settled == 0 || total != res.Account.Submitted || total != res.Jobs+res.Settled {
-		t.Errorf("%d latencies of %d jobs, %d of them behind the end; %d submitted", total, res.Jobs, res.Settled, res.Account.Submitted)
+	if res.AfterWindow == 0 || total != res.Account.Submitted || total != res.Jobs+res.AfterWindow {
+		t.Errorf("%d latencies of %d jobs, %d of them behind the end; %d submitted", total, res.Jobs, res.AfterWindow, res.Account.Submitted)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 	}
 	recorder := &loadgen.Recorder{Target: "a slow server"}
 	cfg := loadgen.Config{Protocol: gearman.Protocol, Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}), "delay from-server JOB_ASSIGN 50ms"),
-		Rate: rate, Duration: time.Second, Workers: 1, Grabs: 1, Settle: 200 * time.Millisecond}
+		Rate: rate, Duration: time.Second, Workers: 1, Grabs: 1, DrainTimeout: 200 * time.Millisecond}
 	recorder.Attach(&cfg)
 	res, err := loadgen.Run(t.Context(), cfg)
 	if err != nil {
@@ -108,10 +108,10 @@ func TestPausesAreNotLosses(t *testing.T) {
 	}
 	pause := 250 * time.Millisecond
 	for name, cfg := range map[string]loadgen.Config{"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: rate}} {
-		cfg.Protocol, cfg.Dial, cfg.Clients, cfg.Workers, cfg.Count, cfg.Settle = gearman.Protocol, dial, 1, 1, 3, 50*time.Millisecond
+		cfg.Protocol, cfg.Dial, cfg.Clients, cfg.Workers, cfg.Count, cfg.DrainTimeout = gearman.Protocol, dial, 1, 1, 3, 50*time.Millisecond
 		cfg.Interval, cfg.Prefix = 10*time.Millisecond, name
 		res, err := loadgen.Run(t.Context(), cfg)
-		if err != nil || res.Jobs != cfg.Count || !res.Account.Sound() {
+		if err != nil || res.Jobs != cfg.Count || !res.Account.NoFaults() {
 			t.Errorf("%s: %d jobs of %d, %v; %+v", name, res.Jobs, cfg.Count, err, res.Account)
 		}
 	}

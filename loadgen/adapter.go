@@ -69,7 +69,7 @@ type Adapter struct {
 	OneGrab bool // a worker can only ask for one job at a time
 	Forgets bool // the server does not assign a job again whose worker disconnects, even if the assignment did not arrive
 
-	rows *rows
+	types *messageTypes
 }
 
 // Client submits jobs on one connection.
@@ -89,11 +89,11 @@ var adapters []*Adapter
 // Register adds the load of a protocol. A protocol whose message types say too little, and whose adapter
 // has no Client and Worker, has no scenarios.
 func Register(a *Adapter) {
-	a.rows = rowsOf(a.Protocol)
-	a.OneGrab = a.OneGrab || a.rows.oneGrab()
+	a.types = messageTypesOf(a.Protocol)
+	a.OneGrab = a.OneGrab || a.types.oneGrab()
 	own := a.Scenarios
 	if own == nil {
-		own = slices.DeleteFunc(slices.Clone(common), func(s Scenario) bool { return !a.rows.allow(&s) })
+		own = slices.DeleteFunc(slices.Clone(common), func(s Scenario) bool { return !a.types.allow(&s) })
 	}
 	a.Scenarios = nil
 	for _, s := range own {
@@ -101,9 +101,9 @@ func Register(a *Adapter) {
 			about, why := s.About, s.WindowWhy
 			s = common[i]
 			s.About, s.WindowWhy = cmp.Or(about, s.About), why
-			s.Background = s.Background || a.Client != nil || !a.rows.result
+			s.Background = s.Background || a.Client != nil || !a.types.result
 		}
-		if !s.Background && !s.NoWorkers() && a.rows.submit(normal, false).Blocks == codec.Attached {
+		if !s.Background && !s.NoWorkers() && a.types.submit(normal, false).Blocks == codec.Attached {
 			s.MaxWindow = 1
 		}
 		a.Scenarios = append(a.Scenarios, s)
@@ -154,7 +154,7 @@ func (a *Adapter) grabs(c *Config) int {
 }
 
 // confirmsEnds reports whether the server confirms to a worker that a job has ended.
-func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.rows.finish.Answers) > 0 }
+func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.types.finish.Answers) > 0 }
 
 func (a *Adapter) client(c *ClientConn, s *Scenario) Client {
 	switch {

@@ -56,7 +56,7 @@ func TestLoadDerivedFromMessageTypes(t *testing.T) {
 		for _, name := range names {
 			t.Run(tt.protocol.Name+"/"+name, func(t *testing.T) {
 				res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: name, Dial: serving(t, tt.of, tt.machine()), Count: 300, Functions: 2})
-				if err != nil || !res.Account.Sound() || res.Jobs != 300 {
+				if err != nil || !res.Account.NoFaults() || res.Jobs != 300 {
 					t.Errorf("%d jobs, %v, %+v", res.Jobs, err, res.Account)
 				}
 			})

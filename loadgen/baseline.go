@@ -10,8 +10,8 @@ import (
 	"jobwire/internal/prose"
 )
 
-// unlike describes a setting in which two runs differ, so that their figures cannot be compared. It is empty if there is none.
-func (r *Report) unlike(o *Report) string {
+// settingDiff describes a setting in which two runs differ, so that their figures cannot be compared. It is empty if there is none.
+func (r *Report) settingDiff(o *Report) string {
 	for _, p := range []struct {
 		name string
 		a, b any
@@ -33,7 +33,7 @@ func CheckBaseline(cfg Config, before []*Report) error {
 	if plan.Grabs == 0 {
 		plan.Grabs = before[0].Grabs // it is chosen when the run begins
 	}
-	if why := plan.unlike(before[0]); why != "" {
+	if why := plan.settingDiff(before[0]); why != "" {
 		return fmt.Errorf("the saved run had a different load: %s", why)
 	}
 	return nil
@@ -43,7 +43,7 @@ func CheckBaseline(cfg Config, before []*Report) error {
 // more than the tolerance (0.1 is a tenth), and passes if it is not. If the runs are too short, or vary too much, to exclude one of both, the
 // figure is skipped. Earlier runs with other settings are an error.
 func (r *Report) Baseline(before []*Report, tolerance float64) error {
-	if why := r.unlike(before[0]); why != "" {
+	if why := r.settingDiff(before[0]); why != "" {
 		return fmt.Errorf("the baseline had a different load: %s", why)
 	}
 	slower, why := r.slowerMachine(before, tolerance)
@@ -64,7 +64,7 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 // earlier runs, and why: other programs used it, or the same load generator took more time per job. It is 1 if neither is so.
 func (r *Report) slowerMachine(before []*Report, tolerance float64) (times float64, why string) {
 	times = 1
-	if r.Disturbed() {
+	if r.MachineShared() {
 		share := *r.Cores.Foreign / float64(runtime.NumCPU())
 		times, why = 1/max(0.01, 1-share), fmt.Sprintf("other programs used %.0f %% of the machine", 100*share)
 	}

@@ -35,8 +35,8 @@ func around(rate float64) (all []float64) {
 	return all
 }
 
-// slowed returns the report of the same run on a machine where everything takes times as long.
-func slowed(r *Report, times float64) *Report {
+// slowedReport returns the report of the same run on a machine where everything takes times as long.
+func slowedReport(r *Report, times float64) *Report {
 	m := Micros(times)
 	for i := range r.Series {
 		e := &r.Series[i]
@@ -69,16 +69,16 @@ func TestBaseline(t *testing.T) {
 			t.Errorf("%v against 1000: %s, %d figures", tt.rate, r.Result(), compared)
 		}
 	}
-	other := runsAt(100)[0]
+	other := reportsWithRates(100)[0]
 	other.Clients = 1
-	if err := other.Baseline(runsAt(100), 0.1); err == nil || !strings.Contains(err.Error(), "clients is 1 in one run and 16 in the other") {
+	if err := other.Baseline(reportsWithRates(100), 0.1); err == nil || !strings.Contains(err.Error(), "clients is 1 in one run and 16 in the other") {
 		t.Errorf("a run with other settings was accepted as a baseline: %v", err)
 	}
 	cfg := sampleResult().Config
-	if err := CheckBaseline(cfg, runsAt(100)); err != nil {
+	if err := CheckBaseline(cfg, reportsWithRates(100)); err != nil {
 		t.Errorf("the same run is refused as a baseline: %v", err)
 	}
-	if cfg.Window = 1; CheckBaseline(cfg, runsAt(100)) == nil {
+	if cfg.Window = 1; CheckBaseline(cfg, reportsWithRates(100)) == nil {
 		t.Error("another window is accepted")
 	}
 }
@@ -106,10 +106,10 @@ func TestBaselineNeedsSamples(t *testing.T) {
 		{"rates that vary more than they differ", intervalsOf(980, 500, 1250, 700, 1010, 850), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped,
 			"the runs are consistent with a change of"},
 		{"equal rates that vary", intervalsOf(980, 700, 1250, 950, 1110, 1000), intervalsOf(1000, 700, 1300, 950, 1050, 1000), nil, "jobs/s", Skipped, "consistent with a change of"},
-		{"a slower machine", slowed(steady(), 1.25), steady(), nil, "jobs/s", Skipped, "consistent with a change of -21 % to +1 %"},
-		{"a faster machine, but a slower server", slowed(intervalsOf(around(800)...), 0.8), steady(), nil, "total p50", Skipped, "consistent with a change of -1 % to +27 %"},
+		{"a slower machine", slowedReport(steady(), 1.25), steady(), nil, "jobs/s", Skipped, "consistent with a change of -21 % to +1 %"},
+		{"a faster machine, but a slower server", slowedReport(intervalsOf(around(800)...), 0.8), steady(), nil, "total p50", Skipped, "consistent with a change of -1 % to +27 %"},
 		{"a slower machine and worse tails", steady(), steady(), func(now, _ *Report) {
-			slowed(now, 1.3)
+			slowedReport(now, 1.3)
 			for i := range now.Series {
 				q := now.Series[i].Latency["total"]
 				now.Series[i].Latency["total"] = Quantiles{Count: q.Count, P50: q.P50, P99: q.P99 * 5}

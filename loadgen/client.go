@@ -12,7 +12,7 @@ import (
 type client struct {
 	*ClientConn
 	queues  [][]byte
-	rows    *rows
+	types   *messageTypes
 	submits [2][priorities]*message // of foreground and background jobs
 	using   int                     // the queue that was named last
 	pending queue                   // submissions that the server has not answered
@@ -23,13 +23,13 @@ type client struct {
 }
 
 func newClient(c *ClientConn, s *Scenario) *client {
-	l := &client{ClientConn: c, queues: c.Queues(), rows: c.run.adapter.rows, using: -1, perUnique: s.PerUnique}
+	l := &client{ClientConn: c, queues: c.Queues(), types: c.run.adapter.types, using: -1, perUnique: s.PerUnique}
 	if s.PerUnique > 1 {
 		l.sharing = map[string][]*Job{}
 	}
 	for i := range priorities {
-		l.submits[0][i] = newMessage(l.rows.submit(i, false), i, false)
-		l.submits[1][i] = newMessage(l.rows.submit(i, true), i, true)
+		l.submits[0][i] = newMessage(l.types.submit(i, false), i, false)
+		l.submits[1][i] = newMessage(l.types.submit(i, true), i, true)
 	}
 	return l
 }
@@ -40,9 +40,9 @@ func (l *client) Submit(j *Job, payload []byte) {
 	if l.run.scenario.background(number) {
 		m = l.submits[1][j.Priority]
 	}
-	if l.using != int(j.Queue) && l.rows.use != nil && m.queue == len(m.Args) {
+	if l.using != int(j.Queue) && l.types.use != nil && m.queue == len(m.Args) {
 		l.using = int(j.Queue)
-		l.Send(l.rows.use, l.queues[j.Queue])
+		l.Send(l.types.use, l.queues[j.Queue])
 	}
 	l.unique = l.unique[:0]
 	if l.run.scenario.unique(number) {
@@ -67,7 +67,7 @@ func (l *client) Handle(f *codec.Frame) {
 	case codec.Refuse, codec.Bury:
 		l.Refused(l.pending.pop(), f)
 	case codec.Answer:
-		if l.rows.use != nil && slices.Contains(l.rows.use.Answers, f.Type) {
+		if l.types.use != nil && slices.Contains(l.types.use.Answers, f.Type) {
 			return
 		}
 		fallthrough
@@ -79,7 +79,7 @@ func (l *client) Handle(f *codec.Frame) {
 func (l *client) accepted(f *codec.Frame) {
 	j := l.pending.pop()
 	if j == nil {
-		l.note(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
+		l.countFault(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
 		return
 	}
 	if l.sharing != nil {
@@ -102,11 +102,11 @@ func (l *client) completed(f *codec.Frame) {
 func (l *client) shared(f *codec.Frame) {
 	id := string(f.Get(codec.JobID))
 	if _, whole := l.run.filler.numberOf(f.Get(codec.Payload)); !whole {
-		l.note(&l.run.ledger.Corrupted, f, "the result is not the payload that was sent")
+		l.countFault(&l.run.ledger.Corrupted, f, "the result is not the payload that was sent")
 	}
 	jobs := l.sharing[id]
 	if len(jobs) == 0 {
-		l.note(&l.run.ledger.AnsweredTwice, f, "all submissions of this job had already received their result")
+		l.countFault(&l.run.ledger.AnsweredTwice, f, "all submissions of this job had already received their result")
 		return
 	}
 	if l.sharing[id] = jobs[1:]; len(jobs) == 1 {
@@ -125,7 +125,7 @@ type requester struct {
 }
 
 func newRequester(c *ClientConn, s *Scenario) *requester {
-	return &requester{ClientConn: c, message: c.run.adapter.rows.request(s.Request), echoes: s.Request == codec.Echo}
+	return &requester{ClientConn: c, message: c.run.adapter.types.request(s.Request), echoes: s.Request == codec.Echo}
 }
 
 func (r *requester) Submit(j *Job, payload []byte) {
@@ -137,7 +137,7 @@ func (r *requester) Submit(j *Job, payload []byte) {
 func (r *requester) Handle(f *codec.Frame) {
 	j := r.pending.pop()
 	if j == nil {
-		r.note(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
+		r.countFault(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
 		return
 	}
 	if r.echoes {
@@ -147,7 +147,7 @@ func (r *requester) Handle(f *codec.Frame) {
 			number, whole = r.run.filler.numberOf(r.reply.Args[n-1])
 		}
 		if !whole || number != j.number.Load() {
-			r.note(&r.run.ledger.Corrupted, f, "the data of the reply differs from the data that was sent")
+			r.countFault(&r.run.ledger.Corrupted, f, "the data of the reply differs from the data that was sent")
 		}
 	}
 	j.created = r.now

@@ -20,10 +20,10 @@ type ClientConn struct {
 	fresh   int64               // jobs ended since the last record
 	samples [stageCount][]int64 // of the batch
 
-	inboxMu sync.Mutex
-	inbox   []seenEnd // jobs of this client that others have seen the end of
-	spare   []seenEnd // memory for the next inbox
-	poked   bool
+	inboxMu       sync.Mutex
+	otherEnds     []seenEnd // jobs of this client that others have seen the end of
+	nextEnds      []seenEnd // memory for the next inbox
+	refillPending bool
 }
 
 // newClientConn makes a connection that of the client at a place among the clients.
@@ -59,7 +59,7 @@ func (c *ClientConn) submit(n int) {
 	if n = min(n, len(c.pool.free)); c.paused || n == 0 {
 		return
 	}
-	for n = c.run.claim(n); n > 0 && c.start(c.now); n-- {
+	for n = c.run.claimJobs(n); n > 0 && c.start(c.now); n-- {
 	}
 }
 
@@ -189,9 +189,9 @@ type seenEnd struct {
 func (c *ClientConn) endSeen(e seenEnd) bool {
 	c.inboxMu.Lock()
 	defer c.inboxMu.Unlock()
-	c.inbox = append(c.inbox, e)
-	first := !c.poked
-	c.poked = true
+	c.otherEnds = append(c.otherEnds, e)
+	first := !c.refillPending
+	c.refillPending = true
 	return first
 }
 
@@ -201,15 +201,15 @@ func (c *ClientConn) takeEnds(now int64) {
 	defer c.mu.Unlock()
 	c.now = now
 	c.inboxMu.Lock()
-	jobs := c.inbox
-	c.inbox, c.poked = c.spare, false
+	jobs := c.otherEnds
+	c.otherEnds, c.refillPending = c.nextEnds, false
 	c.inboxMu.Unlock()
 	for _, j := range jobs {
 		if j.job.number.Load() == j.number {
 			c.Ended(j.job)
 		}
 	}
-	c.spare = jobs[:0]
+	c.nextEnds = jobs[:0]
 	c.flush()
 	c.batchEnded()
 }
@@ -221,14 +221,14 @@ func (c *ClientConn) Result(f *codec.Frame, payload []byte) *Job {
 	s := c.run.slots.find(number)
 	switch {
 	case !whole:
-		c.note(&c.run.ledger.Corrupted, f, "the result differs from the payload that was submitted")
+		c.countFault(&c.run.ledger.Corrupted, f, "the result differs from the payload that was submitted")
 		if s != nil && !c.pool.has(s) {
 			return nil
 		}
 	case s == nil:
-		c.note(&c.run.ledger.AnsweredTwice, f, "a result of this job had already arrived")
+		c.countFault(&c.run.ledger.AnsweredTwice, f, "a result of this job had already arrived")
 	case !c.pool.has(s):
-		c.note(&c.run.ledger.Misdirected, f, "another client submitted this job")
+		c.countFault(&c.run.ledger.Misdirected, f, "another client submitted this job")
 		return nil
 	}
 	return s

@@ -240,10 +240,10 @@ func (c *Comparison) notes() (all []string) {
 	count("the verdict is failed", func(r *Report) bool { return r.Result() == Failed })
 	count("the measurement is invalid", func(r *Report) bool { return r.Result() == Invalid })
 	count("the load generator was the bottleneck: the target may be faster", func(r *Report) bool { return r.Saturated })
-	count("other programs used more than a quarter of the machine", (*Report).Disturbed)
+	count("other programs used more than a quarter of the machine", (*Report).MachineShared)
 	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < 1 })
 	for _, r := range c.Runs {
-		if why := r.unlike(c.Runs[0]); why != "" {
+		if why := r.settingDiff(c.Runs[0]); why != "" {
 			all = append(all, "the runs had different settings: "+why)
 			break
 		}

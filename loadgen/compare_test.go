@@ -8,8 +8,8 @@ import (
 	"jobwire/internal/schemacheck"
 )
 
-// runsAt are reports with these rates.
-func runsAt(rates ...float64) []*Report {
+// reportsWithRates are reports with these rates.
+func reportsWithRates(rates ...float64) []*Report {
 	var all []*Report
 	for _, v := range rates {
 		r := sampleReport(sampleResult())
@@ -20,7 +20,7 @@ func runsAt(rates ...float64) []*Report {
 }
 
 func TestCompareRatios(t *testing.T) {
-	c := Compare([]Group{{"old", runsAt(100, 110, 90, 105, 95, 100)}, {"new", runsAt(210, 220, 190, 200, 205, 195)}})
+	c := Compare([]Group{{"old", reportsWithRates(100, 110, 90, 105, 95, 100)}, {"new", reportsWithRates(210, 220, 190, 200, 205, 195)}})
 	got := c.Targets[1].Ratios["rate"]
 	if got.Ratio < 1.9 || got.Ratio > 2.2 || got.Low == nil || *got.Low > got.Ratio || *got.High < got.Ratio || *got.Low < 1.7 || *got.High > 2.4 {
 		t.Errorf("%+v", got)
@@ -46,16 +46,16 @@ func TestCompareRatios(t *testing.T) {
 
 // Paired runs that a busy machine slowed together are a steady ratio.
 func TestComparePairsTurns(t *testing.T) {
-	c := Compare([]Group{{"a", runsAt(100, 50, 80, 20, 90, 60)}, {"b", runsAt(200, 100, 160, 40, 180, 120)}})
+	c := Compare([]Group{{"a", reportsWithRates(100, 50, 80, 20, 90, 60)}, {"b", reportsWithRates(200, 100, 160, 40, 180, 120)}})
 	if r := c.Targets[1].Ratios["rate"]; *r.Low < 1.99 || *r.High > 2.01 {
 		t.Errorf("every turn was twice as fast, and the ratio is from %v to %v", *r.Low, *r.High)
 	}
 }
 
 func TestCompareOfFewOrUnlikeRuns(t *testing.T) {
-	odd := runsAt(50)
+	odd := reportsWithRates(50)
 	odd[0].Window = 1
-	c := Compare([]Group{{"a", runsAt(100)}, {"b", odd}})
+	c := Compare([]Group{{"a", reportsWithRates(100)}, {"b", odd}})
 	if r := c.Targets[1].Ratios["rate"]; r.Ratio != 0.5 || r.Low != nil {
 		t.Errorf("%+v", r)
 	}

@@ -25,16 +25,16 @@ type Config struct {
 	Window    int     // jobs that a client keeps in flight in a closed loop; 0 is 1
 	Batch     int     // jobs that a client of a closed loop submits together, once so many of the window are free; 0 is 1
 	MaxFlight int     // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
-	Grabs     int     // requests for a job that a worker has outstanding; 0 is the best guess of the dialect
+	Grabs     int     // requests for a job that a worker has outstanding; 0 is the default of the adapter
 	Size      Sizes
 	Content   []byte        // of the payloads, after the first MinPayload bytes; none is random bytes
 	Think     time.Duration // from a job's end to the client's next
 	Work      time.Duration // from a worker's getting a job to its result
 
-	Count    int64         // jobs; 0 is as many as Duration allows
-	Duration time.Duration // 0 is until Count; if both are 0 it is 10 s
-	Warmup   time.Duration // at the beginning, that is not counted
-	Settle   time.Duration // how long what is still under way at the end may take without any progress; 0 is 10 s
+	Count        int64         // jobs; 0 is as many as Duration allows
+	Duration     time.Duration // 0 is until Count; if both are 0 it is 10 s
+	Warmup       time.Duration // at the beginning, that is not counted
+	DrainTimeout time.Duration // how long what is still under way at the end may take without any progress; 0 is 10 s
 
 	Rate *Schedule // of an open loop; nil is a closed one
 	Kill float64   // workers killed a second, in a scenario that kills
@@ -46,7 +46,7 @@ type Config struct {
 	Check bool // whether the queue was linear: of a short run of one function, with jobs of one priority
 
 	Interval    time.Duration // between two entries of the time series; 0 is 1 s
-	Watch       func(*Interval)
+	OnInterval  func(*Interval)
 	PhaseChange func() // called as the measured part begins, and as it ends; nil is nothing
 }
 
@@ -86,8 +86,8 @@ func (c Config) Complete() (Config, error) {
 	if c.Prefix == "" {
 		c.Prefix = "jobwire"
 	}
-	if c.Settle == 0 {
-		c.Settle = 10 * time.Second
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 10 * time.Second
 	}
 	if c.Interval == 0 {
 		c.Interval = time.Second
@@ -137,7 +137,7 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("scenario %s cannot be used with --rate or --duration, because it ends with its last job; set the number of jobs (--count)", sc.Name)
 	case c.Interval < minInterval:
 		return c, fmt.Errorf("interval %v: expected at least %v", c.Interval, minInterval)
-	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.Settle < 0 || c.Think < 0 || c.Work < 0 || c.Ramp < 0 || c.Reconnect < 0:
+	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.DrainTimeout < 0 || c.Think < 0 || c.Work < 0 || c.Ramp < 0 || c.Reconnect < 0:
 		return c, errors.New("counts and times must not be negative")
 	case (c.Rate != nil || sc.Backlog) && (c.Ramp > 0 || c.Reconnect > 0):
 		return c, errors.New("clients that begin one after the other or reconnect need a closed loop, and a scenario without a backlog")

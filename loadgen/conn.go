@@ -166,8 +166,8 @@ func (c *Conn) end(err error) {
 	c.run.lost(c, err)
 }
 
-// hangUp closes the connection from outside.
-func (c *Conn) hangUp() {
+// closeNow closes the connection from outside.
+func (c *Conn) closeNow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.close()
@@ -201,7 +201,7 @@ func (c *Conn) serve() {
 		c.mu.Lock()
 		if c.top-c.first >= c.need && !c.closed { // what a killed worker had read, it never saw
 			c.now = c.run.clock()
-			c.digest()
+			c.handleReceived()
 			c.mu.Unlock()
 			runtime.Gosched() // let the others have their turn first: more goes with each write
 			c.mu.Lock()
@@ -223,8 +223,8 @@ func (c *Conn) serve() {
 	}
 }
 
-// digest handles all messages that have come.
-func (c *Conn) digest() {
+// handleReceived handles all messages that have come.
+func (c *Conn) handleReceived() {
 	for c.first < c.top {
 		n, found, err := c.stream.Read(c.in[c.first:c.top], &c.frame)
 		if c.need = c.stream.Need(); found == codec.Nothing {

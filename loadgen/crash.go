@@ -72,8 +72,8 @@ type CrashReport struct {
 	Error       string       `json:"error,omitempty"`
 }
 
-// busyWork is how long workers take for a job before the kill, so that jobs are left.
-const busyWork = time.Millisecond
+// minWorkTime is how long workers take for a job before the kill, so that jobs are left.
+const minWorkTime = time.Millisecond
 
 // Run performs the test. The report is nil if the server could not be started at all.
 func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
@@ -117,14 +117,14 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	cfg.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, n+1) // what is left of one round is not part of the next
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return (*srv).Dial(ctx) }
 	r := newRun(cfg)
-	defer r.hangUp()
+	defer r.closeAll()
 	r.limit.Store(cfg.Count)
 	r.target = cfg.Count
 	if err := r.connectClients(ctx); err != nil {
 		return nil, err
 	}
 	if r.adapter.confirmsEnds() {
-		r.cfg.Work = busyWork
+		r.cfg.Work = minWorkTime
 		if err := r.connectWorkers(ctx); err != nil {
 			return nil, err
 		}
@@ -223,7 +223,7 @@ func (r *run) takeAll(ctx context.Context) error {
 		r.closing = true
 		r.mu.Unlock()
 		for _, c := range r.workers {
-			c.hangUp()
+			c.closeNow()
 			<-c.ended
 		}
 		r.ledger.mu.Lock()
@@ -233,16 +233,16 @@ func (r *run) takeAll(ctx context.Context) error {
 	}
 }
 
-// quiet is how long no job must be assigned if none is missing.
-const quiet = 500 * time.Millisecond
+// noAssignTimeout is how long no job must be assigned if none is missing.
+const noAssignTimeout = 500 * time.Millisecond
 
 // drain waits until no more jobs are assigned: for a short time if all have been, so that repeated jobs are seen too.
 func (r *run) drain(ctx context.Context) error {
 	last, since, looked := int64(-1), time.Now(), false
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for time.Since(since) < r.cfg.Settle {
-		if !looked && time.Since(since) > quiet {
+	for time.Since(since) < r.cfg.DrainTimeout {
+		if !looked && time.Since(since) > noAssignTimeout {
 			if looked = true; !r.missing() {
 				return nil
 			}

@@ -18,8 +18,8 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// front passes connections on to a server. To kill it ends them all, as the end of a process does; what the server has, it keeps.
-type front struct {
+// restartableServer passes connections on to a server. To kill it ends them all, as the end of a process does; what the server has, it keeps.
+type restartableServer struct {
 	ln   net.Listener
 	dial func(context.Context) (net.Conn, error)
 
@@ -27,13 +27,13 @@ type front struct {
 	conns []net.Conn
 }
 
-func newFront(t *testing.T, dial func(context.Context) (net.Conn, error)) *front {
+func newFront(t *testing.T, dial func(context.Context) (net.Conn, error)) *restartableServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{ln: ln, dial: dial}
+	f := &restartableServer{ln: ln, dial: dial}
 	go func() {
 		for {
 			near, err := ln.Accept()
@@ -55,12 +55,12 @@ func newFront(t *testing.T, dial func(context.Context) (net.Conn, error)) *front
 	return f
 }
 
-func (f *front) Dial(ctx context.Context) (net.Conn, error) {
+func (f *restartableServer) Dial(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", f.ln.Addr().String())
 }
 
-func (f *front) Kill() {
+func (f *restartableServer) Kill() {
 	f.ln.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			dial := serving(t, tt.p, machines[tt.p]())
 			k := &loadgen.Crash{Kills: 2, After: 50 * time.Millisecond, AllowLoss: tt.allow,
-				Config: loadgen.Config{Protocol: tt.p, Scenario: "crash", Clients: 4, Workers: 1, Window: 4, Settle: 300 * time.Millisecond},
+				Config: loadgen.Config{Protocol: tt.p, Scenario: "crash", Clients: 4, Workers: 1, Window: 4, DrainTimeout: 300 * time.Millisecond},
 				Start: func(context.Context) (loadgen.Server, error) {
 					if !tt.keeps {
 						dial = serving(t, tt.p, machines[tt.p]())
@@ -147,7 +147,7 @@ func TestOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Account.Submitted != jobs || !res.Account.Sound() || res.Late.Count != jobs {
+	if res.Account.Submitted != jobs || !res.Account.NoFaults() || res.Late.Count != jobs {
 		t.Errorf("%+v, lateness of %d jobs", res.Account, res.Late.Count)
 	}
 	if least := jobs * time.Second / rate; res.Took < least*9/10 {
@@ -163,11 +163,11 @@ func TestMaxInFlight(t *testing.T) {
 	most := int64(0)
 	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})),
 		Rate: schedule, Duration: 300 * time.Millisecond, Interval: 20 * time.Millisecond, Clients: 2, Workers: 1, Grabs: 1, Work: 20 * time.Millisecond, MaxFlight: 5,
-		Watch: func(iv *loadgen.Interval) { most = max(most, iv.Depth) }})
+		OnInterval: func(iv *loadgen.Interval) { most = max(most, iv.Depth) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most > 10 || res.Account.Skipped == 0 || !res.Account.Sound() {
+	if most > 10 || res.Account.Skipped == 0 || !res.Account.NoFaults() {
 		t.Errorf("%d jobs in flight, %d skipped; %+v", most, res.Account.Skipped, res.Account)
 	}
 }

@@ -30,8 +30,8 @@ func ReadEnvironment(command []string) *Environment {
 	if n, err := strconv.ParseInt(kibibytes, 10, 64); err == nil {
 		e.Memory = n << 10
 	}
-	if soft := strings.Fields(procField("/proc/self/limits", "Max open files")); len(soft) > 0 {
-		e.OpenFiles, _ = strconv.ParseInt(soft[0], 10, 64) // 0 where there is no limit
+	if limits := strings.Fields(procField("/proc/self/limits", "Max open files")); len(limits) > 0 {
+		e.OpenFiles, _ = strconv.ParseInt(limits[0], 10, 64) // 0 where there is no limit
 	}
 	return e
 }

@@ -23,26 +23,26 @@ var GearMonkey = &Adapter{Protocol: gearmonkey.Protocol, Scenarios: []Scenario{
 }, Client: newMonkeyClient, Worker: newMonkeyWorker, Forgets: true}
 
 var (
-	mkUID       = monkeyRow("INCR_UID")
-	mkIdle      = monkeyRow("HMSET_IDLE")
-	mkCreate    = monkeyRow("PUBLISH_CREATE")
-	mkPush      = monkeyRow("LPUSH_QUEUE")
-	mkLoad      = monkeyRow("SCRIPT_LOAD")
-	mkCount     = monkeyRow("INCR_COUNT")
-	mkScheduled = monkeyRow("EVALSHA_SCHEDULED")
-	mkPop       = monkeyRow("BRPOP_QUEUES")
-	mkStart     = monkeyRow("PUBLISH_START")
-	mkBusy      = monkeyRow("HMSET_BUSY")
-	mkInput     = monkeyRow("HGET_INPUT")
-	mkProgress  = monkeyRow("HMSET_PROGRESS")
-	mkDone      = monkeyRow("HMSET_DONE")
-	mkExpire    = monkeyRow("EXPIRE_JOB")
-	mkFinish    = monkeyRow("PUBLISH_FINISH")
-	mkLock      = monkeyRow("LPUSH_LOCK")
-	mkUnlock    = monkeyRow("EXPIRE_LOCK")
+	mkUID       = monkeyType("INCR_UID")
+	mkIdle      = monkeyType("HMSET_IDLE")
+	mkCreate    = monkeyType("PUBLISH_CREATE")
+	mkPush      = monkeyType("LPUSH_QUEUE")
+	mkLoad      = monkeyType("SCRIPT_LOAD")
+	mkCount     = monkeyType("INCR_COUNT")
+	mkScheduled = monkeyType("EVALSHA_SCHEDULED")
+	mkPop       = monkeyType("BRPOP_QUEUES")
+	mkStart     = monkeyType("PUBLISH_START")
+	mkBusy      = monkeyType("HMSET_BUSY")
+	mkInput     = monkeyType("HGET_INPUT")
+	mkProgress  = monkeyType("HMSET_PROGRESS")
+	mkDone      = monkeyType("HMSET_DONE")
+	mkExpire    = monkeyType("EXPIRE_JOB")
+	mkFinish    = monkeyType("PUBLISH_FINISH")
+	mkLock      = monkeyType("LPUSH_LOCK")
+	mkUnlock    = monkeyType("EXPIRE_LOCK")
 )
 
-func monkeyRow(name string) *codec.Type { return codec.Named(gearmonkey.Protocol.Types, name) }
+func monkeyType(name string) *codec.Type { return codec.Named(gearmonkey.Protocol.Types, name) }
 
 var (
 	mkPriorities = [priorities][]byte{[]byte(gearmonkey.High), []byte(gearmonkey.Normal), []byte(gearmonkey.Low)}

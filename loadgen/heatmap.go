@@ -12,24 +12,24 @@ type frame struct {
 	counts         [heatRows]int64
 }
 
-// Rows of the heat map: so many for each doubling, from heatFrom nanoseconds on.
+// Rows of the heat map: so many for each doubling, from heatMin nanoseconds on.
 const (
 	heatRows      = 96
 	heatPerDouble = 4
-	heatFrom      = 1000.0
+	heatMin       = 1000.0
 )
 
 // heatRow is the row of a latency.
 func heatRow(ns int64) int {
-	row := int(math.Log2(float64(ns)/heatFrom) * heatPerDouble)
+	row := int(math.Log2(float64(ns)/heatMin) * heatPerDouble)
 	return min(max(row, 0), heatRows-1)
 }
 
 // heatEdge is the latency in nanoseconds at which a row begins.
-func heatEdge(row int) float64 { return heatFrom * math.Exp2(float64(row)/heatPerDouble) }
+func heatEdge(row int) float64 { return heatMin * math.Exp2(float64(row)/heatPerDouble) }
 
-// expose keeps the distribution of an interval.
-func (f *heatmap) expose(iv *Interval) {
+// addInterval keeps the distribution of an interval.
+func (f *heatmap) addInterval(iv *Interval) {
 	fr := frame{start: iv.Start.Seconds(), seconds: iv.Length.Seconds()}
 	for _, bar := range iv.Stages[stageTotal].Distribution() {
 		if bar.Count > 0 {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// history is when clients asked for what and heard of it, and workers likewise.
+// history records when clients submitted jobs and received replies, and when workers were assigned them.
 type history struct {
 	mu   sync.Mutex
 	ops  []operation
@@ -41,8 +41,8 @@ type Linearity struct {
 	Why   string `json:"why,omitempty"` // what no order of moments explains
 }
 
-// life is one job's: when it was put into the queue, and when it was taken out.
-type life struct {
+// jobHistory is one job's: when it was put into the queue, and when it was taken out.
+type jobHistory struct {
 	number   uint64
 	put, got operation
 }
@@ -55,11 +55,11 @@ func (h *history) check() *Linearity {
 	h.mu.Lock()
 	ops := h.ops // workers go on asking
 	h.mu.Unlock()
-	jobs := map[uint64]*life{}
+	jobs := map[uint64]*jobHistory{}
 	var empty []operation
 	for _, op := range ops {
 		if !op.take {
-			jobs[op.number] = &life{number: op.number, put: op, got: operation{call: math.MaxInt64, ret: math.MaxInt64}}
+			jobs[op.number] = &jobHistory{number: op.number, put: op, got: operation{call: math.MaxInt64, ret: math.MaxInt64}}
 		}
 	}
 	for _, op := range ops {
@@ -76,11 +76,11 @@ func (h *history) check() *Linearity {
 			j.got = op
 		}
 	}
-	all := make([]*life, 0, len(jobs))
+	all := make([]*jobHistory, 0, len(jobs))
 	for _, j := range jobs {
 		all = append(all, j)
 	}
-	if l := h.overtaken(all); l != nil {
+	if l := h.outOfOrder(all); l != nil {
 		return l
 	}
 	if l := h.notEmpty(all, empty); l != nil {
@@ -89,12 +89,12 @@ func (h *history) check() *Linearity {
 	return &Linearity{Holds: true}
 }
 
-// overtaken finds a job that was surely put in before another, and surely taken out after it.
-func (h *history) overtaken(all []*life) *Linearity {
+// outOfOrder finds a job that was surely put in before another, and surely taken out after it.
+func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 	byEnd := slices.Clone(all)
-	slices.SortFunc(byEnd, func(a, b *life) int { return order(a.put.ret, b.put.ret) })
-	slices.SortFunc(all, func(a, b *life) int { return order(a.put.call, b.put.call) })
-	var last *life // of those put in before, the one that was taken out last
+	slices.SortFunc(byEnd, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
+	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.call, b.put.call) })
+	var last *jobHistory // of those put in before, the one that was taken out last
 	for _, b := range all {
 		for len(byEnd) > 0 && byEnd[0].put.ret < b.put.call {
 			if last == nil || byEnd[0].got.call > last.got.call {
@@ -111,8 +111,8 @@ func (h *history) overtaken(all []*life) *Linearity {
 
 // notEmpty finds a request that was answered that there is no job, though there surely was one
 // all the time.
-func (h *history) notEmpty(all []*life, empty []operation) *Linearity {
-	slices.SortFunc(all, func(a, b *life) int { return order(a.put.ret, b.put.ret) })
+func (h *history) notEmpty(all []*jobHistory, empty []operation) *Linearity {
+	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
 	slices.SortFunc(empty, func(a, b operation) int { return order(a.call, b.call) })
 	// The times in which there surely is a job, joined where they overlap.
 	var from, to int64 = -1, -1

@@ -125,8 +125,8 @@ func (d pageData) Plan() string { return d.plan() + "; " + d.loop() }
 // Notes are what to know before the figures are used.
 func (d pageData) Notes() []string { return d.notes() }
 
-// Whole is the latencies of the stage that the page shows over time: all of a job's life.
-func (d pageData) Whole() Quantiles { return d.Latency[Stages[stageTotal]] }
+// TotalLatency is the latencies of the stage that the page shows over time: all of a job's life.
+func (d pageData) TotalLatency() Quantiles { return d.Latency[Stages[stageTotal]] }
 
 // What the template of a search is given.
 type (

@@ -22,10 +22,10 @@ func samplePage(t *testing.T) string {
 	r := sampleReport(res)
 	var f heatmap
 	for i := range res.Series {
-		f.expose(&res.Series[i])
+		f.addInterval(&res.Series[i])
 	}
 	r.distribute(&f, r.stages)
-	r.Settled = 1234
+	r.AfterWindow = 1234
 	r.Check(objectives(t, "p99<8ms", "queued.p90<7ms", "rate>900"))
 	r.Target = `</script><b>"a" & 'b'`
 	var b bytes.Buffer
@@ -50,7 +50,7 @@ func objectives(t *testing.T, texts ...string) (all []*Objective) {
 // sampleSearch has a trial with each result, and one with too few samples.
 func sampleSearch(t *testing.T) *SearchReport {
 	s := &SearchReport{Jobwire: version.Info{Version: "1.2.3"}, Protocol: "gearman", Scenario: "cycle", Target: "a <b>server</b>", SLO: []string{"p99<5ms", "rate>10"}, Seconds: 5,
-		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Bracket: &Bracket{Passed: 1000, Failed: 2000}}
+		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), LimitRange: &LimitRange{Passed: 1000, Failed: 2000}}
 	for _, tt := range []struct {
 		rate  float64
 		p99   Micros
@@ -112,7 +112,7 @@ func TestSearchPage(t *testing.T) {
 }
 
 func sampleComparison() *Comparison {
-	return Compare([]Group{{"old", runsAt(100, 110, 90, 105, 95, 100)}, {"new", runsAt(210, 220, 190, 200, 205, 195)}, {"slow", runsAt(50, 52, 48, 50, 51, 49)}})
+	return Compare([]Group{{"old", reportsWithRates(100, 110, 90, 105, 95, 100)}, {"new", reportsWithRates(210, 220, 190, 200, 205, 195)}, {"slow", reportsWithRates(50, 52, 48, 50, 51, 49)}})
 }
 
 func TestComparePage(t *testing.T) {
@@ -178,7 +178,7 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 	res := sampleResult()
 	var f heatmap
 	for i := range res.Series {
-		f.expose(&res.Series[i])
+		f.addInterval(&res.Series[i])
 	}
 	heat := f.heat()
 	if len(heat.Frames) != 2 {

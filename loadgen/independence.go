@@ -15,9 +15,9 @@ type Independence struct {
 
 // Limits of the check.
 const (
-	fewestGaps     = 100
-	leastGap       = 4 * leastStep // mean gap: jobs that are closer together are submitted in batches
-	maxCorrelation = 0.05          // or three standard deviations of the estimate
+	minGaps        = 100
+	minGap         = 4 * minBatchInterval // mean gap: jobs that are closer together are submitted in batches
+	maxCorrelation = 0.05                 // or three standard deviations of the estimate
 )
 
 // gaps measures the gaps between submissions, in seconds.
@@ -46,7 +46,7 @@ func (g *gaps) add(at time.Duration) {
 func (g *gaps) independence() *Independence {
 	n := float64(g.n - 1)
 	mean := g.sum / n
-	if g.n <= fewestGaps || mean < leastGap.Seconds() {
+	if g.n <= minGaps || mean < minGap.Seconds() {
 		return nil
 	}
 	variance := g.squares/n - mean*mean

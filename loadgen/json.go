@@ -93,14 +93,14 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 		Runs []*Report `json:"runs"`
 	}
 	if err := json.NewDecoder(in).Decode(&saved); err != nil {
-		return nil, fmt.Errorf("expected a result that 'bench run --out' has saved: %w", err)
+		return nil, fmt.Errorf("expected a result that 'bench run --output' has saved: %w", err)
 	}
 	if saved.Runs == nil {
 		saved.Runs = []*Report{&saved.Report}
 	}
 	for _, r := range saved.Runs {
 		if r.Protocol == "" || r.Latency == nil {
-			return nil, errors.New("expected a result that 'bench run --out' has saved, with the keys protocol and latency_us")
+			return nil, errors.New("expected a result that 'bench run --output' has saved, with the keys protocol and latency_us")
 		}
 	}
 	return saved.Runs, nil

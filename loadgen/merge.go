@@ -76,7 +76,7 @@ func checkShares(parts []*Report) error {
 		seen[s.I] = true
 		alike := *p
 		alike.Clients, alike.Workers, alike.Grabs = parts[0].Clients, parts[0].Workers, parts[0].Grabs
-		if why := alike.unlike(parts[0]); why != "" {
+		if why := alike.settingDiff(parts[0]); why != "" {
 			return fmt.Errorf("parts %s and %s are not of the same run: %s", p.Share, parts[0].Share, why)
 		}
 		if p.Interval != parts[0].Interval {
@@ -94,7 +94,7 @@ func checkShares(parts []*Report) error {
 // add enters the sums.
 func (m *Report) add(parts []*Report) {
 	m.Clients, m.Workers, m.Grabs = 0, 0, 0
-	m.Jobs, m.Settled, m.Reconnects, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0, 0
+	m.Jobs, m.AfterWindow, m.Reconnects, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0, 0
 	m.RateRequested, m.Backlog, m.KeptUp = 0, 0, nil
 	m.First, m.Error, m.Interrupted = "", "", false
 	for _, t := range tallies {
@@ -107,7 +107,7 @@ func (m *Report) add(parts []*Report) {
 		m.Workers += p.Workers
 		m.Grabs = max(m.Grabs, p.Grabs)
 		m.Jobs += p.Jobs
-		m.Settled += p.Settled
+		m.AfterWindow += p.AfterWindow
 		m.Reconnects += p.Reconnects
 		m.RateRequested += p.RateRequested
 		m.Backlog += p.Backlog
@@ -276,7 +276,7 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 		}
 		e.Latency = now.quantiles()
 		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)), Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
-		heat.expose(&iv)
+		heat.addInterval(&iv)
 		if out != nil {
 			out.add(m.Started.Add(iv.Start), &iv)
 		}

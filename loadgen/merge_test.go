@@ -32,8 +32,8 @@ func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *
 	return all[0], &log
 }
 
-// dealt is a run of so many jobs in three intervals, of which those that deal picks are taken.
-func dealt(jobs, clients int, deal func(i int) bool) *Result {
+// resultOfShare is a run of so many jobs in three intervals, of which those that deal picks are taken.
+func resultOfShare(jobs, clients int, deal func(i int) bool) *Result {
 	res := sampleResult()
 	res.Config.Clients, res.Config.Interval, res.Series = clients, time.Second, nil
 	res.Latency, res.Jobs = newHistograms(), 0
@@ -63,11 +63,11 @@ func dealt(jobs, clients int, deal func(i int) bool) *Result {
 func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
 	const jobs = 30000
-	whole, _ := saved(t, dealt(jobs, 16, func(int) bool { return true }), "", began)
+	whole, _ := saved(t, resultOfShare(jobs, 16, func(int) bool { return true }), "", began)
 	var parts []*Report
 	var logs []io.Reader
 	for k, clients := range []int{5, 5, 6} {
-		part, log := saved(t, dealt(jobs, clients, func(i int) bool { return i%3 == k }), fmt.Sprintf("%d/3", k+1), began.Add(time.Duration(k)*7*time.Millisecond))
+		part, log := saved(t, resultOfShare(jobs, clients, func(i int) bool { return i%3 == k }), fmt.Sprintf("%d/3", k+1), began.Add(time.Duration(k)*7*time.Millisecond))
 		parts, logs = append(parts, part), append(logs, log)
 	}
 	parts[0], parts[2] = parts[2], parts[0] // in any order
@@ -108,7 +108,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 func TestMergeRefusesWhatIsNotWhole(t *testing.T) {
 	began := time.Now()
 	share := func(s string) (*Report, *bytes.Buffer) {
-		return saved(t, dealt(3000, 8, func(int) bool { return true }), s, began)
+		return saved(t, resultOfShare(3000, 8, func(int) bool { return true }), s, began)
 	}
 	for _, tt := range []struct {
 		shares []string

@@ -7,15 +7,15 @@ import (
 
 // Interval is what happened between two ticks of a run.
 type Interval struct {
-	Start    time.Duration // since the measured part began; below zero during the warm-up
-	Length   time.Duration
-	Done     int64                // jobs that came to their end
-	Depth    int64                // jobs under way at its end
-	Stages   Histograms           // valid during the call of Config.Watch only
-	Latency  map[string]Quantiles // by stage
-	Account  Account
-	Draining bool // it is after the measured part: jobs that were queued in it are processed, which does not count
-	Settled  bool // it is after the measured part of an open loop: only its latencies count
+	Start       time.Duration // since the measured part began; below zero during the warm-up
+	Length      time.Duration
+	Done        int64                // jobs that came to their end
+	Depth       int64                // jobs under way at its end
+	Stages      Histograms           // valid during the call of Config.Watch only
+	Latency     map[string]Quantiles // by stage
+	Account     Account
+	Draining    bool // it is after the measured part: jobs that were queued in it are processed, which does not count
+	AfterWindow bool // it is after the measured part of an open loop: only its latencies count
 }
 
 // Rate is in jobs a second.
@@ -77,8 +77,8 @@ func (m *meter) end() {
 	m.edge()
 }
 
-// fewestEnds is the number of jobs from which their mean latency says something about an interval.
-const fewestEnds = 100
+// minJobsPerInterval is the number of jobs from which their mean latency says something about an interval.
+const minJobsPerInterval = 100
 
 // interval takes stock of the time since it was last called.
 func (m *meter) interval() {
@@ -96,7 +96,7 @@ func (m *meter) interval() {
 	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Latency: m.now.quantiles(), Account: m.r.ledger.account()}
 	if m.measured {
 		iv.Start = m.last.Sub(m.began)
-		if mean := time.Duration(m.now[stageTotal].Mean()); done >= fewestEnds && (m.steady == 0 || mean < m.steady) {
+		if mean := time.Duration(m.now[stageTotal].Mean()); done >= minJobsPerInterval && (m.steady == 0 || mean < m.steady) {
 			m.steady = mean
 		}
 	}
@@ -104,7 +104,7 @@ func (m *meter) interval() {
 	if iv.Length < time.Millisecond && done == 0 {
 		return
 	}
-	if w := m.r.cfg.Watch; w != nil {
+	if w := m.r.cfg.OnInterval; w != nil {
 		w(&iv)
 	}
 	iv.Stages = Histograms{}
@@ -115,15 +115,15 @@ func (m *meter) interval() {
 func (m *meter) draining(now time.Time, done int64) {
 	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Draining: true}
 	m.last = now
-	if w := m.r.cfg.Watch; w != nil {
+	if w := m.r.cfg.OnInterval; w != nil {
 		w(&iv)
 	}
 }
 
-// settled adds the latencies of the jobs of an open loop that were scheduled in the measured part and
+// endDrain adds the latencies of the jobs of an open loop that were scheduled in the measured part and
 // ended after it. They are those that waited longest: without them a server
 // that stalls towards the end would look the better for it.
-func (m *meter) settled() {
+func (m *meter) endDrain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.r.cfg.Rate == nil {
@@ -134,8 +134,8 @@ func (m *meter) settled() {
 		return
 	}
 	m.total.merge(m.now)
-	if w := m.r.cfg.Watch; w != nil {
-		w(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, Settled: true})
+	if w := m.r.cfg.OnInterval; w != nil {
+		w(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, AfterWindow: true})
 	}
 }
 

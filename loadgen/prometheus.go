@@ -24,9 +24,9 @@ var metrics = []struct {
 	{"generator_cpu_seconds_per_job", "CPU time of the load generator per job.", "gauge", func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
 	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
 	{"foreign_processors", "Average number of processors used by other programs.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
-	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge", func(r *Report) *float64 { return truth(r.Saturated) }},
-	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return truth(r.Passed()) }},
-	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return truth(r.Result() == Invalid) }},
+	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge", func(r *Report) *float64 { return boolGauge(r.Saturated) }},
+	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return boolGauge(r.Passed()) }},
+	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return boolGauge(r.Result() == Invalid) }},
 }
 
 // quantileOf are the columns as Prometheus writes them.
@@ -41,7 +41,7 @@ func (m Micros) seconds() *float64 {
 	return &s
 }
 
-func truth(yes bool) *float64 {
+func boolGauge(yes bool) *float64 {
 	v := 0.0
 	if yes {
 		v = 1

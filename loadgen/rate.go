@@ -11,7 +11,7 @@ import (
 // maxRate is the highest rate of a schedule, in jobs a second.
 const maxRate = 1e8
 
-// ParseSchedule reads the steps of a schedule: "5000" for ever, "1000-9000/30s" rising (or
+// ParseSchedule reads the steps of a schedule: "5000" without an end, "1000-9000/30s" rising (or
 // falling) over that time, "1000/10s,2000/10s,4000" one after the other; with "poisson:"
 // before them, so many on average. k and M stand for a thousand and a million.
 func ParseSchedule(text string) (*Schedule, error) {
@@ -91,7 +91,7 @@ func (s *Schedule) String() string {
 
 func formatRate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Length is how long the schedule's steps take together; 0 is for ever.
+// Length is how long the schedule's steps take together; 0: without an end.
 func (s *Schedule) Length() time.Duration {
 	var sum time.Duration
 	for _, st := range s.Steps {

@@ -51,7 +51,7 @@ func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 			return
 		}
 	}
-	c.hangUp()
+	c.closeNow()
 	<-c.ended
 	nc, err := r.cfg.Dial(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestReconnect(t *testing.T) {
 			if got := dials.Load() - 4 - workers; res.Reconnects == 0 || got < res.Reconnects || got > res.Reconnects+4 && scenario != "chaos" {
 				t.Errorf("%d connections after the first ones, %d reconnections", got, res.Reconnects)
 			}
-			if !res.Account.Sound() || res.Jobs == 0 {
+			if !res.Account.NoFaults() || res.Jobs == 0 {
 				t.Errorf("%d jobs: %+v", res.Jobs, res.Account)
 			}
 		})
@@ -78,7 +78,7 @@ func TestRamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(begun) != clients || !res.Account.Sound() {
+	if len(begun) != clients || !res.Account.NoFaults() {
 		t.Fatalf("%d clients have submitted, %+v", len(begun), res.Account)
 	}
 	if first, last := begun[0], begun[clients-1]; last.Sub(first) < ramp/2 {

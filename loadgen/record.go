@@ -84,7 +84,7 @@ func (r *run) record(c *ClientConn) {
 	rec.done += n
 	rec.mu.Unlock()
 	if r.done.Add(n) == r.target {
-		r.reached()
+		r.jobsReached()
 	}
 }
 

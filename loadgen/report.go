@@ -31,10 +31,10 @@ type Report struct {
 	Seed        uint64       `json:"seed"`
 	Requested   string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
 
-	Jobs    int64   `json:"jobs"`    // that came to their end in the measured part
-	Seconds float64 `json:"seconds"` // that it took
-	Settled int64   `json:"settled"` // jobs of an open loop that ended after it: of them only the latencies count
-	Rate    float64 `json:"rate"`    // jobs a second
+	Jobs        int64   `json:"jobs"`    // that came to their end in the measured part
+	Seconds     float64 `json:"seconds"` // that it took
+	AfterWindow int64   `json:"settled"` // jobs of an open loop that ended after it: of them only the latencies count
+	Rate        float64 `json:"rate"`    // jobs a second
 
 	RateRequested float64 `json:"rate_requested,omitempty"` // of an open loop: the schedule's average over the measured part
 	KeptUp        *bool   `json:"kept_up,omitempty"`        // of an open loop: the backlog did not grow
@@ -107,8 +107,8 @@ type Recorder struct {
 	Processor   Processor
 	Log         *Log // takes the latencies of every interval; may be nil
 
-	// Live is called after every interval, with whether it is in the measured part. It may be nil.
-	Live func(iv *Interval, measured bool)
+	// OnInterval is called after every interval, with whether it is in the measured part. It may be nil.
+	OnInterval func(iv *Interval, measured bool)
 
 	began, ended time.Time
 	used         processorTime
@@ -152,20 +152,20 @@ func (t *Recorder) Attach(cfg *Config) {
 			t.ended, t.used = time.Now(), now.since(t.used)
 		}
 	}
-	cfg.Watch = func(iv *Interval) {
+	cfg.OnInterval = func(iv *Interval) {
 		measured := !t.began.IsZero() && t.ended.IsZero()
 		if measured {
 			now := t.now()
 			t.intervals[iv.Start], t.last = now.since(t.last), now
 		}
-		if measured || iv.Settled {
-			t.heatmap.expose(iv)
+		if measured || iv.AfterWindow {
+			t.heatmap.addInterval(iv)
 			if t.Log != nil {
 				t.Log.add(t.began.Add(iv.Start), iv)
 			}
 		}
-		if t.Live != nil && !iv.Settled {
-			t.Live(iv, measured)
+		if t.OnInterval != nil && !iv.AfterWindow {
+			t.OnInterval(iv, measured)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (t *Recorder) Report(res *Result) *Report {
 	r.Environment = t.Environment
 	r.Target, r.Share, r.Started = t.Target, t.Share, t.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
-	r.Account, r.Settled, r.Backlog, r.Reconnects = res.Account, res.Settled, res.backlog, res.Reconnects
+	r.Account, r.AfterWindow, r.Backlog, r.Reconnects = res.Account, res.AfterWindow, res.backlog, res.Reconnects
 	r.Linear = res.Linear
 	r.Latency = res.Latency.quantiles()
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))

@@ -8,21 +8,21 @@ import (
 
 // Result is what a run has shown.
 type Result struct {
-	Config     Config
-	Took       time.Duration // the measured part
-	Jobs       int64         // that came to their end in it
-	Latency    Histograms
-	Series     []Interval
-	Account    Account
-	CPU        time.Duration // of this process
-	Pauses     time.Duration // for which the collector stopped it
-	GCs        int64
-	gaps       gaps       // between submissions of an open loop
-	Late       Quantiles  // of an open loop: how long after their scheduled times jobs were submitted
-	Reconnects int64      // of clients, in the measured part
-	Settled    int64      // jobs of an open loop that ended after the measured part
-	Linear     *Linearity // if the history was kept
-	Err        error      // why the run ended early
+	Config      Config
+	Took        time.Duration // the measured part
+	Jobs        int64         // that came to their end in it
+	Latency     Histograms
+	Series      []Interval
+	Account     Account
+	CPU         time.Duration // of this process
+	Pauses      time.Duration // for which the collector stopped it
+	GCs         int64
+	gaps        gaps       // between submissions of an open loop
+	Late        Quantiles  // of an open loop: how long after their scheduled times jobs were submitted
+	Reconnects  int64      // of clients, in the measured part
+	AfterWindow int64      // jobs of an open loop that ended after the measured part
+	Linear      *Linearity // if the history was kept
+	Err         error      // why the run ended early
 
 	steady  time.Duration // the lowest mean latency of an interval of the measured part
 	backlog int64         // jobs under way at its end
@@ -38,7 +38,7 @@ func (m *meter) result(err error) *Result {
 	m.end()
 	r := m.r
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
-		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: quantilesOf(m.pacing.hist), gaps: m.pacing.gaps, Settled: m.late, Reconnects: r.again.Load(), steady: m.steady, backlog: m.backlog, Err: err}
+		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: quantilesOf(m.pacing.hist), gaps: m.pacing.gaps, AfterWindow: m.late, Reconnects: r.again.Load(), steady: m.steady, backlog: m.backlog, Err: err}
 	if r.history != nil {
 		res.Linear = r.history.check()
 	}
@@ -53,7 +53,7 @@ func (m *meter) result(err error) *Result {
 		res.Account.Lost = inFlight
 	}
 	if res.Account.First == "" && res.Account.Lost+res.Account.Unacknowledged > 0 {
-		res.Account.First = r.lastHeard()
+		res.Account.First = r.lastMessage()
 	}
 	return res
 }

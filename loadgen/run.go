@@ -18,11 +18,11 @@ type run struct {
 	adapter         *Adapter
 	scenario        *Scenario
 	base            time.Time
-	filler          filler
+	filler          payloadContent
 	slots           slots
 	perClient       int // slots of each client
 	histogramShards [histogramShards]histogramShard
-	ledger          ledger
+	ledger          runAccount
 	history         *history // nil if none is kept
 
 	claimed atomic.Int64 // jobs that clients were allowed to start
@@ -46,14 +46,14 @@ type run struct {
 // clock is the time since the run was made, in nanoseconds.
 func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 
-// claim returns how many of n further jobs a client may start.
-func (r *run) claim(n int) int {
+// claimJobs returns how many of n further jobs a client may start.
+func (r *run) claimJobs(n int) int {
 	over := r.claimed.Add(int64(n)) - r.limit.Load()
 	return n - int(min(max(over, 0), int64(n)))
 }
 
-// reached reports that as many jobs have ended as requested.
-func (r *run) reached() {
+// jobsReached reports that as many jobs have ended as requested.
+func (r *run) jobsReached() {
 	select {
 	case r.ready <- struct{}{}:
 	default:
@@ -114,7 +114,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := newRun(cfg)
-	defer r.hangUp()
+	defer r.closeAll()
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -226,8 +226,8 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	stopReconnecting()
 	m.end()
 	if err == nil || errors.Is(err, context.Canceled) {
-		err = errors.Join(err, r.settle(m))
-		m.settled()
+		err = errors.Join(err, r.awaitInFlight(m))
+		m.endDrain()
 	}
 	return err
 }
@@ -271,18 +271,18 @@ func (r *run) deadline() <-chan time.Time {
 	return time.After(r.cfg.Duration)
 }
 
-// idleTimeout is how long nothing may be heard of any job until those under way are lost. A worker
+// idleTimeout is how long no message about any job may arrive before the jobs in flight count as lost. A worker
 // may take its time.
-func (r *run) idleTimeout() time.Duration { return r.cfg.Settle + r.cfg.Work }
+func (r *run) idleTimeout() time.Duration { return r.cfg.DrainTimeout + r.cfg.Work }
 
-// lookAgain is how often a run looks whether anything goes on.
-const lookAgain = 100 * time.Millisecond
+// idlePollInterval is how often a run looks whether anything goes on.
+const idlePollInterval = 100 * time.Millisecond
 
 // await waits until all jobs have ended, or the time is over.
 func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
-	look := time.NewTicker(min(r.cfg.Interval, lookAgain))
+	look := time.NewTicker(min(r.cfg.Interval, idlePollInterval))
 	defer look.Stop()
 	last, since := int64(0), time.Now()
 	for {
@@ -310,8 +310,8 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 	}
 }
 
-// settle waits for jobs that are still under way, as long as any come to their end.
-func (r *run) settle(m *meter) error {
+// awaitInFlight waits for jobs that are still under way, as long as any come to their end.
+func (r *run) awaitInFlight(m *meter) error {
 	last, since := int64(-1), time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -355,17 +355,17 @@ func (r *run) unacknowledged() (n int64) {
 	return n
 }
 
-// lastHeard describes the first job that is still in flight, and the last message about it.
-func (r *run) lastHeard() string {
+// lastMessage describes the first job that is still in flight, and the last message about it.
+func (r *run) lastMessage() string {
 	for _, c := range r.clients {
-		if text := c.lastHeard(); text != "" {
+		if text := c.lastMessage(); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-func (c *ClientConn) lastHeard() string {
+func (c *ClientConn) lastMessage() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.pool.underWay() {
@@ -395,14 +395,14 @@ func (r *run) submitted() (n int64) {
 	return n
 }
 
-// hangUp ends all connections and waits for their goroutines.
-func (r *run) hangUp() {
+// closeAll ends all connections and waits for their goroutines.
+func (r *run) closeAll() {
 	r.mu.Lock()
 	r.closing = true
 	conns := slices.Clone(r.conns)
 	r.mu.Unlock()
 	for _, c := range conns {
-		c.hangUp()
+		c.closeNow()
 	}
 	for _, c := range conns {
 		if c.serving.Load() {

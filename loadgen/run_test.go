@@ -69,9 +69,9 @@ func TestScenariosLoseNothing(t *testing.T) {
 				}
 				t.Run(p.protocol.Name+"/"+sc.Name, func(t *testing.T) {
 					cfg := loadgen.Config{Protocol: p.protocol, Scenario: sc.Name, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Window: window,
-						Settle: 5 * time.Second, Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300}}
+						DrainTimeout: 5 * time.Second, Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300}}
 					if sc.Kills {
-						cfg.Kill, cfg.Count, cfg.Settle = 50, p.jobs/3, time.Second
+						cfg.Kill, cfg.Count, cfg.DrainTimeout = 50, p.jobs/3, time.Second
 					}
 					res, err := loadgen.Run(t.Context(), cfg)
 					if err != nil {
@@ -81,7 +81,7 @@ func TestScenariosLoseNothing(t *testing.T) {
 						res.Account.Lost = 0 // the specification has no way to get them back
 						res.Jobs = cfg.Count
 					}
-					if !res.Account.Sound() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
+					if !res.Account.NoFaults() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
 						t.Errorf("%d jobs of %d; %+v", res.Jobs, cfg.Count, res.Account)
 					}
 					t.Logf("%.0f/s %+v", res.Rate(), res.Account)
@@ -112,7 +112,7 @@ func TestZipf(t *testing.T) {
 		c, err := dial(ctx)
 		return countingConn{c, names, counts}, err
 	}})
-	if err != nil || !res.Account.Sound() {
+	if err != nil || !res.Account.NoFaults() {
 		t.Fatal(err, res.Account)
 	}
 	// The weights are 1, 1/4 and 1/9: 73, 18 and 8 %.
@@ -149,7 +149,7 @@ func TestDrainingIntervals(t *testing.T) {
 	done, left := int64(0), int64(count)
 	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Scenario: "background", Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})),
 		Count: count, Clients: 2, Workers: 2, Grabs: 1, Work: 20 * time.Millisecond, Interval: 50 * time.Millisecond,
-		Watch: func(iv *loadgen.Interval) {
+		OnInterval: func(iv *loadgen.Interval) {
 			if iv.Draining {
 				if done += iv.Done; iv.Depth > left {
 					t.Errorf("%d are left, %d before", iv.Depth, left)

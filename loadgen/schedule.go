@@ -17,7 +17,7 @@ type Schedule struct {
 }
 
 // Step is a part of a schedule: from a rate to another, in jobs a second, over a time. The last
-// goes on for ever if its time is 0.
+// has no end if its time is 0.
 type Step struct {
 	From, To float64
 	For      time.Duration
@@ -107,21 +107,21 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	if r.cfg.Rate == nil {
 		return func() {}
 	}
-	return background(ctx, func(ctx context.Context) { r.keepPace(ctx, m) })
+	return background(ctx, func(ctx context.Context) { r.submitScheduled(ctx, m) })
 }
 
 // Limits of the batches of an open loop. To wake up and to write costs more than to submit several jobs, so the jobs of a short time are
 // submitted together.
 const (
-	leastStep = 50 * time.Microsecond  // least time between two batches
-	mostStep  = 250 * time.Microsecond // the same from the rate fullRate on
-	fullRate  = 100_000                // jobs per second
-	maxBatch  = 256                    // jobs that one client submits in one write
+	minBatchInterval = 50 * time.Microsecond  // least time between two batches
+	mostStep         = 250 * time.Microsecond // the same from the rate fullRate on
+	fullRate         = 100_000                // jobs per second
+	maxBatch         = 256                    // jobs that one client submits in one write
 )
 
-// paceStep returns the least time between two batches at a rate in jobs per second.
-func paceStep(rate float64) time.Duration {
-	return min(max(leastStep, time.Duration(rate/fullRate*float64(mostStep))), mostStep)
+// batchInterval returns the least time between two batches at a rate in jobs per second.
+func batchInterval(rate float64) time.Duration {
+	return min(max(minBatchInterval, time.Duration(rate/fullRate*float64(mostStep))), mostStep)
 }
 
 // arrivals are the times of the jobs of a schedule.
@@ -146,8 +146,8 @@ func (a *arrivals) advance() {
 	a.next += time.Duration(gap * float64(time.Second))
 }
 
-// keepPace submits jobs at their times. Those of the same time go to one client, or to several if they are many.
-func (r *run) keepPace(ctx context.Context, m *meter) {
+// submitScheduled submits jobs at their times. Those of the same time go to one client, or to several if they are many.
+func (r *run) submitScheduled(ctx context.Context, m *meter) {
 	clock := newPreciseTimer()
 	defer clock.close()
 	jobs := r.cfg.Rate.arrivals(r.cfg.Seed)
@@ -155,7 +155,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 	late := make([]int64, 0, maxBatch)
 	for {
 		now := time.Duration(r.clock() - began)
-		if wait := max(jobs.next, last+paceStep(jobs.rateAt(last))) - now; wait > 0 {
+		if wait := max(jobs.next, last+batchInterval(jobs.rateAt(last))) - now; wait > 0 {
 			if !clock.wait(ctx, wait) {
 				return
 			}
@@ -174,7 +174,7 @@ func (r *run) keepPace(ctx context.Context, m *meter) {
 				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
 					break // others may have room
 				}
-				if r.claim(1) == 0 {
+				if r.claimJobs(1) == 0 {
 					c.flush()
 					c.mu.Unlock()
 					m.pacing.add(at, late, skipped)

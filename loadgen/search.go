@@ -58,7 +58,7 @@ type SearchReport struct {
 	SLO         []string     `json:"slo"`
 	Seconds     float64      `json:"seconds_per_trial"` // at least: slow trials last until they have enough samples
 	Error       string       `json:"error"`             // why the search ended early
-	*Bracket
+	*LimitRange
 }
 
 // WriteJSON writes the report as one object.
@@ -67,14 +67,14 @@ func (s *SearchReport) WriteJSON(w io.Writer) error { return writeIndented(w, s)
 // ParseSearch reads a report that was saved. It returns nil if the text is not one.
 func ParseSearch(text []byte) *SearchReport {
 	var s SearchReport
-	if err := json.Unmarshal(text, &s); err != nil || s.Bracket == nil || len(s.Trials) == 0 {
+	if err := json.Unmarshal(text, &s); err != nil || s.LimitRange == nil || len(s.Trials) == 0 {
 		return nil
 	}
 	return &s
 }
 
-// Bracket is what a search has found: a rate that passed and one that failed. 0 is none.
-type Bracket struct {
+// LimitRange is what a search has found: a rate that passed and one that failed. 0 is none.
+type LimitRange struct {
 	Passed    float64 `json:"passed_rate"`
 	Failed    float64 `json:"failed_rate"`
 	Saturated bool    `json:"saturated"` // the one that failed did so for the generator's sake
@@ -87,9 +87,9 @@ const fastest = 1e7
 // Run doubles the rate until one fails, or halves it until one holds, then narrows the
 // bracket. Chance may have decided at its edges: so both ends are repeated, and where most
 // trials say otherwise the search goes on from there.
-func (s *Search) Run(ctx context.Context) (*Bracket, error) {
-	b := &Bracket{}
-	polls := map[float64]*poll{}
+func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
+	b := &LimitRange{}
+	polls := map[float64]*rateTrials{}
 	for rate := s.From; len(b.Trials) < s.Trials && rate > 0; rate = s.next(b, polls) {
 		t, err := s.Try(ctx, rate)
 		if err != nil {
@@ -97,7 +97,7 @@ func (s *Search) Run(ctx context.Context) (*Bracket, error) {
 		}
 		b.Trials = append(b.Trials, t)
 		if polls[rate] == nil {
-			polls[rate] = &poll{}
+			polls[rate] = &rateTrials{}
 		}
 		polls[rate].add(t.Passed)
 		b.between(polls)
@@ -105,10 +105,10 @@ func (s *Search) Run(ctx context.Context) (*Bracket, error) {
 	return b, nil
 }
 
-// poll is what the trials of one rate said.
-type poll struct{ trials, passed int }
+// rateTrials is what the trials of one rate said.
+type rateTrials struct{ trials, passed int }
 
-func (p *poll) add(passed bool) {
+func (p *rateTrials) add(passed bool) {
 	p.trials++
 	if passed {
 		p.passed++
@@ -117,7 +117,7 @@ func (p *poll) add(passed bool) {
 
 // between finds the bracket: the lowest rate most of whose trials failed, with whether one of these was
 // invalid, and the highest below it most of whose trials passed.
-func (b *Bracket) between(polls map[float64]*poll) {
+func (b *LimitRange) between(polls map[float64]*rateTrials) {
 	b.Passed, b.Failed = 0, 0
 	for rate, p := range polls {
 		if 2*p.passed <= p.trials && (b.Failed == 0 || rate < b.Failed) {
@@ -133,7 +133,7 @@ func (b *Bracket) between(polls map[float64]*poll) {
 }
 
 // next is the rate to be tried; 0 is that the bracket stands.
-func (s *Search) next(b *Bracket, polls map[float64]*poll) float64 {
+func (s *Search) next(b *LimitRange, polls map[float64]*rateTrials) float64 {
 	switch {
 	case b.Failed == 0:
 		if b.Passed >= fastest {
@@ -146,7 +146,7 @@ func (s *Search) next(b *Bracket, polls map[float64]*poll) float64 {
 		}
 		return max(b.Failed/2, s.Slowest)
 	case b.Failed > b.Passed*(1+s.Precision):
-		if rate := tidy(math.Sqrt(b.Passed * b.Failed)); rate > b.Passed && rate < b.Failed {
+		if rate := roundRate(math.Sqrt(b.Passed * b.Failed)); rate > b.Passed && rate < b.Failed {
 			return rate
 		}
 	}
@@ -158,8 +158,8 @@ func (s *Search) next(b *Bracket, polls map[float64]*poll) float64 {
 	return 0
 }
 
-// tidy rounds a rate to four digits: more say nothing.
-func tidy(v float64) float64 {
+// roundRate rounds a rate to four digits: more say nothing.
+func roundRate(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v))-3)
 	return math.Round(v/unit) * unit
 }
@@ -170,7 +170,7 @@ func WriteTrial(w io.Writer, t *Trial) {
 }
 
 // WriteBracket writes the answer for people.
-func WriteBracket(w io.Writer, b *Bracket) error {
+func WriteBracket(w io.Writer, b *LimitRange) error {
 	rate := func(v float64) string {
 		if v == 0 {
 			return "none"
@@ -186,7 +186,7 @@ func WriteBracket(w io.Writer, b *Bracket) error {
 }
 
 // tried is how many trials a rate had, in words.
-func (b *Bracket) tried(rate float64) string {
+func (b *LimitRange) tried(rate float64) string {
 	n := 0
 	for _, t := range b.Trials {
 		if t.Rate == rate {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func searchFor(limit float64, from float64) (*Bracket, error) {
+func searchFor(limit float64, from float64) (*LimitRange, error) {
 	s := Search{From: from, Slowest: 1, Precision: 0.05, Repeats: 3, Trials: 60, Try: func(_ context.Context, rate float64) (Trial, error) {
 		return Trial{Rate: rate, Passed: rate <= limit}, nil
 	}}
@@ -88,7 +88,7 @@ func TestInterruptedSearch(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(b.Trials) != 2 || b.Failed != 500 || !b.Saturated {
 		t.Errorf("%+v, %v", b, err)
 	}
-	report := SearchReport{SLO: []string{"p99<5ms"}, Bracket: b}
+	report := SearchReport{SLO: []string{"p99<5ms"}, LimitRange: b}
 	if got, want := report.Answer(), "No rate passed with p99<5ms; the lowest that failed is 500 jobs/s (1 trial). At the lowest rate that failed, the load generator or its machine was the bottleneck, so the server may support a higher rate."; got != want {
 		t.Errorf("answer %q, want %q", got, want)
 	}

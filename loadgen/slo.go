@@ -115,7 +115,7 @@ func (o *Objective) check(r *Report) SLOResult {
 	value := float64(v)
 	j.Result = result(value < o.limit)
 	j.Value, j.Why = &value, fmt.Sprintf("measured %s", v)
-	if late := r.lateness(o.metric); j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > lateShare*o.limit && late > lateShare*v {
+	if late := r.lateness(o.metric); j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > maxLateShare*o.limit && late > maxLateShare*v {
 		j.Result = Invalid
 		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)
 	}

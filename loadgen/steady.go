@@ -18,18 +18,18 @@ type Stationarity struct {
 
 // Limits of the check. A difference that is significant, but small, does not make the figures of a run useless.
 const (
-	fewestIntervals = 8    // so that each half has the four that the test needs
-	trendShare      = 0.05 // of the first median
+	minTrendIntervals = 8    // so that each half has the four that the test needs
+	trendShare        = 0.05 // of the first median
 )
 
-// stationarity checks the complete intervals of the measured part. It returns nil if there are fewer than fewestIntervals.
+// stationarity checks the complete intervals of the measured part. It returns nil if there are fewer than minTrendIntervals.
 func (r *Report) stationarity() *Stationarity {
 	s := &Stationarity{Figure: "rate"}
 	if r.Requested != "" {
 		s.Figure = "total_p50_us"
 	}
 	all := figureOf(s.Figure).ofIntervals([]*Report{r})
-	if len(all) < fewestIntervals {
+	if len(all) < minTrendIntervals {
 		return nil
 	}
 	first, second := all[:len(all)/2], all[len(all)/2:]

@@ -53,7 +53,7 @@ func wrap(b *strings.Builder, heading, s string) {
 // WriteText writes the report for people.
 func WriteText(w io.Writer, r *Report) error {
 	var b strings.Builder
-	r.textPlan(&b)
+	r.textConfig(&b)
 	b.WriteByte('\n')
 	if r.Requested != "" {
 		fmt.Fprintf(&b, "%s jobs/s requested, %s jobs/s achieved", formatJobs(r.RateRequested), formatJobs(r.Rate))
@@ -98,8 +98,8 @@ func (r *Report) loop() string {
 	return fmt.Sprintf("open loop, %s jobs/s; payload %s B; seed %d", r.Requested, r.Payload, r.Seed)
 }
 
-// textPlan writes what was run.
-func (r *Report) textPlan(b *strings.Builder) {
+// textConfig writes what was run.
+func (r *Report) textConfig(b *strings.Builder) {
 	fmt.Fprintf(b, "%s %s on %s\n  %s\n  %s", r.Protocol, r.Scenario, r.Target, r.plan(), r.loop())
 	if r.Share != "" {
 		fmt.Fprintf(b, "; share %s", r.Share)
@@ -156,15 +156,15 @@ func (r *Report) textLatency(b *strings.Builder) {
 	if r.Independence != nil {
 		b.WriteString(prose.Wrap("", "", r.Independence.String(), prose.Width) + "\n")
 	}
-	if r.Settled > 0 {
-		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.Settled), "job"))
+	if r.AfterWindow > 0 {
+		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.AfterWindow), "job"))
 	}
 	b.WriteByte('\n')
 }
 
 func (r *Report) textAccount(b *strings.Builder) {
 	text := prose.Grouped(r.Submitted) + " submitted, warm-up included"
-	if r.Sound() {
+	if r.NoFaults() {
 		text += "; none lost, duplicated, corrupted, refused or answered wrongly"
 	}
 	wrap(b, "jobs", text)
@@ -248,7 +248,7 @@ func (r *Report) notes() (all []string) {
 	if r.Saturated && r.Result() != Invalid {
 		all = append(all, "the target may be faster: "+r.Saturation)
 	}
-	if r.Disturbed() && !r.Saturated {
+	if r.MachineShared() && !r.Saturated {
 		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, plural(runtime.NumCPU(), "processor")))
 	}
 	if sc := scenarioOf(r.Protocol, r.Scenario); sc != nil && !sc.Backlog && r.Requested == "" && r.Window == 1 {

@@ -40,7 +40,7 @@ func (r *Report) verdict() (Verdict, []string) {
 	}
 	unmet, unknown := r.unmet(), r.undecided()
 	switch {
-	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.late()):
+	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.generatorLate()):
 		return Invalid, []string{r.Saturation}
 	case len(unmet) > 0:
 		return Failed, unmet
@@ -55,7 +55,7 @@ func (r *Report) broken() (why []string) {
 	switch {
 	case r.Error != "":
 		why = append(why, "the run ended early: "+r.Error)
-	case r.Interrupted && r.Sound():
+	case r.Interrupted && r.NoFaults():
 		why = append(why, "the run was interrupted; no job was lost or processed wrongly before the interruption")
 	case r.Interrupted:
 		why = append(why, "the run was interrupted")
@@ -103,14 +103,14 @@ func (r *Report) undecided() (why []string) {
 // Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that the latency explains which it had
 // when its backlog was smallest.
 const (
-	reached = 0.95                   // share of the requested rate that a server must reach
-	slack   = 100 * time.Millisecond // of the requested rate: what a pause at the end of a run can leave
+	minRateShare = 0.95                   // share of the requested rate that a server must reach
+	backlogSlack = 100 * time.Millisecond // of the requested rate: what a pause at the end of a run can leave
 )
 
 // keepsUp reports whether the server followed the requested rate. steady is the lowest mean latency of an interval.
 func (r *Report) keepsUp(steady time.Duration) bool {
 	excess := float64(r.Backlog) - min(r.RateRequested, r.submittedRate())*steady.Seconds()
-	return excess <= r.RateRequested*max(slack.Seconds(), r.Seconds*(1-reached))
+	return excess <= r.RateRequested*max(backlogSlack.Seconds(), r.Seconds*(1-minRateShare))
 }
 
 // submittedRate is how many jobs a second were submitted in the measured part.
@@ -119,21 +119,21 @@ func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.
 // When the load generator counts as the bottleneck: it submitted jobs late, it used nearly all the
 // processors that it may, or the machine had nearly nothing left.
 const (
-	fullyBusy  = 0.9
-	maxLate    = 2 * time.Millisecond // on average, and at the 99th percentile
-	lateShare  = 0.1                  // of the latency, or of the limit of an objective, below which being late explains nothing
-	othersMuch = 0.15                 // of a full machine's processors, from which on others are to blame
-	shortest   = 0.2                  // seconds, below which processor times, in ticks, say too little
+	fullyBusy    = 0.9
+	maxLate      = 2 * time.Millisecond // on average, and at the 99th percentile
+	maxLateShare = 0.1                  // of the latency, or of the limit of an objective, below which being late explains nothing
+	othersMuch   = 0.15                 // of a full machine's processors, from which on others are to blame
+	shortest     = 0.2                  // seconds, below which processor times, in ticks, say too little
 )
 
-// late reports whether the load generator submitted the jobs of an open loop too late for the latencies, or the rate, to be the server's.
-func (r *Report) late() bool {
+// generatorLate reports whether the load generator submitted the jobs of an open loop too late for the latencies, or the rate, to be the server's.
+func (r *Report) generatorLate() bool {
 	if r.Pacing == nil {
 		return false
 	}
 	l, q := r.Pacing, r.Latency[Stages[stageTotal]]
-	matters := func(late, latency Micros) bool { return late.Duration() > maxLate && late > lateShare*latency }
-	return matters(l.Mean, q.Mean) || matters(l.P99, q.P99) || l.Mean.Duration() > maxLate && r.submittedRate() < reached*r.RateRequested
+	matters := func(late, latency Micros) bool { return late.Duration() > maxLate && late > maxLateShare*latency }
+	return matters(l.Mean, q.Mean) || matters(l.P99, q.P99) || l.Mean.Duration() > maxLate && r.submittedRate() < minRateShare*r.RateRequested
 }
 
 // saturation returns why the figures are not the server's, and what to change; "" if nothing shows
@@ -166,7 +166,7 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or name the server's process with --pid if it runs here", foreign, plural(runtime.NumCPU(), "processor"))
 	case foreign >= othersMuch*machine:
 		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign, plural(runtime.NumCPU(), "processor"))
-	case !r.targetCannot(threads):
+	case !r.targetSaturated(threads):
 		return fmt.Sprintf("the load generator (%.2f) and the target (%.2f) used all of this machine's %s; run the target on another machine, or lower --rate",
 			used, target, plural(runtime.NumCPU(), "processor"))
 	}
@@ -178,12 +178,12 @@ func (r *Report) openSaturation(cfg *Config) string {
 	sc := scenarioOf(cfg.Protocol.Name, cfg.Scenario)
 	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // jobs a second; infinite without work
 	switch {
-	case r.late() && r.Disturbed():
+	case r.generatorLate() && r.MachineShared():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
 			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
-	case r.late():
+	case r.generatorLate():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s; lower --rate, or split the load over several machines (--share)", r.Pacing.Mean, r.Pacing.P99)
-	case !sc.NoWorkers() && most*reached < r.RateRequested:
+	case !sc.NoWorkers() && most*minRateShare < r.RateRequested:
 		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
 			plural(cfg.Workers, "worker"), plural(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
 	case r.Skipped > 0 && sc.MaxWindow > 0:
@@ -192,21 +192,21 @@ func (r *Report) openSaturation(cfg *Config) string {
 	return ""
 }
 
-// targetCannot reports whether the target could not have followed the requested rate even if all its
+// targetSaturated reports whether the target could not have followed the requested rate even if all its
 // threads had run all the time, at the processor time that it used for a job.
-func (r *Report) targetCannot(threads int) bool {
+func (r *Report) targetSaturated(threads int) bool {
 	if r.Cores.Target == nil || *r.Cores.Target == 0 || threads == 0 {
 		return false
 	}
 	most := float64(min(threads, runtime.NumCPU())) / *r.Cores.Target * r.Rate
-	return most < reached*r.RateRequested
+	return most < minRateShare*r.RateRequested
 }
 
-// crowded is the share of the machine's processors above which others, using them, spoil the
+// maxForeignCPU is the share of the machine's processors above which others, using them, spoil the
 // figures.
-const crowded = 0.25
+const maxForeignCPU = 0.25
 
-// Disturbed reports whether others used so much of the machine.
-func (r *Report) Disturbed() bool {
-	return r.Cores.Foreign != nil && *r.Cores.Foreign > crowded*float64(runtime.NumCPU())
+// MachineShared reports whether others used so much of the machine.
+func (r *Report) MachineShared() bool {
+	return r.Cores.Foreign != nil && *r.Cores.Foreign > maxForeignCPU*float64(runtime.NumCPU())
 }

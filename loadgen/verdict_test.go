@@ -14,7 +14,7 @@ func overloadedResult() *Result {
 	res.Config.Window, res.Config.Grabs = 1, 4
 	res.Config.Rate = &Schedule{Steps: []Step{{10000, 10000, 0}}}
 	res.Late = Quantiles{Count: 30000, Mean: 80, P99: 300, Max: 900}
-	res.backlog, res.Settled = 27000, 27000
+	res.backlog, res.AfterWindow = 27000, 27000
 	res.steady = 5500 * time.Microsecond
 	res.Account.Submitted = 30000
 	return res

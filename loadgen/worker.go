@@ -13,7 +13,7 @@ import (
 // reply may wait. It does not do so earlier, since that would delay the replies to later requests.
 type worker struct {
 	*WorkerConn
-	rows    *rows
+	types   *messageTypes
 	poll    *message
 	finish  *message
 	updates []*message
@@ -27,8 +27,8 @@ type worker struct {
 }
 
 func newWorker(c *WorkerConn, s *Scenario) *worker {
-	r := c.run.adapter.rows
-	w := &worker{WorkerConn: c, rows: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
+	r := c.run.adapter.types
+	w := &worker{WorkerConn: c, types: r, poll: newMessage(r.poll, normal, false), finish: newMessage(r.finish, normal, false),
 		repeat: s.Updates, grabs: c.run.cfg.Grabs, target: 1}
 	for _, t := range r.updates {
 		w.updates = append(w.updates, newMessage(t, normal, false))
@@ -46,7 +46,7 @@ func (w *worker) request(j *Job, m *codec.Message) {
 
 func (w *worker) Begin() {
 	queues := w.Queues()
-	switch t := w.rows.register; {
+	switch t := w.types.register; {
 	case t == nil:
 	case len(t.Repeat) > 0:
 		w.request(nil, &codec.Message{Type: t, Args: queues})
@@ -55,18 +55,18 @@ func (w *worker) Begin() {
 			w.request(nil, &codec.Message{Type: t, Args: queues[i : i+1]})
 		}
 	}
-	if t := w.rows.unregister; t != nil {
-		w.request(nil, &codec.Message{Type: t, Args: [][]byte{[]byte(w.rows.protocol.DefaultQueue)}})
+	if t := w.types.unregister; t != nil {
+		w.request(nil, &codec.Message{Type: t, Args: [][]byte{[]byte(w.types.protocol.DefaultQueue)}})
 	}
-	if w.rows.wait != nil {
-		w.rest()
+	if w.types.wait != nil {
+		w.awaitJob()
 	} else {
-		w.grab()
+		w.requestJobs()
 	}
 }
 
-// grab asks for jobs until there are as many requests and jobs as the worker wants.
-func (w *worker) grab() {
+// requestJobs asks for jobs until there are as many requests and jobs as the worker wants.
+func (w *worker) requestJobs() {
 	for ; w.busy < w.target; w.busy++ {
 		w.Ask()
 		w.send(&w.poll.Message)
@@ -76,18 +76,18 @@ func (w *worker) grab() {
 // pollInterval is how often a worker asks for a job if the server cannot wake it.
 const pollInterval = 10 * time.Millisecond
 
-// rest lets the worker wait for a job.
-func (w *worker) rest() {
+// awaitJob lets the worker wait for a job.
+func (w *worker) awaitJob() {
 	switch {
-	case w.rows.wait != nil:
+	case w.types.wait != nil:
 		w.waiting = true
 		w.Ask()
-		w.Send(w.rows.wait)
-	case w.rows.sleep != nil:
+		w.Send(w.types.wait)
+	case w.types.sleep != nil:
 		w.asleep = true
-		w.Send(w.rows.sleep)
+		w.Send(w.types.sleep)
 	default:
-		w.After(pollInterval, w.grab)
+		w.After(pollInterval, w.requestJobs)
 	}
 }
 
@@ -103,7 +103,7 @@ func (w *worker) Handle(f *codec.Frame) {
 			return
 		}
 		w.asleep = false
-		w.grab()
+		w.requestJobs()
 	case codec.Answer:
 		if j := w.pending.pop(); j != nil {
 			w.EndSeen(j)
@@ -114,7 +114,7 @@ func (w *worker) Handle(f *codec.Frame) {
 			return
 		}
 		w.pending.pop()
-		w.note(&w.run.ledger.Duplicated, f, fmt.Sprintf("the server replied %s for a job that this worker has reserved", f.Type.Name))
+		w.countFault(&w.run.ledger.Duplicated, f, fmt.Sprintf("the server replied %s for a job that this worker has reserved", f.Type.Name))
 	default:
 		w.unexpected(f)
 	}
@@ -133,7 +133,7 @@ func (w *worker) noJob() {
 	w.NoJob()
 	w.target = max(1, w.target-1)
 	if w.answered(); w.busy == 0 {
-		w.rest()
+		w.awaitJob()
 	}
 }
 
@@ -167,10 +167,10 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 	}
 	w.answered()
 	w.target = min(w.grabs, w.target+1)
-	if w.rows.wait != nil && w.grabs == 1 {
-		w.rest()
+	if w.types.wait != nil && w.grabs == 1 {
+		w.awaitJob()
 	} else {
-		w.grab()
+		w.requestJobs()
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *WorkerConn) EndSeen(j *Job) {
 func (c *WorkerConn) Assigned(f *codec.Frame, payload []byte) *Job {
 	number, whole := c.run.filler.numberOf(payload)
 	if !whole {
-		c.note(&c.run.ledger.Corrupted, f, "no client submitted a job with this payload")
+		c.countFault(&c.run.ledger.Corrupted, f, "no client submitted a job with this payload")
 		return nil
 	}
 	s := c.run.slots.find(number)
@@ -67,7 +67,7 @@ func (c *WorkerConn) Assigned(f *codec.Frame, payload []byte) *Job {
 		return nil
 	}
 	if s == nil {
-		c.note(&c.run.ledger.Duplicated, f, "this job had already finished")
+		c.countFault(&c.run.ledger.Duplicated, f, "this job had already finished")
 		return nil
 	}
 	c.given(number)
@@ -75,10 +75,10 @@ func (c *WorkerConn) Assigned(f *codec.Frame, payload []byte) *Job {
 		if c.run.wasKilled(before) {
 			c.run.ledger.count(&c.run.ledger.Redelivered)
 		} else {
-			c.note(&c.run.ledger.Duplicated, f, "another worker has this job, and the connection of that worker is open")
+			c.countFault(&c.run.ledger.Duplicated, f, "another worker has this job, and the connection of that worker is open")
 		}
 	} else if !c.inOrder(s, number) {
-		c.note(&c.run.ledger.OutOfOrder, f, "a newer job of the same client, function and priority was assigned earlier")
+		c.countFault(&c.run.ledger.OutOfOrder, f, "a newer job of the same client, function and priority was assigned earlier")
 	}
 	s.taken.Store(c.now)
 	return s

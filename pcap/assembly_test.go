@@ -69,7 +69,7 @@ func TestReassemblesAsOthersDo(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(80) {
 			r := rand.New(rand.NewPCG(seed, 6))
-			all, pieces := talk(r, ex, 1+r.IntN(15), []int{5, 100, 1460}[seed%3])
+			all, pieces := segmented(r, ex, 1+r.IntN(15), []int{5, 100, 1460}[seed%3])
 			gone := pieces[2+r.IntN(len(pieces)-4)]
 			pieces = disorder(r, pieces, streamsOf(all))
 			if seed%2 == 1 {

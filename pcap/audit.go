@@ -11,33 +11,33 @@ import (
 // as a violation. If only a later message shows the violation, auditor passes on the earlier message again, as
 // a violation.
 type auditor struct {
-	d      *Decoder
-	handle func(*Item)
-	judges map[judged]*judge.Judge
-	budget judge.Budget // of all servers together
-	now    *Item
+	d        *Decoder
+	handle   func(*Item)
+	monitors map[monitored]*judge.Monitor
+	budget   judge.Budget // of all servers together
+	now      *Item
 }
 
-// judged identifies a server and its protocol.
-type judged struct {
+// monitored identifies a server and its protocol.
+type monitored struct {
 	server   netip.AddrPort
 	protocol *codec.Protocol
 }
 
-const maxJudges = 1 << 10
+const maxMonitors = 1 << 10
 
 func newAuditor(d *Decoder, handle func(*Item)) *auditor {
-	return &auditor{d: d, handle: handle, judges: map[judged]*judge.Judge{}}
+	return &auditor{d: d, handle: handle, monitors: map[monitored]*judge.Monitor{}}
 }
 
-// judge returns the rule checker of a connection's server, or nil if there are too many servers.
-func (a *auditor) judge(c *Conn) *judge.Judge {
-	key := judged{c.Server, c.Protocol}
-	j := a.judges[key]
-	if j == nil && len(a.judges) < maxJudges {
+// monitor returns the rule checker of a connection's server, or nil if there are too many servers.
+func (a *auditor) monitor(c *Conn) *judge.Monitor {
+	key := monitored{c.Server, c.Protocol}
+	j := a.monitors[key]
+	if j == nil && len(a.monitors) < maxMonitors {
 		j = judge.New(c.Protocol)
-		j.Snapshot, j.Budget = func() any { return a.now.clone() }, &a.budget
-		a.judges[key] = j
+		j.Snapshot, j.Budget = func() any { return a.now.Clone() }, &a.budget
+		a.monitors[key] = j
 	}
 	return j
 }
@@ -45,17 +45,17 @@ func (a *auditor) judge(c *Conn) *judge.Judge {
 // add checks an item and passes it on.
 func (a *auditor) add(it *Item) {
 	c := it.Conn
-	var j *judge.Judge
+	var j *judge.Monitor
 	if c.Protocol != nil {
-		j = a.judge(c)
+		j = a.monitor(c)
 	}
 	if j == nil {
 		a.handle(it)
 		return
 	}
 	a.now = it
-	if !c.judged {
-		c.judged = true
+	if !c.audited {
+		c.audited = true
 		if !c.Uncertain {
 			j.Open(c.ID)
 		}
@@ -64,11 +64,11 @@ func (a *auditor) add(it *Item) {
 	switch it.Kind {
 	case Message, Violates:
 		if c.Uncertain {
-			j.Lose(c.ID)
+			j.Gap(c.ID)
 		}
 		found = j.Message(c.ID, it.Frame, it.At, it.Err)
 	case Gap, Unread, Skipped:
-		j.Lose(c.ID)
+		j.Gap(c.ID)
 	case Ends, Breaks:
 		found = j.End(c.ID, it.From, it.Kind == Breaks, it.At)
 	}

@@ -1,6 +1,7 @@
 package pcap
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 
@@ -28,16 +29,18 @@ type Conn struct {
 	early   []chunk // data before the protocol is decided
 	first   []byte  // the beginning of the first message; nil if no message has been read
 	search  *search // non-nil while the beginning of the connection is missing and no message boundary is proved
-	spoke   int8    // the end that sent the last data, or unknown
-	level   bool    // when spoke sent its last data, it had received everything
+	lastSender   int8    // the end that sent the last data, or unknown
+	level   bool    // when lastSender sent its last data, it had received everything
 	turn    bool    // the sender has changed, and both ends had received everything
-	judged  bool    // the rule checker has seen the connection
+	audited bool    // the rule checker has seen the connection
 	calm    bool    // when the peer last began to send, both directions had been read up to the end of a message
 	shown   bool    // the protocol was reported as unknown, and the bytes are passed on as unread
 	skips   bool    // bytes of it were skipped
 
-	held      []chunk // segments that wait for missing ones before them, in capture order
-	heldBytes int
+	tls *secured // if the connection was recognized as TLS and there are key logs
+
+	pending      []chunk // segments that wait for missing ones before them, in capture order
+	pendingBytes int
 
 	began int // number of the connection's first packet
 	used  int // number of its last packet
@@ -126,6 +129,25 @@ type Conflict struct {
 	Offset  uint32 // of this byte from the first byte of its direction that is in the capture, modulo 2^32
 }
 
+// Clone returns a copy that stays valid after the call of the handler.
+func (it *Item) Clone() *Item {
+	c := *it
+	conn := *it.Conn // with its current Last, the time of the previous message
+	c.Conn = &conn
+	c.Raw = bytes.Clone(it.Raw)
+	if it.Conflict != nil {
+		c.Conflict = &Conflict{bytes.Clone(it.Conflict.Earlier), it.Conflict.Offset}
+	}
+	if it.Frame != nil {
+		f := it.Frame.Clone()
+		c.Frame = &f
+	}
+	return &c
+}
+
+// Midway reports whether the connection began before the capture.
+func (c *Conn) Midway() bool { return c.server == unknown || !c.half[1-c.server].syn }
+
 // side returns which side an end is.
 func (c *Conn) side(end int) codec.Side {
 	if int8(end) == c.server {
@@ -151,10 +173,23 @@ func (d *Decoder) reset(c *Conn) {
 // feed processes the next bytes of a stream.
 func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.stats.StreamBytes += int64(len(b))
-	if c.ID == 0 {
+	first := c.ID == 0
+	if first {
 		d.stats.Connections++
 		c.ID = d.stats.Connections
 	}
+	if first {
+		d.beginsSecure(c, end, b)
+	}
+	if c.tls.active() {
+		d.secured(c, &chunk{end: end, data: b, frame: frame, at: at})
+		return
+	}
+	d.flow(c, end, b, frame, at)
+}
+
+// flow processes the next bytes of a stream that is not encrypted, or was decrypted.
+func (d *Decoder) flow(c *Conn, end int, b []byte, frame int, at int64) {
 	if c.search != nil {
 		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at})
 		return
@@ -176,6 +211,10 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 		c.half[0].guess, c.half[1].guess = false, false
 	}
 	if c.session == nil {
+		if d.secure(c) {
+			d.secured(c, &chunk{end: end, data: b, frame: frame, at: at})
+			return
+		}
 		d.unread(c, end, b, frame, frame, at, false)
 		return
 	}
@@ -409,6 +448,7 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 // false if the capture ended or the connection was reset.
 func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	h := &c.half[end]
+	d.finishSecured(c, end)
 	if !c.decided {
 		d.giveUpDeciding(c)
 	}

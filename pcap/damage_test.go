@@ -56,9 +56,7 @@ func TestDamagedCaptures(t *testing.T) {
 // damagedCase generates a capture and checks what is decoded. It returns the number of messages that were
 // listed, that were sent, and that had to be listed.
 func damagedCase(s speaker, seed uint64) (listed, sent, proved int, err error) {
-	h := fnv.New64()
-	h.Write([]byte(s.protocol.Name))
-	s.Rand = rand.New(rand.NewPCG(seed, h.Sum64()))
+	s.reset(seed)
 	if s.IntN(8) == 0 {
 		s.big = []int{33 << 10, 70 << 10}[s.IntN(2)]
 	}
@@ -81,33 +79,85 @@ func damagedCase(s speaker, seed uint64) (listed, sent, proved int, err error) {
 		o.Ports = []uint16{s.port}
 	}
 	o.Audit = o.Audit || o.Protocol != nil && o.Ports != nil // otherwise the user asks for guesses
+	if listed, sent, proved, err = s.check(all, of, o, false); err != nil {
+		err = fmt.Errorf("damage %q, %w", how, err)
+	}
+	return listed, sent, proved, err
+}
+
+// reset starts the random numbers of a case.
+func (s *speaker) reset(seed uint64) {
+	h := fnv.New64()
+	h.Write([]byte(s.protocol.Name))
+	s.Rand = rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// check decodes a capture and checks what is decoded. It returns the number of messages that were listed, that were
+// sent, and that had to be listed. If only the beginning is missing, no message may be missing after a listed one.
+func (s *speaker) check(all []frame, of []*dialogue, o pcap.Options, onlyBeginning bool) (listed, sent, proved int, err error) {
 	got, err := s.record(all, of, o)
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("damage %q, options %+v: %w", how, o, err)
+		return 0, 0, 0, fmt.Errorf("options %+v: %w", o, err)
 	}
 	for _, d := range of {
 		r := got[d]
 		pos, total := startOf(all, d)
 		have, last := provable(all, d)
 		for side := range 2 {
+			where := fmt.Sprintf("options %+v, connection of port %d, side %d", o, d.port, side)
 			if r.captured[side] != total[side] || r.at[side] > len(d.streams[side]) {
-				return 0, 0, 0, fmt.Errorf("damage %q, options %+v, connection of port %d, side %d: expected %d bytes accounted for, got %d; from %d to %d", how, o, d.port, side, total[side], r.captured[side], pos[side], r.at[side])
+				return 0, 0, 0, fmt.Errorf("%s: expected %d bytes accounted for, got %d; from %d to %d", where, total[side], r.captured[side], pos[side], r.at[side])
 			}
-			for at := range d.ends[side] {
+			before := false
+			for _, at := range slices.Sorted(maps.Keys(d.ends[side])) {
+				end := d.ends[side][at]
 				sent++
 				if r.listed[side][at] {
 					listed++
+				} else if before && onlyBeginning && !s.listedOnlyIfWhole(d, side, at, have) {
+					return 0, 0, 0, fmt.Errorf("%s: the message at %d is not listed, but one before it is", where, at)
 				}
-				if have[side] >= 0 && at >= have[side] && d.ends[side][at] <= last[side] && !s.listedOnlyIfWhole(d, side, at, have) {
+				before = before || r.listed[side][at]
+				if have[side] >= 0 && at >= have[side] && end <= last[side] && !s.listedOnlyIfWhole(d, side, at, have) {
 					proved++
 					if !r.listed[side][at] {
-						return 0, 0, 0, fmt.Errorf("damage %q, options %+v, connection of port %d, side %d: the message at %d is not listed, %.40q; all from %d on are proved", how, o, d.port, side, at, d.streams[side][at:d.ends[side][at]], have[side])
+						return 0, 0, 0, fmt.Errorf("%s: the message at %d is not listed, %.40q; all from %d on are proved", where, at, d.streams[side][at:end], have[side])
 					}
 				}
 			}
 		}
 	}
 	return listed, sent, proved, nil
+}
+
+// TestCutAnywhere checks captures that begin after any byte of a conversation.
+func TestCutAnywhere(t *testing.T) {
+	for _, s := range speakers {
+		t.Run(s.protocol.Name, func(t *testing.T) {
+			t.Parallel()
+			listed, sent := 0, 0
+			for seed := uint64(1); sent < 60_000; seed++ {
+				s.reset(seed)
+				d := s.converse(40000, 8)
+				of, size := []*dialogue{d}, len(d.streams[0])+len(d.streams[1])
+				if size > 3000 { // takes long
+					continue
+				}
+				all := s.capture(of)
+				for n := 1; n <= size; n++ {
+					o := pcap.Options{Audit: seed%2 == 1}
+					l, k, _, err := s.check(cutFrames(all, d, n), of, o, true)
+					if err != nil {
+						t.Fatalf("seed %d, cut at byte %d: %v", seed, n, err)
+					}
+					listed, sent = listed+l, sent+k
+				}
+			}
+			if listed < sent/5 {
+				t.Errorf("expected many messages after the cuts, got %d of %d", listed, sent)
+			}
+		})
+	}
 }
 
 // record decodes a capture. It returns an error if a message was not sent, or violates a rule.
@@ -207,7 +257,7 @@ func provable(all []frame, d *dialogue) (from, last [2]int) {
 	never := [2]int{-1, -1}
 	begins := [2]bool{}
 	pos, _ := startOf(all, d)
-	spoke, level := -1, false
+	sender, level := -1, false
 	found, turns := never, 0
 	damaged := false
 	for _, f := range all {
@@ -221,13 +271,13 @@ func provable(all []frame, d *dialogue) (from, last [2]int) {
 		}
 		if f.ack > pos[other] || f.off > pos[f.from] {
 			pos[other], pos[f.from] = max(pos[other], f.ack), max(pos[f.from], f.off)
-			found, spoke = never, -1
+			found, sender = never, -1
 		}
 		if len(f.data) == 0 {
 			continue
 		}
 		now := f.ack == pos[other]
-		if spoke == int(other) && level && now {
+		if sender == int(other) && level && now {
 			switch both := d.whole(0, pos[0]) && d.whole(1, pos[1]); {
 			case found == never && both:
 				found, turns = pos, 0
@@ -237,9 +287,9 @@ func provable(all []frame, d *dialogue) (from, last [2]int) {
 				found = never
 			}
 		}
-		spoke, level = int(f.from), now
+		sender, level = int(f.from), now
 		if pos[f.from] = f.off + len(f.data); f.lost > 0 {
-			found, spoke = never, -1
+			found, sender = never, -1
 		}
 	}
 	switch {

@@ -1,7 +1,6 @@
 package pcap_test
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -61,19 +60,7 @@ func TestLossIsMarked(t *testing.T) {
 	steps := []piece{{from: p, syn: true}, {from: s, syn: true}, {from: p, data: []byte("use a\r\n")}, {from: s, ack: 7, data: []byte("USING a\r\n")},
 		{from: p, off: 27, ack: 9, data: []byte("rest\r\nuse fake\r\n")}, {from: s, off: 9, ack: 43, data: []byte("INSERTED 1\r\nUSING fake\r\n")},
 		{from: p, off: 43, ack: 33, data: []byte("use b\r\n")}, {from: s, off: 33, ack: 50, data: []byte("USING b\r\n")}}
-	var text, lines bytes.Buffer
-	listing, list := pcap.NewListing(&text, pcap.ListingOptions{Lines: true}), pcap.NewJSONLines(&lines, false)
-	d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
-		listing.Add(it)
-		list.Add(it)
-	})
-	for i := range steps {
-		b := steps[i].packet(11300, 7)
-		d.Packet(&pcap.Packet{Number: i + 1, Link: 101, Data: b, Length: len(b)})
-	}
-	d.Close()
-	listing.Flush()
-	list.Flush()
+	text, lines, _ := outputs(pcap.ListingOptions{Lines: true}, steps...)
 	inOrder := func(text string, parts ...string) {
 		t.Helper()
 		rest := text
@@ -85,9 +72,9 @@ func TestLossIsMarked(t *testing.T) {
 			rest = after
 		}
 	}
-	inOrder(text.String(), "# gap: 20 bytes", "# not decoded: after the gap", "--protocol beanstalk --port 11300", "rest", "# decoding continues here after the gap\n", "use b")
-	inOrder(lines.String(), `"kind":"gap"`, `"unproved":true`, `"resumed":true`)
-	if n := strings.Count(text.String(), "# decoding continues"); n != 1 {
-		t.Errorf("%d places where decoding continues, want 1:\n%s", n, text.String())
+	inOrder(text, "# gap: 20 bytes", "# not decoded: after the gap", "--protocol beanstalk --port 11300", "rest", "# decoding continues here after the gap\n", "use b")
+	inOrder(lines, `"kind":"gap"`, `"unproved":true`, `"resumed":true`)
+	if n := strings.Count(text, "# decoding continues"); n != 1 {
+		t.Errorf("%d places where decoding continues, want 1:\n%s", n, text)
 	}
 }

@@ -61,6 +61,24 @@ func (s *speaker) body() string {
 	return text
 }
 
+// fakes returns a payload of messages that could occur on a connection. The generators of exchanges send none of these
+// messages themselves.
+func fakes(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(6) {
+		b.WriteString([]string{
+			binaryMessage(codec.Peer, 16, "fake").raw, binaryMessage(codec.Server, 17, "fake").raw,
+			binaryMessage(codec.Peer, 7, "fake", "", "x").raw, binaryMessage(codec.Server, 8, "H:fake:1").raw,
+			"status\n", "fake\t0\t0\t0\n.\n",
+			"put 0 0 9 4\r\nfake\r\n", "delete 9999\r\n", "INSERTED 9999\r\n", "use fake\r\n", "USING fake\r\n", "put 0 0 9 9\r\nfake",
+			bulk("SET", "fake", "1"), bulk("GET", "fake"), "$4\r\nfake\r\n", ":9999\r\n",
+			dangaMessage(codec.Peer, 4, "fake\x00\x00\x00\x01").raw, dangaMessage(codec.Server, 5, "fake").raw,
+			"fake", "\r\n",
+		}[r.IntN(20)])
+	}
+	return b.String()
+}
+
 // speakers are set by init, because payloads contain exchanges of all protocols.
 var speakers []speaker
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"jobwire/codec"
+	"jobwire/pcap/decrypt"
 )
 
 // Memory limits. Data that exceeds them is discarded and counted.
@@ -22,29 +23,33 @@ type Options struct {
 	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
 	Audit    bool            // also check messages against the previous messages on all connections of their server
 	Filter   *Filter         // pass on only the items that it selects (Stats count all); nil: all
+	Keys     *decrypt.Keys   // secrets of TLS connections; those in the capture are added; nil: only those in the capture
 }
 
 // Stats count what a decoder has read.
 type Stats struct {
-	Packets            int
-	Dropped            int   // packets that were not captured
-	Bytes              int64 // captured bytes of the packets
-	Segments           int   // TCP packets
-	Damaged            int   // packets with invalid headers
-	UnknownLinks       int   // packets with an unknown link type
-	Duplicates         int   // segments without new data
-	Conflicts          int   // retransmitted segments whose data differs from the data that was sent before
-	StreamBytes        int64 // data bytes, each counted once
-	Connections        int   // connections that carried data
-	Unknown            int   // connections whose protocol is unknown
-	Gaps               int   // places where data is missing
-	CutPackets         int   // packets of which only the beginning was captured
-	Missing            int64 // bytes missing in gaps and cut packets
-	Truncated          int   // messages of which a part is missing
-	Skipped            int64 // captured bytes in which no message boundary is proved
-	SkippedConnections int   // connections that have such bytes
-	GivenUp            int   // messages and connections that were discarded to limit memory
-	Violations         int
+	Packets            int            `json:"packets"`
+	Dropped            int            `json:"dropped_packets"` // not captured
+	Bytes              int64          `json:"-"`               // captured bytes of the packets
+	Segments           int            `json:"segments"`        // TCP packets
+	Damaged            int            `json:"damaged_packets"` // with invalid headers
+	UnknownLinks       int            `json:"unknown_link_packets"`
+	Duplicates         int            `json:"duplicates"`           // segments without new data
+	Conflicts          int            `json:"conflicting_segments"` // retransmitted with other data than before
+	StreamBytes        int64          `json:"stream_bytes"`         // data bytes, each counted once
+	Connections        int            `json:"connections"`          // that carried data
+	Unknown            int            `json:"unknown_connections"`  // whose protocol is unknown
+	Gaps               int            `json:"gaps"`                 // places where data is missing
+	CutPackets         int            `json:"cut_packets"`          // of which only the beginning was captured
+	Missing            int64          `json:"missing_bytes"`        // in gaps and cut packets
+	Truncated          int            `json:"truncated"`            // messages of which a part is missing
+	Skipped            int64          `json:"skipped_bytes"`        // captured bytes in which no message boundary is proved
+	SkippedConnections int            `json:"skipped_connections"`  // that have such bytes
+	GivenUp            int            `json:"given_up"`             // messages and connections that were discarded to limit memory
+	Violations         int            `json:"violations"`           // messages that violate a rule
+	TLS                int            `json:"tls_connections"`      // encrypted connections
+	Decrypted          int            `json:"tls_decrypted"`
+	Undecrypted        map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
 }
 
 // Decoder decodes the conversations in a capture, packet by packet. Its memory is bounded for every input.
@@ -57,17 +62,17 @@ type Decoder struct {
 	unwrap unwrapper
 	seg    segment
 	conns  map[connKey]*Conn
-	known  map[endpoint]*codec.Protocol // protocols of servers
-	sweep  int                          // number of connections at which closed connections are forgotten
-	last   *Conn                        // the connection of the previous segment
-	recent recent                       // data to compare with retransmissions
-	spare  [][]byte                     // buffers for messages
+	known  map[service]*codec.Protocol // protocols of servers
+	sweep  int                         // number of connections at which closed connections are forgotten
+	last   *Conn                       // the connection of the previous segment
+	recent recent                      // data to compare with retransmissions
+	spare  [][]byte                    // buffers for messages
 	frame  codec.Frame
 	item   Item
 
-	heldBytes, buffered int
-	number              int   // number of the last packet
-	at                  int64 // time of the last packet
+	pendingBytes, buffered int
+	number                 int   // number of the last packet
+	at                     int64 // time of the last packet
 }
 
 // NewDecoder returns a decoder that passes all items to handle, which must not keep them.
@@ -80,7 +85,10 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, known: map[endpoint]*codec.Protocol{}, sweep: minSweep}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, known: map[service]*codec.Protocol{}, sweep: minSweep}
+	if d.opts.Keys == nil {
+		d.opts.Keys = &decrypt.Keys{}
+	}
 	if o.Audit {
 		d.handle = newAuditor(d, handle).add
 	}
@@ -95,6 +103,7 @@ func (d *Decoder) Packet(p *Packet) {
 	if d.opts.Filter != nil {
 		d.opts.Filter.begin(p.At)
 	}
+	d.opts.Keys.Add(p.Secrets)
 	switch d.unwrap.segment(p, &d.seg) {
 	case isSegment:
 		d.stats.Segments++
@@ -141,7 +150,7 @@ func earlier(a, b *Conn) int {
 
 // unfinished reports whether data of a connection has not been passed on.
 func (c *Conn) unfinished() bool {
-	return c.search != nil || len(c.held)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
+	return c.search != nil || len(c.pending)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
 
 // Stats returns the counts so far.

@@ -91,7 +91,7 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 	if c.server == unknown && len(d.opts.Ports) > 0 {
 		c.settle(d.likelyServer(c, nil))
 	}
-	if p := d.opts.Protocol; p != nil {
+	if p := d.opts.Protocol; p != nil && !d.hello(c, b) {
 		m, from, sided := begins(p, b, false)
 		d.settle(c, p, end, from, m == codec.Matches && sided)
 		d.adopt(c, p)
@@ -140,7 +140,7 @@ const maxKnown = 1 << 10 // servers
 // is binary.
 func (d *Decoder) remember(c *Conn, b []byte) {
 	if (!c.Uncertain || b[0] == 0) && len(d.known) < maxKnown {
-		d.known[c.ends[c.server]] = c.Protocol
+		d.known[c.service(int(c.server))] = c.Protocol
 	}
 }
 
@@ -148,7 +148,7 @@ func (d *Decoder) remember(c *Conn, b []byte) {
 // server.
 func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 	for end := range c.ends {
-		if p := d.known[c.ends[end]]; p != nil && (c.server == unknown || c.server == int8(end)) {
+		if p := d.known[c.service(end)]; p != nil && (c.server == unknown || c.server == int8(end)) {
 			return p, int8(end)
 		}
 	}
@@ -190,6 +190,7 @@ func (d *Decoder) adopt(c *Conn, p *codec.Protocol) {
 	c.decided, c.Protocol = true, p
 	c.Role = codec.Role(1<<len(p.Roles) - 1)
 	if p.NewSession == nil {
+		d.stats.TLS++
 		return
 	}
 	o := codec.Options{MaxData: maxMessage}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"jobwire/pcap/decrypt"
 )
 
 // Limits of what an excerpt keeps in memory.
@@ -15,11 +17,12 @@ const (
 
 // Excerpt selects packets of a capture by the items that a decoder finds, and then copies these packets from
 // the capture to a file. For each item it selects the packets of the item's connection, from the first one to
-// those with the item: the meaning of a message depends on the messages before it, and after missing packets a
+// those with the item, and the secrets of TLS that the capture has for it: the meaning of a message depends on the messages before it, and after missing packets a
 // decoder would have to search for the next message. All fragments of IP packets are copied too. An excerpt
 // keeps at most about 20 MB in memory.
 type Excerpt struct {
 	conns    map[connKey][]span // several if ports are used again
+	sessions map[string]bool    // client randoms of decrypted connections
 	ranges   int
 	comments map[int][]string // by packet
 	size     int              // bytes of comments
@@ -28,7 +31,7 @@ type Excerpt struct {
 
 // NewExcerpt returns an excerpt without packets.
 func NewExcerpt() *Excerpt {
-	return &Excerpt{conns: map[connKey][]span{}, comments: map[int][]string{}}
+	return &Excerpt{conns: map[connKey][]span{}, sessions: map[string]bool{}, comments: map[int][]string{}}
 }
 
 // LeftOut returns the number of items whose packets are not in the excerpt, because they are on more connections
@@ -42,6 +45,9 @@ func (x *Excerpt) Add(it *Item) {
 	if !x.extend(c.ends, span{c.began, max(it.Last, c.used)}) {
 		x.leftOut++
 		return
+	}
+	if c.tls.active() {
+		x.sessions[string(c.tls.conn.ClientRandom())] = true
 	}
 	if it.Kind == Violates {
 		x.comment(it)
@@ -90,6 +96,7 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 	}
 	var unwrap unwrapper
 	var s segment
+	var secrets []byte // of the selected connections, before the next packet that is written
 	for {
 		var p Packet
 		if err := src.Next(&p); errors.Is(err, io.EOF) {
@@ -97,11 +104,13 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 		} else if err != nil {
 			return packets, err
 		}
+		secrets = append(secrets, decrypt.Select(p.Secrets, x.sessions)...)
 		unwrap.fragmented = false
 		kind := unwrap.segment(&p, &s)
 		if !(kind == isSegment && x.has(&s)) && !(unwrap.fragmented && len(x.conns) > 0) {
 			continue
 		}
+		p.Secrets, secrets = secrets, nil
 		if err := out.Write(&p, x.comments[p.Number]...); err != nil {
 			return packets, err
 		}

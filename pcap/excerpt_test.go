@@ -33,7 +33,7 @@ func packetsOf(t *testing.T, r *rand.Rand, ex exchange, shuffled bool) []byte {
 			}
 			all = append(all, next...)
 		}
-		_, conns[i] = talk(r, exchange{ex.protocol, ex.port, func(*rand.Rand) []said { return all }}, 1, 500)
+		_, conns[i] = segmented(r, exchange{ex.protocol, ex.port, func(*rand.Rand) []said { return all }}, 1, 500)
 		if shuffled {
 			conns[i] = disorder(r, conns[i], streamsOf(all))
 		}
@@ -112,9 +112,9 @@ func TestExcerptDecodesTheSame(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 9))
 				capture := packetsOf(t, r, ex, seed%2 == 1)
 				filters := []string{"type=*", "to=client type=*", "to=server type=*"}
-				for _, row := range ex.protocol.Types {
-					if !strings.Contains(row.Name, " ") {
-						filters = append(filters, "type="+row.Name)
+				for _, msgType := range ex.protocol.Types {
+					if !strings.Contains(msgType.Name, " ") {
+						filters = append(filters, "type="+msgType.Name)
 					}
 				}
 				for _, filter := range filters {

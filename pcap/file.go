@@ -19,6 +19,9 @@ type Packet struct {
 	Link   uint32 // LINKTYPE_ number of the interface
 	Data   []byte // what was captured; overwritten by the next packet
 	Length int    // length on the wire; Data may be only the beginning
+
+	// Secrets is a TLS key log that the file has before the packet (a decryption secrets block of pcapng), usually nil.
+	Secrets []byte
 }
 
 // Source is a source of packets: a [File], or a network interface, which is [Live].
@@ -174,6 +177,7 @@ func (f *File) Next(p *Packet) error {
 	if f.failed != nil {
 		return f.failed
 	}
+	p.Secrets = nil
 	err := f.next(p)
 	if err != nil {
 		f.failed = err

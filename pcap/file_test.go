@@ -22,7 +22,7 @@ import (
 // conversation returns a Gearman conversation as IPv4 packets, without link headers.
 func conversation() (want []said, packets [][]byte) {
 	r := rand.New(rand.NewPCG(1, 1))
-	all, pieces := talk(r, exchanges[0], 10, 700)
+	all, pieces := segmented(r, exchanges[0], 10, 700)
 	for i := range pieces {
 		packets = append(packets, pieces[i].packet(4730, 100))
 	}
@@ -303,7 +303,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(classic(binary.LittleEndian, 0xa1b2c3d4, 101, ip[4:12])) // the beginning of the connection is missing
 	for _, ex := range exchanges {
 		r := rand.New(rand.NewPCG(3, 3))
-		_, pieces := talk(r, ex, 3, 40)
+		_, pieces := segmented(r, ex, 3, 40)
 		var packets [][]byte
 		for i := range pieces {
 			if i%5 != 4 {

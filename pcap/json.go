@@ -10,7 +10,7 @@ import (
 )
 
 // JSONLines writes items as JSON, one object per line. A string that is not UTF-8 is written with \u00XX
-// escapes for its bytes as in Latin-1, so that no byte is lost. The object then has "latin1": true.
+// escapes for its bytes as in Latin-1, so that no byte is lost.
 type JSONLines struct {
 	w    io.Writer
 	full bool

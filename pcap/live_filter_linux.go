@@ -1,55 +1,77 @@
 package pcap
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
 
-// maxFiltered limits the number of ports in the kernel filter: a jump of the filter skips at most 255
-// instructions.
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// maxFiltered limits the number of ports in the kernel filter, because the kernel limits the size of a filter.
 const maxFiltered = 100
 
-// portFilter returns a BPF program that drops TCP segments of other ports. Packets that it does not parse, such
-// as fragments and tunnels, pass.
-func portFilter(ports []uint16) []unix.SockFilter {
-	const (
-		load8, load16   = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
-		load16X         = unix.BPF_LD | unix.BPF_H | unix.BPF_IND
-		headerX, setX   = unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, unix.BPF_LDX | unix.BPF_IMM
-		and             = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
-		ifEqual, ifBits = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
-		jump, ret       = unix.BPF_JMP | unix.BPF_JA, unix.BPF_RET | unix.BPF_K
-	)
-	const v4, v6, look = 4, 10, 13 // indices of the first instructions of the parts
-	end := look + 2 + 2*len(ports) // the last instruction but one drops the packet, the last one passes it
-	pass := end + 1
-	var program []unix.SockFilter
-	add := func(code uint16, k uint32, yes, no int) {
-		at := len(program)
-		program = append(program, unix.SockFilter{Code: code, K: k, Jt: uint8(yes - at - 1), Jf: uint8(no - at - 1)})
+// incoming returns instructions that drop the outgoing copy of each packet on the loopback device. They do not
+// end the program for other packets.
+func incoming() []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtLinkLayerType},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ARPHRD_LOOPBACK, SkipTrue: 3},
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
 	}
-	next := func() int { return len(program) + 1 }
-	plain := func(code uint16, k uint32) { program = append(program, unix.SockFilter{Code: code, K: k}) }
+}
 
-	plain(load8, 0)
-	plain(and, 0xf0)
-	add(ifEqual, 0x40, v4, next())
-	add(ifEqual, 0x60, v6, pass)
-	// v4: TCP, not a fragment, and the length of the header
-	plain(load8, 9)
-	add(ifEqual, protoTCP, next(), pass)
-	plain(load16, 6)
-	add(ifBits, 0x3fff, pass, next())
-	plain(headerX, 0)
-	plain(jump, look-v6)
-	// v6: TCP without extension headers
-	plain(load8, 6)
-	add(ifEqual, protoTCP, next(), pass)
-	plain(setX, 40)
-	for _, at := range [...]uint32{0, 2} { // either port
-		plain(load16X, at)
+// portFilter returns a BPF program that drops TCP segments of other ports. Packets that it does not parse, such
+// as fragments and tunnels, pass, and if there are no ports or more than maxFiltered, all packets do. A packet
+// begins with its IP header.
+func portFilter(ports []uint16) []bpf.Instruction {
+	pass := bpf.RetConstant{Val: math.MaxUint32}
+	if len(ports) == 0 || len(ports) > maxFiltered {
+		return []bpf.Instruction{pass}
+	}
+	v6 := []bpf.Instruction{ // TCP without extension headers
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x60, SkipTrue: 1},
+		pass,
+		bpf.LoadAbsolute{Off: 6, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 1},
+		pass,
+		bpf.LoadConstant{Dst: bpf.RegX, Val: 40},
+	}
+	v4 := []bpf.Instruction{ // TCP, not a fragment
+		bpf.LoadAbsolute{Off: 9, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 1},
+		pass,
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: 0x3fff, SkipTrue: 1},
+		pass,
+		bpf.LoadMemShift{Off: 0}, // X is the length of the IP header
+		bpf.Jump{Skip: uint32(len(v6))},
+	}
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: 0, Size: 1},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x40, SkipTrue: uint8(len(v4))},
+	}
+	program = append(append(program, v4...), v6...)
+	for _, offset := range []uint32{0, 2} { // source and destination port
+		program = append(program, bpf.LoadIndirect{Off: offset, Size: 2})
 		for _, p := range ports {
-			add(ifEqual, uint32(p), pass, next())
+			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(p), SkipTrue: 1}, pass)
 		}
 	}
-	plain(ret, 0)
-	plain(ret, 0xffffffff)
-	return program
+	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// setFilter makes a packet socket drop the packets that [incoming] and [portFilter] drop.
+func setFilter(fd int, ports []uint16) error {
+	raw, err := bpf.Assemble(append(incoming(), portFilter(ports)...))
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }

@@ -1,6 +1,7 @@
 package pcap
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,27 +21,34 @@ import (
 // Any is the name for all interfaces.
 const Any = "any"
 
-// Sizes of buffers of a live capture.
+// The ring that the kernel shares with a live capture consists of blocks, which have a header and packets.
 const (
-	liveSocket = 8 << 20   // bytes in the kernel's receive buffer
-	livePacket = 512 << 10 // bytes of a packet; longer packets are truncated
-	sll2Header = 20
+	liveBlocks = 64
+	liveBlock  = 256 << 10 // bytes; longer packets are truncated
 
-	// liveGrace allows for packets that arrived before the end of the capture but have later timestamps. The
-	// first packets do, because the kernel starts to set timestamps with some delay.
+	// liveRetire is the time after which the kernel passes on a block that is not full. At low rates, the ring has
+	// room for the packets of liveBlocks times this time.
+	liveRetire = 50 * time.Millisecond
+
+	// liveGrace is how long a capture whose context has ended waits for the last block at most.
 	liveGrace = time.Second
 
-	linkSLL2 = 276
+	sll2Header = 20
+	vlanTag    = 4
+	linkSLL2   = 276
 )
 
 // Live reads packets from an interface until its context ends. On the loopback device, which passes each packet
-// twice, outgoing and incoming, it reads only incoming packets.
+// twice, outgoing and incoming, it reads only incoming packets. Packets are available up to 50 ms after they arrived.
 type Live struct {
 	file    *os.File
 	raw     syscall.RawConn
 	name    string
-	buf     []byte
-	oob     [128]byte
+	ring    []byte
+	block   int  // index of the current block
+	left    int  // packets of the current block that Next has not returned
+	packet  int  // offset of the next of them in the ring
+	used    bool // the current block is to be returned to the kernel
 	idle    func()
 	count   int
 	dropped int
@@ -85,29 +95,47 @@ func openLive(name string, index int, ports []uint16) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveSocket) != nil {
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveSocket)
-	}
-	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
-	if n := len(ports); err == nil && n > 0 && n <= maxFiltered {
-		program := portFilter(ports)
-		err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	ring, err := openRing(fd)
+	if err == nil {
+		err = setFilter(fd, ports)
 	}
 	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: index})
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ntohs(unix.ETH_P_ALL), Ifindex: index})
 	}
 	if err != nil {
+		unix.Munmap(ring)
 		unix.Close(fd)
 		return nil, err
 	}
-	l := &Live{file: os.NewFile(uintptr(fd), name), name: name, buf: make([]byte, livePacket)}
+	l := &Live{file: os.NewFile(uintptr(fd), name), name: name, ring: ring}
 	l.raw, err = l.file.SyscallConn()
 	return l, err
 }
 
-// bigEndian returns the number whose bytes in memory are n in network byte order.
-func bigEndian(n uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
+// openRing makes a packet socket write packets to a ring, and maps the ring into memory.
+func openRing(fd int) ([]byte, error) {
+	err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3)
+	if err == nil { // room in front of each packet for headers that the kernel does not write
+		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_RESERVE, sll2Header+vlanTag)
+	}
+	if err == nil {
+		err = unix.SetsockoptTpacketReq3(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &unix.TpacketReq3{
+			Block_size: liveBlock, Block_nr: liveBlocks,
+			Frame_size: liveBlock, Frame_nr: liveBlocks, // the kernel requires a fixed size here but does not use it
+			Retire_blk_tov: uint32(liveRetire.Milliseconds()),
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return unix.Mmap(fd, 0, liveBlocks*liveBlock, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+}
+
+// ntohs converts a number from network byte order, or to it.
+func ntohs(n uint16) uint16 {
+	var b [2]byte
+	binary.NativeEndian.PutUint16(b[:], n)
+	return binary.BigEndian.Uint16(b[:])
 }
 
 // OnIdle sets a function that is called whenever no packet is available.
@@ -116,48 +144,73 @@ func (l *Live) OnIdle(f func()) { l.idle = f }
 // Dropped returns the number of packets that the kernel dropped because they were not read in time.
 func (l *Live) Dropped() int {
 	l.raw.Control(func(fd uintptr) {
-		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+		if st, err := unix.GetsockoptTpacketStatsV3(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
 			l.dropped += int(st.Drops) // since the previous call
 		}
 	})
 	return l.dropped
 }
 
-// Close stops the capture.
-func (l *Live) Close() error { return l.file.Close() }
+// Close stops the capture. It must not be called during Next.
+func (l *Live) Close() error {
+	l.failed = os.ErrClosed
+	unix.Munmap(l.ring)
+	return l.file.Close()
+}
 
 // Next waits for the next packet and reads it into p. After the context has ended, it reads the packets that
 // arrived before, and then returns [io.EOF].
 func (l *Live) Next(p *Packet) error {
-	for l.failed == nil {
-		got, err := l.poll(p)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded) && l.end == 0:
-			l.end = time.Now().UnixNano()
-		case err == unix.EINTR:
-		case err == unix.EAGAIN, l.end > 0 && got && p.At > l.end+int64(liveGrace):
-			l.failed = io.EOF
-		case err != nil:
+	for l.left == 0 && l.failed == nil {
+		if l.used {
+			atomic.StoreUint32(&l.header().Block_status, unix.TP_STATUS_KERNEL)
+			l.block = (l.block + 1) % liveBlocks
+			l.used = false
+		}
+		if err := l.wait(); err == io.EOF {
+			l.failed = err
+		} else if err != nil {
 			l.failed = fmt.Errorf("%s: %w", l.name, err)
-		case got:
-			l.count++
-			p.Number = l.count
-			return nil
 		}
 	}
-	return l.failed
+	if l.failed != nil {
+		return l.failed
+	}
+	next := readFrame(l.ring[l.packet:], p)
+	l.left--
+	l.packet += next
+	if l.end > 0 && p.At > l.end {
+		l.failed = io.EOF
+		return l.failed
+	}
+	l.count++
+	p.Number = l.count
+	return nil
 }
 
-// poll reads a packet, waits for it if necessary, and reports whether it is to be returned.
-func (l *Live) poll(p *Packet) (got bool, err error) {
-	if l.end > 0 {
-		if cerr := l.raw.Control(func(fd uintptr) { got, err = l.receive(int(fd), p) }); cerr != nil {
-			return false, cerr
+// header returns the header of the current block. The kernel may change it at any time until it sets the status.
+func (l *Live) header() *unix.TpacketHdrV1 {
+	d := (*unix.TpacketBlockDesc)(unsafe.Pointer(&l.ring[l.block*liveBlock]))
+	return (*unix.TpacketHdrV1)(unsafe.Pointer(&d.Hdr))
+}
+
+// wait waits until the kernel passes on the current block. It returns [io.EOF] if the context has ended and the block
+// is empty.
+func (l *Live) wait() error {
+	h := l.header()
+	var failed error
+	err := l.raw.Read(func(fd uintptr) bool {
+		if atomic.LoadUint32(&h.Block_status)&unix.TP_STATUS_USER != 0 {
+			l.used = true
+			l.left, l.packet = int(h.Num_pkts), l.block*liveBlock+int(h.Offset_to_first_pkt)
+			return true
 		}
-		return got, err
-	}
-	rerr := l.raw.Read(func(fd uintptr) bool {
-		if got, err = l.receive(int(fd), p); err != unix.EAGAIN {
+		if l.end > 0 && atomic.LoadUint32(&h.Num_pkts) == 0 {
+			failed = io.EOF
+			return true
+		}
+		if n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && n != 0 {
+			failed = syscall.Errno(n)
 			return true
 		}
 		if l.idle != nil {
@@ -165,44 +218,42 @@ func (l *Live) poll(p *Packet) (got bool, err error) {
 		}
 		return false
 	})
-	if rerr != nil {
-		return false, rerr
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return cmp.Or(err, failed)
+	case l.end > 0:
+		return io.EOF
 	}
-	return got, err
+	l.end = time.Now().UnixNano()
+	l.file.SetReadDeadline(time.Now().Add(liveGrace))
+	return nil
 }
 
-// receive reads a packet without waiting. It reports whether the packet is to be returned.
-func (l *Live) receive(fd int, p *Packet) (bool, error) {
-	n, oobn, _, from, err := unix.Recvmsg(fd, l.buf[sll2Header:], l.oob[:], unix.MSG_TRUNC)
-	if err != nil {
-		return false, err
-	}
-	link, ok := from.(*unix.SockaddrLinklayer)
-	if !ok || link.Pkttype == unix.PACKET_OUTGOING && link.Hatype == unix.ARPHRD_LOOPBACK {
-		return false, nil
-	}
-	binary.NativeEndian.PutUint16(l.buf, link.Protocol) // in network byte order
-	p.Digits, p.Link, p.Length = nanoDigits, linkSLL2, sll2Header+n
-	p.Data = l.buf[:min(p.Length, len(l.buf))]
-	p.At = stamp(l.oob[:oobn])
-	return true, nil
-}
-
-// stamp returns the time at which the kernel received a packet.
-func stamp(oob []byte) int64 {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err == nil {
-		for _, m := range messages {
-			if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_TIMESTAMPNS {
-				continue
-			}
-			switch e := binary.NativeEndian; len(m.Data) {
-			case 16:
-				return int64(e.Uint64(m.Data))*1e9 + int64(e.Uint64(m.Data[8:]))
-			case 8:
-				return int64(e.Uint32(m.Data))*1e9 + int64(e.Uint32(m.Data[4:]))
-			}
+// readFrame reads the packet at the beginning of b, which is a part of the ring, into p. It writes the link header, and
+// the VLAN tag if the kernel has removed one, to the space in front of the packet. It returns the offset of the next
+// packet.
+func readFrame(b []byte, p *Packet) (next int) {
+	h := (*unix.Tpacket3Hdr)(unsafe.Pointer(&b[0]))
+	from := (*unix.RawSockaddrLinklayer)(unsafe.Pointer(&b[unix.SizeofTpacket3Hdr]))
+	protocol, start, end := ntohs(from.Protocol), int(h.Mac)-sll2Header, int(h.Mac)+int(h.Snaplen)
+	if h.Status&unix.TP_STATUS_VLAN_VALID != 0 {
+		start -= vlanTag
+		tag := b[start+sll2Header:]
+		binary.BigEndian.PutUint16(tag, uint16(h.Hv1.Vlan_tci))
+		binary.BigEndian.PutUint16(tag[2:], protocol)
+		protocol = unix.ETH_P_8021Q
+		if h.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+			protocol = h.Hv1.Vlan_tpid
 		}
 	}
-	return time.Now().UnixNano()
+	link := b[start : start+sll2Header]
+	clear(link)
+	binary.BigEndian.PutUint16(link, protocol)
+	binary.BigEndian.PutUint32(link[4:], uint32(from.Ifindex))
+	binary.BigEndian.PutUint16(link[8:], from.Hatype)
+	link[10], link[11] = from.Pkttype, from.Halen
+	copy(link[12:], from.Addr[:])
+	p.At, p.Digits = int64(h.Sec)*1e9+int64(h.Nsec), nanoDigits
+	p.Link, p.Data, p.Length = linkSLL2, b[start:end:end], int(h.Mac)-start+int(h.Len)
+	return int(h.Next_offset)
 }

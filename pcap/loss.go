@@ -9,14 +9,22 @@ import (
 // gap records that n bytes of a stream are missing: they were lost or, if snapped is set, the packet was cut
 // short.
 func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
-	h := &c.half[end]
 	if snapped {
 		d.stats.CutPackets++
 	} else {
 		d.stats.Gaps++
 	}
 	d.stats.Missing += int64(n)
-	c.spoke = unknown
+	c.lastSender = unknown
+	if c.tls.active() {
+		d.secured(c, &chunk{end: end, missing: n, frame: frame, at: at})
+		return
+	}
+	d.interrupt(c, end, n, frame, at)
+}
+
+// interrupt processes n missing bytes of a stream.
+func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
 	if s := c.search; s != nil {
 		d.restart(c)
 		if !s.whole[end] {
@@ -28,7 +36,7 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 	if !c.decided {
 		c.Uncertain = true
 		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
-		h.lost = true
+		c.half[end].lost = true
 		return
 	}
 	d.lose(c, end, n, frame, at)

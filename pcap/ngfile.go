@@ -13,6 +13,9 @@ const (
 	blockObsolete  = 2 // a packet, as written by older programs
 	blockSimple    = 3 // a packet without a time
 	blockPacket    = 6
+	blockSecrets   = 10
+
+	secretsTLS = 0x544c534b // a key log, in a block of secrets
 
 	blockFrame = 12 // type, length, and the length again
 )
@@ -111,6 +114,15 @@ var readers = map[uint32]func(f *File, b []byte, p *Packet) (found bool, bad str
 	blockObsolete:  (*File).readObsolete,
 	blockSimple:    (*File).readSimple,
 	blockPacket:    (*File).readPacket,
+	blockSecrets:   (*File).readSecrets,
+}
+
+// readSecrets keeps a TLS key log for the next packet. It ignores other secrets, and a block whose sizes do not fit.
+func (f *File) readSecrets(b []byte, p *Packet) (bool, string) {
+	if len(b) >= 8 && f.u32(b) == secretsTLS && int64(f.u32(b[4:])) <= int64(len(b)-8) {
+		p.Secrets = append(append(p.Secrets, b[8:8+f.u32(b[4:])]...), '\n')
+	}
+	return false, ""
 }
 
 func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {

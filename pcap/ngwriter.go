@@ -52,7 +52,7 @@ func NewPacketWriter(w io.Writer) (*PacketWriter, error) {
 	return p, p.end()
 }
 
-// Write writes a packet with its original length, time and resolution, and with comments. It writes the first
+// Write writes a packet with its original length, time and resolution, after its secrets, and with comments. It writes the first
 // 21845 bytes of a longer comment.
 func (w *PacketWriter) Write(p *Packet, comments ...string) error {
 	id, err := w.of(written{p.Link, min(p.Digits, nanoDigits)})
@@ -62,6 +62,16 @@ func (w *PacketWriter) Write(p *Packet, comments ...string) error {
 	ticks := uint64(max(p.At, 0))
 	for range nanoDigits - int(w.ifs[id].digits) {
 		ticks /= 10
+	}
+	if len(p.Secrets) > 0 {
+		w.begin(blockSecrets)
+		w.block = binary.LittleEndian.AppendUint32(w.block, secretsTLS)
+		w.block = binary.LittleEndian.AppendUint32(w.block, uint32(len(p.Secrets)))
+		w.block = append(w.block, p.Secrets...)
+		w.pad()
+		if err := w.end(); err != nil {
+			return err
+		}
 	}
 	w.begin(blockPacket)
 	for _, v := range [...]uint32{uint32(id), uint32(ticks >> 32), uint32(ticks), uint32(len(p.Data)), uint32(max(p.Length, len(p.Data)))} {

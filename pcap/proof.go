@@ -67,7 +67,7 @@ func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 			d.stats.Unknown--
 		}
 		if len(d.known) < maxKnown {
-			d.known[c.ends[server]] = p
+			d.known[c.service(int(server))] = p
 		}
 	} else {
 		d.reset(c) // the replies to earlier requests may have been skipped

@@ -1,7 +1,6 @@
 package pcap_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,29 +85,35 @@ func TestConflictWithinBounds(t *testing.T) {
 func TestConflictIsShown(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	pieces := []piece{{syn: true}, {from: codec.Server, syn: true}, {data: []byte("use " + long + "\r\n")}, {data: []byte("use y" + long)}}
-	var text, lines, report bytes.Buffer
-	l, j, sum := pcap.NewListing(&text, pcap.ListingOptions{}), pcap.NewJSONLines(&lines, false), pcap.Summary{}
+	text, lines, report := outputs(pcap.ListingOptions{}, pieces...)
+	for _, c := range []struct{ got, want string }{
+		{text, "# conflict: 10.0.0.1:40000 sent other data again, from byte 4 of its stream on\n# decoded:       \"" + long[:32] + "\"\n# not decoded:   \"y" + long[:31] + "\"\n"},
+		{lines, `"kind":"conflict","time":0.000000,"frame":4,`},
+		{lines, `,"offset":4,"raw":"y` + long[:31] + `","earlier":"` + long[:32] + `"}`},
+		{report, "1  retransmissions with other data than before\n"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s\nis not in\n%s", c.want, c.got)
+		}
+	}
+}
+
+// outputs returns the listing, the JSON lines and the summary of pieces of a connection.
+func outputs(o pcap.ListingOptions, pieces ...piece) (text, lines, report string) {
+	var b [3]strings.Builder
+	l, j, sum := pcap.NewListing(&b[0], o), pcap.NewJSONLines(&b[1], false), pcap.Summary{}
 	d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
 		l.Add(it)
 		j.Add(it)
 		sum.Add(it)
 	})
 	for i := range pieces {
-		b := pieces[i].packet(11300, 1)
-		d.Packet(&pcap.Packet{Number: i + 1, Link: 101, Data: b, Length: len(b)})
+		p := pieces[i].packet(11300, 1)
+		d.Packet(&pcap.Packet{Number: i + 1, Link: 101, Data: p, Length: len(p)})
 	}
 	d.Close()
 	l.Flush()
 	j.Flush()
-	sum.Report(d).WriteText(&report)
-	for _, c := range []struct{ got, want string }{
-		{text.String(), "# conflict: 10.0.0.1:40000 sent other data again, from byte 4 of its stream on\n# decoded:       \"" + long[:32] + "\"\n# not decoded:   \"y" + long[:31] + "\"\n"},
-		{lines.String(), `"kind":"conflict","time":0.000000,"frame":4,`},
-		{lines.String(), `,"offset":4,"raw":"y` + long[:31] + `","earlier":"` + long[:32] + `"}`},
-		{report.String(), "1  retransmissions with other data than before\n"},
-	} {
-		if !strings.Contains(c.got, c.want) {
-			t.Errorf("%s\nis not in\n%s", c.want, c.got)
-		}
-	}
+	sum.Report(d).WriteText(&b[2])
+	return b[0].String(), b[1].String(), b[2].String()
 }

@@ -1,8 +1,6 @@
 package pcap_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,127 +12,6 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/pcap"
 )
-
-// nested makes exchanges whose payloads contain whole conversations, in all protocols.
-var nested = []exchange{
-	{gearman.Protocol, 4730, func(r *rand.Rand) []said {
-		return [][]said{
-			{
-				binaryMessage(codec.Peer, 7, "f", "", fakes(r)),
-				binaryMessage(codec.Server, 8, "H:lap:1"),
-				binaryMessage(codec.Server, 13, "H:lap:1", fakes(r)),
-			},
-			{binaryMessage(codec.Peer, 16, fakes(r)), binaryMessage(codec.Server, 17, "x")},
-			{binaryMessage(codec.Peer, 1, "f"), binaryMessage(codec.Peer, 9), binaryMessage(codec.Server, 11, "H:lap:2", "f", fakes(r)),
-				binaryMessage(codec.Peer, 28, "H:lap:2", fakes(r)), binaryMessage(codec.Peer, 13, "H:lap:2", fakes(r))},
-			{{codec.Peer, "version\n"}, {codec.Server, "OK 1.1\n"}},
-		}[r.IntN(4)]
-	}},
-	{beanstalk.Protocol, 11300, func(r *rand.Rand) []said {
-		body := fakes(r)
-		return [][]said{
-			{{codec.Peer, fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", len(body), body)}, {codec.Server, "INSERTED 7\r\n"}},
-			{{codec.Peer, fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", len(body), body)}, {codec.Peer, "use a\r\n"}, {codec.Server, "INSERTED 7\r\n"}, {codec.Server, "USING a\r\n"}},
-			{{codec.Peer, "reserve\r\n"}, {codec.Server, fmt.Sprintf("RESERVED 7 %d\r\n%s\r\n", len(body), body)}},
-			{{codec.Peer, "delete 4\r\n"}, {codec.Server, "DELETED\r\n"}},
-		}[r.IntN(4)]
-	}},
-	{gearmonkey.Protocol, 6379, func(r *rand.Rand) []said {
-		body := fakes(r)
-		return [][]said{
-			{{codec.Peer, bulk("SET", "x", body)}, {codec.Server, "+OK\r\n"}},
-			{{codec.Peer, bulk("GET", "x")}, {codec.Server, fmt.Sprintf("$%d\r\n%s\r\n", len(body), body)}},
-			{{codec.Peer, bulk("INCR", "n")}, {codec.Server, ":7\r\n"}},
-		}[r.IntN(3)]
-	}},
-	{danga.Protocol, 7003, func(r *rand.Rand) []said {
-		return []said{dangaMessage(codec.Peer, 4, "reverse\x00\x00\x00\x01"+fakes(r)), dangaMessage(codec.Server, 5, "h")}
-	}},
-}
-
-// fakes returns a payload of messages that could occur on a connection. nested generates none of these messages
-// itself.
-func fakes(r *rand.Rand) string {
-	var b strings.Builder
-	for range r.IntN(6) {
-		b.WriteString([]string{
-			binaryMessage(codec.Peer, 16, "fake").raw, binaryMessage(codec.Server, 17, "fake").raw,
-			binaryMessage(codec.Peer, 7, "fake", "", "x").raw, binaryMessage(codec.Server, 8, "H:fake:1").raw,
-			"status\n", "fake\t0\t0\t0\n.\n",
-			"put 0 0 9 4\r\nfake\r\n", "delete 9999\r\n", "INSERTED 9999\r\n", "use fake\r\n", "USING fake\r\n", "put 0 0 9 9\r\nfake",
-			bulk("SET", "fake", "1"), bulk("GET", "fake"), "$4\r\nfake\r\n", ":9999\r\n",
-			dangaMessage(codec.Peer, 4, "fake\x00\x00\x00\x01").raw, dangaMessage(codec.Server, 5, "fake").raw,
-			"fake", "\r\n",
-		}[r.IntN(20)])
-	}
-	return b.String()
-}
-
-// cutAt returns the pieces of a capture that begins after the first n bytes of data.
-func cutAt(pieces []piece, n int) []piece {
-	var out []piece
-	for _, p := range pieces {
-		if k := min(n, len(p.data)); k > 0 {
-			n -= k
-			p.off, p.data = p.off+k, p.data[k:]
-			if len(p.data) == 0 {
-				continue
-			}
-		}
-		if n == 0 && !p.syn {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// TestCutAnywhere checks captures that begin anywhere: every listed message was sent, and none violates a rule.
-// Every byte is in a message, unread or skipped, and the exchanges after the cut are listed.
-func TestCutAnywhere(t *testing.T) {
-	for _, ex := range nested {
-		t.Run(ex.protocol.Name, func(t *testing.T) {
-			listed, sent := 0, 0
-			for seed := range uint64(12) {
-				r := rand.New(rand.NewPCG(seed, 8))
-				all, pieces := talk(r, ex, 8, []int{3, 40, 1460}[seed%3])
-				for n := range len(slices.Concat(streamsOf(all)[0], streamsOf(all)[1])) {
-					var packets [][]byte
-					left := 0
-					for _, p := range cutAt(pieces, n+1) {
-						left += len(p.data)
-						packets = append(packets, p.packet(ex.port, 1000))
-					}
-					got := readPackets(packets, pcap.Options{Audit: seed%2 == 1})
-					rest := [2][]said{}
-					for _, m := range all {
-						rest[m.from] = append(rest[m.from], m)
-					}
-					for _, side := range []codec.Side{codec.Peer, codec.Server} {
-						var have []said
-						for _, m := range got.messages {
-							if m.from == side {
-								have = append(have, m)
-							}
-						}
-						if k := len(rest[side]) - len(have); k < 0 || !slices.Equal(have, rest[side][k:]) {
-							t.Fatalf("seed %d, cut at byte %d: expected the last messages of %v, got %v", seed, n+1, rest[side], have)
-						}
-					}
-					if len(got.faults) > 0 {
-						t.Fatalf("seed %d, cut at byte %d: %v", seed, n+1, got.faults)
-					}
-					if k := len(got.streams[0]) + len(got.streams[1]) + int(got.stats.Skipped); k != left {
-						t.Fatalf("seed %d, cut at byte %d: expected %d bytes listed or skipped, got %d", seed, n+1, left, k)
-					}
-					listed, sent = listed+len(got.messages), sent+len(all)
-				}
-			}
-			if listed < sent/5 {
-				t.Errorf("expected many messages after the cuts, got %d of %d", listed, sent)
-			}
-		})
-	}
-}
 
 // TestMidstream checks that a connection that begins with 60 kB of a payload is decoded from the next exchange
 // on, and that messages in the payload are not listed.

@@ -2,9 +2,9 @@ package pcap
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,28 +117,10 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 
 // Report is a summary in the form in which it is written.
 type Report struct {
-	Jobwire     version.Info          `json:"jobwire"`
-	Messages    map[string]Directions `json:"messages"` // by protocol
-	Gaps        int                   `json:"gaps"`
-	Truncated   int                   `json:"truncated"`
-	Connections int                   `json:"connections"`
-	Violations  int                   `json:"violations"`
-
-	Rules        map[codec.RuleID]int `json:"rules,omitempty"`
-	Unknown      int                  `json:"unknown_connections"`
-	CutPackets   int                  `json:"cut_packets"`
-	MissingBytes int64                `json:"missing_bytes"`
-	StreamBytes  int64                `json:"stream_bytes"`
-	Skipped      int64                `json:"skipped_bytes"`
-	SkippedConns int                  `json:"skipped_connections"`
-	Packets      int                  `json:"packets"`
-	Dropped      int                  `json:"dropped_packets"`
-	Segments     int                  `json:"segments"`
-	Duplicates   int                  `json:"duplicates"`
-	Conflicts    int                  `json:"conflicting_segments"`
-	Damaged      int                  `json:"damaged_packets"`
-	UnknownLinks int                  `json:"unknown_link_packets"`
-	GivenUp      int                  `json:"given_up"`
+	Jobwire  version.Info          `json:"jobwire"`
+	Messages map[string]Directions `json:"messages"` // by protocol
+	Stats
+	Rules map[codec.RuleID]int `json:"rules,omitempty"` // violations of each rule
 }
 
 // Directions are counts by type, for both directions.
@@ -156,11 +138,8 @@ func (d *Directions) of(from codec.Side) map[string]int {
 
 // Report returns the counts of the summary and of the decoder.
 func (s *Summary) Report(d *Decoder) *Report {
-	st := d.Stats()
-	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Gaps: st.Gaps, Truncated: st.Truncated, Connections: st.Connections, Violations: st.Violations,
-		Rules: d.Rules(), Unknown: st.Unknown, CutPackets: st.CutPackets, MissingBytes: st.Missing, StreamBytes: st.StreamBytes, Packets: st.Packets, Dropped: st.Dropped,
-		Segments: st.Segments, Duplicates: st.Duplicates, Conflicts: st.Conflicts, Damaged: st.Damaged, UnknownLinks: st.UnknownLinks, GivenUp: st.GivenUp,
-		Skipped: st.Skipped, SkippedConns: st.SkippedConnections}
+	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Stats: d.Stats(), Rules: d.Rules()}
+	r.Undecrypted = undecrypted(r.Stats)
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
 			r.Messages[protocol] = Directions{map[string]int{}, map[string]int{}}
@@ -188,18 +167,25 @@ func (s *Summary) Report(d *Decoder) *Report {
 	return r
 }
 
-// WriteJSON writes the report as one object.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+// undecrypted returns the number of TLS connections that were not decrypted, by reason.
+func undecrypted(st Stats) map[string]int {
+	reasons := map[string]int{}
+	untried := st.TLS - st.Decrypted
+	for reason, n := range st.Undecrypted {
+		reasons[reason] += n
+		untried -= n
+	}
+	if untried > 0 {
+		reasons[noKeys] += untried
+	}
+	return reasons
 }
 
 // WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes, r.Jobwire.Version)
-	for _, p := range sorted(r.Messages) {
+	for _, p := range slices.Sorted(maps.Keys(r.Messages)) {
 		d := r.Messages[p]
 		for _, dir := range []struct {
 			name   string
@@ -209,7 +195,7 @@ func (r *Report) WriteText(w io.Writer) error {
 				continue
 			}
 			fmt.Fprintf(&b, "\n%s, %s\n", p, dir.name)
-			for _, t := range sorted(dir.counts) {
+			for _, t := range slices.Sorted(maps.Keys(dir.counts)) {
 				fmt.Fprintf(&b, "%12d  %s\n", dir.counts[t], t)
 			}
 		}
@@ -221,9 +207,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	}{
 		{int64(r.Violations), "messages that break a rule"},
 		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
-		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.MissingBytes, "bytes missing in gaps and truncated packets"},
-		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConns)},
+		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.Missing, "bytes missing in gaps and truncated packets"},
+		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConnections)},
 		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
+		{int64(r.Decrypted), "TLS connections decrypted"},
 		{int64(r.Conflicts), "retransmissions with other data than before"},
 		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of an unsupported link type"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
@@ -231,18 +218,12 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "%12d  %s\n", c.n, c.text)
 		}
 	}
-	for _, id := range sorted(r.Rules) {
+	for _, reason := range slices.Sorted(maps.Keys(r.Undecrypted)) {
+		fmt.Fprintf(&b, "%12d  TLS connections not decrypted: %s\n", r.Undecrypted[reason], reason)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Rules)) {
 		fmt.Fprintf(&b, "%12d  [%s]\n", r.Rules[id], id)
 	}
 	_, err := w.Write(bytes.TrimLeft(b.Bytes(), "\n"))
 	return err
-}
-
-func sorted[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -4,13 +4,13 @@ import "slices"
 
 // Limits of the segments that wait for missing packets.
 const (
-	maxHeldBytes = 1 << 20  // of one connection
-	maxHeldCount = 2048     // segments of one connection
-	maxProven    = 64       // segments of one connection, once it is proved that the missing data is not in the capture
-	maxHeldAll   = 16 << 20 // bytes of all connections
-	maxConns     = 1 << 16  // connections that are kept
-	minSweep     = 1 << 10  // number of connections at which closed ones are first forgotten
-	linger       = 1 << 12  // number of packets for which a closed connection is kept, for late packets
+	maxPendingBytes = 1 << 20  // of one connection
+	maxPendingCount = 2048     // segments of one connection
+	maxProven       = 64       // segments of one connection, once it is proved that the missing data is not in the capture
+	maxPendingAll   = 16 << 20 // bytes of all connections
+	maxConns        = 1 << 16  // connections that are kept
+	minSweep        = 1 << 10  // number of connections at which closed ones are first forgotten
+	linger          = 1 << 12  // number of packets for which a closed connection is kept, for late packets
 )
 
 // connKey is the ordered pair of the ends of a connection.
@@ -47,7 +47,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		if len(d.conns) >= d.sweep {
 			d.evict(s)
 		}
-		c = &Conn{ends: key, server: unknown, spoke: unknown, began: s.frame}
+		c = &Conn{ends: key, server: unknown, lastSender: unknown, began: s.frame}
 		if s.flags&(flagSYN|flagACK) == flagSYN {
 			c.settle(int8(1 - end))
 		} else if s.flags&flagSYN != 0 {
@@ -189,16 +189,16 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	w := chunk{end: end, seq: seq, ack: s.ack, flags: s.flags, data: s.data, missing: s.missing, frame: s.frame, at: s.at}
 	if c.ready(&w) {
 		d.deliver(c, &w)
-		if len(c.held) > 0 {
+		if len(c.pending) > 0 {
 			d.drain(c)
 		}
 		return
 	}
 	w.data = append([]byte(nil), s.data...)
-	c.held = append(c.held, w)
-	c.heldBytes += w.cost()
-	d.heldBytes += w.cost()
-	for len(c.held) > 0 && (len(c.held) > maxHeldCount || c.heldBytes > maxHeldBytes || len(c.held) > maxProven && c.proven() || d.heldBytes > maxHeldAll) {
+	c.pending = append(c.pending, w)
+	c.pendingBytes += w.cost()
+	d.pendingBytes += w.cost()
+	for len(c.pending) > 0 && (len(c.pending) > maxPendingCount || c.pendingBytes > maxPendingBytes || len(c.pending) > maxProven && c.proven() || d.pendingBytes > maxPendingAll) {
 		d.passOver(c)
 	}
 }
@@ -217,7 +217,7 @@ func (c *Conn) ahead(w *chunk) bool {
 // proven reports whether the other end received the data that the oldest segment waits for. Then the data will
 // not be sent again: it is missing in the capture.
 func (c *Conn) proven() bool {
-	w := &c.held[0]
+	w := &c.pending[0]
 	h := &c.half[w.end]
 	return int32(w.seq-h.next) <= 0 || h.heard && int32(h.acked-h.next) > 0
 }
@@ -236,8 +236,8 @@ func (d *Decoder) deliver(c *Conn, w *chunk) {
 	}
 	if data = data[old:]; len(data) > 0 {
 		level := w.flags&flagACK != 0 && w.ack == c.half[1-w.end].next
-		c.turn = c.spoke == int8(1-w.end) && c.level && level
-		c.spoke, c.level = int8(w.end), level
+		c.turn = c.lastSender == int8(1-w.end) && c.level && level
+		c.lastSender, c.level = int8(w.end), level
 		d.recent.add(h, data)
 		h.next += uint32(len(data))
 		d.feed(c, w.end, data, w.frame, w.at)
@@ -270,10 +270,10 @@ func (d *Decoder) closing(c *Conn, end int, kind ItemKind, frame int, at int64) 
 
 // drain passes on the segments that are ready.
 func (d *Decoder) drain(c *Conn) {
-	for progress := true; progress && len(c.held) > 0; {
+	for progress := true; progress && len(c.pending) > 0; {
 		progress = false
-		waiting := c.held
-		c.held = nil
+		waiting := c.pending
+		c.pending = nil
 		kept := waiting[:0]
 		for i := range waiting {
 			w := &waiting[i]
@@ -288,40 +288,40 @@ func (d *Decoder) drain(c *Conn) {
 				kept = append(kept, *w)
 				continue
 			}
-			c.heldBytes -= w.cost()
-			d.heldBytes -= w.cost()
+			c.pendingBytes -= w.cost()
+			d.pendingBytes -= w.cost()
 			progress = true
 		}
 		clear(waiting[len(kept):])
-		c.held = kept
+		c.pending = kept
 	}
-	if len(c.held) == 0 {
-		c.held = nil
+	if len(c.pending) == 0 {
+		c.pending = nil
 	}
 }
 
 // passOver treats the data that the oldest waiting segment waits for as lost, up to the next byte that was
 // captured or that is needed.
 func (d *Decoder) passOver(c *Conn) {
-	end := c.held[0].end
+	end := c.pending[0].end
 	first := c.lowest(end)
-	n := int32(c.held[first].seq - c.half[end].next)
+	n := int32(c.pending[first].seq - c.half[end].next)
 	if n <= 0 { // it waits for data of the other end that its sender had received
-		n = int32(c.held[first].ack - c.half[1-end].next)
+		n = int32(c.pending[first].ack - c.half[1-end].next)
 		if o := c.lowest(1 - end); o >= 0 {
-			n = min(n, int32(c.held[o].seq-c.half[1-end].next))
+			n = min(n, int32(c.pending[o].seq-c.half[1-end].next))
 		}
 		end = 1 - end
 	}
-	w := c.held[0]
+	w := c.pending[0]
 	if n > 0 {
 		c.half[end].next += uint32(n)
 		d.gap(c, end, int(n), w.frame, w.at, false)
 	} else { // both ends wait for each other, which is invalid TCP: pass the data on in some order
-		o := c.held[first]
-		c.held = append(c.held[:first], c.held[first+1:]...)
-		c.heldBytes -= o.cost()
-		d.heldBytes -= o.cost()
+		o := c.pending[first]
+		c.pending = append(c.pending[:first], c.pending[first+1:]...)
+		c.pendingBytes -= o.cost()
+		d.pendingBytes -= o.cost()
 		d.deliver(c, &o)
 	}
 	d.drain(c)
@@ -330,8 +330,8 @@ func (d *Decoder) passOver(c *Conn) {
 // lowest returns the index of the waiting segment of an end with the lowest sequence number, or -1.
 func (c *Conn) lowest(end int) int {
 	best := -1
-	for i := range c.held {
-		if c.held[i].end == end && (best < 0 || int32(c.held[i].seq-c.held[best].seq) < 0) {
+	for i := range c.pending {
+		if c.pending[i].end == end && (best < 0 || int32(c.pending[i].seq-c.pending[best].seq) < 0) {
 			best = i
 		}
 	}
@@ -340,7 +340,7 @@ func (c *Conn) lowest(end int) int {
 
 // flush passes on all waiting segments, with gaps for missing data.
 func (d *Decoder) flush(c *Conn) {
-	for len(c.held) > 0 {
+	for len(c.pending) > 0 {
 		d.passOver(c)
 	}
 }

@@ -318,8 +318,8 @@ func TestTsharkReadsGearman(t *testing.T) {
 	var want []string
 	s := gearman.Protocol.NewSession(codec.Options{})
 	for _, m := range messages {
-		row := gearman.Protocol.TypeNamed(m.name)
-		msg := codec.Message{Type: row}
+		msgType := gearman.Protocol.TypeNamed(m.name)
+		msg := codec.Message{Type: msgType}
 		for _, a := range m.args {
 			msg.Args = append(msg.Args, []byte(a))
 		}
@@ -328,7 +328,7 @@ func TestTsharkReadsGearman(t *testing.T) {
 			t.Fatal(err)
 		}
 		events = append(events, pcap.Event{Conn: m.conn, From: m.from, Data: b})
-		want = append(want, fmt.Sprint(row.Code))
+		want = append(want, fmt.Sprint(msgType.Code))
 	}
 	const port = 14730
 	file := filepath.Join(t.TempDir(), "jobs.pcap")

@@ -33,17 +33,17 @@ type Options struct {
 	// Plain, a line @segments of the script selects the segmentation; an unknown name there is ignored.
 	Segments Segmentation
 
-	// Cast contains the actors to be played, by name or by role. Steps of other actors are skipped. If it is empty, all
+	// Actors contains the actors to be played, by name or by role. Steps of other actors are skipped. If it is empty, all
 	// actors are played. Server ignores it.
-	Cast []string
+	Actors []string
 
 	// Names contains the initial values of names in the script.
 	Names map[string]string
 
-	// Boot is how long a program may take until its first connection, in addition to the time of its first step. Left, if
-	// it is not nil, is closed when the program has exited and will not connect any more. Both are used only by Through.
-	Boot time.Duration
-	Left <-chan struct{}
+	// StartupTimeout is how long a program may take until its first connection, in addition to the time of its first step. Left, if
+	// it is not nil, is closed when the program has exited and will not connect any more. Both are used only by Proxy.
+	StartupTimeout time.Duration
+	Exited         <-chan struct{}
 
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
 	AtEnd func()
@@ -87,7 +87,7 @@ func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *R
 // whose first step matches the first message. It closes connections without an actor at the end. ln stays open if it has a
 // SetDeadline method, as the listeners of package net have; otherwise Server closes it.
 func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Options) *Result {
-	o.Cast = nil
+	o.Actors = nil
 	p := newPerformer(s, codec.Server, o)
 	accepted := make(chan net.Conn)
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +107,7 @@ func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Option
 			}
 		}
 	}()
-	p.connect = func(ctx context.Context, a transcript.Actor, st *transcript.Step, deadline time.Time) (*link, error) {
+	p.connect = func(ctx context.Context, a transcript.Actor, st *transcript.Step, deadline time.Time) (*conn, error) {
 		return p.await(ctx, a, st, accepted, deadline)
 	}
 	r := p.run(ctx)
@@ -122,13 +122,13 @@ type performer struct {
 	side    codec.Side
 	opts    Options
 	bind    transcript.Bindings
-	links   []*link // all connections, in the order in which they were opened
+	conns   []*conn // all connections, in the order in which they were opened
 	wake    chan struct{}
 	result  Result
 	start   time.Time
 	since   time.Time                 // when the previous step ended
 	sent    map[*codec.Type]time.Time // when the own side last sent a message of the type
-	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error)
+	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error)
 }
 
 func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
@@ -147,8 +147,8 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 }
 
 // dialer returns a function that connects an actor.
-func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*link, error) {
-	return func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*link, error) {
+func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error) {
+	return func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*conn, error) {
 		c, err := dial(ctx, a)
 		if err != nil {
 			return nil, err
@@ -157,9 +157,9 @@ func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, 
 	}
 }
 
-func (p *performer) adopt(c net.Conn) *link {
-	l := newLink(c, p.script.Protocol, p.opts.Codec, p.wake)
-	p.links = append(p.links, l)
+func (p *performer) adopt(c net.Conn) *conn {
+	l := newConn(c, p.script.Protocol, p.opts.Codec, p.wake)
+	p.conns = append(p.conns, l)
 	go func() {
 		defer close(l.done)
 		l.read()
@@ -169,14 +169,14 @@ func (p *performer) adopt(c net.Conn) *link {
 
 func (p *performer) run(ctx context.Context) *Result {
 	defer func() {
-		for _, l := range p.links {
+		for _, l := range p.conns {
 			l.close()
 			<-l.done
 		}
 	}()
 	for i := range p.script.Steps {
 		st := &p.script.Steps[i]
-		if !p.plays(st.Peer) {
+		if !p.acts(st.Peer) {
 			continue
 		}
 		f := p.release(st)
@@ -194,24 +194,24 @@ func (p *performer) run(ctx context.Context) *Result {
 	if p.opts.AtEnd != nil && p.result.Failure == nil {
 		p.opts.AtEnd()
 	}
-	p.leftovers()
+	p.recordUnconsumed()
 	p.result.Names = p.bind.Names()
 	p.result.Took = time.Since(p.start)
 	return &p.result
 }
 
-func (p *performer) plays(a transcript.Actor) bool {
-	if len(p.opts.Cast) == 0 {
+func (p *performer) acts(a transcript.Actor) bool {
+	if len(p.opts.Actors) == 0 {
 		return true
 	}
 	role := p.script.Protocol.RoleNames(a.Role)
-	return slices.ContainsFunc(p.opts.Cast, func(name string) bool { return name == a.Name || name == role })
+	return slices.ContainsFunc(p.opts.Actors, func(name string) bool { return name == a.Name || name == role })
 }
 
 // step performs a step of the own side, or checks one of the other side.
 func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *Failure {
 	deadline := time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
-	l := p.link(st.Peer)
+	l := p.conn(st.Peer)
 	if l == nil {
 		var err error
 		if l, err = p.connect(ctx, st.Peer, st, deadline); err != nil && p.mayBeRefused(st, index) {
@@ -222,7 +222,7 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 		}
 		l.actor = st.Peer
 	}
-	if l.relay != nil && l.relay.boot(ctx) {
+	if l.relay != nil && l.relay.awaitProgram(ctx) {
 		deadline = time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
 	}
 	if st.From == p.side && l.relay == nil {
@@ -264,15 +264,15 @@ func (p *performer) mayBeRefused(st *transcript.Step, index int) bool {
 }
 
 // refused returns a connection that is already closed by the other side.
-func (p *performer) refused() *link {
+func (p *performer) refused() *conn {
 	near, far := net.Pipe()
 	far.Close()
 	return p.adopt(near)
 }
 
-// link returns the actor's open connection, or nil.
-func (p *performer) link(a transcript.Actor) *link {
-	for _, l := range p.links {
+// conn returns the actor's open connection, or nil.
+func (p *performer) conn(a transcript.Actor) *conn {
+	for _, l := range p.conns {
 		if l.actor == a && !l.closed {
 			return l
 		}
@@ -281,7 +281,7 @@ func (p *performer) link(a transcript.Actor) *link {
 }
 
 // act performs a step of the own side.
-func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
+func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
 	c := &st.Choices[0]
 	ev := Event{Actor: st.Peer, From: p.side, Verb: c.Verb, Step: index}
 	if len(st.Choices) > 1 {
@@ -324,7 +324,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 	}
 	p.record(&ev)
 	if err != nil {
-		f := p.unsent(err, cmp.Or(st.Within, p.opts.Timeout))
+		f := p.sendFailure(err, cmp.Or(st.Within, p.opts.Timeout))
 		f.Event = &ev
 		return f
 	}
@@ -334,7 +334,7 @@ func (p *performer) act(l *link, st *transcript.Step, index int, deadline time.T
 // release writes the messages that connections have coalesced. A connection keeps its messages if the next step sends
 // another message on it.
 func (p *performer) release(next *transcript.Step) *Failure {
-	for _, l := range p.links {
+	for _, l := range p.conns {
 		if len(l.unsent) == 0 || l.closed {
 			continue
 		}
@@ -342,18 +342,18 @@ func (p *performer) release(next *transcript.Step) *Failure {
 			continue
 		}
 		if err := l.flush(time.Now().Add(p.opts.Timeout)); err != nil {
-			return p.unsent(err, p.opts.Timeout)
+			return p.sendFailure(err, p.opts.Timeout)
 		}
 	}
 	return nil
 }
 
-// unsent returns the failure for an error of sending. patience is how long sending was tried.
-func (p *performer) unsent(err error, patience time.Duration) *Failure {
+// sendFailure returns the failure for an error of sending. timeout is how long sending was tried.
+func (p *performer) sendFailure(err error, timeout time.Duration) *Failure {
 	f := &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("cannot send: %v", err)}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		f.Waited = patience
-		f.Text = fmt.Sprintf("cannot send: the other side read no data for %v", patience)
+		f.Waited = timeout
+		f.Text = fmt.Sprintf("cannot send: the other side read no data for %v", timeout)
 	}
 	return f
 }
@@ -364,26 +364,26 @@ func peerLeft(err error) bool {
 }
 
 // encode returns the bytes of a message to be sent.
-func (p *performer) encode(l *link, c *transcript.Choice) ([]byte, error) {
+func (p *performer) encode(l *conn, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
 	}
-	bindFresh(&p.bind, c, func(name string, _ *codec.Field) string { return Fresh(name) })
+	bindFresh(&p.bind, c, func(name string, _ *codec.Field) string { return UniqueName(name) })
 	m, err := p.bind.Resolve(c, time.Now(), p.opts.Exact)
 	if err != nil {
 		return nil, err
 	}
-	return l.loose.Append(nil, p.side, &m)
+	return l.nonStrict.Append(nil, p.side, &m)
 }
 
-// Fresh returns a value for a name that no other process and no other run uses.
-func Fresh(name string) string {
-	return name + "-" + strconv.FormatUint(runID, 36) + "-" + strconv.FormatUint(lastFresh.Add(1), 36)
+// UniqueName returns a value for a name that no other process and no other run uses.
+func UniqueName(name string) string {
+	return name + "-" + strconv.FormatUint(runID, 36) + "-" + strconv.FormatUint(lastName.Add(1), 36)
 }
 
 var (
-	runID     = rand.Uint64N(36 * 36 * 36 * 36 * 36)
-	lastFresh atomic.Uint64
+	runID    = rand.Uint64N(36 * 36 * 36 * 36 * 36)
+	lastName atomic.Uint64
 )
 
 // bindFresh sets the names that first occur in a message to be sent.
@@ -398,16 +398,16 @@ func bindFresh(b *transcript.Bindings, c *transcript.Choice, word func(name stri
 	}
 }
 
-// leftovers records messages that arrived but that no step consumed.
-func (p *performer) leftovers() {
-	for _, l := range p.links {
+// recordUnconsumed records messages that arrived but that no step consumed.
+func (p *performer) recordUnconsumed() {
+	for _, l := range p.conns {
 		if l.relay != nil {
-			for _, f := range l.relay.rest(maxPassed) {
+			for _, f := range l.relay.unconsumed(maxIgnored) {
 				p.record(&Event{Actor: l.actor, From: f.From, Frame: f, Step: -1})
 			}
 			continue
 		}
-		for n := 0; n < maxPassed && !l.closed && l.actor.Name != ""; n++ {
+		for n := 0; n < maxIgnored && !l.closed && l.actor.Name != ""; n++ {
 			out := l.next(p.side.Other())
 			if out.kind != message {
 				break

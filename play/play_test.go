@@ -36,8 +36,8 @@ func parse(t *testing.T, src string) *transcript.Script {
 	return scripts[0]
 }
 
-// duet runs one script as the peers and another one as the server, over in-memory pipes, and returns both results.
-func duet(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, asServer *play.Result) {
+// runBoth runs one script as the peers and another one as the server, over in-memory pipes, and returns both results.
+func runBoth(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, asServer *play.Result) {
 	t.Helper()
 	ln := newPipeListener()
 	peersScript, serverScript := parse(t, peersSay), parse(t, serverSays)
@@ -94,7 +94,7 @@ func TestBothSidesOfAScript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := strings.ReplaceAll(submit, " within 10s", "")
 		server = strings.ReplaceAll(server, "$h", "H:lap:1")
-		p, s := duet(t, submit, server, play.Options{})
+		p, s := runBoth(t, submit, server, play.Options{})
 		for _, r := range []*play.Result{p, s} {
 			if r.Failure != nil {
 				t.Errorf("%v", r.Failure)
@@ -115,13 +115,13 @@ Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
 `
 	live := strings.ReplaceAll(recorded, "H:lap:1", "H:somewhere-else:4711")
 	synctest.Test(t, func(t *testing.T) {
-		p, s := duet(t, recorded, live, play.Options{})
+		p, s := runBoth(t, recorded, live, play.Options{})
 		if p.Failure != nil || s.Failure != nil {
 			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p, _ := duet(t, recorded, live, play.Options{Exact: true})
+		p, _ := runBoth(t, recorded, live, play.Options{Exact: true})
 		if p.Failure == nil || p.Failure.Index != 1 || p.Failure.Reason != play.Mismatched {
 			t.Errorf("exactly: %v, want a mismatch at the second step", p.Failure)
 		}
@@ -191,7 +191,7 @@ func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			p, s := duet(t, script, "Client -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n", play.Options{})
+			p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n", play.Options{})
 			if p.Failure != nil || s.Failure != nil {
 				t.Fatalf("peers: %v; server: %v", p.Failure, s.Failure)
 			}
@@ -252,7 +252,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, _ := duet(t, tt.peers, tt.server, play.Options{})
+				p, _ := runBoth(t, tt.peers, tt.server, play.Options{})
 				f := p.Failure
 				if f == nil {
 					t.Fatal("nothing fell short")
@@ -280,15 +280,15 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 		{"second choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES y\n  or ECHO_RES x",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", transcript.Strict},
 		{"a broken message that is not judged", "Client -> Job Server: GET_STATUS h\nJob Server -> Client: STATUS_RES h 1 0 * *\n  or lax unchecked STATUS_RES h 1 0 \"\" \"\"",
-			"Client -> Job Server: GET_STATUS h\nJob Server -> Client: unchecked STATUS_RES h 1 0 \"\" \"\"", transcript.Lax},
+			"Client -> Job Server: GET_STATUS h\nJob Server -> Client: unchecked STATUS_RES h 1 0 \"\" \"\"", transcript.NonStrict},
 		{"lax choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax closes",
-			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: closes", transcript.Lax},
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: closes", transcript.NonStrict},
 		{"lax silence", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 1s",
-			"Client -> Job Server: ECHO_REQ x\nClient -> Job Server: closes", transcript.Lax},
+			"Client -> Job Server: ECHO_REQ x\nClient -> Job Server: closes", transcript.NonStrict},
 		{"past", "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP",
 			"Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: NOOP\nJob Server -> Worker: NOOP\nJob Server -> Worker: ECHO_RES x", transcript.Strict},
 		{"past what is not the lax choice", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x past ERROR\n  or lax ERROR none *",
-			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ERROR other text\nJob Server -> Client: ERROR none text", transcript.Lax},
+			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ERROR other text\nJob Server -> Client: ERROR none text", transcript.NonStrict},
 		{"wildcard", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES *",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES anything", transcript.Strict},
 		{"sent later", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nClient -> Job Server: ECHO_REQ y after 2s",
@@ -305,7 +305,7 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, s := duet(t, tt.peers, tt.server, play.Options{})
+				p, s := runBoth(t, tt.peers, tt.server, play.Options{})
 				if p.Failure != nil || s.Failure != nil || p.Grade != tt.grade {
 					t.Errorf("peers: %v, grade %d, want %d; server: %v", p.Failure, p.Grade, tt.grade, s.Failure)
 				}
@@ -318,7 +318,7 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 // them by the arguments of their messages.
 func TestServerDistinguishesLikeActors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s := duet(t,
+		p, s := runBoth(t,
 			"Worker -> Job Server: CAN_DO other\nWorker 2 -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: GRAB_JOB\nJob Server -> Worker 2: NO_JOB",
 			"Worker -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: CAN_DO other\nWorker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB", play.Options{})
 		if p.Failure != nil || s.Failure != nil {
@@ -330,7 +330,7 @@ func TestServerDistinguishesLikeActors(t *testing.T) {
 // TestServerDistinguishesActors connects a worker before the client that is first in the script.
 func TestServerDistinguishesActors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s := duet(t,
+		p, s := runBoth(t,
 			"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
 			"Client -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED H:1\nWorker -> Job Server: CAN_DO f", play.Options{})
 		if p.Failure != nil && p.Failure.Reason != play.Ended || s.Failure != nil {
@@ -342,7 +342,7 @@ func TestServerDistinguishesActors(t *testing.T) {
 func TestCastLeavesOthersOut(t *testing.T) {
 	script := "Worker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	synctest.Test(t, func(t *testing.T) {
-		p, s := duet(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Cast: []string{"Client"}})
+		p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Actors: []string{"Client"}})
 		if p.Failure != nil || s.Failure != nil || len(p.Events) != 2 {
 			t.Errorf("peers: %v with %d events; server: %v", p.Failure, len(p.Events), s.Failure)
 		}
@@ -459,7 +459,7 @@ func TestThroughPassesOnTheLastMessage(t *testing.T) {
 			ln := newPipeListener()
 			var wg sync.WaitGroup
 			defer wg.Wait()
-			var heard []byte
+			var received []byte
 			wg.Go(func() {
 				c, err := ln.dial(t.Context(), transcript.Actor{})
 				if err != nil {
@@ -474,7 +474,7 @@ func TestThroughPassesOnTheLastMessage(t *testing.T) {
 					if _, err := c.Read(b); err != nil {
 						return
 					}
-					heard = append(heard, b...)
+					received = append(received, b...)
 				}
 			})
 			dial := func(context.Context, transcript.Actor) (net.Conn, error) {
@@ -487,13 +487,13 @@ func TestThroughPassesOnTheLastMessage(t *testing.T) {
 				})
 				return near, nil
 			}
-			r := play.Through(t.Context(), parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x"), dial, "Client", interrupted{ln}, play.Options{Segments: how})
+			r := play.Proxy(t.Context(), parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x"), dial, "Client", interrupted{ln}, play.Options{Segments: how})
 			if r.Failure != nil {
 				t.Error(r.Failure)
 			}
 			wg.Wait()
-			if string(heard) != reply {
-				t.Errorf("%v: the program has heard %q, want %q", how, heard, reply)
+			if string(received) != reply {
+				t.Errorf("%v: the program has heard %q, want %q", how, received, reply)
 			}
 		})
 	}
@@ -561,14 +561,14 @@ func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
 // TestEncodeFills: Encode replaces the wildcards of a transcript by values that make valid messages.
 func TestEncodeFills(t *testing.T) {
 	for _, p := range []*codec.Protocol{gearman.Protocol, danga.Protocol} {
-		for _, row := range p.Types {
+		for _, msgType := range p.Types {
 			for _, role := range p.Roles {
-				if row.Res&p.RoleNamed(role) == 0 || role == "Admin" { // their replies depend on a request
+				if msgType.Res&p.RoleNamed(role) == 0 || role == "Admin" { // their replies depend on a request
 					continue
 				}
-				least, _, _ := row.Arity()
+				least, _, _ := msgType.Arity()
 				for _, words := range []string{strings.Repeat(" *", least), " ..."} {
-					script := fmt.Sprintf("%s -> %s: %s%s", p.ServerName, role, row.Name, words)
+					script := fmt.Sprintf("%s -> %s: %s%s", p.ServerName, role, msgType.Name, words)
 					all, err := transcript.Parse(p, "test.wire", []byte(script))
 					if err != nil {
 						t.Errorf("%s: %v", script, err)
@@ -602,7 +602,7 @@ func TestListenerWithoutDeadlines(t *testing.T) {
 			return play.Server(t.Context(), s, ln, play.Options{Timeout: time.Millisecond})
 		},
 		"program": func(ln net.Listener) *play.Result {
-			return play.Through(t.Context(), s, dial, "Client", ln, play.Options{Timeout: time.Millisecond, Boot: time.Millisecond})
+			return play.Proxy(t.Context(), s, dial, "Client", ln, play.Options{Timeout: time.Millisecond, StartupTimeout: time.Millisecond})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -640,7 +640,7 @@ func TestRawBytesArriveWhileDecoding(t *testing.T) {
 	const exchange = "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: raw 00 \"RES\" 00 00 00 1b 00 00 00 0c \"exceptions\" 00 \"x\"\n"
 	src := strings.Repeat(exchange, 500)
 	for range 5 {
-		peers, server := duet(t, src, src, play.Options{})
+		peers, server := runBoth(t, src, src, play.Options{})
 		if peers.Failure != nil || server.Failure != nil {
 			t.Fatalf("peers: %v\nserver: %v", peers.Failure, server.Failure)
 		}

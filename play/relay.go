@@ -11,12 +11,12 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Through runs a script in which a program plays one of the actors. It relays each connection to ln over a connection of
+// Proxy runs a script in which a program plays one of the actors. It relays each connection to ln over a connection of
 // its own to the server, and compares the messages of both sides with the steps of the actor. The program may use several
 // connections. The other actors are played as by [Peers]. For the actor, "closes" means that its last connection has ended.
 //
 // With Bytewise, the relay forwards the bytes one by one, in both directions.
-func Through(ctx context.Context, s *transcript.Script, dial Dialer, program string, ln net.Listener, o Options) *Result {
+func Proxy(ctx context.Context, s *transcript.Script, dial Dialer, program string, ln net.Listener, o Options) *Result {
 	p := newPerformer(s, codec.Peer, o)
 	p.connect = p.dialer(dial)
 	actor := transcript.Actor{Name: program, Role: s.Protocol.RoleNamed(program)}
@@ -35,19 +35,19 @@ func Through(ctx context.Context, s *transcript.Script, dial Dialer, program str
 		defer close(gone)
 		r.accept(ln)
 	}()
-	p.links = append(p.links, &link{actor: actor, relay: r, done: gone, loose: p.script.Protocol.NewSession(loosely(o.Codec))})
+	p.conns = append(p.conns, &conn{actor: actor, relay: r, done: gone, nonStrict: p.script.Protocol.NewSession(nonStrict(o.Codec))})
 	r.stop = func() {
 		cancel()
 		interrupt(ln, gone)
-		r.hangUp()
+		r.closeAll()
 	}
 	result := p.run(ctx)
 	r.pumps.Wait()
 	return result
 }
 
-// partingTime is how long a relay may take, after the run, to forward the bytes that it has received.
-const partingTime = time.Second
+// drainTimeout is how long a relay may take, after the run, to forward the bytes that it has received.
+const drainTimeout = time.Second
 
 // interrupt makes Accept of a listener return, and waits until gone is closed. It closes a listener without deadlines,
 // because nothing else ends Accept.
@@ -73,15 +73,15 @@ type relay struct {
 	wake     chan<- struct{}
 	pumps    sync.WaitGroup
 	first    chan struct{} // closed after the first connection of the program
-	booted   bool          // boot was called
+	awaited  bool          // boot was called
 
-	mu     sync.Mutex
-	heard  [2][]captured // by sender, in the order of arrival
-	unread int           // bytes of the messages in heard
-	conns  map[net.Conn]bool
-	open   int  // connections of the program
-	met    bool // the program has connected since the last end of its connections that a step has accepted
-	over   bool // hangUp was called, or a side sent too much
+	mu        sync.Mutex
+	captured  [2][]captured // by sender, in the order of arrival
+	unread    int           // bytes of the messages in captured
+	conns     map[net.Conn]bool
+	open      int  // connections of the program
+	connected bool // the program has connected since the last end of its connections that a step has accepted
+	over      bool // closeAll was called, or a side sent too much
 }
 
 // captured is a captured message, or captured bytes that are not a message.
@@ -117,7 +117,7 @@ func (r *relay) admit(near, far net.Conn) bool {
 	}
 	r.conns[near], r.conns[far] = true, true
 	r.open++
-	r.met = true
+	r.connected = true
 	select {
 	case <-r.first:
 	default:
@@ -126,18 +126,18 @@ func (r *relay) admit(near, far net.Conn) bool {
 	return true
 }
 
-// boot waits for the first connection of the program, so that its startup time does not count for the step. It waits only
+// awaitProgram waits for the first connection of the program, so that its startup time does not count for the step. It waits only
 // once, and reports whether it has waited.
-func (r *relay) boot(ctx context.Context) bool {
-	if r.booted {
+func (r *relay) awaitProgram(ctx context.Context) bool {
+	if r.awaited {
 		return false
 	}
-	r.booted = true
-	t := time.NewTimer(r.opts.Boot)
+	r.awaited = true
+	t := time.NewTimer(r.opts.StartupTimeout)
 	defer t.Stop()
 	select {
 	case <-r.first:
-	case <-r.opts.Left:
+	case <-r.opts.Exited:
 	case <-t.C:
 	case <-ctx.Done():
 	}
@@ -146,7 +146,7 @@ func (r *relay) boot(ctx context.Context) bool {
 
 // serve relays one connection until both directions have ended.
 func (r *relay) serve(near, far net.Conn) {
-	e := &ear{relay: r, streams: codec.Streams(r.protocol.NewSession(r.opts.Codec))}
+	e := &tap{relay: r, streams: codec.Streams(r.protocol.NewSession(r.opts.Codec))}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.pump(e, codec.Peer, near, far) })
 	wg.Go(func() { r.pump(e, codec.Server, far, near) })
@@ -162,13 +162,13 @@ func (r *relay) serve(near, far net.Conn) {
 }
 
 // pump forwards the bytes of one side until this side ends its direction.
-func (r *relay) pump(e *ear, from codec.Side, src, dst net.Conn) {
+func (r *relay) pump(e *tap, from codec.Side, src, dst net.Conn) {
 	write := func(b []byte) error { _, err := dst.Write(b); return err }
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			if e.hear(from, buf[:n]) {
+			if e.add(from, buf[:n]) {
 				r.notify()
 			}
 			failed := error(nil)
@@ -205,10 +205,10 @@ func (r *relay) next(from codec.Side, f *codec.Frame) outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case len(r.heard[from]) > 0:
-		*f = r.heard[from][0].frame
-		return r.heard[from][0].outcome
-	case r.met && r.open == 0:
+	case len(r.captured[from]) > 0:
+		*f = r.captured[from][0].frame
+		return r.captured[from][0].outcome
+	case r.connected && r.open == 0:
 		return outcome{kind: ended, at: time.Now()}
 	}
 	return outcome{kind: waiting}
@@ -217,9 +217,9 @@ func (r *relay) next(from codec.Side, f *codec.Frame) outcome {
 func (r *relay) consume(from codec.Side) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.heard[from]) > 0 {
-		r.unread -= len(r.heard[from][0].frame.Raw)
-		r.heard[from] = r.heard[from][1:]
+	if len(r.captured[from]) > 0 {
+		r.unread -= len(r.captured[from][0].frame.Raw)
+		r.captured[from] = r.captured[from][1:]
 	}
 }
 
@@ -227,30 +227,30 @@ func (r *relay) consume(from codec.Side) {
 func (r *relay) disconnected() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.met = r.open > 0
+	r.connected = r.open > 0
 }
 
-// hangUp ends all connections. First it forwards the bytes that were received: the program may not have got the last bytes
+// closeAll ends all connections. First it forwards the bytes that were received: the program may not have got the last bytes
 // of a message that the performer has already seen.
-func (r *relay) hangUp() {
+func (r *relay) closeAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 	for c := range r.conns {
 		c.SetReadDeadline(time.Unix(1, 0))
-		c.SetWriteDeadline(time.Now().Add(partingTime))
+		c.SetWriteDeadline(time.Now().Add(drainTimeout))
 	}
 }
 
-// ear decodes the messages on one connection.
-type ear struct {
+// tap decodes the messages on one connection.
+type tap struct {
 	*relay
 	streams [2]codec.Stream
 }
 
-// hear decodes bytes, and reports whether they completed a message. If too many messages are pending, it closes the
+// add decodes bytes, and reports whether they completed a message. If too many messages are pending, it closes the
 // connections.
-func (e *ear) hear(from codec.Side, b []byte) (any bool) {
+func (e *tap) add(from codec.Side, b []byte) (any bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var f codec.Frame
@@ -259,19 +259,19 @@ func (e *ear) hear(from codec.Side, b []byte) (any bool) {
 		case codec.Skipped:
 			continue
 		case codec.Whole:
-			e.keep(from, captured{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
+			e.store(from, captured{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
 		case codec.Illegal:
 			f.Raw = p.Raw
-			e.keep(from, captured{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
+			e.store(from, captured{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
 		}
 		any = true
 	}
 	return any
 }
 
-func (e *ear) keep(from codec.Side, o captured) {
+func (e *tap) store(from codec.Side, o captured) {
 	o.frame.From = from
-	e.heard[from] = append(e.heard[from], o)
+	e.captured[from] = append(e.captured[from], o)
 	if e.unread += len(o.frame.Raw); e.unread > maxUnread {
 		e.over = true
 		for c := range e.conns {
@@ -280,11 +280,11 @@ func (e *ear) keep(from codec.Side, o captured) {
 	}
 }
 
-// rest returns at most bound messages that no step consumed.
-func (r *relay) rest(bound int) (said []codec.Frame) {
+// unconsumed returns at most bound messages that no step consumed.
+func (r *relay) unconsumed(bound int) (said []codec.Frame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, o := range slices.Concat(r.heard[codec.Peer], r.heard[codec.Server]) {
+	for _, o := range slices.Concat(r.captured[codec.Peer], r.captured[codec.Server]) {
 		if len(said) < bound && o.kind == message {
 			said = append(said, o.frame)
 		}

@@ -20,13 +20,13 @@ type ReportOptions struct {
 	Indent string // before every line
 }
 
-// foldRows is how many lines of a long field a report shows.
-const foldRows = 4
+// foldLines is how many lines of a long field a report shows.
+const foldLines = 4
 
 // WriteReport writes the conversation of a run and, if the run failed, what was expected, what was received instead, and
 // the invalid bytes.
 func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) error {
-	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldRows, Color: o.Color, Hex: o.Hex}
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldLines, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		pr.Fold = 0
 	}

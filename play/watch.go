@@ -14,15 +14,15 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// maxPassed limits how many messages are recorded that a step ignores, or that arrive after the last step. Otherwise a side
+// maxIgnored limits how many messages are recorded that a step ignores, or that arrive after the last step. Otherwise a side
 // that keeps sending would fill the memory.
-const maxPassed = 100
+const maxIgnored = 100
 
 // watch compares what is received with a step of the other side.
-func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, index int, deadline time.Time) *Failure {
+func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
 	since, of := p.since, "the previous message"
-	if st.Of != nil {
-		since, of = p.sent[st.Of], st.Of.Name
+	if st.Since != nil {
+		since, of = p.sent[st.Since], st.Since.Name
 	}
 	if since.IsZero() {
 		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("the transcript measures a time from %s and does not send it before", of)}
@@ -44,7 +44,7 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		out := l.next(st.From)
 		if out.kind == waiting || out.kind == broken && p.rawMayFit(l, st) || out.kind == ended && l.mayReturn(st) {
 			if !p.wait(ctx, deadline) {
-				return p.silence(ctx, l, st, index, past)
+				return p.deadlinePassed(ctx, l, st, index, past)
 			}
 			continue
 		}
@@ -63,17 +63,17 @@ func (p *performer) watch(ctx context.Context, l *link, st *transcript.Step, ind
 		case message:
 			ev.Frame = l.frame.Clone()
 		}
-		if out.kind == message && p.passes(st, &ev) {
+		if out.kind == message && p.ignores(st, &ev) {
 			l.consume(out.size)
-			if past++; past <= maxPassed {
+			if past++; past <= maxIgnored {
 				ev.Step = -1
 				p.record(&ev)
 			}
 			switch late := out.at.After(deadline); {
 			case late && p.mayBeSilent(st):
-				return p.silence(ctx, l, st, index, past)
+				return p.deadlinePassed(ctx, l, st, index, past)
 			case late:
-				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.inVain(st, past)}
+				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.timeoutText(st, past)}
 			}
 			continue
 		}
@@ -134,12 +134,12 @@ func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch,
 }
 
 // fitsUnchecked reports whether a message that violates rules matches a choice that does not check rules.
-func (p *performer) fitsUnchecked(l *link, c *transcript.Choice, ev *Event) bool {
+func (p *performer) fitsUnchecked(l *conn, c *transcript.Choice, ev *Event) bool {
 	var f codec.Frame
 	if c.Verb != transcript.Send || !c.Unchecked {
 		return false
 	}
-	n, err := l.loose.Decode(ev.From, ev.Frame.Raw, &f)
+	n, err := l.nonStrict.Decode(ev.From, ev.Frame.Raw, &f)
 	return err == nil && n == len(ev.Frame.Raw) && p.bind.Match(c, &f, time.Now(), p.opts.Exact) == nil
 }
 
@@ -153,17 +153,17 @@ func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 	return nil
 }
 
-// passes reports whether the step ignores a message: the step ignores messages of this type, and no choice expects one. A
+// ignores reports whether the step ignores a message: the step ignores messages of this type, and no choice expects one. A
 // choice of grade transcript.Lax expects only messages with its own arguments.
-func (p *performer) passes(st *transcript.Step, ev *Event) bool {
-	return slices.Contains(st.Past, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+func (p *performer) ignores(st *transcript.Step, ev *Event) bool {
+	return slices.Contains(st.Ignored, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Send && c.Type == ev.Frame.Type &&
-			(c.Grade != transcript.Lax || p.bind.Fits(&c, &ev.Frame, time.Now(), p.opts.Exact))
+			(c.Grade != transcript.NonStrict || p.bind.Fits(&c, &ev.Frame, time.Now(), p.opts.Exact))
 	})
 }
 
-// inVain returns the text for a step whose time is over. past is the number of ignored messages.
-func (p *performer) inVain(st *transcript.Step, past int) string {
+// timeoutText returns the text for a step whose time is over. past is the number of ignored messages.
+func (p *performer) timeoutText(st *transcript.Step, past int) string {
 	within := cmp.Or(st.Within, p.opts.Timeout)
 	if past == 0 {
 		return fmt.Sprintf("expected %s, got nothing within %v", wanted(st), within)
@@ -172,7 +172,7 @@ func (p *performer) inVain(st *transcript.Step, past int) string {
 }
 
 // rawFits returns the raw choice whose bytes have all arrived, if there is one.
-func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
+func (p *performer) rawFits(l *conn, st *transcript.Step) *transcript.Choice {
 	b, _ := l.peek()
 	for i := range st.Choices {
 		if c := &st.Choices[i]; c.Verb == transcript.Raw && len(b) >= len(c.Bytes) && string(b[:len(c.Bytes)]) == string(c.Bytes) {
@@ -184,15 +184,15 @@ func (p *performer) rawFits(l *link, st *transcript.Step) *transcript.Choice {
 
 // rawMayFit reports whether the received bytes may still become a raw choice, or have become one since rawFits was called.
 // In the latter case, another wake is pending.
-func (p *performer) rawMayFit(l *link, st *transcript.Step) bool {
+func (p *performer) rawMayFit(l *conn, st *transcript.Step) bool {
 	b, more := l.peek()
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Raw && (bytes.HasPrefix(b, c.Bytes) || more && bytes.HasPrefix(c.Bytes, b))
 	})
 }
 
-// silence handles a deadline that has passed. past is the number of ignored messages.
-func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, index, past int) *Failure {
+// deadlinePassed handles a deadline that has passed. past is the number of ignored messages.
+func (p *performer) deadlinePassed(ctx context.Context, l *conn, st *transcript.Step, index, past int) *Failure {
 	if err := ctx.Err(); err != nil {
 		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting for a message: %v", err)}
 	}
@@ -201,7 +201,7 @@ func (p *performer) silence(ctx context.Context, l *link, st *transcript.Step, i
 			return p.accept(c, Event{Actor: st.Peer, From: st.From, Verb: transcript.Nothing, For: c.For, Step: index})
 		}
 	}
-	text := p.inVain(st, past)
+	text := p.timeoutText(st, past)
 	var ev *Event
 	if b, _ := l.peek(); len(b) > 0 {
 		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
@@ -269,12 +269,12 @@ func (p *performer) wait(ctx context.Context, deadline time.Time) bool {
 
 // await returns the connection of an actor that connects to the server. It waits until a connection arrives whose first
 // message matches the step.
-func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn, deadline time.Time) (*link, error) {
+func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn, deadline time.Time) (*conn, error) {
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
 	for {
-		var second *link // matches only the type of the message; used if no connection matches better
-		for _, l := range p.links {
+		var second *conn // matches only the type of the message; used if no connection matches better
+		for _, l := range p.conns {
 			if l.actor.Name != "" || l.closed {
 				continue
 			}

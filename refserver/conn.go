@@ -21,9 +21,9 @@ const (
 	maxBuffer = 64 << 10
 )
 
-// turnWork is the maximum number of messages, received and sent ones added up, that a connection handles before it unlocks the
+// batchLimit is the maximum number of messages, received and sent ones added up, that a connection handles before it unlocks the
 // server for other connections.
-const turnWork = 4096
+const batchLimit = 4096
 
 // Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to it
 // under its lock.
@@ -43,17 +43,17 @@ type Conn struct {
 	buf        []byte
 	start, top int // the unread part is buf[start:top]
 	need       int // number of unread bytes that the next decoding attempt requires
-	quiet      int // reads in a row that used less than a quarter of buf
+	smallReads int // reads in a row that used less than a quarter of buf
 	flushing   []*Conn
 
 	// Guarded by the server's lock:
-	closing bool // the server reads no more, writes the pending output, then closes
-	polite  bool // the peer may still be sending: read and discard its data before closing
-	gone    bool // the connection has ended and Machine.Close was or is about to be called
-	dead    bool // writing failed or is pointless; nothing more is written
-	paused  bool // the machine accepts no messages until Resume
-	backlog bool // messages have arrived that the machine does not accept yet
-	crlf    bool // the last text line ended with CR LF, and its reply must, too
+	closing   bool // the server reads no more, writes the pending output, then closes
+	lingering bool // the peer may still be sending: read and discard its data before closing
+	gone      bool // the connection has ended and Machine.Close was or is about to be called
+	broken    bool // writing failed or is pointless; nothing more is written
+	paused    bool // the machine accepts no messages until Resume
+	backlog   bool // messages have arrived that the machine does not accept yet
+	crlf      bool // the last text line ended with CR LF, and its reply must, too
 
 	output
 	watch
@@ -129,18 +129,18 @@ func (c *Conn) Resume() {
 // past is a read deadline that interrupts a blocked Read.
 var past = time.Unix(1, 0)
 
-func (c *Conn) end(polite bool) {
+func (c *Conn) end(linger bool) {
 	if c.closing {
 		return
 	}
-	c.closing, c.polite = true, polite
+	c.closing, c.lingering = true, linger
 	c.nc.SetReadDeadline(past)
 	c.cond.Broadcast()
 }
 
 // fail closes the connection at once and discards its pending output.
 func (c *Conn) fail() {
-	c.dead = true
+	c.broken = true
 	c.out = nil
 	c.nc.Close()
 	c.cond.Broadcast()
@@ -156,10 +156,10 @@ func (c *Conn) read() {
 	for {
 		n, err := c.receive()
 		c.top += n
-		if errors.Is(err, os.ErrDeadlineExceeded) && c.woken() {
+		if errors.Is(err, os.ErrDeadlineExceeded) && c.wasResumed() {
 			err = nil
 		}
-		if c.top-c.start >= c.need && !c.turn() {
+		if c.top-c.start >= c.need && !c.handleBatch() {
 			return
 		}
 		if err == io.EOF {
@@ -172,31 +172,31 @@ func (c *Conn) read() {
 	}
 }
 
-// woken reports whether Resume interrupted the read, not the end of the connection. It then clears the read deadline.
-func (c *Conn) woken() bool {
+// wasResumed reports whether Resume interrupted the read, not the end of the connection. It then clears the read deadline.
+func (c *Conn) wasResumed() bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	if c.closing || c.dead {
+	if c.closing || c.broken {
 		return false
 	}
 	c.nc.SetReadDeadline(time.Time{})
 	return true
 }
 
-// turn handles the complete messages in the buffer. It reports whether the connection stays open.
-func (c *Conn) turn() bool {
+// handleBatch handles the complete messages in the buffer. It reports whether the connection stays open.
+func (c *Conn) handleBatch() bool {
 	s := c.srv
 	s.mu.Lock()
 	for {
 		paused := c.handle()
-		open := !c.closing && !c.dead
+		open := !c.closing && !c.broken
 		c.flushing = s.release(c.flushing)
 		if !open || !paused {
 			return open
 		}
 		runtime.Gosched() // otherwise goroutines that wait for the lock would rarely get it
 		s.mu.Lock()
-		for c.full() && !c.closing && !c.dead {
+		for c.full() && !c.closing && !c.broken {
 			c.cond.Wait()
 		}
 	}
@@ -208,12 +208,12 @@ func (c *Conn) full() bool {
 	return c.pending() > c.srv.opts.PauseOutput/2 || c.paused && c.top-c.start >= maxBuffer
 }
 
-// handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after turnWork messages,
+// handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after batchLimit messages,
 // when more than PauseOutput bytes are pending, or when the machine accepts no messages and the buffer has maxBuffer bytes or more.
 func (c *Conn) handle() (paused bool) {
 	s := c.srv
 	for s.work = 0; c.start < c.top; s.work++ {
-		if c.closing || c.dead {
+		if c.closing || c.broken {
 			return false
 		}
 		if c.paused {
@@ -234,7 +234,7 @@ func (c *Conn) handle() (paused bool) {
 		case c.inspect(&s.frame, b[:n], e):
 			c.deliver(&s.frame, e)
 		}
-		if c.pending() > s.opts.PauseOutput || s.work >= turnWork {
+		if c.pending() > s.opts.PauseOutput || s.work >= batchLimit {
 			return true
 		}
 	}
@@ -260,7 +260,7 @@ func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 func (c *Conn) room(n int) {
 	have, size := c.top-c.start, len(c.buf)
 	if n >= size/4 {
-		c.quiet = 0
+		c.smallReads = 0
 	}
 	switch {
 	case have == 0 && size > maxBuffer:
@@ -269,9 +269,9 @@ func (c *Conn) room(n int) {
 	case n == size && size < maxBuffer:
 		size *= 2
 	case have == 0 && n < size/4 && size > minBuffer:
-		if c.quiet++; c.quiet > 8 {
+		if c.smallReads++; c.smallReads > 8 {
 			size /= 2
-			c.quiet = 0
+			c.smallReads = 0
 		}
 	case have == size:
 		// The message is longer than the buffer. need may be only one byte more while the session searches for the end of the message.
@@ -295,13 +295,13 @@ func (c *Conn) linger() {
 	s := c.srv
 	_, can := c.nc.(interface{ CloseWrite() error })
 	s.mu.Lock()
-	if !can || s.opts.HalfClosed < 0 || c.closing || c.dead {
+	if !can || s.opts.HalfClosed < 0 || c.closing || c.broken {
 		s.mu.Unlock()
 		return
 	}
 	stay := s.machine.HalfClosed(c)
 	s.mu.Unlock()
-	if !c.turn() || !stay { // turn handles the messages that were delayed until Resume
+	if !c.handleBatch() || !stay { // turn handles the messages that were delayed until Resume
 		return
 	}
 	s.mu.Lock()
@@ -315,7 +315,7 @@ func (c *Conn) linger() {
 	t = time.AfterFunc(s.opts.HalfClosed, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if c.closing || c.dead {
+		if c.closing || c.broken {
 			return
 		}
 		if now := c.written(); now > last {
@@ -325,11 +325,11 @@ func (c *Conn) linger() {
 		}
 		c.end(false)
 	})
-	for !c.closing && !c.dead {
+	for !c.closing && !c.broken {
 		c.cond.Wait()
 	}
 	t.Stop()
-	c.polite = false
+	c.lingering = false
 	i := slices.Index(s.halfClosed, c)
 	s.halfClosed = slices.Delete(s.halfClosed, i, i+1)
 }
@@ -340,16 +340,16 @@ func (c *Conn) finish() {
 	s.mu.Lock()
 	c.gone = true
 	s.machine.Close(c)
-	c.hurry()
+	c.setWriteDeadline()
 	c.flushing = s.release(c.flushing)
 	s.mu.Lock()
-	for c.busy && !c.dead {
+	for c.busy && !c.broken {
 		c.cond.Wait()
 	}
-	polite := c.polite && !c.dead
+	lingering := c.lingering && !c.broken
 	s.mu.Unlock()
-	if polite {
-		c.hangUp()
+	if lingering {
+		c.closeAfterOutput()
 	}
 	c.nc.Close()
 
@@ -364,9 +364,9 @@ func (c *Conn) finish() {
 	}
 }
 
-// hangUp closes the server's direction, then reads and discards what the peer still sends, at most 16 MiB and for the time Linger.
+// closeAfterOutput closes the server's direction, then reads and discards what the peer still sends, at most 16 MiB and for the time Linger.
 // Closing a TCP connection with unread data would reset it, and the peer could lose the last output.
-func (c *Conn) hangUp() {
+func (c *Conn) closeAfterOutput() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return

@@ -14,22 +14,22 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// halves is one end of two pipes. Like those of a TCP connection, its directions can be closed separately.
-type halves struct {
+// halfClosableConn is one end of two pipes. Like those of a TCP connection, its directions can be closed separately.
+type halfClosableConn struct {
 	net.Conn // to read from
 	out      net.Conn
 }
 
-func newHalves() (near, far halves) {
+func newHalves() (near, far halfClosableConn) {
 	a, b := net.Pipe()
 	c, d := net.Pipe()
-	return halves{a, c}, halves{d, b}
+	return halfClosableConn{a, c}, halfClosableConn{d, b}
 }
 
-func (h halves) Write(b []byte) (int, error)        { return h.out.Write(b) }
-func (h halves) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
-func (h halves) CloseWrite() error                  { return h.out.Close() }
-func (h halves) Close() error                       { h.out.Close(); return h.Conn.Close() }
+func (h halfClosableConn) Write(b []byte) (int, error)        { return h.out.Write(b) }
+func (h halfClosableConn) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
+func (h halfClosableConn) CloseWrite() error                  { return h.out.Close() }
+func (h halfClosableConn) Close() error                       { h.out.Close(); return h.Conn.Close() }
 
 // halfClosable returns a server, and a function that connects to it with connections whose directions can be closed separately.
 func halfClosable(t *testing.T, o refserver.Options) (srv *refserver.Server, dial func() *peertest.Peer) {
@@ -47,7 +47,7 @@ func halfClosable(t *testing.T, o refserver.Options) (srv *refserver.Server, dia
 func halfClose(c *peertest.Peer) (handle string) {
 	c.Send("SUBMIT_JOB", "f", "", "x")
 	handle = c.Want("JOB_CREATED", "*")[0]
-	c.Conn.(halves).CloseWrite()
+	c.Conn.(halfClosableConn).CloseWrite()
 	synctest.Wait()
 	return handle
 }

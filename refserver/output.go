@@ -63,12 +63,12 @@ func (c *Conn) Forward(f *codec.Frame) error {
 		f.Message(&c.srv.msg)
 		return c.send(len(f.Raw))
 	}
-	if err := c.admit(len(f.Raw)); err != nil {
+	if err := c.checkRoom(len(f.Raw)); err != nil {
 		return err
 	}
 	if out, ok := c.forward.Forward(c.out, codec.Server, f); ok {
 		c.out = out
-		c.mark()
+		c.markDirty()
 		return nil
 	}
 	f.Message(&c.srv.msg)
@@ -77,18 +77,18 @@ func (c *Conn) Forward(f *codec.Frame) error {
 
 // send sends Server.msg; size is its approximate length in bytes.
 func (c *Conn) send(size int) error {
-	if err := c.admit(size); err != nil {
+	if err := c.checkRoom(size); err != nil {
 		return err
 	}
 	return c.appendMessage()
 }
 
-// admit returns an error if a message of about size bytes cannot be sent. It closes the connection if the message would exceed
+// checkRoom returns an error if a message of about size bytes cannot be sent. It closes the connection if the message would exceed
 // MaxOutput.
-func (c *Conn) admit(size int) error {
+func (c *Conn) checkRoom(size int) error {
 	s := c.srv
 	s.work++
-	if c.gone || c.dead {
+	if c.gone || c.broken {
 		return errGone
 	}
 	if waits := c.pending(); waits > s.opts.PauseOutput && waits+size > s.opts.MaxOutput {
@@ -110,20 +110,20 @@ func (c *Conn) appendMessage() error {
 		return err
 	}
 	c.out = out
-	c.mark()
+	c.markDirty()
 	return nil
 }
 
-// mark adds the connection to Server.dirty, the list of connections with new output.
-func (c *Conn) mark() {
+// markDirty adds the connection to Server.dirty, the list of connections with new output.
+func (c *Conn) markDirty() {
 	if !c.dirty {
 		c.dirty = true
 		c.srv.dirty = append(c.srv.dirty, c)
 	}
 }
 
-// take moves the output to writing if everything in writing has been written. It reports whether there is anything to write.
-func (c *Conn) take() bool {
+// swapOutput moves the output to writing if everything in writing has been written. It reports whether there is anything to write.
+func (c *Conn) swapOutput() bool {
 	if c.sent == len(c.writing) {
 		c.total += int64(len(c.writing))
 		next := c.writing[:0]
@@ -132,7 +132,7 @@ func (c *Conn) take() bool {
 		}
 		c.writing, c.out, c.sent = c.out, next, 0
 	}
-	return c.sent < len(c.writing) && !c.dead
+	return c.sent < len(c.writing) && !c.broken
 }
 
 // release ends a turn: it sets the timer, unlocks the server and writes the output of all connections in Server.dirty. Before that it
@@ -151,7 +151,7 @@ func (s *Server) release(list []*Conn) []*Conn {
 	for i, c := range s.dirty {
 		s.dirty[i] = nil
 		c.dirty = false
-		if c.busy || !c.take() {
+		if c.busy || !c.swapOutput() {
 			continue
 		}
 		c.busy = true
@@ -176,7 +176,7 @@ func (s *Server) release(list []*Conn) []*Conn {
 		if c.tryFail != nil {
 			c.fail()
 		}
-		if c.take() {
+		if c.swapOutput() {
 			go c.drain()
 			continue
 		}
@@ -191,10 +191,10 @@ func (s *Server) release(list []*Conn) []*Conn {
 func (c *Conn) drain() {
 	mu := &c.srv.mu
 	mu.Lock()
-	for c.take() {
-		b, pause := c.piece()
+	for c.swapOutput() {
+		b, pause := c.nextWrite()
 		if c.gone && c.srv.state != stopped {
-			c.hurry()
+			c.setWriteDeadline()
 		}
 		mu.Unlock()
 		n, err := c.nc.Write(b)
@@ -211,11 +211,11 @@ func (c *Conn) drain() {
 	mu.Unlock()
 }
 
-// hurry sets the write deadline of a closing connection to Linger from now.
-func (c *Conn) hurry() { c.nc.SetWriteDeadline(time.Now().Add(c.srv.opts.Linger)) }
+// setWriteDeadline sets the write deadline of a closing connection to Linger from now.
+func (c *Conn) setWriteDeadline() { c.nc.SetWriteDeadline(time.Now().Add(c.srv.opts.Linger)) }
 
-// piece returns the bytes to write next and the pause after them.
-func (c *Conn) piece() ([]byte, time.Duration) {
+// nextWrite returns the bytes to write next and the pause after them.
+func (c *Conn) nextWrite() ([]byte, time.Duration) {
 	b := c.writing[c.sent:]
 	at := c.total + int64(c.sent)
 	for len(c.splits) > 0 && c.splits[0].to <= at {

@@ -215,7 +215,7 @@ func (s *Server) accept(l net.Listener) error {
 		if !errors.As(err, &t) || !t.Temporary() {
 			return err
 		}
-		s.giveUp()
+		s.dropOldestHalfClosed()
 		backoff = min(max(2*backoff, 5*time.Millisecond), time.Second)
 		select {
 		case <-time.After(backoff):
@@ -225,8 +225,8 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// giveUp ends the connection that was half-closed first, if there is one.
-func (s *Server) giveUp() {
+// dropOldestHalfClosed ends the connection that was half-closed first, if there is one.
+func (s *Server) dropOldestHalfClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.halfClosed {
@@ -290,7 +290,7 @@ func (s *Server) halt(graceful bool) {
 	s.disarm()
 	for c := range s.conns {
 		c.end(false)
-		c.hurry()
+		c.setWriteDeadline()
 	}
 }
 

@@ -151,7 +151,7 @@ func TestPipelinerThatDoesNotRead(t *testing.T) {
 	const requests = 200_000
 	sent := make(chan error, 1)
 	var wrote atomic.Int64
-	e := peertest.New(t, gearman.Protocol, silent{})
+	e := peertest.New(t, gearman.Protocol, silentConn{})
 	one := e.Encode("ECHO_REQ", strings.Repeat("x", 100))
 	go func() {
 		batch := bytes.Repeat(one, 100)
@@ -192,11 +192,11 @@ func TestPipelinerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// silent is the connection of a peer that is only used for encoding.
-type silent struct{ net.Conn }
+// silentConn is the connection of a peer that is only used for encoding.
+type silentConn struct{ net.Conn }
 
-func (silent) Read([]byte) (int, error) { return 0, io.EOF }
-func (silent) Close() error             { return nil }
+func (silentConn) Read([]byte) (int, error) { return 0, io.EOF }
+func (silentConn) Close() error             { return nil }
 
 // TestSlowReader checks that a client that does not read its results does not delay others, and is closed when more than MaxOutput
 // bytes are pending for it.
@@ -318,9 +318,9 @@ func TestLastReplyArrives(t *testing.T) {
 	}
 }
 
-// TestEndlessInput checks that the server does not allocate the memory that headers announce, and rejects a header that announces
+// TestUnboundedInput checks that the server does not allocate the memory that headers announce, and rejects a header that announces
 // 4 GiB and a line without an end.
-func TestEndlessInput(t *testing.T) {
+func TestUnboundedInput(t *testing.T) {
 	addr, _ := serve(t, refserver.Options{Codec: codec.Options{MaxData: 1<<31 - 1}})
 	over := dial(t, addr)
 	over.Conn.Write([]byte("\x00REQ\x00\x00\x00\x10\xff\xff\xff\xff"))
@@ -351,7 +351,7 @@ func TestEndlessInput(t *testing.T) {
 // TestAcceptErrors checks that Serve retries after temporary errors of the listener, and returns other errors.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &troubled{failures: 5, quit: make(chan struct{})}
+		l := &failingListener{failures: 5, quit: make(chan struct{})}
 		srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -375,7 +375,7 @@ func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken for good")
 		srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol})
-		if err := srv.Serve(t.Context(), &troubled{fatal: broken, quit: make(chan struct{})}); err != broken {
+		if err := srv.Serve(t.Context(), &failingListener{fatal: broken, quit: make(chan struct{})}); err != broken {
 			t.Errorf("Serve: %v, want the listener's error", err)
 		}
 	})
@@ -390,20 +390,20 @@ func TestListenersOfAnyKind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol})
-	if err := srv.Serve(ctx, wrapped{&troubled{quit: make(chan struct{})}, nil}); err != nil {
+	if err := srv.Serve(ctx, wrapped{&failingListener{quit: make(chan struct{})}, nil}); err != nil {
 		t.Error(err)
 	}
 }
 
-// troubled is a listener that fails a number of times, accepts one connection, and then blocks until it is closed.
-type troubled struct {
+// failingListener is a listener that fails a number of times, accepts one connection, and then blocks until it is closed.
+type failingListener struct {
 	failures int
 	fatal    error
 	conn     atomic.Pointer[net.Conn]
 	quit     chan struct{}
 }
 
-func (l *troubled) Accept() (net.Conn, error) {
+func (l *failingListener) Accept() (net.Conn, error) {
 	if l.fatal != nil {
 		return nil, l.fatal
 	}
@@ -418,7 +418,7 @@ func (l *troubled) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-func (l *troubled) Close() error {
+func (l *failingListener) Close() error {
 	select {
 	case <-l.quit:
 	default:
@@ -427,7 +427,7 @@ func (l *troubled) Close() error {
 	return nil
 }
 
-func (l *troubled) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *failingListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestMachineStopsServer checks that the command shutdown ends the server: Serve returns although its context is not canceled.
 func TestMachineStopsServer(t *testing.T) {

@@ -26,9 +26,9 @@ type Verdict struct {
 
 // watch is the state that a connection needs only if messages are intercepted or traced.
 type watch struct {
-	viewer codec.Session // decodes both directions, to decode the server's own messages
-	loose  codec.Session // encodes messages that violate rules
-	primed bool          // loose has decoded the first message
+	viewer    codec.Session // decodes both directions, to decode the server's own messages
+	nonStrict codec.Session // encodes messages that violate rules
+	primed    bool          // loose has decoded the first message
 
 }
 
@@ -38,10 +38,10 @@ func (w *watch) init(s *Server) {
 	if !s.watching() {
 		return
 	}
-	loose := s.opts.Codec
-	loose.WaiveAll = true
+	nonStrict := s.opts.Codec
+	nonStrict.WaiveAll = true
 	w.viewer = s.opts.Protocol.NewSession(s.opts.Codec)
-	w.loose = s.opts.Protocol.NewSession(loose)
+	w.nonStrict = s.opts.Protocol.NewSession(nonStrict)
 }
 
 // trace calls Options.Trace, if it is set.
@@ -57,7 +57,7 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 	s := c.srv
 	c.viewer.Decode(codec.Peer, raw, &s.sent) // the type of a reply may depend on the request
 	if !c.primed {
-		c.loose.Decode(codec.Peer, raw, &s.sent) // the first message may select a variant of the protocol, for example by its magic
+		c.nonStrict.Decode(codec.Peer, raw, &s.sent) // the first message may select a variant of the protocol, for example by its magic
 		c.primed = true
 	}
 	c.trace(codec.Peer, f, raw, e)
@@ -73,9 +73,9 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 		times = 0
 	}
 	if v.Replace != nil {
-		b, err := c.loose.Append(nil, codec.Peer, v.Replace)
+		b, err := c.nonStrict.Append(nil, codec.Peer, v.Replace)
 		if err == nil {
-			_, err = c.loose.Decode(codec.Peer, b, f)
+			_, err = c.nonStrict.Decode(codec.Peer, b, f)
 		}
 		if e, _ = err.(*codec.Error); err != nil && e == nil {
 			times = 0 // the replacement is not a complete message
@@ -93,7 +93,7 @@ func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 			}
 		})
 	}
-	c.also(v.Also)
+	c.sendAlso(v.Also)
 	if v.Close {
 		c.Close()
 	}
@@ -120,7 +120,7 @@ func (c *Conn) sendWatched() error {
 		v = s.intercept(c, codec.Server, f)
 	}
 	if v.Replace != nil {
-		if b, err = c.loose.Append(nil, codec.Server, v.Replace); err != nil {
+		if b, err = c.nonStrict.Append(nil, codec.Server, v.Replace); err != nil {
 			return err
 		}
 	}
@@ -142,12 +142,12 @@ func (c *Conn) sendWatched() error {
 		}
 		late, raw := f.Clone(), bytes.Clone(b)
 		s.later(v.Delay, func() {
-			if !c.gone && !c.dead {
+			if !c.gone && !c.broken {
 				c.put(&late, raw, e, v)
 			}
 		})
 	}
-	c.also(v.Also)
+	c.sendAlso(v.Also)
 	if v.Close {
 		c.Close()
 	}
@@ -159,14 +159,14 @@ func (c *Conn) sendWatched() error {
 func (c *Conn) encode(dst []byte, m *codec.Message) ([]byte, error) {
 	b, err := c.session.Append(dst, codec.Server, m)
 	if err != nil && c.srv.intercept != nil {
-		return c.loose.Append(dst, codec.Server, m)
+		return c.nonStrict.Append(dst, codec.Server, m)
 	}
 	return b, err
 }
 
-// also sends the message Verdict.Also, if it is not nil.
-func (c *Conn) also(m *codec.Message) {
-	if m == nil || c.gone || c.dead {
+// sendAlso sends the message Verdict.Also, if it is not nil.
+func (c *Conn) sendAlso(m *codec.Message) {
+	if m == nil || c.gone || c.broken {
 		return
 	}
 	b, err := c.encode(nil, m)
@@ -186,5 +186,5 @@ func (c *Conn) put(f *codec.Frame, b []byte, e *codec.Error, v Verdict) {
 		c.splits = append(c.splits, split{at, at + int64(len(b)), v.Split, v.Pause})
 	}
 	c.out = append(c.out, b...)
-	c.mark()
+	c.markDirty()
 }

@@ -22,21 +22,16 @@ import (
 )
 
 type auditOptions struct {
+	target   targetFlags
 	listen   string
-	to       string
-	exec     string
+	program  string
 	duration time.Duration
 	format   string
 	scripts  string
+	pcap     string
 	waive    []string
 	hex      bool
 	color    colorFlag
-
-	stress   string
-	programs []string
-	timeout  time.Duration
-	list     bool
-	selfTest bool
 	relay    bool
 }
 
@@ -54,57 +49,60 @@ func newAudit() *cobra.Command {
 	}
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
+	o.target.add(cmd)
+	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, which may contain {addr}, {host} and {port}")
 	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` on which the proxy listens (port 0: choose a free port)")
-	f.StringVar(&o.to, "to", "", "`HOST:PORT` of the server (default: built-in server)")
-	f.StringVar(&o.exec, "exec", "", "`COMMAND` that starts a client or worker; it may contain {addr}, {host} and {port}")
-	f.DurationVar(&o.duration, "duration", 0, "`DURATION` of the audit, such as 1m (0: no limit)")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
-	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` for transcripts of the traffic (with --stress: of failed runs)")
-	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
-	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
-	f.StringVar(&o.stress, "stress", "", "`PROFILES` to test under, separated by commas, or all; --list shows them")
-	f.StringArrayVar(&o.programs, "program", nil, "driver that --stress starts, as `ROLE=COMMAND`; repeatable")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task of --stress")
-	f.BoolVar(&o.list, "list", false, "list the fault profiles of --stress and exit")
-	f.BoolVar(&o.selfTest, "self-test", false, "test that --stress detects faults that are injected into clients and workers")
+	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
+	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")
 	f.BoolVar(&o.relay, "relay", false, "only forward the bytes, to measure what the checks cost")
 	f.MarkHidden("relay")
-	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("stress", "list", "self-test")
-	cmd.MarkFlagsMutuallyExclusive("to", "list", "self-test")
-	cmd.MarkFlagsMutuallyExclusive("stress", "listen")
-	cmd.MarkFlagsMutuallyExclusive("stress", "exec")
-	cmd.MarkFlagsMutuallyExclusive("stress", "duration")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	o.addReport(cmd, "`DIR` for transcripts of the traffic")
+	groupFlags(cmd, auditFlagGroups)
+	cmd.AddCommand(newAuditStress(), newAuditProfiles(), newAuditSelfTest())
 	return cmd
+}
+
+// auditFlagGroups are the groups in which the help lists the flags of audit and audit stress.
+var auditFlagGroups = []flagGroup{
+	{"Server", "addr exec"},
+	{"Client or worker", "program listen duration timeout"},
+	{"Report", "format transcripts pcap waive hex color"},
+}
+
+// addReport adds the flags about violations and the report.
+func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
+	f := cmd.Flags()
+	formatFlag(cmd, &o.format, "text", "json")
+	f.StringVar(&o.scripts, "transcripts", "", transcripts)
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
+	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
+	o.color.add(cmd)
+}
+
+// check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use color.
+func (o *auditOptions) check(cmd *cobra.Command, p *codec.Protocol) (waive []codec.RuleID, color bool, err error) {
+	if o.format != "text" && o.format != "json" {
+		return nil, false, usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
+	}
+	if err := o.target.check(); err != nil {
+		return nil, false, err
+	}
+	if waive, err = ruleIDs(p, o.waive); err != nil {
+		return nil, false, err
+	}
+	color, err = o.color.on(cmd.OutOrStdout())
+	return waive, color, err
 }
 
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	p := sys.Protocol
-	waive, err := ruleIDs(p, o.waive)
-	if err != nil {
-		return err
-	}
-	if o.format != "text" && o.format != "json" {
-		return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
-	}
-	switch {
-	case len(o.programs) > 0 && o.stress == "":
-		return usage(errors.New("--program requires --stress; use --exec to run a program without --stress"))
-	case o.list:
-		return listConditions(cmd.OutOrStdout())
-	case o.selfTest:
-		return o.prove(cmd, sys)
-	case o.stress != "":
-		return o.stressed(cmd, sys)
-	}
-	color, err := o.color.on(cmd.OutOrStdout())
+	waive, color, err := o.check(cmd, p)
 	if err != nil {
 		return err
 	}
 	var words []string
-	if o.exec != "" {
-		if words, err = target.Split(o.exec); err != nil {
+	if o.program != "" {
+		if words, err = target.Split(o.program); err != nil {
 			return usage(err)
 		}
 	}
@@ -125,15 +123,22 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	live := &liveFindings{protocol: p, w: cmd.ErrOrStderr()}
 	live.color = color && isTerminal(live.w)
-	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: o.to != "", Found: live.show})
-	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
+	found := live.show
 	var rec *recording
-	if o.scripts != "" {
-		if rec, err = record(p); err != nil {
+	if o.scripts != "" || o.pcap != "" {
+		if rec, err = record(p, o.pcap); err != nil {
 			ln.Close()
-			return err
+			return usage(err)
 		}
 		defer rec.Discard()
+		found = func(f *audit.Finding) {
+			live.show(f)
+			rec.Note(f)
+		}
+	}
+	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: o.target != targetFlags{}, Found: found})
+	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
+	if rec != nil {
 		proxy.Tap = rec.Add
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, ln.Addr(), srv)
@@ -144,7 +149,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			defer cancel()
 			ended = runProgram(ctx, words, ln.Addr().String(), cmd.ErrOrStderr())
 			if ctx.Err() == nil {
-				proxy.Settle(settleTime)
+				proxy.Drain(settleTime)
 			}
 		})
 	}
@@ -162,17 +167,20 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if o.format == "json" {
 		err = r.WriteJSON(cmd.OutOrStdout())
 	} else {
-		err = r.WriteText(cmd.OutOrStdout(), audit.Shown{Color: color, Hex: o.hex})
+		err = r.WriteText(cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex})
 	}
 	if err == nil && rec != nil {
+		err = rec.finish()
+	}
+	if err == nil && o.scripts != "" {
 		err = rec.transcribe(cmd, o.scripts)
 	}
 	switch {
 	case err != nil:
 	case ended != nil:
-		err = &exit{exitFailed, fmt.Errorf("--exec: the command failed: %w", ended)}
+		err = &exit{exitFailed, fmt.Errorf("--program: the command failed: %w", ended)}
 	case words != nil && r.Connections == 0:
-		err = &exit{exitFailed, errors.New("--exec: the command ended without connecting to the proxy")}
+		err = &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
 	case r.Failed():
 		err = &exit{exitFailed, nil}
 	}
@@ -184,26 +192,27 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 	switch {
 	case o.listen != "":
 		return o.listen
-	case o.exec != "":
+	case o.program != "":
 		return "127.0.0.1:0"
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
 }
 
-// server returns the server to which the proxy forwards: that of --to, or the built-in server, which accepts only
-// violations of waived rules.
+// server returns the server to which the proxy forwards: that of --addr or --exec, or the built-in server, which accepts
+// only violations of waived rules.
 func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
-	if o.to == "" {
+	if o.target == (targetFlags{}) {
 		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
 			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
 		})
 	}
-	srv, err := target.Address(o.to)
+	srv, err := o.target.start(ctx, sys)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	c, err := target.Dial(ctx, srv)
 	if err != nil {
+		srv.Stop()
 		return nil, err
 	}
 	c.Close()

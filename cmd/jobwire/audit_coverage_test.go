@@ -30,7 +30,7 @@ func TestStressCoverage(t *testing.T) {
 		}
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			all, err := audit.Stress(t.Context(), stressOptions(sys, []*audit.Profile{audit.ProfileNamed("plain")}, drivers(sys)))
+			all, err := audit.Stress(t.Context(), stressOf(sys, []*audit.Profile{audit.ProfileNamed("plain")}, drivers(sys)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -97,13 +97,13 @@ func TestAuditOfPeople(t *testing.T) {
 			serving.Wait()
 			r := a.Report()
 			var found []string
-			for _, b := range r.Breaches {
+			for _, b := range r.BrokenRules {
 				found = append(found, string(b.Rule.ID))
 			}
 			slices.Sort(found)
 			if !slices.Equal(found, p.breaks) || r.Messages[codec.Peer] < 3 || r.Messages[codec.Server] < 3 {
 				var text strings.Builder
-				r.WriteText(&text, audit.Shown{})
+				r.WriteText(&text, audit.TextOptions{})
 				t.Errorf("it is accused of %q, not %q:\n%s", found, p.breaks, text.String())
 			}
 		})

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,31 +14,77 @@ import (
 	"jobwire/pcap"
 )
 
-// recording writes the traffic to a temporary capture file, from which transcripts are made.
+// recording writes the traffic to a capture file, from which transcripts are made.
 type recording struct {
 	protocol *codec.Protocol
 	file     *os.File
+	kept     bool // the file is not temporary
 	w        *pcap.Writer
 	over     map[int]bool // connections that were reset
 	bytes    int          // number of bytes recorded
 	err      error
+
+	mu    sync.Mutex
+	notes map[int][]note // by connection: violations that are not yet in the capture
 }
 
-// record starts a recording.
-func record(p *codec.Protocol) (*recording, error) {
-	f, err := os.CreateTemp("", "jobwire-audit-*.pcapng")
+// note is the packet comment for a violation.
+type note struct {
+	by   codec.Side
+	text string
+}
+
+// record starts a recording in a new file. If the name is empty, the file is temporary.
+func record(p *codec.Protocol, name string) (*recording, error) {
+	var f *os.File
+	var err error
+	if name != "" {
+		f, err = os.Create(name)
+	} else {
+		f, err = os.CreateTemp("", "jobwire-audit-*.pcapng")
+	}
 	if err != nil {
 		return nil, err
 	}
 	w, err := pcap.NewWriter(f, p.DefaultPort)
-	return &recording{protocol: p, file: f, w: w, over: map[int]bool{}}, err
+	return &recording{protocol: p, file: f, kept: name != "", w: w, over: map[int]bool{}, notes: map[int][]note{}}, err
+}
+
+// Note makes a violation a comment of the next packet of its sender on the connection, or of the packet that ends the
+// connection. The proxy reports a violation before the bytes that complete the message.
+func (r *recording) Note(f *audit.Finding) {
+	from, to := f.Role, r.protocol.ServerName
+	if f.By == codec.Server {
+		from, to = to, from
+	}
+	text := fmt.Sprintf("%s -> %s: [%s] %s", from, to, f.Err.Rule, f.Err.Detail)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes[f.Conn] = append(r.notes[f.Conn], note{f.By, text})
+}
+
+// comments removes and returns the comments for an event of a connection.
+func (r *recording) comments(conn int, from codec.Side, what audit.EventKind) (texts []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.notes[conn]) == 0 || what == audit.Opens {
+		return nil
+	}
+	r.notes[conn] = slices.DeleteFunc(r.notes[conn], func(n note) bool {
+		now := n.by == from || what != audit.Bytes
+		if now {
+			texts = append(texts, n.text)
+		}
+		return now
+	})
+	return texts
 }
 
 // passings maps the events of a proxy to those of a capture.
-var passings = map[audit.Passing]pcap.Kind{audit.Opens: pcap.Opens, audit.Says: pcap.Data, audit.Closes: pcap.HalfCloses, audit.Resets: pcap.Resets}
+var passings = map[audit.EventKind]pcap.Kind{audit.Opens: pcap.Opens, audit.Bytes: pcap.Data, audit.Closes: pcap.HalfCloses, audit.Resets: pcap.Resets}
 
 // Add records an event of a connection. It is the Tap of a proxy.
-func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.Passing) {
+func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.EventKind) {
 	if r.err != nil || r.over[conn] {
 		return
 	}
@@ -44,23 +92,30 @@ func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.Passing)
 		r.over[conn] = true
 	}
 	r.bytes += len(b)
-	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: passings[what], Data: b, At: time.Now()})
+	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: passings[what], Data: b, At: time.Now(), Comments: r.comments(conn, from, what)})
 }
 
-// Discard removes the temporary file.
+// Discard closes the file, and removes it if it is temporary.
 func (r *recording) Discard() {
 	r.file.Close()
-	os.Remove(r.file.Name())
+	if !r.kept {
+		os.Remove(r.file.Name())
+	}
 }
 
-// transcribe writes the recorded traffic as transcripts to a directory.
-func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
+// finish completes the capture file.
+func (r *recording) finish() error {
 	if r.err == nil {
 		r.err = r.w.Close()
 	}
 	if r.err != nil {
-		return fmt.Errorf("cannot record the traffic for --transcripts: %w", r.err)
+		return fmt.Errorf("cannot record the traffic: %w", r.err)
 	}
+	return nil
+}
+
+// transcribe writes the recorded traffic as transcripts to a directory. The capture file must be complete.
+func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
 	if _, err := r.file.Seek(0, 0); err != nil {
 		return err
 	}

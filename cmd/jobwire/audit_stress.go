@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,15 +29,69 @@ func drivers(sys *catalog.Entry) map[string]audit.Driver {
 	return all
 }
 
-// stressed runs drivers under the fault profiles of --stress, and reports the results.
-func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
-	conditions, err := conditionsNamed(o.stress)
+// stressOptions are the flags of audit stress.
+type stressOptions struct {
+	auditOptions
+	programs []string
+	timeout  time.Duration
+}
+
+func newAuditStress() *cobra.Command {
+	o := &stressOptions{}
+	cmd := &cobra.Command{
+		Use:   "stress PROTOCOL [FAULT-PROFILE...] [flags]",
+		Short: "Test clients and workers under faults of network and server",
+	}
+	onProtocolAnd(cmd, ofProtocol(faultProfileChoices), o.execute)
+	f := cmd.Flags()
+	o.target.add(cmd)
+	f.StringArrayVar(&o.programs, "program", nil, "driver to start, as `ROLE=COMMAND`; repeatable (default: the reference client and worker)")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task")
+	o.addReport(cmd, "`DIR` for transcripts of failed runs")
+	groupFlags(cmd, auditFlagGroups)
+	return cmd
+}
+
+// newAuditProfiles returns the command that lists the fault profiles.
+func newAuditProfiles() *cobra.Command {
+	return &cobra.Command{
+		Use:               "profiles",
+		Short:             "List the fault profiles of audit stress",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for i := range audit.Profiles {
+				c := &audit.Profiles[i]
+				listItem(cmd.OutOrStdout(), fmt.Sprintf("%-16s ", c.Name), c.About+c.Note())
+			}
+			return nil
+		},
+	}
+}
+
+// newAuditSelfTest returns the command that tests audit stress.
+func newAuditSelfTest() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "self-test PROTOCOL",
+		Short: "Check that audit stress detects injected faults",
+	}
+	onProtocol(cmd, auditSelfTest)
+	return cmd
+}
+
+// execute runs drivers under the named fault profiles, or under all, and reports the results.
+func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []string) error {
+	profiles, err := faultProfiles(names)
+	if err != nil {
+		return err
+	}
+	waive, color, err := o.check(cmd, sys.Protocol)
 	if err != nil {
 		return err
 	}
 	p := sys.Protocol
 	if len(audit.Roles(p)) == 0 {
-		return usage(fmt.Errorf("--stress does not support %s", p.Title))
+		return usage(fmt.Errorf("there is no stress test for %s", p.Title))
 	}
 	tested := drivers(sys)
 	if len(o.programs) > 0 {
@@ -57,28 +110,24 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 	if len(tested) == 0 {
 		return usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))
 	}
-	waive, err := ruleIDs(p, o.waive)
-	if err != nil {
-		return err
-	}
-	color, err := o.color.on(cmd.OutOrStdout())
-	if err != nil {
-		return err
-	}
-	opts := stressOptions(sys, conditions, tested)
+	opts := stressOf(sys, profiles, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
-	if o.to != "" {
-		if _, err := o.server(cmd.Context(), sys, nil); err != nil { // report an unreachable server once, not for each run
+	opts.Start = func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) }
+	if o.target != (targetFlags{}) { // report an unreachable server once, not for each run
+		srv, err := o.server(cmd.Context(), sys, nil)
+		if err != nil {
 			return err
 		}
-		opts.Start = func(context.Context) (target.Target, error) { return target.Address(o.to) }
+		srv.Stop()
+	}
+	if o.target.addr != "" {
 		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
 	}
 	progress := newProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
-	out, shown := cmd.OutOrStdout(), audit.Shown{Color: color, Hex: o.hex}
+	out, shown := cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex}
 	var failed error
 	if o.scripts != "" {
-		opts.Record = func() (audit.Recording, error) { return record(p) }
+		opts.Record = func() (audit.Recording, error) { return record(p, "") }
 	}
 	opts.Done = func(x *audit.Outcome) {
 		progress.clear()
@@ -90,7 +139,11 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 			text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
 			if rec, _ := x.Recording.(*recording); rec != nil && rec.bytes > 0 {
 				dir := filepath.Join(o.scripts, strings.ToLower(x.Role)+"-"+x.Profile.Name)
-				failed = cmp.Or(failed, rec.transcribe(cmd, dir))
+				if err := rec.finish(); err != nil {
+					failed = cmp.Or(failed, err)
+				} else {
+					failed = cmp.Or(failed, rec.transcribe(cmd, dir))
+				}
 			}
 		}
 		if o.format == "text" {
@@ -116,60 +169,53 @@ func (o *auditOptions) stressed(cmd *cobra.Command, sys *catalog.Entry) error {
 }
 
 // repeats returns the command that repeats the run of an outcome.
-func (o *auditOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
-	words := []string{"jobwire", "audit", sys.Protocol.Name, "--stress", x.Profile.Name}
+func (o *stressOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
+	words := []string{"jobwire", "audit", "stress", sys.Protocol.Name, x.Profile.Name}
 	for _, program := range o.programs {
 		if strings.HasPrefix(program, x.Role+"=") {
-			words = append(words, "--program", "'"+strings.ReplaceAll(program, "'", `'\\''`)+"'")
+			words = append(words, "--program", program)
 		}
 	}
-	if o.to != "" {
-		words = append(words, "--to", o.to)
+	switch {
+	case o.target.addr != "":
+		words = append(words, "--addr", o.target.addr)
+	case o.target.exec != "":
+		words = append(words, "--exec", o.target.exec)
 	}
-	return strings.Join(words, " ")
+	return target.Join(words)
 }
 
-func stressOptions(sys *catalog.Entry, conditions []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {
+func stressOf(sys *catalog.Entry, profiles []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {
 	return audit.StressOptions{
-		Protocol: sys.Protocol, Profiles: conditions, Drivers: tested, Partners: drivers(sys),
+		Protocol: sys.Protocol, Profiles: profiles, Drivers: tested, Partners: drivers(sys),
 		Start: func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
 	}
 }
 
-// conditionsNamed parses --stress: names of fault profiles, separated by commas, or all.
-func conditionsNamed(list string) ([]*audit.Profile, error) {
+// faultProfiles returns the fault profiles with these names, or all if there is no name.
+func faultProfiles(names []string) ([]*audit.Profile, error) {
 	var all []*audit.Profile
-	for name := range strings.SplitSeq(list, ",") {
-		c := audit.ProfileNamed(name)
-		if name == "all" {
-			for i := range audit.Profiles {
-				all = append(all, &audit.Profiles[i])
-			}
-			continue
+	for _, name := range names {
+		p := audit.ProfileNamed(name)
+		if p == nil {
+			return nil, usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'", name))
 		}
-		if c == nil {
-			return nil, usage(fmt.Errorf("--stress: unknown fault profile %q; to list them, add --list", name))
+		all = append(all, p)
+	}
+	if len(names) == 0 {
+		for i := range audit.Profiles {
+			all = append(all, &audit.Profiles[i])
 		}
-		all = append(all, c)
 	}
 	return all, nil
-}
-
-// listConditions writes the names and descriptions of the fault profiles.
-func listConditions(w io.Writer) error {
-	for i := range audit.Profiles {
-		c := &audit.Profiles[i]
-		fmt.Fprintf(w, "%-16s %s%s\n", c.Name, c.About, c.Note())
-	}
-	return nil
 }
 
 // faultTime is the time limit per task for injected faults that may leave a task unanswered.
 const faultTime = 700 * time.Millisecond
 
-// prove runs --self-test: it checks that the reference client and worker pass under all fault profiles, and that each
+// auditSelfTest checks that the reference client and worker pass under all fault profiles, and that each
 // injected fault is detected.
-func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
+func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if sys.PeerMutants == nil {
 		var names []string
 		for _, e := range catalog.All() {
@@ -177,14 +223,14 @@ func (o *auditOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
 				names = append(names, e.Protocol.Name)
 			}
 		}
-		return usage(fmt.Errorf("--self-test supports %s only", strings.Join(names, ", ")))
+		return usage(fmt.Errorf("audit self-test supports %s only", strings.Join(names, ", ")))
 	}
 	out := cmd.OutOrStdout()
-	all, err := conditionsNamed("all")
+	all, err := faultProfiles(nil)
 	if err != nil {
 		return err
 	}
-	sound, err := audit.Stress(cmd.Context(), stressOptions(sys, all, drivers(sys)))
+	sound, err := audit.Stress(cmd.Context(), stressOf(sys, all, drivers(sys)))
 	if err != nil {
 		return err
 	}
@@ -234,7 +280,7 @@ func proveOne(ctx context.Context, sys *catalog.Entry, m *conform.Mutant, limit 
 	if m.Condition != "" {
 		condition = audit.ProfileNamed(m.Condition)
 	}
-	opts := stressOptions(sys, []*audit.Profile{condition}, map[string]audit.Driver{m.Role: m.Program})
+	opts := stressOf(sys, []*audit.Profile{condition}, map[string]audit.Driver{m.Role: m.Program})
 	if m.Verdict == string(audit.Hung) || m.Verdict == "" {
 		opts.Limit = limit
 	}

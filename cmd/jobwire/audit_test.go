@@ -219,7 +219,7 @@ func TestAuditOfRealServers(t *testing.T) {
 				start = func(context.Context) (target.Target, error) { return target.Address(one.Addr()) }
 			}
 			each(cases, func(c *conform.Case) {
-				if slow(c) || tt.shared && c.Alone {
+				if slow(c) || tt.shared && c.OwnServer {
 					return
 				}
 				plain, all := audited(t, sys, c, start)

@@ -100,7 +100,7 @@ func newBenchRun() *cobra.Command {
 	o.addObjectives(cmd)
 	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "end the run after the interval in which a job was lost or processed wrongly")
 	f.StringVar(&o.baseline, "baseline", "", "saved result `FILE`; the run fails if a figure is worse than in this result")
-	f.StringVar(&o.tolerance, "tolerance", "10%", "how much worse than --baseline a figure may be")
+	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO` by which a figure may be worse than in --baseline")
 	f.StringVar(&o.share, "share", "", "run part `I/N` of the load: the load is split over N processes")
 	f.StringVar(&o.startAt, "start-at", "", "`TIME` at which the load begins, such as 15:04:05 or 2006-01-02T15:04:05Z")
 	o.addOutputs(cmd)
@@ -117,7 +117,7 @@ func newBenchScenarios() *cobra.Command {
 	}
 	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		for _, s := range loadgen.Scenarios(sys.Protocol) {
-			fmt.Fprintf(cmd.OutOrStdout(), "%-12s %s\n", s.Name, s.About)
+			listItem(cmd.OutOrStdout(), fmt.Sprintf("%-12s ", s.Name), s.About)
 		}
 		return nil
 	})
@@ -278,12 +278,12 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 // measure loads a target.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, Live: live.interval}
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {
-		recorder.Live = func(iv *loadgen.Interval, measured bool) {
-			if live.interval(iv, measured); !iv.Account.Sound() {
+		recorder.OnInterval = func(iv *loadgen.Interval, measured bool) {
+			if live.interval(iv, measured); !iv.Account.NoFaults() {
 				stop(errStopOnFailure)
 			}
 		}

@@ -130,10 +130,16 @@ func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files 
 func newBenchCompare() *cobra.Command {
 	o := &benchOptions{kind: compareBench}
 	cmd := &cobra.Command{
-		Use:       "compare PROTOCOL --server NAME=COMMAND... [flags]\n  jobwire bench compare RESULT... [flags]",
-		Short:     "Compare servers, or saved results",
-		Args:      files("expected a protocol, or saved results: files that --out has saved, or folders of such files"),
-		ValidArgs: catalog.Names(),
+		Use:   "compare PROTOCOL --server NAME=COMMAND... [flags]\n  jobwire bench compare RESULT... [flags]",
+		Short: "Compare servers, or saved results",
+		Args:  files("expected a protocol, or saved results: files that --output has saved, or folders of such files"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			protocols, _ := names(catalog.Names()).after(typed)
+			return protocols, cobra.ShellCompDirectiveDefault // or saved results
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if comparisonFormats[o.format] == nil {
 				return usage(fmt.Errorf("--format %q: expected bench, json or text", o.format))
@@ -165,10 +171,11 @@ func newBenchCompare() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.servers, "server", nil, "server to compare, as `NAME=COMMAND`, or embedded for the built-in server; repeatable")
 	f.IntVar(&o.rounds, "rounds", 6, "number of runs of each server")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of the comparison: bench (for benchstat), json or text")
-	f.StringVar(&o.out, "out", "", "`FILE` for the comparison as JSON")
+	formatFlag(cmd, &o.format, "text", "json", "bench")
+	f.Lookup("format").Usage += " (for benchstat)"
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the comparison as JSON")
 	o.addHTML(cmd)
-	f.StringVar(&o.tolerance, "tolerance", "10%", "size of a difference that the HTML report does not mark")
+	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO` of a difference that the HTML report does not mark")
 	o.addQuiet(cmd)
 	groupFlags(cmd, benchFlagGroups)
 	return cmd
@@ -178,7 +185,7 @@ func newBenchCompare() *cobra.Command {
 func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"format", "out", "html", "tolerance"}, f.Name) && err == nil {
+		if !slices.Contains([]string{"format", "output", "html", "tolerance"}, f.Name) && err == nil {
 			err = usage(fmt.Errorf("--%s has no effect on saved results", f.Name))
 		}
 	})

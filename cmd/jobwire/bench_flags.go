@@ -19,7 +19,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.IntVar(&o.cfg.Workers, "workers", 4, "number of connections that process jobs")
 	f.IntVar(&o.cfg.Functions, "functions", 1, "number of queues (functions or tubes) that jobs are spread over")
 	f.Float64Var(&o.cfg.Zipf, "zipf", 0, "`EXPONENT` of the Zipf distribution of jobs over --functions, such as 1.1: the first has most jobs (0: evenly)")
-	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "prefix of the names of queues (functions or tubes)")
+	f.StringVar(&o.cfg.Prefix, "prefix", "jobwire", "`PREFIX` of the names of queues (functions or tubes)")
 	f.IntVar(&o.cfg.MaxFlight, "max-in-flight", 0, "most jobs that a client has in flight; jobs beyond are skipped (open loop; 0: up to 65536)")
 	f.IntVar(&o.cfg.Grabs, "grabs", 0, "largest number of unanswered job requests of each worker (0: automatic)")
 	f.StringVar(&o.size, "size", "16", "payload size in `BYTES`, such as 1024, 16-4096 or 16-64K:exp")
@@ -27,7 +27,7 @@ func (o *benchOptions) addLoad(cmd *cobra.Command) {
 	f.DurationVar(&o.cfg.Work, "work", 0, "time that a worker takes for a job (default 1ms in scenario chaos)")
 	f.DurationVar(&o.cfg.Duration, "duration", 0, "length of the measurement (default 10s without --count)")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time under load before the measurement begins (default a tenth of --duration, at most 1s; 0s with --count or a rate that changes)")
-	f.DurationVar(&o.cfg.Settle, "settle", 10*time.Second, "time without any progress until unfinished jobs count as lost")
+	f.DurationVar(&o.cfg.DrainTimeout, "settle", 10*time.Second, "time without any progress until unfinished jobs count as lost")
 	f.StringVar(&o.rate, "rate", "", "`RATE` in jobs per second: 5000, poisson:5000, 1000/10s")
 	f.Float64Var(&o.cfg.Kill, "kill", 5, "number of workers to kill per second (scenario chaos)")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed")
@@ -54,14 +54,14 @@ func (o *benchOptions) addQuiet(cmd *cobra.Command) {
 
 // benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
 var benchFlagGroups = []flagGroup{
-	{"Server", []string{"addr", "exec", "pid", "server", "rounds"}},
-	{"Load", []string{"scenario", "clients", "window", "batch", "think", "ramp", "reconnect", "workers", "grabs", "work", "kill", "functions", "zipf", "prefix", "size", "payload-file", "seed"}},
-	{"Scheduled rate", []string{"rate", "max-in-flight"}},
-	{"Crash test", []string{"kills", "kill-after", "allow-loss"}},
-	{"Length", []string{"count", "duration", "warmup", "settle"}},
-	{"Criteria", []string{"slo", "stop-on-failure", "linear", "baseline", "tolerance"}},
-	{"Several machines", []string{"share", "start-at"}},
-	{"Output", []string{"format", "out", "html", "hlog", "hgrm", "interval", "quiet"}},
+	{"Server", "addr exec pid server rounds"},
+	{"Load", "scenario clients window batch think ramp reconnect workers grabs work kill functions zipf prefix size payload-file seed"},
+	{"Scheduled rate", "rate max-in-flight"},
+	{"Crash test", "kills kill-after allow-loss"},
+	{"Length", "count duration warmup settle"},
+	{"Criteria", "slo stop-on-failure linear baseline tolerance"},
+	{"Several machines", "share start-at"},
+	{"Output", "format output html hlog hgrm interval quiet"},
 }
 
 // maxReconnect is the highest number of reconnections per second.
@@ -99,7 +99,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{"count", o.cfg.Count >= 0, "at least 1, or 0 for no limit"},
 		{"kill", o.cfg.Kill > 0 && !math.IsInf(o.cfg.Kill, 1), "a positive number"},
 		{"duration", o.cfg.Duration > 0, "a positive time, as 30s"},
-		{"settle", o.cfg.Settle > 0, "a positive time, as 10s"},
+		{"settle", o.cfg.DrainTimeout > 0, "a positive time, as 10s"},
 		{"interval", o.cfg.Interval > 0, "a positive time, as 1s"},
 		{"warmup", o.cfg.Warmup >= 0, "a time that is not negative"},
 		{"think", o.cfg.Think >= 0, "a time that is not negative"},

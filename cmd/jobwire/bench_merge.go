@@ -18,7 +18,7 @@ import (
 func newBenchMerge() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
-		Use:   "merge FILE|FOLDER... [flags]",
+		Use:   "merge FILE|DIR... [flags]",
 		Short: "Merge the results of processes that ran parts of one load",
 		Args:  files("expected the .json and .hlog files of all parts of the load, or a folder with these files"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },

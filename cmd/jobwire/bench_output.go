@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +16,7 @@ import (
 func (o *benchOptions) addOutputs(cmd *cobra.Command) {
 	o.addFormat(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench compare' and --baseline read")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the result as JSON, which 'bench compare' and --baseline read")
 	f.StringVar(&o.hlog, "hlog", "", "`FILE` for a HdrHistogram log of the latencies in each interval")
 	f.StringVar(&o.hgrm, "hgrm", "", "write latency distributions to `PREFIX`.STAGE.hgrm, one file per stage")
 	o.addHTML(cmd)
@@ -29,8 +27,7 @@ func (o *benchOptions) addHTML(cmd *cobra.Command) {
 }
 
 func (o *benchOptions) addFormat(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.format, "format", "text", "`FORMAT` of the report: "+strings.Join(benchFormatNames(), ", "))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormatNames(), cobra.ShellCompDirectiveNoFileComp))
+	formatFlag(cmd, &o.format, benchFormatNames()...)
 }
 
 // checkOutputs checks --format, and parses the objectives of --slo.
@@ -57,7 +54,7 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 	"prometheus": loadgen.WritePrometheus,
 }
 
-func benchFormatNames() []string { return slices.Sorted(maps.Keys(benchFormats)) }
+func benchFormatNames() []string { return []string{"text", "json", "csv", "bench", "prometheus"} }
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
@@ -102,7 +99,7 @@ func (f *benchFiles) write(r *loadgen.Report) error {
 	return errors.Join(errs...)
 }
 
-// save writes the files of --out and --html.
+// save writes the files of --output and --html.
 func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
 	var errs []error
 	if f.out != nil {

@@ -17,7 +17,7 @@ func newBenchReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULT [flags]",
 		Short: "Show a saved result",
-		Args:  files("expected a saved result: a file that --out has saved"),
+		Args:  files("expected a saved result: a file that --output has saved"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkOutputs(); err != nil {
 				return usage(err)

@@ -24,7 +24,7 @@ const (
 	searchPrecision = 0.05
 	searchRepeats   = 3
 	searchTrials    = 60
-	searchPatience  = time.Minute // the longest that a trial is made for the sake of its samples
+	searchTimeout   = time.Minute // limit of the time of a trial
 )
 
 // newBenchSearch returns the command that finds the highest rate that meets objectives.
@@ -41,8 +41,8 @@ func newBenchSearch() *cobra.Command {
 	o.addObjectives(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of the result: json or text")
-	f.StringVar(&o.out, "out", "", "`FILE` for the result as JSON, which 'bench report' reads")
+	formatFlag(cmd, &o.format, "text", "json")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the result as JSON, which 'bench report' reads")
 	o.addHTML(cmd)
 	o.addQuiet(cmd)
 	f.Lookup("duration").Usage = "length of each trial (default 5s)"
@@ -82,7 +82,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	trials := 0
-	s := loadgen.Search{From: schedule.Steps[0].From, Slowest: max(searchSlowest, samples/max(searchPatience, cfg.Duration).Seconds()), Precision: searchPrecision, Repeats: searchRepeats, Trials: searchTrials}
+	s := loadgen.Search{From: schedule.Steps[0].From, Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision, Repeats: searchRepeats, Trials: searchTrials}
 	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
 		trials++
 		c := cfg
@@ -101,7 +101,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	report := &loadgen.SearchReport{Jobwire: version.Get(), Environment: loadgen.ReadEnvironment(os.Args), Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo, Seconds: cfg.Duration.Seconds()}
-	report.Bracket, err = s.Run(cmd.Context())
+	report.LimitRange, err = s.Run(cmd.Context())
 	interrupted := errors.Is(err, context.Canceled)
 	switch {
 	case report.Trials == nil:
@@ -125,13 +125,13 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 
 // searchFormats are how a search is written to standard output.
 var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
-	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.Bracket) },
+	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.LimitRange) },
 	"json": (*loadgen.SearchReport).WriteJSON,
 }
 
 // searchStatus is the exit status of a search that has been reported.
 func searchStatus(s *loadgen.SearchReport) error {
-	switch bracket := s.Bracket; {
+	switch bracket := s.LimitRange; {
 	case s.Error != "":
 		return &exit{exitFailed, nil}
 	case bracket.Passed == 0 && bracket.Saturated:

@@ -74,7 +74,7 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 		all.Go(func() {
 			name := filepath.Join(dir, fmt.Sprint(i))
 			args := append([]string{"bench"}, plan...)
-			args = append(args, "--share", fmt.Sprintf("%d/%d", i+1, shares), "--start-at", at, "--out", name+".json", "--hlog", name+".hlog")
+			args = append(args, "--share", fmt.Sprintf("%d/%d", i+1, shares), "--start-at", at, "--output", name+".json", "--hlog", name+".hlog")
 			if out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput(); err != nil {
 				errs[i] = fmt.Errorf("share %d: %w\n%s", i+1, err, out)
 			}

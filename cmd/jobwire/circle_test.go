@@ -67,7 +67,7 @@ func TestCircle(t *testing.T) {
 
 	// Corpus to seed to finding.
 	shows(step(exitFailed, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
-		"--seed", "1", "--first", "--timeout", "1s", "--minimize", "5s"), "expected NOOP, got no message")
+		"--seed", "1", "--stop-on-failure", "--timeout", "1s", "--minimize", "5s"), "expected NOOP, got no message")
 	found, err := filepath.Glob(filepath.Join(dir, "findings/gearman-*.wire"))
 	must(err)
 	if len(found) != 1 {

@@ -26,13 +26,14 @@ type conformOptions struct {
 	target   targetFlags
 	profiles []string
 	programs []string
+	roles    []string // of conform cases
 	cases    string
 	color    colorFlag
 	format   string
 	html     string
+	pcap     string
 	run      []string
 	skip     []string
-	list     bool
 	levels   []string
 	segments []string
 	parallel int
@@ -40,36 +41,78 @@ type conformOptions struct {
 	timeout  time.Duration
 	waive    []string
 	verbose  bool
-	selfTest bool
 }
 
 func newConform() *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{
 		Use:   "conform PROTOCOL [flags]",
-		Short: "Test a server, client or worker against the protocol specification",
+		Short: "Test a server, client or worker against the specification",
 	}
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.StringArrayVar(&o.profiles, "profile", nil, "`NAME` or file of the profile of a server to start and test; repeatable")
 	f.StringArrayVar(&o.programs, "program", nil, "client or worker program to test, as `ROLE=COMMAND`; repeatable")
-	f.StringVar(&o.cases, "cases", "", "`FOLDER` of .wire files with cases to run instead of the built-in cases")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text, json, junit, tap")
-	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
-	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run; repeatable")
-	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
-	f.BoolVar(&o.list, "list", false, "list the selected cases instead of running them")
-	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable. With INTERPRETATION, a difference from an interpretation is a failure")
-	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket; each case runs once per value")
-	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
-	f.IntVar(&o.parallel, "parallel", 8, "`NUMBER` of cases that run in parallel")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
+	o.addSelection(cmd)
+	o.addCases(cmd)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
-	f.BoolVar(&o.selfTest, "self-test", false, "check that the cases detect faults that are injected into the reference server")
+	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name")
+	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
+	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
+	formatFlag(cmd, &o.format, formatNames()...)
+	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
+	f.StringVar(&o.pcap, "pcap", "", "`FILE` for a capture of the cases that did not pass; packet comments name the case and its rules")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "list passed and skipped cases too")
 	o.color.add(cmd)
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	groupFlags(cmd, conformFlagGroups)
+	cmd.AddCommand(newConformCases(), newConformSelfTest())
+	return cmd
+}
+
+// conformFlagGroups are the groups in which the help lists the flags of conform and its subcommands.
+var conformFlagGroups = []flagGroup{
+	{"Target", "addr exec profile program waive"},
+	{"Cases", "run skip level role cases"},
+	{"Run", "segments fresh parallel timeout"},
+	{"Report", "format html pcap verbose color"},
+}
+
+// addSelection adds the flags that select cases.
+func (o *conformOptions) addSelection(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run; repeatable")
+	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
+	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable. With INTERPRETATION, a difference from an interpretation is a failure")
+}
+
+func (o *conformOptions) addCases(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.cases, "cases", "", "`DIR` of .wire files with cases to use instead of the built-in cases")
+}
+
+// newConformCases returns the command that lists cases.
+func newConformCases() *cobra.Command {
+	o := &conformOptions{}
+	cmd := &cobra.Command{
+		Use:   "cases PROTOCOL [flags]",
+		Short: "List the test cases",
+	}
+	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+		suite, err := o.selected(sys, o.roles)
+		switch {
+		case err != nil:
+			return usage(err)
+		case o.format != "text" && o.format != "json":
+			return usage(fmt.Errorf("--format %q: expected text or json", o.format))
+		}
+		return listCases(cmd.OutOrStdout(), suite, o.format)
+	})
+	o.addSelection(cmd)
+	cmd.Flags().StringArrayVar(&o.roles, "role", nil, "only cases for programs of this `ROLE`, such as Worker; repeatable")
+	o.addCases(cmd)
+	formatFlag(cmd, &o.format, "text", "json")
+	groupFlags(cmd, conformFlagGroups)
 	return cmd
 }
 
@@ -77,12 +120,6 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	suite, runner, err := o.plan(sys)
 	if err != nil {
 		return usage(err)
-	}
-	if o.list {
-		return listCases(cmd.OutOrStdout(), suite, o.format)
-	}
-	if o.selfTest {
-		return o.prove(cmd, sys, suite)
 	}
 	subjects, err := o.subjects(sys)
 	if err != nil {
@@ -99,12 +136,24 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		defer page.Close()
 	}
+	var capture *captureFile
+	if o.pcap != "" {
+		if capture, err = createCapture(o.pcap, sys.Protocol); err != nil {
+			return usage(err)
+		}
+		defer capture.file.Close()
+	}
 	var reports []*conform.Report
 	for _, subj := range subjects {
 		reports = append(reports, o.runSuite(cmd, sys, suite, runner, subj, color))
 	}
 	if write := formats[o.format]; write != nil {
 		if err := write(cmd.OutOrStdout(), reports); err != nil {
+			return err
+		}
+	}
+	if capture != nil {
+		if err := writeFailedCases(capture, reports); err != nil {
 			return err
 		}
 	}
@@ -140,7 +189,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
-	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, Fresh: o.fresh}
+	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh}
 	switch {
 	case formats[o.format] == nil && o.format != "text":
 		return nil, r, fmt.Errorf("--format %q: expected %s", o.format, strings.Join(formatNames(), ", "))
@@ -162,29 +211,37 @@ func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runne
 		}
 		r.Segments = append(r.Segments, how)
 	}
-	suite, err := o.load(sys)
-	if err != nil {
-		return nil, r, err
-	}
+	var roles []string
 	if r.Programs = sys.Programs; len(o.programs) > 0 {
 		if r.Programs, err = programs(o.programs); err != nil {
 			return nil, r, err
 		}
-		if suite, err = suite.About(slices.Sorted(maps.Keys(r.Programs))...); err != nil {
-			return nil, r, err
-		}
-	}
-	if suite, err = suite.Select(o.run, o.skip); err != nil {
-		return nil, r, err
-	}
-	if suite, err = suite.AtLevels(o.levels); err != nil {
-		return nil, r, err
+		roles = slices.Sorted(maps.Keys(r.Programs))
 	}
 	r.Strict = slices.Contains(o.levels, string(codec.Interpretation))
-	if len(suite.Cases) == 0 {
-		return nil, r, errors.New("no case is selected by --run, --skip and --level")
+	suite, err := o.selected(sys, roles)
+	return suite, r, err
+}
+
+// selected returns the cases that the flags select: those for programs of the given roles, or all if there is no role.
+func (o *conformOptions) selected(sys *catalog.Entry, roles []string) (*conform.Suite, error) {
+	suite, err := o.load(sys)
+	if err == nil && len(roles) > 0 {
+		suite, err = suite.About(roles...)
 	}
-	return suite, r, nil
+	if err != nil {
+		return nil, err
+	}
+	if suite, err = suite.Select(o.run, o.skip); err != nil {
+		return nil, err
+	}
+	if suite, err = suite.AtLevels(o.levels); err != nil {
+		return nil, err
+	}
+	if len(suite.Cases) == 0 {
+		return nil, errors.New("no case is selected by --run, --skip and --level")
+	}
+	return suite, nil
 }
 
 // programs parses the values of --program: the clients and workers to test, by role.
@@ -287,7 +344,7 @@ func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj su
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "run", "skip", "level", "format", "html", "color", "verbose", "parallel":
+		case "run", "skip", "level", "format", "html", "pcap", "color", "verbose", "parallel":
 			return
 		}
 		switch values := f.Value.(type) {
@@ -329,7 +386,7 @@ var formats = map[string]func(io.Writer, []*conform.Report) error{
 
 func formatNames() []string { return append([]string{"text"}, slices.Sorted(maps.Keys(formats))...) }
 
-// listCases prints the selected cases.
+// listCases prints the selected cases: as text one line for all instances of a case, as JSON each instance.
 func listCases(w io.Writer, s *conform.Suite, format string) error {
 	if format == "json" {
 		type row struct {
@@ -344,13 +401,31 @@ func listCases(w io.Writer, s *conform.Suite, format string) error {
 		}
 		return writeJSON(w, map[string]any{"jobwire": version.Get(), "cases": rows})
 	}
+	instances := map[string]int{}
+	for _, c := range s.Cases {
+		instances[c.Family]++
+	}
 	section := ""
 	for _, c := range s.Cases {
+		n := instances[c.Family]
+		if n == 0 {
+			continue // listed with the first instance
+		}
+		instances[c.Family] = 0
 		if c.Section != section {
 			section = c.Section
 			fmt.Fprintf(w, "%s\n", section)
 		}
-		fmt.Fprintf(w, "  %-40s %-9s %s\n", c.ID, c.Level, c.About)
+		about := c.About
+		if n > 1 {
+			about += fmt.Sprintf(" (1 of %d instances)", n)
+		}
+		if isTerminal(w) {
+			fmt.Fprintf(w, "  %s  %s\n", c.Family, c.Level)
+			listItem(w, "      ", about)
+			continue
+		}
+		fmt.Fprintf(w, "  %-40s %-9s %s\n", c.Family, c.Level, about)
 	}
 	return nil
 }

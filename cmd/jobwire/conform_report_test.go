@@ -21,20 +21,21 @@ import (
 
 // TestConformJSONMatchesSchema checks the JSON of real runs against the published schema.
 func TestConformJSONMatchesSchema(t *testing.T) {
+	suite := func(flags ...string) []string { return append([]string{"gearman", "--segments", "plain"}, flags...) }
 	for name, run := range map[string]struct {
 		status int
 		args   []string
 	}{
-		"passing":     {0, []string{"--run", "gearman.echo.*"}},
-		"failing":     {1, []string{"--run", "gearman.echo.*", "--exec", `jobwire serve gearman --listen 127.0.0.1:{port} --fault "alter ECHO_RES data=x"`}},
-		"crashing":    {3, []string{"--run", "gearman.echo.client", "--exec", `sh -c 'timeout -s ABRT 0.2 jobwire serve gearman --listen 127.0.0.1:{port} --fault "drop ECHO_RES"'`}},
-		"unreachable": {3, []string{"--run", "gearman.echo.client", "--addr", "127.0.0.1:1"}},
-		"profiles":    {0, []string{"--run", "gearman.echo.client", "--profile", "embedded", "--profile", "embedded"}},
-		"self-test":   {0, []string{"--run", "gearman.echo.bodies", "--self-test"}},
+		"passing":     {0, suite("--run", "gearman.echo.*")},
+		"failing":     {1, suite("--run", "gearman.echo.*", "--exec", `jobwire serve gearman --listen 127.0.0.1:{port} --fault "alter ECHO_RES data=x"`)},
+		"crashing":    {3, suite("--run", "gearman.echo.client", "--exec", `sh -c 'timeout -s ABRT 0.2 jobwire serve gearman --listen 127.0.0.1:{port} --fault "drop ECHO_RES"'`)},
+		"unreachable": {3, suite("--run", "gearman.echo.client", "--addr", "127.0.0.1:1")},
+		"profiles":    {0, suite("--run", "gearman.echo.client", "--profile", "embedded", "--profile", "embedded")},
+		"self-test":   {0, []string{"self-test", "gearman", "--run", "gearman.echo.bodies"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), "jobwire", append([]string{"conform", "gearman", "--format", "json", "--segments", "plain"}, run.args...)...)
+			cmd := exec.CommandContext(t.Context(), "jobwire", append([]string{"conform", "--format", "json"}, run.args...)...)
 			out, err := cmd.Output()
 			var e *exec.ExitError
 			if err != nil && !errors.As(err, &e) {

@@ -17,30 +17,24 @@ import (
 
 func newCorpus() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:       "corpus PROTOCOL [NAME...]",
-		Short:     "List or print the test vectors of a protocol",
-		Args:      files(fmt.Sprintf("expected a protocol (%s), got none", strings.Join(catalog.Names(), ", "))),
-		ValidArgs: catalog.Names(),
-		RunE:      showCorpus,
+		Use:   "corpus PROTOCOL [NAME...]",
+		Short: "List or print the test vectors of a protocol",
 	}
+	onProtocolAnd(cmd, ofProtocol(vectorChoices), showCorpus)
 	cmd.AddCommand(newCorpusAdd())
 	return cmd
 }
 
-func showCorpus(cmd *cobra.Command, args []string) error {
-	sys, err := entryNamed(args[0])
-	if err != nil {
-		return err
-	}
+func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error {
 	vectors, err := readVectors(sys.Protocol)
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if len(args) == 1 {
+	if len(selected) == 0 {
 		return listVectors(out, vectors)
 	}
-	for _, name := range args[1:] {
+	for _, name := range selected {
 		found := false
 		for _, v := range vectors {
 			if v.name == name {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/pcap"
+	"jobwire/pcap/jobs"
 )
 
 type decodeOptions struct {
@@ -32,6 +34,7 @@ type decodeOptions struct {
 	scripts  string
 	html     string
 	write    string
+	tlsKeys  string
 	color    colorFlag
 }
 
@@ -58,6 +61,7 @@ func newDecode() *cobra.Command {
 	f.StringVar(&o.job, "job", "", "print only the messages of one job: its `HANDLE` (Gearman), ID (Beanstalk) or FUNCTION:ID (GearMonkey)")
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report (-: standard output)")
 	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to write transcripts for 'jobwire play'")
+	f.StringVar(&o.tlsKeys, "tls-keys", "", "TLS key log `FILE` (SSLKEYLOGFILE) with which to decrypt connections, in addition to keys in the capture")
 	f.StringVar(&o.write, "write", "", "pcapng `FILE` for the packets of the selected messages (-: standard output)")
 	f.StringVar(&o.filter, "filter", "", "print only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
 	f.BoolVar(&o.audit, "audit", false, "print only messages that violate a rule")
@@ -94,6 +98,12 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	keys, err := o.keys()
+	if err != nil {
+		return err
+	}
+	defer keys.close()
+	opts.Keys = keys.Keys
 	in, err := o.open(cmd, args, opts.Ports)
 	if err != nil {
 		return err
@@ -111,8 +121,8 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 		var sum pcap.Summary
 		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) captureReport { return sum.Report(d) })
 	case o.jobs:
-		jobs := pcap.NewJobs()
-		return o.count(cmd.OutOrStdout(), in, opts, jobs.Add, func(*pcap.Decoder) captureReport { return jobs.Report() })
+		tracker := jobs.New()
+		return o.count(cmd.OutOrStdout(), in, opts, tracker.Add, func(*pcap.Decoder) captureReport { return tracker.Report() })
 	}
 	var w itemWriter
 	if o.json {
@@ -126,11 +136,10 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	}
 	in.OnIdle(func() { w.Flush() })
 	add := w.Add
-	var jobs *pcap.Jobs
+	tracker := jobs.New()
 	if o.job != "" {
-		jobs = pcap.NewJobs()
-		jobs.Trace(o.job, w.Add)
-		add = jobs.Add
+		tracker.Trace(o.job, w.Add)
+		add = tracker.Add
 	}
 	var sum pcap.Summary
 	if o.device != "" || args[0] == "-" {
@@ -155,11 +164,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	if n := d.Stats().Dropped; n > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.name, n)
 	}
-	traced := 0
-	if jobs != nil {
-		traced = jobs.Traced()
-	}
-	return o.verdict(in.name, traced, d.Stats())
+	return o.verdict(in.name, tracker.Traced(), d.Stats())
 }
 
 // noteSkipped prints how many bytes the audit has not checked, if any.
@@ -196,10 +201,9 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 	return opts, nil
 }
 
-// captureReport is a report about a whole capture.
+// captureReport is a report about a whole capture, which can be written as JSON too.
 type captureReport interface {
 	WriteText(io.Writer) error
-	WriteJSON(io.Writer) error
 }
 
 // count reads a capture and writes a report about it, also if the capture is damaged.
@@ -207,7 +211,9 @@ func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, ad
 	d := pcap.NewDecoder(opts, add)
 	err := d.Decode(in)
 	if r := report(d); o.format == "json" {
-		r.WriteJSON(w)
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.Encode(r)
 	} else {
 		r.WriteText(w)
 	}

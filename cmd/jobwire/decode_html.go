@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // page writes the HTML report of a capture.
@@ -21,7 +22,7 @@ func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) e
 		}
 		out = file
 	}
-	p := pcap.NewPage()
+	p := report.New()
 	d := pcap.NewDecoder(opts, p.Add)
 	damage := d.Decode(in)
 	err := p.WriteHTML(out, filepath.Base(in.name), d)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,9 +33,11 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 	}
 	in := &input{name: args[0], close: func() error { return nil }}
 	r := cmd.InOrStdin()
+	var piped *pipe
 	if in.name == "-" {
 		in.name = "standard input"
-		r = abandoned(cmd.Context(), r)
+		piped = newPipe(cmd.Context(), r)
+		r = piped
 	} else {
 		file, err := os.Open(in.name)
 		if err != nil {
@@ -46,38 +48,67 @@ func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) 
 	f, err := pcap.NewFile(in.name, r)
 	if err != nil {
 		in.Source = unreadable{err: err}
-		return in, nil
+	} else {
+		in.Source = f
 	}
-	s := &interruptible{Source: f, name: in.name}
-	context.AfterFunc(cmd.Context(), func() { s.interrupted.Store(true) })
-	in.Source = s
+	in.Source = &interruptible{Source: in.Source, ctx: cmd.Context(), name: in.name, pipe: piped}
 	return in, nil
 }
 
-// abandoned returns a reader that reads from r, and fails when the user interrupts the command: the next byte from r may
-// take long to arrive.
-func abandoned(ctx context.Context, r io.Reader) io.Reader {
+// pipeGrace is how long decode reads from standard input after an interrupt. A program that writes the capture, such as
+// tcpdump, is interrupted at the same time if the user presses Ctrl-C, and then writes the packets that it has buffered.
+const pipeGrace = time.Second
+
+// interruptDelay is how long decode waits for an interrupt after the end of standard input. The program that writes the
+// capture may have been interrupted at the same time, and may have exited before decode is notified.
+const interruptDelay = 100 * time.Millisecond
+
+// pipe is standard input, which ends when the user has interrupted the command.
+type pipe struct {
+	*io.PipeReader
+	ended bool // the reader has returned an error, or io.EOF
+}
+
+func newPipe(ctx context.Context, r io.Reader) *pipe {
 	out, in := io.Pipe()
-	context.AfterFunc(ctx, func() { in.CloseWithError(errors.New("interrupted")) })
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(pipeGrace, func() { in.Close() })
+	})
 	go func() {
 		_, err := io.CopyBuffer(in, struct{ io.Reader }{r}, make([]byte, 256<<10))
 		in.CloseWithError(err)
 	}()
-	return out
+	return &pipe{PipeReader: out}
 }
 
-// interruptible is a file whose reading ends when the user interrupts it.
+func (p *pipe) Read(b []byte) (int, error) {
+	n, err := p.PipeReader.Read(b)
+	p.ended = p.ended || err != nil
+	return n, err
+}
+
+// interruptible is a file, whose reading fails when the user interrupts the command, or standard input, which then ends.
 type interruptible struct {
 	pcap.Source
-	name        string
-	interrupted atomic.Bool
+	ctx  context.Context
+	name string
+	pipe *pipe // nil for a file
 }
 
 func (s *interruptible) Next(p *pcap.Packet) error {
-	if s.interrupted.Load() {
+	if s.pipe == nil && s.ctx.Err() != nil {
 		return fmt.Errorf("%s: interrupted", s.name)
 	}
-	return s.Source.Next(p)
+	err := s.Source.Next(p)
+	if err == nil || s.pipe == nil || !s.pipe.ended {
+		return err
+	}
+	select {
+	case <-s.ctx.Done():
+		return io.EOF // the interrupt may have cut the capture within a packet
+	case <-time.After(interruptDelay):
+		return err
+	}
 }
 
 // unreadable is a file that is not a capture.

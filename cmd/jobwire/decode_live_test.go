@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,7 +77,24 @@ func TestDecodeInterface(t *testing.T) {
 	}
 }
 
-// TestDecodeInterrupted interrupts decode while it waits for the next packet: it must end at once, with a report.
+// captureWriter is a program that writes a capture file to standard output as tcpdump does, except for the last packets.
+// When it is interrupted, it writes a part of the next packet and exits.
+func captureWriter() {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	capture, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Fprintln(os.Stderr, "listening on a file")
+	cut := len(capture) - 20
+	os.Stdout.Write(capture[:cut-20])
+	<-interrupted
+	os.Stdout.Write(capture[cut-20 : cut])
+}
+
+// TestDecodeInterrupted interrupts decode while it waits for the next packet: it must end soon, with a report.
 func TestDecodeInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "example.pcap")
 	var said bytes.Buffer
@@ -98,7 +117,7 @@ func TestDecodeInterrupted(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	status := run(ctx, []string{"decode", "-", "--summary"}, in, &out, &said)
-	if status != exitFailed || !strings.Contains(said.String(), "standard input: ") || !strings.Contains(said.String(), "interrupted") || !strings.Contains(out.String(), " packets, ") {
+	if status != exitOK || said.Len() > 0 || !strings.Contains(out.String(), " packets, ") {
 		t.Errorf("exit status %d: %s%s", status, out.String(), said.String())
 	}
 }

@@ -256,9 +256,9 @@ HGETALL job:reverse:1
 				}
 				if c.server == "gearmand" {
 					for side, counts := range packets(want) {
-						for _, row := range gearman.Protocol.Types {
-							if row.Code > 0 && !strings.HasPrefix(row.Name, "ECHO_") && counts[row.Code] != types[side][row.Name] {
-								t.Errorf("%v: %d %s, %d were sent", codec.Side(side), types[side][row.Name], row.Name, counts[row.Code])
+						for _, msgType := range gearman.Protocol.Types {
+							if msgType.Code > 0 && !strings.HasPrefix(msgType.Name, "ECHO_") && counts[msgType.Code] != types[side][msgType.Name] {
+								t.Errorf("%v: %d %s, %d were sent", codec.Side(side), types[side][msgType.Name], msgType.Name, counts[msgType.Code])
 							}
 						}
 					}

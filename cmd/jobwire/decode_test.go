@@ -128,9 +128,9 @@ func TestDecodeRealClients(t *testing.T) {
 			}
 			want := map[string]int{"ECHO_REQ": 1} // sent by dribble: tshark 4.0 misses a packet whose header is split
 			for code := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == ',' || r == '\n' }) {
-				for _, row := range gearman.Protocol.Types {
-					if row.Code > 0 && fmt.Sprint(row.Code) == code {
-						want[row.Name]++
+				for _, msgType := range gearman.Protocol.Types {
+					if msgType.Code > 0 && fmt.Sprint(msgType.Code) == code {
+						want[msgType.Name]++
 					}
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/pcap"
+	"jobwire/pcap/replay"
 )
 
 // transcribe writes the connections of a capture as transcripts. It returns an error instead of overwriting a file.
@@ -17,7 +18,7 @@ func (o *decodeOptions) transcribe(cmd *cobra.Command, in *input, opts pcap.Opti
 	if err := os.MkdirAll(o.scripts, 0o777); err != nil {
 		return usage(err)
 	}
-	t := pcap.NewTranscripts()
+	t := replay.New()
 	damage := pcap.NewDecoder(opts, t.Add).Decode(in)
 	all, left, foreign, err := t.Write(filepath.Base(in.name), func(file string) (io.WriteCloser, error) {
 		return os.OpenFile(filepath.Join(o.scripts, file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

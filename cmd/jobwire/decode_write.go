@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/pcap"
+	"jobwire/pcap/jobs"
 )
 
 // excerpt writes the packets of the selected messages. It reads the capture twice: first to find the messages, then to
@@ -26,9 +27,9 @@ func (o *decodeOptions) excerpt(cmd *cobra.Command, args []string, in *input, op
 		x.Add(it)
 	}
 	if o.job != "" {
-		jobs := pcap.NewJobs()
-		jobs.Trace(o.job, add)
-		add = jobs.Add
+		tracker := jobs.New()
+		tracker.Trace(o.job, add)
+		add = tracker.Add
 	}
 	d := pcap.NewDecoder(opts, add)
 	damage := d.Decode(in)

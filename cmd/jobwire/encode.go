@@ -12,7 +12,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/pcap"
 	"jobwire/play"
 )
 
@@ -36,12 +35,14 @@ func newEncode() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
+
+		ValidArgsFunction: filesNamed("wire"),
 	}
 	f := cmd.Flags()
 	protocolFlag(cmd, &o.protocol)
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to `FILE` (-: standard output)")
 	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to `FILE` (-: standard output)")
-	f.StringVar(&o.from, "from", "peers", "write only bytes from this sender: peers (clients and workers), server or both")
+	f.StringVar(&o.from, "from", "peers", "write only bytes from this `SENDER`: peers (clients and workers), server or both")
 	f.StringVar(&o.actor, "actor", "", "write only the connection of this `ACTOR`: a name of a client or worker in the transcript")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "from")
@@ -119,57 +120,11 @@ func described(p *codec.Protocol, ev *play.Event) string {
 	}
 	if t := ev.Frame.Type; t != nil {
 		what = t.Name
+	} else if ev.Verb == transcript.Raw {
+		what = "bytes that are not a message"
 	}
 	if ev.Err != nil {
 		what += fmt.Sprintf(" [%s] %s", ev.Err.Rule, ev.Err.Detail)
 	}
 	return fmt.Sprintf("%s -> %s: %s", from, to, what)
-}
-
-// kinds maps the events of a transcript to those of a capture. Silence has no event in a capture.
-var kinds = map[transcript.Verb]pcap.Kind{
-	transcript.Send:       pcap.Data,
-	transcript.Raw:        pcap.Data,
-	transcript.Opens:      pcap.Opens,
-	transcript.Closes:     pcap.Closes,
-	transcript.HalfCloses: pcap.HalfCloses,
-	transcript.Resets:     pcap.Resets,
-}
-
-// writeCapture writes the events as packets, with one connection for each actor. If a peer closes and the next event of
-// its connection is of the server, only the direction of the peer is closed. comments returns the packet comments of an
-// event.
-func writeCapture(w io.Writer, p *codec.Protocol, events []play.Event, comments func(i int) []string) error {
-	cw, err := pcap.NewWriter(w, p.DefaultPort)
-	if err != nil {
-		return err
-	}
-	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
-	answered := make([]bool, len(events))
-	for i, ev := range slices.Backward(events) {
-		if _, ok := kinds[ev.Verb]; ok {
-			answered[i] = next[ev.Actor.Name] == codec.Server
-			next[ev.Actor.Name] = ev.From
-		}
-	}
-	conns := map[string]int{}
-	for i := range events {
-		ev := &events[i]
-		kind, ok := kinds[ev.Verb]
-		if !ok {
-			continue
-		}
-		if kind == pcap.Closes && ev.From == codec.Peer && answered[i] {
-			kind = pcap.HalfCloses
-		}
-		id, seen := conns[ev.Actor.Name]
-		if !seen {
-			id = len(conns)
-			conns[ev.Actor.Name] = id
-		}
-		if err := cw.Write(pcap.Event{Conn: id, From: ev.From, Kind: kind, Data: ev.Frame.Raw, Comments: comments(i)}); err != nil {
-			return err
-		}
-	}
-	return cw.Close()
 }

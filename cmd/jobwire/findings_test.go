@@ -33,14 +33,16 @@ type finding struct {
 // findingFields are the fields of every finding.
 var findingFields = []string{"What happens", "How to trigger it", "What the specification says", "Affected versions", "Transcript"}
 
-// findingSeverities are the headings of the tables in the index.
-var findingSeverities = []string{"Crash or memory error", "Hang or lost service", "Lost, duplicated or stuck job", "Resource exhaustion", "Wrong answer", "Cosmetic"}
+// findingSeverities are the headings of the tables in the index, with the severity of their findings.
+var findingSeverities = []struct{ kind, severity string }{
+	{"Crash or memory error", "critical"}, {"Hang or lost service", "high"}, {"Lost, duplicated or stuck job", "high"},
+	{"Resource exhaustion", "high"}, {"Wrong answer", "medium"}, {"Cosmetic", "low"},
+}
 
 var (
 	findingHead    = regexp.MustCompile(`(?m)^<a id="([a-z0-9-]+)"></a>\n#### (.+)\n`)
 	findingField   = regexp.MustCompile(`(?m)^\*\*([^*\n]+):\*\*(.*)`)
 	findingRow     = regexp.MustCompile(`(?m)^\| \[([^]]+)\]\(#([^)]+)\) \| (.+) \| (.+) \|$`)
-	findingLink    = regexp.MustCompile(`\]\(([^)]+)\)`)
 	findingRule    = regexp.MustCompile("`((?:gearman|beanstalk|gearmonkey)\\.[a-z0-9.-]+)`")
 	findingReplay  = regexp.MustCompile("(?ms)^```wire ([a-z-]+)(?: breaks ([a-z.-]+))?\n(.*?)^```$")
 	findingSection = regexp.MustCompile(`(?m)^##?#? `)
@@ -102,23 +104,18 @@ func readFindings(t *testing.T) (page, start string, all []finding) {
 }
 
 // TestFindingsPage checks the structure of docs/findings.md: every finding has the same
-// fields and is in the index exactly once, below a severity; all rules exist, and all links resolve.
+// fields and is in the index exactly once, below a severity, and all rules exist.
 func TestFindingsPage(t *testing.T) {
 	page, start, all := readFindings(t)
-	anchors := map[string]bool{}
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
-		// This is how GitHub makes anchors from headings.
-		slug := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
-		anchors[strings.ReplaceAll(slug, " ", "-")] = true
-	}
+	ids := map[string]bool{}
 
-	type row struct{ severity, title, software string }
+	type row struct{ kind, title, software string }
 	index := map[string]row{}
-	_, tables, _ := strings.Cut(start, "\n## Index\n")
-	var severities []string
-	for _, table := range strings.Split(tables, "\n### ")[1:] {
-		severity, rows, _ := strings.Cut(table, "\n")
-		severities = append(severities, severity)
+	_, tables, _ := strings.Cut(start, "\n## Findings by severity\n")
+	severity := map[string]string{} // by ID
+	want := "\n## Findings by severity\n\n| severity | kind of fault | findings |\n| --- | --- | --- |\n"
+	for i, table := range strings.Split(tables, "\n### ")[1:] {
+		kind, rows, _ := strings.Cut(table, "\n")
 		for _, r := range findingRow.FindAllStringSubmatch(rows, -1) {
 			if r[1] != r[2] {
 				t.Errorf("the row %s links to %s", r[1], r[2])
@@ -126,26 +123,38 @@ func TestFindingsPage(t *testing.T) {
 			if _, twice := index[r[1]]; twice {
 				t.Errorf("%s is in the index twice", r[1])
 			}
-			index[r[1]] = row{severity, r[3], r[4]}
+			index[r[1]] = row{kind, r[3], r[4]}
+			if i < len(findingSeverities) {
+				severity[r[1]] = findingSeverities[i].severity
+			}
+		}
+		if i < len(findingSeverities) {
+			known := findingSeverities[i]
+			if kind != known.kind {
+				t.Errorf("table %d of the index is %q, want %q", i+1, kind, known.kind)
+			}
+			want += fmt.Sprintf("| %s | %s | %d |\n", known.severity, linkTo(known.kind), strings.Count(rows, "\n| ["))
 		}
 	}
-	// The last table is followed by the sections with the findings.
-	if !slices.Equal(severities[:min(len(severities), len(findingSeverities))], findingSeverities) {
-		t.Errorf("the index has the tables %q, want %q", severities, findingSeverities)
+	if !strings.Contains(page, want) {
+		t.Errorf("expected this table of severities:%s", want)
+	}
+	if want := findingsByProgram(all, severity); !strings.Contains(page, want) {
+		t.Errorf("expected this table of programs:%s", want)
 	}
 
 	for _, f := range all {
-		if anchors[f.id] {
+		if ids[f.id] {
 			t.Errorf("the anchor %s is there twice", f.id)
 		}
-		anchors[f.id] = true
+		ids[f.id] = true
 		r, ok := index[f.id]
 		delete(index, f.id)
 		switch {
 		case !ok:
 			t.Errorf("%s is not in the index", f.id)
-		case !slices.Contains(findingSeverities, r.severity):
-			t.Errorf("%s has the severity %q", f.id, r.severity)
+		case severity[f.id] == "":
+			t.Errorf("%s is in the table %q, which has no severity", f.id, r.kind)
 		case r.title != f.title:
 			t.Errorf("%s is %q in the index and %q in its heading", f.id, r.title, f.title)
 		}
@@ -174,15 +183,39 @@ func TestFindingsPage(t *testing.T) {
 			t.Errorf("no protocol has a rule %s", r[1])
 		}
 	}
-	for _, l := range findingLink.FindAllStringSubmatch(page, -1) {
-		if anchor, ok := strings.CutPrefix(l[1], "#"); ok {
-			if !anchors[anchor] {
-				t.Errorf("nothing has the anchor %s", l[1])
+}
+
+// linkTo returns a link to a heading.
+func linkTo(heading string) string {
+	for anchor := range anchorsOf("# " + heading + "\n") {
+		return fmt.Sprintf("[%s](#%s)", heading, anchor)
+	}
+	return ""
+}
+
+// findingsByProgram returns the table of the findings of each program.
+func findingsByProgram(all []finding, severity map[string]string) string {
+	var b strings.Builder
+	b.WriteString("\n## Findings by program\n\n| program | severity | findings |\n| --- | --- | --- |\n")
+	for i, f := range all {
+		if i > 0 && all[i-1].section == f.section {
+			continue
+		}
+		program := " " + linkTo(f.section)
+		for _, level := range []string{"critical", "high", "medium", "low"} {
+			var links []string
+			for _, other := range all {
+				if other.section == f.section && severity[other.id] == level {
+					links = append(links, fmt.Sprintf("[%s](#%s)", other.id, other.id))
+				}
 			}
-		} else if _, err := os.Stat(filepath.Join("../../docs", l[1])); err != nil {
-			t.Error(err)
+			if len(links) > 0 {
+				fmt.Fprintf(&b, "|%s | %s | %s |\n", program, level, strings.Join(links, ", "))
+				program = ""
+			}
 		}
 	}
+	return b.String()
 }
 
 // TestFindingsCases checks the lines with "Case: " of the findings about servers.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -30,23 +29,21 @@ type fuzzOptions struct {
 	seed     uint64
 	duration time.Duration
 	count    int64
-	workers  int
-	patience time.Duration
+	parallel int
+	timeout  time.Duration
 	clock    int
 	minimize time.Duration
-	known    string
-	out      string
+	profile  string
+	findings string
 	state    string
 	seeds    []string
-	first    bool
+	stop     bool
 	remote   bool
 	format   string
 	html     string
-	selfTest bool
 	run      []string
 	verbose  bool
 	logs     string
-	replay   string
 	injected string // serve this fault instead of fuzzing
 	listen   string
 }
@@ -59,33 +56,76 @@ func newFuzz() *cobra.Command {
 	}
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	o.target.add(cmd)
+	o.addServer(cmd)
+	f.StringVar(&o.profile, "profile", "", "`NAME` or file of the profile of a server to start; fuzz does not report failures that the profile lists")
+	f.BoolVar(&o.remote, "allow-remote", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
+	o.addRun(cmd)
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
-	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit, the default with --count)")
-	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
-	f.IntVar(&o.workers, "workers", 4, "number of servers to fuzz beside each other (with --addr: 1)")
-	f.DurationVar(&o.patience, "timeout", 2*time.Second, "time limit for each reply")
-	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: run servers whose clock runs `FACTOR` times as fast beside the others, to reach time limits sooner (C programs; needs libfaketime)")
-	f.Lookup("fast-clock").NoOptDefVal = "10"
-	f.DurationVar(&o.minimize, "minimize", 30*time.Second, "time limit for minimizing each finding")
-	f.StringVar(&o.known, "known", "", "do not report failures that this `PROFILE` lists (see docs/findings.md)")
-	f.StringVarP(&o.out, "out", "o", "findings", "`FOLDER` for the findings")
-	f.StringVar(&o.state, "state", "", "`FOLDER` in which to keep inputs and findings, so that the next run continues from them")
 	f.StringArrayVar(&o.seeds, "seed-file", nil, "transcript or capture `FILE` with messages to mutate; repeatable")
-	f.StringVar(&o.logs, "logs", "", "`FOLDER` for the logs of everything that was sent, one for each server")
-	f.StringVar(&o.replay, "replay", "", "send what the `LOG` of an earlier run contains, instead of fuzzing")
-	f.BoolVar(&o.first, "first", false, "stop at the first reproduced finding")
-	f.BoolVar(&o.remote, "yes-not-loopback", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text, json (one object per line), junit, markdown, sarif")
+	f.StringVar(&o.state, "state", "", "`DIR` in which to keep inputs and findings, so that the next run continues from them")
+	f.DurationVar(&o.minimize, "minimize", 30*time.Second, "time limit for minimizing each finding")
+	f.BoolVar(&o.stop, "stop-on-failure", false, "stop at the first reproduced finding")
+	f.StringVar(&o.findings, "findings", "findings", "`DIR` for the transcripts and captures of the findings")
+	f.StringVar(&o.logs, "logs", "", "`DIR` for the logs of everything that was sent, one for each server")
+	formatFlag(cmd, &o.format, fuzzFormatNames()...)
+	f.Lookup("format").Usage += " (json: one object per line)"
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
-	f.BoolVar(&o.selfTest, "self-test", false, "check that fuzz finds faults that are injected into the reference server")
-	f.StringArrayVar(&o.run, "run", nil, "with --self-test: only the faults whose name matches `GLOB`; repeatable")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log each step of reproducing a failure")
+	o.addVerbose(cmd)
 	f.StringVar(&o.injected, "injected", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
 	f.MarkHidden("injected")
 	f.MarkHidden("listen")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(slices.Sorted(maps.Keys(report.Formats)), cobra.ShellCompDirectiveNoFileComp))
+	groupFlags(cmd, fuzzFlagGroups)
+	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest())
+	return cmd
+}
+
+// fuzzFlagGroups are the groups in which the help lists the flags of fuzz and its subcommands.
+var fuzzFlagGroups = []flagGroup{
+	{"Server", "addr exec profile allow-remote fast-clock"},
+	{"Faults", "run"},
+	{"Run", "duration count parallel timeout stop-on-failure"},
+	{"Messages", "seed seed-file state"},
+	{"Findings", "findings minimize format html logs verbose"},
+}
+
+// addServer adds the flags about the server and its replies.
+func (o *fuzzOptions) addServer(cmd *cobra.Command) {
+	o.target.add(cmd)
+	f := cmd.Flags()
+	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply")
+	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: run servers whose clock runs `FACTOR` times as fast beside the others, to reach time limits sooner (C programs; needs libfaketime)")
+	f.Lookup("fast-clock").NoOptDefVal = "10"
+}
+
+// addRun adds the flags about the length of a run.
+func (o *fuzzOptions) addRun(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit, the default with --count)")
+	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
+	f.IntVar(&o.parallel, "parallel", 4, "number of servers to fuzz in parallel (with --addr: 1)")
+}
+
+func (o *fuzzOptions) addVerbose(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log each step of reproducing a failure")
+}
+
+// newFuzzReplay returns the command that sends the messages of an earlier run.
+func newFuzzReplay() *cobra.Command {
+	o := &fuzzOptions{parallel: 1, minimize: time.Second}
+	cmd := &cobra.Command{
+		Use:   "replay PROTOCOL LOG [flags]",
+		Short: "Send the messages in the log of an earlier run",
+	}
+	onProtocolAnd(cmd, nil, o.replayLog)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return filesNamed("log")(cmd, args, typed)
+		}
+		return names(catalog.Names()).after(typed)
+	}
+	o.addServer(cmd)
+	groupFlags(cmd, fuzzFlagGroups)
 	return cmd
 }
 
@@ -96,24 +136,18 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
-	if err := o.check(cmd); err != nil {
+	if err := o.check(); err != nil {
 		return usage(err)
+	}
+	if report.Formats[o.format] == nil {
+		return usage(fmt.Errorf("--format %q: expected %s", o.format, strings.Join(fuzzFormatNames(), ", ")))
 	}
 	if o.count > 0 && !cmd.Flags().Changed("duration") {
 		o.duration = 0
 	}
-	if o.selfTest {
-		return o.prove(cmd, sys)
-	}
-	if err := o.target.check(); err != nil {
-		return usage(err)
-	}
 	cfg, err := o.config(cmd, sys)
 	if err != nil {
 		return usage(err)
-	}
-	if o.replay != "" {
-		return o.replayLog(cmd, cfg)
 	}
 	if cfg.StartFast != nil { // report at once if the program does not work with a fast clock
 		t, err := cfg.StartFast(cmd.Context())
@@ -151,16 +185,28 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return err
 }
 
+func fuzzFormatNames() []string { return []string{"text", "json", "junit", "markdown", "sarif"} }
+
 // replayLog sends the inputs in a log to a new server.
-func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
-	f, err := os.Open(o.replay)
+func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []string) error {
+	if len(files) != 1 {
+		return usage(fmt.Errorf("expected one log, got %d files", len(files)))
+	}
+	if err := o.check(); err != nil {
+		return usage(err)
+	}
+	cfg, err := o.config(cmd, sys)
+	if err != nil {
+		return usage(err)
+	}
+	f, err := os.Open(files[0])
 	if err != nil {
 		return usage(err)
 	}
 	defer f.Close()
 	log, err := fuzz.ReadLog(cfg.Protocol, f)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", o.replay, err))
+		return usage(fmt.Errorf("%s: %w", files[0], err))
 	}
 	w, failures := cmd.OutOrStdout(), 0
 	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
@@ -180,34 +226,27 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, cfg *fuzz.Config) error {
 	return nil
 }
 
-func (o *fuzzOptions) check(cmd *cobra.Command) error {
+// check returns an error if a flag is invalid.
+func (o *fuzzOptions) check() error {
 	switch {
-	case o.workers < 1:
-		return fmt.Errorf("--workers %d: expected a number above 0", o.workers)
-	case o.patience <= 0:
-		return fmt.Errorf("--timeout %v: expected a duration above 0", o.patience)
+	case o.parallel < 1:
+		return fmt.Errorf("--parallel %d: expected a number above 0", o.parallel)
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %v: expected a duration above 0", o.timeout)
 	case o.duration < 0:
 		return fmt.Errorf("--duration %v: expected 0 or more", o.duration)
 	case o.count < 0:
 		return fmt.Errorf("--count %d: expected 0 or more", o.count)
 	case o.clock < 0 || o.clock > maxClock:
 		return fmt.Errorf("--fast-clock %d: expected a factor from 2 to %d", o.clock, maxClock)
-	case o.clock > 0 && o.target.exec == "":
+	case o.clock > 0 && o.target.exec == "" && o.profile == "":
 		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
 	case o.minimize <= 0:
 		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimize)
-	case report.Formats[o.format] == nil:
-		return fmt.Errorf("--format %q: expected %s", o.format, strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", "))
-	case o.selfTest && (o.format != "text" && o.format != "json" || o.html != ""):
-		return errors.New("--self-test has no report: remove --html, and use --format text or json")
-	case o.selfTest && (o.target != targetFlags{} || o.known != "" || o.state != ""):
-		return errors.New("--self-test starts its own servers: remove --addr, --exec, --known and --state")
-	case len(o.run) > 0 && !o.selfTest:
-		return errors.New("--run requires --self-test")
 	case o.target.addr != "" && !o.remote && !isLoopback(o.target.addr):
-		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --yes-not-loopback to allow it", o.target.addr)
+		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --allow-remote to allow it", o.target.addr)
 	}
-	return nil
+	return o.target.check()
 }
 
 func isLoopback(addr string) bool {
@@ -229,10 +268,13 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		return nil, err
 	}
 	var known fuzz.Known
-	if o.known != "" {
-		profile, err := conform.LoadProfile(o.known, suite)
+	if o.profile != "" {
+		profile, err := conform.LoadProfile(o.profile, suite)
 		if err != nil {
-			return nil, fmt.Errorf("--known: %w", err)
+			return nil, fmt.Errorf("--profile: %w", err)
+		}
+		if o.target == (targetFlags{}) {
+			o.target.exec = profile.Exec
 		}
 		known = fuzz.Known(profile.Fuzz)
 	}
@@ -241,13 +283,13 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	}
 	embedded := []string{"serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}
 	cfg := &fuzz.Config{
-		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.workers,
-		Patience: o.patience, Minimize: o.minimize, First: o.first, Known: known,
+		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.parallel,
+		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
 	}
-	if o.selfTest || o.target != (targetFlags{}) {
+	if o.target != (targetFlags{}) {
 		cfg.Reference = func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, "the built-in reference server", embedded...)
 		}

@@ -24,7 +24,7 @@ func TestFastClock(t *testing.T) {
 	if err := os.WriteFile(name, []byte(log), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"fuzz", "gearman", "--exec", gearmand + " -L 127.0.0.1 -p {port} -t 1 -l none", "--replay", name}
+	args := []string{"fuzz", "replay", "gearman", name, "--exec", gearmand + " -L 127.0.0.1 -p {port} -t 1 -l none"}
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), args, nil, &out, &errs); status == exitOK || !strings.Contains(errs.String(), "add --fast-clock=10") {
 		t.Errorf("without --fast-clock: status %d\n%s%s", status, out.String(), errs.String())

@@ -150,7 +150,7 @@ func (out *fuzzOutput) clear() {
 
 // found saves a finding. Findings are printed at the end, in order of severity.
 func (out *fuzzOutput) found(fd *fuzz.Finding) {
-	path, err := out.save(fd, out.o.out)
+	path, err := out.save(fd, out.o.findings)
 	if err != nil {
 		out.fail(err)
 	}
@@ -188,7 +188,7 @@ func (out *fuzzOutput) saveLog(l *fuzz.Log) {
 		err = os.MkdirAll(out.o.logs, 0o777)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Life)), b.Bytes(), 0o666)
+		err = os.WriteFile(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), b.Bytes(), 0o666)
 	}
 	if err != nil {
 		out.fail(err)
@@ -204,7 +204,7 @@ func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
 	out.saved++
 }
 
-func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.out, "candidates") }
+func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.findings, "candidates") }
 
 // evidence describes how often a finding was observed and reproduced.
 func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
@@ -233,11 +233,11 @@ func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 			words = append(words, "--seed-file", path)
 		}
 		words = append(words, "--seed", strconv.FormatUint(out.o.seed, 10))
-		if out.o.known != "" {
-			words = append(words, "--known", out.o.known)
+		if out.o.profile != "" {
+			words = append(words, "--profile", out.o.profile)
 		}
 	} else {
-		words = append(words, "--timeout", max(time.Second, out.o.patience).String())
+		words = append(words, "--timeout", max(time.Second, out.o.timeout).String())
 		for _, rule := range out.waive {
 			words = append(words, "--waive", string(rule))
 		}
@@ -246,7 +246,7 @@ func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 	case t.addr != "":
 		words = append(words, "--addr", t.addr)
 		if again && out.o.remote {
-			words = append(words, "--yes-not-loopback")
+			words = append(words, "--allow-remote")
 		}
 	case t.exec != "":
 		words = append(words, "--exec", t.exec)

@@ -24,7 +24,7 @@ func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &fuzzOptions{format: format, out: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, patience: 2 * time.Second, target: targetFlags{exec: exec}}
+	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: targetFlags{exec: exec}}
 	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
 	for _, fd := range []*fuzz.Finding{
@@ -72,7 +72,7 @@ func TestFindingsCommands(t *testing.T) {
 		t.Fatalf("%q in\n%s", commands, printed)
 	}
 	words, err := target.Split(commands[1])
-	want := []string{"jobwire", "play", filepath.Join(out.o.out, "gearman-law-1.wire"), "--timeout", "2s", "--exec", quotedExec}
+	want := []string{"jobwire", "play", filepath.Join(out.o.findings, "gearman-law-1.wire"), "--timeout", "2s", "--exec", quotedExec}
 	if err != nil || !slices.Equal(words, want) {
 		t.Errorf("got %q, %v; expected %q", words, err, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,9 +45,41 @@ type proof struct {
 	wire     []byte
 }
 
-// prove runs --self-test: it fuzzes servers with injected faults, each of which must be found, and a faultless server,
-// for which there must be no finding. With --run it fuzzes only the selected servers with faults.
-func (o *fuzzOptions) prove(cmd *cobra.Command, sys *catalog.Entry) error {
+// newFuzzSelfTest returns the command that tests the fuzzer.
+func newFuzzSelfTest() *cobra.Command {
+	o := &fuzzOptions{timeout: time.Second, minimize: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "self-test PROTOCOL [flags]",
+		Short: "Check that fuzz finds injected faults",
+	}
+	onProtocol(cmd, o.runSelfTest)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
+	cmd.RegisterFlagCompletionFunc("run", completed(ofProtocol(injectedChoices)))
+	o.addRun(cmd)
+	f.Lookup("duration").Usage = "length of the run with the server without a fault"
+	f.Lookup("count").Usage = "number of message sequences to send to the server without a fault"
+	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
+	formatFlag(cmd, &o.format, "text", "json")
+	o.addVerbose(cmd)
+	groupFlags(cmd, fuzzFlagGroups)
+	return cmd
+}
+
+// runSelfTest fuzzes servers with injected faults, each of which must be found, and a server without a fault, for which
+// there must be no finding. With --run it fuzzes only the selected servers with faults.
+func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
+	if o.format != "text" && o.format != "json" {
+		return usage(fmt.Errorf("--format %q: expected text or json", o.format))
+	}
+	if err := o.check(); err != nil {
+		return usage(err)
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
+	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
+	if o.count > 0 && !cmd.Flags().Changed("duration") {
+		o.duration = 0
+	}
 	servers := []faults.Fault{faults.Faultless(sys.Protocol.Name)}
 	for _, f := range faults.All() {
 		if f.Protocol == sys.Protocol.Name && o.selected(f.Name) {
@@ -104,9 +137,9 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 		return nil, err
 	}
 	args := []string{"fuzz", sys.Protocol.Name, "--injected", f.Name, "--listen", "127.0.0.1:{port}"}
-	cfg.Start = func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
+	cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
 	cfg.First, cfg.Count, cfg.Duration, cfg.Minimize = true, 0, faultFor, 30*time.Second
-	cfg.Patience = time.Second
+	cfg.Timeout = time.Second
 	faultless := f.Edit == nil
 	if faultless {
 		cfg.Count, cfg.Duration = faultlessWithin, faultlessFor

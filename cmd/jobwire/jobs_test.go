@@ -3,16 +3,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"jobwire/pcap/jobs"
 	"strings"
 	"testing"
-
-	"jobwire/pcap"
 )
 
 // followed returns the report of decode --jobs about a capture.
 func followed(t *testing.T, capture []byte) (r struct {
 	Functions map[string]jobCounts
-	Anomalies []pcap.Anomaly `json:"anomalies"`
+	Anomalies []jobs.Anomaly `json:"anomalies"`
 }) {
 	t.Helper()
 	var out, complaints bytes.Buffer

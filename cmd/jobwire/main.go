@@ -1,4 +1,8 @@
-// Command jobwire tests, fuzzes and loads job queues.
+// Command jobwire tests servers, clients and workers of job queues against the specification of their protocol, fuzzes
+// servers, measures them under load, and decodes captures.
+//
+// README.md and docs/README.md explain its use, and 'jobwire help COMMAND' describes the flags of each command. The file
+// of a command (conform.go, fuzz.go) parses flags and prints results; the packages of the module do the work.
 package main
 
 import (
@@ -18,7 +22,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"jobwire/catalog"
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
@@ -71,6 +74,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		plainUsages(root)
+	}
 	started := false
 	onStart(root, func() { started = true })
 	cmd, err := root.ExecuteContextC(ctx)
@@ -99,6 +105,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		status = exitFailed // the operating system rejected it, as for a file that does not exist
 	}
 	fmt.Fprintf(stderr, "jobwire: %v\n", err)
+	if cmd.Name() == "help" {
+		cmd = root
+	}
 	if status == exitUsage {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
@@ -140,6 +149,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(suggestFlag)
 	root.SetHelpTemplate(helpTemplate)
 	describe(root)
+	completeFlags(root)
 	return root
 }
 
@@ -175,14 +185,31 @@ func newVersion() *cobra.Command {
 			return usage(fmt.Errorf("--format %q: expected text or json", format))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "output `FORMAT`: text or json")
+	formatFlag(cmd, &format, "text", "json")
 	return cmd
+}
+
+// formatFlag adds --format. The first format is the default.
+func formatFlag(cmd *cobra.Command, format *string, formats ...string) {
+	cmd.Flags().StringVar(format, "format", formats[0], "`FORMAT` of the output: "+strings.Join(formats, ", "))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names(formats), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Print the help of a command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var found choices
+			if cmd, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, sub := range cmd.Commands() {
+					if sub.IsAvailableCommand() {
+						found.add(sub.Name(), sub.Short)
+					}
+				}
+			}
+			return found.after(typed)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			cmd, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -192,18 +219,6 @@ func newHelp() *cobra.Command {
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
 		},
-	}
-}
-
-// onProtocol makes cmd a command with one argument, which is a protocol.
-func onProtocol(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) error) {
-	cmd.Args, cmd.ValidArgs = protocolArg, catalog.Names()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := entryNamed(args[0])
-		if err != nil {
-			return err
-		}
-		return run(cmd, e)
 	}
 }
 
@@ -255,11 +270,16 @@ func checkExclusive(flags *pflag.FlagSet) error {
 	return err
 }
 
-// suggestFlag adds the most similar flag to the error about an unknown one.
+// suggestFlag adds to the error about an unknown flag the subcommand of this name, or the most similar flag.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
+	}
+	for _, c := range cmd.Commands() {
+		if c.Name() == unknown.GetSpecifiedName() {
+			return fmt.Errorf("%w; did you mean the command %q?", err, c.CommandPath())
+		}
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -330,7 +350,7 @@ func init() {
 }
 
 // wrapText breaks the lines of each paragraph after at most 80 columns. Lines that begin
-// with a space are left alone.
+// with a space or a tab are left alone.
 func wrapText(s string) string {
 	var b, paragraph strings.Builder
 	flush := func() {
@@ -340,7 +360,7 @@ func wrapText(s string) string {
 		}
 	}
 	for line := range strings.Lines(s) {
-		if line == "\n" || line[0] == ' ' {
+		if line == "\n" || line[0] == ' ' || line[0] == '\t' {
 			flush()
 			b.WriteString(line)
 		} else {
@@ -354,7 +374,7 @@ func wrapText(s string) string {
 // A flagGroup is a part of the list of flags in the help of a command.
 type flagGroup struct {
 	title string
-	names []string
+	names string // names of flags, separated by spaces
 }
 
 // groupAnnotation is the annotation with the position of a flag in the help and the title of its group.
@@ -364,7 +384,7 @@ const groupAnnotation = "jobwire_group"
 // their titles. Flags without a group come last.
 func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	for i, g := range groups {
-		for j, name := range g.names {
+		for j, name := range strings.Fields(g.names) {
 			if cmd.Flags().Lookup(name) != nil { // commands with fewer flags share the groups
 				cmd.Flags().SetAnnotation(name, groupAnnotation, []string{fmt.Sprintf("%02d %02d", i, j), g.title})
 			}
@@ -397,12 +417,39 @@ func flagUsages(cmd *cobra.Command) string {
 			if _, t := group(flags[0]); t != title {
 				break
 			}
-			set.AddFlag(flags[0])
+			set.AddFlag(withPlaceholder(flags[0]))
 			flags = flags[1:]
 		}
 		fmt.Fprintf(&b, "%s:\n%s\n", title, set.FlagUsagesWrapped(columns(cmd.OutOrStdout())))
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// placeholders are the values in the help of flags whose usage names none, by the type of the flag.
+var placeholders = map[string]string{
+	"duration": "DURATION", "float64": "NUMBER", "int": "NUMBER", "int64": "NUMBER", "uint64": "NUMBER", "string": "TEXT",
+}
+
+// a shownValue is the value of a flag whose type is shown as its placeholder.
+type shownValue struct {
+	pflag.Value
+	placeholder string
+}
+
+func (v shownValue) Type() string { return v.placeholder }
+
+// withPlaceholder returns a flag for the help: a flag without a placeholder has that of its type.
+func withPlaceholder(f *pflag.Flag) *pflag.Flag {
+	name := placeholders[f.Value.Type()]
+	if name == "" || strings.Contains(f.Usage, "`") {
+		return f
+	}
+	shown := *f
+	shown.Value = shownValue{f.Value, name}
+	if shown.DefValue == "0s" {
+		shown.DefValue = "" // not shown, as for numbers
+	}
+	return &shown
 }
 
 // output is standard output. It keeps the first write error, so that commands need not check for write errors.
@@ -426,6 +473,17 @@ func isTerminal(w io.Writer) bool {
 	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// listItem prints a name and its description. On a terminal, the description is wrapped and all its lines begin in the
+// column after first.
+func listItem(w io.Writer, first, text string) {
+	if isTerminal(w) {
+		text = prose.Wrap(first, strings.Repeat(" ", len(first)), text, columns(w))
+	} else {
+		text = first + text
+	}
+	fmt.Fprintln(w, text)
 }
 
 // columns returns the width of the terminal that w writes to, or 80 if it is not one.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny})
+	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
 }
 
 // TestScripts runs the scripts in testdata/script.

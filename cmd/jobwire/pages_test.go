@@ -24,16 +24,20 @@ type session struct {
 
 type typed struct{ command, output string }
 
-var fences = regexp.MustCompile("(?ms)^```(console|wire|sh)([a-z. -]*)\n(.*?)^```$")
+var fences = regexp.MustCompile("(?ms)^```(console|wire|yaml|sh)([a-z./ -]*)\n(.*?)^```$")
 
-// sessions returns the blocks of a page of the kind "console", and the files in blocks of the kind "wire".
+// sessions returns the blocks of a page of the kind "console", and the files in blocks of the kinds "wire" and "yaml" that
+// have a name.
 func sessions(page string) (all []session) {
 	for _, m := range fences.FindAllStringSubmatchIndex(page, -1) {
 		s := session{line: 2 + strings.Count(page[:m[0]], "\n")}
 		switch kind, words := page[m[2]:m[3]], page[m[4]:m[5]]; kind {
 		case "sh":
 			continue
-		case "wire":
+		case "wire", "yaml":
+			if words == "" {
+				continue
+			}
 			s.file, s.text = strings.TrimSpace(words), page[m[6]:m[7]]
 			all = append(all, s)
 			continue
@@ -52,15 +56,24 @@ func sessions(page string) (all []session) {
 	return all
 }
 
-// TestPagesAreTrue runs the commands in the "console" blocks of README.md and docs/tasks, and compares their output with
-// the page. It runs all commands of a page in one folder, in order. Numbers may differ; a line "..." matches any number
-// of lines, and "..." within a line matches any text.
-func TestPagesAreTrue(t *testing.T) {
+// pagesWithCommands returns the files of README.md and of the pages in docs that show commands with their output.
+func pagesWithCommands(t *testing.T) []string {
+	t.Helper()
 	pages, err := filepath.Glob("../../docs/tasks/*.md")
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("pages %v, %v", pages, err)
 	}
-	for _, name := range append(pages, "../../README.md") {
+	for _, name := range []string{"concepts", "exit-status", "faq", "json", "notation"} {
+		pages = append(pages, "../../docs/"+name+".md")
+	}
+	return append(pages, "../../README.md")
+}
+
+// TestPagesAreTrue runs the commands in the "console" blocks of README.md and docs, and compares their output with the
+// page. It runs all commands of a page in one folder, in order. Numbers may differ; a line "..." matches any number
+// of lines, and "..." within a line matches any text.
+func TestPagesAreTrue(t *testing.T) {
+	for _, name := range pagesWithCommands(t) {
 		page, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +116,11 @@ func workingCopy(t *testing.T) string {
 // check saves the file of a session, or runs its commands in dir and compares their output with the page.
 func (s *session) check(t *testing.T, dir string) {
 	if s.file != "" {
-		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.text), 0o666); err != nil {
+		file := filepath.Join(dir, s.file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(s.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -212,11 +229,7 @@ func TestCommandsInDocsAreRight(t *testing.T) {
 	t.Parallel()
 	shown := regexp.MustCompile(`(?m)^(?:    )?(?:\$ )?((?:[a-z]+ [^|\n]*\| *)?jobwire .*)$`)
 	code := regexp.MustCompile("(?ms)^```(?:console|sh)[a-z -]*\n.*?^```$|(?:^    [^\n]*\n)+")
-	pages, err := filepath.Glob("../../docs/tasks/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(pages, "../../README.md", "../../examples/README.md") {
+	for _, name := range append(pagesWithCommands(t), "../../examples/README.md") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -254,4 +267,68 @@ func checkCommands(t *testing.T, where, line string) {
 	} else if len(complaints) > 0 {
 		t.Errorf("%s: %s: %s", where, line, complaints)
 	}
+}
+
+// TestLinksOfPages checks that each link between the pages of the repository leads to a file, and each anchor to a
+// heading. docs/README.md must list all pages in docs.
+func TestLinksOfPages(t *testing.T) {
+	t.Parallel()
+	var pages []string
+	for _, glob := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md", "../../examples/README.md", "../../deploy/README.md"} {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	anchors := map[string]map[string]bool{} // by page
+	text := map[string]string{}
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[page] = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(b), "")
+		anchors[page] = anchorsOf(text[page])
+	}
+	listed := map[string]bool{}
+	for _, page := range pages {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text[page], -1) {
+			if strings.Contains(m[1], ":") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			to := page
+			if file != "" {
+				to = filepath.Join(filepath.Dir(page), file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+			if anchor != "" && anchors[to] != nil && !anchors[to][anchor] {
+				t.Errorf("%s: %s has no heading with the anchor #%s", page, to, anchor)
+			}
+			if page == filepath.Join("..", "..", "docs", "README.md") {
+				listed[to] = true
+			}
+		}
+	}
+	for _, page := range pages {
+		if dir := filepath.Join("..", "..", "docs"); strings.HasPrefix(page, dir) && filepath.Base(page) != "README.md" && !listed[page] {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
+	}
+}
+
+// anchorsOf returns the anchors of a page: those of its headings, as GitHub makes them, and those in HTML.
+func anchorsOf(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		slug := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		all[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+	for _, a := range regexp.MustCompile(`<a id="([^"]+)">`).FindAllStringSubmatch(page, -1) {
+		all[a[1]] = true
+	}
+	return all
 }

@@ -28,7 +28,7 @@ type playOptions struct {
 	protocol string
 	target   targetFlags
 	listen   string
-	as       []string
+	actors   []string
 	exact    bool
 	annotate bool
 	full     bool
@@ -37,6 +37,7 @@ type playOptions struct {
 	timeout  time.Duration
 	waive    []string
 	asCase   string
+	pcap     string
 	color    colorFlag
 }
 
@@ -47,12 +48,14 @@ func newPlay() *cobra.Command {
 		Short: "Play a transcript against a server, or as the server",
 		Args:  files("play needs at least one transcript file, or - for standard input"),
 		RunE:  o.execute,
+
+		ValidArgsFunction: filesNamed("wire"),
 	}
 	f := cmd.Flags()
 	protocolFlag(cmd, &o.protocol)
 	o.target.add(cmd)
 	f.StringVar(&o.listen, "listen", "", "play the server: listen on `HOST:PORT`")
-	f.StringArrayVar(&o.as, "as", nil, "play only this `ACTOR`: a name (Client) or role in the transcript; repeatable")
+	f.StringArrayVar(&o.actors, "actor", nil, "play only this `ACTOR`: a name (Client) or role in the transcript; repeatable")
 	f.BoolVar(&o.exact, "exact", false, "send and expect job handles exactly as recorded")
 	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message")
 	f.BoolVar(&o.hex, "hex", false, "show the bytes of every message in hex, also for text protocols")
@@ -61,19 +64,25 @@ func newPlay() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "time limit for each reply, if the transcript sets none")
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that received messages may break; repeatable")
 	f.StringVar(&o.asCase, "case", "", "write the transcript to standard output as a test case for 'jobwire conform', with this `NAME`")
+	f.StringVar(&o.pcap, "pcap", "", "write a capture of the messages to `FILE`; packet comments name their lines in the transcript")
 	o.color.add(cmd)
+	groupFlags(cmd, []flagGroup{
+		{"Server", "addr exec listen"},
+		{"Transcript", "protocol actor exact case timeout waive"},
+		{"Output", "annotate hex full quiet pcap color"},
+	})
 	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
 	cmd.MarkFlagsMutuallyExclusive("case", "listen")
-	cmd.MarkFlagsMutuallyExclusive("case", "as")
+	cmd.MarkFlagsMutuallyExclusive("case", "pcap")
+	cmd.MarkFlagsMutuallyExclusive("case", "actor")
 	cmd.MarkFlagsMutuallyExclusive("case", "annotate", "hex")
-	cmd.MarkFlagsMutuallyExclusive("listen", "as")
+	cmd.MarkFlagsMutuallyExclusive("listen", "actor")
 	return cmd
 }
 
 // protocolFlag adds --protocol, for commands whose argument is a file.
 func protocolFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "protocol", "", "`PROTOCOL` of the transcript (default: its @protocol line, else gearman)")
-	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument if
@@ -177,10 +186,17 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	}
 	defer stage.clear()
 
+	var capture *captureFile
+	if o.pcap != "" {
+		if capture, err = createCapture(o.pcap, sys.Protocol); err != nil {
+			return usage(err)
+		}
+		defer capture.file.Close()
+	}
 	status := exitOK
 	for _, s := range scripts {
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
-		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Cast: o.as, Codec: codec.Options{Waive: waive}}
+		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Actors: o.actors, Codec: codec.Options{Waive: waive}}
 		watcher, err := stage.watch(s)
 		if err != nil {
 			return usage(fmt.Errorf("%s: %w", s.File, err))
@@ -188,7 +204,13 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		if watcher != nil {
 			opts.AtEnd = watcher.AtEnd
 		}
+		began := time.Now()
 		r := stage.perform(cmd.Context(), s, opts)
+		if capture != nil {
+			if err := capture.add(r.Events, began, playComments(s, r)); err != nil {
+				return err
+			}
+		}
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
 			amiss, err := stage.after(cmd.Context(), watcher, s, opts)
@@ -218,6 +240,11 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			break
 		}
 	}
+	if capture != nil {
+		if err := capture.close(); err != nil {
+			return err
+		}
+	}
 	if status != exitOK {
 		return &exit{status, nil}
 	}
@@ -227,9 +254,9 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 // isFinding reports whether fuzz has saved the transcript.
 func isFinding(s *transcript.Script) bool { return strings.HasPrefix(s.Value("case"), "fuzz.") }
 
-// checkCast returns an error if --as names neither an actor nor a role in the transcripts.
+// checkCast returns an error if --actor names neither an actor nor a role in the transcripts.
 func (o *playOptions) checkCast(scripts []*transcript.Script) error {
-	for _, name := range o.as {
+	for _, name := range o.actors {
 		found := false
 		for _, s := range scripts {
 			for i := range s.Steps {
@@ -238,7 +265,7 @@ func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 			}
 		}
 		if !found {
-			return usage(fmt.Errorf("--as %q: no such actor in the transcript", name))
+			return usage(fmt.Errorf("--actor %q: no such actor in the transcript", name))
 		}
 	}
 	return nil
@@ -339,7 +366,7 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 	}
 	verdict, status := "passed", exitOK
 	switch f := r.Failure; {
-	case f == nil && r.Grade == transcript.Lax:
+	case f == nil && r.Grade == transcript.NonStrict:
 		verdict = "non-strict: the transcript accepts these replies, but the specification asks for different ones"
 	case f != nil:
 		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFailed

@@ -83,8 +83,8 @@ func caseMeta(p *codec.Protocol, name, about string, rules []*codec.Rule) []tran
 // provenBy returns the rules that the server followed in an audit, the strictest level first. Rules that vectors of the
 // corpus test, which are about the format of messages, are returned only if there are no others.
 func provenBy(p *codec.Protocol, r *audit.Report) ([]*codec.Rule, error) {
-	for i := range r.Breaches {
-		if b := &r.Breaches[i]; b.By == codec.Server {
+	for i := range r.BrokenRules {
+		if b := &r.BrokenRules[i]; b.By == codec.Server {
 			return nil, &exit{exitFailed, fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
 		}
 	}

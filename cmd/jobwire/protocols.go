@@ -21,12 +21,54 @@ func entryNamed(name string) (*catalog.Entry, error) {
 	return e, usage(err)
 }
 
-// protocolArg is the argument check of commands that take a PROTOCOL.
+// protocolArg is the argument check of commands that take a PROTOCOL only.
 func protocolArg(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
+	if err := protocolFirst(cmd, args); err != nil || len(args) == 1 {
+		return err
 	}
-	return fmt.Errorf("%s takes one argument, which is a protocol: %s", cmd.Name(), strings.Join(catalog.Names(), ", "))
+	return fmt.Errorf("expected one argument, which is a protocol, got %d", len(args))
+}
+
+// protocolFirst is the argument check of commands that take a PROTOCOL and more.
+func protocolFirst(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s needs a protocol: %s", cmd.Name(), strings.Join(catalog.Names(), ", "))
+	}
+	if _, err := catalog.Named(args[0]); err != nil {
+		hint := suggestion(args[0], append(catalog.Names(), commandNames(cmd)...))
+		if hint == "" && cmd.HasAvailableSubCommands() {
+			hint = ", or a command: " + strings.Join(commandNames(cmd), ", ")
+		}
+		return fmt.Errorf("%w%s", err, hint)
+	}
+	return nil
+}
+
+// onProtocol makes cmd a command with one argument, which is a protocol.
+func onProtocol(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) error) {
+	onProtocolAnd(cmd, nil, func(cmd *cobra.Command, e *catalog.Entry, _ []string) error { return run(cmd, e) })
+	cmd.Args = protocolArg
+}
+
+// onProtocolAnd makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it may be nil.
+func onProtocolAnd(cmd *cobra.Command, more completer, run func(*cobra.Command, *catalog.Entry, []string) error) {
+	cmd.Args = protocolFirst
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch e := entryOf(cmd, args); {
+		case len(args) == 0:
+			return names(catalog.Names()).after(typed)
+		case e != nil && more != nil:
+			return more(cmd, e).after(typed)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := entryNamed(args[0])
+		if err != nil {
+			return err
+		}
+		return run(cmd, e, args[1:])
+	}
 }
 
 // ruleIDs checks rule IDs given on the command line.
@@ -34,7 +76,7 @@ func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
 	var ids []codec.RuleID
 	for _, n := range names {
 		if p.Rule(codec.RuleID(n)) == nil {
-			return nil, usage(fmt.Errorf("%s has no rule %q: to list the rules, run 'jobwire rules PROTOCOL'", p.Title, n))
+			return nil, usage(fmt.Errorf("%s has no rule %q: to list the rules, run 'jobwire rules %s'", p.Title, n, p.Name))
 		}
 		ids = append(ids, codec.RuleID(n))
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,23 +25,25 @@ type rulesOptions struct {
 func newRules() *cobra.Command {
 	o := &rulesOptions{}
 	cmd := &cobra.Command{
-		Use:   "rules PROTOCOL [flags]",
-		Short: "List the requirements of a protocol and the tests of each requirement",
+		Use:   "rules PROTOCOL [RULE...] [flags]",
+		Short: "List the rules of a protocol and the tests of each rule",
 	}
-	onProtocol(cmd, o.execute)
-	cmd.Flags().StringVar(&o.format, "format", "text", "output format (text or json)")
+	onProtocolAnd(cmd, ofProtocol(ruleChoices), o.execute)
+	formatFlag(cmd, &o.format, "text", "json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print all tests of each requirement (default: the first four)")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry, globs []string) error {
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		return usage(err)
 	}
 	rules, err := conform.Coverage(suite)
 	if err != nil {
+		return usage(err)
+	}
+	if rules, err = selectRules(sys.Protocol, rules, globs); err != nil {
 		return usage(err)
 	}
 	switch o.format {
@@ -50,6 +54,22 @@ func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return nil
 	}
 	return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
+}
+
+// selectRules returns the rules that match one of the globs, or all if there is no glob. Each glob must match a rule.
+func selectRules(p *codec.Protocol, rules []conform.RuleCoverage, globs []string) ([]conform.RuleCoverage, error) {
+	matches := func(glob string, r conform.RuleCoverage) bool {
+		ok, _ := path.Match(glob, string(r.ID))
+		return ok
+	}
+	for _, glob := range globs {
+		if !slices.ContainsFunc(rules, func(r conform.RuleCoverage) bool { return matches(glob, r) }) {
+			return nil, fmt.Errorf("%s has no rule %q: to list the rules, run 'jobwire rules %s'", p.Title, glob, p.Name)
+		}
+	}
+	return slices.DeleteFunc(rules, func(r conform.RuleCoverage) bool {
+		return len(globs) > 0 && !slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, r) })
+	}), nil
 }
 
 func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
@@ -77,7 +97,11 @@ const ruleWidth = 100
 
 func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 	section, tested, untestable := "", 0, 0
-	show := func(s string) { fmt.Fprintln(w, prose.Wrap("    ", "    ", s, ruleWidth)) }
+	width := ruleWidth
+	if isTerminal(w) {
+		width = min(width, columns(w))
+	}
+	show := func(s string) { fmt.Fprintln(w, prose.Wrap("    ", "    ", s, width)) }
 	for _, r := range rules {
 		if r.Section != section {
 			section = r.Section
@@ -94,7 +118,7 @@ func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 		case n == 0:
 			show("Not testable: " + r.Untestable)
 		case n > 4 && !o.verbose:
-			fmt.Fprintf(w, "    Tested by %s and %d more\n", strings.Join(r.TestedBy[:4], ", "), n-4)
+			show(fmt.Sprintf("Tested by %s and %d more", strings.Join(r.TestedBy[:4], ", "), n-4))
 		default:
 			show("Tested by " + strings.Join(r.TestedBy, ", "))
 		}
@@ -105,5 +129,5 @@ func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 			untestable++
 		}
 	}
-	fmt.Fprintf(w, "\n%d requirements: %d tested, %d not testable, %d not tested\n", len(rules), tested, untestable, len(rules)-tested-untestable)
+	fmt.Fprintf(w, "\n%s: %d tested, %d not testable, %d not tested\n", counted(len(rules), "requirement"), tested, untestable, len(rules)-tested-untestable)
 }

@@ -62,6 +62,10 @@ func newServe() *cobra.Command {
 			f.AddFlag(fl)
 		})
 	}
+	groupFlags(cmd, []flagGroup{
+		{"Server", "listen strict waive max-data fault"},
+		{"Output", "trace annotate hex audit color"},
+	})
 	return cmd
 }
 

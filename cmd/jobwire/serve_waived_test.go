@@ -128,14 +128,14 @@ func hostile(t *testing.T, p *codec.Protocol) (all [][]byte) {
 // shortened returns variants of the messages in inputs: with fewer arguments, and with one argument empty or replaced by
 // an unusual value.
 func shortened(p *codec.Protocol, inputs [][]byte) (all [][]byte) {
-	loose := codec.Options{WaiveAll: true}
+	nonStrict := codec.Options{WaiveAll: true}
 	add := func(t *codec.Type, args ...[]byte) {
-		if b, err := p.NewSession(loose).Append(nil, codec.Peer, &codec.Message{Type: t, Args: args}); err == nil {
+		if b, err := p.NewSession(nonStrict).Append(nil, codec.Peer, &codec.Message{Type: t, Args: args}); err == nil {
 			all = append(all, b)
 		}
 	}
 	for _, in := range inputs {
-		s := p.NewSession(loose)
+		s := p.NewSession(nonStrict)
 		var f codec.Frame
 		var m codec.Message
 		for len(in) > 0 {

@@ -67,7 +67,7 @@ var (
 	tinyID      = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Assigned: true, Rule: "tiny.id.decimal"}
 )
 
-var tinyTypes = codec.Rows(netstrings([]codec.Type{
+var tinyTypes = codec.JoinTypes(netstrings([]codec.Type{
 	{Name: "ADD", Req: tinyClient, Does: codec.Submit, Fields: []codec.Field{tinyQueue, tinyPayload}, Replies: []string{"ADDED", "NO"}},
 	{Name: "ADDED", Res: tinyClient, Does: codec.Accept, Fields: []codec.Field{tinyID}},
 	{Name: "JOIN", Req: tinyWorker, Does: codec.Register, Fields: []codec.Field{tinyQueue}},
@@ -81,7 +81,7 @@ var tinyTypes = codec.Rows(netstrings([]codec.Type{
 }))
 
 var tinyForm = codec.Form{Any: []codec.RuleID{"tiny.message.netstring", "tiny.message.size-cap", "tiny.type.known"},
-	Missing: "tiny.args.missing", Surplus: "tiny.args.surplus", Trailing: "tiny.args.surplus"}
+	Missing: "tiny.args.missing", Extra: "tiny.args.surplus", Trailing: "tiny.args.surplus"}
 
 func netstrings(types []codec.Type) []codec.Type {
 	for i := range types {
@@ -209,7 +209,7 @@ func (s *tinySession) Append(dst []byte, from codec.Side, m *codec.Message) ([]b
 // tinyChecker checks that workers report only jobs that they were assigned.
 type tinyChecker struct{}
 
-func newTinyChecker(j *judge.Judge) judge.Checker {
+func newTinyChecker(j *judge.Monitor) judge.Checker {
 	j.Declare(codec.Peer, tinyWorker, "work.own-job")
 	return tinyChecker{}
 }
@@ -235,7 +235,7 @@ func (c *tinyConversation) Message(f *codec.Frame) {
 	}
 }
 
-func (c *tinyConversation) Invalid(*codec.Frame, codec.RuleID) { c.Lose() }
+func (c *tinyConversation) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 func (c *tinyConversation) End(codec.Side, bool)               {}
 func (c *tinyConversation) Size() int                          { return len(c.assigned) }
 

@@ -56,7 +56,7 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 	if len(t.Repeat) == 0 && len(args) != 1 {
 		rule, what := d.Missing, "expected a body, got none"
 		if len(args) > 1 {
-			rule, what = d.Surplus, "expected no arguments after the body, got some"
+			rule, what = d.Extra, "expected no arguments after the body, got some"
 		}
 		if !s.opts.Waived(rule) {
 			return nil, 0, &codec.Error{Rule: rule, Offset: len(dst) - start, Field: t.Fields[k].Name, Detail: what}
@@ -88,7 +88,7 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 	dst = append(dst, crlf...)
 	line = len(dst)
 	if len(t.Repeat) == 0 {
-		if bad = s.judgeBody(t, body, line-start); bad != nil {
+		if bad = s.checkBody(t, body, line-start); bad != nil {
 			return nil, 0, bad
 		}
 	}
@@ -98,7 +98,7 @@ func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) 
 // appendList appends a body that consists of the repeated fields of a message type. Values that YAML would
 // interpret differently are quoted.
 func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) ([]byte, *codec.Error) {
-	dst = append(dst, yamlStart.Lead...)
+	dst = append(dst, yamlStart.Prefix...)
 	strict := !s.opts.Waived(RuleReplyYAML)
 	var group [2][]byte
 	for len(args) > 0 {
@@ -128,23 +128,23 @@ func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) 
 	return dst, nil
 }
 
-// judgeBody returns an error for a body that would not be decoded as a body of the message type.
-func (s *session) judgeBody(t *codec.Type, body []byte, at int) *codec.Error {
+// checkBody returns an error for a body that would not be decoded as a body of the message type.
+func (s *session) checkBody(t *codec.Type, body []byte, at int) *codec.Error {
 	fd := &t.Fields[len(t.Fields)-1]
 	if fd.Rule == "" || s.opts.Waived(fd.Rule) {
 		return nil
 	}
-	for _, row := range s.candidates(t.Word) {
-		if len(row.Repeat) == 0 {
+	for _, msgType := range s.candidates(t.Word) {
+		if len(msgType.Repeat) == 0 {
 			continue
 		}
 		f := codec.Frame{Raw: body}
-		typed, bad := readYAML(&f, row, 0, len(body))
+		typed, bad := readYAML(&f, msgType, 0, len(body))
 		if bad != nil {
 			return &codec.Error{Rule: fd.Rule, Offset: at + bad.at, Field: fd.Name, Detail: bad.detail}
 		}
 		if typed {
-			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: "the body belongs to another message type: expected " + t.Name + ", got " + row.Name}
+			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: "the body belongs to another message type: expected " + t.Name + ", got " + msgType.Name}
 		}
 	}
 	return nil

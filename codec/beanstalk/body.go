@@ -16,25 +16,25 @@ func (s *session) skipBody(f *codec.Frame, t *codec.Type, stop int) (int, error)
 	if f.Raw[stop] == '\r' {
 		err.Offset++
 	}
-	k := bytes.Index(f.Raw[stop:min(len(f.Raw), stop+endless)], []byte(crlf))
+	k := bytes.Index(f.Raw[stop:min(len(f.Raw), stop+maxScan)], []byte(crlf))
 	switch {
 	case k >= 0:
 		err.Detail = fmt.Sprintf("expected CR LF immediately after the body, got the next CR LF at byte %d", stop+k)
 		return stop + k + len(crlf), err
-	case len(f.Raw) < stop+endless:
+	case len(f.Raw) < stop+maxScan:
 		return len(f.Raw) + 1, codec.ErrShort
 	}
-	err.Detail, err.Fatal = fmt.Sprintf("expected CR LF after the body, got none within %d bytes", endless), true
+	err.Detail, err.Fatal = fmt.Sprintf("expected CR LF after the body, got none within %d bytes", maxScan), true
 	return 0, err
 }
 
 // readBody decodes the body f.Raw[at:stop] of a message that ends at n.
-func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) error {
-	fd := &rows[len(rows)-1].Fields[len(rows[len(rows)-1].Fields)-1]
-	if first := rows[0]; len(first.Repeat) > 0 {
+func (s *session) readBody(f *codec.Frame, msgTypes []*codec.Type, at, stop, n int) error {
+	fd := &msgTypes[len(msgTypes)-1].Fields[len(msgTypes[len(msgTypes)-1].Fields)-1]
+	if first := msgTypes[0]; len(first.Repeat) > 0 {
 		typed, bad := readYAML(f, first, at, stop)
 		if bad != nil && !s.opts.Waived(fd.Rule) {
-			f.Type = rows[len(rows)-1]
+			f.Type = msgTypes[len(msgTypes)-1]
 			return &codec.Error{Rule: fd.Rule, Offset: bad.at, Field: fd.Name, Detail: bad.detail}
 		}
 		if typed {
@@ -43,7 +43,7 @@ func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) 
 			return nil
 		}
 	}
-	f.Type = rows[len(rows)-1]
+	f.Type = msgTypes[len(msgTypes)-1]
 	f.Spans = append(f.Spans, codec.Span{Field: fd, Off: at, End: stop, Next: n})
 	return nil
 }
@@ -54,10 +54,10 @@ func (s *session) readBody(f *codec.Frame, rows []*codec.Type, at, stop, n int) 
 func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yamlError) {
 	before := len(f.Spans)
 	f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: at, Next: stop})
-	if bytes.Equal(f.Raw[at:stop], []byte(yamlStart.Lead)) {
+	if bytes.Equal(f.Raw[at:stop], []byte(yamlStart.Prefix)) {
 		return true, nil
 	}
-	r := yamlReader{b: f.Raw[:stop], f: f, start: at, at: at, line: at, row: t}
+	r := yamlReader{b: f.Raw[:stop], f: f, start: at, at: at, line: at, msgType: t}
 	if bad = r.document(); bad == nil && r.f != nil {
 		return true, nil
 	}

@@ -12,9 +12,9 @@ import (
 const (
 	crlf = "\r\n"
 
-	// endless is the number of bytes without a line end after which decoding fails. A line whose length is between
-	// Options.MaxLine and endless is skipped as a whole.
-	endless = codec.DefaultMaxLine
+	// maxScan is the number of bytes without a line end after which decoding fails. A line whose length is between
+	// Options.MaxLine and maxScan is skipped as a whole.
+	maxScan = codec.DefaultMaxLine
 )
 
 // session decodes and encodes the messages of one connection: lines, and the bodies that some of them
@@ -68,7 +68,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 // findLine returns the end of the line that begins b, and the beginning of the next line. Only CR LF ends a
 // line, unless that rule is waived.
 func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error) {
-	limit := max(s.opts.MaxLine, endless)
+	limit := max(s.opts.MaxLine, maxScan)
 	window := b[:min(len(b), limit)]
 	for {
 		k := bytes.IndexByte(window[next:], '\n')
@@ -111,10 +111,10 @@ func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 
 func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
 	word := string(firstWord(f.Raw[:end]))
-	rows := s.candidates(word)
-	if rows != nil {
-		f.Type = rows[0]
-		n, err := s.read(f, rows, end, next)
+	msgTypes := s.candidates(word)
+	if msgTypes != nil {
+		f.Type = msgTypes[0]
+		n, err := s.read(f, msgTypes, end, next)
 		if err != codec.ErrShort {
 			s.answered()
 		}
@@ -149,8 +149,8 @@ func (s *session) readUnknown(f *codec.Frame, end, next int) int {
 
 // read decodes a message that has one of the given types, which have the same word. If its body matches
 // several of them, the first is chosen.
-func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, error) {
-	t, d := rows[0], &s.sides[f.From]
+func (s *session) read(f *codec.Frame, msgTypes []*codec.Type, end, next int) (int, error) {
+	t, d := msgTypes[0], &s.sides[f.From]
 	err := s.checkLine(f, end, next)
 	if err == nil {
 		err = s.readLine(f, end, next)
@@ -176,7 +176,7 @@ func (s *session) read(f *codec.Frame, rows []*codec.Type, end, next int) (int, 
 	if string(f.Raw[stop:n]) != crlf && !s.opts.Waived(d.crlf) {
 		return s.skipBody(f, t, stop)
 	}
-	return n, s.readBody(f, rows, next, stop, n)
+	return n, s.readBody(f, msgTypes, next, stop, n)
 }
 
 // limit returns the maximum size of a body. If the rule is waived, the maximum is larger but still exists,
@@ -229,7 +229,7 @@ func (s *session) readLine(f *codec.Frame, end, next int) error {
 	case more && at == end:
 		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name, Detail: "expected the end of the line, got a space before it"}
 	case more:
-		err = &codec.Error{Rule: d.Surplus, Offset: at, Field: d.word.Name, Detail: "expected no argument after " + t.Word + ", got one"}
+		err = &codec.Error{Rule: d.Extra, Offset: at, Field: d.word.Name, Detail: "expected no argument after " + t.Word + ", got one"}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err == nil || len(fields) == 0 && s.opts.Waived(err.Rule) {
@@ -267,16 +267,16 @@ func (s *session) replies() []*codec.Type {
 
 // candidates returns those of replies that have the word. They are consecutive.
 func (s *session) candidates(word string) []*codec.Type {
-	rows := s.replies()
-	for i, t := range rows {
+	msgTypes := s.replies()
+	for i, t := range msgTypes {
 		if t.Word != word {
 			continue
 		}
 		n := i + 1
-		for n < len(rows) && rows[n].Word == word {
+		for n < len(msgTypes) && msgTypes[n].Word == word {
 			n++
 		}
-		return rows[i:n]
+		return msgTypes[i:n]
 	}
 	return nil
 }
@@ -309,9 +309,9 @@ func firstWord(line []byte) []byte {
 	return line
 }
 
-func names(rows []*codec.Type) string {
+func names(msgTypes []*codec.Type) string {
 	var n []string
-	for _, t := range rows {
+	for _, t := range msgTypes {
 		n = append(n, t.Name)
 	}
 	return strings.Join(n, ", ")

@@ -12,7 +12,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"OK": {"{\"a\": '\"b\"'}\n"}}}
+var typeTests = codectest.TypeTests{Protocol: Protocol, Samples: map[string][]string{"OK": {"{\"a\": '\"b\"'}\n"}}}
 
 func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
@@ -32,8 +32,8 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
+func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
 
@@ -140,12 +140,12 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	}
 }
 
-func TestEndlessLinesAndBodiesAreFatal(t *testing.T) {
+func TestUnboundedLinesAndBodiesAreFatal(t *testing.T) {
 	open := func() codec.Session { return Protocol.NewSession(codec.Options{}) }
-	want := codec.Error{Rule: RuleLineLength, Offset: endless - 1, Field: "Command", Fatal: true}
-	codectest.Refused(t, open, codec.Peer, []byte(repeat("a\n", endless/2)+"\r\n"), want, 0)
+	want := codec.Error{Rule: RuleLineLength, Offset: maxScan - 1, Field: "Command", Fatal: true}
+	codectest.Refused(t, open, codec.Peer, []byte(repeat("a\n", maxScan/2)+"\r\n"), want, 0)
 	want = codec.Error{Rule: RulePutCRLF, Offset: 14, Field: "Body", Fatal: true}
-	codectest.Refused(t, open, codec.Peer, []byte("put 1 0 60 0\r\n"+repeat("a", endless)+"\r\n"), want, 0)
+	codectest.Refused(t, open, codec.Peer, []byte("put 1 0 60 0\r\n"+repeat("a", maxScan)+"\r\n"), want, 0)
 }
 
 func TestLongestLineIsTaken(t *testing.T) {

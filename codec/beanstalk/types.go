@@ -14,7 +14,7 @@ const (
 	Producer
 	Worker
 
-	anyone = Client | Producer | Worker
+	anyPeer = Client | Producer | Worker
 )
 
 // Limits from the specification or, if it has none, from real servers.
@@ -48,7 +48,7 @@ var (
 	delay     = seconds("Delay", codec.Delay)
 	size      = codec.Field{Name: "Bytes", Kind: codec.Length, Hi: math.MaxUint32, Rule: RuleBytes}
 	body      = codec.Field{Name: "Body", Means: codec.Payload}
-	yamlStart = codec.Field{Name: "Document start", Kind: codec.Literal, Lead: "---\n"}
+	yamlStart = codec.Field{Name: "Document start", Kind: codec.Literal, Prefix: "---\n"}
 	tube      = tubeName("Tube")
 	job       = []codec.Field{id, size, body}
 )
@@ -144,7 +144,7 @@ var replies = []codec.Type{
 // listed returns the field for a tube's name in a list.
 func listed() codec.Field {
 	f := tubeName("Tube")
-	f.Lead, f.Term, f.Scalar = "- ", "\n", true
+	f.Prefix, f.Term, f.Scalar = "- ", "\n", true
 	return f
 }
 
@@ -180,9 +180,9 @@ var unknownCommand = func() *codec.Type {
 
 var (
 	commandForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleLineLength, RuleDirection, RuleCommandKnown}, Body: []codec.RuleID{RulePutCRLF, RulePutSize},
-		Missing: RuleCommandArgs, Surplus: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing}
+		Missing: RuleCommandArgs, Extra: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing}
 	replyForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleDirection, RuleReplyAsked}, Body: []codec.RuleID{RuleBodyCRLF},
-		Missing: RuleReplyForm, Surplus: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm}
+		Missing: RuleReplyForm, Extra: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm}
 	yamlForm = func() codec.Form {
 		f := replyForm
 		f.Body = []codec.RuleID{RuleBodyCRLF, RuleReplyYAML}
@@ -191,7 +191,7 @@ var (
 )
 
 var framing = codec.Framing{Lines: &codec.Lines{Word: [2]*codec.Field{&commandField, &replyField}, End: crlf,
-	Max: [2]int{DefaultMaxLine, DefaultMaxLine}, Scan: [2]int{endless, endless}, Unknown: general,
+	Max: [2]int{DefaultMaxLine, DefaultMaxLine}, Scan: [2]int{maxScan, maxScan}, Unknown: general,
 	Body: [2]codec.Body{
 		codec.Peer:   {Max: DefaultMaxData, Size: RulePutSize, End: RulePutCRLF},
 		codec.Server: {Max: codec.DefaultMaxData, Size: RuleReplySize, End: RuleBodyCRLF}},
@@ -201,15 +201,15 @@ var framing = codec.Framing{Lines: &codec.Lines{Word: [2]*codec.Field{&commandFi
 func table() []*codec.Type {
 	for i := range commands {
 		t := &commands[i]
-		t.Req = anyone
+		t.Req = anyPeer
 		if t.Ordered = len(t.Replies) > 0; t.Ordered {
 			t.Replies = append(t.Replies, general...)
 		}
 	}
 	for i := range replies {
-		replies[i].Res = anyone
+		replies[i].Res = anyPeer
 	}
-	all := codec.Rows(commands, replies)
+	all := codec.JoinTypes(commands, replies)
 	for _, t := range all {
 		if t.Word == "" {
 			t.Word = t.Name

@@ -20,7 +20,7 @@ import (
 // input.
 type yamlReader struct {
 	b        []byte
-	row      *codec.Type  // the type with the dictionary or list
+	msgType  *codec.Type  // the type with the dictionary or list
 	f        *codec.Frame // receives the spans of the scalars; nil if they are not needed
 	start    int          // offset of the body
 	at       int          // offset of the next byte
@@ -37,7 +37,7 @@ type yamlError struct {
 }
 
 // dict reports whether a dictionary is expected rather than a list.
-func (r *yamlReader) dict() bool { return len(r.row.Repeat) > 1 }
+func (r *yamlReader) dict() bool { return len(r.msgType.Repeat) > 1 }
 
 func (r *yamlReader) fail(at int, format string, args ...any) *yamlError {
 	return &yamlError{at, fmt.Sprintf(format, args...)}
@@ -96,8 +96,8 @@ func (r *yamlReader) space() {
 	}
 }
 
-// what describes the text at the current position, for an error that expected a scalar.
-func (r *yamlReader) what() string {
+// describe describes the text at the current position, for an error that expected a scalar.
+func (r *yamlReader) describe() string {
 	switch c := r.peek(0); c {
 	case '[':
 		return "a list"
@@ -136,14 +136,14 @@ func (r *yamlReader) document() *yamlError {
 		r.space()
 	}
 	if r.at > directive && !r.marker('-') {
-		return r.fail(r.at, "expected --- after the directives, got %s", r.what())
+		return r.fail(r.at, "expected --- after the directives, got %s", r.describe())
 	}
 	if r.marker('-') {
 		r.at += len("---")
 		header := r.line
 		r.space()
 		if c := r.peek(0); !r.done() && r.line == header && c != '[' && c != '{' {
-			return r.fail(r.at, "expected the end of the line after ---, got %s", r.what())
+			return r.fail(r.at, "expected the end of the line after ---, got %s", r.describe())
 		}
 	}
 	var bad *yamlError
@@ -163,7 +163,7 @@ func (r *yamlReader) document() *yamlError {
 	case r.marker('-'):
 		return r.fail(r.at, "expected one YAML document, got a second one")
 	case !r.done():
-		return r.fail(r.at, "expected the end of the YAML document, got %s", r.what())
+		return r.fail(r.at, "expected the end of the YAML document, got %s", r.describe())
 	}
 	return r.unique()
 }
@@ -211,7 +211,7 @@ func (r *yamlReader) block() *yamlError {
 			return bad
 		}
 		if r.spaces(); !r.breaks(0) {
-			return r.fail(r.at, "expected the end of the line after the scalar, got %s", r.what())
+			return r.fail(r.at, "expected the end of the line after the scalar, got %s", r.describe())
 		}
 		r.space()
 	}
@@ -226,7 +226,7 @@ func (r *yamlReader) entry(first bool) *yamlError {
 		case !item && first:
 			return r.kind("an entry without a dash")
 		case !item:
-			return r.fail(r.at, "expected a list item, got %s", r.what())
+			return r.fail(r.at, "expected a list item, got %s", r.describe())
 		}
 		r.at++
 		return r.value(r.at - 1)
@@ -241,7 +241,7 @@ func (r *yamlReader) entry(first bool) *yamlError {
 	if bad := r.scalar("a key"); bad != nil {
 		return bad
 	}
-	r.keys = append(r.keys, codec.Span{Field: &r.row.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+	r.keys = append(r.keys, codec.Span{Field: &r.msgType.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
 	r.note(start)
 	for !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t') {
 		r.at++
@@ -298,9 +298,9 @@ func (r *yamlReader) note(row int) {
 	}
 	spans := r.f.Spans
 	spans[len(spans)-1].Next = row
-	fd := &r.row.Repeat[0]
+	fd := &r.msgType.Repeat[0]
 	if spans[len(spans)-1].Field == fd && r.dict() {
-		fd = &r.row.Repeat[1]
+		fd = &r.msgType.Repeat[1]
 	}
 	r.f.Spans = append(spans, codec.Span{Field: fd, Off: r.off, End: r.end, Next: len(r.b)})
 	if v := r.f.Value(len(spans)); !fd.Legal(v, &codec.Options{}) || len(v) > 0 && (v[0] == '"' || v[0] == '\'') && isScalar(v) {
@@ -359,7 +359,7 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 			r.at++
 			r.spaces()
 			if !r.breaks(0) {
-				return r.fail(r.at, "expected the end of the line after %q, got %s", stop, r.what())
+				return r.fail(r.at, "expected the end of the line after %q, got %s", stop, r.describe())
 			}
 			return nil
 		}
@@ -368,7 +368,7 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 			return bad
 		}
 		if r.dict() {
-			r.keys = append(r.keys, codec.Span{Field: &r.row.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+			r.keys = append(r.keys, codec.Span{Field: &r.msgType.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
 		}
 		r.note(start)
 		if r.space(); !r.done() && r.peek(0) == ':' {
@@ -393,7 +393,7 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 		case !r.done() && r.peek(0) == ',':
 			r.at++
 		case r.done() || r.peek(0) != stop:
-			return r.fail(r.at, "expected a comma or %q, got %s", stop, r.what())
+			return r.fail(r.at, "expected a comma or %q, got %s", stop, r.describe())
 		}
 	}
 }
@@ -405,7 +405,7 @@ func (r *yamlReader) scalar(want string) *yamlError {
 		return r.quoted(c)
 	case bytes.IndexByte([]byte(",[]{}&*!|>%@`#"), c) >= 0, r.breaks(0),
 		(c == '-' || c == '?' || c == ':') && (r.blank(1) || r.flow && isBracket(r.peek(1))):
-		return r.fail(r.at, "expected %s, got %s", want, r.what())
+		return r.fail(r.at, "expected %s, got %s", want, r.describe())
 	}
 	for r.off, r.end = r.at, r.at; !r.done(); r.at++ {
 		switch c := r.peek(0); {
@@ -466,11 +466,11 @@ func (r *yamlReader) quoted(quote byte) *yamlError {
 			r.at++
 			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[r.peek(0)]
 			if digits == 0 && bytes.IndexByte([]byte(escapes), r.peek(0)) < 0 {
-				return r.fail(r.at-1, "expected an escape sequence after the backslash, got %s", r.what())
+				return r.fail(r.at-1, "expected an escape sequence after the backslash, got %s", r.describe())
 			}
 			for range digits {
 				if r.at++; bytes.IndexByte([]byte("0123456789abcdefABCDEF"), r.peek(0)) < 0 {
-					return r.fail(r.at, "expected a hexadecimal digit, got %s", r.what())
+					return r.fail(r.at, "expected a hexadecimal digit, got %s", r.describe())
 				}
 			}
 		}

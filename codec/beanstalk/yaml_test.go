@@ -36,7 +36,7 @@ func TestYAMLAccepts(t *testing.T) {
 		"--- [\n a,\n b,\n]\n...\n":                        list,
 		"[]":                                               list,
 	} {
-		r := yamlReader{b: []byte(body), row: want}
+		r := yamlReader{b: []byte(body), msgType: want}
 		if bad := r.document(); bad != nil {
 			t.Errorf("%s %q: byte %d: %s", want.Name, body, bad.at, bad.detail)
 		}
@@ -45,10 +45,10 @@ func TestYAMLAccepts(t *testing.T) {
 
 func TestYAMLRefuses(t *testing.T) {
 	tests := []struct {
-		row    *codec.Type
-		body   string
-		at     int
-		detail string
+		msgType *codec.Type
+		body    string
+		at      int
+		detail  string
 	}{
 		{dictionary, "", 0, "expected a YAML dictionary, got an empty document"},
 		{list, "# none\n", 0, "expected a YAML list, got an empty document"},
@@ -95,9 +95,9 @@ func TestYAMLRefuses(t *testing.T) {
 		{list, "- \xff\n", 2, "expected text in UTF-8, got the byte 0xff"},
 	}
 	for _, tt := range tests {
-		r := yamlReader{b: []byte(tt.body), row: tt.row}
+		r := yamlReader{b: []byte(tt.body), msgType: tt.msgType}
 		if bad := r.document(); bad == nil || bad.at != tt.at || bad.detail != tt.detail {
-			t.Errorf("%s %q: %+v; want byte %d: %q", tt.row.Name, tt.body, bad, tt.at, tt.detail)
+			t.Errorf("%s %q: %+v; want byte %d: %q", tt.msgType.Name, tt.body, bad, tt.at, tt.detail)
 		}
 	}
 }
@@ -111,11 +111,11 @@ func TestYAMLIsLinear(t *testing.T) {
 		for _, p := range pieces {
 			for _, size := range []int{64 << 10, 256 << 10} {
 				body := []byte(lead + strings.Repeat(p, size/len(p)))
-				for _, row := range []*codec.Type{dictionary, list} {
-					r := yamlReader{b: body, row: row}
+				for _, msgType := range []*codec.Type{dictionary, list} {
+					r := yamlReader{b: body, msgType: msgType}
 					r.document()
 					if most := 16 * len(body); r.reads > most {
-						t.Errorf("%s: %q, then %q up to %d bytes: looked at %d bytes, want at most %d", row.Name, lead, p, size, r.reads, most)
+						t.Errorf("%s: %q, then %q up to %d bytes: looked at %d bytes, want at most %d", msgType.Name, lead, p, size, r.reads, most)
 					}
 				}
 			}
@@ -129,7 +129,7 @@ func TestYAMLRefusesDeepIndentation(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintf(&body, "%*sa:\n", i, "")
 	}
-	r := yamlReader{b: []byte(body.String()), row: dictionary}
+	r := yamlReader{b: []byte(body.String()), msgType: dictionary}
 	if bad := r.document(); bad == nil || bad.at != 4 || bad.detail != "expected an entry after 0 spaces, got one after 1" {
 		t.Errorf("%+v", bad)
 	}

@@ -10,7 +10,7 @@ const (
 	RuleTypeDirection codec.RuleID = "danga.packet.type-direction"
 	RuleSizeCap       codec.RuleID = "danga.packet.size-cap"
 	RuleArgsMissing   codec.RuleID = "danga.args.missing"
-	RuleArgsSurplus   codec.RuleID = "danga.args.surplus"
+	RuleArgsExtra     codec.RuleID = "danga.args.surplus"
 	RuleArgsTrailing  codec.RuleID = "danga.args.trailing-nul"
 	RuleInteger       codec.RuleID = "danga.number.big-endian"
 	RuleASCII         codec.RuleID = "danga.text.ascii"

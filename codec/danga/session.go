@@ -112,8 +112,8 @@ func (s *session) arguments(f *codec.Frame) error {
 	}
 	// Only the length of the packet ends a type whose last field is an integer, or that has no fields.
 	last := &f.Spans[len(f.Spans)-1]
-	if last.Next < n && !s.opts.Waived(RuleArgsSurplus) {
-		return &codec.Error{Rule: RuleArgsSurplus, Offset: last.Next, Field: t.Name, Detail: fmt.Sprintf("expected the end of the packet after the last argument, got %d more bytes", n-last.Next)}
+	if last.Next < n && !s.opts.Waived(RuleArgsExtra) {
+		return &codec.Error{Rule: RuleArgsExtra, Offset: last.Next, Field: t.Name, Detail: fmt.Sprintf("expected the end of the packet after the last argument, got %d more bytes", n-last.Next)}
 	}
 	last.Next = n
 	return nil
@@ -131,7 +131,7 @@ func (s *session) names(f *codec.Frame) error {
 		if count == MaxNames && !s.opts.Waived(RuleNamesCap) {
 			return &codec.Error{Rule: RuleNamesCap, Offset: at, Field: jobName.Name, Detail: fmt.Sprintf("expected at most %d names, got more", MaxNames)}
 		}
-		end, value := n, at+len(fields[0].Lead)
+		end, value := n, at+len(fields[0].Prefix)
 		if k := bytes.IndexByte(f.Raw[value:], 0); k >= 0 {
 			end = value + k
 		}

@@ -13,7 +13,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol}
+var typeTests = codectest.TypeTests{Protocol: Protocol}
 
 func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
@@ -42,9 +42,9 @@ func TestTableIsSound(t *testing.T) {
 	if len(Protocol.Types) != 14 {
 		t.Errorf("%d rows, the draft has 14 types", len(Protocol.Types))
 	}
-	for i, row := range Protocol.Types {
-		if row.Code != uint32(i) {
-			t.Errorf("%s stands at %d with number %d", row.Name, i, row.Code)
+	for i, msgType := range Protocol.Types {
+		if msgType.Code != uint32(i) {
+			t.Errorf("%s stands at %d with number %d", msgType.Name, i, msgType.Code)
 		}
 	}
 	for _, r := range Protocol.Rules {
@@ -54,8 +54,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
+func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
 
 func TestFirstPacketFixesTheMagic(t *testing.T) {
 	const magic = "\x00\xffA\x01"
@@ -141,8 +141,8 @@ func TestWaivers(t *testing.T) {
 		{RuleArgsTrailing, 1, "a\x00b\x00", []string{"a", "b"}},
 		{RuleArgsTrailing, 9, "J:1:17\x00", []string{"J:1:17"}},
 		{RuleNameEmpty, 1, "a\x00\x00b", []string{"a", "", "b"}},
-		{RuleArgsSurplus, 3, "zzz", nil},
-		{RuleArgsSurplus, 8, "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03more", []string{"\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x00\x00\x03"}},
+		{RuleArgsExtra, 3, "zzz", nil},
+		{RuleArgsExtra, 8, "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03more", []string{"\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x00\x00\x03"}},
 		{RuleJobType, 4, "n\x00\x00\x00\x07", []string{"n", "", "\x00", "\x07", ""}},
 		{RuleASCII, 9, "J\xff", []string{"J\xff"}},
 		{RuleTextCap, 9, strings.Repeat("h", 5000), []string{strings.Repeat("h", 5000)}},
@@ -181,12 +181,12 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 		{codec.Server, message("job_assign_req"), RuleTypeDirection},
 		{codec.Peer, message("worker_connect", ""), RuleNameEmpty},
 		{codec.Peer, message("worker_connect", "a", ""), RuleNameEmpty},
-		{codec.Peer, message("worker_connect", "a\x00b"), RuleArgsSurplus},
+		{codec.Peer, message("worker_connect", "a\x00b"), RuleArgsExtra},
 		{codec.Peer, message("job_create_req", "n", "", "\x00", "\x00"), RuleArgsMissing},
 		{codec.Peer, message("job_create_req", "n", "", "\x00", "\x03", ""), RuleJobType},
-		{codec.Peer, message("job_create_req", "n", "k\x00", "\x00", "\x00", ""), RuleArgsSurplus},
+		{codec.Peer, message("job_create_req", "n", "k\x00", "\x00", "\x00", ""), RuleArgsExtra},
 		{codec.Peer, message("job_create_req", "n", "ключ", "\x00", "\x00", ""), RuleASCII},
-		{codec.Peer, message("job_assign_req", "x"), RuleArgsSurplus},
+		{codec.Peer, message("job_assign_req", "x"), RuleArgsExtra},
 		{codec.Server, message("job_create_res", ""), RuleHandleEmpty},
 		{codec.Server, message("job_create_res", strings.Repeat("h", MaxText+1)), RuleTextCap},
 		{codec.Peer, message("job_status_req", ""), RuleHandleEmpty},

@@ -59,7 +59,7 @@ func integer(name string, width int) codec.Field {
 
 // following returns the field for a further element of a list, which is preceded by a separator.
 func following(f codec.Field) codec.Field {
-	f.Lead = "\x00"
+	f.Prefix = "\x00"
 	return f
 }
 
@@ -99,7 +99,7 @@ var (
 )
 
 var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
-	Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
+	Missing: RuleArgsMissing, Extra: RuleArgsExtra, Trailing: RuleArgsTrailing}
 
 var framing = codec.Framing{Header: &codec.Header{Fields: []*codec.Field{&magicField, &codeField, &lengthField},
 	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames, RepeatRule: RuleNamesCap}}
@@ -109,5 +109,5 @@ var types = func() []*codec.Type {
 	for i := range packets {
 		packets[i].Sep, packets[i].Form = "\x00", [2]*codec.Form{&form, &form}
 	}
-	return codec.Rows(packets)
+	return codec.JoinTypes(packets)
 }()

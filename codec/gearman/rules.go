@@ -11,7 +11,7 @@ const (
 	RuleTypeDirection  codec.RuleID = "gearman.packet.type-direction"
 	RuleSizeCap        codec.RuleID = "gearman.packet.size-cap"
 	RuleArgsMissing    codec.RuleID = "gearman.args.missing"
-	RuleArgsSurplus    codec.RuleID = "gearman.args.surplus"
+	RuleArgsExtra      codec.RuleID = "gearman.args.surplus"
 	RuleArgsTrailing   codec.RuleID = "gearman.args.trailing-nul"
 	RuleHandleLength   codec.RuleID = "gearman.handle.length"
 	RuleHandleEmpty    codec.RuleID = "gearman.handle.not-empty"

@@ -142,8 +142,8 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 		}
 	}
 	if len(t.Fields) == 0 {
-		if size > 0 && !s.opts.Waived(RuleArgsSurplus) {
-			return n, &codec.Error{Rule: RuleArgsSurplus, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("expected no data for a type without arguments, got %d bytes", size)}
+		if size > 0 && !s.opts.Waived(RuleArgsExtra) {
+			return n, &codec.Error{Rule: RuleArgsExtra, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("expected no data for a type without arguments, got %d bytes", size)}
 		}
 		return n, nil
 	}
@@ -272,7 +272,7 @@ func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, e
 	} else if more && at == end {
 		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name, Detail: "expected the end of the line, got a space before it"}
 	} else if more {
-		err = &codec.Error{Rule: l.Surplus, Offset: at, Field: word.Name, Detail: fmt.Sprintf("expected no argument after %s, got one", f.Type.Word)}
+		err = &codec.Error{Rule: l.Extra, Offset: at, Field: word.Name, Detail: fmt.Sprintf("expected no argument after %s, got one", f.Type.Word)}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err != nil {
@@ -284,9 +284,9 @@ func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, e
 	return nil
 }
 
-func names(rows []*codec.Type) string {
+func names(msgTypes []*codec.Type) string {
 	var n []string
-	for _, t := range rows {
+	for _, t := range msgTypes {
 		n = append(n, t.Name)
 	}
 	return strings.Join(n, " or ")

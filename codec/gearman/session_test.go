@@ -12,7 +12,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol}
+var typeTests = codectest.TypeTests{Protocol: Protocol}
 
 func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
@@ -23,16 +23,16 @@ func TestTableIsSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for code := uint32(1); code <= maxCode; code++ {
-		if row := byCode[code]; (row == nil) != (code == 5) {
-			t.Errorf("type %d: row %v", code, row)
-		} else if row != nil && row.Code != code {
-			t.Errorf("type %d is row %s with code %d", code, row.Name, row.Code)
+		if msgType := byCode[code]; (msgType == nil) != (code == 5) {
+			t.Errorf("type %d: row %v", code, msgType)
+		} else if msgType != nil && msgType.Code != code {
+			t.Errorf("type %d is row %s with code %d", code, msgType.Name, msgType.Code)
 		}
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T)  { typeTests.Prefixes(t) }
 
 // TestForward checks that Forward appends the same bytes as Append.
 func TestForward(t *testing.T) {
@@ -97,8 +97,8 @@ var rejects = []struct {
 	{"function not ended", codec.Peer, "", req(7, "reverse"), RuleArgsMissing, 19, "Unique ID", false},
 	{"workload missing", codec.Peer, "", req(7, "reverse\x00u"), RuleArgsMissing, 21, "Workload", false},
 	{"no data at all", codec.Peer, "", req(7, ""), RuleArgsMissing, 12, "Unique ID", false},
-	{"GRAB_JOB with data", codec.Peer, "", req(9, "x"), RuleArgsSurplus, 12, "GRAB_JOB", false},
-	{"two functions in CAN_DO", codec.Peer, "", req(1, "a\x00b"), RuleArgsSurplus, 14, "Function", false},
+	{"GRAB_JOB with data", codec.Peer, "", req(9, "x"), RuleArgsExtra, 12, "GRAB_JOB", false},
+	{"two functions in CAN_DO", codec.Peer, "", req(1, "a\x00b"), RuleArgsExtra, 14, "Function", false},
 	{"NUL behind the last argument", codec.Peer, "", req(15, "H:lap:1\x00"), RuleArgsTrailing, 19, "Job handle", false},
 	{"handle of 64 bytes, not last", codec.Peer, "", req(13, strings.Repeat("h", 64)+"\x00x"), RuleHandleLength, 12 + 63, "Job handle", false},
 	{"handle of 64 bytes, last", codec.Server, "", res(8, strings.Repeat("h", 64)), RuleHandleLength, 12 + 63, "Job handle", false},
@@ -194,7 +194,7 @@ func TestWaivers(t *testing.T) {
 	}{
 		{RuleArgsTrailing, req(15, "H:lap:1\x00"), []string{"H:lap:1"}},
 		{RuleArgsMissing, req(7, "reverse\x00u"), []string{"reverse", "u"}},
-		{RuleArgsSurplus, req(1, "a\x00b"), []string{"a\x00b"}},
+		{RuleArgsExtra, req(1, "a\x00b"), []string{"a\x00b"}},
 		{RuleHandleEmpty, req(15, ""), []string{""}},
 		{RuleHandleLength, req(15, strings.Repeat("h", 80)), []string{strings.Repeat("h", 80)}},
 		{RuleDecimal, req(12, "h\x00\x00x"), []string{"h", "", "x"}},
@@ -299,9 +299,9 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 		{codec.Peer, message("NOOP"), RuleTypeDirection},
 		{codec.Server, message("GRAB_JOB"), RuleTypeDirection},
 		{codec.Peer, message("SUBMIT_JOB", "reverse", ""), RuleArgsMissing},
-		{codec.Peer, message("SUBMIT_JOB", "re\x00verse", "", ""), RuleArgsSurplus},
-		{codec.Peer, message("GRAB_JOB", "x"), RuleArgsSurplus},
-		{codec.Peer, message("CAN_DO", "a\x00b"), RuleArgsSurplus},
+		{codec.Peer, message("SUBMIT_JOB", "re\x00verse", "", ""), RuleArgsExtra},
+		{codec.Peer, message("GRAB_JOB", "x"), RuleArgsExtra},
+		{codec.Peer, message("CAN_DO", "a\x00b"), RuleArgsExtra},
 		{codec.Server, message("JOB_CREATED", strings.Repeat("h", 64)), RuleHandleLength},
 		{codec.Server, message("JOB_CREATED", ""), RuleHandleEmpty},
 		{codec.Peer, message("WORK_STATUS", "h", "1", "half"), RuleDecimal},
@@ -316,7 +316,7 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 	for _, tt := range tests {
 		s := Protocol.NewSession(codec.Options{})
 		if tt.m.Type.Stop != "" {
-			s = rows.Asked(t, tt.m.Type, tt.from)
+			s = typeTests.WithRequest(t, tt.m.Type, tt.from)
 		}
 		out, err := s.Append([]byte("kept"), tt.from, tt.m)
 		var e *codec.Error

@@ -192,10 +192,10 @@ var (
 
 var (
 	packetForm = codec.Form{Any: []codec.RuleID{RuleMagic, RuleMagicDirection, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
-		Missing: RuleArgsMissing, Surplus: RuleArgsSurplus, Trailing: RuleArgsTrailing}
+		Missing: RuleArgsMissing, Extra: RuleArgsExtra, Trailing: RuleArgsTrailing}
 	commandForm = codec.Form{Any: []codec.RuleID{RuleAdminCommand, RuleAdminLine},
-		Missing: RuleAdminArgs, Surplus: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing}
-	replyForm = codec.Form{Any: []codec.RuleID{RuleAdminAsked}, Missing: RuleAdminReply, Surplus: RuleAdminReply, Trailing: RuleAdminReply}
+		Missing: RuleAdminArgs, Extra: RuleAdminArgs, Trailing: RuleAdminSpacing, Spacing: RuleAdminSpacing}
+	replyForm = codec.Form{Any: []codec.RuleID{RuleAdminAsked}, Missing: RuleAdminReply, Extra: RuleAdminReply, Trailing: RuleAdminReply}
 )
 
 var framing = codec.Framing{
@@ -220,5 +220,5 @@ func table() []*codec.Type {
 		}
 		t.End, t.Ordered, t.Form = "\n", t.Req != 0, [2]*codec.Form{&commandForm, &replyForm}
 	}
-	return codec.Rows(packets, lines)
+	return codec.JoinTypes(packets, lines)
 }

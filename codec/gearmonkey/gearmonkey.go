@@ -19,7 +19,7 @@ import (
 //go:embed rules.txt
 var rules string
 
-var grammar = resp.New(anyone, fields, rows)
+var grammar = resp.New(anyone, fields, typeDecls)
 
 // Protocol is the contract of GearMonkey. Its limits are those of [resp.Protocol].
 var Protocol = &codec.Protocol{

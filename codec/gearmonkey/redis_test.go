@@ -32,9 +32,9 @@ func TestExamplePlays(t *testing.T) {
 			used[st.Choices[0].Type] = true
 		}
 	}
-	for _, row := range Protocol.Types {
-		if row.Section != secBeyond && row.Section != "RESP" && !used[row] {
-			t.Errorf("%s does not stand in the example", row.Name)
+	for _, msgType := range Protocol.Types {
+		if msgType.Section != secBeyond && msgType.Section != "RESP" && !used[msgType] {
+			t.Errorf("%s does not stand in the example", msgType.Name)
 		}
 	}
 	redis := peers.Start(t, "redis-server")
@@ -52,8 +52,8 @@ func TestExamplePlays(t *testing.T) {
 // lists from which commands pop.
 func TestRedisKnowsEveryCommand(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
-	rowsOf := codectest.Rows{Protocol: Protocol, Samples: map[string][]string{"SCRIPT_LOAD": {Script}, "EVALSHA_SCHEDULED": {ScriptSHA1(Script), "f", "1"}}}
-	ask := func(row *codec.Type) (reply string, args [][]byte) {
+	typeTests := codectest.TypeTests{Protocol: Protocol, Samples: map[string][]string{"SCRIPT_LOAD": {Script}, "EVALSHA_SCHEDULED": {ScriptSHA1(Script), "f", "1"}}}
+	ask := func(msgType *codec.Type) (reply string, args [][]byte) {
 		t.Helper()
 		nc, err := target.Dial(t.Context(), redis)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestRedisKnowsEveryCommand(t *testing.T) {
 		defer nc.Close()
 		nc.SetDeadline(time.Now().Add(10 * time.Second))
 		s := Protocol.NewSession(codec.Options{})
-		raw, err := s.Append(nil, codec.Peer, rowsOf.Sample(row))
+		raw, err := s.Append(nil, codec.Peer, typeTests.Sample(msgType))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,14 +74,14 @@ func TestRedisKnowsEveryCommand(t *testing.T) {
 			chunk := make([]byte, 4096)
 			n, err := nc.Read(chunk)
 			if err != nil {
-				t.Fatalf("%s: %v", row.Name, err)
+				t.Fatalf("%s: %v", msgType.Name, err)
 			}
 			buf = append(buf, chunk[:n]...)
 			if _, err = s.Decode(codec.Server, buf, &f); err == codec.ErrShort {
 				continue
 			}
 			if err != nil {
-				t.Fatalf("%s: %q: %v", row.Name, buf, err)
+				t.Fatalf("%s: %q: %v", msgType.Name, buf, err)
 			}
 			var m codec.Message
 			f.Message(&m)
@@ -91,16 +91,16 @@ func TestRedisKnowsEveryCommand(t *testing.T) {
 	for _, name := range []string{"LPUSH_QUEUE", "LPUSH_LOCK"} {
 		ask(Protocol.TypeNamed(name))
 	}
-	for _, row := range Protocol.Types[:len(rows)] {
-		if row.Req == 0 {
+	for _, msgType := range Protocol.Types[:len(typeDecls)] {
+		if msgType.Req == 0 {
 			continue
 		}
-		reply, args := ask(row)
+		reply, args := ask(msgType)
 		if reply == "error" {
-			t.Errorf("%s is answered by the error %q", row.Name, args)
+			t.Errorf("%s is answered by the error %q", msgType.Name, args)
 		}
-		if typed := row.Replies[0]; row.Section != secBeyond && typed != "simple" && reply != typed && row.Name != "EVALSHA_SCHEDULED" {
-			t.Errorf("%s is answered by %s %q, want %s", row.Name, reply, args, typed)
+		if typed := msgType.Replies[0]; msgType.Section != secBeyond && typed != "simple" && reply != typed && msgType.Name != "EVALSHA_SCHEDULED" {
+			t.Errorf("%s is answered by %s %q, want %s", msgType.Name, reply, args, typed)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"jobwire/codec/resp"
 )
 
-var samples = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{
+var samples = codectest.TypeTests{Protocol: Protocol, Samples: map[string][]string{
 	"double":     {"-1.5e+30"},
 	"big-number": {"-123456789012345678901234567890"},
 	"aggregate":  {"*3", "$3", "a\r\n", "*-1", "~1", ":7"},
@@ -28,12 +28,12 @@ func TestTableIsSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	general := map[string]bool{}
-	for _, row := range resp.Protocol.Types {
-		general[row.Name] = true
+	for _, msgType := range resp.Protocol.Types {
+		general[msgType.Name] = true
 	}
-	for i, row := range Protocol.Types {
-		if want := i >= len(rows); general[row.Name] != want {
-			t.Errorf("%s stands at %d: the general rows come behind the %d typed ones", row.Name, i, len(rows))
+	for i, msgType := range Protocol.Types {
+		if want := i >= len(typeDecls); general[msgType.Name] != want {
+			t.Errorf("%s stands at %d: the general rows come behind the %d typed ones", msgType.Name, i, len(typeDecls))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []strin
 	return all
 }
 
-func TestRequestsAreReadByTheFirstRowThatFits(t *testing.T) {
+func TestRequestsAreReadByTheFirstTypeThatFits(t *testing.T) {
 	sha := strings.Repeat("0123abCD", 5)
 	tests := []struct{ words, want string }{
 		{"GET count:a", `GET_COUNT ["a"]`},

@@ -82,13 +82,13 @@ func TestTsharkReadsTheVectors(t *testing.T) {
 func parts(f *codec.Frame) string {
 	var bulks, integers, lines, errors []string
 	for i, s := range f.Spans {
-		row := f.Row(i)
+		row := f.SpanBytes(i)
 		switch {
 		case s.Field.Name == "Size":
 			if n, _ := codec.ParseNumber(f.Value(i)); n > 0 { // tshark prints nothing for an empty one
 				bulks = append(bulks, hex.EncodeToString(f.Raw[s.Next:s.Next+int(n)]))
 			}
-		case row[0] == ':' && s.Field.Lead == ":", f.Type.Word == ":" && i == 1:
+		case row[0] == ':' && s.Field.Prefix == ":", f.Type.Word == ":" && i == 1:
 			integers = append(integers, string(f.Value(i)))
 		case f.Type.Word == "+" && i == 1:
 			lines = append(lines, string(f.Value(i)))

@@ -65,9 +65,9 @@ var fields = map[string]codec.Field{
 	"Stop":        {Kind: codec.Signed, Rule: RuleRange},
 }
 
-// rows are the message types in the order in which they are tried. Of those that begin with the same command,
+// typeDecls are the message types in the order in which they are tried. Of those that begin with the same command,
 // the first that matches is chosen.
-var rows = []resp.Row{
+var typeDecls = []resp.TypeDecl{
 	{Name: "GET_COUNT", Req: client, Section: secClient, Does: codec.Query, Races: true, Form: "GET count:{Function}"},
 	{Name: "INCR_UID", Req: client, Section: secClient, Does: codec.Store, Form: "INCR uid:{Function}", Replies: []string{"ID"}},
 	{Name: "HMSET_IDLE", Req: client, Section: secClient, Does: codec.Store, Form: "HMSET job:{Function}:{ID} status idle input {Input}"},

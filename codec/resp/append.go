@@ -15,7 +15,7 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
 		return dst, &codec.Error{Rule: RuleDirection, Field: "Type", Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 	}
-	if from == codec.Server && !s.due(fm) && !s.opts.Waived(RuleReplyAsked) {
+	if from == codec.Server && !s.mayBeSent(fm) && !s.opts.Waived(RuleReplyAsked) {
 		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
 	}
 	start := len(dst)
@@ -32,25 +32,25 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	switch {
 	case from == codec.Peer:
 		s.note(fm, nil, len(fm.words))
-	case fm.row.Push && len(m.Args) > 0:
+	case fm.msgType.Push && len(m.Args) > 0:
 		s.pushed(fm, m.Args[len(m.Args)-1])
-	case !fm.row.Push:
+	case !fm.msgType.Push:
 		s.answered()
 	}
 	return out, nil
 }
 
-// due reports whether the server may send a message of the form now. Messages of general types are checked by
+// mayBeSent reports whether the server may send a message of the form now. Messages of general types are checked by
 // reread.
-func (s *session) due(fm *form) bool {
+func (s *session) mayBeSent(fm *form) bool {
 	switch {
 	case fm == nil || fm.general:
 		return true
-	case fm.row.Push:
+	case fm.msgType.Push:
 		return s.pushable()
 	}
 	r := s.oldest()
-	return r != nil && r.form != nil && slices.Contains(r.form.typed, fm)
+	return r != nil && r.form != nil && slices.Contains(r.form.variants, fm)
 }
 
 // reread decodes an encoded message if its type does not determine how it will be decoded. A message of a
@@ -204,14 +204,14 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 		if dst = s.appendSize(dst, w.kind, n); !w.command {
 			fields = fields[1:]
 		}
-	} else if len(fields) == 0 || fields[0].Lead == "" {
+	} else if len(fields) == 0 || fields[0].Prefix == "" {
 		dst = append(dst, w.kind)
 	}
 	if len(w.parts) == 0 {
 		return append(dst, w.tail...), nil
 	}
 	if p := &w.parts[0]; p.again {
-		return append(append(append(dst, p.lead...), all[p.arg]...), w.tail...), nil
+		return append(append(append(dst, p.prefix...), all[p.arg]...), w.tail...), nil
 	}
 	sep := ""
 	if len(args) < len(w.parts) {
@@ -235,9 +235,9 @@ func (w *word) size(args, all [][]byte) int {
 	for i, p := range w.parts {
 		switch {
 		case p.again:
-			n += len(p.lead) + len(all[p.arg])
+			n += len(p.prefix) + len(all[p.arg])
 		case i < len(args):
-			n += len(p.lead) + len(args[i])
+			n += len(p.prefix) + len(args[i])
 		}
 	}
 	return n

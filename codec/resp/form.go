@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// Row declares a message type by its form. A form is written like a command in a specification: words
+// TypeDecl declares a message type by its form. A form is written like a command in a specification: words
 // separated by single spaces, with {Name} for an argument inside a word.
 //
 //	HMSET job:{Function}:{ID} status idle input {Input}
@@ -24,7 +24,7 @@ import (
 // A reply is an array of such words; a word that begins with a colon is an integer. A form that begins with
 // one of + - : , # ( _ $ ! = is one value of that kind, % begins a map, and $-1 and *-1 are the null values
 // of RESP2.
-type Row struct {
+type TypeDecl struct {
 	Name     string
 	Req, Res codec.Role // roles that send it to the server, or that the server sends it to
 	Section  string
@@ -43,15 +43,15 @@ type Row struct {
 
 // form is a compiled Row.
 type form struct {
-	row     *codec.Type
-	kind    byte // the byte that begins the value
-	null    bool
-	words   []word
-	group   int     // number of repeated words at the end
-	command bool    // the first word is the Code field of the type
-	typed   []*form // the forms of specific types that may answer it
-	effect  effect
-	general bool // it is the form of a general type
+	msgType  *codec.Type
+	kind     byte // the byte that begins the value
+	null     bool
+	words    []word
+	group    int     // number of repeated words at the end
+	command  bool    // the first word is the Code field of the type
+	variants []*form // the forms of specific types that may answer it
+	effect   effect
+	general  bool // it is the form of a general type
 }
 
 // word is a bulk string, or a line, of a form.
@@ -67,17 +67,17 @@ type word struct {
 
 // part is an argument inside a word.
 type part struct {
-	lead  string // text before it
-	arg   int    // index among the type's arguments
-	again bool   // its name occurred before
+	prefix string // text before it
+	arg    int    // index among the type's arguments
+	again  bool   // its name occurred before
 }
 
 // Framing fields that all types share.
 var (
 	typeField    = codec.Field{Name: "Type", Kind: codec.Code}
 	countField   = codec.Field{Name: "Count", Kind: codec.Length, Rule: RuleCount}
-	wordsField   = codec.Field{Name: "Count", Kind: codec.Length, Lead: "*", Rule: RuleCount}
-	sizeField    = codec.Field{Name: "Size", Kind: codec.Length, Lead: "$", Rule: RuleSize}
+	wordsField   = codec.Field{Name: "Count", Kind: codec.Length, Prefix: "*", Rule: RuleCount}
+	sizeField    = codec.Field{Name: "Size", Kind: codec.Length, Prefix: "$", Rule: RuleSize}
 	bareSize     = codec.Field{Name: "Size", Kind: codec.Length, Rule: RuleSize} // after the type byte of the value
 	commandField = codec.Field{Name: "Command", Kind: codec.Code}
 )
@@ -87,20 +87,20 @@ const singles = "+-:,#(_$!="
 
 // compile compiles the form of a message type. fields declares arguments by name; other arguments are
 // arbitrary bytes. compile panics on an invalid form, because forms are constants.
-func compile(r *Row, fields map[string]codec.Field) *form {
-	fm := &form{row: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf,
+func compile(r *TypeDecl, fields map[string]codec.Field) *form {
+	fm := &form{msgType: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf,
 		Does: r.Does, Background: r.Background, Blocks: r.Blocks, Varies: r.Varies, Races: r.Races, AnyCommand: r.AnyCommand, Worded: r.Worded, Push: r.Push, Ordered: r.Req != 0}}
 	texts := []string{r.Form[1:]}
 	switch {
 	case r.Form == "$-1", r.Form == "*-1":
-		fm.kind, fm.null, fm.row.Word, texts = r.Form[0], true, r.Form, nil
+		fm.kind, fm.null, fm.msgType.Word, texts = r.Form[0], true, r.Form, nil
 	case strings.IndexByte(singles, r.Form[0]) >= 0:
-		fm.kind, fm.row.Word = r.Form[0], r.Form[:1]
+		fm.kind, fm.msgType.Word = r.Form[0], r.Form[:1]
 	case r.Form[0] == '%':
-		fm.kind, fm.row.Word = '%', "%"
+		fm.kind, fm.msgType.Word = '%', "%"
 		texts = split(r.Form[1:])
 	default:
-		fm.kind, fm.row.Word = '*', "*"
+		fm.kind, fm.msgType.Word = '*', "*"
 		texts = split(r.Form)
 	}
 	fm.words = make([]word, len(texts))
@@ -108,15 +108,15 @@ func compile(r *Row, fields map[string]codec.Field) *form {
 	ends := make([][2]int, len(texts))
 	for i, text := range texts {
 		c.word(&fm.words[i], i, text)
-		ends[i] = [2]int{len(fm.row.Fields), len(fm.row.Repeat)}
+		ends[i] = [2]int{len(fm.msgType.Fields), len(fm.msgType.Repeat)}
 	}
 	// The slices Fields and Repeat are now complete: assign each word its part.
 	var at [2]int
 	for i := range fm.words {
 		w, end := &fm.words[i], ends[i]
-		w.fields = fm.row.Fields[at[0]:end[0]]
+		w.fields = fm.msgType.Fields[at[0]:end[0]]
 		if end[1] > at[1] {
-			w.fields = fm.row.Repeat[at[1]:end[1]]
+			w.fields = fm.msgType.Repeat[at[1]:end[1]]
 		}
 		at = end
 	}
@@ -132,10 +132,10 @@ func (fm *form) declare() {
 		if len(w.parts) > 0 {
 			fields := w.fields[len(w.fields)-len(w.parts):]
 			for k, p := range w.parts {
-				word.Parts = append(word.Parts, codec.Part{Lead: p.lead, Field: &fields[k], Same: p.arg, Again: p.again})
+				word.Parts = append(word.Parts, codec.Part{Prefix: p.prefix, Field: &fields[k], Same: p.arg, Again: p.again})
 			}
 		}
-		fm.row.Words = append(fm.row.Words, word)
+		fm.msgType.Words = append(fm.msgType.Words, word)
 	}
 }
 
@@ -150,34 +150,34 @@ type compiler struct {
 // word compiles the i-th word of a form.
 func (c *compiler) word(w *word, i int, text string) {
 	fm := c.form
-	isCommand := fm.row.Req != 0 && !c.rest && text != "" && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	isCommand := fm.msgType.Req != 0 && !c.rest && text != "" && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 	c.rest = c.rest || !isCommand
 	w.fold = isCommand
 	if i == 0 && isCommand {
-		fm.command, fm.row.Word = true, text
+		fm.command, fm.msgType.Word = true, text
 		w.kind, w.tail, w.command = '$', text, true
 		return // its spans come before those of the type's fields
 	}
-	to := &fm.row.Fields
+	to := &fm.msgType.Fields
 	if strings.Contains(text, "...}") {
 		fm.group++
-		to, text = &fm.row.Repeat, strings.ReplaceAll(text, "...}", "}")
+		to, text = &fm.msgType.Repeat, strings.ReplaceAll(text, "...}", "}")
 		clear(c.named) // an argument of a repetition is never the same as an earlier one
 	} else if fm.group > 0 {
-		panic(fmt.Sprintf("%s: a word follows the repeated words", fm.row.Name))
+		panic(fmt.Sprintf("%s: a word follows the repeated words", fm.msgType.Name))
 	}
-	lead := ""
+	prefix := ""
 	switch w.kind = fm.kind; {
 	case fm.kind == '!' || fm.kind == '=' || fm.kind == '$':
 		*to = append(*to, bareSize)
 	case !isArray(fm.kind):
 	case text[0] == ':':
-		w.kind, text, lead = ':', text[1:], ":"
+		w.kind, text, prefix = ':', text[1:], ":"
 	default:
 		w.kind = '$'
 		*to = append(*to, sizeField)
 	}
-	fields := c.cut(w, text, lead)
+	fields := c.cut(w, text, prefix)
 	for i := range fields {
 		f := &fields[i]
 		f.Canonical = w.kind == ':' || f.Kind == codec.Signed
@@ -190,7 +190,7 @@ func (c *compiler) word(w *word, i int, text string) {
 
 // cut finds the arguments of a word and returns their fields, or the field of the whole word if all of it is
 // framing. lead is added to the Lead of the first argument.
-func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
+func (c *compiler) cut(w *word, text, prefix string) (fields []codec.Field) {
 	again := false
 	for text != "" {
 		before, rest, ok := strings.Cut(text, "{")
@@ -208,12 +208,12 @@ func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
 		if !known {
 			w.args++
 		}
-		w.parts = append(w.parts, part{lead: before, arg: k, again: known})
+		w.parts = append(w.parts, part{prefix: before, arg: k, again: known})
 		fd := c.declared[name]
 		fd.Name = name
 		fd.Term, _, _ = strings.Cut(rest, "{")
 		if len(w.parts) == 1 {
-			fd.Lead = lead + before
+			fd.Prefix = prefix + before
 		}
 		fields, text = append(fields, fd), rest
 	}
@@ -221,11 +221,11 @@ func (c *compiler) cut(w *word, text, lead string) (fields []codec.Field) {
 	case len(w.parts) == 0 && w.fold:
 		return []codec.Field{{Name: "Subcommand", Kind: codec.Code}}
 	case len(w.parts) == 0 && w.tail != "":
-		return []codec.Field{{Name: w.tail, Kind: codec.Literal, Lead: w.tail}}
+		return []codec.Field{{Name: w.tail, Kind: codec.Literal, Prefix: w.tail}}
 	case again && len(w.parts) == 1:
 		return []codec.Field{{Name: "Key", Kind: codec.Literal}}
-	case again || len(w.parts) > 2 || len(w.parts) == 2 && len(w.parts[1].lead) != 1:
-		panic(fmt.Sprintf("%s: %q contains too many arguments", c.form.row.Name, text))
+	case again || len(w.parts) > 2 || len(w.parts) == 2 && len(w.parts[1].prefix) != 1:
+		panic(fmt.Sprintf("%s: %q contains too many arguments", c.form.msgType.Name, text))
 	}
 	return fields
 }

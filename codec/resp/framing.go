@@ -36,7 +36,7 @@ func valueKinds(forms map[byte]string) map[byte]codec.ValueKind {
 func replyEffects() map[string]codec.ReplyEffect {
 	of := [...]codec.ReplyEffect{subscribe: {Counts: "channels"}, unsubscribe: {Counts: "channels", Ends: true},
 		psubscribe: {Counts: "patterns"}, punsubscribe: {Counts: "patterns", Ends: true}, ssubscribe: {Counts: "shards"}, sunsubscribe: {Counts: "shards", Ends: true},
-		reply: {Mode: true}, monitor: {Endless: true}, reset: {Resets: true}}
+		reply: {Mode: true}, monitor: {NoEnd: true}, reset: {Resets: true}}
 	all := map[string]codec.ReplyEffect{}
 	for word, e := range effects {
 		all[word] = of[e]

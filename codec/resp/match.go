@@ -12,7 +12,7 @@ import (
 func (s *session) first(f *codec.Frame, v value, forms []*form) *form {
 	for _, fm := range forms {
 		if fm.kind == v.kind && fm.null == v.null && s.fits(f, fm, v) {
-			f.Type, f.Spans, s.spans = fm.row, s.spans, f.Spans // swapped, not copied: there may be many spans
+			f.Type, f.Spans, s.spans = fm.msgType, s.spans, f.Spans // swapped, not copied: there may be many spans
 			return fm
 		}
 	}
@@ -25,7 +25,7 @@ func (g *grammar) reread(f *codec.Frame) (e codec.Event, ok bool) {
 		return e, false
 	}
 	for _, fm := range g.events {
-		if e = (codec.Event{Does: fm.row, Side: codec.Server}); fm.reads(f, &e) {
+		if e = (codec.Event{Does: fm.msgType, Side: codec.Server}); fm.reads(f, &e) {
 			return e, true
 		}
 	}
@@ -39,13 +39,13 @@ func (fm *form) reads(f *codec.Frame, e *codec.Event) bool {
 		if len(w.parts) == 0 {
 			return false
 		}
-		lead, fields := w.parts[0].lead, w.fields[1:] // after the size
-		if len(text) < len(lead)+len(w.tail) || string(text[:len(lead)]) != lead || string(text[len(text)-len(w.tail):]) != w.tail {
+		prefix, fields := w.parts[0].prefix, w.fields[1:] // after the size
+		if len(text) < len(prefix)+len(w.tail) || string(text[:len(prefix)]) != prefix || string(text[len(text)-len(w.tail):]) != w.tail {
 			return false
 		}
-		text = text[len(lead) : len(text)-len(w.tail)]
+		text = text[len(prefix) : len(text)-len(w.tail)]
 		if len(w.parts) == 2 {
-			k := bytes.LastIndexByte(text, w.parts[1].lead[0])
+			k := bytes.LastIndexByte(text, w.parts[1].prefix[0])
 			if k < 0 {
 				return false
 			}
@@ -148,22 +148,22 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 		s.spans = append(s.spans, val)
 		return true
 	}
-	lead := w.parts[0].lead
-	if len(text) < len(lead)+len(w.tail) || string(text[:len(lead)]) != lead || string(text[len(text)-len(w.tail):]) != w.tail {
+	prefix := w.parts[0].prefix
+	if len(text) < len(prefix)+len(w.tail) || string(text[:len(prefix)]) != prefix || string(text[len(text)-len(w.tail):]) != w.tail {
 		return false
 	}
 	if p := &w.parts[0]; p.again {
 		val.Field = &fields[0]
 		s.spans = append(s.spans, val)
-		return bytes.Equal(text[len(lead):len(text)-len(w.tail)], s.named[p.arg])
+		return bytes.Equal(text[len(prefix):len(text)-len(w.tail)], s.named[p.arg])
 	}
-	val.Off += len(lead)
+	val.Off += len(prefix)
 	val.End -= len(w.tail)
 	if len(w.parts) == 2 {
 		second, inner := &fields[1], f.Raw[val.Off:val.End]
-		k := bytes.LastIndexByte(inner, w.parts[1].lead[0])
+		k := bytes.LastIndexByte(inner, w.parts[1].prefix[0])
 		if second.Kind == codec.Opaque {
-			k = bytes.IndexByte(inner, w.parts[1].lead[0])
+			k = bytes.IndexByte(inner, w.parts[1].prefix[0])
 		}
 		if k < 0 {
 			return second.Optional && s.fitsField(f, &fields[0], val)

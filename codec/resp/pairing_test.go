@@ -139,11 +139,11 @@ func TestWaivers(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %.30q", tt.waive, tt.raw), func(t *testing.T) {
 			o := codec.Options{MaxData: 1000, MaxLine: 200}
 			var f codec.Frame
-			if _, err := pinged(t, o).Decode(tt.from, []byte(tt.raw), &f); err == nil {
+			if _, err := pingSession(t, o).Decode(tt.from, []byte(tt.raw), &f); err == nil {
 				t.Fatal("accepted without the waiver")
 			}
 			o.Waive = []codec.RuleID{tt.waive}
-			if got := read(t, pinged(t, o), tt.from, tt.raw); len(got) != 1 || got[0] != tt.want {
+			if got := read(t, pingSession(t, o), tt.from, tt.raw); len(got) != 1 || got[0] != tt.want {
 				t.Errorf("waived: %q, want %q", got, tt.want)
 			}
 		})
@@ -234,7 +234,7 @@ func TestLimitsAreOptions(t *testing.T) {
 		{codec.Peer, "a\na\n", []string{"inline a", string(RulePending)}},
 	}
 	for _, tt := range tests {
-		if got := read(t, pinged(t, o), tt.from, tt.raw); !slices.Equal(got, tt.want) {
+		if got := read(t, pingSession(t, o), tt.from, tt.raw); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q read as %q, want %q", tt.from, tt.raw, got, tt.want)
 		}
 	}
@@ -253,7 +253,7 @@ func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
 		{"a reply", codec.Server, fmt.Appendf(nil, "*2\r\n$1000000\r\n%s\r\n$-1\r\n", repeat("a", 1000000)), 40},
 	}
 	for _, tt := range tests {
-		s := pinged(t, codec.Options{})
+		s := pingSession(t, codec.Options{})
 		var f codec.Frame
 		calls := 0
 		for have := 1; ; calls++ {

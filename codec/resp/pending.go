@@ -47,9 +47,9 @@ type pending struct {
 
 	channels, patterns, shards int // numbers of subscriptions
 
-	muted bool // set by CLIENT REPLY OFF
-	skip  int  // number of next requests without a reply, after CLIENT REPLY SKIP
-	loose bool // replies without a request are allowed
+	noReplies        bool // set by CLIENT REPLY OFF
+	skip             int  // number of next requests without a reply, after CLIENT REPLY SKIP
+	allowUnrequested bool // replies without a request are allowed
 }
 
 // waiting returns the number of requests without a reply.
@@ -76,7 +76,7 @@ func (p *pending) answered() {
 // asked adds a request. words are the first words of the request, as far as effects depend on them; count is
 // the number of all words.
 func (p *pending) asked(r request, words [][]byte, count int) {
-	muted := p.muted || p.skip > 0
+	noReplies := p.noReplies || p.skip > 0
 	p.skip = max(0, p.skip-1)
 	switch e := r.effect; {
 	case e.isSubscription():
@@ -85,20 +85,20 @@ func (p *pending) asked(r request, words [][]byte, count int) {
 			r.left = -1
 		}
 	case e == monitor:
-		p.loose = true
+		p.allowUnrequested = true
 	case e == reset:
-		p.muted, p.skip, muted = false, 0, false
+		p.noReplies, p.skip, noReplies = false, 0, false
 	case e == reply && count == 3 && isWord(words[1], "reply"):
 		switch mode := words[2]; {
 		case isWord(mode, "on"):
-			p.muted, muted = false, false
+			p.noReplies, noReplies = false, false
 		case isWord(mode, "off"):
-			p.muted, p.loose, muted = true, true, true
-		case isWord(mode, "skip") && !p.muted:
-			p.skip, p.loose, muted = 1, true, true
+			p.noReplies, p.allowUnrequested, noReplies = true, true, true
+		case isWord(mode, "skip") && !p.noReplies:
+			p.skip, p.allowUnrequested, noReplies = 1, true, true
 		}
 	}
-	if muted {
+	if noReplies {
 		return
 	}
 	p.queue.Push(r)
@@ -145,7 +145,7 @@ const longestCommand = 16
 // effectOf returns the effect of a command, or of the first word of a push.
 func effectOf(word []byte) effect {
 	var buf [longestCommand]byte
-	return effects[string(convert(buf[:0], word, small))]
+	return effects[string(convert(buf[:0], word, lower))]
 }
 
 // isWord reports whether b is the word, ignoring letter case.
@@ -170,7 +170,7 @@ func capital(c byte) byte {
 	return c
 }
 
-func small(c byte) byte {
+func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'
 	}

@@ -57,7 +57,7 @@ func (c *connection) ask(words ...string) {
 }
 
 // next returns the next message from the server.
-func (c *connection) next() (row string, args []string) {
+func (c *connection) next() (name string, args []string) {
 	c.t.Helper()
 	for {
 		n, err := c.read.Decode(codec.Server, c.buf, &c.frame)
@@ -114,14 +114,14 @@ func TestEveryKindOfValue(t *testing.T) {
 				want = tt.resp3
 			}
 			c.ask("DEBUG", "PROTOCOL", tt.kind)
-			row, args := c.next()
-			if got := strings.Join(append([]string{row}, args...), " "); got != want {
+			name, args := c.next()
+			if got := strings.Join(append([]string{name}, args...), " "); got != want {
 				t.Errorf("RESP%d, %s: %q, want %q", version, tt.kind, got, want)
 			}
-			if row == "push" {
+			if name == "push" {
 				// The reply follows the attribute.
-				if row, args := c.next(); row != "bulk" || len(args) != 1 {
-					t.Errorf("RESP%d, %s: followed by %s %q", version, tt.kind, row, args)
+				if name, args := c.next(); name != "bulk" || len(args) != 1 {
+					t.Errorf("RESP%d, %s: followed by %s %q", version, tt.kind, name, args)
 				}
 			}
 		}
@@ -133,26 +133,26 @@ func TestPublishedMessages(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	for version := 2; version <= 3; version++ {
 		c, other := connect(t, redis), connect(t, redis)
-		expect := func(c *connection, row string, words ...string) {
+		expect := func(c *connection, name string, words ...string) {
 			t.Helper()
-			if version == 3 && row != "integer" && row != "simple" && row != "list" {
+			if version == 3 && name != "integer" && name != "simple" && name != "list" {
 				word := map[string]string{"subscribed": "subscribe", "psubscribed": "psubscribe", "ssubscribed": "ssubscribe",
-					"unsubscribed": "unsubscribe", "punsubscribed": "punsubscribe", "sunsubscribed": "sunsubscribe"}[row]
+					"unsubscribed": "unsubscribe", "punsubscribed": "punsubscribe", "sunsubscribed": "sunsubscribe"}[name]
 				if word == "" {
-					word = row
+					word = name
 				}
 				tokens := []string{fmt.Sprintf(">%d", len(words)+1), fmt.Sprintf("$%d", len(word)), word}
 				for i, w := range words {
-					if i == len(words)-1 && word != row {
+					if i == len(words)-1 && word != name {
 						tokens = append(tokens, ":"+w)
 					} else {
 						tokens = append(tokens, fmt.Sprintf("$%d", len(w)), w)
 					}
 				}
-				row, words = "push", tokens
+				name, words = "push", tokens
 			}
-			if got, args := c.next(); got != row || !slices.Equal(args, words) {
-				t.Fatalf("RESP%d: %s %q, want %s %q", version, got, args, row, words)
+			if got, args := c.next(); got != name || !slices.Equal(args, words) {
+				t.Fatalf("RESP%d: %s %q, want %s %q", version, got, args, name, words)
 			}
 		}
 		c.ask("HELLO", strconv.Itoa(version))
@@ -248,10 +248,10 @@ func grow(r *rand.Rand, depth, version int) tree {
 }
 
 // flatten converts a message to tokens, so that it can be compared with a tree.
-func flatten(row string, args []string) []string {
+func flatten(name string, args []string) []string {
 	bulk := func(sign, s string) []string { return []string{fmt.Sprintf("%s%d", sign, len(s)), s} }
 	var all []string
-	switch row {
+	switch name {
 	case "aggregate":
 		return args
 	case "simple":
@@ -290,8 +290,8 @@ func TestRandomValues(t *testing.T) {
 		for range 300 {
 			want := grow(r, 4, version)
 			c.ask("EVAL", fmt.Sprintf("redis.setresp(%d); return %s", version, want.lua), "0")
-			if row, args := c.next(); !slices.Equal(flatten(row, args), want.tokens) {
-				t.Fatalf("RESP%d: %s is read as %s %q, want the tokens %q", version, want.lua, row, args, want.tokens)
+			if name, args := c.next(); !slices.Equal(flatten(name, args), want.tokens) {
+				t.Fatalf("RESP%d: %s is read as %s %q, want the tokens %q", version, want.lua, name, args, want.tokens)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // shown formats messages of RESP2 without nesting as redis-cli does.
-func shown(row string, args []string) string {
+func shown(name string, args []string) string {
 	quote := func(s string) string {
 		var b strings.Builder
 		for _, c := range []byte(s) {
@@ -40,7 +40,7 @@ func shown(row string, args []string) string {
 		return strings.Join(lines, "\n")
 	}
 	var lines []string
-	switch row {
+	switch name {
 	case "simple":
 		return args[0]
 	case "error":
@@ -115,11 +115,11 @@ func TestRandomCommands(t *testing.T) {
 	c.next()
 	for _, words := range commands {
 		c.ask(words...)
-		row, args := c.next()
-		want := shown(row, args)
+		name, args := c.next()
+		want := shown(name, args)
 		rest, ok := bytes.CutPrefix(theirs, []byte(want+"\n"))
 		if !ok {
-			t.Fatalf("%q: we read %s %q\nredis-cli shows %.200q", words, row, args, theirs)
+			t.Fatalf("%q: we read %s %q\nredis-cli shows %.200q", words, name, args, theirs)
 		}
 		// After an error that ends with spaces, redis-cli writes an empty line.
 		theirs = bytes.TrimPrefix(rest, []byte("\n"))

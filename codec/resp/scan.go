@@ -67,8 +67,8 @@ func (s *session) maxElements() int { return maxElements(s.opts.MaxData) }
 
 func maxElements(maxData int) int { return 1024 + maxData/spansSize }
 
-// patience is the length in bytes up to which scan asks for no element that has not begun to arrive.
-const patience = 64 << 10
+// rescanThreshold is the length in bytes up to which scan asks for no element that has not begun to arrive.
+const rescanThreshold = 64 << 10
 
 // scan decodes the message at the beginning of b, an array of bulk strings or any value. It stores the spans
 // in f: one for the first byte, one for the rest of its line, then those of the marks.
@@ -80,7 +80,7 @@ const patience = 64 << 10
 // extends to the end of the incomplete bulk string, so that a large bulk string is scanned only a few times
 // even if it arrives in small pieces. The length does not include the elements after it, because a first byte
 // of theirs may be illegal, and the error should then be returned without waiting for the other elements.
-// Only if b is longer than patience does the length include these elements, limited to a quarter of len(b),
+// Only if b is longer than rescanThreshold does the length include these elements, limited to a quarter of len(b),
 // so that a long array is not scanned once for each element.
 func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n int, err error) {
 	sc := scanner{s: s, b: b, f: f, from: from, least: leastValue}
@@ -91,47 +91,47 @@ func (s *session) scan(b []byte, from codec.Side, f *codec.Frame) (v value, n in
 	switch {
 	case err == codec.ErrShort:
 		need := max(sc.need, len(b)+1)
-		if len(b) > patience {
-			need = max(need, len(b)+min(sc.due*sc.least, len(b)/4))
+		if len(b) > rescanThreshold {
+			need = max(need, len(b)+min(sc.expected*sc.least, len(b)/4))
 		}
 		return v, need, err
 	case err != nil:
 		return v, 0, err
-	case sc.soft != nil:
+	case sc.deferredErr != nil:
 		f.Spans = f.Spans[:sc.good]
-		return v, sc.at, sc.soft
+		return v, sc.at, sc.deferredErr
 	}
 	return v, sc.at, nil
 }
 
 // scanner is the state of one scan.
 type scanner struct {
-	s     *session
-	b     []byte
-	f     *codec.Frame
-	from  codec.Side
-	at    int
-	data  int // bytes of bulk strings so far
-	all   int // elements of arrays so far
-	least int // minimum size of an element in bytes
-	need  int // length of the input for which another call is useful
-	due   int // elements that have not begun to arrive
+	s        *session
+	b        []byte
+	f        *codec.Frame
+	from     codec.Side
+	at       int
+	data     int // bytes of bulk strings so far
+	all      int // elements of arrays so far
+	least    int // minimum size of an element in bytes
+	need     int // length of the input for which another call is useful
+	expected int // elements that have not begun to arrive
 
-	soft error // the first error that does not hide the end of the message
-	good int   // number of spans before it
+	deferredErr error // the first error that does not hide the end of the message
+	good        int   // number of spans before it
 }
 
 func (sc *scanner) message() (first value, err error) {
-	var due, attributes [MaxDepth + 1]int // values still expected, and attributes before the next value, by depth
-	due[0] = 1
+	var expected, attributes [MaxDepth + 1]int // values still expected, and attributes before the next value, by depth
+	expected[0] = 1
 	for depth := 0; depth >= 0; {
-		if due[depth] == 0 {
+		if expected[depth] == 0 {
 			depth--
 			continue
 		}
 		if sc.at == len(sc.b) {
-			for _, n := range due[:depth+1] {
-				sc.due += n
+			for _, n := range expected[:depth+1] {
+				sc.expected += n
 			}
 			return first, codec.ErrShort
 		}
@@ -153,7 +153,7 @@ func (sc *scanner) message() (first value, err error) {
 			return first, err
 		}
 		if c != '|' {
-			due[depth]--
+			expected[depth]--
 			attributes[depth] = 0
 		} else if attributes[depth]++; attributes[depth] > MaxDepth { // attributes come before a value
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", MaxDepth)
@@ -171,7 +171,7 @@ func (sc *scanner) message() (first value, err error) {
 		if depth++; depth > MaxDepth {
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", MaxDepth)
 		}
-		due[depth] = count
+		expected[depth] = count
 	}
 	return first, nil
 }
@@ -205,20 +205,20 @@ func (sc *scanner) line(k *kind) error {
 		return err
 	}
 	if k.check != nil {
-		sc.judge(k, at+1, b[at+1:end])
+		sc.check(k, at+1, b[at+1:end])
 	}
 	sc.span(&tokenMark, at, end, next)
 	sc.at = next
 	return nil
 }
 
-// judge checks a value and records the first error.
-func (sc *scanner) judge(k *kind, at int, v []byte) {
-	if sc.soft != nil || sc.s.opts.Waived(k.rule) {
+// check tests a value and records the first error.
+func (sc *scanner) check(k *kind, at int, v []byte) {
+	if sc.deferredErr != nil || sc.s.opts.Waived(k.rule) {
 		return
 	}
 	if bad, detail := k.check(v); bad >= 0 {
-		sc.soft = &codec.Error{Rule: k.rule, Offset: at + bad, Field: k.name, Detail: detail}
+		sc.deferredErr = &codec.Error{Rule: k.rule, Offset: at + bad, Field: k.name, Detail: detail}
 		sc.good = len(sc.f.Spans)
 	}
 }
@@ -341,7 +341,7 @@ func (sc *scanner) bulk(k *kind, size int) error {
 		return sc.bulkEnd(end)
 	}
 	if k.check != nil {
-		sc.judge(k, at, sc.b[at:end])
+		sc.check(k, at, sc.b[at:end])
 	}
 	sc.span(&dataMark, at, end, next)
 	sc.at = next

@@ -26,7 +26,7 @@ func (g *grammar) newSession(o codec.Options) codec.Session {
 		o.MaxLine = DefaultMaxLine
 	}
 	s := &session{grammar: g, opts: o.WithDefaults(), words: make([][]byte, 0, 3)}
-	s.Layout = codec.Layout{Form: &codec.Form{Missing: RuleForm, Surplus: RuleForm, Trailing: RuleForm}, Options: &s.opts}
+	s.Layout = codec.Layout{Form: &codec.Form{Missing: RuleForm, Extra: RuleForm, Trailing: RuleForm}, Options: &s.opts}
 	return s
 }
 
@@ -73,7 +73,7 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 			f.Spans = f.Spans[:1]
 			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count", Detail: "expected at least one word, got an empty array"}
 		}
-		f.Type, f.Head = s.command[0].row, 2
+		f.Type, f.Head = s.command[0].msgType, 2
 		f.Spans[1].Field = &countField
 		return n, nil
 	}
@@ -125,13 +125,13 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 		}
 	}
 	r := s.oldest()
-	if r == nil && !s.loose && !s.opts.Waived(RuleReplyAsked) {
+	if r == nil && !s.allowUnrequested && !s.opts.Waived(RuleReplyAsked) {
 		f.Spans = f.Spans[:0]
 		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %.40q", f.Raw)}
 	}
 	var fm *form
 	if r != nil && r.form != nil {
-		fm = s.first(f, v, r.form.typed)
+		fm = s.first(f, v, r.form.variants)
 	}
 	if fm == nil {
 		fm = s.first(f, v, s.replies)
@@ -144,8 +144,8 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 }
 
 // tokens makes every line and every bulk string of a frame an argument of the message type row.
-func (s *session) tokens(f *codec.Frame, row *codec.Type) {
-	f.Type, f.Head = row, 0
+func (s *session) tokens(f *codec.Frame, msgType *codec.Type) {
+	f.Type, f.Head = msgType, 0
 	f.Spans[1].Off = 0
 	f.Spans = append(f.Spans[:0], f.Spans[1:]...)
 	for i := range f.Spans {
@@ -153,6 +153,6 @@ func (s *session) tokens(f *codec.Frame, row *codec.Type) {
 		if sp.Field == &sizeMark && i > 0 {
 			sp.Off--
 		}
-		sp.Field = &row.Repeat[0]
+		sp.Field = &msgType.Repeat[0]
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"jobwire/codec/internal/codectest"
 )
 
-var rows = codectest.Rows{Protocol: Protocol, Samples: map[string][]string{
+var typeTests = codectest.TypeTests{Protocol: Protocol, Samples: map[string][]string{
 	"double":     {"-1.5e+30"},
 	"big-number": {"-123456789012345678901234567890"},
 	"aggregate":  {"*3", "$3", "a\r\n", "*-1", "~1", ":7"},
@@ -35,8 +35,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { rows.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { rows.Prefixes(t) }
+func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
 
@@ -113,8 +113,8 @@ var rejects = []struct {
 	{"many attributes inside", codec.Server, "*2\r\n:1\r\n" + repeat("|0\r\n", MaxDepth+1), RuleDepth, 8 + 4*MaxDepth, "Type", true},
 }
 
-// pinged returns a session in which a PING waits for its reply.
-func pinged(t *testing.T, o codec.Options) codec.Session {
+// pingSession returns a session in which a PING waits for its reply.
+func pingSession(t *testing.T, o codec.Options) codec.Session {
 	t.Helper()
 	s := Protocol.NewSession(o)
 	var f codec.Frame
@@ -128,7 +128,7 @@ func TestRejects(t *testing.T) {
 	for _, tt := range rejects {
 		t.Run(tt.name, func(t *testing.T) {
 			want := codec.Error{Rule: tt.rule, Offset: tt.offset, Field: tt.field, Fatal: tt.fatal}
-			codectest.Refused(t, func() codec.Session { return pinged(t, codec.Options{}) }, tt.from, []byte(tt.raw), want, len(tt.raw))
+			codectest.Refused(t, func() codec.Session { return pingSession(t, codec.Options{}) }, tt.from, []byte(tt.raw), want, len(tt.raw))
 			if Protocol.Rule(tt.rule) == nil {
 				t.Errorf("%s is not in rules.txt", tt.rule)
 			}
@@ -140,7 +140,7 @@ func TestRejects(t *testing.T) {
 // the last bytes are not needed to reject them.
 func TestErrorsAreNotWaitedFor(t *testing.T) {
 	for _, tt := range rejects {
-		s := pinged(t, codec.Options{})
+		s := pingSession(t, codec.Options{})
 		var f codec.Frame
 		for have := 1; ; {
 			n, err := s.Decode(tt.from, []byte(tt.raw[:have]), &f)
@@ -224,7 +224,7 @@ func TestValues(t *testing.T) {
 		{"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "aggregate *3 $9 subscribe $1 a :1"},
 	}
 	for _, tt := range tests {
-		if got := read(t, pinged(t, codec.Options{}), codec.Server, tt.raw); len(got) != 1 || got[0] != tt.want {
+		if got := read(t, pingSession(t, codec.Options{}), codec.Server, tt.raw); len(got) != 1 || got[0] != tt.want {
 			t.Errorf("%q read as %q, want %q", tt.raw, got, tt.want)
 		}
 	}

@@ -10,7 +10,7 @@ const crlf = "\r\n"
 
 // general are the message types that have a form and are used for messages that match no specific type, in
 // the order in which they are tried. [New] sets their roles.
-var general = []Row{
+var general = []TypeDecl{
 	{Name: "command", Req: Client, AnyCommand: true, Form: "{Command} {Argument...}"},
 
 	{Name: "simple", Worded: true, Does: codec.Answer, Form: "+{Text}"},
@@ -69,12 +69,12 @@ type grammar struct {
 // New creates a grammar from specific message types, which are tried first, and the general types, which
 // peers with a role in anyone may send and receive, and which may answer any request. fields declares the
 // arguments of the specific types by name; other arguments are arbitrary bytes.
-func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar {
+func New(anyone codec.Role, fields map[string]codec.Field, typeDecls []TypeDecl) *Grammar {
 	g := &grammar{commands: map[string][]*form{}}
-	for i := range rows {
-		fm := g.add(&rows[i], fields)
+	for i := range typeDecls {
+		fm := g.add(&typeDecls[i], fields)
 		if fm.command {
-			g.commands[fm.row.Word] = append(g.commands[fm.row.Word], fm)
+			g.commands[fm.msgType.Word] = append(g.commands[fm.msgType.Word], fm)
 		}
 	}
 	for _, r := range general {
@@ -100,16 +100,16 @@ func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar 
 
 	var answers []string
 	for _, fm := range g.replies {
-		answers = append(answers, fm.row.Name)
+		answers = append(answers, fm.msgType.Name)
 	}
 	answers = append(answers, g.aggregate.Name)
 	for i, t := range g.types {
 		if t.Req == 0 {
 			continue
 		}
-		if t.Replies = answers; i < len(rows) {
-			t.Replies = slices.Concat(rows[i].Replies, answers)
-			g.forms[i].typed = g.named(rows[i].Replies)
+		if t.Replies = answers; i < len(typeDecls) {
+			t.Replies = slices.Concat(typeDecls[i].Replies, answers)
+			g.forms[i].variants = g.named(typeDecls[i].Replies)
 		}
 	}
 	codec.Link(g.types)
@@ -117,16 +117,16 @@ func New(anyone codec.Role, fields map[string]codec.Field, rows []Row) *Grammar 
 }
 
 // add adds a message type with a form.
-func (g *grammar) add(r *Row, fields map[string]codec.Field) *form {
+func (g *grammar) add(r *TypeDecl, fields map[string]codec.Field) *form {
 	fm := compile(r, fields)
-	g.types, g.forms = append(g.types, fm.row), append(g.forms, fm)
-	if len(fm.words) > 0 && (fm.command || fm.row.Push) {
+	g.types, g.forms = append(g.types, fm.msgType), append(g.forms, fm)
+	if len(fm.words) > 0 && (fm.command || fm.msgType.Push) {
 		fm.effect = effectOf([]byte(fm.words[0].tail))
 	}
-	if fm.row.Res != 0 && (fm.row.Does == codec.Assign || fm.row.Does == codec.Complete) {
+	if fm.msgType.Res != 0 && (fm.msgType.Does == codec.Assign || fm.msgType.Does == codec.Complete) {
 		g.events = append(g.events, fm)
 	}
-	if fm.row.Push {
+	if fm.msgType.Push {
 		g.pushes = append(g.pushes, fm)
 	}
 	return fm
@@ -140,9 +140,9 @@ func (g *grammar) plain(t codec.Type) *codec.Type {
 }
 
 // named returns the forms of the message types with the names.
-func (g *grammar) named(rows []string) (forms []*form) {
+func (g *grammar) named(names []string) (forms []*form) {
 	for _, fm := range g.forms {
-		if fm != nil && slices.Contains(rows, fm.row.Name) {
+		if fm != nil && slices.Contains(names, fm.msgType.Name) {
 			forms = append(forms, fm)
 		}
 	}

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	rowBytes = 8       // in one line of hex
-	rawLabel = "(Raw)" // the label of bytes that are not a message
+	bytesPerLine = 8       // in one line of hex
+	rawLabel     = "(Raw)" // the label of bytes that are not a message
 )
 
-// row is one line of bytes in the byte form.
-type row struct {
-	at             // position of its first byte in hex, or of the opening quote of its text
-	b       []byte // the bytes of the line
-	off     int    // offset of b in the block
-	quoted  string // the quoted text as written, for a line of text; "" for a line of hex
-	rest    string // text and label, or only the label of a line of text, without surrounding spaces and tabs
-	restCol int
+// byteLine is one line of bytes in the byte form.
+type byteLine struct {
+	position        // position of its first byte in hex, or of the opening quote of its text
+	b        []byte // the bytes of the line
+	off      int    // offset of b in the block
+	quoted   string // the quoted text as written, for a line of text; "" for a line of hex
+	rest     string // text and label, or only the label of a line of text, without surrounding spaces and tabs
+	restCol  int
 }
 
-// cutRow splits a line into its pairs of hex digits, which are separated by single spaces, and the rest,
+// cutByteLine splits a line into its pairs of hex digits, which are separated by single spaces, and the rest,
 // which follows after at least two spaces. col is the offset of the rest in s.
-func cutRow(s string) (b []byte, rest string, col int, ok bool) {
+func cutByteLine(s string) (b []byte, rest string, col int, ok bool) {
 	i := 0
 	for {
 		v, pair := hexPair(s[i:min(i+2, len(s))])
@@ -48,37 +48,37 @@ func cutRow(s string) (b []byte, rest string, col int, ok bool) {
 	}
 }
 
-// isRow reports whether a line has the form of a line of bytes.
-func isRow(s string) bool {
-	_, _, _, ok := cutRow(s)
-	return ok || isTextRow(s)
+// isByteLine reports whether a line has the form of a line of bytes.
+func isByteLine(s string) bool {
+	_, _, _, ok := cutByteLine(s)
+	return ok || isTextLine(s)
 }
 
 // block reads the lines of bytes below the direction in the i-th line into st. It returns the index of the
 // line after them.
-func (r *parser) block(i int, head at, st *Step) (int, *Error) {
-	rows, next, err := r.rows(i + 1)
+func (r *parser) block(i int, head position, st *Step) (int, *Error) {
+	lines, next, err := r.byteLines(i + 1)
 	if err != nil {
 		return 0, err
 	}
-	if len(rows) == 0 {
+	if len(lines) == 0 {
 		return 0, head.errorf("expected a colon, a space and a step after the direction, or lines of bytes below it")
 	}
 	st.Source = strings.TrimSpace(r.lines[i:next].text())
 	var all []byte
-	for _, w := range rows {
+	for _, w := range lines {
 		all = append(all, w.b...)
 	}
-	if strings.HasSuffix(rows[0].rest, rawLabel) {
-		for i := range rows {
-			if err := rows[i].checkRaw(i == 0); err != nil {
+	if strings.HasSuffix(lines[0].rest, rawLabel) {
+		for i := range lines {
+			if err := lines[i].checkRaw(i == 0); err != nil {
 				return 0, err
 			}
 		}
 		st.Choices = []Choice{{Line: head.line, Verb: Raw, Bytes: all}}
 		r.advance(st)
 	} else {
-		c, err := r.recorded(head, st, rows, all)
+		c, err := r.recorded(head, st, lines, all)
 		if err != nil {
 			return 0, err
 		}
@@ -89,64 +89,64 @@ func (r *parser) block(i int, head at, st *Step) (int, *Error) {
 		if !isOr(s) {
 			break
 		}
-		if err := r.alternative(r.at(next, col), st, s); err != nil {
+		if err := r.alternative(r.position(next, col), st, s); err != nil {
 			return 0, err
 		}
 	}
 	return next, nil
 }
 
-// rows reads lines of bytes until the block ends.
-func (r *parser) rows(i int) ([]row, int, *Error) {
-	var rows []row
+// byteLines reads lines of bytes until the block ends.
+func (r *parser) byteLines(i int) ([]byteLine, int, *Error) {
+	var lines []byteLine
 	off := 0
 	for ; i < len(r.lines); i++ {
 		s, col := trim(r.lines[i].text)
-		pos := r.at(i, col)
+		pos := r.position(i, col)
 		if s != "" && s[0] == '"' {
-			w, err := r.textRow(pos, s)
+			w, err := r.textLine(pos, s)
 			if err != nil {
 				return nil, 0, err
 			}
 			w.off = off
-			rows = append(rows, w)
+			lines = append(lines, w)
 			off += len(w.b)
 			continue
 		}
-		b, rest, k, ok := cutRow(s)
+		b, rest, k, ok := cutByteLine(s)
 		switch {
 		case ok:
 		case s == "" || s[0] == '#' || s[0] == '@' || isOr(s) || strings.Contains(s, "->"):
-			return rows, i, nil
+			return lines, i, nil
 		case strings.HasPrefix(s, "..."):
 			return nil, 0, pos.errorf("expected all bytes of the message, got a listing that omits some bytes")
 		default:
 			return nil, 0, pos.errorf("expected bytes in hex, at least two spaces, the bytes as text and the (Label), or the bytes as quoted text and the (Label)")
 		}
-		if len(b) > rowBytes {
-			return nil, 0, pos.to(col+3*rowBytes).errorf("expected at most %d bytes in a line, got more", rowBytes)
+		if len(b) > bytesPerLine {
+			return nil, 0, pos.atColumn(col+3*bytesPerLine).errorf("expected at most %d bytes in a line, got more", bytesPerLine)
 		}
-		rows = append(rows, row{at: pos, b: b, off: off, rest: rest, restCol: col + k})
+		lines = append(lines, byteLine{position: pos, b: b, off: off, rest: rest, restCol: col + k})
 		off += len(b)
 	}
-	return rows, i, nil
+	return lines, i, nil
 }
 
 // recorded reads a block that contains one message.
-func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *Error) {
+func (r *parser) recorded(head position, st *Step, lines []byteLine, all []byte) (*Choice, *Error) {
 	f, n, err := r.wire(st.Peer).decode(st.From, all)
 	if bad, is := err.(*codec.Error); is {
-		return nil, find(rows, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s", explain(f.Type, err), rawLabel)
+		return nil, find(lines, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s", explain(f.Type, err), rawLabel)
 	}
 	if err != nil {
 		return nil, head.errorf("%s", err)
 	}
 	if n < len(all) {
-		return nil, find(rows, n).errorf("expected the message to end before this byte, got more bytes: list the next message in a block of its own")
+		return nil, find(lines, n).errorf("expected the message to end before this byte, got more bytes: list the next message in a block of its own")
 	}
 	k := 0
-	for i := range rows {
-		w := &rows[i]
+	for i := range lines {
+		w := &lines[i]
 		for k < len(f.Spans)-1 && f.Spans[k].Next <= w.off {
 			k++
 		}
@@ -160,7 +160,7 @@ func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *
 	c := &Choice{Line: head.line, Type: f.Type, Bytes: all, CRLF: f.CRLF}
 	for i := range f.Spans {
 		if s := &f.Spans[i]; !s.Field.Derived() {
-			pos := find(rows, s.Off)
+			pos := find(lines, s.Off)
 			c.Args = append(c.Args, Arg{Value: append([]byte(nil), f.Value(i)...), Line: pos.line, Col: pos.col})
 		}
 	}
@@ -168,18 +168,18 @@ func (r *parser) recorded(head at, st *Step, rows []row, all []byte) (*Choice, *
 }
 
 // find returns the source position of the byte at an offset of the block, or of the block's end.
-func find(rows []row, off int) at {
-	for _, w := range rows {
+func find(lines []byteLine, off int) position {
+	for _, w := range lines {
 		if off < w.off+len(w.b) {
-			return w.to(w.column(max(off-w.off, 0)))
+			return w.atColumn(w.column(max(off-w.off, 0)))
 		}
 	}
-	w := rows[len(rows)-1]
-	return w.to(w.column(len(w.b)))
+	w := lines[len(lines)-1]
+	return w.atColumn(w.column(len(w.b)))
 }
 
 // column returns the column of the k-th byte of the line, or of the end of its bytes.
-func (w *row) column(k int) int {
+func (w *byteLine) column(k int) int {
 	switch {
 	case w.quoted != "":
 		return w.col + quotedColumn(w.quoted, k, k == len(w.b))
@@ -190,15 +190,15 @@ func (w *row) column(k int) int {
 }
 
 // check compares a line with the k-th span, which contains the line's first byte.
-func (w *row) check(f *codec.Frame, k int) *Error {
+func (w *byteLine) check(f *codec.Frame, k int) *Error {
 	if w.quoted != "" {
 		return w.checkLabel(textLabel(f, k, w.off, w.off+len(w.b)))
 	}
 	s := &f.Spans[k]
 	if over := w.off + len(w.b) - s.Next; over > 0 {
-		return w.to(w.col+3*(len(w.b)-over)).errorf("expected the line to end at the end of the field (%s), got more bytes: write the next field on a new line", label(s.Field, f.Type))
+		return w.atColumn(w.col+3*(len(w.b)-over)).errorf("expected the line to end at the end of the field (%s), got more bytes: write the next field on a new line", label(s.Field, f.Type))
 	}
-	field := f.Row(k)
+	field := f.SpanBytes(k)
 	begins := w.off == s.Next-len(field)
 	text := w.rest
 	if begins {
@@ -207,15 +207,15 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 		if !ok {
 			i := strings.LastIndexByte(text, '(')
 			if i < 0 || !strings.HasSuffix(text, ")") {
-				return w.to(w.restCol+len(text)).errorf("expected the label %s, got none", want)
+				return w.atColumn(w.restCol+len(text)).errorf("expected the label %s, got none", want)
 			}
-			return w.to(w.restCol+i).errorf("expected the label %[2]s for these bytes, got %[1]s", text[i:], want)
+			return w.atColumn(w.restCol+i).errorf("expected the label %[2]s for these bytes, got %[1]s", text[i:], want)
 		}
 		text = strings.TrimRight(cut, " \t")
 	}
 	if len(w.b) == len(field) && isBinary(s.Field) {
 		if want := fmt.Sprint(uintOf(w.b)); text != want {
-			return w.to(w.restCol).errorf("expected the number %[2]s for these bytes, got %[1]q", text, want)
+			return w.atColumn(w.restCol).errorf("expected the number %[2]s for these bytes, got %[1]q", text, want)
 		}
 		return nil
 	}
@@ -223,12 +223,12 @@ func (w *row) check(f *codec.Frame, k int) *Error {
 }
 
 // checkRaw compares the bytes of a line of raw bytes with its text.
-func (w *row) checkRaw(first bool) *Error {
+func (w *byteLine) checkRaw(first bool) *Error {
 	if w.quoted != "" {
 		return w.checkLabel(rawLabel)
 	}
-	cut, labelled := strings.CutSuffix(w.rest, rawLabel)
-	if labelled && (first || w.checkText(w.rest) != nil) {
+	cut, labeled := strings.CutSuffix(w.rest, rawLabel)
+	if labeled && (first || w.checkText(w.rest) != nil) {
 		return w.checkText(strings.TrimRight(cut, " \t"))
 	}
 	return w.checkText(w.rest)
@@ -236,13 +236,13 @@ func (w *row) checkRaw(first bool) *Error {
 
 // checkText compares the text of a line with its bytes. Spaces around the text are ignored, because spaces
 // that belong to the bytes cannot be distinguished from the spaces between the columns.
-func (w *row) checkText(text string) *Error {
+func (w *byteLine) checkText(text string) *Error {
 	got, k, bad := unescape(text, "")
 	if bad != "" {
-		return w.to(w.restCol+k).errorf("%s", bad)
+		return w.atColumn(w.restCol+k).errorf("%s", bad)
 	}
 	if want := string(w.b); got != want && got != strings.Trim(want, " ") {
-		return w.to(w.restCol).errorf("expected the text %[2]q for these bytes, got %[1]q", text, appendText(nil, w.b))
+		return w.atColumn(w.restCol).errorf("expected the text %[2]q for these bytes, got %[1]q", text, appendText(nil, w.b))
 	}
 	return nil
 }

@@ -19,26 +19,26 @@ type token struct {
 	col    int // from 1, in bytes
 }
 
-// at is a position in the source. Its methods create errors for this position.
-type at struct {
+// position is a position in the source. Its methods create errors for this position.
+type position struct {
 	file      string
 	line, col int
 }
 
-func (a at) errorf(format string, args ...any) *Error {
+func (a position) errorf(format string, args ...any) *Error {
 	return &Error{File: a.file, Line: a.line, Col: a.col, Msg: fmt.Sprintf(format, args...)}
 }
 
-// to returns the position in the same line at another column.
-func (a at) to(col int) at { a.col = col; return a }
+// atColumn returns the position in the same line at another column.
+func (a position) atColumn(col int) position { a.col = col; return a }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // lex splits a step into tokens. pos is the position of s; room is the remaining part of maxText.
-func lex(pos at, s string, room *int) ([]token, *Error) {
+func lex(pos position, s string, room *int) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
-		c, here := s[i], pos.to(pos.col+i)
+		c, here := s[i], pos.atColumn(pos.col+i)
 		switch {
 		case isBlank(c):
 			i++
@@ -59,13 +59,13 @@ func lex(pos at, s string, room *int) ([]token, *Error) {
 			}
 			word := s[i : i+n]
 			if k := strings.IndexFunc(word, notInWord); k >= 0 {
-				return nil, here.to(here.col+k).errorf("expected a word, got a word that contains %q: write the value in double quotes", word[k])
+				return nil, here.atColumn(here.col+k).errorf("expected a word, got a word that contains %q: write the value in double quotes", word[k])
 			}
 			toks = append(toks, token{word, false, here.col})
 			i += n
 		}
 		if i < len(s) && !isBlank(s[i]) {
-			return nil, pos.to(pos.col+i).errorf("expected a space after the closing quote, got %q", s[i])
+			return nil, pos.atColumn(pos.col+i).errorf("expected a space after the closing quote, got %q", s[i])
 		}
 	}
 	return toks, nil
@@ -83,14 +83,14 @@ func notInWord(r rune) bool {
 
 // lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the value and its
 // length in s.
-func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
+func lexQuoted(pos position, s string, room *int) (string, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
 		return "", 0, pos.errorf("expected a closing quote, got the end of the line")
 	}
 	text, k, bad := unescape(s[1:end-1], `"`)
 	if bad != "" {
-		return "", 0, pos.to(pos.col+1+k).errorf("%s", bad)
+		return "", 0, pos.atColumn(pos.col+1+k).errorf("%s", bad)
 	}
 	count := 1
 	if end < len(s) && s[end] == '*' {
@@ -99,7 +99,7 @@ func lexQuoted(pos at, s string, room *int) (string, int, *Error) {
 		}
 		n, err := strconv.Atoi(s[digits:end])
 		if err != nil {
-			return "", 0, pos.to(pos.col + digits).errorf("expected a number after *, as in \"x\"*1000")
+			return "", 0, pos.atColumn(pos.col + digits).errorf("expected a number after *, as in \"x\"*1000")
 		}
 		count = n
 	}

@@ -73,8 +73,8 @@ func (b *Bindings) bind(n binding) {
 	}
 }
 
-// look returns the value of key k and the key that owns value. It includes the new bindings in fresh.
-func (b *Bindings) look(fresh []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
+// lookup returns the value of key k and the key that owns value. It includes the new bindings in fresh.
+func (b *Bindings) lookup(fresh []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
 	live, bound = b.live[k]
 	owner, owned = b.taken[value]
 	for _, n := range fresh {
@@ -294,7 +294,7 @@ func (m *matcher) same(i int, want, why string) *Mismatch {
 func (m *matcher) bound(i int, k key) *Mismatch {
 	fd := m.f.Spans[i].Field
 	v := string(m.f.Value(i))
-	live, ok, owner, owned := m.b.look(m.fresh, k, v)
+	live, ok, owner, owned := m.b.lookup(m.fresh, k, v)
 	switch {
 	case ok:
 		why := ""
@@ -375,7 +375,7 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 				break
 			}
 			k := key{Literal, string(v)}
-			live, bound, owner, owned := b.look(fresh, k, k.text)
+			live, bound, owner, owned := b.lookup(fresh, k, k.text)
 			switch {
 			case bound:
 				v = []byte(live)

@@ -79,13 +79,13 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 			rest = append(rest, l)
 			continue
 		}
-		domain, err := r.domain(at{r.pos.file, l.number, 1}, value)
+		domain, err := r.domain(position{r.pos.file, l.number, 1}, value)
 		if err != nil {
 			return nil, err
 		}
 		for _, other := range domains {
 			if other[0].Name == domain[0].Name {
-				return nil, at{r.pos.file, l.number, 1}.errorf("expected a different name for each @for, got %s twice", domain[0].Name)
+				return nil, position{r.pos.file, l.number, 1}.errorf("expected a different name for each @for, got %s twice", domain[0].Name)
 			}
 		}
 		domains = append(domains, domain)
@@ -99,7 +99,7 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 		all = append(all, instance{params, lines})
 	}
 	if len(all) > maxInstances {
-		return nil, at{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d", maxInstances, len(all))
+		return nil, position{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d", maxInstances, len(all))
 	}
 	return all, nil
 }
@@ -124,7 +124,7 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 			out = append(out, sourceLine{number: l.number, text: text})
 			continue
 		}
-		pos := at{r.pos.file, l.number, 1}
+		pos := position{r.pos.file, l.number, 1}
 		from, err := r.number(pos, m[3])
 		if err != nil {
 			return nil, err
@@ -168,7 +168,7 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == m[1] })
 		if i < 0 {
 			if strict && bad == nil {
-				bad = at{r.pos.file, l.number, 1}.errorf("expected the name of a parameter, got %s", ref)
+				bad = position{r.pos.file, l.number, 1}.errorf("expected the name of a parameter, got %s", ref)
 			}
 			return ref
 		}
@@ -177,7 +177,7 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 		}
 		n, ok := new(big.Int).SetString(params[i].value, 10)
 		if !ok {
-			bad = at{r.pos.file, l.number, 1}.errorf("expected a parameter that is a number, got %s", ref)
+			bad = position{r.pos.file, l.number, 1}.errorf("expected a parameter that is a number, got %s", ref)
 			return ref
 		}
 		k, _ := new(big.Int).SetString(m[2], 10)
@@ -270,7 +270,7 @@ func pick(first bool, a, b int) int {
 }
 
 // domain reads what follows @for: a name, "in" and the values.
-func (r *parser) domain(pos at, s string) ([]Param, *Error) {
+func (r *parser) domain(pos position, s string) ([]Param, *Error) {
 	name, values, ok := strings.Cut(s, " in ")
 	if name = strings.TrimSpace(name); !ok || !reference.MatchString("{"+name+"}") {
 		return nil, pos.errorf("expected a name in small letters and digits, \"in\" and values after @for, as in @for n in 1 2 3")
@@ -298,7 +298,7 @@ func (r *parser) domain(pos at, s string) ([]Param, *Error) {
 }
 
 // without returns the values whose labels are not among those given, which follow "but".
-func (r *parser) without(pos at, all []Param, labels []string) ([]Param, *Error) {
+func (r *parser) without(pos position, all []Param, labels []string) ([]Param, *Error) {
 	for _, label := range labels {
 		i := slices.IndexFunc(all, func(p Param) bool { return p.Label == label })
 		if i < 0 || len(all) == 1 {
@@ -351,7 +351,7 @@ var (
 )
 
 // values returns the parameter values that an item specifies.
-func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
+func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 	if m := namedValue.FindStringSubmatch(item); m != nil {
 		return []Param{{name, m[1], m[2]}}, nil
 	}
@@ -401,7 +401,7 @@ func (r *parser) values(pos at, name, item string) ([]Param, *Error) {
 }
 
 // ranged returns the numbers that choose selects between two bounds, in ascending order.
-func (r *parser) ranged(pos at, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
+func (r *parser) ranged(pos position, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
 	from, err := r.number(pos, a)
 	if err != nil {
 		return nil, err
@@ -447,7 +447,7 @@ var operand = regexp.MustCompile(`^(?:([0-9]+)|max\(([^)]*)\))([+-][0-9]+)?$`)
 
 // number parses a number or max(TYPE.FIELD), which is the largest value or length of a field, and an optional
 // addend.
-func (r *parser) number(pos at, s string) (*big.Int, *Error) {
+func (r *parser) number(pos position, s string) (*big.Int, *Error) {
 	m := operand.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return nil, pos.errorf("expected a number or max(TYPE.FIELD), got %q", s)
@@ -482,7 +482,7 @@ func (r *parser) number(pos at, s string) (*big.Int, *Error) {
 
 // fieldNamed returns the field specified as TYPE.FIELD. The name of the field is written as in
 // [codec.Type.Signature].
-func (r *parser) fieldNamed(pos at, s string) (*codec.Field, *Error) {
+func (r *parser) fieldNamed(pos position, s string) (*codec.Field, *Error) {
 	name, field, _ := strings.Cut(s, ".")
 	t := r.proto.TypeNamed(name)
 	if t == nil {

@@ -20,7 +20,7 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 
 func (r *parser) parse() ([]*Script, error) {
 	for _, l := range r.lines {
-		r.strict = r.strict || rulesOutProse(l.text)
+		r.strict = r.strict || isDirectiveOnly(l.text)
 	}
 	for _, s := range sections(r.lines) {
 		instances, err := r.instances(s)
@@ -57,7 +57,7 @@ func (r *parser) read(lines section) error {
 	}
 	if r.script != nil && len(r.used) > 0 {
 		r.script.Setups = r.used
-		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, wide: r.wide}
+		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
 			other.ways, other.room = choice, maxText
@@ -76,7 +76,7 @@ func (r *parser) read(lines section) error {
 // parser is the state of parsing one source.
 type parser struct {
 	proto  *codec.Protocol
-	pos    at // only the file is set
+	pos    position // only the file is set
 	lines  section
 	params []Param
 	again  bool // this is not the first instance of the case
@@ -86,12 +86,12 @@ type parser struct {
 	strict bool     // prose is an error
 	room   int      // the remaining part of maxText
 
-	scripts []*Script
-	wide    []Meta  // @-lines of the whole file, set at the first @case
-	cases   bool    // a @case line has been read
-	script  *Script // the current script, or nil
-	wires   map[string]*wire
-	encoded []byte // set by encode
+	scripts  []*Script
+	fileMeta []Meta  // @-lines of the whole file, set at the first @case
+	cases    bool    // a @case line has been read
+	script   *Script // the current script, or nil
+	wires    map[string]*wire
+	encoded  []byte // set by encode
 }
 
 func splitLines(src []byte) section {
@@ -108,22 +108,22 @@ func trim(s string) (string, int) {
 	return strings.TrimRight(left, " \t"), len(s) - len(left) + 1
 }
 
-// rulesOutProse reports whether a line is a step in line form or an @-line. A file with such a line cannot
+// isDirectiveOnly reports whether a line is a step in line form or an @-line. A file with such a line cannot
 // contain prose.
-func rulesOutProse(line string) bool {
+func isDirectiveOnly(line string) bool {
 	s, _ := trim(line)
-	if s == "" || s[0] == '#' || isRow(s) {
+	if s == "" || s[0] == '#' || isByteLine(s) {
 		return false
 	}
-	_, behind, arrow := strings.Cut(s, "->")
-	k := strings.IndexAny(behind, ":#")
-	return s[0] == '@' || arrow && k >= 0 && behind[k] == ':'
+	_, after, arrow := strings.Cut(s, "->")
+	k := strings.IndexAny(after, ":#")
+	return s[0] == '@' || arrow && k >= 0 && after[k] == ':'
 }
 
 // line parses what begins at the i-th line and returns the index of the next line to parse.
 func (r *parser) line(i int) (int, error) {
 	s, col := trim(r.lines[i].text)
-	pos := r.at(i, col)
+	pos := r.position(i, col)
 	switch {
 	case s == "" || s[0] == '#':
 	case s[0] == '@':
@@ -137,7 +137,7 @@ func (r *parser) line(i int) (int, error) {
 		if err := r.alternative(pos, &r.script.Steps[len(r.script.Steps)-1], s); err != nil {
 			return 0, err
 		}
-	case isRow(s) && (r.strict || strings.HasSuffix(s, ")")):
+	case isByteLine(s) && (r.strict || strings.HasSuffix(s, ")")):
 		return 0, pos.errorf("expected a line that names the direction above the bytes, got none")
 	case strings.Contains(s, "->"):
 		return r.step(i, pos, s)
@@ -147,14 +147,14 @@ func (r *parser) line(i int) (int, error) {
 	return i + 1, nil
 }
 
-func (r *parser) at(i, col int) at {
-	return at{file: r.pos.file, line: r.lines[i].number, col: col}
+func (r *parser) position(i, col int) position {
+	return position{file: r.pos.file, line: r.lines[i].number, col: col}
 }
 
 // begin returns the current script. It creates the script if necessary.
 func (r *parser) begin(line int) *Script {
 	if r.script == nil {
-		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.wide...), Params: r.params}
+		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.fileMeta...), Params: r.params}
 		r.wires = map[string]*wire{}
 	}
 	return r.script
@@ -164,7 +164,7 @@ func (r *parser) begin(line int) *Script {
 func (r *parser) finish() error {
 	s := r.begin(1)
 	if len(s.Steps) == 0 {
-		return at{r.pos.file, s.Line, 1}.errorf("expected at least one message or action in the transcript, got none")
+		return position{r.pos.file, s.Line, 1}.errorf("expected at least one message or action in the transcript, got none")
 	}
 	r.scripts = append(r.scripts, s)
 	r.script = nil
@@ -172,7 +172,7 @@ func (r *parser) finish() error {
 }
 
 // meta parses an @-line.
-func (r *parser) meta(pos at, s string) error {
+func (r *parser) meta(pos position, s string) error {
 	key, value, _ := strings.Cut(strings.ReplaceAll(s[1:], "\t", " "), " ")
 	value = strings.TrimSpace(value)
 	pos.col++
@@ -197,7 +197,7 @@ func notInKey(c rune) bool {
 }
 
 // nextCase ends the script before a @case line.
-func (r *parser) nextCase(pos at, name string) error {
+func (r *parser) nextCase(pos position, name string) error {
 	if name == "" {
 		return pos.errorf("expected a name after @case, got none")
 	}
@@ -214,7 +214,7 @@ func (r *parser) nextCase(pos at, name string) error {
 		if len(s.Steps) > 0 {
 			return pos.errorf("expected @case before the first message, got a message before @case")
 		}
-		r.wide = s.Meta
+		r.fileMeta = s.Meta
 		r.script = nil
 	}
 	r.cases = true
@@ -223,14 +223,14 @@ func (r *parser) nextCase(pos at, name string) error {
 }
 
 // step parses a step that begins at the i-th line.
-func (r *parser) step(i int, pos at, s string) (int, error) {
+func (r *parser) step(i int, pos position, s string) (int, error) {
 	arrow, colon := strings.Index(s, "->"), len(s)
 	if k := strings.IndexAny(s[arrow+2:], ":#"); k >= 0 {
 		colon = arrow + 2 + k
 	}
 	script := r.begin(pos.line)
 	st := Step{Line: pos.line}
-	if err := r.ends(&st, pos, s[:arrow], pos.to(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
+	if err := r.ends(&st, pos, s[:arrow], pos.atColumn(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
 		return 0, err
 	}
 	if colon == len(s) || s[colon] == '#' {
@@ -242,7 +242,7 @@ func (r *parser) step(i int, pos at, s string) (int, error) {
 		return next, nil
 	}
 	st.Source = s
-	toks, err := lex(pos.to(pos.col+colon+1), s[colon+1:], &r.room)
+	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.room)
 	if err != nil {
 		return 0, err
 	}
@@ -275,17 +275,17 @@ func isOr(s string) bool {
 }
 
 // alternative parses an "or" line below a step.
-func (r *parser) alternative(pos at, st *Step, s string) *Error {
+func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
-	toks, err := lex(pos.to(pos.col+2), s[2:], &r.room)
+	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.room)
 	if err != nil {
 		return err
 	}
 	grade := Strict
 	if len(toks) > 0 && toks[0].is("lax") {
-		grade, toks = Lax, toks[1:]
+		grade, toks = NonStrict, toks[1:]
 	}
 	c, err := r.choice(pos, st, toks, false)
 	if err != nil {
@@ -297,7 +297,7 @@ func (r *parser) alternative(pos at, st *Step, s string) *Error {
 }
 
 // ends parses both actors of a step. One of them must be the server.
-func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
+func (r *parser) ends(st *Step, posA position, a string, posB position, b string) *Error {
 	from, errA := r.actor(posA, a)
 	if errA != nil {
 		return errA
@@ -320,7 +320,7 @@ func (r *parser) ends(st *Step, posA at, a string, posB at, b string) *Error {
 }
 
 // actor parses one end of a step. It returns nil for the server.
-func (r *parser) actor(pos at, s string) (*Actor, *Error) {
+func (r *parser) actor(pos position, s string) (*Actor, *Error) {
 	pos.col += len(s) - len(strings.TrimLeft(s, " \t"))
 	words := strings.Fields(s)
 	name := strings.Join(words, " ")

@@ -209,11 +209,11 @@ func TestSuite(t *testing.T) {
 	if words.Line != 5 || words.Steps[0].Line != 7 || words.Steps[0].Choices[0].Args[2].Col != 45 {
 		t.Errorf("case at line %d, step at line %d, argument at column %d", words.Line, words.Steps[0].Line, words.Steps[0].Choices[0].Args[2].Col)
 	}
-	if st := words.Steps[3]; st.Within != 2*time.Second || st.After != 5*time.Millisecond || len(st.Past) != 1 || st.Past[0].Name != "ECHO_RES" || st.From != codec.Server {
+	if st := words.Steps[3]; st.Within != 2*time.Second || st.After != 5*time.Millisecond || len(st.Ignored) != 1 || st.Ignored[0].Name != "ECHO_RES" || st.From != codec.Server {
 		t.Errorf("modifiers were read as %+v", st)
 	}
 	rules := scripts[1]
-	if n := len(rules.Steps[3].Choices); n != 4 || rules.Steps[3].Choices[3].Grade != Lax || rules.Steps[3].Choices[1].Grade != Strict {
+	if n := len(rules.Steps[3].Choices); n != 4 || rules.Steps[3].Choices[3].Grade != NonStrict || rules.Steps[3].Choices[1].Grade != Strict {
 		t.Errorf("%d choices: %+v", n, rules.Steps[3].Choices)
 	}
 	if p := rules.Steps[0].Peer; p.Name != "Worker 2" || p.Role != gearman.Worker {
@@ -258,8 +258,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestRows parses lines of bytes that are divided and formatted in other ways than the printer's.
-func TestRows(t *testing.T) {
+// TestByteLines parses lines of bytes that are divided and formatted in other ways than the printer's.
+func TestByteLines(t *testing.T) {
 	s := parse(t, gearman.Protocol, strings.Join([]string{
 		"Client -> Job Server",
 		"00       \\x00 (Magic)",

@@ -97,16 +97,16 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if st.Until > 0 {
 		dst = fmt.Appendf(dst, " until %s", st.Until)
 	}
-	if st.Of != nil {
-		dst = fmt.Appendf(dst, " of %s", st.Of.Name)
+	if st.Since != nil {
+		dst = fmt.Appendf(dst, " of %s", st.Since.Name)
 	}
-	if len(st.Past) > 0 {
+	if len(st.Ignored) > 0 {
 		dst = append(dst, " past"...)
 	}
-	if all := p.Sent(st.From, st.Peer.Role); len(st.Past) > 0 && slices.Equal(st.Past, all) {
+	if all := p.Sent(st.From, st.Peer.Role); len(st.Ignored) > 0 && slices.Equal(st.Ignored, all) {
 		dst = append(dst, " *"...)
 	} else {
-		for _, t := range st.Past {
+		for _, t := range st.Ignored {
 			dst = append(append(dst, ' '), t.Name...)
 		}
 	}
@@ -117,7 +117,7 @@ func appendAlternatives(dst []byte, st *Step) ([]byte, error) {
 	for i := range st.Choices[1:] {
 		c := &st.Choices[i+1]
 		dst = append(dst, "  or "...)
-		if c.Grade == Lax {
+		if c.Grade == NonStrict {
 			dst = append(dst, "lax "...)
 		}
 		var err error
@@ -334,7 +334,7 @@ func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte,
 	if c.Verb != Send && c.Verb != Raw {
 		return AppendStep(dst, p, st)
 	}
-	if st.Within > 0 || st.After > 0 || st.Until > 0 || len(st.Past) > 0 {
+	if st.Within > 0 || st.After > 0 || st.Until > 0 || len(st.Ignored) > 0 {
 		return nil, errors.New("a block of bytes cannot contain the modifiers within, after, until and past: use the one-line notation")
 	}
 	pr := Printer{Protocol: p}

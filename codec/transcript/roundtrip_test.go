@@ -13,8 +13,8 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// awkward returns values that are difficult for a notation.
-func awkward() [][]byte {
+// difficultValues returns values that are difficult for a notation.
+func difficultValues() [][]byte {
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
@@ -37,13 +37,13 @@ func plain(fd *codec.Field) []byte {
 
 // requests returns the message types that t may answer.
 func requests(p *codec.Protocol, t *codec.Type) []*codec.Type {
-	var rows []*codec.Type
+	var msgTypes []*codec.Type
 	for _, q := range p.Types {
 		if q.Ordered && slices.Contains(q.Replies, t.Name) {
-			rows = append(rows, q)
+			msgTypes = append(msgTypes, q)
 		}
 	}
-	return rows
+	return msgTypes
 }
 
 // asking returns a legal message of a type.
@@ -89,7 +89,7 @@ func messages(t *codec.Type) []codec.Message {
 	for _, n := range counts {
 		all = append(all, base(n))
 		for i := range n {
-			for _, v := range awkward() {
+			for _, v := range difficultValues() {
 				m := base(n)
 				m.Args[i] = v
 				all = append(all, m)
@@ -104,29 +104,29 @@ func messages(t *codec.Type) []codec.Message {
 	return all
 }
 
-// TestEveryRow prints messages of every type in both forms and parses them again. The parser must reject a
+// TestEveryType prints messages of every type in both forms and parses them again. The parser must reject a
 // message that the codec rejects. A message that the codec would decode differently must not be printed as
 // bytes.
-func TestEveryRow(t *testing.T) {
+func TestEveryType(t *testing.T) {
 	for _, p := range []*codec.Protocol{gearman.Protocol, beanstalk.Protocol} {
-		for _, row := range p.Types {
-			t.Run(p.Name+" "+row.Name, func(t *testing.T) { everyMessage(t, p, row) })
+		for _, msgType := range p.Types {
+			t.Run(p.Name+" "+msgType.Name, func(t *testing.T) { everyMessage(t, p, msgType) })
 		}
 	}
 }
 
-func everyMessage(t *testing.T, p *codec.Protocol, row *codec.Type) {
-	for side, roles := range map[codec.Side]codec.Role{codec.Peer: row.Req, codec.Server: row.Res} {
+func everyMessage(t *testing.T, p *codec.Protocol, msgType *codec.Type) {
+	for side, roles := range map[codec.Side]codec.Role{codec.Peer: msgType.Req, codec.Server: msgType.Res} {
 		if roles == 0 {
 			continue
 		}
 		// A reply is tested with each of the requests that it may answer.
 		asks := []*codec.Type{nil}
-		if rows := requests(p, row); side == codec.Server && rows != nil {
-			asks = rows
+		if msgTypes := requests(p, msgType); side == codec.Server && msgTypes != nil {
+			asks = msgTypes
 		}
 		done := 0
-		for _, m := range messages(row) {
+		for _, m := range messages(msgType) {
 			taken := slices.DeleteFunc(slices.Clone(asks), func(q *codec.Type) bool {
 				return !bothForms(t, p, side, roles, q, &m)
 			})
@@ -228,12 +228,12 @@ func send(peer Actor, from codec.Side, m *codec.Message) Step {
 
 // TestRawInBytes prints every byte as raw, in both forms.
 func TestRawInBytes(t *testing.T) {
-	for _, v := range awkward() {
+	for _, v := range difficultValues() {
 		if len(v) == 0 {
 			continue
 		}
 		s := &Script{Protocol: gearman.Protocol, Steps: []Step{{Peer: Actor{"Client", gearman.Client}, Choices: []Choice{
-			{Verb: Raw, Bytes: v}, {Verb: Closes}, {Verb: Raw, Bytes: v, Grade: Lax}}}}}
+			{Verb: Raw, Bytes: v}, {Verb: Closes}, {Verb: Raw, Bytes: v, Grade: NonStrict}}}}}
 		if back := parse(t, gearman.Protocol, lines(t, s)); !laws.Same(s, back, true) {
 			t.Errorf("%q: the lines mean something else:\n%s", v, lines(t, s))
 		}

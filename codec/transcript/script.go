@@ -57,11 +57,11 @@ type Step struct {
 	// of them.
 	Choices []Choice
 
-	Within time.Duration // deadline; 0: the default of the performer
-	After  time.Duration // earliest time, measured from the end of the previous step or the sending of Of
-	Until  time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
-	Of     *codec.Type   // for an expected message: the type of the last message before it that starts a time limit, or nil
-	Past   []*codec.Type // types that may come before the expected message and are ignored
+	Within  time.Duration // deadline; 0: the default of the performer
+	After   time.Duration // earliest time, measured from the end of the previous step or the sending of Of
+	Until   time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
+	Since   *codec.Type   // for an expected message: the type of the last message before it that starts a time limit, or nil
+	Ignored []*codec.Type // types that may come before the expected message and are ignored
 }
 
 // Verb is the action of a step.
@@ -83,8 +83,8 @@ const (
 type Grade uint8
 
 const (
-	Strict Grade = iota // conforms to the specification
-	Lax                 // accepted, but not preferred
+	Strict    Grade = iota // conforms to the specification
+	NonStrict              // accepted, but not preferred
 )
 
 // Choice is one alternative of a step.

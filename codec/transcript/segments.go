@@ -115,10 +115,10 @@ func (s *segment) takes(b []byte) bool {
 	return s.text && len(s.b)+len(b) <= textBytes && bytes.IndexByte(s.b, '\n') < 0
 }
 
-// rowEnd returns the end of the line that begins at offset at. A line of text ends after a line feed.
-func (s *segment) rowEnd(at int) int {
+// lineEnd returns the end of the line that begins at offset at. A line of text ends after a line feed.
+func (s *segment) lineEnd(at int) int {
 	if !s.text {
-		return min(at+rowBytes, len(s.b))
+		return min(at+bytesPerLine, len(s.b))
 	}
 	end := min(at+textBytes, len(s.b))
 	if k := bytes.IndexByte(s.b[at:end], '\n'); k >= 0 {
@@ -135,30 +135,30 @@ func (p *Printer) appendSegments(dst []byte, f *codec.Frame, segs []segment, mar
 		if mark >= 0 && (mark < s.off+len(s.b) || i == len(segs)-1) {
 			here, mark = mark-s.off, -1
 		}
-		dst = p.appendRows(dst, f, s, here, text)
+		dst = p.appendLines(dst, f, s, here, text)
 	}
 	return dst
 }
 
-// appendRows appends the lines of one segment. mark is an offset in the segment.
-func (p *Printer) appendRows(dst []byte, f *codec.Frame, s *segment, mark int, text string) []byte {
+// appendLines appends the lines of one segment. mark is an offset in the segment.
+func (p *Printer) appendLines(dst []byte, f *codec.Frame, s *segment, mark int, text string) []byte {
 	marked := min(mark, len(s.b)-1) // a mark may point to the position after the last byte
 	for n, at := 0, 0; at < len(s.b); n++ {
-		end := s.rowEnd(at)
+		end := s.lineEnd(at)
 		holds := marked >= at && marked < end
 		// A single remaining line is printed, because omitting it would not save a line.
 		if p.Fold > 0 && n >= p.Fold && !holds && (n > p.Fold || end < len(s.b)) {
-			for end < len(s.b) && (marked < at || marked >= s.rowEnd(end)) {
-				end = s.rowEnd(end)
+			for end < len(s.b) && (marked < at || marked >= s.lineEnd(end)) {
+				end = s.lineEnd(end)
 			}
 			dst = p.appendFolded(dst, f, s, end-at)
 			at = end
 			continue
 		}
 		if !s.text {
-			dst = p.appendRow(dst, f, s, at, end)
+			dst = p.appendByteLine(dst, f, s, at, end)
 		} else {
-			dst = p.appendTextRow(dst, f, s, at, end)
+			dst = p.appendTextLine(dst, f, s, at, end)
 		}
 		if holds {
 			column := 3 * (mark - at)

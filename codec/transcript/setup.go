@@ -78,7 +78,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 	s := &Setups{proto: p, file: file}
 	var to *section // the section of the next lines
 	for _, l := range splitLines(src) {
-		pos := at{file, l.number, 1}
+		pos := position{file, l.number, 1}
 		text, _ := trim(l.text)
 		key, value, ok := metaLine(l.text)
 		switch {
@@ -116,7 +116,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 	}
 	for _, one := range s.all {
 		if len(one.ways) == 0 || len(one.probe) == 0 || one.About == "" {
-			return nil, at{file, 1, 1}.errorf("the setup %s needs @about, @probe and at least one @way", one.Name)
+			return nil, position{file, 1, 1}.errorf("the setup %s needs @about, @probe and at least one @way", one.Name)
 		}
 		for way := range one.ways {
 			if _, err := s.Probe(one.Name, Ways{one.Name: way}); err != nil {
@@ -129,7 +129,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
-	r := &parser{proto: s.proto, setups: s, ways: choice, pos: at{file: s.file}, strict: true, room: maxText}
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, room: maxText}
 	if err := r.read(s.Named(name).probe); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
 
 // Parse parses a source of transcripts, as the function [Parse] does. The steps may use the setups.
 func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
-	return (&parser{proto: p, setups: s, pos: at{file: file}, lines: splitLines(src), room: maxText}).parse()
+	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), room: maxText}).parse()
 }
 
 // With returns the script with other ways of its setups. The steps of the script itself stay unchanged.
@@ -173,7 +173,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			out = append(out, l)
 			continue
 		}
-		pos := at{r.pos.file, l.number, 1}
+		pos := position{r.pos.file, l.number, 1}
 		one := r.setups.Named(m[4])
 		switch {
 		case one == nil:
@@ -219,7 +219,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 }
 
 // arguments returns the values of a setup's parameters for a line that uses the setup.
-func (one *Setup) arguments(pos at, peer, text string) ([]Param, *Error) {
+func (one *Setup) arguments(pos position, peer, text string) ([]Param, *Error) {
 	params := []Param{{Name: "peer", value: peer}}
 	args := items(text)
 	if k := slices.IndexFunc(args, func(s string) bool { return s[0] == '#' }); k >= 0 {

@@ -43,7 +43,7 @@ func (t token) is(word string) bool { return !t.quoted && t.text == word }
 
 // choice parses the text after the colon of a step, or after "or". pos is the beginning of its line. whole is
 // true for a step and false for an alternative, whose only modifier can be crlf.
-func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *Error) {
+func (r *parser) choice(pos position, st *Step, toks []token, whole bool) (*Choice, *Error) {
 	if len(toks) == 0 {
 		return nil, pos.errorf("expected a message or an action after the colon, got none")
 	}
@@ -51,7 +51,7 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 	var err *Error
 	first := toks[0]
 	if first.quoted {
-		return nil, pos.to(first.col).errorf("expected a message type or a word such as closes, got quoted text")
+		return nil, pos.atColumn(first.col).errorf("expected a message type or a word such as closes, got quoted text")
 	}
 	for v, word := range verbWords {
 		if word != "" && word == first.text {
@@ -65,13 +65,13 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 		toks, err = r.raw(pos, c, toks)
 	case Nothing:
 		if len(toks) < 3 || !toks[1].is("for") {
-			return nil, pos.to(first.col).errorf("expected a time after nothing, as in \"nothing for 100ms\"")
+			return nil, pos.atColumn(first.col).errorf("expected a time after nothing, as in \"nothing for 100ms\"")
 		}
 		c.For, err = duration(pos, toks[2])
 		toks = toks[3:]
 	case Opens:
 		if st.From == codec.Server || !whole {
-			return nil, pos.to(first.col).errorf("\"opens\" is allowed only for a client or worker, because it connects, and only without alternatives (\"or\")")
+			return nil, pos.atColumn(first.col).errorf("\"opens\" is allowed only for a client or worker, because it connects, and only without alternatives (\"or\")")
 		}
 		toks = toks[1:]
 	default:
@@ -81,13 +81,13 @@ func (r *parser) choice(pos at, st *Step, toks []token, whole bool) (*Choice, *E
 		err = r.modify(pos, st, c, toks, whole)
 	}
 	if err == nil && c.Verb == Send && !c.Unchecked {
-		err = r.judge(pos.to(first.col), st, c)
+		err = r.checkLiterals(pos.atColumn(first.col), st, c)
 	}
 	return c, err
 }
 
 // message parses a message type and its arguments.
-func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *Error) {
+func (r *parser) message(pos position, st *Step, c *Choice, toks []token) ([]token, *Error) {
 	if toks[0].is("unchecked") {
 		c.Unchecked = true
 		if toks = toks[1:]; len(toks) == 0 || toks[0].quoted {
@@ -106,15 +106,15 @@ func (r *parser) message(pos at, st *Step, c *Choice, toks []token) ([]token, *E
 	toks = toks[1:]
 	for len(toks) > 0 && (toks[0].quoted || !isModifier(toks[0].text)) {
 		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest && !betweenRepetitions(c) {
-			return nil, pos.to(c.Args[n-1].Col).errorf("expected \"...\" as the last argument or after a complete group of repeated arguments")
+			return nil, pos.atColumn(c.Args[n-1].Col).errorf("expected \"...\" as the last argument or after a complete group of repeated arguments")
 		}
-		a, err := argument(pos.to(toks[0].col), c, toks[0])
+		a, err := argument(pos.atColumn(toks[0].col), c, toks[0])
 		if err != nil {
 			return nil, err
 		}
 		c.Args, toks = append(c.Args, a), toks[1:]
 	}
-	if !c.Unchecked && !rightCount(c) {
+	if !c.Unchecked && !legalCount(c) {
 		return nil, pos.errorf("expected %[2]s, got %[1]d arguments", len(c.Args), c.Type.Signature())
 	}
 	return toks, nil
@@ -145,7 +145,7 @@ func (r *parser) misdirected(t *codec.Type, st *Step) string {
 }
 
 // argument parses one argument of c. c already has the arguments before it.
-func argument(pos at, c *Choice, tok token) (Arg, *Error) {
+func argument(pos position, c *Choice, tok token) (Arg, *Error) {
 	a := Arg{Line: pos.line, Col: pos.col}
 	s := tok.text
 	switch {
@@ -176,7 +176,7 @@ func argument(pos at, c *Choice, tok token) (Arg, *Error) {
 }
 
 // name parses the text after a dollar sign.
-func name(pos at, a *Arg, s string) *Error {
+func name(pos position, a *Arg, s string) *Error {
 	if rest, ok := strings.CutPrefix(s, "now"); ok && (rest == "" || rest[0] == '+' || rest[0] == '-') {
 		a.Kind = Now
 		if rest != "" {
@@ -224,7 +224,7 @@ func uintOf(b []byte) uint64 {
 }
 
 // raw parses pairs of hex digits and quoted texts.
-func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
+func (r *parser) raw(pos position, c *Choice, toks []token) ([]token, *Error) {
 	start := toks[0].col
 	for toks = toks[1:]; len(toks) > 0; toks = toks[1:] {
 		tok := toks[0]
@@ -235,7 +235,7 @@ func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 			continue
 		case isModifier(tok.text):
 		case !ok:
-			return nil, pos.to(tok.col).errorf("expected two hexadecimal digits or quoted text, got %q", tok.text)
+			return nil, pos.atColumn(tok.col).errorf("expected two hexadecimal digits or quoted text, got %q", tok.text)
 		default:
 			c.Bytes = append(c.Bytes, b)
 			continue
@@ -243,24 +243,24 @@ func (r *parser) raw(pos at, c *Choice, toks []token) ([]token, *Error) {
 		break
 	}
 	if len(c.Bytes) == 0 {
-		return nil, pos.to(start).errorf("expected at least one byte after \"raw\", got none")
+		return nil, pos.atColumn(start).errorf("expected at least one byte after \"raw\", got none")
 	}
 	return toks, nil
 }
 
-func duration(pos at, tok token) (time.Duration, *Error) {
+func duration(pos position, tok token) (time.Duration, *Error) {
 	d, err := time.ParseDuration(tok.text)
 	if err != nil || d <= 0 || tok.quoted {
-		return 0, pos.to(tok.col).errorf("expected a time such as 100ms or 2s, got %q", tok.text)
+		return 0, pos.atColumn(tok.col).errorf("expected a time such as 100ms or 2s, got %q", tok.text)
 	}
 	return d, nil
 }
 
 // modify parses the modifiers after the arguments of a step.
-func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *Error {
+func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole bool) *Error {
 	for len(toks) > 0 {
 		word := toks[0]
-		here := pos.to(word.col)
+		here := pos.atColumn(word.col)
 		switch {
 		case word.quoted || !isModifier(word.text):
 			return here.errorf("expected a modifier, such as \"within 2s\", after the message, got %q%s", word.text, nearest(word.text, modifiers))
@@ -277,7 +277,7 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 		}
 		var err *Error
 		if word.text == "past" {
-			toks, err = r.past(pos, st, toks[1:])
+			toks, err = r.ignoredTypes(pos, st, toks[1:])
 		} else {
 			d := &st.Within
 			switch {
@@ -295,10 +295,10 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 			toks = toks[2:]
 			switch given := len(toks) > 0 && toks[0].is("of"); {
 			case err != nil || word.text == "within":
-			case given && st.Of != nil:
+			case given && st.Since != nil:
 				return here.errorf("expected \"of\" once, got it twice")
 			case given:
-				toks, err = r.of(pos, st, toks)
+				toks, err = r.sinceType(pos, st, toks)
 			case word.text == "until":
 				return here.errorf("expected a message type after \"until\" and its time, as in \"until 2s of put\", got none")
 			}
@@ -310,29 +310,29 @@ func (r *parser) modify(pos at, st *Step, c *Choice, toks []token, whole bool) *
 	return nil
 }
 
-// of parses the type of the message from whose sending the times of a step are measured.
-func (r *parser) of(pos at, st *Step, toks []token) ([]token, *Error) {
+// sinceType parses the type of the message from whose sending the times of a step are measured.
+func (r *parser) sinceType(pos position, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) < 2 || toks[1].quoted {
-		return nil, pos.to(toks[0].col).errorf("expected a message type after \"of\", got none")
+		return nil, pos.atColumn(toks[0].col).errorf("expected a message type after \"of\", got none")
 	}
-	here := pos.to(toks[1].col)
-	if st.Of = r.proto.TypeNamed(toks[1].text); st.Of == nil {
+	here := pos.atColumn(toks[1].col)
+	if st.Since = r.proto.TypeNamed(toks[1].text); st.Since == nil {
 		return nil, here.errorf("expected a message type, got %q%s", toks[1].text, nearest(toks[1].text, typeNames(r.proto)))
 	}
-	if st.From != codec.Server || !st.Of.Sends(codec.Peer) {
-		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s", r.proto.ServerName, st.Of.Name)
+	if st.From != codec.Server || !st.Since.Sends(codec.Peer) {
+		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s", r.proto.ServerName, st.Since.Name)
 	}
 	return toks[2:], nil
 }
 
-// past parses the types to ignore. A star stands for all types that can be sent in that direction.
-func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
+// ignoredTypes parses the types to ignore. A star stands for all types that can be sent in that direction.
+func (r *parser) ignoredTypes(pos position, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) > 0 && toks[0].is("*") {
-		st.Past = r.proto.Sent(st.From, st.Peer.Role)
+		st.Ignored = r.proto.Sent(st.From, st.Peer.Role)
 		return toks[1:], nil
 	}
 	for n := 0; len(toks) > 0 && (n == 0 || !isModifier(toks[0].text)); n++ {
-		here := pos.to(toks[0].col)
+		here := pos.atColumn(toks[0].col)
 		t := r.proto.TypeNamed(toks[0].text)
 		if t == nil || toks[0].quoted {
 			return nil, here.errorf("expected a message type, got %q%s", toks[0].text, nearest(toks[0].text, typeNames(r.proto)))
@@ -340,13 +340,13 @@ func (r *parser) past(pos at, st *Step, toks []token) ([]token, *Error) {
 		if bad := r.misdirected(t, st); bad != "" {
 			return nil, here.errorf("%s", bad)
 		}
-		st.Past, toks = append(st.Past, t), toks[1:]
+		st.Ignored, toks = append(st.Ignored, t), toks[1:]
 	}
 	return toks, nil
 }
 
-// rightCount reports whether a choice has a legal number of arguments for its type.
-func rightCount(c *Choice) bool {
+// legalCount reports whether a choice has a legal number of arguments for its type.
+func legalCount(c *Choice) bool {
 	need, most, group := c.Type.Arity()
 	n := c.given(len(c.Args))
 	if k := len(c.Args); k > 0 && c.Args[k-1].Kind == Rest {

@@ -10,8 +10,8 @@ import (
 // number of bytes.
 const textBytes = 64
 
-// isTextRow reports whether a line has the form of a line of text.
-func isTextRow(s string) bool {
+// isTextLine reports whether a line has the form of a line of text.
+func isTextLine(s string) bool {
 	if s == "" || s[0] != '"' {
 		return false
 	}
@@ -23,32 +23,32 @@ func isTextRow(s string) bool {
 	return rest == "" || rest[0] == '(' && rest[len(rest)-1] == ')'
 }
 
-// textRow parses a line of text: a quoted text and an optional label.
-func (r *parser) textRow(pos at, s string) (row, *Error) {
+// textLine parses a line of text: a quoted text and an optional label.
+func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
 	text, n, err := lexQuoted(pos, s, &r.room)
 	if err != nil {
-		return row{}, err
+		return byteLine{}, err
 	}
 	rest := strings.TrimLeft(s[n:], " \t")
-	w := row{at: pos, b: []byte(text), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
+	w := byteLine{position: pos, b: []byte(text), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
 	switch {
 	case text == "":
 		return w, pos.errorf("expected at least one byte in the line, got none")
 	case rest != "" && (rest[0] != '(' || rest[len(rest)-1] != ')'):
-		return w, w.to(w.restCol).errorf("expected the (Label) or nothing after the text, got something else")
+		return w, w.atColumn(w.restCol).errorf("expected the (Label) or nothing after the text, got something else")
 	}
 	return w, nil
 }
 
 // checkLabel checks the label of a line of text. The label may be omitted.
-func (w *row) checkLabel(want string) *Error {
+func (w *byteLine) checkLabel(want string) *Error {
 	switch {
 	case w.rest == "" || w.rest == want:
 		return nil
 	case want == "":
-		return w.to(w.restCol).errorf("expected no label, because no field begins in this line, got %s", w.rest)
+		return w.atColumn(w.restCol).errorf("expected no label, because no field begins in this line, got %s", w.rest)
 	}
-	return w.to(w.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", w.rest, want)
+	return w.atColumn(w.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", w.rest, want)
 }
 
 // textLabel returns the label of a line of text: see appendTextLabel.
@@ -68,14 +68,14 @@ func appendTextLabel(dst []byte, f *codec.Frame, k, off, end int) []byte {
 	for ; k < len(f.Spans) && start < end; k++ {
 		s := &f.Spans[k]
 		if start >= off && s.Next > start {
-			name, behind := s.Field.Name, ", "
+			name, separator := s.Field.Name, ", "
 			if s.Field.Kind == codec.Code && f.Type != nil {
 				if name = f.Type.Name; before == "(" { // the message's word
-					behind = ": "
+					separator = ": "
 				}
 			}
 			dst = append(append(dst, before...), name...)
-			before = behind
+			before = separator
 		}
 		start = s.Next
 	}
@@ -110,8 +110,8 @@ func quotedColumn(s string, k int, end bool) int {
 	}
 }
 
-// appendTextRow appends the bytes of a segment from at to end as a line of text.
-func (p *Printer) appendTextRow(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
+// appendTextLine appends the bytes of a segment from at to end as a line of text.
+func (p *Printer) appendTextLine(dst []byte, f *codec.Frame, s *segment, at, end int) []byte {
 	dst = append(dst, '"')
 	width, first := 2, at == 0
 	for _, part := range p.parts[s.parts:s.partsEnd] {

@@ -15,13 +15,13 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// talk is one message of a Beanstalk conversation.
-type talk struct {
+// exchange is one message of a Beanstalk conversation.
+type exchange struct {
 	from codec.Side
 	raw  string
 }
 
-var talks = []talk{
+var exchanges = []exchange{
 	{codec.Peer, "put 0 1 60 5\r\nhello\r\n"},
 	{codec.Server, "INSERTED 12\r\n"},
 	{codec.Peer, "put 0 0 1 4\r\n\x00\r\n\xff\r\n"},
@@ -47,7 +47,7 @@ func TestTextListings(t *testing.T) {
 		out = fmt.Appendf(out, "# hex %v, folded to %d, in colour %v\n\n", pr.Hex, pr.Fold, pr.Color)
 		s := p.NewSession(codec.Options{})
 		var text, wire []byte
-		for _, m := range talks {
+		for _, m := range exchanges {
 			var f codec.Frame
 			if _, err := s.Decode(m.from, []byte(m.raw), &f); err != nil {
 				t.Fatal(err)
@@ -146,8 +146,8 @@ func TestBrokenText(t *testing.T) {
 	golden(t, "broken.text", out)
 }
 
-// TestTextRows parses lines of text that are divided and formatted in other ways than the printer's.
-func TestTextRows(t *testing.T) {
+// TestTextLines parses lines of text that are divided and formatted in other ways than the printer's.
+func TestTextLines(t *testing.T) {
 	s := parse(t, beanstalk.Protocol, strings.Join([]string{
 		"Producer -> Server",
 		`"put 0 "`,
@@ -178,8 +178,8 @@ func TestTextRows(t *testing.T) {
 	}
 }
 
-// TestTextRowsRefused checks the errors of the parser for invalid lines of text, and their positions.
-func TestTextRowsRefused(t *testing.T) {
+// TestTextLinesRefused checks the errors of the parser for invalid lines of text, and their positions.
+func TestTextLinesRefused(t *testing.T) {
 	const put = "Producer -> Server\n\"put 0 1 60 5\\r\\n\"  (put: Priority, Delay, TTR, Bytes)\n"
 	tests := []struct{ name, src, want string }{
 		{"type lies", "Producer -> Server\n\"use t\\r\\n\" (watch: Tube)", "2:13: expected the label (use: Tube) for these bytes, got (watch: Tube)"},

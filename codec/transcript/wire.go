@@ -79,9 +79,9 @@ func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) erro
 	return err
 }
 
-// judge checks whether the literal values of a message are legal for its type. Samples replace the other
+// checkLiterals checks whether the literal values of a message are legal for its type. Samples replace the other
 // values.
-func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
+func (r *parser) checkLiterals(pos position, st *Step, c *Choice) *Error {
 	err := r.legal(st.From, c, literals(c, nil))
 	if err == nil {
 		return nil
@@ -97,7 +97,7 @@ func (r *parser) judge(pos at, st *Step, c *Choice) *Error {
 		for i, a := range c.Args {
 			only := func(k int) bool { return k == i }
 			if bad := r.legal(st.From, c, literals(c, only)); bad != nil && a.Kind == Literal {
-				return (at{pos.file, a.Line, a.Col}).errorf("%s", explain(c.Type, bad))
+				return (position{pos.file, a.Line, a.Col}).errorf("%s", explain(c.Type, bad))
 			}
 		}
 	}
@@ -143,16 +143,16 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 // asks returns the types of the requests that a message of type t may answer. It returns a single nil if the
 // message needs no request.
 func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
-	var rows []*codec.Type
+	var msgTypes []*codec.Type
 	for _, q := range r.proto.Types {
 		if from == codec.Server && q.Ordered && slices.Contains(q.Replies, t.Name) {
-			rows = append(rows, q)
+			msgTypes = append(msgTypes, q)
 		}
 	}
-	if rows == nil {
+	if msgTypes == nil {
 		return []*codec.Type{nil}
 	}
-	return rows
+	return msgTypes
 }
 
 // literals returns the arguments of a choice. It uses samples for arguments that are not literal, for literal

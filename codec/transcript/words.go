@@ -5,7 +5,7 @@ import "jobwire/codec"
 // ParseArgs parses a line of arguments in the form in which they follow a message type. line and col are the
 // position of s in the file. An error is an [*Error].
 func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
-	pos := at{file: file, line: line, col: col}
+	pos := position{file: file, line: line, col: col}
 	room := maxText
 	toks, err := lex(pos, s, &room)
 	if err != nil {
@@ -13,7 +13,7 @@ func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 	}
 	var args []Arg
 	for _, tok := range toks {
-		a, err := argument(pos.to(tok.col), &Choice{Type: &codec.Type{}}, tok)
+		a, err := argument(pos.atColumn(tok.col), &Choice{Type: &codec.Type{}}, tok)
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +26,7 @@ func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 // $name, are ordinary words here; only "#" begins a comment.
 func ParseWords(s string) ([]string, error) {
 	room := maxText
-	toks, err := lex(at{line: 1, col: 1}, s, &room)
+	toks, err := lex(position{line: 1, col: 1}, s, &room)
 	if err != nil {
 		return nil, err
 	}

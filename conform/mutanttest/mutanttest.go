@@ -73,9 +73,9 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 	}
 }
 
-// Some runs the picked mutants. Among the cases that they name and the cases in around, they must fail exactly the cases
+// RunSample runs the picked mutants. Among the cases that they name and the cases in around, they must fail exactly the cases
 // that they name. The faultless programs must pass all of them.
-func Some(t *testing.T, s *conform.Suite, sound conform.Sound, all []conform.Mutant, picked, around []string) {
+func RunSample(t *testing.T, s *conform.Suite, sound conform.Baseline, all []conform.Mutant, picked, around []string) {
 	t.Helper()
 	var mutants []conform.Mutant
 	run := slices.Clone(around)

@@ -87,7 +87,7 @@ func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Ty
 	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-			return faulty.Serve(ctx, ln, &inject.Row{Edit: edit(typ.Name, nil)})
+			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit(typ.Name, nil)})
 		})
 	}
 	r := conform.Runner{Start: start, Timeout: time.Second, Parallel: 16, Strict: true, Segments: []play.Segmentation{play.Plain}}
@@ -116,7 +116,7 @@ func names(c *conform.Case, typ *codec.Type) bool {
 		if st.Setup != "" || st.From != codec.Peer {
 			continue
 		}
-		if st.Choices[0].Type == typ || slices.Contains(st.Past, typ) {
+		if st.Choices[0].Type == typ || slices.Contains(st.Ignored, typ) {
 			return true
 		}
 		if b := st.Choices[0].Bytes; st.Choices[0].Verb == transcript.Raw {

@@ -50,11 +50,11 @@ type naiveServer struct {
 	queues  map[string][]*naiveJob  // by job name; the next job comes first
 	keys    map[[2]string]*naiveJob // jobs that are not complete, by name and duplicate key
 	handles map[string]*naiveJob    // kept forever, even if the job is complete
-	rows    [0x0E]naiveRow          // by packet type
+	types   [0x0E]naiveType         // by packet type
 }
 
-// naiveRow is a packet type that may arrive. A type that only the server sends has no handler.
-type naiveRow struct {
+// naiveType is a packet type that may arrive. A type that only the server sends has no handler.
+type naiveType struct {
 	min, max uint32
 	handle   func(*naiveServer, *naivePeer, []byte) bool // false closes the connection
 }
@@ -67,7 +67,7 @@ func serveNaiveDanga(ctx context.Context, ln net.Listener) error {
 		handles: map[string]*naiveJob{},
 		// Interpretation 1: a connection has no role. A client that can send a worker's packets can also send an
 		// application's, because the specification never says that they must be on different connections.
-		rows: [0x0E]naiveRow{
+		types: [0x0E]naiveType{
 			0x01: {0, naiveMax, (*naiveServer).connect},
 			0x02: {0, 0, (*naiveServer).disconnect},
 			0x03: {0, 0, (*naiveServer).sleep},
@@ -129,10 +129,10 @@ func (s *naiveServer) step(p *naivePeer) bool {
 	if p.magic == "" {
 		p.magic = magic
 	}
-	if magic != p.magic || typ >= len(s.rows) {
+	if magic != p.magic || typ >= len(s.types) {
 		return false
 	}
-	row := s.rows[typ]
+	row := s.types[typ]
 	if row.handle == nil || size < row.min || size > row.max {
 		return false
 	}
@@ -389,14 +389,14 @@ type naiveClient struct {
 	net.Conn
 }
 
-func (c naiveClient) say(s string) {
+func (c naiveClient) send(s string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c, s); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c naiveClient) take(n int) string {
+func (c naiveClient) read(n int) string {
 	c.t.Helper()
 	b := make([]byte, n)
 	if got, err := io.ReadFull(c, b); err != nil {
@@ -405,9 +405,9 @@ func (c naiveClient) take(n int) string {
 	return string(b)
 }
 
-func (c naiveClient) hear(s string) {
+func (c naiveClient) expect(s string) {
 	c.t.Helper()
-	if got := c.take(len(s)); got != s {
+	if got := c.read(len(s)); got != s {
 		c.t.Fatalf("%q, want %q", got, s)
 	}
 }
@@ -423,22 +423,22 @@ func (c naiveClient) closed() {
 func TestNaiveDangaBestCase(t *testing.T) {
 	dial := naiveDial(t)
 	w, a := dial(), dial()
-	w.say("WORK\x01\x00\x00\x00\x0bmail\x00resize" + "WORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // no, sorry
-	w.say("WORK\x03\x00\x00\x00\x00")
-	a.say("\x00APP\x04\x00\x00\x00\x0cresize\x00\x00\x00\x001x")
-	a.hear("\x00APP\x05\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // wake up
-	w.say("WORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x07\x00\x00\x00\x09resize\x001x")
-	w.say("WORK\x08\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x64\x00\x00\x00\x09")
-	a.hear("\x00APP\x0a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x64\x00\x00\x00\x09")
-	w.say("WORK\x0b\x00\x00\x00\x05\x07done")
-	a.hear("\x00APP\x0d\x00\x00\x00\x09")
-	if a.take(4) == "\x00\x00\x00\x00" {
+	w.send("WORK\x01\x00\x00\x00\x0bmail\x00resize" + "WORK\x06\x00\x00\x00\x00")
+	w.expect("WORK\x00\x00\x00\x00\x00") // no, sorry
+	w.send("WORK\x03\x00\x00\x00\x00")
+	a.send("\x00APP\x04\x00\x00\x00\x0cresize\x00\x00\x00\x001x")
+	a.expect("\x00APP\x05\x00\x00\x00\x00")
+	w.expect("WORK\x00\x00\x00\x00\x00") // wake up
+	w.send("WORK\x06\x00\x00\x00\x00")
+	w.expect("WORK\x07\x00\x00\x00\x09resize\x001x")
+	w.send("WORK\x08\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x64\x00\x00\x00\x09")
+	a.expect("\x00APP\x0a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x64\x00\x00\x00\x09")
+	w.send("WORK\x0b\x00\x00\x00\x05\x07done")
+	a.expect("\x00APP\x0d\x00\x00\x00\x09")
+	if a.read(4) == "\x00\x00\x00\x00" {
 		t.Error("a complete job has taken no time")
 	}
-	a.hear("\x07done")
+	a.expect("\x07done")
 }
 
 // TestNaiveDangaHandles requests the result of a job by its handle, and adds a duplicate of each kind.
@@ -447,33 +447,33 @@ func TestNaiveDangaHandles(t *testing.T) {
 	a, b, w := dial(), dial(), dial()
 	const create, wait = "JOBS\x04\x00\x00\x00\x09rss\x007\x00\x00\x01x", "JOBS\x04\x00\x00\x00\x09rss\x007\x00\x00\x00y"
 	created := func() string {
-		a.say(create)
-		a.hear("JOBS\x05\x00\x00\x00")
-		return a.take(int(a.take(1)[0]))
+		a.send(create)
+		a.expect("JOBS\x05\x00\x00\x00")
+		return a.read(int(a.read(1)[0]))
 	}
-	w.say("WORK\x01\x00\x00\x00\x03rssWORK\x03\x00\x00\x00\x00WORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // no, sorry; the request has ended the sleep, so nothing wakes the worker
+	w.send("WORK\x01\x00\x00\x00\x03rssWORK\x03\x00\x00\x00\x00WORK\x06\x00\x00\x00\x00")
+	w.expect("WORK\x00\x00\x00\x00\x00") // no, sorry; the request has ended the sleep, so nothing wakes the worker
 	h := created()
 	if again := created(); again != h || h == "" {
 		t.Fatalf("a duplicate has the handle %q, want %q", again, h)
 	}
-	b.say(wait)
-	b.hear("JOBS\x05\x00\x00\x00\x00")
+	b.send(wait)
+	b.expect("JOBS\x05\x00\x00\x00\x00")
 	size := string([]byte{byte(len(h))})
-	a.say("JOBS\x09\x00\x00\x00" + size + h + "JOBS\x0c\x00\x00\x00" + size + h)
-	a.hear("JOBS\x0a\x00\x00\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff")
-	a.hear("JOBS\x0d\x00\x00\x00\x05\x00\x00\x00\x00\x00")
-	w.say("WORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x07\x00\x00\x00\x05rss\x00x")
-	w.say("WORK\x0b\x00\x00\x00\x03\x00okWORK\x06\x00\x00\x00\x00")
-	w.hear("WORK\x00\x00\x00\x00\x00") // the duplicates did not create jobs
-	a.say("JOBS\x0c\x00\x00\x00" + size + h)
+	a.send("JOBS\x09\x00\x00\x00" + size + h + "JOBS\x0c\x00\x00\x00" + size + h)
+	a.expect("JOBS\x0a\x00\x00\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff")
+	a.expect("JOBS\x0d\x00\x00\x00\x05\x00\x00\x00\x00\x00")
+	w.send("WORK\x06\x00\x00\x00\x00")
+	w.expect("WORK\x07\x00\x00\x00\x05rss\x00x")
+	w.send("WORK\x0b\x00\x00\x00\x03\x00okWORK\x06\x00\x00\x00\x00")
+	w.expect("WORK\x00\x00\x00\x00\x00") // the duplicates did not create jobs
+	a.send("JOBS\x0c\x00\x00\x00" + size + h)
 	for _, c := range []naiveClient{a, b} {
-		c.hear("JOBS\x0d\x00\x00\x00\x07")
-		if c.take(4) == "\x00\x00\x00\x00" {
+		c.expect("JOBS\x0d\x00\x00\x00\x07")
+		if c.read(4) == "\x00\x00\x00\x00" {
 			t.Error("a complete job has taken no time")
 		}
-		c.hear("\x00ok")
+		c.expect("\x00ok")
 	}
 	if next := created(); next == h {
 		t.Errorf("a job created after the end of another has its handle, %q", h)
@@ -502,34 +502,34 @@ func TestNaiveDangaRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dial := naiveDial(t)
 			a, w, next := dial(), dial(), dial()
-			a.say(job + "JOBS\x04\x00\x00\x00\x0adirty\x00\x00\x00\x022")
-			a.hear(strings.Repeat("JOBS\x05\x00\x00\x00\x00", 2))
-			w.say("WORK\x01\x00\x00\x00\x05dirtyWORK\x06\x00\x00\x00\x00")
-			w.hear("WORK\x07\x00\x00\x00\x06dirty\x00")
-			w.say(end)
+			a.send(job + "JOBS\x04\x00\x00\x00\x0adirty\x00\x00\x00\x022")
+			a.expect(strings.Repeat("JOBS\x05\x00\x00\x00\x00", 2))
+			w.send("WORK\x01\x00\x00\x00\x05dirtyWORK\x06\x00\x00\x00\x00")
+			w.expect("WORK\x07\x00\x00\x00\x06dirty\x00")
+			w.send(end)
 			w.closed()
-			next.say("NEXT\x01\x00\x00\x00\x05dirtyNEXT\x06\x00\x00\x00\x00")
-			next.hear("NEXT\x07\x00\x00\x00\x06dirty\x00")
+			next.send("NEXT\x01\x00\x00\x00\x05dirtyNEXT\x06\x00\x00\x00\x00")
+			next.expect("NEXT\x07\x00\x00\x00\x06dirty\x00")
 		})
 	}
 	t.Run("is lost", func(t *testing.T) {
 		dial := naiveDial(t)
 		a, w, sleeper := dial(), dial(), dial()
-		a.say(job)
-		a.hear("JOBS\x05\x00\x00\x00\x00")
-		w.say("WORK\x01\x00\x00\x00\x05dirtyWORK\x06\x00\x00\x00\x00")
-		w.hear("WORK\x07\x00\x00\x00\x06dirty\x00")
-		sleeper.say("NEXT\x01\x00\x00\x00\x05dirtyNEXT\x06\x00\x00\x00\x00NEXT\x03\x00\x00\x00\x00")
-		sleeper.hear("NEXT\x00\x00\x00\x00\x00") // no, sorry
+		a.send(job)
+		a.expect("JOBS\x05\x00\x00\x00\x00")
+		w.send("WORK\x01\x00\x00\x00\x05dirtyWORK\x06\x00\x00\x00\x00")
+		w.expect("WORK\x07\x00\x00\x00\x06dirty\x00")
+		sleeper.send("NEXT\x01\x00\x00\x00\x05dirtyNEXT\x06\x00\x00\x00\x00NEXT\x03\x00\x00\x00\x00")
+		sleeper.expect("NEXT\x00\x00\x00\x00\x00") // no, sorry
 		w.Close()
-		sleeper.hear("NEXT\x00\x00\x00\x00\x00") // wake up
-		sleeper.say("NEXT\x06\x00\x00\x00\x00")
-		sleeper.hear("NEXT\x07\x00\x00\x00\x06dirty\x00")
+		sleeper.expect("NEXT\x00\x00\x00\x00\x00") // wake up
+		sleeper.send("NEXT\x06\x00\x00\x00\x00")
+		sleeper.expect("NEXT\x07\x00\x00\x00\x06dirty\x00")
 	})
 	for name, bad := range map[string]string{"status": "WORK\x08\x00\x00\x00\x0cnumbers here", "completion": "WORK\x0b\x00\x00\x00\x01\x00"} {
 		t.Run(name+" without a job", func(t *testing.T) {
 			w := naiveDial(t)()
-			w.say(bad)
+			w.send(bad)
 			w.closed()
 		})
 	}

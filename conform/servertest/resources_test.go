@@ -42,8 +42,8 @@ var kept struct {
 	memory [][]byte
 }
 
-// keep uses n bytes of memory until the server ends.
-func keep(n int) {
+// keepMemory uses n bytes of memory until the server ends.
+func keepMemory(n int) {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = 1
@@ -53,7 +53,7 @@ func keep(n int) {
 	kept.memory = append(kept.memory, b)
 }
 
-var spin = sync.OnceFunc(func() {
+var burnCPU = sync.OnceFunc(func() {
 	go func() {
 		for n := 0; n >= 0; {
 			n ^= 1
@@ -63,12 +63,12 @@ var spin = sync.OnceFunc(func() {
 
 var resourceFaults = []resourceFault{
 	{name: "busy", fails: "connections half-closed asleep waiting urgent many-functions many-tubes many-queues begun at-the-descriptor-limit",
-		conn: func(c net.Conn) net.Conn { spin(); return c }},
+		conn: func(c net.Conn) net.Conn { burnCPU(); return c }},
 	{name: "busy-after-half-close", fails: "half-closed left", conn: func(c net.Conn) net.Conn {
 		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
 			n, err := c.Read(b)
 			if err == io.EOF {
-				spin()
+				burnCPU()
 			}
 			return n, err
 		}}
@@ -80,28 +80,28 @@ var resourceFaults = []resourceFault{
 		}
 		return c
 	}},
-	{name: "keeps-memory", fails: "jobs background-jobs tubes keys worker-leaves client-leaves", conn: func(c net.Conn) net.Conn { keep(100 << 10); return c }},
+	{name: "keeps-memory", fails: "jobs background-jobs tubes keys worker-leaves client-leaves", conn: func(c net.Conn) net.Conn { keepMemory(100 << 10); return c }},
 	{name: "allocates-for-messages", fails: "announced", conn: func(c net.Conn) net.Conn {
 		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
 			n, err := c.Read(b)
-			keep(1 << 20)
+			keepMemory(1 << 20)
 			return n, err
 		}}
 	}},
 	{name: "stores-what-it-reads", fails: "line", conn: func(c net.Conn) net.Conn {
 		go func() { // a goroutine, because a server that closes the connection would not call Read again
 			for range 64 {
-				keep(1 << 20)
+				keepMemory(1 << 20)
 			}
 		}()
 		return c
 	}},
 	{name: "buffers-replies", fails: "unread", conn: func(c net.Conn) net.Conn {
 		return &faultyConn{Conn: c, write: func(b []byte) (int, error) {
-			keep(len(b))
+			keepMemory(len(b))
 			c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 			if n, err := c.Write(b); err != nil && n < len(b) {
-				keep(64 << 20)
+				keepMemory(64 << 20)
 			}
 			return len(b), nil
 		}}
@@ -144,13 +144,13 @@ func (l *endingListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// wrapped is a listener that applies a fault to each connection.
-type wrapped struct {
+// faultyListener is a listener that applies a fault to each connection.
+type faultyListener struct {
 	net.Listener
 	conn func(net.Conn) net.Conn
 }
 
-func (l *wrapped) Accept() (net.Conn, error) {
+func (l *faultyListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func serveFaulty(protocol, fault, addr string) error {
 		case f.listener != nil:
 			ln = f.listener(ln)
 		default:
-			ln = &wrapped{ln, f.conn}
+			ln = &faultyListener{ln, f.conn}
 		}
 	}
 	return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(context.Background(), ln)

@@ -21,8 +21,8 @@ import (
 )
 
 type (
-	row     = inject.Row
-	message = inject.Message
+	mutantSpec = inject.MutantSpec
+	message    = inject.Message
 )
 
 // sampleReply is a reply that edits replace.
@@ -36,42 +36,42 @@ var sampleReply = map[string][]string{
 var variants = map[string][]variant{
 	"gearman": {
 		// "The server will then assign a job handle": it may be any text of at most 63 bytes.
-		{Row: row{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
-		{Row: row{Name: "handle-long", About: "Handles have 63 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%063d", n) })}},
-		{Row: row{Name: "handle-characters", About: "Handles have unusual characters.",
+		{MutantSpec: mutantSpec{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-long", About: "Handles have 63 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%063d", n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-characters", About: "Handles have unusual characters.",
 			Edit: renamed(func(n int) string { return fmt.Sprintf("\"'$%%*#\\(){}.:\x01\x7f\xc3\xa9\xff/%d", n) })}},
-		{Row: row{Name: "handle-space", About: "Handles have spaces and line ends.",
+		{MutantSpec: mutantSpec{Name: "handle-space", About: "Handles have spaces and line ends.",
 			Edit: both(renamed(func(n int) string { return fmt.Sprintf("job %d\r\n", n) }))}, lacks: []string{"extra-admin", "show-jobs", "cancel-job"}},
-		{Row: row{Name: "handle-uuid", About: "Handles are in no order.",
+		{MutantSpec: mutantSpec{Name: "handle-uuid", About: "Handles are in no order.",
 			Edit: renamed(func(n int) string {
 				return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(n)*0x9e3779b97f4a7c15))
 			})}},
 
 		// ERROR has a "NULL byte terminated error code string" and an "Error text".
-		{Row: row{Name: "error-empty", About: "The codes and texts of errors are empty.",
+		{MutantSpec: mutantSpec{Name: "error-empty", About: "The codes and texts of errors are empty.",
 			Edit: inject.Out("ERROR", nil, func(m *message) { m.Args = []string{"", ""} })}},
-		{Row: row{Name: "error-number", About: "The codes of errors are numbers, and the texts have several lines.",
+		{MutantSpec: mutantSpec{Name: "error-number", About: "The codes of errors are numbers, and the texts have several lines.",
 			Edit: inject.Out("ERROR", nil, func(m *message) { m.Args = []string{"17", "Fehler:\n\x00\xff " + strings.Repeat("x", 5000)} })}},
-		{Row: row{Name: "error-closes", About: "The server closes the connection after the ERROR for an illegal packet.",
+		{MutantSpec: mutantSpec{Name: "error-closes", About: "The server closes the connection after the ERROR for an illegal packet.",
 			Edit: inject.On(inject.Illegal, nil, closeAfter)}, customary: true},
-		{Row: row{Name: "illegal-closes", About: "The server closes the connection on an illegal packet, without ERROR.",
+		{MutantSpec: mutantSpec{Name: "illegal-closes", About: "The server closes the connection on an illegal packet, without ERROR.",
 			Edit: inject.Hangup(inject.Illegal, nil)}, customary: true},
 
 		// The text protocol: "a single line", "a list", "the version of the server".
-		{Row: row{Name: "lines-lf", About: "Lines of replies end with LF.", Edit: textReplies(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") })}},
-		{Row: row{Name: "lines-crlf", About: "Lines of replies end with CR LF.",
+		{MutantSpec: mutantSpec{Name: "lines-lf", About: "Lines of replies end with LF.", Edit: textReplies(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") })}},
+		{MutantSpec: mutantSpec{Name: "lines-crlf", About: "Lines of replies end with CR LF.",
 			Edit: textReplies(func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n") })}},
-		{Row: row{Name: "version-plain", About: "The reply to version is the version.", New: gearmanWith(gearmanserver.Options{}),
+		{MutantSpec: mutantSpec{Name: "version-plain", About: "The reply to version is the version.", New: gearmanWith(gearmanserver.Options{}),
 			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("1.1.20"))}},
-		{Row: row{Name: "version-words", About: "The reply to version is a sentence.",
+		{MutantSpec: mutantSpec{Name: "version-words", About: "The reply to version is a sentence.",
 			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("My Job Server version 12.0.3-beta4 (build 77)"))}},
-		{Row: row{Name: "lists-reversed", About: "Lists are in the reverse order.",
+		{MutantSpec: mutantSpec{Name: "lists-reversed", About: "Lists are in the reverse order.",
 			Edit: both(groups("workers-reply", 4, reversed), groups("status-reply", 4, reversed), groups("prioritystatus-reply", 5, reversed), groups("show-jobs-reply", 4, reversed))}},
-		{Row: row{Name: "lists-longer", About: "Lists contain workers and functions of other peers.",
+		{MutantSpec: mutantSpec{Name: "lists-longer", About: "Lists contain workers and functions of other peers.",
 			Edit: both(
 				groups("workers-reply", 4, with("3", "192.0.2.1", "-", " f1 f2"), with("4", "2001:db8::1", "someone", "")),
 				groups("status-reply", 4, with("someone's", "12", "3", "4"), with("unused", "0", "0", "0")))}},
-		{Row: row{Name: "functions-sorted", About: "The functions of a worker are listed in the reverse order.",
+		{MutantSpec: mutantSpec{Name: "functions-sorted", About: "The functions of a worker are listed in the reverse order.",
 			Edit: inject.Out("workers-reply", nil, func(m *message) {
 				for i := 3; i < len(m.Args); i += 4 {
 					words := strings.Fields(m.Args[i])
@@ -81,7 +81,7 @@ var variants = map[string][]variant{
 					}
 				}
 			})}},
-		{Row: row{Name: "descriptors", About: "Descriptors are large, addresses are those of IPv6, and a worker without ID has a default ID.",
+		{MutantSpec: mutantSpec{Name: "descriptors", About: "Descriptors are large, addresses are those of IPv6, and a worker without ID has a default ID.",
 			Edit: inject.Out("workers-reply", nil, func(m *message) {
 				for w := range slices.Chunk(m.Args, 4) {
 					w[0], w[1] = "1"+w[0]+"000", "::ffff:"+w[1]
@@ -90,7 +90,7 @@ var variants = map[string][]variant{
 					}
 				}
 			})}},
-		{Row: row{Name: "functions-kept", About: "status lists functions without workers and jobs.", Edit: func(s *inject.Server) {
+		{MutantSpec: mutantSpec{Name: "functions-kept", About: "status lists functions without workers and jobs.", Edit: func(s *inject.Server) {
 			var known []string
 			s.Out("status-reply", func(m *message) {
 				for _, name := range known {
@@ -105,102 +105,102 @@ var variants = map[string][]variant{
 				}
 			})
 		}}},
-		{Row: row{Name: "shutdown-silent", About: "shutdown has no reply.", Edit: inject.Drop("OK", inject.CauseIs("shutdown"))}},
+		{MutantSpec: mutantSpec{Name: "shutdown-silent", About: "shutdown has no reply.", Edit: inject.Drop("OK", inject.CauseIs("shutdown"))}},
 
 		// Jobs.
-		{Row: row{Name: "seconds", About: "The unit of CAN_DO_TIMEOUT is the second.", New: gearmanWith(gearmanserver.Options{TimeoutUnit: time.Second})}},
-		{Row: row{Name: "five-retries", About: "A job fails when it has lost five workers.", New: gearmanWith(gearmanserver.Options{Retries: 5})}},
-		{Row: row{Name: "progress-of-100", About: "A job without progress has the progress 0 of 100.", Edit: inject.Out("STATUS_RES", nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "seconds", About: "The unit of CAN_DO_TIMEOUT is the second.", New: gearmanWith(gearmanserver.Options{TimeoutUnit: time.Second})}},
+		{MutantSpec: mutantSpec{Name: "five-retries", About: "A job fails when it has lost five workers.", New: gearmanWith(gearmanserver.Options{Retries: 5})}},
+		{MutantSpec: mutantSpec{Name: "progress-of-100", About: "A job without progress has the progress 0 of 100.", Edit: inject.Out("STATUS_RES", nil, func(m *message) {
 			if m.Args[3] == "0" && m.Args[4] == "0" {
 				m.Args[4] = "100"
 			}
 		})}},
-		{Row: row{Name: "wakes-again", About: "Every job for which a sleeping worker is able wakes it, also after another job has.", Edit: wakesAgain}},
-		{Row: row{Name: "last-function-first", About: "A worker gets jobs of the function that it registered last first.", Edit: lastFunctionFirst}},
-		{Row: row{Name: "jobs-outlive-clients", About: "Foreground jobs of a client that disconnects are not dropped.",
+		{MutantSpec: mutantSpec{Name: "wakes-again", About: "Every job for which a sleeping worker is able wakes it, also after another job has.", Edit: wakesAgain}},
+		{MutantSpec: mutantSpec{Name: "last-function-first", About: "A worker gets jobs of the function that it registered last first.", Edit: lastFunctionFirst}},
+		{MutantSpec: mutantSpec{Name: "jobs-outlive-clients", About: "Foreground jobs of a client that disconnects are not dropped.",
 			Edit: inject.On(inject.Closed, func(m *message) bool {
 				return m.Peer.Count["GRAB_JOB"]+m.Peer.Count["GRAB_JOB_UNIQ"]+m.Peer.Count["CAN_DO"] == 0
 			}, (*message).Drop)}},
-		{Row: row{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
+		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
 			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
-		{Row: row{Name: "results-unknown-ignored", About: "The server does not reply to reports about jobs that the worker does not have.",
+		{MutantSpec: mutantSpec{Name: "results-unknown-ignored", About: "The server does not reply to reports about jobs that the worker does not have.",
 			Edit: inject.Drop("ERROR", func(m *message) bool { return strings.HasPrefix(m.Cause, "WORK_") })}, customary: true},
-		{Row: row{Name: "not-merged", About: "Jobs with the same unique ID are independent.", Edit: notMerged}, customary: true, lacks: []string{"status-unique", "GET_STATUS_UNIQUE"}},
-		{Row: row{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30, MaxLine: 1 << 20}}},
-		{Row: row{Name: "packets-to-16-mib", About: "Packets may have 16 MiB, and lines 1 KiB.", Codec: codec.Options{MaxData: 16 << 20, MaxLine: 1 << 10}}, customary: true},
+		{MutantSpec: mutantSpec{Name: "not-merged", About: "Jobs with the same unique ID are independent.", Edit: notMerged}, customary: true, lacks: []string{"status-unique", "GET_STATUS_UNIQUE"}},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30, MaxLine: 1 << 20}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have 16 MiB, and lines 1 KiB.", Codec: codec.Options{MaxData: 16 << 20, MaxLine: 1 << 10}}, customary: true},
 	},
 
 	"danga": {
 		// "[ ascii job handle, valid only for current job server ]".
-		{Row: row{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
-		{Row: row{Name: "handle-long", About: "Handles have 1000 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%01000d", n) })}},
-		{Row: row{Name: "handle-characters", About: "Handles have unusual characters.", Edit: renamed(func(n int) string { return fmt.Sprintf(" \t\r\n\"'$*#\\\x01\x7f/%d ", n) })}},
-		{Row: row{Name: "handle-in-no-order", About: "Handles are in no order.",
+		{MutantSpec: mutantSpec{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-long", About: "Handles have 1000 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%01000d", n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-characters", About: "Handles have unusual characters.", Edit: renamed(func(n int) string { return fmt.Sprintf(" \t\r\n\"'$*#\\\x01\x7f/%d ", n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-in-no-order", About: "Handles are in no order.",
 			Edit: renamed(func(n int) string {
 				return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, uint32(n)*2654435761))
 			})}},
-		{Row: row{Name: "wakes-one", About: "A job wakes only one of the sleeping workers.", Edit: wakesOne}, customary: true},
-		{Row: row{Name: "elapsed-rounded-up", About: "The elapsed time of a job is rounded up.",
+		{MutantSpec: mutantSpec{Name: "wakes-one", About: "A job wakes only one of the sleeping workers.", Edit: wakesOne}, customary: true},
+		{MutantSpec: mutantSpec{Name: "elapsed-rounded-up", About: "The elapsed time of a job is rounded up.",
 			Edit: inject.Out("job_complete_res", func(m *message) bool { return m.Cause == "job_complete_req" }, func(m *message) {
 				if n := binary.BigEndian.Uint32([]byte(m.Args[0])); n > 0 {
 					m.Args[0] = fourBytes(n + 1)
 				}
 			})}},
 		// No packet type means "no, sorry".
-		{Row: row{Name: "no-job-silence", About: "The server does not reply to a worker that asks while there is no job.",
+		{MutantSpec: mutantSpec{Name: "no-job-silence", About: "The server does not reply to a worker that asks while there is no job.",
 			Edit: inject.Drop("noop", inject.CauseIs("job_assign_req"))}},
-		{Row: row{Name: "no-job-yet", About: "The server replies to a worker that asks as soon as there is a job.", Edit: repliesLater}},
-		{Row: row{Name: "no-progress-no-ratio", About: "A job without progress is 0 of 0 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 0, 1<<32-1)}},
-		{Row: row{Name: "no-progress-percent", About: "A job without progress is 0 of 100 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 100, 1<<32-1)}},
-		{Row: row{Name: "time-unknown-zero", About: "An unknown time remaining is 0.", Edit: progressOf(0, 1, 1<<32-1, 0, 1, 0)}},
-		{Row: row{Name: "illegal-ignored", About: "The server ignores illegal packets.", Edit: inject.Ignore(inject.Illegal, nil)}},
-		{Row: row{Name: "results-for-a-minute", About: "The server keeps results for a minute, and 20 of them.", New: func() refserver.Machine {
+		{MutantSpec: mutantSpec{Name: "no-job-yet", About: "The server replies to a worker that asks as soon as there is a job.", Edit: repliesLater}},
+		{MutantSpec: mutantSpec{Name: "no-progress-no-ratio", About: "A job without progress is 0 of 0 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 0, 1<<32-1)}},
+		{MutantSpec: mutantSpec{Name: "no-progress-percent", About: "A job without progress is 0 of 100 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 100, 1<<32-1)}},
+		{MutantSpec: mutantSpec{Name: "time-unknown-zero", About: "An unknown time remaining is 0.", Edit: progressOf(0, 1, 1<<32-1, 0, 1, 0)}},
+		{MutantSpec: mutantSpec{Name: "illegal-ignored", About: "The server ignores illegal packets.", Edit: inject.Ignore(inject.Illegal, nil)}},
+		{MutantSpec: mutantSpec{Name: "results-for-a-minute", About: "The server keeps results for a minute, and 20 of them.", New: func() refserver.Machine {
 			return dangaserver.New(dangaserver.Options{KeepTime: time.Minute, KeepCount: 20})
 		}}},
-		{Row: row{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
+		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
 			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
-		{Row: row{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
-		{Row: row{Name: "packets-to-16-mib", About: "Packets may have 16 MiB.", Codec: codec.Options{MaxData: 16 << 20}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have 16 MiB.", Codec: codec.Options{MaxData: 16 << 20}}},
 	},
 
 	"beanstalk": {
 		// "<id> is the integer id of the new job": any integer.
-		{Row: row{Name: "ids-with-gaps", About: "Job IDs have gaps.", Edit: renamed(func(n int) string { return strconv.Itoa(1000 + 7*n) })}},
-		{Row: row{Name: "ids-large", About: "Job IDs are near 2^64 and become smaller.", Edit: renamed(func(n int) string { return strconv.FormatUint(1<<64-2-uint64(n)*3, 10) })}},
-		{Row: row{Name: "ids-random", About: "Job IDs are in no order.", Edit: renamed(func(n int) string { return strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15, 10) })}},
+		{MutantSpec: mutantSpec{Name: "ids-with-gaps", About: "Job IDs have gaps.", Edit: renamed(func(n int) string { return strconv.Itoa(1000 + 7*n) })}},
+		{MutantSpec: mutantSpec{Name: "ids-large", About: "Job IDs are near 2^64 and become smaller.", Edit: renamed(func(n int) string { return strconv.FormatUint(1<<64-2-uint64(n)*3, 10) })}},
+		{MutantSpec: mutantSpec{Name: "ids-random", About: "Job IDs are in no order.", Edit: renamed(func(n int) string { return strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15, 10) })}},
 
 		// "It is a YAML file": any notation that YAML has for a dictionary, or a list, of scalars.
-		{Row: row{Name: "yaml-double", About: "Scalars are in double quotes.", Edit: yaml(func(d *document) { d.key, d.value = double, double })}},
-		{Row: row{Name: "yaml-single", About: "Scalars are in single quotes.", Edit: yaml(func(d *document) { d.key, d.value = single, single })}},
-		{Row: row{Name: "yaml-escaped", About: "Scalars are in double quotes, with escape sequences and comments.", Edit: yaml(func(d *document) { d.key, d.value, d.comment = escaped, escaped, "   # comment" })}},
-		{Row: row{Name: "yaml-values", About: "Only values are quoted, in different ways.", Edit: yaml(func(d *document) { d.value = mixed() })}},
-		{Row: row{Name: "yaml-reversed", About: "The keys are in the reverse order.", Edit: yaml(func(d *document) { slices.Reverse(d.entries) })}},
-		{Row: row{Name: "yaml-extra", About: "There are additional keys.", Edit: yaml(func(d *document) {
+		{MutantSpec: mutantSpec{Name: "yaml-double", About: "Scalars are in double quotes.", Edit: yaml(func(d *document) { d.key, d.value = doubleQuoted, doubleQuoted })}},
+		{MutantSpec: mutantSpec{Name: "yaml-single", About: "Scalars are in single quotes.", Edit: yaml(func(d *document) { d.key, d.value = single, single })}},
+		{MutantSpec: mutantSpec{Name: "yaml-escaped", About: "Scalars are in double quotes, with escape sequences and comments.", Edit: yaml(func(d *document) { d.key, d.value, d.comment = escaped, escaped, "   # comment" })}},
+		{MutantSpec: mutantSpec{Name: "yaml-values", About: "Only values are quoted, in different ways.", Edit: yaml(func(d *document) { d.value = mixed() })}},
+		{MutantSpec: mutantSpec{Name: "yaml-reversed", About: "The keys are in the reverse order.", Edit: yaml(func(d *document) { slices.Reverse(d.entries) })}},
+		{MutantSpec: mutantSpec{Name: "yaml-extra", About: "There are additional keys.", Edit: yaml(func(d *document) {
 			if d.keyed {
 				d.entries = slices.Concat([][]string{{"a", "~"}, {"empty", ""}, {"os.name", "Linux"}}, d.entries, [][]string{{"job", "a: b # c"}, {"stats", "0.5"}, {"current-jobs", "-1"}, {"flag", "true"}, {"größe in MB", "1e3"}, {"\"a: b\"", "null"}})
 			}
 		})}},
-		{Row: row{Name: "yaml-spaces", About: "Entries are indented, with spaces around values.", Edit: yaml(func(d *document) { d.indent, d.space, d.after = "  ", "    ", "  " })}},
-		{Row: row{Name: "yaml-comments", About: "There are comments and empty lines.", Edit: yaml(func(d *document) {
+		{MutantSpec: mutantSpec{Name: "yaml-spaces", About: "Entries are indented, with spaces around values.", Edit: yaml(func(d *document) { d.indent, d.space, d.after = "  ", "    ", "  " })}},
+		{MutantSpec: mutantSpec{Name: "yaml-comments", About: "There are comments and empty lines.", Edit: yaml(func(d *document) {
 			d.start, d.comment, d.line = "# statistics\n---  # of the server\n\n", " # a comment: yes", "# next\n\n"
 		})}},
-		{Row: row{Name: "yaml-crlf", About: "Lines end with CR LF.", Edit: yaml(func(d *document) { d.lf = "\r\n" })}},
-		{Row: row{Name: "yaml-no-start", About: "There is no document start, and the last line has no end.", Edit: yaml(func(d *document) { d.start, d.cut = "", true })}},
-		{Row: row{Name: "yaml-end", About: "The document has an end.", Edit: yaml(func(d *document) { d.end = "...\n" })}},
-		{Row: row{Name: "yaml-flow", About: "Entries are in brackets.", Edit: yaml(func(d *document) { d.flow = true })}},
-		{Row: row{Name: "yaml-json", About: "The document is JSON.", Edit: yaml(func(d *document) { d.start, d.flow, d.key, d.value = "", true, double, double })}},
+		{MutantSpec: mutantSpec{Name: "yaml-crlf", About: "Lines end with CR LF.", Edit: yaml(func(d *document) { d.lf = "\r\n" })}},
+		{MutantSpec: mutantSpec{Name: "yaml-no-start", About: "There is no document start, and the last line has no end.", Edit: yaml(func(d *document) { d.start, d.cut = "", true })}},
+		{MutantSpec: mutantSpec{Name: "yaml-end", About: "The document has an end.", Edit: yaml(func(d *document) { d.end = "...\n" })}},
+		{MutantSpec: mutantSpec{Name: "yaml-flow", About: "Entries are in brackets.", Edit: yaml(func(d *document) { d.flow = true })}},
+		{MutantSpec: mutantSpec{Name: "yaml-json", About: "The document is JSON.", Edit: yaml(func(d *document) { d.start, d.flow, d.key, d.value = "", true, doubleQuoted, doubleQuoted })}},
 
-		{Row: row{Name: "tubes-reversed", About: "Lists of tubes are in the reverse order.", Edit: inject.Out("list-reply", nil, func(m *message) { slices.Reverse(m.Args) })}},
-		{Row: row{Name: "rounded-up", About: "Seconds are rounded up.", Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne))}},
-		{Row: row{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.", Edit: inject.Out("stats-reply", inject.CauseIs("stats-job"), func(m *message) {
+		{MutantSpec: mutantSpec{Name: "tubes-reversed", About: "Lists of tubes are in the reverse order.", Edit: inject.Out("list-reply", nil, func(m *message) { slices.Reverse(m.Args) })}},
+		{MutantSpec: mutantSpec{Name: "rounded-up", About: "Seconds are rounded up.", Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne))}},
+		{MutantSpec: mutantSpec{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.", Edit: inject.Out("stats-reply", inject.CauseIs("stats-job"), func(m *message) {
 			if i := slices.Index(m.Args, "state"); m.Args[i+1] == "ready" || m.Args[i+1] == "buried" {
 				m.Args[slices.Index(m.Args, "time-left")+1] = "4294967295"
 			}
 		})}},
-		{Row: row{Name: "identity", About: "The version, the ID and the host name have other forms.", Edit: both(
+		{MutantSpec: mutantSpec{Name: "identity", About: "The version, the ID and the host name have other forms.", Edit: both(
 			statistic("version", to("1.13-rc1+git.2f")), statistic("hostname", to(`"büro-pc.example.org"`)),
 			statistic("pid", to("1")), statistic("binlog-max-size", to("10485760")), statistic("rusage-utime", to("12345.999999")))}},
-		{Row: row{Name: "without-extras", About: "There are only the keys of the specification.", Edit: inject.Out("stats-reply", nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "without-extras", About: "There are only the keys of the specification.", Edit: inject.Out("stats-reply", nil, func(m *message) {
 			for _, key := range []string{"cmd-reserve-with-timeout", "cmd-touch", "draining", "os", "platform", "delay"} {
 				if i := slices.Index(m.Args, key); i >= 0 {
 					if n := slices.Index(m.Args, "cmd-reserve"); key == "cmd-reserve-with-timeout" { // such a reserve is a reserve
@@ -210,13 +210,13 @@ var variants = map[string][]variant{
 				}
 			}
 		})}},
-		{Row: row{Name: "size-limit-excluded", About: "max-job-size is the smallest size that is too large, and a line may have 64 KiB.", Codec: codec.Options{MaxLine: 64 << 10},
+		{MutantSpec: mutantSpec{Name: "size-limit-excluded", About: "max-job-size is the smallest size that is too large, and a line may have 64 KiB.", Codec: codec.Options{MaxLine: 64 << 10},
 			Edit: statistic("max-job-size", to("65536"))}},
-		{Row: row{Name: "smaller-lines", About: "A line may have 224 bytes.", Codec: codec.Options{MaxLine: 224}}},
-		{Row: row{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
-		{Row: row{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Edit: inject.Answer("reserve-job", nil, "UNKNOWN_COMMAND")}},
+		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have 224 bytes.", Codec: codec.Options{MaxLine: 224}}},
+		{MutantSpec: mutantSpec{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
+		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Edit: inject.Answer("reserve-job", nil, "UNKNOWN_COMMAND")}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
-		{Row: row{Name: "names-without-limit", About: "Names have no limit where the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Names have no limit where the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
 			switch text := m.Text(); {
 			case pauseOfLongName.MatchString(text):
 				m.Answer("NOT_FOUND")
@@ -225,48 +225,48 @@ var variants = map[string][]variant{
 			}
 		})}},
 		// "BAD_FORMAT ... if the line does not end with \r\n".
-		{Row: row{Name: "lines-end-at-lf", About: "The server rejects each line that ends with LF alone.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "lines-end-at-lf", About: "The server rejects each line that ends with LF alone.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
 			if line, rest, ok := strings.Cut(m.Text(), "\n"); ok && !strings.HasSuffix(line, "\r") && !strings.HasPrefix(line, "put ") {
 				m.Answer("BAD_FORMAT")
 				m.Peer.Feed(rest)
 			}
 		})}},
 		// "NOT_FOUND ... if the job does not exist or is not either reserved by the client, ready, or buried".
-		{Row: row{Name: "delayed-not-deleted", About: "delete does not find delayed jobs.", Edit: inject.On("delete", func(m *message) bool {
+		{MutantSpec: mutantSpec{Name: "delayed-not-deleted", About: "delete does not find delayed jobs.", Edit: inject.On("delete", func(m *message) bool {
 			return strings.Contains(string(m.Peer.Ask("stats-job", m.Args[0]).Raw), "delayed")
 		}, func(m *message) { m.Answer("NOT_FOUND") })}},
 		// "it will be deleted": the specification does not say when.
-		{Row: row{Name: "tubes-deleted-later", About: "Tubes are deleted up to a second after their last use.", Edit: deletedLater}},
-		{Row: row{Name: "ticks", About: "The server looks at its clock once a second.", New: func() refserver.Machine { return ticking{beanstalkserver.New(beanstalkserver.Options{})} }}},
+		{MutantSpec: mutantSpec{Name: "tubes-deleted-later", About: "Tubes are deleted up to a second after their last use.", Edit: deletedLater}},
+		{MutantSpec: mutantSpec{Name: "ticks", About: "The server looks at its clock once a second.", New: func() refserver.Machine { return ticking{beanstalkserver.New(beanstalkserver.Options{})} }}},
 	},
 
 	"gearmonkey": {
-		{Row: row{Name: "errors-in-other-words", About: "Errors have other texts.", Edit: bulkReplies("*", func(s string) string {
+		{MutantSpec: mutantSpec{Name: "errors-in-other-words", About: "Errors have other texts.", Edit: bulkReplies("*", func(s string) string {
 			if code, rest, ok := strings.Cut(s, " "); ok && s[0] == '-' && !strings.Contains(rest, "Protocol error") {
 				return code + " something went wrong: (1)\r\n"
 			}
 			return s
 		})}},
-		{Row: row{Name: "protocol-errors", About: "Errors of the protocol have other texts.", Edit: bulkReplies("*", func(s string) string {
+		{MutantSpec: mutantSpec{Name: "protocol-errors", About: "Errors of the protocol have other texts.", Edit: bulkReplies("*", func(s string) string {
 			if strings.Contains(s, "Protocol error") {
 				return "-ERR cannot read this\r\n"
 			}
 			return s
 		})}},
-		{Row: row{Name: "protocol-errors-close", About: "The server closes the connection on an error of the protocol without a reply.",
+		{MutantSpec: mutantSpec{Name: "protocol-errors-close", About: "The server closes the connection on an error of the protocol without a reply.",
 			Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
 				m.Drop()
 				m.Peer.Close()
 			})}},
-		{Row: row{Name: "fields-reversed", About: "A hash lists its fields in the reverse order.", Edit: bulkReplies("HGETALL", reversedPairs)}},
-		{Row: row{Name: "seconds-rounded-down", About: "The time that a key has left is rounded down.", Edit: bulkReplies("TTL", func(s string) string {
+		{MutantSpec: mutantSpec{Name: "fields-reversed", About: "A hash lists its fields in the reverse order.", Edit: bulkReplies("HGETALL", reversedPairs)}},
+		{MutantSpec: mutantSpec{Name: "seconds-rounded-down", About: "The time that a key has left is rounded down.", Edit: bulkReplies("TTL", func(s string) string {
 			if n := inject.Number(strings.TrimPrefix(s, ":")); n > 0 {
 				return fmt.Sprintf(":%d\r\n", n-1)
 			}
 			return s
 		})}},
-		{Row: row{Name: "inline-to-1-mib", About: "Inline commands may have 1 MiB.", Codec: codec.Options{MaxLine: 1 << 20}}},
-		{Row: row{Name: "requests-to-1-gib", About: "Requests may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
+		{MutantSpec: mutantSpec{Name: "inline-to-1-mib", About: "Inline commands may have 1 MiB.", Codec: codec.Options{MaxLine: 1 << 20}}},
+		{MutantSpec: mutantSpec{Name: "requests-to-1-gib", About: "Requests may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
 	},
 }
 
@@ -324,7 +324,7 @@ func repliesLater(s *inject.Server) {
 		giving = true
 		for p := range waiting {
 			if !p.Left {
-				p.Give("job_assign_req")
+				p.Inject("job_assign_req")
 			}
 		}
 		giving = false
@@ -456,10 +456,10 @@ func lastFunctionFirst(s *inject.Server) {
 		if len(before) == 0 {
 			return
 		}
-		m.Peer.GiveSilently("RESET_ABILITIES")
+		m.Peer.InjectSilently("RESET_ABILITIES")
 		m.Pass()
 		for _, f := range before {
-			m.Peer.Give(f[0], f[1:]...)
+			m.Peer.Inject(f[0], f[1:]...)
 		}
 	})
 	s.On("CANT_DO", func(m *message) {
@@ -543,7 +543,7 @@ func (d *document) text() string {
 		if q := d.value(v); q != v || !strings.ContainsAny(v, "#:[]{},") {
 			return q
 		}
-		return double(v)
+		return doubleQuoted(v)
 	}
 	for i, e := range d.entries {
 		if d.flow {
@@ -572,8 +572,8 @@ func (d *document) text() string {
 	return strings.ReplaceAll(text, "\n", d.lf)
 }
 
-func double(s string) string { return `"` + s + `"` }
-func single(s string) string { return `'` + s + `'` }
+func doubleQuoted(s string) string { return `"` + s + `"` }
+func single(s string) string       { return `'` + s + `'` }
 func escaped(s string) string {
 	if s == "" {
 		return `""`
@@ -586,7 +586,7 @@ func mixed() func(string) string {
 	n := 0
 	return func(s string) string {
 		n++
-		return []func(string) string{double, single, escaped}[n%3](s)
+		return []func(string) string{doubleQuoted, single, escaped}[n%3](s)
 	}
 }
 

@@ -27,7 +27,7 @@ var (
 
 // variant is a server that differs from the reference server in a way that the specification allows.
 type variant struct {
-	inject.Row // About says what is different, and why it is allowed
+	inject.MutantSpec // About says what is different, and why it is allowed
 
 	// customary makes it acceptable that a case fails that tests only what known servers do (DE-FACTO). The variant
 	// then does something that the specification allows and that no known server does.
@@ -86,7 +86,7 @@ func TestVariants(t *testing.T) {
 func testVariant(ctx context.Context, e *catalog.Entry, suite *conform.Suite, v *variant) func(*testing.T) {
 	system := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient, Raw: sampleReply[e.Protocol.Name]}
 	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, v.Name, func(ctx context.Context, ln net.Listener) error { return system.Serve(ctx, ln, &v.Row) })
+		return target.Func(ctx, v.Name, func(ctx context.Context, ln net.Listener) error { return system.Serve(ctx, ln, &v.MutantSpec) })
 	}
 	r := conform.Runner{Start: start, Parallel: cmp.Or(v.parallel, 8), Timeout: 10 * time.Second, Segments: []play.Segmentation{play.Plain}, Profile: &conform.Profile{Lacks: v.lacks}}
 	begun := time.Now()

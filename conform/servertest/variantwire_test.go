@@ -13,36 +13,36 @@ import (
 // everywhere contains variants of the servers of every protocol. They differ in how bytes travel between a server and its
 // peers.
 var everywhere = []variant{
-	{Row: inject.Row{Name: "bytewise", About: "The server writes each reply in single bytes.",
+	{MutantSpec: inject.MutantSpec{Name: "bytewise", About: "The server writes each reply in single bytes.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &bytewise{c} })}},
-	{Row: inject.Row{Name: "joined", About: "The server writes all replies of 20 ms at once.",
+	{MutantSpec: inject.MutantSpec{Name: "joined", About: "The server writes all replies of 20 ms at once.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return newPaced(c, 20*time.Millisecond, nil) })}},
-	{Row: inject.Row{Name: "slow", About: "The server sends each reply 100 ms later.",
+	{MutantSpec: inject.MutantSpec{Name: "slow", About: "The server sends each reply 100 ms later.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn {
 			return newPaced(c, 0, func() time.Duration { return 100 * time.Millisecond })
 		})}, parallel: 32},
-	{Row: inject.Row{Name: "unsteady", About: "The server sends each reply up to 150 ms later, in order on each connection.",
+	{MutantSpec: inject.MutantSpec{Name: "unsteady", About: "The server sends each reply up to 150 ms later, in order on each connection.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn {
 			return newPaced(c, 0, func() time.Duration { return rand.N(150 * time.Millisecond) })
 		})}, parallel: 32},
-	{Row: inject.Row{Name: "slow-reader", About: "The server reads each message up to 30 ms later, in order on each connection.",
+	{MutantSpec: inject.MutantSpec{Name: "slow-reader", About: "The server reads each message up to 30 ms later, in order on each connection.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn {
 			return inject.Reading(c, func(p []byte) (int, error) {
 				n, err := c.Read(p)
 				if n < len(p) {
-					pass(rand.N(30 * time.Millisecond))
+					wait(rand.N(30 * time.Millisecond))
 				}
 				return n, err
 			})
 		})}},
-	{Row: inject.Row{Name: "late-close", About: "The server closes connections 100 ms later.",
+	{MutantSpec: inject.MutantSpec{Name: "late-close", About: "The server closes connections 100 ms later.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c} })}},
-	{Row: inject.Row{Name: "reset", About: "The server closes connections with a reset, 100 ms after the last reply.",
+	{MutantSpec: inject.MutantSpec{Name: "reset", About: "The server closes connections with a reset, 100 ms after the last reply.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c, reset: true} })}},
 }
 
-// pass waits, as for a slow network.
-func pass(d time.Duration) { <-time.After(d) }
+// wait waits, as for a slow network.
+func wait(d time.Duration) { <-time.After(d) }
 
 // halfCloser is implemented by connections whose sending direction can be closed.
 type halfCloser interface{ CloseWrite() error }
@@ -86,8 +86,8 @@ func (c *lateClose) Close() error {
 
 func (c *lateClose) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
 
-// paced writes data later, in the same order.
-type paced struct {
+// delayedWriter writes data later, in the same order.
+type delayedWriter struct {
 	net.Conn
 	batch time.Duration        // how long data is collected
 	delay func() time.Duration // how much later data is sent
@@ -102,27 +102,27 @@ type piece struct {
 	end  func() error
 }
 
-func newPaced(c net.Conn, batch time.Duration, delay func() time.Duration) *paced {
+func newPaced(c net.Conn, batch time.Duration, delay func() time.Duration) *delayedWriter {
 	if delay == nil {
 		delay = func() time.Duration { return 0 }
 	}
-	w := &paced{Conn: c, batch: batch, delay: delay, todo: make(chan piece, 64)}
+	w := &delayedWriter{Conn: c, batch: batch, delay: delay, todo: make(chan piece, 64)}
 	go w.run()
 	return w
 }
 
-func (w *paced) Write(p []byte) (int, error) {
+func (w *delayedWriter) Write(p []byte) (int, error) {
 	w.todo <- piece{at: time.Now().Add(w.delay()), data: bytes.Clone(p)}
 	return len(p), nil
 }
 
-func (w *paced) CloseWrite() error {
+func (w *delayedWriter) CloseWrite() error {
 	w.todo <- piece{at: time.Now().Add(w.delay()), end: w.Conn.(halfCloser).CloseWrite}
 	return nil
 }
 
 // Close does not wait, because the server calls it while it holds a lock.
-func (w *paced) Close() error {
+func (w *delayedWriter) Close() error {
 	w.once.Do(func() {
 		w.Conn.SetDeadline(time.Now().Add(2 * time.Second)) // limits the time for a peer that reads nothing
 		go func() { w.todo <- piece{at: time.Now().Add(w.delay())} }()
@@ -130,13 +130,13 @@ func (w *paced) Close() error {
 	return nil
 }
 
-func (w *paced) run() {
+func (w *delayedWriter) run() {
 	defer w.Conn.Close()
 	for p := range w.todo {
-		pass(time.Until(p.at))
+		wait(time.Until(p.at))
 		data := p.data
 		if p.data != nil {
-			pass(w.batch)
+			wait(w.batch)
 		}
 		for w.batch > 0 && p.data != nil && len(w.todo) > 0 {
 			p = <-w.todo

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Driver of the gearman command: driver.sh HOST PORT
 #
-# A shell cannot hold a NUL, so words stay escaped until printf '%b' writes them.
+# A shell cannot store a NUL, so words stay escaped until printf '%b' writes them.
 host=$1 port=$2
 here=$(mktemp -d) || exit
 trap 'rm -rf "$here"' EXIT
@@ -95,7 +95,7 @@ work() {
 	fi
 	gearman -w -h "$host" -p "$port" -c "${words[3]}" "${args[@]}" -- "${command[@]}" >"$here/stdout" 2>"$here/stderr"
 	local status=$?
-	# That the command has failed is told in the same way as that the server has gone.
+	# That the command has failed is reported in the same way as that the server has gone.
 	if [[ $status != 0 ]] || grep '^gearman: ' "$here/stderr" | grep -qv 'GEARMAN_UNKNOWN_STATE$'; then
 		failed "$status"
 	else

@@ -15,7 +15,7 @@ function forget () {
   watched.add('default')
 }
 
-// call does something with the connection. The library does not tell those who wait that
+// call does something with the connection. The library does not notify the callers that wait that
 // the connection is closed, so we do.
 async function call (use) {
   if (!client) {

@@ -52,7 +52,7 @@ const finish = {
   touch: async id => { await call('touch', id); await call('deleteJob', id) }
 }
 
-// found reads the answer to peek and stats-job, where NOT_FOUND is no error.
+// found reads the answer to peek and stats-job, where NOT_FOUND is not an error.
 function found (answer) {
   if (answer[0] === 'NOT_FOUND') throw new Failure('not-found')
   return answer

@@ -1,6 +1,6 @@
 'use strict'
 // What every driver here needs: reading tasks, writing answers. Words are strings of
-// bytes, one a character ('latin1'); Buffers are taken for what they hold.
+// bytes, one a character ('latin1'); Buffers are taken for what they contain.
 
 console.log = console.error // standard output is for answers; some libraries print to it
 
@@ -34,7 +34,7 @@ class Failure extends Error {
 }
 
 // serve carries out tasks, one after the other, until there are no more. A task is a
-// function of the words behind its name; what it returns stands behind "ok".
+// function of the words after its name; what it returns is printed after "ok".
 async function serve (tasks) {
   let rest = ''
   for await (const chunk of process.stdin.setEncoding('latin1')) {

@@ -57,12 +57,12 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 		}},
 	{Name: "touched-job-lost", Oracle: Lost,
 		About: "The server loses a job if the worker that reserved it disconnects immediately after a touch.",
-		Edit:  inject.Both(reserving, inject.On(inject.Closed, all(after("touch"), hasJob), func(m *message) { m.Peer.GiveSilently("delete", job(m.Peer)) }))},
+		Edit:  inject.Both(reserving, inject.On(inject.Closed, all(after("touch"), hasJob), func(m *message) { m.Peer.InjectSilently("delete", job(m.Peer)) }))},
 	{Name: "last-priority-put-twice", Oracle: Wrong,
 		About: "The server queues a job of the lowest priority twice.",
 		Edit: inject.On("put", atLeast("Priority", beanstalk.MaxPriority), func(m *message) {
 			m.Pass()
-			m.Peer.GiveSilently("put", m.Args...)
+			m.Peer.InjectSilently("put", m.Args...)
 		})},
 	{Name: "default-not-ignored", Oracle: Stray,
 		About: "The server still sends jobs of the tube named default to a worker that ignores this tube.",
@@ -70,7 +70,7 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 	{Name: "tube-of-64-not-used", Oracle: Stray,
 		About: "The server puts the jobs for a tube with a name of 64 bytes into the tube that the client used before it.",
 		Edit:  inject.On("use", sized("Tube", 64), func(m *message) { m.Answer("USING", m.Args[0]) })},
-	{Name: "list-told-to-another", Oracle: Disturbance,
+	{Name: "list-told-to-another", Oracle: Interference,
 		About: "The server sends the list of tubes to the requesting client and also to the oldest of the other active connections.",
 		Edit: inject.Out("list-reply", inject.CauseIs("list-tubes"), func(m *message) {
 			if o := other(m); o != nil {

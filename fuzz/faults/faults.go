@@ -16,21 +16,21 @@ import (
 
 // The oracles that find a fault.
 const (
-	Exit        = "exit"        // the process ends by itself
-	Signal      = "signal"      // a signal ends it
-	Sanitizer   = "sanitizer"   // it prints a sanitizer report, and ends or continues
-	Hang        = "hang"        // the server does not reply to one connection any more
-	ServerHang  = "server-hang" // the server does not reply to any connection, new ones included
-	Spin        = "spin"        // a CPU core is busy without requests
-	Memory      = "memory"      // memory leaks
-	Descriptors = "descriptors" // file descriptors leak
-	Framing     = "framing"     // a reply cannot be decoded
-	Rule        = "rule"        // a reply breaks a rule
-	Disclosure  = "disclosure"  // a reply contains data of another connection
-	Lost        = "lost"        // a job that was acknowledged is never delivered
-	Wrong       = "wrong"       // a job is delivered twice, or with other data than the client submitted
-	Stray       = "stray"       // a worker is assigned a job that it must not get
-	Disturbance = "disturbance" // what one connection sends affects another connection
+	Exit         = "exit"        // the process ends by itself
+	Signal       = "signal"      // a signal ends it
+	Sanitizer    = "sanitizer"   // it prints a sanitizer report, and ends or continues
+	Hang         = "hang"        // the server does not reply to one connection any more
+	ServerHang   = "server-hang" // the server does not reply to any connection, new ones included
+	Spin         = "spin"        // a CPU core is busy without requests
+	Memory       = "memory"      // memory leaks
+	Descriptors  = "descriptors" // file descriptors leak
+	Framing      = "framing"     // a reply cannot be decoded
+	Rule         = "rule"        // a reply breaks a rule
+	Disclosure   = "disclosure"  // a reply contains data of another connection
+	Lost         = "lost"        // a job that was acknowledged is never delivered
+	Wrong        = "wrong"       // a job is delivered twice, or with other data than the client submitted
+	Stray        = "stray"       // a worker is assigned a job that it must not get
+	Interference = "disturbance" // what one connection sends affects another connection
 )
 
 // Fault is one faulty server.
@@ -81,5 +81,5 @@ func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: pro
 
 // Serve runs the server until ctx ends, or the fault ends the process.
 func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
-	return servers[f.Protocol].Serve(ctx, ln, &inject.Row{Name: f.Name, Edit: f.Edit})
+	return servers[f.Protocol].Serve(ctx, ln, &inject.MutantSpec{Name: f.Name, Edit: f.Edit})
 }

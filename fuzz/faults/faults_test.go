@@ -86,8 +86,8 @@ func triggers(t *testing.T, protocol string) map[string]*transcript.Script {
 
 // Timeouts of a reply. A server without the fault gets the long one, because the machine may be busy.
 const (
-	patience   = 10 * time.Second
-	impatience = time.Second
+	longTimeout  = 10 * time.Second
+	replyTimeout = time.Second
 )
 
 func perform(t *testing.T, server target.Target, s *transcript.Script, timeout time.Duration) *play.Failure {
@@ -96,8 +96,8 @@ func perform(t *testing.T, server target.Target, s *transcript.Script, timeout t
 	return play.Peers(t.Context(), s, dial, play.Options{Timeout: timeout}).Failure
 }
 
-// sight is the state of a server after a transcript that triggers a fault.
-type sight struct {
+// serverState is the state of a server after a transcript that triggers a fault.
+type serverState struct {
 	t       *testing.T
 	server  target.Target
 	trigger *transcript.Script
@@ -107,49 +107,49 @@ type sight struct {
 }
 
 // failed reports whether the transcript failed and the server still runs.
-func (s *sight) failed() bool { return s.failure != nil && s.alive() }
+func (s *serverState) failed() bool { return s.failure != nil && s.alive() }
 
 // alive reports whether the server replies on a new connection.
-func (s *sight) alive() bool { return perform(s.t, s.server, s.probe, 2*s.within) == nil }
+func (s *serverState) alive() bool { return perform(s.t, s.server, s.probe, 2*s.within) == nil }
 
-func (s *sight) died(exit string) bool {
+func (s *serverState) died(exit string) bool {
 	err := target.Died(s.server)
 	return err != nil && strings.Contains(err.Error(), exit)
 }
 
 // seen contains a function for each oracle that reports whether the fault has appeared.
-var seen = map[string]func(s *sight) bool{
-	faults.Exit:   func(s *sight) bool { return s.died("exit status") },
-	faults.Signal: func(s *sight) bool { return s.died("signal: ") },
-	faults.Sanitizer: func(s *sight) bool {
+var seen = map[string]func(s *serverState) bool{
+	faults.Exit:   func(s *serverState) bool { return s.died("exit status") },
+	faults.Signal: func(s *serverState) bool { return s.died("signal: ") },
+	faults.Sanitizer: func(s *serverState) bool {
 		report := regexp.MustCompile(`(?m)==ERROR: \w+Sanitizer:|^\S+: runtime error: `)
 		return within(s.within/2, func() bool { return report.MatchString(s.server.Output()) })
 	},
-	faults.Hang: (*sight).failed,
-	faults.ServerHang: func(s *sight) bool {
+	faults.Hang: (*serverState).failed,
+	faults.ServerHang: func(s *serverState) bool {
 		return s.failure != nil && target.Died(s.server) == nil && !s.alive()
 	},
-	faults.Spin: func(s *sight) bool {
+	faults.Spin: func(s *serverState) bool {
 		const busy = 300 * time.Millisecond // CPU time without requests
 		before := cpu(s.t, s.server)
 		return within(2*s.within, func() bool { return cpu(s.t, s.server)-before >= busy })
 	},
-	faults.Memory:      func(s *sight) bool { return s.grows(memory, 15<<20) },
-	faults.Descriptors: func(s *sight) bool { return s.grows(descriptors, 30) },
-	faults.Framing:     (*sight).failed,
-	faults.Rule:        func(s *sight) bool { return s.failed() && s.failure.Rule() != "" },
-	faults.Disclosure:  (*sight).failed,
-	faults.Lost:        (*sight).failed,
-	faults.Wrong:       (*sight).failed,
-	faults.Stray:       (*sight).failed,
-	faults.Disturbance: (*sight).failed,
+	faults.Memory:       func(s *serverState) bool { return s.grows(memory, 15<<20) },
+	faults.Descriptors:  func(s *serverState) bool { return s.grows(descriptors, 30) },
+	faults.Framing:      (*serverState).failed,
+	faults.Rule:         func(s *serverState) bool { return s.failed() && s.failure.Rule() != "" },
+	faults.Disclosure:   (*serverState).failed,
+	faults.Lost:         (*serverState).failed,
+	faults.Wrong:        (*serverState).failed,
+	faults.Stray:        (*serverState).failed,
+	faults.Interference: (*serverState).failed,
 }
 
 // grows reports whether a figure grows by at least much in 100 more runs of the transcript, and stays so.
-func (s *sight) grows(figure func(*testing.T, target.Target) int, much int) bool {
+func (s *serverState) grows(figure func(*testing.T, target.Target) int, much int) bool {
 	before := figure(s.t, s.server)
 	for range 100 {
-		if f := perform(s.t, s.server, s.trigger, patience); f != nil {
+		if f := perform(s.t, s.server, s.trigger, longTimeout); f != nil {
 			s.t.Fatal(f)
 		}
 	}
@@ -176,20 +176,20 @@ func TestFaults(t *testing.T) {
 		t.Run(f.Protocol+"/"+f.Name, func(t *testing.T) {
 			t.Parallel()
 			scripts := triggers(t, f.Protocol)
-			look := func(served faults.Fault, timeout, within time.Duration) *sight {
-				s := &sight{t: t, server: start(t, served), trigger: scripts[f.Name], probe: scripts["probe"], within: within}
+			look := func(served faults.Fault, timeout, within time.Duration) *serverState {
+				s := &serverState{t: t, server: start(t, served), trigger: scripts[f.Name], probe: scripts["probe"], within: within}
 				s.failure = perform(t, s.server, s.trigger, timeout)
 				return s
 			}
-			sound := look(faults.Faultless(f.Protocol), patience, impatience)
+			sound := look(faults.Faultless(f.Protocol), longTimeout, replyTimeout)
 			if sound.failure != nil {
 				t.Errorf("without the fault: %v", sound.failure)
 			}
 			if seen[f.Oracle](sound) {
 				t.Error("without the fault, it is seen all the same")
 			}
-			var faulty *sight
-			for _, within := range []time.Duration{impatience, patience} { // on a busy machine the fault may appear late
+			var faulty *serverState
+			for _, within := range []time.Duration{replyTimeout, longTimeout} { // on a busy machine the fault may appear late
 				if faulty = look(f, within, within); seen[f.Oracle](faulty) {
 					return
 				}

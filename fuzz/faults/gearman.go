@@ -104,13 +104,13 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 		Edit: inject.Both(notes("JOB_CREATED", "Job handle"), inject.On("SUBMIT_JOB_LOW_BG", sized("Unique ID", 64), func(m *message) {
 			m.Peer.Notes["job"] = ""
 			if m.Pass(); hasJob(m) {
-				m.Peer.GiveSilently("cancel-job", job(m.Peer))
+				m.Peer.InjectSilently("cancel-job", job(m.Peer))
 			}
 		}))},
 	{Name: "lost-with-its-worker", Oracle: Lost,
 		About: "The server loses a job if the worker that runs it disconnects immediately after a WORK_STATUS.",
 		Edit: inject.Both(notes(assignments, "Job handle"), inject.On(inject.Closed, all(after("WORK_STATUS"), hasJob), func(m *message) {
-			m.Peer.GiveSilently("WORK_COMPLETE", job(m.Peer), "")
+			m.Peer.InjectSilently("WORK_COMPLETE", job(m.Peer), "")
 		}))},
 	{Name: "grab-behind-can-do-lost", Oracle: Lost,
 		About: "The server ignores a GRAB_JOB that arrives in the same TCP segment as a CAN_DO.",
@@ -145,7 +145,7 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 	{Name: "asleep-still-able", Oracle: Stray,
 		About: "The server still sends jobs of a function to a sleeping worker that removed the function with CANT_DO.",
 		Edit:  inject.Ignore("CANT_DO", after("PRE_SLEEP"))},
-	{Name: "reset-closes-another", Oracle: Disturbance,
+	{Name: "reset-closes-another", Oracle: Interference,
 		About: "If a worker sends RESET_ABILITIES after CAN_DO, the server closes the oldest of the other active connections.",
 		Edit:  inject.On("RESET_ABILITIES", after("CAN_DO"), closesOther)},
 }

@@ -27,7 +27,7 @@ var GearMonkey = []Fault{
 	{Name: "low-queue-lost", Oracle: Lost,
 		About: "If a client pushes a job to the low-priority queue, the server confirms the push, but drops the job.",
 		Edit:  inject.Answer("LPUSH_QUEUE", is("Priority", "low"), "integer", "1")},
-	{Name: "finish-closes-another", Oracle: Disturbance,
+	{Name: "finish-closes-another", Oracle: Interference,
 		About: "When a worker reports a job as finished, the server closes the oldest of the other active connections.",
 		Edit:  inject.On("PUBLISH_FINISH", nil, closesOther)},
 }

@@ -15,12 +15,12 @@ import (
 
 // Options limit what is generated. The zero value allows everything that the message types allow.
 type Options struct {
-	// Rows are the message types to choose from, if the side and the role may send them; nil: all.
-	Rows []*codec.Type
+	// Types are the message types to choose from, if the side and the role may send them; nil: all.
+	Types []*codec.Type
 
-	// Tame restricts values to those of the pools, small numbers and short data. Conversations of such values run long
+	// Safe restricts values to those of the pools, small numbers and short data. Conversations of such values run long
 	// without an error.
-	Tame bool
+	Safe bool
 
 	MaxData int // length limit of a value in bytes; 0: 4096
 	MaxLine int // length limit of a value in a line, in bytes; 0: 200
@@ -32,16 +32,16 @@ func New(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f62776
 // Message returns a legal message that the side may send on a connection of the role. Whether the message is expected at
 // this point is the caller's responsibility. It returns a message without a Type if there is no type to choose from.
 func Message(r *rand.Rand, p *codec.Protocol, from codec.Side, role codec.Role, o Options) codec.Message {
-	var rows []*codec.Type
+	var msgTypes []*codec.Type
 	for _, t := range p.Sent(from, role) {
-		if o.Rows == nil || slices.Contains(o.Rows, t) {
-			rows = append(rows, t)
+		if o.Types == nil || slices.Contains(o.Types, t) {
+			msgTypes = append(msgTypes, t)
 		}
 	}
-	if len(rows) == 0 {
+	if len(msgTypes) == 0 {
 		return codec.Message{}
 	}
-	return Of(r, rows[r.IntN(len(rows))], o)
+	return Of(r, msgTypes[r.IntN(len(msgTypes))], o)
 }
 
 // Of returns a legal message of the type.
@@ -52,7 +52,7 @@ func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 	if o.MaxLine == 0 {
 		o.MaxLine = 200
 	}
-	m := maker{r: r, row: t, o: o}
+	m := messageGenerator{r: r, msgType: t, o: o}
 	msg := codec.Message{Type: t, CRLF: t.End == "\n" && r.IntN(4) == 0}
 	if t.Examples != nil {
 		for _, v := range t.Examples(r.IntN) {
@@ -101,16 +101,16 @@ func repeats(t *codec.Type, args [][]byte) bool {
 	return false
 }
 
-// maker generates one message.
-type maker struct {
-	r     *rand.Rand
-	row   *codec.Type
-	o     Options
-	sized bool // a length precedes the value, so the value may contain any bytes
+// messageGenerator generates one message.
+type messageGenerator struct {
+	r       *rand.Rand
+	msgType *codec.Type
+	o       Options
+	sized   bool // a length precedes the value, so the value may contain any bytes
 }
 
 // add adds the value of a field. After a length field, it notes that the next fields are sized.
-func (m *maker) add(f *codec.Field, msg *codec.Message) {
+func (m *messageGenerator) add(f *codec.Field, msg *codec.Message) {
 	switch {
 	case f.Kind == codec.Length:
 		m.sized = true
@@ -120,9 +120,9 @@ func (m *maker) add(f *codec.Field, msg *codec.Message) {
 }
 
 // repetitions returns how often a group of fields is repeated.
-func (m *maker) repetitions() int {
+func (m *messageGenerator) repetitions() int {
 	switch n := m.r.IntN(16); {
-	case n < 14 || m.o.Tame:
+	case n < 14 || m.o.Safe:
 		return n % 4
 	default:
 		return 1 << m.r.IntN(6)

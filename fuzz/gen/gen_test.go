@@ -63,16 +63,16 @@ func TestMessagesReachBounds(t *testing.T) {
 			m := gen.Message(r, p, codec.Peer, 1<<r.IntN(len(p.Roles)), gen.Options{})
 			seen[m.Type]++
 		}
-		for _, row := range requests(p) {
-			if seen[row] == 0 {
-				t.Errorf("%s: no %s in 20000 messages", p.Name, row.Name)
+		for _, msgType := range requests(p) {
+			if seen[msgType] == 0 {
+				t.Errorf("%s: no %s in 20000 messages", p.Name, msgType.Name)
 			}
 		}
 	}
 	r, longest := gen.New(2), 0
-	row := gearman.Protocol.TypeNamed("GET_STATUS")
+	msgType := gearman.Protocol.TypeNamed("GET_STATUS")
 	for range 1000 {
-		longest = max(longest, len(gen.Of(r, row, gen.Options{}).Args[0]))
+		longest = max(longest, len(gen.Of(r, msgType, gen.Options{}).Args[0]))
 	}
 	if longest != gearman.MaxHandle {
 		t.Errorf("the longest of 1000 handles has %d bytes", longest)
@@ -82,10 +82,10 @@ func TestMessagesReachBounds(t *testing.T) {
 // Tame messages contain names that other tame messages also contain.
 func TestTameMessagesMeet(t *testing.T) {
 	r := gen.New(3)
-	row := gearman.Protocol.TypeNamed("SUBMIT_JOB")
+	msgType := gearman.Protocol.TypeNamed("SUBMIT_JOB")
 	var names []string
 	for range 100 {
-		if name := string(gen.Of(r, row, gen.Options{Tame: true}).Args[0]); !slices.Contains(names, name) {
+		if name := string(gen.Of(r, msgType, gen.Options{Safe: true}).Args[0]); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

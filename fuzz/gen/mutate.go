@@ -32,13 +32,13 @@ func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte 
 		}
 	}
 	for range 1 << r.IntN(3) / 2 {
-		b = flips[r.IntN(len(flips))](r, b)
+		b = byteMutators[r.IntN(len(byteMutators))](r, b)
 	}
-	return flips[r.IntN(len(flips))](r, b)
+	return byteMutators[r.IntN(len(byteMutators))](r, b)
 }
 
-// flips are mutations of bytes of unknown meaning.
-var flips = []func(r *rand.Rand, b []byte) []byte{
+// byteMutators are mutations of bytes of unknown meaning.
+var byteMutators = []func(r *rand.Rand, b []byte) []byte{
 	func(r *rand.Rand, b []byte) []byte { // change a bit
 		if len(b) > 0 {
 			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
@@ -113,29 +113,29 @@ type fieldMutator struct {
 	f *codec.Frame
 }
 
-// row is the part of the message that belongs to a field: the value and the bytes around it.
-type row struct {
+// fieldBytes is the part of the message that belongs to a field: the value and the bytes around it.
+type fieldBytes struct {
 	before, value, after []byte
 }
 
 func (m *fieldMutator) mutate() []byte {
-	f, rows := m.f, make([]row, len(m.f.Spans))
-	for i := range rows {
-		all, s := f.Row(i), &f.Spans[i]
+	f, parts := m.f, make([]fieldBytes, len(m.f.Spans))
+	for i := range parts {
+		all, s := f.SpanBytes(i), &f.Spans[i]
 		head := len(all) - (s.Next - s.Off)
-		rows[i] = row{all[:head], all[head : head+s.End-s.Off], all[head+s.End-s.Off:]}
+		parts[i] = fieldBytes{all[:head], all[head : head+s.End-s.Off], all[head+s.End-s.Off:]}
 	}
-	i := m.r.IntN(len(rows))
-	if m.r.IntN(2) == 0 && f.Head < len(rows) {
-		i = f.Head + m.r.IntN(len(rows)-f.Head)
+	i := m.r.IntN(len(parts))
+	if m.r.IntN(2) == 0 && f.Head < len(parts) {
+		i = f.Head + m.r.IntN(len(parts)-f.Head)
 	}
-	at := &rows[i]
+	at := &parts[i]
 	was := len(at.value)
 	grown := 0
 	switch m.r.IntN(10) {
 	case 0: // remove the field
 		grown = -len(at.before) - was - len(at.after)
-		*at = row{}
+		*at = fieldBytes{}
 	case 1: // repeat it, once or many times
 		n := 1
 		if m.r.IntN(4) == 0 {
@@ -145,7 +145,7 @@ func (m *fieldMutator) mutate() []byte {
 		at.after = slices.Concat(at.after, bytes.Repeat(whole, min(n, 1+(16<<10)/(len(whole)+1))))
 		grown = len(at.after) + len(at.before) + was - len(whole)
 	case 2: // use the value of another field
-		at.value = rows[m.r.IntN(len(rows))].value
+		at.value = parts[m.r.IntN(len(parts))].value
 		grown = len(at.value) - was
 	case 3: // remove its end
 		grown = -len(at.after)
@@ -157,13 +157,13 @@ func (m *fieldMutator) mutate() []byte {
 	if grown != 0 && m.r.IntN(3) > 0 && f.Spans[i].Field.Kind != codec.Length {
 		for k := i - 1; k >= 0; k-- {
 			if fd := f.Spans[k].Field; fd.Kind == codec.Length {
-				rows[k].value = resize(fd, rows[k].value, grown)
+				parts[k].value = resize(fd, parts[k].value, grown)
 				break
 			}
 		}
 	}
 	var b []byte
-	for _, r := range rows {
+	for _, r := range parts {
 		b = append(append(append(b, r.before...), r.value...), r.after...)
 	}
 	return b
@@ -230,7 +230,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	case r.IntN(8) == 0:
 		return nil
 	}
-	return flips[r.IntN(len(flips))](r, slices.Clone(v))
+	return byteMutators[r.IntN(len(byteMutators))](r, slices.Clone(v))
 }
 
 // decimal returns a number at a limit, or in a form that only some readers accept.

@@ -29,12 +29,12 @@ func examples(f *codec.Field) []string {
 }
 
 // value generates the value of a field that is not part of the framing.
-func (m *maker) value(f *codec.Field) []byte {
+func (m *messageGenerator) value(f *codec.Field) []byte {
 	if len(f.Values) > 0 {
-		return []byte(pick(m, f.Values))
+		return []byte(oneOf(m, f.Values))
 	}
-	if all := examples(f); all != nil && (m.o.Tame || f.Only || m.r.IntN(2) == 0) {
-		if v := []byte(pick(m, all)); m.fits(f, v) {
+	if all := examples(f); all != nil && (m.o.Safe || f.Only || m.r.IntN(2) == 0) {
+		if v := []byte(oneOf(m, all)); m.fits(f, v) {
 			return v
 		}
 	}
@@ -62,15 +62,15 @@ func (m *maker) value(f *codec.Field) []byte {
 	}
 }
 
-func pick(m *maker, all []string) string { return all[m.r.IntN(len(all))] }
+func oneOf(m *messageGenerator, all []string) string { return all[m.r.IntN(len(all))] }
 
 // number returns a number from lo to hi, most often a small one or one at a limit. If hi is 0, there is no upper limit.
-func (m *maker) number(lo, hi uint64) uint64 {
+func (m *messageGenerator) number(lo, hi uint64) uint64 {
 	if hi == 0 {
 		hi = math.MaxUint64
 	}
 	n := uint64(m.r.IntN(4))
-	if !m.o.Tame {
+	if !m.o.Safe {
 		switch m.r.IntN(4) {
 		case 0:
 			n = hi - lo - n
@@ -84,7 +84,7 @@ func (m *maker) number(lo, hi uint64) uint64 {
 	return lo + n
 }
 
-func (m *maker) signed() int64 {
+func (m *messageGenerator) signed() int64 {
 	n := m.number(0, math.MaxInt64)
 	if m.r.IntN(3) == 0 {
 		return -int64(n)
@@ -96,16 +96,16 @@ func (m *maker) signed() int64 {
 }
 
 // text generates bytes whose length and content are likely to reveal errors at limits.
-func (m *maker) text(f *codec.Field) []byte {
+func (m *messageGenerator) text(f *codec.Field) []byte {
 	most := m.o.MaxData
-	if m.row.End != "" && !m.sized || f.Kind == codec.Text {
+	if m.msgType.End != "" && !m.sized || f.Kind == codec.Text {
 		most = m.o.MaxLine
 	}
 	if f.Max > 0 {
 		most = f.Max
 	}
 	n := 1 + m.r.IntN(8)
-	if !m.o.Tame {
+	if !m.o.Safe {
 		switch m.r.IntN(16) {
 		case 0:
 			n = 0
@@ -121,7 +121,7 @@ func (m *maker) text(f *codec.Field) []byte {
 		n = min(n, most)
 	}
 	v := make([]byte, n)
-	any := m.r.IntN(2) == 0 && !m.o.Tame
+	any := m.r.IntN(2) == 0 && !m.o.Safe
 	for i := range v {
 		switch {
 		case f.Chars != "":
@@ -132,25 +132,25 @@ func (m *maker) text(f *codec.Field) []byte {
 			v[i] = 'a' + byte(m.r.IntN(26))
 		}
 	}
-	if n > 0 && !m.o.Tame && m.r.IntN(8) == 0 {
+	if n > 0 && !m.o.Safe && m.r.IntN(8) == 0 {
 		v[m.r.IntN(n)] = "\x00\r\n \t.:\"\\$*#\xff"[m.r.IntN(13)]
 	}
 	return v
 }
 
 // fits reports whether the message type allows the value of the field.
-func (m *maker) fits(f *codec.Field, v []byte) bool {
+func (m *messageGenerator) fits(f *codec.Field, v []byte) bool {
 	s, end := string(v), f.Term
 	if end == "" && f.Width == 0 {
-		end = m.row.Sep
+		end = m.msgType.Sep
 	}
 	switch {
 	case !f.Legal(v, &codec.Options{}), f.Kind == codec.Text && end != "" && strings.Contains(s, end):
 		return false
-	case m.row.End == "" || m.sized:
+	case m.msgType.End == "" || m.sized:
 		return true
 	case f.Term != "" && f.Kind == codec.Opaque && strings.HasSuffix(s, f.Term[:1]):
 		return false
 	}
-	return !strings.ContainsAny(s, "\r\n") && !strings.HasPrefix(s, "\x00") && (m.row.Stop == "" || s != m.row.Stop)
+	return !strings.ContainsAny(s, "\r\n") && !strings.HasPrefix(s, "\x00") && (m.msgType.Stop == "" || s != m.msgType.Stop)
 }

@@ -19,49 +19,49 @@ func canonical(dst []byte, f *codec.Frame, written []byte) ([]byte, bool) {
 		if s.Off < end || s.End < s.Off || s.Next < s.End || s.Next > len(f.Raw) {
 			return dst, false
 		}
-		row := f.Raw[end:s.Next]
+		spanBytes := f.Raw[end:s.Next]
 		end = s.Next
 		at := len(dst) - start
 		switch {
 		case yaml && s.Field.Kind == codec.Length && at < len(written):
-			row = written[at : at+bytes.IndexByte(written[at:], '\n')+1]
+			spanBytes = written[at : at+bytes.IndexByte(written[at:], '\n')+1]
 		case yaml && s.Field.Kind == codec.Literal && i < len(f.Spans)-1:
-			row = []byte(s.Field.Lead)
+			spanBytes = []byte(s.Field.Prefix)
 		case s.Field.Scalar && at < len(written):
-			row = scalarRow(f, i, row, written[at:])
+			spanBytes = scalarBytes(f, i, spanBytes, written[at:])
 		case s.Field.Width > 0 || s.Field.Kind != codec.Length && s.Field.Kind != codec.Code:
 		case s.Field.Kind == codec.Length:
-			lead := s.Off - (s.Next - len(row))
-			digits := row[lead : lead+s.End-s.Off]
+			lead := s.Off - (s.Next - len(spanBytes))
+			digits := spanBytes[lead : lead+s.End-s.Off]
 			if trimmed := bytes.TrimLeft(digits, "0"); len(trimmed) < len(digits) {
 				if len(trimmed) == 0 {
 					trimmed = digits[len(digits)-1:]
 				}
-				dst = append(dst, row[:lead]...)
+				dst = append(dst, spanBytes[:lead]...)
 				dst = append(dst, trimmed...)
-				row = row[lead+len(digits):]
+				spanBytes = spanBytes[lead+len(digits):]
 			}
-		case at+len(row) <= len(written) && bytes.EqualFold(row, written[at:at+len(row)]):
-			row = written[at : at+len(row)]
+		case at+len(spanBytes) <= len(written) && bytes.EqualFold(spanBytes, written[at:at+len(spanBytes)]):
+			spanBytes = written[at : at+len(spanBytes)]
 		}
-		dst = append(dst, row...)
+		dst = append(dst, spanBytes...)
 	}
 	return dst, end == len(f.Raw)
 }
 
-// scalarRow returns the row at the beginning of written if it has the value of the i-th span, otherwise row.
-func scalarRow(f *codec.Frame, i int, row, written []byte) []byte {
+// scalarBytes returns the row at the beginning of written if it has the value of the i-th span, otherwise row.
+func scalarBytes(f *codec.Frame, i int, spanBytes, written []byte) []byte {
 	fd := f.Spans[i].Field
 	k := bytes.Index(written, []byte(fd.Term))
-	if k < len(fd.Lead) {
-		return row
+	if k < len(fd.Prefix) {
+		return spanBytes
 	}
-	again := codec.Frame{Raw: written, Spans: []codec.Span{{Field: fd, Off: len(fd.Lead), End: k}}}
+	again := codec.Frame{Raw: written, Spans: []codec.Span{{Field: fd, Off: len(fd.Prefix), End: k}}}
 	if s := &again.Spans[0]; written[s.Off] == '"' || written[s.Off] == '\'' {
 		s.Off, s.End = s.Off+1, max(s.Off+1, s.End-1)
 	}
 	if !bytes.Equal(again.Value(0), f.Value(i)) {
-		return row
+		return spanBytes
 	}
 	if i == len(f.Spans)-1 {
 		return written

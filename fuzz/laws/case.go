@@ -42,7 +42,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 			o.MaxData, o.MaxLine = 4096, 2000 // rare, because long values take time and reveal little more
 		}
 		if from == codec.Server {
-			o.Rows = expectedTypes(p, waiting)
+			o.Types = expectedTypes(p, waiting)
 		}
 		m := gen.Message(r, p, from, c.Role, o)
 		if m.Type == nil {
@@ -108,8 +108,8 @@ func Broken(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// Bent returns a legal conversation in which one of the messages has other arguments, or too many, or too few.
-func Bent(p *codec.Protocol, seed uint64) *Case {
+// InvalidArgs returns a legal conversation in which one of the messages has other arguments, or too many, or too few.
+func InvalidArgs(p *codec.Protocol, seed uint64) *Case {
 	c := Legal(p, seed)
 	if len(c.Steps) == 0 {
 		return c

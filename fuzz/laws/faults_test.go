@@ -98,7 +98,7 @@ func TestLawsFindFaults(t *testing.T) {
 				if l.name != tt.law {
 					continue
 				}
-				tr := trial{make: l.make, law: l.law, anything: l.any, next: 1}
+				tr := lawCheck{make: l.make, law: l.law, anything: l.any, next: 1}
 				if tr.run(t, &p, 20000); tr.least == nil {
 					t.Fatal("not found in 20000 cases")
 				}

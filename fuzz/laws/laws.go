@@ -121,16 +121,16 @@ func Bytewise(c *Case) error { return chunks(c, func(int) int { return 0 }) }
 
 // reading is what a stream has decoded: one message.
 type reading struct {
-	n     int // its length; 0: unknown
-	err   string
-	row   *codec.Type
-	spans []codec.Span
+	n       int // its length; 0: unknown
+	err     string
+	msgType *codec.Type
+	spans   []codec.Span
 }
 
 // readings calls do for each message that the stream decodes from b, until do returns an error.
 func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error) error {
 	for p := range s.Feed(b, f) {
-		got := reading{n: len(p.Raw) + s.Skip(), row: f.Type, spans: f.Spans}
+		got := reading{n: len(p.Raw) + s.Skip(), msgType: f.Type, spans: f.Spans}
 		switch {
 		case p.Found == codec.Skipped:
 			continue
@@ -172,7 +172,7 @@ func chunks(c *Case, next func(n int) int) error {
 				}
 				want := &first[k]
 				k++
-				if got.n != want.n || got.err != want.err || got.row != want.row || !slices.Equal(got.spans, want.spans) {
+				if got.n != want.n || got.err != want.err || got.msgType != want.msgType || !slices.Equal(got.spans, want.spans) {
 					return fmt.Errorf("decode %.200q in chunks, message %d: expected %d bytes, %q, spans %v, as for one chunk; got %d bytes, %q, spans %v",
 						raw, k-1, want.n, want.err, want.spans, got.n, got.err, got.spans)
 				}

@@ -39,7 +39,7 @@ var laws = []struct {
 	{"prefixes", Legal, Prefixes, false},
 	{"chunks", Legal, Chunks, false},
 	{"transcripts", Legal, Transcripts, false},
-	{"refused-or-read", Bent, RefusedOrRead, true},
+	{"refused-or-read", InvalidArgs, RefusedOrRead, true},
 	{"mutations", Broken, Reencode, false},
 	{"mutations-chunks", Broken, Chunks, false},
 	{"mutations-transcripts", Broken, Transcripts, false},
@@ -60,7 +60,7 @@ func TestLaws(t *testing.T) {
 
 // try checks a law for a protocol, with the number of cases that the flags state.
 func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Case, law func(*Case) error, anything bool) {
-	tr := trial{make: make, law: law, anything: anything, next: *seed}
+	tr := lawCheck{make: make, law: law, anything: anything, next: *seed}
 	result := tr.run(t, p, *cases)
 	if result.Passed() && result.Discarded == 0 {
 		return
@@ -74,8 +74,8 @@ func try(t *testing.T, p *codec.Protocol, make func(*codec.Protocol, uint64) *Ca
 		strings.ReplaceAll(t.Name(), "/", "$/^"), tr.next-1, text.Bytes())
 }
 
-// trial is a check of one law with many cases.
-type trial struct {
+// lawCheck is a check of one law with many cases.
+type lawCheck struct {
 	make     func(*codec.Protocol, uint64) *Case
 	law      func(*Case) error
 	anything bool   // cases need not be legal
@@ -85,7 +85,7 @@ type trial struct {
 	broken error // the error of the law
 }
 
-func (tr *trial) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestResult {
+func (tr *lawCheck) run(t *testing.T, p *codec.Protocol, cases int) *gopter.TestResult {
 	var valid func(v any) bool
 	if !tr.anything {
 		valid = func(v any) bool {

@@ -20,9 +20,9 @@ const (
 )
 
 // beanstalk is the model of the specification beanstalk-protocol.txt. It does not predict which waiting client gets a job:
-// Received checks the reply that arrived, and Settled checks which clients should have received one.
+// Received checks the reply that arrived, and CheckMissing checks which clients should have received one.
 type beanstalk struct {
-	board
+	expectations
 	peers  map[int]*bPeer
 	jobs   map[string]*bJob // by ID, also those that are gone
 	live   []*bJob          // in the order in which they were put
@@ -80,16 +80,16 @@ type bJob struct {
 	holder                                      int
 	order                                       int
 	burial                                      int
-	fresh                                       bool // has become ready since the last call of Settled that found nothing missing
+	fresh                                       bool // has become ready since the last call of CheckMissing that found nothing missing
 	vague                                       bool // which of its states it has is unknown
-	blurred                                     bool // its state was unknown once
+	wasUncertain                                bool // its state was unknown once
 	reserves, timeouts, releases, buries, kicks int
 }
 
 const never time.Duration = math.MaxInt64 / 2
 
 func newBeanstalk(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	m := &beanstalk{board: newBoard(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{}, tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
+	m := &beanstalk{expectations: newExpectations(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{}, tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
 	m.tube("default")
 	return m
 }
@@ -136,12 +136,12 @@ func (m *beanstalk) Closed(conn int) {
 	m.unchecked[conn] = true
 	delete(m.peers, conn)
 	if p != nil {
-		m.left(p)
+		m.disconnected(p)
 	}
 }
 
-func (m *beanstalk) left(p *bPeer) {
-	if m.hazy() {
+func (m *beanstalk) disconnected(p *bPeer) {
+	if m.uncertain() {
 		m.taint()
 	}
 	for _, j := range m.live {
@@ -149,7 +149,7 @@ func (m *beanstalk) left(p *bPeer) {
 			m.ready(j)
 		}
 	}
-	m.sweep()
+	m.forgetTubes()
 }
 
 func (m *beanstalk) Gone(conn int) error {
@@ -157,7 +157,7 @@ func (m *beanstalk) Gone(conn int) error {
 	delete(m.peers, conn)
 	err := m.gone(conn)
 	if p != nil {
-		m.left(p)
+		m.disconnected(p)
 	}
 	return err
 }
@@ -168,8 +168,8 @@ func (m *beanstalk) ready(j *bJob) { j.state, j.fresh, j.until = bReady, true, n
 func (m *beanstalk) may(at time.Duration) bool  { return m.now >= at-Slack }
 func (m *beanstalk) must(at time.Duration) bool { return m.now >= at+Slack }
 
-// hazy reports whether the time of an event is so near that the event may have happened or not.
-func (m *beanstalk) hazy() bool {
+// uncertain reports whether the time of an event is so near that the event may have happened or not.
+func (m *beanstalk) uncertain() bool {
 	unsure := func(at time.Duration) bool { return m.may(at) && !m.must(at) }
 	for _, j := range m.live {
 		if (j.state == bDelayed || j.state == bReserved) && (unsure(j.until) || j.state == bReserved && j.ttr > 1 && unsure(j.until-time.Second)) {
@@ -210,8 +210,8 @@ func (m *beanstalk) Elapsed(d time.Duration) {
 	}
 }
 
-// sweep forgets tubes that no client or job refers to, except the default tube, and notes tubes that may have been deleted.
-func (m *beanstalk) sweep() {
+// forgetTubes forgets tubes that no client or job refers to, except the default tube, and notes tubes that may have been deleted.
+func (m *beanstalk) forgetTubes() {
 	for _, t := range m.tubes {
 		if sure, maybe := m.exists(t.name); !maybe {
 			if t.name != "default" {
@@ -248,8 +248,8 @@ func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	return sure, maybe
 }
 
-func (m *beanstalk) Settled() error {
-	if err := m.settled(); err != nil {
+func (m *beanstalk) CheckMissing() error {
+	if err := m.checkMissing(); err != nil {
 		return err
 	}
 	if m.tainted {
@@ -284,7 +284,7 @@ func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 		m.tainted = m.tainted || p != nil
 		return
 	}
-	if m.hazy() {
+	if m.uncertain() {
 		m.taint()
 	}
 	if p.waiting {
@@ -299,7 +299,7 @@ func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
 	if h := bHandlers[f.Type.Name]; h != nil {
 		h(m, p, f)
 	}
-	m.sweep()
+	m.forgetTubes()
 }
 
 func (m *beanstalk) State() uint64 {
@@ -323,7 +323,7 @@ func (m *beanstalk) State() uint64 {
 		}
 	}
 	for _, n := range []int{by[0], by[1], by[2], by[3], waiting, paused, tubes} {
-		h = fold(h, class(n))
+		h = mixHash(h, class(n))
 	}
 	return h
 }

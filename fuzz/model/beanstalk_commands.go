@@ -42,8 +42,8 @@ func init() {
 	}
 }
 
-// say expects a reply of a type with the given arguments.
-func (m *beanstalk) say(p *bPeer, rule codec.RuleID, name string, args ...string) {
+// expectReply expects a reply of a type with the given arguments.
+func (m *beanstalk) expectReply(p *bPeer, rule codec.RuleID, name string, args ...string) {
 	m.expect(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
 		for i, a := range args {
 			if string(r.Arg(i)) != a {
@@ -63,8 +63,8 @@ func (m *beanstalk) byID(f codec.Frame) *bJob {
 	return j
 }
 
-// mine returns the job of a command that only the client that has reserved the job may send, or nil.
-func (m *beanstalk) mine(p *bPeer, f codec.Frame) *bJob {
+// ownJob returns the job of a command that only the client that has reserved the job may send, or nil.
+func (m *beanstalk) ownJob(p *bPeer, f codec.Frame) *bJob {
 	if j := m.byID(f); j != nil && j.state == bReserved && j.holder == p.conn {
 		return j
 	}
@@ -74,7 +74,7 @@ func (m *beanstalk) mine(p *bPeer, f codec.Frame) *bJob {
 func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	body := f.Arg(3)
 	if len(body) > 65535 {
-		m.say(p, "beanstalk.put.job-too-big", "JOB_TOO_BIG")
+		m.expectReply(p, "beanstalk.put.job-too-big", "JOB_TOO_BIG")
 		return
 	}
 	m.count++
@@ -101,10 +101,12 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 func bUse(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.used = string(f.Arg(0))
 	m.tube(p.used)
-	m.say(p, "beanstalk.use.using", "USING", p.used)
+	m.expectReply(p, "beanstalk.use.using", "USING", p.used)
 }
 
-func bUsed(m *beanstalk, p *bPeer, _ codec.Frame) { m.say(p, "beanstalk.list.used", "USING", p.used) }
+func bUsed(m *beanstalk, p *bPeer, _ codec.Frame) {
+	m.expectReply(p, "beanstalk.list.used", "USING", p.used)
+}
 
 func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.worker, p.waiting, p.until = true, true, never
@@ -122,7 +124,7 @@ func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil || j.state == bReserved && !j.vague {
-		m.say(p, "beanstalk.reserve-job.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.reserve-job.not-found", "NOT_FOUND")
 		return
 	}
 	m.expect(p.conn, "beanstalk.reserve-job.reserved", "RESERVED", typed("RESERVED", func(r *codec.Frame) error {
@@ -138,10 +140,10 @@ func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 func bDelete(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil || j.state == bReserved && j.holder != p.conn {
-		m.say(p, "beanstalk.delete.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.delete.not-found", "NOT_FOUND")
 		return
 	}
-	m.say(p, codec.RuleID("beanstalk.delete."+j.state.String()), "DELETED")
+	m.expectReply(p, codec.RuleID("beanstalk.delete."+j.state.String()), "DELETED")
 	m.drop(j)
 }
 
@@ -152,9 +154,9 @@ func (m *beanstalk) drop(j *bJob) {
 }
 
 func bRelease(m *beanstalk, p *bPeer, f codec.Frame) {
-	j := m.mine(p, f)
+	j := m.ownJob(p, f)
 	if j == nil {
-		m.say(p, "beanstalk.release.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.release.not-found", "NOT_FOUND")
 		return
 	}
 	j.pri = number(f.Arg(1))
@@ -164,29 +166,29 @@ func bRelease(m *beanstalk, p *bPeer, f codec.Frame) {
 	} else {
 		m.ready(j)
 	}
-	m.say(p, "beanstalk.release.released", "RELEASED")
+	m.expectReply(p, "beanstalk.release.released", "RELEASED")
 }
 
 func bBury(m *beanstalk, p *bPeer, f codec.Frame) {
-	j := m.mine(p, f)
+	j := m.ownJob(p, f)
 	if j == nil {
-		m.say(p, "beanstalk.bury.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.bury.not-found", "NOT_FOUND")
 		return
 	}
 	m.buried++
 	j.pri, j.state, j.burial, j.until = number(f.Arg(1)), bBuried, m.buried, never
 	j.buries++
-	m.say(p, "beanstalk.bury.buried", "BURIED")
+	m.expectReply(p, "beanstalk.bury.buried", "BURIED")
 }
 
 func bTouch(m *beanstalk, p *bPeer, f codec.Frame) {
-	j := m.mine(p, f)
+	j := m.ownJob(p, f)
 	if j == nil {
-		m.say(p, "beanstalk.touch.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.touch.not-found", "NOT_FOUND")
 		return
 	}
 	j.until = m.now + time.Duration(j.ttr)*time.Second
-	m.say(p, "beanstalk.touch.touched", "TOUCHED")
+	m.expectReply(p, "beanstalk.touch.touched", "TOUCHED")
 }
 
 func bWatch(m *beanstalk, p *bPeer, f codec.Frame) {
@@ -194,21 +196,21 @@ func bWatch(m *beanstalk, p *bPeer, f codec.Frame) {
 		p.watched = append(p.watched, name)
 		m.tube(name)
 	}
-	m.say(p, "beanstalk.watch.watching", "WATCHING", strconv.Itoa(len(p.watched)))
+	m.expectReply(p, "beanstalk.watch.watching", "WATCHING", strconv.Itoa(len(p.watched)))
 }
 
 func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 	i := slices.Index(p.watched, string(f.Arg(0)))
 	switch {
 	case i >= 0 && len(p.watched) == 1:
-		m.say(p, "beanstalk.ignore.last", "NOT_IGNORED")
+		m.expectReply(p, "beanstalk.ignore.last", "NOT_IGNORED")
 	case i < 0 && len(p.watched) == 1:
 		m.expect(p.conn, "beanstalk.ignore.not-watched", "WATCHING 1", typed("WATCHING NOT_IGNORED", nil))
 	default:
 		if i >= 0 {
 			p.watched = slices.Delete(slices.Clone(p.watched), i, i+1)
 		}
-		m.say(p, "beanstalk.ignore.watching", "WATCHING", strconv.Itoa(len(p.watched)))
+		m.expectReply(p, "beanstalk.ignore.watching", "WATCHING", strconv.Itoa(len(p.watched)))
 	}
 }
 
@@ -216,7 +218,7 @@ func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	all = slices.DeleteFunc(all, func(j *bJob) bool { return j == nil })
 	if len(all) == 0 {
-		m.say(p, "beanstalk.peek.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.peek.not-found", "NOT_FOUND")
 		return
 	}
 	m.expect(p.conn, rule, "FOUND", typed("FOUND", func(r *codec.Frame) error {
@@ -280,20 +282,20 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	if !sure {
 		for _, j := range m.live {
 			if j.tube.name == p.used && j.state != bReserved {
-				j.vague, j.blurred = true, true
+				j.vague, j.wasUncertain = true, true
 			}
 		}
-		m.say(p, "beanstalk.kick.kicked-count", "KICKED")
+		m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED")
 		return
 	}
 	slices.SortFunc(all, by)
 	n := min(bound, len(all))
-	m.say(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
+	m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
 	if n < len(all) && n > 0 && by(all[n-1], all[n]) == 0 {
 		// The specification does not say which of the jobs whose delays end at the same time is kicked first.
 		for _, j := range all {
 			if j.until == all[n].until {
-				j.vague, j.blurred = true, true
+				j.vague, j.wasUncertain = true, true
 			}
 		}
 	}
@@ -311,26 +313,26 @@ func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	case j != nil && j.vague:
 		m.expect(p.conn, "beanstalk.kick-job.kicked", "KICKED", typed("KICKED_JOB NOT_FOUND", nil))
 	case j == nil || j.state != bBuried && j.state != bDelayed:
-		m.say(p, "beanstalk.kick-job.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.kick-job.not-found", "NOT_FOUND")
 	default:
 		j.kicks++
 		m.ready(j)
-		m.say(p, "beanstalk.kick-job.kicked", "KICKED_JOB")
+		m.expectReply(p, "beanstalk.kick-job.kicked", "KICKED_JOB")
 	}
 }
 
 func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.ending[p.conn] = true
-	m.leaving[p.conn] = leave{"beanstalk.quit.closes", "the client sent quit"}
+	m.leaving[p.conn] = closeReason{"beanstalk.quit.closes", "the client sent quit"}
 	delete(m.peers, p.conn)
-	m.left(p)
+	m.disconnected(p)
 }
 
 func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
 	name := string(f.Arg(0))
 	sure, maybe := m.exists(name)
 	if !maybe {
-		m.say(p, "beanstalk.pause.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.pause.not-found", "NOT_FOUND")
 		return
 	}
 	pause := func() {
@@ -346,7 +348,7 @@ func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	if sure {
 		pause()
-		m.say(p, "beanstalk.pause.paused", "PAUSED")
+		m.expectReply(p, "beanstalk.pause.paused", "PAUSED")
 		return
 	}
 	m.expect(p.conn, "beanstalk.pause.paused", "PAUSED", typed("PAUSED NOT_FOUND", func(r *codec.Frame) error {

@@ -15,13 +15,13 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[stri
 		if r.Type.Name == "NOT_FOUND" {
 			return nil
 		}
-		for _, row := range rows(r) {
-			if string(row[0]) == "total-connections" && m.before < 0 {
-				m.before = int(number(row[1])) - m.total // connections that tested whether the server accepts connections
+		for _, cells := range listLines(r) {
+			if string(cells[0]) == "total-connections" && m.before < 0 {
+				m.before = int(number(cells[1])) - m.total // connections that tested whether the server accepts connections
 			}
-			want, ok := expected[string(row[0])]
-			if ok && want != string(row[1]) {
-				return &Complaint{Rule: codec.RuleID(rule + "." + string(row[0])), Text: "expected " + string(row[0]) + ": " + want + ", got " + string(row[1])}
+			want, ok := expected[string(cells[0])]
+			if ok && want != string(cells[1]) {
+				return &Complaint{Rule: codec.RuleID(rule + "." + string(cells[0])), Text: "expected " + string(cells[0]) + ": " + want + ", got " + string(cells[1])}
 			}
 		}
 		return nil
@@ -31,7 +31,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[stri
 func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil {
-		m.say(p, "beanstalk.stats-job.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.stats-job.not-found", "NOT_FOUND")
 		return
 	}
 	expected := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
@@ -39,7 +39,7 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	if !j.vague {
 		expected["state"] = j.state.String()
 	}
-	if !j.blurred {
+	if !j.wasUncertain {
 		expected["kicks"] = strconv.Itoa(j.kicks)
 	}
 	m.stats(p, "beanstalk.stats-job", "stats-reply", expected)
@@ -71,7 +71,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	name := string(f.Arg(0))
 	sure, maybe := m.exists(name)
 	if !maybe {
-		m.say(p, "beanstalk.stats-tube.not-found", "NOT_FOUND")
+		m.expectReply(p, "beanstalk.stats-tube.not-found", "NOT_FOUND")
 		return
 	}
 	t := m.tube(name)
@@ -149,8 +149,8 @@ func (m *beanstalk) totals(expected map[string]string) {
 func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.expect(p.conn, "beanstalk.list.tubes", "list-reply", typed("list-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
-		for _, row := range rows(r) {
-			name := string(row[0])
+		for _, cells := range listLines(r) {
+			name := string(cells[0])
 			if _, maybe := m.exists(name); !maybe || seen[name] {
 				return wrong("expected each tube in use once, but tube %s is listed twice or is not in use", name)
 			}
@@ -172,10 +172,10 @@ func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
 	}
 	m.expect(p.conn, "beanstalk.list.watched", "list-reply", typed("list-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
-		for _, row := range rows(r) {
-			seen[string(row[0])] = true
+		for _, cells := range listLines(r) {
+			seen[string(cells[0])] = true
 		}
-		if !maps.Equal(seen, want) || len(rows(r)) != len(want) {
+		if !maps.Equal(seen, want) || len(listLines(r)) != len(want) {
 			return wrong("expected a list of %d tubes, %v", len(want), slices.Sorted(maps.Keys(want)))
 		}
 		return nil

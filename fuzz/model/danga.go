@@ -13,7 +13,7 @@ var Danga = &Adapter{New: newDanga}
 
 // danga is the model of danga-gearman-draft.txt, with the interpretations that its rules state.
 type danga struct {
-	board
+	expectations
 	peers   map[int]*dPeer
 	jobs    []*dJob // oldest first, until they are finished
 	results map[string]*dJob
@@ -45,7 +45,7 @@ type dJob struct {
 }
 
 func newDanga(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	return &danga{board: newBoard(p, quirks), peers: map[int]*dPeer{}, results: map[string]*dJob{}}
+	return &danga{expectations: newExpectations(p, quirks), peers: map[int]*dPeer{}, results: map[string]*dJob{}}
 }
 
 func (m *danga) Opened(conn int) {
@@ -83,7 +83,7 @@ func (m *danga) Closed(conn int) {
 	delete(m.peers, conn)
 	delete(m.leaving, conn)
 	if p != nil {
-		m.left(p)
+		m.disconnected(p)
 	}
 }
 
@@ -95,12 +95,12 @@ func (m *danga) Gone(conn int) error {
 		err = nil
 	}
 	if p != nil {
-		m.left(p)
+		m.disconnected(p)
 	}
 	return err
 }
 
-func (m *danga) left(p *dPeer) {
+func (m *danga) disconnected(p *dPeer) {
 	if j := p.waits; j != nil {
 		j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
 		if len(j.waits) == 0 && !j.wanted {
@@ -127,12 +127,12 @@ func (m *danga) violates(p *dPeer, why string) {
 		}
 	}
 	m.ending[p.conn] = true
-	m.leaving[p.conn] = leave{"danga.violation.closes", why}
+	m.leaving[p.conn] = closeReason{"danga.violation.closes", why}
 	delete(m.peers, p.conn)
-	m.left(p)
+	m.disconnected(p)
 }
 
-func (m *danga) Settled() error { return m.settled() }
+func (m *danga) CheckMissing() error { return m.checkMissing() }
 
 func (m *danga) Elapsed(d time.Duration) { m.now += d }
 
@@ -222,7 +222,7 @@ func (m *danga) State() uint64 {
 		}
 	}
 	for _, n := range []int{queued, running, sleeping, waiting, len(m.results), len(m.leaving)} {
-		h = fold(h, class(n))
+		h = mixHash(h, class(n))
 	}
 	return h
 }

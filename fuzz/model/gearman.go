@@ -41,7 +41,7 @@ const (
 
 // gearman is the model of the specification gearman-protocol.txt, and of how servers retry jobs in practice.
 type gearman struct {
-	board
+	expectations
 	peers     map[int]*gPeer
 	functions map[string]*gFunction
 	jobs      map[string]*gJob // by handle; nil for a job that has ended
@@ -91,18 +91,18 @@ type gJob struct {
 	timer                     time.Duration // when its scheduled time comes, or its time limit is exceeded; 0: never
 	latest                    time.Duration // the latest time at which that happens
 	numer, denom              []byte
-	hazy                      bool  // whether the last WORK_STATUS counts is unknown
+	statusUncertain           bool  // whether the last WORK_STATUS counts is unknown
 	waits                     []int // the connections that wait for it, one for each submission
 	lost                      int
 	leavers                   bool // clients have disconnected; a server that keeps half-closed connections may count them
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	b := newBoard(p, quirks)
+	b := newExpectations(p, quirks)
 	if quirks[Shared] {
 		b.unjudged = "gearman.admin." // these commands list the functions of all clients
 	}
-	return &gearman{board: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
+	return &gearman{expectations: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
 }
 
 func (m *gearman) Opened(conn int) {
@@ -181,11 +181,11 @@ func (m *gearman) Closed(conn int) {
 	m.opened(conn)
 	m.unchecked[conn] = true
 	delete(m.peers, conn)
-	m.left(p)
+	m.disconnected(p)
 }
 
-// left updates the jobs of a connection that has ended.
-func (m *gearman) left(p *gPeer) {
+// disconnected updates the jobs of a connection that has ended.
+func (m *gearman) disconnected(p *gPeer) {
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {
 			before := len(j.waits)
@@ -216,7 +216,7 @@ func (m *gearman) requeue(j *gJob) {
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.expect(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
-		d.must = d.must && !j.unsure()
+		d.must = d.must && !j.uncertain()
 	}
 	m.end(j)
 }
@@ -242,8 +242,8 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 	})
 }
 
-// unsure reports whether the state of a job is unknown.
-func (j *gJob) unsure() bool { return j.vague || j.soon }
+// uncertain reports whether the state of a job is unknown.
+func (j *gJob) uncertain() bool { return j.vague || j.soon }
 
 func (m *gearman) end(j *gJob) {
 	j.state = gEnded
@@ -267,7 +267,7 @@ func (m *gearman) wake(j *gJob, must bool) {
 	var all []*expectation
 	for _, p := range m.peers {
 		if _, can := p.abilities[j.fn.name]; can && p.sleeping {
-			d := m.noop(p, must && !j.unsure())
+			d := m.noop(p, must && !j.uncertain())
 			if m.quirks[FewWakeups] {
 				d.must = false
 			}
@@ -340,7 +340,7 @@ func (m *gearman) unexpectedNoop(p *gPeer, c *Complaint) error {
 // mayWake reports whether a job for the worker enters its queue about now, because its time comes.
 func (m *gearman) mayWake(p *gPeer) bool {
 	for name := range p.abilities {
-		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.unsure() && (j.timer > 0 || j.state == gLater) }) {
+		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.uncertain() && (j.timer > 0 || j.state == gLater) }) {
 			return true
 		}
 	}
@@ -352,12 +352,12 @@ func (m *gearman) Gone(conn int) error {
 	delete(m.peers, conn)
 	err := m.gone(conn)
 	if p != nil {
-		m.left(p)
+		m.disconnected(p)
 	}
 	return err
 }
 
-func (m *gearman) Settled() error { return m.settled() }
+func (m *gearman) CheckMissing() error { return m.checkMissing() }
 
 func (m *gearman) Elapsed(d time.Duration) {
 	m.step++
@@ -380,7 +380,7 @@ func (m *gearman) Elapsed(d time.Duration) {
 			case j.state == gRunning && sure:
 				m.fail(j)
 			default:
-				if !j.unsure() {
+				if !j.uncertain() {
 					m.wake(j, false)
 				}
 				j.soon = true
@@ -403,7 +403,7 @@ func (m *gearman) State() uint64 {
 			if j.state == gQueued {
 				prio[j.priority]++
 			}
-			if j.unsure() {
+			if j.uncertain() {
 				vague++
 			}
 			if j.background {
@@ -420,7 +420,7 @@ func (m *gearman) State() uint64 {
 		able = max(able, len(p.abilities))
 	}
 	for _, n := range []int{byState[0], byState[1], byState[2], prio[0], prio[1], prio[2], vague, waits, bg, sleeping, able} {
-		h = fold(h, class(n))
+		h = mixHash(h, class(n))
 	}
 	return h
 }

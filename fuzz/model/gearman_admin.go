@@ -9,8 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// rows splits the arguments of a list into its lines.
-func rows(f *codec.Frame) [][][]byte {
+// listLines splits the arguments of a list into its lines.
+func listLines(f *codec.Frame) [][][]byte {
 	var m codec.Message
 	f.Message(&m)
 	var all [][][]byte
@@ -24,7 +24,7 @@ func rows(f *codec.Frame) [][][]byte {
 func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]int, sure bool) {
 	sure = true
 	for _, j := range fn.jobs {
-		sure = sure && !j.unsure()
+		sure = sure && !j.uncertain()
 		total++
 		switch j.state {
 		case gRunning:
@@ -45,8 +45,8 @@ func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]
 func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *gFunction) ([]int, bool)) {
 	m.expect(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
 		seen := map[string]bool{}
-		for _, row := range rows(r) {
-			name := string(row[0])
+		for _, cells := range listLines(r) {
+			name := string(cells[0])
 			if strings.Contains(name, `\`) { // the specification does not say how to write a name that is not plain
 				continue
 			}
@@ -66,14 +66,14 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 				if i == len(numbers)-1 && m.quirks[AbilitiesAdd] {
 					break
 				}
-				if got, _ := strconv.Atoi(string(row[1+i])); sure && got != n {
+				if got, _ := strconv.Atoi(string(cells[1+i])); sure && got != n {
 					return wrong("expected %s %d for function %q, got %d", r.Type.Repeat[1+i].Name, n, name, got)
 				}
 			}
 		}
 		for name, fn := range m.functions {
 			total, _, workers, _, sure := fn.counts(m)
-			if !seen[name] && sure && (total > 0 || workers > 0 || fn.kept && !m.quirks[NameTruncated]) && plain(name) {
+			if !seen[name] && sure && (total > 0 || workers > 0 || fn.kept && !m.quirks[NameTruncated]) && isPlainName(name) {
 				return wrong("expected function %q in the list", name)
 			}
 		}
@@ -81,8 +81,8 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 	}))
 }
 
-// plain reports whether lists contain a name unchanged.
-func plain(s string) bool {
+// isPlainName reports whether lists contain a name unchanged.
+func isPlainName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' })
 }
 
@@ -103,13 +103,13 @@ func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
 func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.show-jobs", "show-jobs-reply", typed("show-jobs-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
-		for _, row := range rows(r) {
-			h := string(row[0])
+		for _, cells := range listLines(r) {
+			h := string(cells[0])
 			j := m.jobs[h]
 			switch {
 			case seen[h]:
 				return wrong("expected each job once, but job %s is listed twice", h)
-			case j == nil && m.quirks[Shared] || j != nil && j.unsure():
+			case j == nil && m.quirks[Shared] || j != nil && j.uncertain():
 				continue
 			case j == nil || j.state == gEnded:
 				return wrong("expected only existing jobs, but job %s does not exist", h)
@@ -118,7 +118,7 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 		}
 		for _, fn := range m.functions {
 			for _, j := range fn.jobs {
-				if !j.unsure() && !seen[string(j.handle)] {
+				if !j.uncertain() && !seen[string(j.handle)] {
 					return wrong("expected job %s in the list", j.handle)
 				}
 			}
@@ -133,21 +133,21 @@ func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 			return nil
 		}
 		seen := map[string]bool{}
-		for _, row := range rows(r) {
-			seen[string(row[0])] = true
+		for _, cells := range listLines(r) {
+			seen[string(cells[0])] = true
 		}
 		known := map[string]bool{}
 		for _, fn := range m.functions {
 			for _, j := range fn.jobs {
 				u := string(j.unique)
 				known[u] = true
-				if plain(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.unsure() && !seen[u] {
+				if isPlainName(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.uncertain() && !seen[u] {
 					return wrong("expected unique ID %q in the list", u)
 				}
 			}
 		}
 		for u := range seen {
-			if plain(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
+			if isPlainName(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
 				return wrong("expected only unique IDs of existing jobs, but no job has unique ID %q", u)
 			}
 		}
@@ -158,21 +158,21 @@ func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.workers", "workers-reply", typed("workers-reply", func(r *codec.Frame) error {
 		listed := map[string]int{}
-		for _, row := range rows(r) {
-			names := strings.Fields(string(row[3]))
+		for _, cells := range listLines(r) {
+			names := strings.Fields(string(cells[3]))
 			slices.Sort(names)
 			if m.quirks[AbilitiesAdd] {
 				names = slices.Compact(names)
 			}
-			listed[fmt.Sprint(string(row[2]), " ", names)]++
+			listed[fmt.Sprint(string(cells[2]), " ", names)]++
 		}
 		for _, w := range m.peers {
-			if !w.worker || !plain(w.clientID) || len(w.abilities) == 0 {
+			if !w.worker || !isPlainName(w.clientID) || len(w.abilities) == 0 {
 				continue
 			}
 			var names []string
 			for fn := range w.abilities {
-				if names = append(names, fn); !plain(fn) {
+				if names = append(names, fn); !isPlainName(fn) {
 					return nil
 				}
 			}
@@ -221,7 +221,7 @@ func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
 func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 	j := m.jobs[string(f.Arg(0))]
 	switch {
-	case j != nil && j.unsure(), j == nil && m.quirks[Shared]:
+	case j != nil && j.uncertain(), j == nil && m.quirks[Shared]:
 		if j != nil {
 			for _, c := range j.waits {
 				m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))

@@ -120,7 +120,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	if s.epoch {
 		n, _ := strconv.ParseInt(string(f.Arg(2)), 10, 64)
-		if at := time.Unix(n, 0).Sub(m.wall()); n > m.start.Unix()+1<<31 {
+		if at := time.Unix(n, 0).Sub(m.serverTime()); n > m.start.Unix()+1<<31 {
 			j.state = gLater // too far in the future to come during a test
 		} else if at > 0 {
 			j.state, j.timer, j.latest = gLater, m.now+at, m.now+at
@@ -134,7 +134,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 		if j.key == "" || o.key != j.key {
 			continue
 		}
-		if o.unsure() || s.sched || j.key == "-" { // the specification does not say whether an empty workload is a key
+		if o.uncertain() || s.sched || j.key == "-" { // the specification does not say whether an empty workload is a key
 			doubtful = o
 		} else {
 			old = o
@@ -149,7 +149,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	// A limit counts the queued jobs. The specification does not say whether it also counts those that run.
 	waiting, total := 0, 0
 	for _, o := range fn.jobs {
-		if o.unsure() {
+		if o.uncertain() {
 			fn.vague = true
 		}
 		if total++; o.state != gRunning {
@@ -208,7 +208,7 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 	j.fn.jobs = append(j.fn.jobs, j)
 	if j.state == gQueued {
 		m.wake(j, true)
-	} else if m.quirks[EpochWakesEarly] || j.unsure() {
+	} else if m.quirks[EpochWakesEarly] || j.uncertain() {
 		m.wake(j, false)
 	}
 }

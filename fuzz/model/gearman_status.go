@@ -19,7 +19,7 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 			return wrong("expected %s %s, got %s, because the job is %s", r.Type.Fields[1+i].Name, w, got, j.state)
 		}
 	}
-	if j.lost > 0 && j.numer == nil || j.hazy || m.quirks[NoNumbers] {
+	if j.lost > 0 && j.numer == nil || j.statusUncertain || m.quirks[NoNumbers] {
 		return nil // the specification does not say whether the progress of a disconnected worker counts
 	}
 	for i, w := range [][]byte{j.numer, j.denom} {
@@ -55,7 +55,7 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 		switch {
 		case !bytes.Equal(r.Arg(0), f.Arg(0)):
 			return wrong("expected the handle of the request, %s", f.Arg(0))
-		case j == nil && m.quirks[Shared], j != nil && j.unsure():
+		case j == nil && m.quirks[Shared], j != nil && j.uncertain():
 			return nil
 		case j == nil || j.state == gEnded:
 			return unknownStatus(r)
@@ -81,7 +81,7 @@ func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 					continue
 				}
 				found = true
-				if j.unsure() {
+				if j.uncertain() {
 					return nil
 				}
 				if err = j.progress(m, r); err == nil && !j.leavers && string(r.Arg(5)) != string(gNumber(len(j.waits))) {

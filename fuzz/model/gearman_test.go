@@ -63,7 +63,7 @@ func TestNothingIsRequiredAfterUnknownBytes(t *testing.T) {
 	sent(0, "maxqueue", "a", "1")
 	sent(0, "SUBMIT_JOB_BG", "a", "", "x")
 	sent(0, "SUBMIT_JOB_BG", "a", "", "y")
-	if err := m.Settled(); err != nil {
+	if err := m.CheckMissing(); err != nil {
 		t.Error(err)
 	}
 }
@@ -89,7 +89,7 @@ func TestUnknownExtension(t *testing.T) {
 		if err := m.Received(0, refusedCommand(t, command)); (err == nil) != (name != "status") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := m.Settled(); name != "status" && err != nil {
+		if err := m.CheckMissing(); name != "status" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -142,13 +142,13 @@ func TestReportAfterTimeLimit(t *testing.T) {
 	received(1, "JOB_ASSIGN", "H:1", "a", "x")
 	m.Elapsed(time.Second)
 	m.Elapsed(2 * Slack)
-	if err := m.Settled(); err != nil {
+	if err := m.CheckMissing(); err != nil {
 		t.Error(err)
 	}
 	m.Closed(0)
 	sent(1, "WORK_EXCEPTION", "H:1", "late")
 	received(1, "ERROR", "unknown", "no such job")
-	if err := m.Settled(); err != nil {
+	if err := m.CheckMissing(); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,7 +170,7 @@ func TestFailedBeforeItIsSeenToRun(t *testing.T) {
 		}
 		m.Elapsed(Slack / 2)
 		m.Elapsed(2 * Slack)
-		if err := m.Settled(); err != nil {
+		if err := m.CheckMissing(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestZeroTimeLimit(t *testing.T) {
 		m.Elapsed(time.Hour)
 		sent(1, "WORK_COMPLETE", "H:1", "y")
 		received(0, "WORK_COMPLETE", "H:1", "y")
-		if err := m.Settled(); err != nil {
+		if err := m.CheckMissing(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,11 +208,11 @@ func TestUnitOfTimeLimit(t *testing.T) {
 	sent(1, "GRAB_JOB")
 	received(1, "JOB_ASSIGN", "H:1", "a", "x")
 	m.Elapsed(time.Second)
-	if err := m.Settled(); err != nil {
+	if err := m.CheckMissing(); err != nil {
 		t.Errorf("after a second: %v", err)
 	}
 	m.Elapsed(2 * time.Second)
-	if m.Settled() == nil {
+	if m.CheckMissing() == nil {
 		t.Error("expected a complaint after three seconds, because the client has no WORK_FAIL")
 	}
 }
@@ -232,7 +232,7 @@ func TestTimesThatCome(t *testing.T) {
 			received(0, "WORK_FAIL", "H:1")
 		}
 		m.Elapsed(1000 * time.Second)
-		if err := m.Settled(); (err == nil) != reported {
+		if err := m.CheckMissing(); (err == nil) != reported {
 			t.Errorf("WORK_FAIL sent: %v; the model says: %v", reported, err)
 		}
 	}
@@ -243,7 +243,7 @@ func TestTimesThatCome(t *testing.T) {
 	received(0, "JOB_CREATED", "H:1")
 	m.Elapsed(2 * time.Second)
 	m.Elapsed(2 * Slack)
-	if m.Settled() == nil {
+	if m.CheckMissing() == nil {
 		t.Error("expected a complaint, because the worker was not woken")
 	}
 }
@@ -262,7 +262,7 @@ func TestWakesSomeWorkers(t *testing.T) {
 		for worker := 1; worker <= woken; worker++ {
 			received(worker, "NOOP")
 		}
-		c, _ := m.Settled().(*Complaint)
+		c, _ := m.CheckMissing().(*Complaint)
 		if c == nil && rule != "" || c != nil && c.Rule != rule {
 			t.Errorf("%d of 3 workers were woken: %v, expected %q", woken, c, rule)
 		}
@@ -281,7 +281,7 @@ func TestEndNearTimeLimit(t *testing.T) {
 	sent(1, "WORK_COMPLETE", "H:1", "y")
 	received(0, "WORK_COMPLETE", "H:1", "y")
 	m.Elapsed(2 * time.Second)
-	if err := m.Settled(); err != nil {
+	if err := m.CheckMissing(); err != nil {
 		t.Error(err)
 	}
 }

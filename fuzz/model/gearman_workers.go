@@ -24,7 +24,7 @@ func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	p.abilities[string(f.Arg(0))] = limit
 	if p.sleeping {
 		for _, j := range m.function(f.Arg(0)).jobs {
-			if j.state == gQueued || j.unsure() {
+			if j.state == gQueued || j.uncertain() {
 				m.noop(p, false)
 			}
 		}
@@ -35,12 +35,12 @@ func gCantDo(m *gearman, p *gPeer, f codec.Frame) {
 	_, could := p.abilities[string(f.Arg(0))]
 	delete(p.abilities, string(f.Arg(0)))
 	if m.quirks[CantDoLoses] && could {
-		m.loosen(p, string(f.Arg(0)))
+		m.markUncertain(p, string(f.Arg(0)))
 	}
 }
 
-// loosen makes the state of the jobs of a function unknown that the worker runs.
-func (m *gearman) loosen(p *gPeer, fn string) {
+// markUncertain makes the state of the jobs of a function unknown that the worker runs.
+func (m *gearman) markUncertain(p *gPeer, fn string) {
 	for _, j := range m.function([]byte(fn)).jobs {
 		if j.state == gRunning && j.holder == p.conn {
 			j.vague = true
@@ -52,7 +52,7 @@ func (m *gearman) loosen(p *gPeer, fn string) {
 func gReset(m *gearman, p *gPeer, _ codec.Frame) {
 	for fn := range p.abilities {
 		if m.quirks[CantDoLoses] {
-			m.loosen(p, fn)
+			m.markUncertain(p, fn)
 		}
 	}
 	clear(p.abilities)
@@ -73,7 +73,7 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 		fn := m.functions[name]
 		best := 3
 		for _, j := range fn.jobs {
-			if j.state == gQueued && !j.unsure() {
+			if j.state == gQueued && !j.uncertain() {
 				best = min(best, j.priority)
 			}
 		}
@@ -81,12 +81,12 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 		for _, j := range fn.jobs {
 			switch {
 			case m.quirks[EpochHides] && slices.ContainsFunc(fn.jobs, func(o *gJob) bool { return o.state == gLater }):
-				if j.state == gQueued || j.unsure() {
+				if j.state == gQueued || j.uncertain() {
 					vague = append(vague, j)
 				}
-			case j.unsure() && j.priority <= best:
+			case j.uncertain() && j.priority <= best:
 				vague = append(vague, j)
-			case j.state != gQueued || j.priority != best || j.unsure():
+			case j.state != gQueued || j.priority != best || j.uncertain():
 			case j.requeued:
 				sure = append(sure, j)
 			case first || m.quirks[NewestFirst] && j.priority == 0:
@@ -125,9 +125,9 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return nil
 			case j == nil || j.state == gEnded:
 				return wrong("expected a queued job, because no such job is queued")
-			case j.state == gRunning && !j.unsure():
+			case j.state == gRunning && !j.uncertain():
 				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
-			case j.state == gLater && !j.unsure():
+			case j.state == gLater && !j.uncertain():
 				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
 			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // servers may treat an empty reducer as none
 				want = reduce
@@ -154,7 +154,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
 			}
 			j.state, j.holder, j.timer = gRunning, p.conn, 0
-			if j.unsure() && j.background {
+			if j.uncertain() && j.background {
 				j.vague = false // the server has just assigned it, so it exists
 			}
 			j.soon = false
@@ -192,7 +192,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, f codec.Frame) {
 		j := m.jobs[string(f.Arg(0))]
 		assigned := j != nil && j.state == gRunning && j.holder == p.conn
-		if !assigned && (j == nil || !j.unsure()) {
+		if !assigned && (j == nil || !j.uncertain()) {
 			rule := codec.RuleID("gearman.work.unknown-handle")
 			if j != nil && j.state != gEnded {
 				rule = "gearman.work.not-holder"
@@ -200,7 +200,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			m.expect(p.conn, rule, "ERROR", typed("ERROR", nil))
 			return
 		}
-		if j.unsure() {
+		if j.uncertain() {
 			m.allow(p.conn, "ERROR", typed("ERROR", nil))
 		}
 		seen := map[int]bool{}
@@ -208,13 +208,13 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			if m.peers[c] == nil {
 				continue // the client disconnected after the job may have ended
 			}
-			m.forward(j, c, f, ends, !j.unsure() && !seen[c])
+			m.forward(j, c, f, ends, !j.uncertain() && !seen[c])
 			seen[c] = true
 		}
 		if f.Type.Name == "WORK_STATUS" {
-			j.numer, j.denom, j.hazy = f.Arg(1), f.Arg(2), !assigned
+			j.numer, j.denom, j.statusUncertain = f.Arg(1), f.Arg(2), !assigned
 		}
-		if ends && !j.unsure() {
+		if ends && !j.uncertain() {
 			m.end(j)
 		}
 	}

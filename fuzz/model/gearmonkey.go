@@ -17,7 +17,7 @@ var GearMonkey = &Adapter{New: newGearmonkey, Excuses: regexp.MustCompile(`^-.*(
 // predicts the bytes of replies. It does not predict replies to commands that the specification does not contain; after
 // such a command, the state is unknown.
 type gearmonkey struct {
-	board
+	expectations
 	peers   map[int]*mPeer
 	keys    map[string]*mValue
 	waiting []*mPeer        // the one that has waited longest first
@@ -41,7 +41,7 @@ type mValue struct {
 }
 
 func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	return &gearmonkey{board: newBoard(p, quirks), peers: map[int]*mPeer{}, keys: map[string]*mValue{}, scripts: map[string]bool{}}
+	return &gearmonkey{expectations: newExpectations(p, quirks), peers: map[int]*mPeer{}, keys: map[string]*mValue{}, scripts: map[string]bool{}}
 }
 
 func (m *gearmonkey) Opened(conn int) {
@@ -72,16 +72,16 @@ func (m *gearmonkey) Closed(conn int) {
 	m.step++
 	m.opened(conn)
 	m.unchecked[conn] = true
-	m.left(conn)
+	m.disconnected(conn)
 }
 
-func (m *gearmonkey) left(conn int) {
+func (m *gearmonkey) disconnected(conn int) {
 	delete(m.peers, conn)
 	m.waiting = slices.DeleteFunc(m.waiting, func(p *mPeer) bool { return p.conn == conn })
 }
 
 func (m *gearmonkey) Gone(conn int) error {
-	m.left(conn)
+	m.disconnected(conn)
 	err := m.gone(conn)
 	if m.tainted {
 		return nil
@@ -89,10 +89,10 @@ func (m *gearmonkey) Gone(conn int) error {
 	return err
 }
 
-func (m *gearmonkey) Settled() error { return m.settled() }
+func (m *gearmonkey) CheckMissing() error { return m.checkMissing() }
 
-// hazy reports whether the time of an event is so near that the event may have happened or not.
-func (m *gearmonkey) hazy() bool {
+// uncertain reports whether the time of an event is so near that the event may have happened or not.
+func (m *gearmonkey) uncertain() bool {
 	unsure := func(at time.Duration) bool { return at > 0 && m.now >= at-Slack && m.now < at+Slack }
 	for _, p := range m.waiting {
 		if unsure(p.until) {
@@ -160,7 +160,7 @@ func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 		m.other(p, f)
 		return
 	}
-	if m.hazy() || p.waits != nil {
+	if m.uncertain() || p.waits != nil {
 		m.taint()
 	}
 	c := f.Clone()
@@ -233,14 +233,14 @@ func (m *gearmonkey) State() uint64 {
 		if v.hash != nil {
 			hashes++
 		}
-		h = fold(h, uint64(k[0]))
+		h = mixHash(h, uint64(k[0]))
 	}
 	for _, p := range m.peers {
 		subscribed += len(p.channels)
 	}
 	h = 0xcbf29ce484222325
 	for _, n := range []int{len(m.keys), lists, hashes, scores, subscribed, len(m.waiting), len(m.scripts)} {
-		h = fold(h, class(n))
+		h = mixHash(h, class(n))
 	}
 	return h
 }

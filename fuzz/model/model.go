@@ -17,7 +17,7 @@ import (
 
 // Model follows one conversation. The caller must report everything in the order in which it happened, one message at a
 // time: all messages that the server sends because of a message have arrived before the next call of Sent, Closed or
-// Garbled. The reply to the message, a barrier after it, and Settled prove that. Barriers are messages like any other.
+// Garbled. The reply to the message, a barrier after it, and CheckMissing prove that. Barriers are messages like any other.
 //
 // The caller numbers the connections, with small numbers, and may use a number again after Gone or Closed. A model keeps no
 // Frame after the call. A model is not safe for concurrent use.
@@ -29,14 +29,14 @@ type Model interface {
 	Received(conn int, f *codec.Frame) error // the server has sent a message. The error is a *Complaint
 	Gone(conn int) error                     // the server has closed the connection, or it was lost
 
-	// Settled reports an expected message that has not arrived. After barriers on all connections the message is
+	// CheckMissing reports an expected message that has not arrived. After barriers on all connections the message is
 	// missing. Without this proof, because a request blocks a connection, the caller reads on until the error is nil or
 	// a timeout expires.
-	Settled() error
+	CheckMissing() error
 
 	began(now time.Time)
 
-	// Elapsed adds the time since its last call, or since New. The caller calls it before Sent and before Settled. If
+	// Elapsed adds the time since its last call, or since New. The caller calls it before Sent and before CheckMissing. If
 	// the server does something at a time, the model allows it from Slack before that time, and expects it at the
 	// latest Slack after that time.
 	Elapsed(d time.Duration)

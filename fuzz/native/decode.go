@@ -31,10 +31,10 @@ func NewDecoder(p *codec.Protocol) (*Decoder, []Seed) {
 	d := &Decoder{p, []laws.Step{{}}}
 	for _, t := range p.Types {
 		if t.Ordered && t.Req != 0 {
-			d.requests = append(d.requests, laws.Step{Message: gen.Of(gen.New(1), t, gen.Options{Tame: true})})
+			d.requests = append(d.requests, laws.Step{Message: gen.Of(gen.New(1), t, gen.Options{Safe: true})})
 		}
 	}
-	return d, slices.Concat(d.ofRows(), d.ofCorpus())
+	return d, slices.Concat(d.ofTypes(), d.ofCorpus())
 }
 
 // Try decodes bytes. If asked is 0, a peer sends them. If asked is 1, a server sends them without a request. Otherwise, a
@@ -50,8 +50,8 @@ func (d *Decoder) Try(asked byte, b []byte) error {
 	return laws.Reencode(&c)
 }
 
-// ofRows returns messages of every type with values at their limits, each after every request that they may be a reply to.
-func (d *Decoder) ofRows() (seeds []Seed) {
+// ofTypes returns messages of every type with values at their limits, each after every request that they may be a reply to.
+func (d *Decoder) ofTypes() (seeds []Seed) {
 	add := func(asked int, from codec.Side, t *codec.Type, n uint64, o gen.Options) {
 		m := gen.Of(gen.New(n), t, o)
 		if raw, err := d.protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, from, &m); err == nil {
@@ -60,7 +60,7 @@ func (d *Decoder) ofRows() (seeds []Seed) {
 	}
 	for _, t := range d.protocol.Types {
 		for n := range uint64(6) {
-			o := gen.Options{Tame: n == 0, MaxData: 300}
+			o := gen.Options{Safe: n == 0, MaxData: 300}
 			if t.Req != 0 {
 				add(0, codec.Peer, t, n, o)
 			}

@@ -12,16 +12,16 @@ import (
 	"jobwire/internal/version"
 )
 
-// hostile is text that each format would take for markup.
-const hostile = "</pre><script>alert(1)</script> ]]> ``` | `x` \x1b[31m\x00 \xff"
+// hostileText is text that each format would take for markup.
+const hostileText = "</pre><script>alert(1)</script> ]]> ``` | `x` \x1b[31m\x00 \xff"
 
 func example() *Report {
 	return &Report{
-		Jobwire: version.Get(), Protocol: "gearman", Title: "Gearman", Target: "server --name '" + hostile + "'", Began: time.Unix(1e9, 0),
+		Jobwire: version.Get(), Protocol: "gearman", Title: "Gearman", Target: "server --name '" + hostileText + "'", Began: time.Unix(1e9, 0),
 		Summary: Summary{Seconds: 2, Executions: 3000, Findings: 2, Unexamined: 1, Saved: 1, Folder: "findings/candidates", Reason: "the time ran out", Seed: 42},
 		Findings: []*Finding{
 			{Name: "gearman-signal-1", Severity: "remote crash", Level: "critical", Title: "server crash (segmentation fault) in _free", Impact: "1 message can end the server process.", Oracle: "signal",
-				Signal: "segmentation fault", Stack: []string{"_free", "_client", "main"}, Text: hostile, Output: "one\ntwo\n" + hostile, Reproduced: true, Observed: 7, Evidence: "Reproduced.",
+				Signal: "segmentation fault", Stack: []string{"_free", "_client", "main"}, Text: hostileText, Output: "one\ntwo\n" + hostileText, Reproduced: true, Observed: 7, Evidence: "Reproduced.",
 				Command: "jobwire play 'my findings/1.wire'", File: "my findings/1.wire", Transcript: "Client -> Job Server: ECHO_REQ hi\n"},
 			{Name: "gearman-law-2", Severity: "cosmetic", Level: "low", Title: "missing message", Impact: "Nothing.", Rule: "gearman.x", RuleText: "A rule.", RuleSection: "Section", RuleLevel: "SHOULD", Text: "text",
 				Evidence: "Observed once.", Command: "jobwire play 2.wire", File: "2.wire", Transcript: strings.Repeat("Client -> Job Server: ECHO_REQ ```\n", maxLines+1)},

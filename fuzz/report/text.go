@@ -131,18 +131,18 @@ var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[
 
 // code returns text as a code span.
 func code(s string) string {
-	fence := fenceOf(s, 1)
+	fence := codeFence(s, 1)
 	return fence + " " + oneLine(s) + " " + fence
 }
 
 // block returns text as a code block.
 func block(language, s string) string {
-	fence := fenceOf(s, 3)
+	fence := codeFence(s, 3)
 	return fence + language + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
 
-// fenceOf returns at least n backquotes, which the text does not contain.
-func fenceOf(s string, n int) string {
+// codeFence returns at least n backquotes, which the text does not contain.
+func codeFence(s string, n int) string {
 	fence := strings.Repeat("`", n)
 	for strings.Contains(s, fence) {
 		fence += "`"

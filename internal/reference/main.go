@@ -222,10 +222,10 @@ func wire(t *codec.Type) string {
 			}
 			continue
 		}
-		if f.Lead == ":" && t.Sep == "" && i > 0 {
+		if f.Prefix == ":" && t.Sep == "" && i > 0 {
 			gap = " "
 		}
-		if text += gap + show(f.Lead); f.Kind != codec.Literal || f.Lead == "" {
+		if text += gap + show(f.Prefix); f.Kind != codec.Literal || f.Prefix == "" {
 			text += "{" + f.Name + "}"
 		}
 		text, gap = text+show(f.Term), ""

@@ -1,15 +1,11 @@
 package target
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // ErrCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
@@ -101,20 +97,6 @@ func Expand(args []string, addr string) ([]string, error) {
 		out[i] = r.Replace(a)
 	}
 	return out, nil
-}
-
-// GroupCommand returns a command for a program that connects to addr. The program leads a process group, which is
-// terminated when ctx ends. WaitGroup waits for it.
-func GroupCommand(ctx context.Context, words []string, addr string) (*exec.Cmd, error) {
-	args, err := Expand(words, addr)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = time.Second
-	return cmd, nil
 }
 
 // namesPort reports whether the arguments contain the port on which to listen.

@@ -55,7 +55,7 @@ func newTubes() tubes {
 }
 
 func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
-	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Habits)
+	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Quirks)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (c *conn) send(s Sequence, t *Task) error {
 			return err
 		}
 		name, _, _ := strings.Cut(st.Do, " ")
-		if row := protocol.Protocol.TypeNamed(name); len(row.Replies) > 0 {
-			c.waiting = append(c.waiting, row)
+		if msgType := protocol.Protocol.TypeNamed(name); len(msgType.Replies) > 0 {
+			c.waiting = append(c.waiting, msgType)
 		}
 	}
 	return nil
@@ -100,14 +100,14 @@ func (c *conn) request(s Sequence, t *Task) error {
 	done, failed := false, false
 	all := c.waiting
 	c.waiting = nil
-	for i, row := range all {
+	for i, msgType := range all {
 		m, err := c.Next()
 		if err != nil {
-			return c.Endured(err)
+			return c.AfterEOF(err)
 		}
-		switch success := m.Type.Name == row.Replies[0]; {
+		switch success := m.Type.Name == msgType.Replies[0]; {
 		case i < before && !success: // the connection may use or watch another tube than this client assumes
-			return fmt.Errorf("%w in response to %s", errors.Join(errUnprepared, Refusal(m.Type.Word)), row.Name)
+			return fmt.Errorf("%w in response to %s", errors.Join(errPipelineRejected, Refusal(m.Type.Word)), msgType.Name)
 		case i < before:
 		case success:
 			if set := results[m.Type.Name]; set != nil && !done {
@@ -131,8 +131,8 @@ func (c *conn) request(s Sequence, t *Task) error {
 // other errors.
 var anyRequest = protocol.Protocol.TypeNamed("use").Answers
 
-// errUnprepared is returned if the server rejected a pipelined command on which a later command depends.
-var errUnprepared = errors.New("a pipelined request was rejected")
+// errPipelineRejected is returned if the server rejected a pipelined command on which a later command depends.
+var errPipelineRejected = errors.New("a pipelined request was rejected")
 
 // results set the results of a task, by the type of the reply.
 var results = map[string]func(t *Task, args [][]byte){
@@ -246,8 +246,8 @@ func (c *conn) wait(ctx context.Context, t *Task) error {
 			}
 		}
 	case p.OwnLimit && t.Limited:
-		c.Within(time.Until(deadline) + extraTime)
-		defer c.Within(0)
+		c.SetLimit(time.Until(deadline) + extraTime)
+		defer c.SetLimit(0)
 		t.Limited = false
 		err := c.request(p.Reserve, t)
 		if errors.Is(err, line.ErrTimedOut) { // the server may still reserve a job for this connection

@@ -55,7 +55,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 			return v.answer(t), nil
 		}}
 	}
-	return line.Serve(ctx, tasks, answers, &d.Program.Habits, all, failure)
+	return line.Serve(ctx, tasks, answers, &d.Program.Quirks, all, failure)
 }
 
 // failure returns the answer to a task that failed, or nil if it is the same for all protocols.
@@ -63,7 +63,7 @@ func failure(err error) []string {
 	codes := map[Refusal]string{timedOut: "timed-out", notFound: "not-found", "DEADLINE_SOON": "deadline-soon", "JOB_TOO_BIG": "too-big"}
 	var refused Refusal
 	switch {
-	case errors.As(err, &refused) && codes[refused] != "" && !errors.Is(err, errUnprepared):
+	case errors.As(err, &refused) && codes[refused] != "" && !errors.Is(err, errPipelineRejected):
 		return []string{"error", codes[refused], err.Error()}
 	case refused != "":
 		return []string{"error", "server", string(refused)}
@@ -187,15 +187,15 @@ func (d *Driver) perform(ctx context.Context, v *verb, t *Task) error {
 	err = notFound
 	if !v.owned || c.jobs[string(t.ID)] {
 		stop := context.AfterFunc(ctx, c.Abort)
-		c.Within(0)
+		c.SetLimit(0)
 		err = v.do(ctx, c, t)
 		stop()
 	}
-	if d.Program.Hopes && line.Gone(err) {
+	if d.Program.EOFEndsJob && line.IsDisconnect(err) {
 		c.broken, err = true, nil
 	}
 	var refused Refusal
-	failed := err != nil && (errors.Is(err, errUnprepared) || !errors.As(err, &refused))
+	failed := err != nil && (errors.Is(err, errPipelineRejected) || !errors.As(err, &refused))
 	if c.broken = c.broken || failed && !d.Program.ReusesFailed; c.broken || d.Program.PerTask && len(c.jobs) == 0 {
 		d.leave(c)
 	}
@@ -240,7 +240,7 @@ func (d *Driver) reconnect(ctx context.Context, c *conn) (*conn, error) {
 	defer context.AfterFunc(ctx, next.Abort)()
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	next.Within(0)
+	next.SetLimit(0)
 	if err := next.fetch(ctx, c.jobs); err != nil {
 		next.broken = true
 		d.leave(next)

@@ -15,7 +15,7 @@ import (
 	server "jobwire/refserver/beanstalk"
 )
 
-var bench = drivetest.Bench{
+var bench = drivetest.Suite{
 	Drive:    beanstalk.Drive,
 	Protocol: protocol.Protocol,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
@@ -31,13 +31,13 @@ func edited(edit func(*beanstalk.Program)) drivetest.Driver {
 }
 
 // conversation performs tasks one after the other and compares the answers with the beginnings of the expected ones.
-func conversation(t *testing.T, b drivetest.Bench, addr string, lines ...string) {
+func conversation(t *testing.T, b drivetest.Suite, addr string, lines ...string) {
 	t.Helper()
 	var tasks []string
 	for i := 0; i < len(lines); i += 2 {
 		tasks = append(tasks, lines[i])
 	}
-	got := strings.Split(strings.TrimSuffix(b.Driven(t, addr, tasks...), "\n"), "\n")
+	got := strings.Split(strings.TrimSuffix(b.Answers(t, addr, tasks...), "\n"), "\n")
 	if len(got) != len(tasks) {
 		t.Fatalf("expected %d answers, got %d: %q", len(tasks), len(got), got)
 	}

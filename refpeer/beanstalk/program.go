@@ -33,7 +33,7 @@ type Program struct {
 	Stats     Sequence
 	Leave     Sequence // before the client closes a connection
 
-	line.Habits
+	line.Quirks
 
 	// Options that the protocol leaves to clients.
 	PerTask    bool // each task has its own connection, which stays open as long as it has a reserved job

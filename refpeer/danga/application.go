@@ -38,7 +38,7 @@ type conn struct {
 }
 
 func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
-	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Habits)
+	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Quirks)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *conn) until(name string, t *Task) (*codec.Message, error) {
 		m, err := c.Next()
 		switch {
 		case err != nil:
-			return nil, c.Endured(err)
+			return nil, c.AfterEOF(err)
 		case m.Type.Name == name:
 			return m, nil
 		case m.Type.Name == "job_status_res" && !c.program.Silent:
@@ -100,10 +100,10 @@ func (c *conn) wait(t *Task) error {
 	for creations, ended := len(c.program.Meanwhile), false; creations > 0 || !ended; {
 		m, err := c.Next()
 		switch {
-		case c.program.Hopes && line.Gone(err):
+		case c.program.EOFEndsJob && line.IsDisconnect(err):
 			return nil
 		case err != nil:
-			return c.Endured(err)
+			return c.AfterEOF(err)
 		case m.Type.Name == "job_create_res":
 			creations--
 		case m.Type.Name == "job_complete_res":

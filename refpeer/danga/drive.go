@@ -34,7 +34,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 		d.Program = Document()
 	}
 	defer d.hangUp()
-	return line.Serve(ctx, tasks, answers, &d.Program.Habits, map[string]line.Verb{
+	return line.Serve(ctx, tasks, answers, &d.Program.Quirks, map[string]line.Verb{
 		"create": {Least: 2, Do: d.create},
 		"batch":  {Least: 2, Do: d.batch},
 		"status": {Least: 1, Do: d.status},
@@ -54,7 +54,7 @@ func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 		d.conn = c
 	}
 	defer context.AfterFunc(ctx, d.conn.Abort)()
-	d.conn.Within(0)
+	d.conn.SetLimit(0)
 	err := do(d.conn)
 	if err != nil && failure(err) == nil && !d.Program.ReusesFailed || d.Program.PerTask {
 		d.hangUp()

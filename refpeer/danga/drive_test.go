@@ -11,7 +11,7 @@ import (
 	server "jobwire/refserver/danga"
 )
 
-var bench = drivetest.Bench{
+var bench = drivetest.Suite{
 	Drive:    danga.Drive,
 	Protocol: protocol.Protocol,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
@@ -43,8 +43,8 @@ func TestTasks(t *testing.T) {
 func TestResultLater(t *testing.T) {
 	t.Parallel()
 	addr := bench.Serve(t)
-	handle := strings.TrimPrefix(strings.TrimSpace(bench.Driven(t, addr, "create f x handle")), "ok ")
-	if got := bench.Driven(t, addr, "result "+handle, "work f echo 1", "result "+handle, "status "+handle); got != "ok 0 0 \"\"\nok 1\nok 1 0 x\nok 1 1 0\n" {
+	handle := strings.TrimPrefix(strings.TrimSpace(bench.Answers(t, addr, "create f x handle")), "ok ")
+	if got := bench.Answers(t, addr, "result "+handle, "work f echo 1", "result "+handle, "status "+handle); got != "ok 0 0 \"\"\nok 1\nok 1 0 x\nok 1 1 0\n" {
 		t.Errorf("got %q", got)
 	}
 }

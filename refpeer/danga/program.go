@@ -29,7 +29,7 @@ type Program struct {
 	End    Sequence // the end of a job
 	Leave  Sequence // before a worker closes the connection
 
-	line.Habits
+	line.Quirks
 
 	// Options that the protocol leaves to applications.
 	PerTask bool // each task has its own connection; each job of a batch has two, to create it and to request its result

@@ -84,7 +84,7 @@ func (d *Driver) enter(ctx context.Context, t *Task) (*conn, error) {
 		return nil, err
 	}
 	context.AfterFunc(ctx, c.Abort)
-	c.Within(0)
+	c.SetLimit(0)
 	if err := c.send(d.Program.Enter, t); err != nil {
 		c.Close()
 		return nil, err
@@ -96,7 +96,7 @@ func (d *Driver) enter(ctx context.Context, t *Task) (*conn, error) {
 func (c *conn) leave(t *Task) error {
 	err := c.send(c.program.Leave, t)
 	if err == nil {
-		err = c.Endured(c.Flush())
+		err = c.AfterEOF(c.Flush())
 	}
 	c.Close()
 	return err
@@ -129,18 +129,18 @@ func (c *conn) take(t *Task, wait bool) (bool, error) {
 			return false, err
 		}
 		if asleep && limit > 0 {
-			c.Within(limit)
+			c.SetLimit(limit)
 		}
 		m, err := c.Next()
 		if asleep && limit > 0 {
-			c.Within(0)
+			c.SetLimit(0)
 			if errors.Is(err, line.ErrTimedOut) {
 				todo, asleep = c.program.Ask, false
 				continue
 			}
 		}
 		if err != nil {
-			return false, c.Endured(err)
+			return false, c.AfterEOF(err)
 		}
 		todo = nil
 		switch {

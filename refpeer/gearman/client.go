@@ -44,7 +44,7 @@ func (c *Client) Do(limit time.Duration, tasks ...*Task) error {
 
 // submit submits jobs. When it returns, the last ones may still be unsent.
 func (c *Client) submit(limit time.Duration, tasks ...*Task) error {
-	c.conn.Within(limit)
+	c.conn.SetLimit(limit)
 	for _, t := range tasks {
 		if t.Exceptions && !c.exceptions {
 			if err := c.conn.send(c.conn.program.Option, t); err != nil {
@@ -80,10 +80,10 @@ func (c *Client) send(s Sequence, t *Task) error {
 			return err
 		}
 		name, _, _ := strings.Cut(st.Do, " ")
-		switch row := protocol.Protocol.TypeNamed(name); {
-		case row.Does == codec.Submit:
+		switch msgType := protocol.Protocol.TypeNamed(name); {
+		case msgType.Does == codec.Submit:
 			c.waiting = append(c.waiting, t)
-		case len(row.Answers) > 0:
+		case len(msgType.Answers) > 0:
 			c.waiting = append(c.waiting, nil)
 		}
 	}
@@ -103,10 +103,10 @@ func (c *Client) receive(ready func() bool) error {
 	for !ready() {
 		m, err := c.conn.Next()
 		if err != nil {
-			if c.conn.program.Hopes && line.Gone(err) && len(c.waiting) == 0 {
+			if c.conn.program.EOFEndsJob && line.IsDisconnect(err) && len(c.waiting) == 0 {
 				return nil
 			}
-			return c.conn.Endured(err)
+			return c.conn.AfterEOF(err)
 		}
 		if do := clientDoes[m.Type.Name]; do != nil {
 			if err := do(c, m); err != nil {
@@ -175,9 +175,9 @@ func (c *Client) ends(t *Task, err error) {
 	}
 }
 
-// about returns the tasks that a message is about.
-func (c *Client) about(m *codec.Message) []*Task {
-	if c.conn.program.Mixes && len(c.jobs) > 0 {
+// tasksOf returns the tasks that a message is about.
+func (c *Client) tasksOf(m *codec.Message) []*Task {
+	if c.conn.program.MixesResults && len(c.jobs) > 0 {
 		return c.jobs[slices.Min(slices.Collect(maps.Keys(c.jobs)))]
 	}
 	return c.jobs[string(m.Args[0])]
@@ -185,7 +185,7 @@ func (c *Client) about(m *codec.Message) []*Task {
 
 // reported adds a progress report, data or a warning to the events of the tasks that the message is about.
 func (c *Client) reported(m *codec.Message) error {
-	for _, t := range c.about(m) {
+	for _, t := range c.tasksOf(m) {
 		switch m.Type.Name {
 		case "WORK_DATA":
 			t.events = append(t.events, "data", string(m.Args[1]))
@@ -200,7 +200,7 @@ func (c *Client) reported(m *codec.Message) error {
 
 // finish ends the tasks of a job. how sets the result of a task and returns its error.
 func (c *Client) finish(m *codec.Message, how func(*Task) error) error {
-	tasks := c.about(m)
+	tasks := c.tasksOf(m)
 	for _, t := range tasks {
 		c.ends(t, how(t))
 	}

@@ -22,7 +22,7 @@ type Conn struct {
 
 // Dial connects to the server at addr, which is host:port.
 func Dial(ctx context.Context, addr string, p *Program) (*Conn, error) {
-	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Habits)
+	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Quirks)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 		d.Program = Document()
 	}
 	defer d.hangUp()
-	return line.Serve(ctx, tasks, answers, &d.Program.Habits, map[string]line.Verb{
+	return line.Serve(ctx, tasks, answers, &d.Program.Quirks, map[string]line.Verb{
 		"submit": {Least: 2, Do: d.submit},
 		"batch":  {Least: 2, Do: d.batch},
 		"status": {Least: 1, Do: d.status},
@@ -197,13 +197,13 @@ func (d *Driver) batch(ctx context.Context, words []string) ([]string, error) {
 // asks sends a request and returns the arguments of its reply.
 func (d *Driver) asks(ctx context.Context, s Sequence, t *Task, reply string) (out []string, err error) {
 	err = d.as(ctx, func(c *Client) error {
-		c.conn.Within(0)
+		c.conn.SetLimit(0)
 		if err := c.conn.send(s, t); err != nil {
 			return err
 		}
 		m, err := c.conn.until(reply)
 		if err != nil {
-			return c.conn.Endured(err)
+			return c.conn.AfterEOF(err)
 		}
 		for _, a := range m.Args {
 			out = append(out, string(a))

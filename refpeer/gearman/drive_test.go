@@ -10,7 +10,7 @@ import (
 	server "jobwire/refserver/gearman"
 )
 
-var bench = drivetest.Bench{
+var bench = drivetest.Suite{
 	Drive:    gearman.Drive,
 	Protocol: protocol.Protocol,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },

@@ -29,7 +29,7 @@ type Program struct {
 	Report Sequence // the reports about a job before its end
 	End    Sequence // the end of a job
 
-	line.Habits
+	line.Quirks
 
 	// Options that the protocol leaves to clients.
 	PerTask bool // each task, and each job of a batch, has its own connection
@@ -43,12 +43,12 @@ type Program struct {
 	PerJob      bool          // each job has its own connection
 	PerFunction bool          // each function has its own connection; the worker polls them in turn
 	Pipelined   bool          // the end of a job and the next request for a job are sent together
-	Holds       int           // how many jobs the worker has at most at a time (0: one); it ends the last one first
+	MaxJobs     int           // how many jobs the worker has at most at a time (0: one); it ends the last one first
 
 	// Faults.
 	IgnoresErrors bool // ERROR is ignored
 	ExtraSleeps   int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
-	Mixes         bool // a result is taken for that of the first job that the client waits for
+	MixesResults  bool // a result is taken for that of the first job that the client waits for
 }
 
 // Task contains the values of a task and its results. Its values replace the placeholders of a sequence.

@@ -111,8 +111,8 @@ var variants = []drivetest.Variant[program]{
 	{Name: "one connection per job", Role: "Worker", Edit: func(p *program) { p.PerJob = true }},
 	{Name: "closes the connection with a job and connects again", Role: "Worker", Edit: func(p *program) { p.Drops = true }},
 	{Name: "closes the connection with a job, one connection per job", Role: "Worker", Edit: func(p *program) { p.Drops, p.PerJob = true, true }},
-	{Name: "takes two jobs and ends the second first", Role: "Worker", Edit: func(p *program) { p.Holds = 2 }},
-	{Name: "takes all jobs before it ends one", Role: "Worker", Edit: func(p *program) { p.Holds, p.Pipelined = 100, true }},
+	{Name: "takes two jobs and ends the second first", Role: "Worker", Edit: func(p *program) { p.MaxJobs = 2 }},
+	{Name: "takes all jobs before it ends one", Role: "Worker", Edit: func(p *program) { p.MaxJobs, p.Pipelined = 100, true }},
 	{Name: "the end of a job and the next request together", Role: "Worker", Edit: func(p *program) { p.Pipelined = true }},
 	{Name: "ECHO_REQ as keep-alive", Role: "Worker", Edit: func(p *program) {
 		ping := gearman.Step{Do: "ECHO_REQ alive"}

@@ -77,7 +77,7 @@ func (d *Driver) enter(ctx context.Context, functions [][]byte, t *Task) (*Conn,
 		return nil, err
 	}
 	context.AfterFunc(ctx, c.Abort)
-	c.Within(0)
+	c.SetLimit(0)
 	err = c.send(d.Program.Start, t)
 	for _, f := range functions {
 		t.Function = f
@@ -99,7 +99,7 @@ func (c *Conn) work(t Task, most int, wait bool) (done int, err error) {
 			return done, err
 		}
 		jobs := []Task{t}
-		for len(jobs) < c.program.Holds && (most == 0 || done+len(jobs) < most) {
+		for len(jobs) < c.program.MaxJobs && (most == 0 || done+len(jobs) < most) {
 			if got, err = c.take(&t, false); err != nil {
 				return done, err
 			}
@@ -119,7 +119,7 @@ func (c *Conn) work(t Task, most int, wait bool) (done int, err error) {
 				continue
 			}
 			if err := c.Flush(); err != nil {
-				return done - 1, c.Endured(err)
+				return done - 1, c.AfterEOF(err)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Conn) take(t *Task, wait bool) (bool, error) {
 		m, err := c.until("NO_JOB", "JOB_ASSIGN", "JOB_ASSIGN_UNIQ", "JOB_ASSIGN_ALL")
 		switch {
 		case err != nil:
-			return false, c.Endured(err)
+			return false, c.AfterEOF(err)
 		case m.Type.Name != "NO_JOB":
 			t.Handle, t.Function = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
 			t.Workload = bytes.Clone(m.Args[len(m.Args)-1])
@@ -148,7 +148,7 @@ func (c *Conn) take(t *Task, wait bool) (bool, error) {
 			continue
 		}
 		if err := c.sleep(t); err != nil {
-			return false, c.Endured(err)
+			return false, c.AfterEOF(err)
 		}
 	}
 }
@@ -160,11 +160,11 @@ func (c *Conn) sleep(t *Task) error {
 			return err
 		}
 		if c.program.SleepLimit > 0 {
-			c.Within(c.program.SleepLimit)
+			c.SetLimit(c.program.SleepLimit)
 		}
 		_, err := c.until("NOOP")
 		if c.program.SleepLimit > 0 {
-			c.Within(0)
+			c.SetLimit(0)
 			if errors.Is(err, line.ErrTimedOut) {
 				return nil
 			}

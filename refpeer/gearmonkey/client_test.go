@@ -25,9 +25,9 @@ func created(push string) string {
 }
 
 const (
-	pushed = "LPUSH_QUEUE reverse normal 7"
-	rolled = "Client -> Server: GET_COUNT reverse\nServer -> Client: "
-	waited = "Client -> Server: BRPOP_LOCK reverse 7 5\nServer -> Client: "
+	pushed       = "LPUSH_QUEUE reverse normal 7"
+	countRequest = "Client -> Server: GET_COUNT reverse\nServer -> Client: "
+	waited       = "Client -> Server: BRPOP_LOCK reverse 7 5\nServer -> Client: "
 )
 
 func TestRun(t *testing.T) {
@@ -43,20 +43,20 @@ func TestRun(t *testing.T) {
 		"high":                  {RunOptions{Priority: "high"}, created("LPUSH_QUEUE reverse high 7"), 7, nil},
 		"scheduled":             {RunOptions{Priority: "scheduled", Scheduled: 1700000000}, created("ZADD_SCHEDULED reverse 1700000000 7"), 7, nil},
 		"due at once":           {RunOptions{Priority: "scheduled"}, created("ZADD_SCHEDULED reverse 0 7"), 7, nil},
-		"roll call":             {RunOptions{RollCall: true}, rolled + "bulk 1\n" + created(pushed), 7, nil},
-		"roll call of many":     {RunOptions{RollCall: true}, rolled + "bulk 12\n" + created(pushed), 7, nil},
-		"nobody registered":     {RunOptions{RollCall: true}, rolled + "bulk 0\n", 0, ErrNothingRegistered},
-		"never registered":      {RunOptions{RollCall: true}, rolled + "nil\n", 0, ErrNothingRegistered},
-		"negative count":        {RunOptions{RollCall: true}, rolled + "bulk -2\n", 0, ErrNothingRegistered},
-		"count of text":         {RunOptions{RollCall: true}, rolled + "bulk many\n", 0, ErrNothingRegistered},
-		"count of nothing":      {RunOptions{RollCall: true}, rolled + `bulk ""` + "\n", 0, ErrNothingRegistered},
-		"count with a fraction": {RunOptions{RollCall: true}, rolled + "bulk 1.5\n", 0, ErrNothingRegistered},
+		"roll call":             {RunOptions{RollCall: true}, countRequest + "bulk 1\n" + created(pushed), 7, nil},
+		"roll call of many":     {RunOptions{RollCall: true}, countRequest + "bulk 12\n" + created(pushed), 7, nil},
+		"nobody registered":     {RunOptions{RollCall: true}, countRequest + "bulk 0\n", 0, ErrNothingRegistered},
+		"never registered":      {RunOptions{RollCall: true}, countRequest + "nil\n", 0, ErrNothingRegistered},
+		"negative count":        {RunOptions{RollCall: true}, countRequest + "bulk -2\n", 0, ErrNothingRegistered},
+		"count of text":         {RunOptions{RollCall: true}, countRequest + "bulk many\n", 0, ErrNothingRegistered},
+		"count of nothing":      {RunOptions{RollCall: true}, countRequest + `bulk ""` + "\n", 0, ErrNothingRegistered},
+		"count with a fraction": {RunOptions{RollCall: true}, countRequest + "bulk 1.5\n", 0, ErrNothingRegistered},
 		"blocking":              {RunOptions{Blocking: true, Timeout: 5}, created(pushed) + waited + "UNLOCKED reverse 7 OK after 2s\n", 7, nil},
 		"blocking for ever": {RunOptions{Blocking: true},
 			created(pushed) + strings.Replace(waited, "7 5", "7 0", 1) + "UNLOCKED reverse 7 OK after 2000s\n", 7, nil},
 		"time-out": {RunOptions{Blocking: true, Timeout: 5}, created(pushed) + waited + "nil-array after 5s\n", 7, ErrTimedOut},
 		"all at once": {RunOptions{RollCall: true, Blocking: true, Timeout: 5, Priority: "high"},
-			rolled + "bulk 1\n" + created("LPUSH_QUEUE reverse high 7") + waited + "UNLOCKED reverse 7 OK\n", 7, nil},
+			countRequest + "bulk 1\n" + created("LPUSH_QUEUE reverse high 7") + waited + "UNLOCKED reverse 7 OK\n", 7, nil},
 
 		"no ID":         {RunOptions{}, "Client -> Server: INCR_UID reverse\nServer -> Client: nil\n", 0, ErrNoID},
 		"text for ID":   {RunOptions{}, "Client -> Server: INCR_UID reverse\nServer -> Client: simple OK\n", 0, ErrNoID},
@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 // TestRunEndsAtTheFirstError: an error of the server or an unexpected reply ends Run at that step. The connection can still
 // be used.
 func TestRunEndsAtTheFirstError(t *testing.T) {
-	whole := strings.Split(rolled+"bulk 1\n"+created(pushed)+waited+"UNLOCKED reverse 7 OK\n", "\n")
+	whole := strings.Split(countRequest+"bulk 1\n"+created(pushed)+waited+"UNLOCKED reverse 7 OK\n", "\n")
 	steps := []string{"GET_COUNT", "INCR_UID", "HMSET_IDLE", "PUBLISH_CREATE", "LPUSH_QUEUE", "BRPOP_LOCK"}
 	for i, step := range steps {
 		for reply, want := range map[string]string{"error WRONGTYPE no": "WRONGTYPE no", "list a b c": ""} {

@@ -74,11 +74,11 @@ func (c *Conn) Err() error { return c.err }
 
 // Append adds a command that the next Flush or Read sends. If the codec rejects the command, it is not sent, the connection
 // can still be used, and the error matches [ErrUsage]. The caller may reuse the arguments immediately.
-func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
+func (c *Conn) Append(msgType *codec.Type, args ...[]byte) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.request.Type, c.request.Args = row, append(c.request.Args[:0], args...)
+	c.request.Type, c.request.Args = msgType, append(c.request.Args[:0], args...)
 	out, err := c.session.Append(c.out, codec.Peer, &c.request)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
@@ -92,7 +92,7 @@ func (c *Conn) Flush(ctx context.Context) error {
 	if c.err != nil || len(c.out) == 0 {
 		return c.err
 	}
-	c.under(ctx)
+	c.abortOnDone(ctx)
 	if _, err := c.nc.Write(c.out); err != nil {
 		return c.fail(ctx, fmt.Errorf("sending: %w", err))
 	}
@@ -106,7 +106,7 @@ func (c *Conn) Read(ctx context.Context) (*codec.Message, error) {
 	if err := c.Flush(ctx); err != nil {
 		return nil, err
 	}
-	c.under(ctx)
+	c.abortOnDone(ctx)
 	for {
 		switch n, found, err := c.stream.Read(c.in[c.at:c.end], &c.frame); found {
 		case codec.Whole:
@@ -123,8 +123,8 @@ func (c *Conn) Read(ctx context.Context) (*codec.Message, error) {
 }
 
 // Do sends a command, after the appended ones, and returns its reply as Read does. There must be no pending replies.
-func (c *Conn) Do(ctx context.Context, row *codec.Type, args ...[]byte) (*codec.Message, error) {
-	if err := c.Append(row, args...); err != nil {
+func (c *Conn) Do(ctx context.Context, msgType *codec.Type, args ...[]byte) (*codec.Message, error) {
+	if err := c.Append(msgType, args...); err != nil {
 		return nil, err
 	}
 	return c.Read(ctx)
@@ -150,8 +150,8 @@ func (c *Conn) fill() error {
 	return err
 }
 
-// under makes the end of ctx abort reads and writes.
-func (c *Conn) under(ctx context.Context) {
+// abortOnDone makes the end of ctx abort reads and writes.
+func (c *Conn) abortOnDone(ctx context.Context) {
 	done := ctx.Done()
 	if done == c.watch.done {
 		return

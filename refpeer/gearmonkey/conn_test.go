@@ -16,16 +16,16 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// played is a connection whose peer sends given bytes in pieces and records the bytes that it receives.
-type played struct {
+// scriptedConn is a connection whose peer sends given bytes in pieces and records the bytes that it receives.
+type scriptedConn struct {
 	net.Conn // nil
 	says     []byte
 	piece    int // bytes per read; 0: as many as fit
-	heard    bytes.Buffer
+	written  bytes.Buffer
 	writes   int
 }
 
-func (p *played) Read(b []byte) (int, error) {
+func (p *scriptedConn) Read(b []byte) (int, error) {
 	if len(p.says) == 0 {
 		return 0, io.EOF
 	}
@@ -37,19 +37,19 @@ func (p *played) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *played) Write(b []byte) (int, error) { p.writes++; return p.heard.Write(b) }
-func (p *played) Close() error                { return nil }
-func (p *played) SetDeadline(time.Time) error { return nil }
+func (p *scriptedConn) Write(b []byte) (int, error) { p.writes++; return p.written.Write(b) }
+func (p *scriptedConn) Close() error                { return nil }
+func (p *scriptedConn) SetDeadline(time.Time) error { return nil }
 
 var incrUID, getCount = reply("INCR_UID"), reply("GET_COUNT")
 
 func TestPipeline(t *testing.T) {
 	for _, piece := range []int{0, 1, 7} {
-		p := &played{says: []byte(":1\r\n$1\r\n5\r\n:2\r\n"), piece: piece}
+		p := &scriptedConn{says: []byte(":1\r\n$1\r\n5\r\n:2\r\n"), piece: piece}
 		c := NewConn(p, codec.Options{})
 		fn := []byte("f")
-		for _, row := range []*codec.Type{incrUID, getCount, incrUID} {
-			if err := c.Append(row, fn); err != nil {
+		for _, msgType := range []*codec.Type{incrUID, getCount, incrUID} {
+			if err := c.Append(msgType, fn); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,8 +63,8 @@ func TestPipeline(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s", m.Type.Name, m.Args[0]))
 		}
 		const want = "*2\r\n$4\r\nINCR\r\n$5\r\nuid:f\r\n*2\r\n$3\r\nGET\r\n$7\r\ncount:f\r\n*2\r\n$4\r\nINCR\r\n$5\r\nuid:f\r\n"
-		if fmt.Sprint(got) != "[ID 1 bulk 5 ID 2]" || p.heard.String() != want || p.writes != 1 {
-			t.Errorf("pieces of %d: %v; %d writes of %q", piece, got, p.writes, p.heard.String())
+		if fmt.Sprint(got) != "[ID 1 bulk 5 ID 2]" || p.written.String() != want || p.writes != 1 {
+			t.Errorf("pieces of %d: %v; %d writes of %q", piece, got, p.writes, p.written.String())
 		}
 		if _, err := c.Read(t.Context()); !errors.Is(err, io.EOF) {
 			t.Errorf("the end is read as %v", err)
@@ -75,7 +75,7 @@ func TestPipeline(t *testing.T) {
 func TestLongReplies(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	reply := fmt.Sprintf("$%d\r\n%s\r\n", len(long), long)
-	c := NewConn(&played{says: []byte(strings.Repeat(reply, 3)), piece: 3000}, codec.Options{})
+	c := NewConn(&scriptedConn{says: []byte(strings.Repeat(reply, 3)), piece: 3000}, codec.Options{})
 	for range 3 {
 		if m, err := c.Do(t.Context(), getCount, []byte("f")); err != nil || string(m.Args[0]) != long {
 			t.Fatalf("%v", err)
@@ -87,23 +87,23 @@ func TestLongReplies(t *testing.T) {
 }
 
 func TestWhatACodecRefusesIsNotSent(t *testing.T) {
-	p := &played{says: []byte(":1\r\n")}
+	p := &scriptedConn{says: []byte(":1\r\n")}
 	c := NewConn(p, codec.Options{})
 	var refused *codec.Error
 	if err := c.Append(reply("PUBLISH_START"), []byte("f"), []byte("seven")); !errors.Is(err, ErrUsage) || !errors.As(err, &refused) {
 		t.Errorf("Append: %v", err)
 	}
-	if m, err := c.Do(t.Context(), incrUID, []byte("f")); err != nil || m.Type != rowID {
+	if m, err := c.Do(t.Context(), incrUID, []byte("f")); err != nil || m.Type != typeID {
 		t.Errorf("the next command: %v, %v", m, err)
 	}
-	if strings.Contains(p.heard.String(), "PUBLISH") {
-		t.Errorf("%q was sent", p.heard.String())
+	if strings.Contains(p.written.String(), "PUBLISH") {
+		t.Errorf("%q was sent", p.written.String())
 	}
 }
 
 func TestInvalidReplyEndsConnection(t *testing.T) {
 	for _, says := range []string{"hello\r\n", "$5\r\nab", "$-7\r\n", ":1\n"} {
-		p := &played{says: []byte(says + "\r\n:1\r\n")}
+		p := &scriptedConn{says: []byte(says + "\r\n:1\r\n")}
 		c := NewConn(p, codec.Options{})
 		_, err := c.Do(t.Context(), incrUID, []byte("f"))
 		if err == nil {
@@ -199,10 +199,10 @@ func TestDial(t *testing.T) {
 
 func TestHotPathAllocatesNothing(t *testing.T) {
 	one := ":7\r\n+OK\r\n:0\r\n:1\r\n"
-	c := NewClient(NewConn(&played{says: []byte(strings.Repeat(one, 300))}, codec.Options{}), nil)
+	c := NewClient(NewConn(&scriptedConn{says: []byte(strings.Repeat(one, 300))}, codec.Options{}), nil)
 	input := []byte("some input")
 	run := testing.AllocsPerRun(100, func() {
-		c.performer.conn.nc.(*played).heard.Reset()
+		c.performer.conn.nc.(*scriptedConn).written.Reset()
 		if _, err := c.Run(context.Background(), "reverse", input, RunOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -213,13 +213,13 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 
 	start := "$40\r\n" + sha + "\r\n:1\r\n"
 	one = "$-1\r\n*2\r\n$20\r\nqueue:reverse:normal\r\n$1\r\n7\r\n:0\r\n+OK\r\n$4\r\ntest\r\n+OK\r\n:1\r\n:0\r\n:1\r\n:1\r\n"
-	w := NewWorker(NewConn(&played{says: []byte(start + strings.Repeat(one, 300))}, codec.Options{}), nil)
+	w := NewWorker(NewConn(&scriptedConn{says: []byte(start + strings.Repeat(one, 300))}, codec.Options{}), nil)
 	w.Accept("reverse")
 	if err := w.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	round := testing.AllocsPerRun(100, func() {
-		w.performer.conn.nc.(*played).heard.Reset()
+		w.performer.conn.nc.(*scriptedConn).written.Reset()
 		if found, err := w.Round(context.Background(), echo); !found || err != nil {
 			t.Fatal(found, err)
 		}
@@ -229,8 +229,8 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestProgramsUseTheirOwnRows: every message type that a step names may be sent by the role of the sequence.
-func TestProgramsUseTheirOwnRows(t *testing.T) {
+// TestProgramsUseTheirOwnTypes: every message type that a step names may be sent by the role of the sequence.
+func TestProgramsUseTheirOwnTypes(t *testing.T) {
 	p := Document()
 	for role, sequences := range map[codec.Role][]Sequence{
 		protocol.Client: {p.Run, p.Get},
@@ -238,7 +238,7 @@ func TestProgramsUseTheirOwnRows(t *testing.T) {
 	} {
 		for _, s := range sequences {
 			for _, cmd := range s.compile() {
-				if cmd.row != nil && cmd.row.Req&role == 0 {
+				if cmd.msgType != nil && cmd.msgType.Req&role == 0 {
 					t.Errorf("%s is not for this role", cmd.name)
 				}
 			}

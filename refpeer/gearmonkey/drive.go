@@ -35,7 +35,7 @@ func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer)
 func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	d.addr = addr
 	defer d.hangUp()
-	return line.Serve(ctx, tasks, answers, &line.Habits{}, map[string]line.Verb{
+	return line.Serve(ctx, tasks, answers, &line.Quirks{}, map[string]line.Verb{
 		"run":  d.verb(2, "run FUNCTION INPUT [priority=low|normal|high|scheduled] [at=UNIXTIME] [blocking=SECONDS] [rollcall]", d.run),
 		"get":  d.verb(2, "get FUNCTION ID", d.get),
 		"work": d.verb(3, "work FUNCTION[,FUNCTION...] echo|fail|progress|empty|reverse JOBS", d.work),

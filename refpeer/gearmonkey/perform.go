@@ -36,11 +36,11 @@ func (p *performer) perform(ctx context.Context, c cycle, t *Task) error {
 func (p *performer) step(ctx context.Context, cmd *command, t *Task) error {
 	if cmd.Local != nil {
 		err := cmd.Local(ctx, t)
-		p.reached(cmd)
+		p.finish(cmd)
 		return err
 	}
 	m, err := p.ask(ctx, cmd, t)
-	if err == nil && cmd.cure != nil && m.Type == rowError && string(m.Args[0]) == cmd.For {
+	if err == nil && cmd.cure != nil && m.Type == typeError && string(m.Args[0]) == cmd.For {
 		if err = p.perform(ctx, cmd.cure, t); err == nil {
 			m, err = p.ask(ctx, cmd, t)
 		}
@@ -48,7 +48,7 @@ func (p *performer) step(ctx context.Context, cmd *command, t *Task) error {
 	switch {
 	case err != nil:
 		return err
-	case m.Type == rowError:
+	case m.Type == typeError:
 		return refusal(m)
 	case cmd.Then != nil:
 		return cmd.Then(t, m)
@@ -60,35 +60,35 @@ func (p *performer) step(ctx context.Context, cmd *command, t *Task) error {
 func (p *performer) ask(ctx context.Context, cmd *command, t *Task) (*codec.Message, error) {
 	p.args, p.text = p.args[:0], p.text[:0]
 	for _, w := range cmd.words {
-		p.args = append(p.args, p.say(w, t))
+		p.args = append(p.args, p.value(w, t))
 	}
-	m, err := p.conn.Do(ctx, cmd.row, p.args...)
+	m, err := p.conn.Do(ctx, cmd.msgType, p.args...)
 	if err == nil {
-		p.reached(cmd)
+		p.finish(cmd)
 	}
 	return m, err
 }
 
-// say returns the value of an argument for a task.
-func (p *performer) say(w word, t *Task) []byte {
+// value returns the value of an argument for a task.
+func (p *performer) value(w word, t *Task) []byte {
 	if len(w) == 1 {
-		return w[0].say(t)
+		return w[0].partValue(t)
 	}
 	from := len(p.text)
 	for i := range w {
-		p.text = append(p.text, w[i].say(t)...)
+		p.text = append(p.text, w[i].partValue(t)...)
 	}
 	return p.text[from:]
 }
 
-func (p *part) say(t *Task) []byte {
+func (p *argPart) partValue(t *Task) []byte {
 	if p.value != nil {
 		return p.value(t)
 	}
 	return p.text
 }
 
-func (p *performer) reached(cmd *command) {
+func (p *performer) finish(cmd *command) {
 	if p.after != nil {
 		p.after(cmd.name)
 	}

@@ -156,16 +156,16 @@ func (s Sequence) find(name string) int {
 // command is a compiled step.
 type command struct {
 	Step
-	name  string
-	row   *codec.Type // nil if Local is set
-	words []word
-	cure  cycle
+	name    string
+	msgType *codec.Type // nil if Local is set
+	words   []word
+	cure    cycle
 }
 
 // word is an argument: its constant and variable parts.
-type word []part
+type word []argPart
 
-type part struct {
+type argPart struct {
 	text  []byte
 	value func(*Task) []byte // instead of text
 }
@@ -180,7 +180,7 @@ func (s Sequence) compile() cycle {
 		cmd := command{Step: s[i], name: s[i].Name()}
 		if s[i].Local == nil {
 			texts, err := transcript.ParseWords(s[i].Do)
-			if cmd.row = protocol.Protocol.TypeNamed(cmd.name); cmd.row == nil || err != nil {
+			if cmd.msgType = protocol.Protocol.TypeNamed(cmd.name); cmd.msgType == nil || err != nil {
 				panic(fmt.Sprintf("gearmonkey: step %q does not name a message type (%v)", s[i].Do, err))
 			}
 			for _, text := range texts[1:] {
@@ -203,7 +203,7 @@ func compileWord(text string) word {
 			open = len(text)
 		}
 		if open > 0 {
-			w, text = append(w, part{text: []byte(text[:open])}), text[open:]
+			w, text = append(w, argPart{text: []byte(text[:open])}), text[open:]
 			continue
 		}
 		name, rest, ok := strings.Cut(text[1:], "}")
@@ -211,7 +211,7 @@ func compileWord(text string) word {
 		if !ok || value == nil {
 			panic("gearmonkey: no placeholder begins " + text)
 		}
-		w, text = append(w, part{value: value}), rest
+		w, text = append(w, argPart{value: value}), rest
 	}
 	return w
 }

@@ -34,7 +34,7 @@ func redis(t testing.TB, addr string) client {
 	return client{c, t}
 }
 
-var rowCommand = reply("command")
+var typeCommand = reply("command")
 
 // do sends a command and returns the words of its reply. For a null reply it returns the name of the message type.
 func (c client) do(words ...string) string {
@@ -43,11 +43,11 @@ func (c client) do(words ...string) string {
 	for _, w := range words {
 		args = append(args, []byte(w))
 	}
-	m, err := c.Do(context.Background(), rowCommand, args...)
+	m, err := c.Do(context.Background(), typeCommand, args...)
 	if err != nil {
 		c.t.Fatalf("%v: %v", words, err)
 	}
-	if m.Type == rowNil || m.Type == rowNilArray {
+	if m.Type == typeNil || m.Type == typeNilArray {
 		return m.Type.Name
 	}
 	var out []string

@@ -11,19 +11,19 @@ import (
 
 // The types of the replies that steps check.
 var (
-	rowError     = reply("error")
-	rowSimple    = reply("simple")
-	rowInteger   = reply("integer")
-	rowBulk      = reply("bulk")
-	rowNil       = reply("nil")
-	rowNilArray  = reply("nil-array")
-	rowList      = reply("list")
-	rowID        = reply("ID")
-	rowSHA1      = reply("SHA1")
-	rowScheduled = reply("DUE")
-	rowPopped    = reply("POPPED")
-	rowUnlocked  = reply("UNLOCKED")
-	rowJob       = reply("JOB")
+	typeError     = reply("error")
+	typeSimple    = reply("simple")
+	typeInteger   = reply("integer")
+	typeBulk      = reply("bulk")
+	typeNil       = reply("nil")
+	typeNilArray  = reply("nil-array")
+	typeList      = reply("list")
+	typeID        = reply("ID")
+	typeSHA1      = reply("SHA1")
+	typeScheduled = reply("DUE")
+	typePopped    = reply("POPPED")
+	typeUnlocked  = reply("UNLOCKED")
+	typeJob       = reply("JOB")
 )
 
 func reply(name string) *codec.Type { return codec.Named(protocol.Protocol.Types, name) }
@@ -39,14 +39,14 @@ func without(t *Task) bool     { return len(t.ID) == 0 } // no job was found yet
 // Checks of replies.
 
 func saysOK(_ *Task, m *codec.Message) error {
-	if m.Type != rowSimple || string(m.Args[0]) != "OK" {
+	if m.Type != typeSimple || string(m.Args[0]) != "OK" {
 		return unexpected(m)
 	}
 	return nil
 }
 
 func counts(_ *Task, m *codec.Message) error {
-	if m.Type != rowInteger {
+	if m.Type != typeInteger {
 		return unexpected(m)
 	}
 	return nil
@@ -55,7 +55,7 @@ func counts(_ *Task, m *codec.Message) error {
 // registered checks the reply to the roll call. It rejects a count below 0: the text of the specification requires an error
 // for 0, its listing for all counts that are not 1 or more.
 func registered(_ *Task, m *codec.Message) error {
-	if m.Type != rowBulk {
+	if m.Type != typeBulk {
 		return ErrNothingRegistered
 	}
 	if n, bad := codec.ParseNumber(m.Args[0]); bad >= 0 || n == 0 {
@@ -65,7 +65,7 @@ func registered(_ *Task, m *codec.Message) error {
 }
 
 func takeNewID(t *Task, m *codec.Message) error {
-	if m.Type != rowID {
+	if m.Type != typeID {
 		return ErrNoID
 	}
 	t.takeID(m.Args[0])
@@ -77,9 +77,9 @@ func (t *Task) takeID(id []byte) { t.ID = append(t.ID[:0], id...) }
 
 func unlocked(_ *Task, m *codec.Message) error {
 	switch m.Type {
-	case rowUnlocked:
+	case typeUnlocked:
 		return nil
-	case rowNilArray, rowNil:
+	case typeNilArray, typeNil:
 		return ErrTimedOut
 	}
 	return unexpected(m)
@@ -87,8 +87,8 @@ func unlocked(_ *Task, m *codec.Message) error {
 
 func takeJob(t *Task, m *codec.Message) error {
 	switch m.Type {
-	case rowJob:
-	case rowList:
+	case typeJob:
+	case typeList:
 		if len(m.Args) == 0 {
 			break
 		}
@@ -104,7 +104,7 @@ func takeJob(t *Task, m *codec.Message) error {
 }
 
 func takeSHA1(t *Task, m *codec.Message) error {
-	if m.Type != rowSHA1 {
+	if m.Type != typeSHA1 {
 		return unexpected(m)
 	}
 	t.SHA1 = append(t.SHA1[:0], m.Args[0]...)
@@ -112,14 +112,14 @@ func takeSHA1(t *Task, m *codec.Message) error {
 }
 
 // takeScheduled and takePopped store the ID of a job. The reply must name a queue of the function that the worker requested.
-var takeScheduled, takePopped = taken(rowScheduled), taken(rowPopped)
+var takeScheduled, takePopped = taken(typeScheduled), taken(typePopped)
 
-func taken(row *codec.Type) func(*Task, *codec.Message) error {
+func taken(msgType *codec.Type) func(*Task, *codec.Message) error {
 	return func(t *Task, m *codec.Message) error {
 		switch {
-		case m.Type == rowNil || m.Type == rowNilArray:
+		case m.Type == typeNil || m.Type == typeNilArray:
 			return nil
-		case m.Type != row || !bytes.Equal(m.Args[0], t.Function):
+		case m.Type != msgType || !bytes.Equal(m.Args[0], t.Function):
 			return unexpected(m)
 		}
 		t.takeID(m.Args[len(m.Args)-1])
@@ -130,10 +130,10 @@ func taken(row *codec.Type) func(*Task, *codec.Message) error {
 // takeInput stores the input of a job. There is none if the hash has expired or never existed.
 func takeInput(t *Task, m *codec.Message) error {
 	switch m.Type {
-	case rowBulk:
+	case typeBulk:
 		t.Input = append(t.Input[:0], m.Args[0]...)
 		return nil
-	case rowNil:
+	case typeNil:
 		t.lost = true
 		return nil
 	}
@@ -145,7 +145,7 @@ func work(ctx context.Context, t *Task) error {
 	if t.lost {
 		t.finish(nil, errNoInput)
 	} else {
-		t.finish(protect(ctx, t))
+		t.finish(callHandler(ctx, t))
 	}
 	return nil
 }

@@ -161,8 +161,8 @@ func (w *Worker) perform(ctx context.Context, c cycle) error {
 	return w.performer.perform(ctx, c, &w.task)
 }
 
-// protect calls the handler and turns a panic into an error.
-func protect(ctx context.Context, t *Task) (output []byte, err error) {
+// callHandler calls the handler and turns a panic into an error.
+func callHandler(ctx context.Context, t *Task) (output []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			output, err = nil, fmt.Errorf("panic: %v", r)

@@ -13,16 +13,16 @@ const sha = "0123456789abcdef0123456789abcdef01234567"
 
 // Parts of a worker's conversation; the functions below return more of them.
 const (
-	loaded = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
-	joined = loaded + "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
-	left   = "Worker -> Server: DECR_COUNT reverse\nServer -> Worker: integer 0\n"
-	nodue  = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: nil\n"
-	idle   = nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
+	loaded      = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
+	joined      = loaded + "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
+	left        = "Worker -> Server: DECR_COUNT reverse\nServer -> Worker: integer 0\n"
+	noScheduled = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: nil\n"
+	idle        = noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
 )
 
 // popped is a round that returns a job.
 func popped(id string) string {
-	return nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse high " + id + "\n"
+	return noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse high " + id + "\n"
 }
 
 // begun contains the commands before the handler is called, and done those after it.
@@ -57,7 +57,7 @@ func TestWork(t *testing.T) {
 	}{
 		"nothing to do": {echo, 0, joined + idle + left, 0},
 		"a queued job":  {echo, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test") + left, 1},
-		"a job that is due": {echo, 1, joined + strings.Replace(nodue, "nil", "DUE reverse 8", 1) +
+		"a job that is due": {echo, 1, joined + strings.Replace(noScheduled, "nil", "DUE reverse 8", 1) +
 			begun("8", "bulk test") + done("8", "success", "test") + left, 1},
 		"two jobs": {echo, 0, joined + popped("7") + begun("7", "bulk a") + done("7", "success", "a") +
 			popped("8") + begun("8", "bulk b") + done("8", "success", "b") + idle + left, 2},
@@ -134,7 +134,7 @@ func TestScriptIsLoadedAgainOnce(t *testing.T) {
 
 // TestJobOfAnotherFunction: a job from a queue that the worker did not request is an error.
 func TestJobOfAnotherFunction(t *testing.T) {
-	against(t, joined+nodue+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, dial func() *Conn) {
+	against(t, joined+noScheduled+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, dial func() *Conn) {
 		w := NewWorker(dial(), nil)
 		w.Accept("reverse")
 		if err := w.Work(t.Context(), echo); err == nil || !strings.Contains(err.Error(), "BRPOP_QUEUES") {
@@ -222,7 +222,7 @@ func TestOnlyWhatWasEnteredIsLeft(t *testing.T) {
 // TestWorkEndsBetweenJobs: if the context ends while the worker waits for a job, the worker finishes the round and performs
 // a job that arrives.
 func TestWorkEndsBetweenJobs(t *testing.T) {
-	script := joined + nodue + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
+	script := joined + noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
 		begun("7", "bulk test") + done("7", "success", "test") + left
 	against(t, script, func(t *testing.T, dial func() *Conn) {
 		w := NewWorker(dial(), nil)

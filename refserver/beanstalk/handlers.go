@@ -15,7 +15,7 @@ type handler func(m *Machine, p *peer, f *codec.Frame)
 var handlers = func() []handler {
 	h := make([]handler, len(beanstalk.Protocol.Types))
 	for name, fn := range byName {
-		h[row(name).Index] = fn
+		h[typeNamed(name).Index] = fn
 	}
 	return h
 }()
@@ -26,11 +26,11 @@ var byName = map[string]handler{
 
 	"reserve":              reserve,
 	"reserve-with-timeout": reserveWithTimeout,
-	"reserve-job":          ofJob(free, reserveJob),
-	"delete":               ofJob(mineOrFree, deleteJob),
-	"release":              ofJob(mine, releaseJob),
-	"bury":                 ofJob(mine, buryJob),
-	"touch":                ofJob(mine, touch),
+	"reserve-job":          ofJob(isFree, reserveJob),
+	"delete":               ofJob(isOwnerOrFree, deleteJob),
+	"release":              ofJob(isOwner, releaseJob),
+	"bury":                 ofJob(isOwner, buryJob),
+	"touch":                ofJob(isOwner, touch),
 	"watch":                watchTube,
 	"ignore":               ignore,
 
@@ -53,36 +53,36 @@ var byName = map[string]handler{
 
 // refusals are the replies to violations of rules that have another reply than BAD_FORMAT.
 var refusals = map[codec.RuleID]*codec.Type{
-	beanstalk.RuleCommandKnown: row("UNKNOWN_COMMAND"),
-	beanstalk.RulePutCRLF:      row("EXPECTED_CRLF"),
-	beanstalk.RulePutSize:      row("JOB_TOO_BIG"),
+	beanstalk.RuleCommandKnown: typeNamed("UNKNOWN_COMMAND"),
+	beanstalk.RulePutCRLF:      typeNamed("EXPECTED_CRLF"),
+	beanstalk.RulePutSize:      typeNamed("JOB_TOO_BIG"),
 }
 
 // Message types of the replies.
 var (
-	badFormat     = row("BAD_FORMAT")
-	inserted      = row("INSERTED")
-	draining      = row("DRAINING")
-	using         = row("USING")
-	reservedReply = row("RESERVED")
-	deadlineSoon  = row("DEADLINE_SOON")
-	timedOut      = row("TIMED_OUT")
-	notFound      = row("NOT_FOUND")
-	deleted       = row("DELETED")
-	released      = row("RELEASED")
-	buriedReply   = row("BURIED")
-	touched       = row("TOUCHED")
-	watching      = row("WATCHING")
-	notIgnored    = row("NOT_IGNORED")
-	found         = row("FOUND")
-	kicked        = row("KICKED")
-	kickedJob     = row("KICKED_JOB")
-	paused        = row("PAUSED")
-	listReply     = row("list-reply")
-	statsReply    = row("stats-reply")
+	badFormat     = typeNamed("BAD_FORMAT")
+	inserted      = typeNamed("INSERTED")
+	draining      = typeNamed("DRAINING")
+	using         = typeNamed("USING")
+	reservedReply = typeNamed("RESERVED")
+	deadlineSoon  = typeNamed("DEADLINE_SOON")
+	timedOut      = typeNamed("TIMED_OUT")
+	notFound      = typeNamed("NOT_FOUND")
+	deleted       = typeNamed("DELETED")
+	released      = typeNamed("RELEASED")
+	buriedReply   = typeNamed("BURIED")
+	touched       = typeNamed("TOUCHED")
+	watching      = typeNamed("WATCHING")
+	notIgnored    = typeNamed("NOT_IGNORED")
+	found         = typeNamed("FOUND")
+	kicked        = typeNamed("KICKED")
+	kickedJob     = typeNamed("KICKED_JOB")
+	paused        = typeNamed("PAUSED")
+	listReply     = typeNamed("list-reply")
+	statsReply    = typeNamed("stats-reply")
 )
 
-func row(name string) *codec.Type {
+func typeNamed(name string) *codec.Type {
 	t := beanstalk.Protocol.TypeNamed(name)
 	if t == nil {
 		panic("unknown message type " + name)
@@ -106,7 +106,7 @@ func put(m *Machine, p *peer, f *codec.Frame) {
 	j := m.newJob(p.tube, f.Arg(3))
 	j.priority, j.delay, j.ttr = uint32(number(f, 0)), uint32(number(f, 1)), max(1, uint32(number(f, 2)))
 	p.conn.Send(inserted, m.decimal(j.id))
-	m.postpone(j)
+	m.delayOrReady(j)
 }
 
 func use(m *Machine, p *peer, f *codec.Frame) {
@@ -140,15 +140,15 @@ func ofJob(fits func(p *peer, j *job) bool, do func(m *Machine, p *peer, j *job,
 	}
 }
 
-func whatever(*peer, *job) bool       { return true }
-func mine(p *peer, j *job) bool       { return j.owner == p }
-func free(_ *peer, j *job) bool       { return j.owner == nil }
-func mineOrFree(p *peer, j *job) bool { return mine(p, j) || free(p, j) }
-func kickable(_ *peer, j *job) bool   { return j.state == buried || j.state == delayed }
+func whatever(*peer, *job) bool          { return true }
+func isOwner(p *peer, j *job) bool       { return j.owner == p }
+func isFree(_ *peer, j *job) bool        { return j.owner == nil }
+func isOwnerOrFree(p *peer, j *job) bool { return isOwner(p, j) || isFree(p, j) }
+func kickable(_ *peer, j *job) bool      { return j.state == buried || j.state == delayed }
 
 func reserveJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
-	m.works(p)
-	m.grant(p, j)
+	m.markWorker(p)
+	m.reserve(p, j)
 }
 
 func deleteJob(m *Machine, p *peer, j *job, _ *codec.Frame) {
@@ -161,7 +161,7 @@ func releaseJob(m *Machine, p *peer, j *job, f *codec.Frame) {
 	m.leave(j)
 	j.priority, j.delay = uint32(number(f, 1)), uint32(number(f, 2))
 	j.releases++
-	m.postpone(j)
+	m.delayOrReady(j)
 	p.conn.Send(released)
 }
 
@@ -247,9 +247,9 @@ func pauseTube(m *Machine, p *peer, f *codec.Frame) {
 	t.pause = uint32(number(f, 1))
 	t.resumes = m.now() + seconds(t.pause)
 	if t.pause == 0 {
-		m.supply(t)
+		m.markSupplied(t)
 	}
-	m.wake(t, t.alarm())
+	m.setTimer(t, t.nextEvent())
 	p.conn.Send(paused)
 }
 

@@ -9,24 +9,24 @@ import (
 	"jobwire/refserver"
 )
 
-// thing is an item of the heap under test.
-type thing struct {
+// testItem is an item of the heap under test.
+type testItem struct {
 	key    int64
 	number uint64
 	place  int
 }
 
-func (t *thing) moved(place int) { t.place = place }
+func (t *testItem) moved(place int) { t.place = place }
 
 // TestHeap checks that the first item is always the smallest, and that every item knows its place, after any
 // additions and removals.
 func TestHeap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var h heap[*thing]
-	var in []*thing
+	var h heap[*testItem]
+	var in []*testItem
 	for n := range uint64(20_000) {
 		if len(in) == 0 || rng.IntN(1000) < 520-int(n/100) { // it grows, then shrinks
-			x := &thing{key: int64(rng.IntN(50)), number: n}
+			x := &testItem{key: int64(rng.IntN(50)), number: n}
 			h.add(x.key, n, x)
 			in = append(in, x)
 		} else {
@@ -44,7 +44,7 @@ func TestHeap(t *testing.T) {
 		if n%100 != 0 || len(in) == 0 {
 			continue
 		}
-		least := slices.MinFunc(in, func(a, b *thing) int {
+		least := slices.MinFunc(in, func(a, b *testItem) int {
 			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.number, b.number))
 		})
 		if h.first().item != least {

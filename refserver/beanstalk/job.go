@@ -77,8 +77,8 @@ func (m *Machine) newJob(t *tube, body []byte) *job {
 	return j
 }
 
-// enter sets the state of a job that has no state.
-func (m *Machine) enter(j *job, s state, key int64) {
+// setState sets the state of a job that has no state.
+func (m *Machine) setState(j *job, s state, key int64) {
 	j.state = s
 	j.heap().add(key, j.id, j)
 	j.tube.add(j, 1)
@@ -101,37 +101,37 @@ func (m *Machine) end(j *job) {
 	m.release(t)
 }
 
-// queue makes a job without a state ready. settle assigns it later, after all simultaneous changes.
+// queue makes a job without a state ready. serveWaiting assigns it later, after all simultaneous changes.
 func (m *Machine) queue(j *job) {
-	m.enter(j, ready, int64(j.priority))
-	m.supply(j.tube)
+	m.setState(j, ready, int64(j.priority))
+	m.markSupplied(j.tube)
 }
 
-// postpone makes a job ready after its delay, or at once if it has none.
-func (m *Machine) postpone(j *job) {
+// delayOrReady makes a job ready after its delay, or at once if it has none.
+func (m *Machine) delayOrReady(j *job) {
 	if j.delay == 0 {
 		m.queue(j)
 		return
 	}
 	readyAt := m.now() + seconds(j.delay)
-	m.enter(j, delayed, readyAt)
-	m.wake(j.tube, readyAt)
+	m.setState(j, delayed, readyAt)
+	m.setTimer(j.tube, readyAt)
 }
 
 // bury buries a job without a state.
 func (m *Machine) bury(j *job) {
 	j.buries++
 	m.burials++
-	m.enter(j, buried, m.burials)
+	m.setState(j, buried, m.burials)
 }
 
-// grant reserves a job for a peer.
-func (m *Machine) grant(p *peer, j *job) {
+// reserve reserves a job for a peer.
+func (m *Machine) reserve(p *peer, j *job) {
 	m.leave(j)
 	j.owner = p
 	j.reserves++
 	expires := m.now() + seconds(j.ttr)
-	m.enter(j, reserved, expires)
-	m.wake(p, p.alarm())
+	m.setState(j, reserved, expires)
+	m.setTimer(p, p.nextEvent())
 	p.conn.Send(reservedReply, m.decimal(j.id), j.body)
 }

@@ -36,13 +36,13 @@ type Machine struct {
 	host     string
 	draining atomic.Bool
 
-	jobs     store
-	lastTube uint64
-	tubes    map[string]*tube
-	standard *tube // the tube named default
-	timers   heap[timer]
-	supplied []*tube // tubes that may have jobs for peers that wait
-	scratch  []byte
+	jobs        store
+	lastTube    uint64
+	tubes       map[string]*tube
+	defaultTube *tube // the tube named default
+	timers      heap[timer]
+	supplied    []*tube // tubes that may have jobs for peers that wait
+	scratch     []byte
 
 	tally
 	counts             []int // number of commands by message type
@@ -57,16 +57,16 @@ type Machine struct {
 // each time would cost more.
 type timer interface {
 	item
-	timing() int // its place in Machine.timers
-	alarm() int64
-	ring(m *Machine, now int64)
+	timerPos() int // its place in Machine.timers
+	nextEvent() int64
+	handleEvents(m *Machine, now int64)
 }
 
-// timed is the common part of all timers.
-type timed struct{ place int }
+// timerIndex is the common part of all timers.
+type timerIndex struct{ place int }
 
-func (t *timed) moved(place int) { t.place = place }
-func (t *timed) timing() int     { return t.place }
+func (t *timerIndex) moved(place int) { t.place = place }
+func (t *timerIndex) timerPos() int   { return t.place }
 
 // New returns a machine without jobs.
 func New(o Options) *Machine {
@@ -83,7 +83,7 @@ func New(o Options) *Machine {
 	}
 	m.host, _ = os.Hostname()
 	m.draining.Store(o.Draining)
-	m.standard = m.tube([]byte("default"))
+	m.defaultTube = m.tube([]byte("default"))
 	return m
 }
 
@@ -102,8 +102,8 @@ func (m *Machine) decimal(n uint64) []byte {
 func (m *Machine) Open(c *refserver.Conn) {
 	p := &peer{conn: c}
 	c.Data = p
-	m.use(p, m.standard)
-	m.watch(p, m.standard)
+	m.use(p, m.defaultTube)
+	m.watch(p, m.defaultTube)
 	m.peers++
 	m.connections++
 }
@@ -112,7 +112,7 @@ func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
 	m.counts[f.Type.Index]++
 	handlers[f.Type.Index](m, p, f)
-	m.settle()
+	m.serveWaiting()
 }
 
 // Reject replies to a message that violates a rule ("Protocol"; "Producer Commands" for the replies to a put).
@@ -156,7 +156,7 @@ func (m *Machine) Close(c *refserver.Conn) {
 	}
 	p.tube.using--
 	m.release(p.tube)
-	m.sleep(p)
+	m.stopTimer(p)
 	m.peers--
 	if p.producer {
 		m.producers--
@@ -164,12 +164,12 @@ func (m *Machine) Close(c *refserver.Conn) {
 	if p.worker {
 		m.workers--
 	}
-	m.settle()
+	m.serveWaiting()
 }
 
-// wake makes a timer expire at the time or earlier.
-func (m *Machine) wake(t timer, at int64) {
-	place := t.timing()
+// setTimer makes a timer expire at the time or earlier.
+func (m *Machine) setTimer(t timer, at int64) {
+	place := t.timerPos()
 	if at == never || place > 0 && m.timers.at(place).key <= at {
 		return
 	}
@@ -179,9 +179,9 @@ func (m *Machine) wake(t timer, at int64) {
 	m.timers.add(at, 0, t)
 }
 
-// sleep removes a timer.
-func (m *Machine) sleep(t timer) {
-	if place := t.timing(); place > 0 {
+// stopTimer removes a timer.
+func (m *Machine) stopTimer(t timer) {
+	if place := t.timerPos(); place > 0 {
 		m.timers.remove(place)
 	}
 }
@@ -199,8 +199,8 @@ func (m *Machine) Tick(time.Time) {
 	for e := m.timers.first(); e != nil && e.key <= now; e = m.timers.first() {
 		t := e.item
 		m.timers.remove(1)
-		t.ring(m, now)
-		m.wake(t, t.alarm())
+		t.handleEvents(m, now)
+		m.setTimer(t, t.nextEvent())
 	}
-	m.settle()
+	m.serveWaiting()
 }

@@ -14,15 +14,15 @@ import (
 )
 
 func TestEveryCommandHasAHandler(t *testing.T) {
-	for _, row := range beanstalk.Protocol.Types {
-		if has := handlers[row.Index] != nil; has != (row.Req != 0) {
-			t.Errorf("%s: sent to the server: %v, has a handler: %v", row.Name, row.Req != 0, has)
+	for _, msgType := range beanstalk.Protocol.Types {
+		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
+			t.Errorf("%s: sent to the server: %v, has a handler: %v", msgType.Name, msgType.Req != 0, has)
 		}
 	}
 }
 
-// TestLife checks the states of a job ("Job Lifecycle").
-func TestLife(t *testing.T) {
+// TestJobStates checks the states of a job ("Job Lifecycle").
+func TestJobStates(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
 		if id := p.put(100, 0, 60, "work\r\n\x00"); id != "1" {

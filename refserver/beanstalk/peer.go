@@ -20,7 +20,7 @@ type peer struct {
 	tube     *tube    // the tube that it uses
 	watches  []*watch // in the order in which it began to watch the tubes
 	reserved heap[*job]
-	timed
+	timerIndex
 
 	producer, worker bool // it has sent a put; it has sent a reserve
 	ended            bool // it has shut down its direction, so it must not wait
@@ -36,8 +36,8 @@ func (m *Machine) produces(p *peer) {
 	}
 }
 
-// works records that the peer has sent a reserve.
-func (m *Machine) works(p *peer) {
+// markWorker records that the peer has sent a reserve.
+func (m *Machine) markWorker(p *peer) {
 	if !p.worker {
 		p.worker = true
 		m.workers++
@@ -64,10 +64,10 @@ func (m *Machine) await(p *peer, limit int64) {
 	if p.waiting {
 		return // only a fault can send a second reserve before the reply to the first
 	}
-	m.works(p)
+	m.markWorker(p)
 	now := m.now()
 	if j := p.pick(); j != nil {
-		m.grant(p, j)
+		m.reserve(p, j)
 		return
 	}
 	p.until = never
@@ -87,7 +87,7 @@ func (m *Machine) await(p *peer, limit int64) {
 			w.tube.waiters.add(m.arrivals, 0, w)
 		}
 		p.conn.Pause()
-		m.wake(p, p.alarm())
+		m.setTimer(p, p.nextEvent())
 	}
 }
 
@@ -107,8 +107,8 @@ func (p *peer) deadlineSoon(now int64) bool {
 	return e != nil && e.key-margin <= now
 }
 
-// alarm returns the time of the peer's next timer event.
-func (p *peer) alarm() int64 {
+// nextEvent returns the time of the peer's next timer event.
+func (p *peer) nextEvent() int64 {
 	at := int64(never)
 	if p.waiting {
 		at = p.until
@@ -121,8 +121,8 @@ func (p *peer) alarm() int64 {
 	return at
 }
 
-// ring handles the peer's timer events: the end of a wait, and reserved jobs whose time to run has passed.
-func (p *peer) ring(m *Machine, now int64) {
+// handleEvents handles the peer's timer events: the end of a wait, and reserved jobs whose time to run has passed.
+func (p *peer) handleEvents(m *Machine, now int64) {
 	if soon := p.deadlineSoon(now); p.waiting && (soon || p.until <= now) {
 		m.stopWaiting(p)
 		if soon {

@@ -129,7 +129,7 @@ var serverFigures = []figure[*peer]{
 
 // commands counts the commands with the name.
 func commands(name string) figure[*peer] {
-	i := row(name).Index
+	i := typeNamed(name).Index
 	return figure[*peer]{"cmd-" + name, func(m *Machine, _ *peer) string { return decimal(m.counts[i]) }}
 }
 

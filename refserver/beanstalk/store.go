@@ -23,7 +23,7 @@ func (s *store) add() *job {
 	n := s.last / pageSize
 	p := s.pages[n]
 	if p == nil {
-		s.giveUp(n - 1) // remove keeps the newest page
+		s.freePage(n - 1) // remove keeps the newest page
 		if p, s.spare = s.spare, nil; p == nil {
 			p = new(page)
 		}
@@ -52,12 +52,12 @@ func (s *store) remove(j *job) {
 	s.len--
 	s.pages[n].len--
 	if n < s.last/pageSize { // otherwise this page gets more jobs
-		s.giveUp(n)
+		s.freePage(n)
 	}
 }
 
-// giveUp removes a page if it is empty.
-func (s *store) giveUp(n uint64) {
+// freePage removes a page if it is empty.
+func (s *store) freePage(n uint64) {
 	if p := s.pages[n]; p != nil && p.len == 0 {
 		delete(s.pages, n)
 		s.spare = p

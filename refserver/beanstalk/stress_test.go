@@ -112,13 +112,13 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := beanstalk.Protocol.NewSession(codec.Options{WaiveAll: true})
-	for _, row := range beanstalk.Protocol.Types {
-		if row.Req == 0 {
+	for _, msgType := range beanstalk.Protocol.Types {
+		if msgType.Req == 0 {
 			continue
 		}
-		m := codec.Message{Type: row}
-		for i := range row.Fields {
-			if !row.Fields[i].Derived() {
+		m := codec.Message{Type: msgType}
+		for i := range msgType.Fields {
+			if !msgType.Fields[i].Derived() {
 				m.Args = append(m.Args, []byte{byte('1' + i)})
 			}
 		}
@@ -127,7 +127,7 @@ func FuzzPeer(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b)
-		if row.Name != "quit" {
+		if msgType.Name != "quit" {
 			seed = append(seed, b...)
 		}
 	}

@@ -121,9 +121,9 @@ func TestReserveTimeout(t *testing.T) {
 		after(t, start, 0)
 		w.want("reserve-with-timeout 5", "TIMED_OUT")
 		after(t, start, 5*time.Second)
-		for i, endless := range []string{"-1", "-9223372036854775807", "9223372036854775807"} {
+		for i, noLimit := range []string{"-1", "-9223372036854775807", "9223372036854775807"} {
 			start = time.Now()
-			w.Send("reserve-with-timeout", endless)
+			w.Send("reserve-with-timeout", noLimit)
 			time.Sleep(1000 * time.Hour)
 			id := p.put(0, 0, 100, "x")
 			w.Want("RESERVED", id, "x")

@@ -13,7 +13,7 @@ type tube struct {
 
 	pause   uint32 // seconds; 0 while it is not paused
 	resumes int64  // time at which the pause ends
-	timed
+	timerIndex
 }
 
 // watch is an entry in a peer's watch list.
@@ -38,11 +38,11 @@ func (m *Machine) tube(name []byte) *tube {
 
 // release deletes the tube if nothing refers to it. The tube named default is never deleted.
 func (m *Machine) release(t *tube) {
-	if t.using > 0 || t.watching > 0 || t.in != [len(stateNames)]int{} || t == m.standard {
+	if t.using > 0 || t.watching > 0 || t.in != [len(stateNames)]int{} || t == m.defaultTube {
 		return
 	}
 	delete(m.tubes, string(t.name))
-	m.sleep(t)
+	m.stopTimer(t)
 }
 
 // use selects the tube that a peer puts jobs into.
@@ -89,8 +89,8 @@ func (t *tube) next() *entry[*job] {
 	return t.jobs[ready].first()
 }
 
-// alarm returns the time of the tube's next timer event.
-func (t *tube) alarm() int64 {
+// nextEvent returns the time of the tube's next timer event.
+func (t *tube) nextEvent() int64 {
 	at := int64(never)
 	if t.pause > 0 {
 		at = t.resumes
@@ -101,11 +101,11 @@ func (t *tube) alarm() int64 {
 	return at
 }
 
-// ring handles the tube's timer events: the ends of delays and of a pause.
-func (t *tube) ring(m *Machine, now int64) {
+// handleEvents handles the tube's timer events: the ends of delays and of a pause.
+func (t *tube) handleEvents(m *Machine, now int64) {
 	if t.pause > 0 && t.resumes <= now {
 		t.pause = 0
-		m.supply(t)
+		m.markSupplied(t)
 	}
 	for e := t.jobs[delayed].first(); e != nil && e.key <= now; e = t.jobs[delayed].first() {
 		j := e.item
@@ -114,22 +114,22 @@ func (t *tube) ring(m *Machine, now int64) {
 	}
 }
 
-// supply records that the tube may have a job for peers that wait.
-func (m *Machine) supply(t *tube) {
+// markSupplied records that the tube may have a job for peers that wait.
+func (m *Machine) markSupplied(t *tube) {
 	if n := len(m.supplied); n == 0 || m.supplied[n-1] != t {
 		m.supplied = append(m.supplied, t)
 	}
 }
 
-// settle assigns ready jobs to peers that wait, in the order in which they started to wait. A peer that watches
+// serveWaiting assigns ready jobs to peers that wait, in the order in which they started to wait. A peer that watches
 // several tubes gets its best job, which may be in another of these tubes.
-func (m *Machine) settle() {
+func (m *Machine) serveWaiting() {
 	for _, t := range m.supplied {
 		for t.next() != nil && t.waiters.len > 0 {
 			p := t.waiters.first().item.peer
 			j := p.pick()
 			m.stopWaiting(p)
-			m.grant(p, j)
+			m.reserve(p, j)
 		}
 	}
 	clear(m.supplied)

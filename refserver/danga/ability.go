@@ -7,13 +7,13 @@ import (
 
 // ability is one entry in a worker's list of names. A name that is listed twice has two abilities.
 type ability struct {
-	peer   *peer
-	task   *task
-	asleep list.Place[ability] // in task.sleepers
+	peer           *peer
+	task           *task
+	sleeperElement list.Element[ability] // in task.sleepers
 }
 
-// learn replaces a worker's list by the names in a worker_connect.
-func (m *machine) learn(p *peer, f *codec.Frame) {
+// setAbilities replaces a worker's list by the names in a worker_connect.
+func (m *machine) setAbilities(p *peer, f *codec.Frame) {
 	n := 0
 	for f.Arg(n) != nil {
 		n++
@@ -21,16 +21,16 @@ func (m *machine) learn(p *peer, f *codec.Frame) {
 	able := make([]ability, n)
 	for i := range able {
 		a := &able[i]
-		a.peer, a.task, a.asleep.Item = p, m.task(f.Arg(i)), a
+		a.peer, a.task, a.sleeperElement.Item = p, m.task(f.Arg(i)), a
 		a.task.workers++
 	}
-	m.unlearn(p) // after the new ones are added, so that a task in both lists is not deleted
+	m.removeAbilities(p) // after the new ones are added, so that a task in both lists is not deleted
 	p.able = able
 }
 
-// unlearn removes all abilities of the worker. The worker keeps its job.
-func (m *machine) unlearn(p *peer) {
-	p.rise()
+// removeAbilities removes all abilities of the worker. The worker keeps its job.
+func (m *machine) removeAbilities(p *peer) {
+	p.endSleep()
 	for i := range p.able {
 		t := p.able[i].task
 		t.workers--
@@ -50,10 +50,10 @@ func (p *peer) pick() *job {
 	return oldest
 }
 
-// lieDown marks the worker as asleep. If there is a job for it, lieDown sends a noop instead: the job may have
+// sleep marks the worker as asleep. If there is a job for it, sleep sends a noop instead: the job may have
 // been created after the worker's last job_assign_req.
-func (p *peer) lieDown() {
-	p.rise()
+func (p *peer) sleep() {
+	p.endSleep()
 	if p.pick() != nil {
 		p.conn.Send(noop)
 		return
@@ -61,18 +61,18 @@ func (p *peer) lieDown() {
 	p.asleep = true
 	for i := range p.able {
 		a := &p.able[i]
-		a.task.sleepers.PushBack(&a.asleep)
+		a.task.sleepers.PushBack(&a.sleeperElement)
 	}
 }
 
-// rise ends the worker's sleep without sending a message.
-func (p *peer) rise() {
+// endSleep ends the worker's sleep without sending a message.
+func (p *peer) endSleep() {
 	if !p.asleep {
 		return
 	}
 	p.asleep = false
 	for i := range p.able {
-		p.able[i].asleep.Remove()
+		p.able[i].sleeperElement.Remove()
 	}
 }
 
@@ -80,7 +80,7 @@ func (p *peer) rise() {
 func (m *machine) wake(t *task) {
 	for t.sleepers.First() != nil {
 		p := t.sleepers.First().peer
-		p.rise() // this also removes it from t.sleepers
+		p.endSleep() // this also removes it from t.sleepers
 		p.conn.Send(noop)
 	}
 }

@@ -72,7 +72,7 @@ func connectTo(b *testing.B, l net.Listener) net.Conn {
 }
 
 func encode(name string, args ...string) []byte {
-	m := codec.Message{Type: row(name)}
+	m := codec.Message{Type: typeNamed(name)}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}

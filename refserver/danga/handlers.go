@@ -14,7 +14,7 @@ type handler func(m *machine, p *peer, f *codec.Frame)
 var handlers = func() []handler {
 	h := make([]handler, len(danga.Protocol.Types))
 	for name, fn := range byName {
-		h[row(name).Index] = fn
+		h[typeNamed(name).Index] = fn
 	}
 	return h
 }()
@@ -34,14 +34,14 @@ var byName = map[string]handler{
 
 // Message types that the server sends.
 var (
-	noop           = row("noop")
-	jobCreateRes   = row("job_create_res")
-	jobAssignRes   = row("job_assign_res")
-	jobStatusRes   = row("job_status_res")
-	jobCompleteRes = row("job_complete_res")
+	noop           = typeNamed("noop")
+	jobCreateRes   = typeNamed("job_create_res")
+	jobAssignRes   = typeNamed("job_assign_res")
+	jobStatusRes   = typeNamed("job_status_res")
+	jobCompleteRes = typeNamed("job_complete_res")
 )
 
-func row(name string) *codec.Type {
+func typeNamed(name string) *codec.Type {
 	t := danga.Protocol.TypeNamed(name)
 	if t == nil {
 		panic("unknown message type " + name)
@@ -58,9 +58,9 @@ func bigEndian(n uint32) (b [4]byte) {
 
 func connect(m *machine, p *peer, f *codec.Frame) {
 	asleep := p.asleep
-	m.learn(p, f)
+	m.setAbilities(p, f)
 	if asleep {
-		p.lieDown()
+		p.sleep()
 	}
 }
 
@@ -68,7 +68,7 @@ func disconnect(m *machine, p *peer, _ *codec.Frame) { m.goodbye(p) }
 
 // goodbye removes a worker's abilities and returns its job to the queue.
 func (m *machine) goodbye(p *peer) {
-	m.unlearn(p)
+	m.removeAbilities(p)
 	if p.job != nil {
 		m.requeue(p.job)
 	}
@@ -77,14 +77,14 @@ func (m *machine) goodbye(p *peer) {
 // sleep does nothing if the worker has a job: it could not get another one.
 func sleep(_ *machine, p *peer, _ *codec.Frame) {
 	if p.job == nil {
-		p.lieDown()
+		p.sleep()
 	}
 }
 
 // assign replies with a noop if there is no job, and also to a worker that has a job: it may have exactly one
 // ("Guarantees").
 func assign(_ *machine, p *peer, _ *codec.Frame) {
-	p.rise()
+	p.endSleep()
 	if p.job == nil {
 		if j := p.pick(); j != nil {
 			j.assign(p)
@@ -100,7 +100,7 @@ func assign(_ *machine, p *peer, _ *codec.Frame) {
 func ofItsJob(do func(m *machine, j *job, f *codec.Frame)) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if p.job == nil {
-			violate(p)
+			closeViolator(p)
 			return
 		}
 		do(m, p.job, f)
@@ -126,7 +126,7 @@ func complete(m *machine, j *job, f *codec.Frame) {
 func unlessWaiting(do handler) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if p.waitsFor != nil {
-			violate(p)
+			closeViolator(p)
 			return
 		}
 		do(m, p, f)
@@ -138,7 +138,7 @@ func unlessWaiting(do handler) handler {
 func create(m *machine, p *peer, f *codec.Frame) {
 	kind := f.Uint(3)
 	if kind >= uint64(len(answers)) || p.waitsFor != nil && kind == danga.SyncWait {
-		violate(p)
+		closeViolator(p)
 		return
 	}
 	t, dupkey := m.task(f.Arg(0)), f.Arg(1)
@@ -164,7 +164,7 @@ var answers = [...]func(m *machine, p *peer, j *job){
 		p.conn.Send(jobCreateRes)
 	},
 	danga.Async: func(m *machine, p *peer, j *job) {
-		p.conn.Send(jobCreateRes, m.hand(j))
+		p.conn.Send(jobCreateRes, m.handleBytes(j))
 	},
 	danga.AsyncThrow: func(_ *machine, p *peer, j *job) {
 		j.detached = true
@@ -174,9 +174,9 @@ var answers = [...]func(m *machine, p *peer, j *job){
 
 // Progress that no worker has reported, with the remaining time.
 var (
-	noRatio = progress(0, 0, danga.UnknownTime)
-	noneYet = progress(0, 1, danga.UnknownTime)
-	allDone = progress(1, 1, 0)
+	noRatio    = progress(0, 0, danga.UnknownTime)
+	noProgress = progress(0, 1, danga.UnknownTime)
+	allDone    = progress(1, 1, 0)
 )
 
 func progress(numerator, denominator, remaining uint32) (b [12]byte) {
@@ -187,7 +187,7 @@ func progress(numerator, denominator, remaining uint32) (b [12]byte) {
 }
 
 func sendStatus(m *machine, p *peer, f *codec.Frame) {
-	b := &noneYet
+	b := &noProgress
 	switch j := m.find(f.Arg(0)); {
 	case j == nil:
 		b = &noRatio
@@ -209,5 +209,5 @@ func sendResult(m *machine, p *peer, f *codec.Frame) {
 	if j == nil {
 		j = unknownJob
 	}
-	p.conn.Send(jobCompleteRes, j.took[:], j.code[:], j.data)
+	p.conn.Send(jobCompleteRes, j.duration[:], j.code[:], j.data)
 }

@@ -19,18 +19,18 @@ type job struct {
 	args    []byte
 	created time.Time
 
-	handed   bool            // its handle was given out: type 1
-	detached bool            // it is run even if no application waits: type 2
-	waits    list.List[peer] // applications that wait: type 0
+	handleSent bool            // its handle was given out: type 1
+	detached   bool            // it is run even if no application waits: type 2
+	waits      list.List[peer] // applications that wait: type 0
 
-	spot      list.Place[job] // in task.queue or in machine.kept
+	element   list.Element[job] // in task.queue or in machine.kept
 	worker    *peer
 	announced bool     // progress was reported
 	progress  [12]byte // three numbers, encoded as in the packet
 
 	// Of a finished job:
 	finished bool
-	took     [4]byte // seconds
+	duration [4]byte // seconds
 	code     [1]byte
 	data     []byte
 	forgetAt time.Time
@@ -47,9 +47,9 @@ func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 	m.lastJob++
 	block := append(append(make([]byte, 0, len(dupkey)+len(args)), dupkey...), args...)
 	j := &job{number: m.lastJob, task: t, dupkey: block[:len(dupkey)], args: block[len(dupkey):], created: time.Now()}
-	j.spot.Item = j
+	j.element.Item = j
 	t.jobs++
-	t.queue.PushBack(&j.spot)
+	t.queue.PushBack(&j.element)
 	if len(dupkey) > 0 {
 		m.keyed[key{t, string(dupkey)}] = j
 	}
@@ -57,11 +57,11 @@ func (m *machine) newJob(t *task, dupkey, args []byte) *job {
 }
 
 // unwanted reports whether no application needs the job.
-func (j *job) unwanted() bool { return !j.handed && !j.detached && j.waits.Len() == 0 }
+func (j *job) unwanted() bool { return !j.handleSent && !j.detached && j.waits.Len() == 0 }
 
 // assign gives the job to a worker that has none.
 func (j *job) assign(p *peer) {
-	j.spot.Remove()
+	j.element.Remove()
 	j.worker, p.job = p, j
 }
 
@@ -73,7 +73,7 @@ func (m *machine) requeue(j *job) {
 		m.end(j)
 		return
 	}
-	j.task.queue.PushFront(&j.spot)
+	j.task.queue.PushFront(&j.element)
 	m.wake(j.task)
 }
 
@@ -86,7 +86,7 @@ const (
 // finish ends a job with a result, which is sent to the applications that wait, and kept for those that have
 // the handle. limit is the maximum number of data bytes in a packet.
 func (m *machine) finish(j *job, code byte, data []byte, limit int) {
-	if len(j.took)+len(j.code)+len(data) > limit {
+	if len(j.duration)+len(j.code)+len(data) > limit {
 		data = nil
 		if code == 0 {
 			code = tooLarge
@@ -94,24 +94,24 @@ func (m *machine) finish(j *job, code byte, data []byte, limit int) {
 	}
 	now := time.Now()
 	seconds := min(max(int64(now.Sub(j.created)/time.Second), 1), math.MaxUint32)
-	j.took, j.code = bigEndian(uint32(seconds)), [1]byte{code}
+	j.duration, j.code = bigEndian(uint32(seconds)), [1]byte{code}
 	for p := range j.waits.All {
 		p.wait.Remove()
 		p.waitsFor = nil
-		p.conn.Send(jobCompleteRes, j.took[:], j.code[:], data)
+		p.conn.Send(jobCompleteRes, j.duration[:], j.code[:], data)
 		if p.ended {
 			p.conn.Close()
 		}
 	}
 	m.end(j)
-	if j.handed {
+	if j.handleSent {
 		m.keep(j, data, now.Add(m.opts.KeepTime))
 	}
 }
 
 // end removes the job from all data structures except machine.jobs.
 func (m *machine) end(j *job) {
-	j.spot.Remove()
+	j.element.Remove()
 	if j.worker != nil {
 		j.worker.job, j.worker = nil, nil
 	}
@@ -127,7 +127,7 @@ func (m *machine) keep(j *job, data []byte, until time.Time) {
 	j.finished, j.forgetAt = true, until
 	j.task, j.dupkey, j.args = nil, nil, nil
 	j.data = bytes.Clone(data)
-	m.kept.PushBack(&j.spot)
+	m.kept.PushBack(&j.element)
 	m.keptBytes += len(data)
 	for m.kept.Len() > max(m.opts.KeepCount, 0) || m.keptBytes > m.opts.KeepBytes && m.kept.Len() > 1 {
 		m.forget(m.kept.First())
@@ -136,15 +136,15 @@ func (m *machine) keep(j *job, data []byte, until time.Time) {
 
 // forget deletes a result: its handle then names no job.
 func (m *machine) forget(j *job) {
-	j.spot.Remove()
+	j.element.Remove()
 	m.keptBytes -= len(j.data)
 	delete(m.jobs, j.number)
 }
 
-// hand returns the job's handle, which is valid until the next call.
-func (m *machine) hand(j *job) []byte {
-	if !j.handed {
-		j.handed = true
+// handleBytes returns the job's handle, which is valid until the next call.
+func (m *machine) handleBytes(j *job) []byte {
+	if !j.handleSent {
+		j.handleSent = true
 		m.jobs[j.number] = j
 	}
 	m.scratch = strconv.AppendUint(append(m.scratch[:0], m.prefix...), j.number, 10)

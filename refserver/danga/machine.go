@@ -91,7 +91,7 @@ type peer struct {
 	ended bool // it has shut down its direction and waits only for a result
 
 	waitsFor *job // of type 0
-	wait     list.Place[peer]
+	wait     list.Element[peer]
 
 	able   []ability
 	asleep bool
@@ -109,18 +109,18 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	if h := handlers[f.Type.Index]; h != nil {
 		h(m, p, f)
 	} else {
-		violate(p) // a type that only the server sends, in a session that lets it pass
+		closeViolator(p) // a type that only the server sends, in a session that lets it pass
 	}
 }
 
 // Reject ends the connection: the protocol has no packet for errors.
 func (m *machine) Reject(c *refserver.Conn, _ *codec.Frame, _ *codec.Error) {
-	violate(c.Data.(*peer))
+	closeViolator(c.Data.(*peer))
 }
 
-// violate ends the connection of a peer that violated a rule. The server handles its job and its wait when the
+// closeViolator ends the connection of a peer that violated a rule. The server handles its job and its wait when the
 // connection has ended.
-func violate(p *peer) { p.conn.Close() }
+func closeViolator(p *peer) { p.conn.Close() }
 
 // HalfClosed keeps the connection of an application that has shut down its direction until the application gets
 // its result. A worker can no longer report, so its connection ends.

@@ -18,9 +18,9 @@ import (
 )
 
 func TestEveryRequestHasAHandler(t *testing.T) {
-	for _, row := range danga.Protocol.Types {
-		if has := handlers[row.Index] != nil; has != (row.Req != 0) {
-			t.Errorf("%s: sent to the server: %v, has a handler: %v", row.Name, row.Req != 0, has)
+	for _, msgType := range danga.Protocol.Types {
+		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
+			t.Errorf("%s: sent to the server: %v, has a handler: %v", msgType.Name, msgType.Req != 0, has)
 		}
 	}
 }
@@ -219,9 +219,9 @@ func TestApplicationLeaves(t *testing.T) {
 	})
 }
 
-// TestHalfClosedApplicationHearsItsResult checks that an application that has shut down its direction gets its
+// TestHalfClosedApplicationGetsItsResult checks that an application that has shut down its direction gets its
 // result.
-func TestHalfClosedApplicationHearsItsResult(t *testing.T) {
+func TestHalfClosedApplicationGetsItsResult(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

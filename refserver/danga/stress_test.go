@@ -87,25 +87,25 @@ func TestManyAtOnce(t *testing.T) {
 
 // workUntil runs jobs. After every few jobs it disconnects with a job and connects again.
 func workUntil(dial func() peerOf, names int, stop chan struct{}) {
-	for life := 1; ; life++ {
+	for round := 1; ; round++ {
 		w := dial()
 		var able []string
 		for i := range names {
 			able = append(able, fmt.Sprint("f", i))
 		}
 		w.Send("worker_connect", able...)
-		for done := 0; done < 10*life; done++ {
+		for done := 0; done < 10*round; done++ {
 			w.Send("job_assign_req")
 			name, args := w.Next()
 			if name == "job_assign_res" {
-				if done == 10*life-1 {
+				if done == 10*round-1 {
 					break // it disconnects with the job
 				}
 				w.Send("job_complete_announce", "\x00", "done "+args[1])
 				continue
 			}
 			w.Send("worker_sleep")
-			if _, ok := w.NextUnless(stop); !ok {
+			if _, ok := w.NextOrStop(stop); !ok {
 				w.Conn.Close()
 				return
 			}
@@ -119,12 +119,12 @@ func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := danga.Protocol.NewSession(codec.Options{WaiveAll: true})
-	for _, row := range danga.Protocol.Types {
-		if row.Req == 0 {
+	for _, msgType := range danga.Protocol.Types {
+		if msgType.Req == 0 {
 			continue
 		}
-		m := codec.Message{Type: row}
-		for i, fd := range row.Fields {
+		m := codec.Message{Type: msgType}
+		for i, fd := range msgType.Fields {
 			arg := []byte{byte('a' + i)}
 			if fd.Width > 0 {
 				arg = make([]byte, fd.Width)

@@ -12,27 +12,27 @@ type ability struct {
 	fn      *function
 	order   uint64        // number of the registration; counts up for each worker
 	timeout time.Duration // of CAN_DO_TIMEOUT; 0: none
-	ofPeer  list.Place[ability]
-	ofFn    list.Place[ability]
-	leads   [3]lead // by job priority
+	ofPeer  list.Element[ability]
+	ofFn    list.Element[ability]
+	entries [3]readyEntry // by job priority
 }
 
-// lead connects a worker with the queue of one function and priority. It is ready, that is, in peer.ready, if the queue may have jobs;
+// readyEntry connects a worker with the queue of one function and priority. It is ready, that is, in peer.ready, if the queue may have jobs;
 // otherwise it is idle, that is, in function.idle. It becomes ready when a job is queued, and idle when the worker asks for a job and
 // the queue is empty. So GRAB_JOB need not search all functions of a worker, and a queued job affects a busy worker only once.
 //
 // While a queue has jobs, all leads to it are ready. While a worker sleeps, all its leads are idle, except those for which the limit
 // Options.Wakeups prevented a wakeup.
-type lead struct {
+type readyEntry struct {
 	*ability
-	at   int              // index in the heap peer.ready plus 1; 0 while it is idle
-	link list.Place[lead] // in fn.idle or in fn.passed
+	at   int                      // index in the heap peer.ready plus 1; 0 while it is idle
+	link list.Element[readyEntry] // in fn.idle or in fn.passed
 }
 
 // Leads are ordered by registration: a worker gets jobs of the function that it registered first.
 
-func (l *lead) before(o *lead) bool { return l.order < o.order }
-func (l *lead) place() *int         { return &l.at }
+func (l *readyEntry) before(o *readyEntry) bool { return l.order < o.order }
+func (l *readyEntry) heapIndex() *int           { return &l.at }
 
 // newAbility registers a function for a worker, which must not have registered it.
 func (p *peer) newAbility(fn *function) *ability {
@@ -45,8 +45,8 @@ func (p *peer) newAbility(fn *function) *ability {
 	p.able[fn] = a
 	p.abilities.PushBack(&a.ofPeer)
 	fn.abilities.PushBack(&a.ofFn)
-	for priority := range a.leads {
-		l := &a.leads[priority]
+	for priority := range a.entries {
+		l := &a.entries[priority]
 		l.ability, l.link.Item = a, l
 		if fn.queue[priority].len > 0 {
 			p.ready[priority].add(l)
@@ -57,13 +57,13 @@ func (p *peer) newAbility(fn *function) *ability {
 	return a
 }
 
-// unable removes a registration. Jobs that are already running are not affected.
-func (m *machine) unable(a *ability) {
+// removeAbility removes a registration. Jobs that are already running are not affected.
+func (m *machine) removeAbility(a *ability) {
 	delete(a.peer.able, a.fn)
 	a.ofPeer.Remove()
 	a.ofFn.Remove()
-	for priority := range a.leads {
-		l := &a.leads[priority]
+	for priority := range a.entries {
+		l := &a.entries[priority]
 		l.link.Remove()
 		a.peer.ready[priority].remove(l)
 	}
@@ -76,7 +76,7 @@ func (m *machine) unable(a *ability) {
 // reset removes all registrations of a worker.
 func (m *machine) reset(p *peer) {
 	for a := range p.abilities.All {
-		m.unable(a)
+		m.removeAbility(a)
 	}
 }
 
@@ -87,7 +87,7 @@ func (m *machine) wake(fn *function, priority uint8) {
 	allowed := func(p *peer) bool {
 		if p.sleeping && (left > 0 || m.opts.Wakeups == 0) {
 			left--
-			p.rouse()
+			p.wake()
 		}
 		return !p.sleeping
 	}
@@ -117,8 +117,8 @@ func (m *machine) wakeNext(fn *function) {
 	}
 }
 
-// rouse wakes a sleeping worker with a NOOP. The worker gets no more of them until it sleeps again.
-func (p *peer) rouse() {
+// wake wakes a sleeping worker with a NOOP. The worker gets no more of them until it sleeps again.
+func (p *peer) wake() {
 	p.sleeping = false
 	p.conn.Send(noop)
 }

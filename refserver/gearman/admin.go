@@ -13,16 +13,16 @@ import (
 
 // Types of the replies to commands (section "Administrative Protocol").
 var (
-	okReply         = row("OK")
-	errReply        = row("ERR")
-	workersReply    = row("workers-reply")
-	statusReply     = row("status-reply")
-	prioritiesReply = row("prioritystatus-reply")
-	jobsReply       = row("show-jobs-reply")
-	uniqueReply     = row("show-unique-jobs-reply")
-	versionReply    = row("version-reply")
-	pidReply        = row("getpid-reply")
-	verboseReply    = row("verbose-reply")
+	okReply         = typeNamed("OK")
+	errReply        = typeNamed("ERR")
+	workersReply    = typeNamed("workers-reply")
+	statusReply     = typeNamed("status-reply")
+	prioritiesReply = typeNamed("prioritystatus-reply")
+	jobsReply       = typeNamed("show-jobs-reply")
+	uniqueReply     = typeNamed("show-unique-jobs-reply")
+	versionReply    = typeNamed("version-reply")
+	pidReply        = typeNamed("getpid-reply")
+	verboseReply    = typeNamed("verbose-reply")
 )
 
 // err sends an ERR reply. Spaces in the text are sent as plus signs, because the original Perl server URL-encodes the text.
@@ -143,7 +143,7 @@ func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 func showJobs(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	zero, one := []byte("0"), []byte("1")
-	for i := range m.numbers.all {
+	for i := range m.byNumber.all {
 		j := m.jobs.at(i)
 		t.text(bytes.Clone(m.handle(j)))
 		if j.extra != 0 {
@@ -167,7 +167,7 @@ func showJobs(m *machine, p *peer, _ *codec.Frame) {
 func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for _, n := range m.names.in(&m.unique, inUnique) {
-		t.text(printableLine(m.texts.bytes(n.text)))
+		t.text(printableLine(m.blobs.bytes(n.text)))
 		if t.full() {
 			break
 		}

@@ -155,7 +155,7 @@ func TestCyclesAllocateNothing(t *testing.T) {
 
 // encode returns the bytes of a request.
 func encode(name string, args ...string) []byte {
-	m := codec.Message{Type: row(name)}
+	m := codec.Message{Type: typeNamed(name)}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}
@@ -243,17 +243,17 @@ func packet(r *bufio.Reader) (typ uint32, data []byte, err error) {
 func BenchmarkMessages(b *testing.B) {
 	s := refserver.New(New(Options{Host: "bench"}), refserver.Options{Protocol: gearman.Protocol})
 	b.ReportAllocs()
-	s.ServeConn(b.Context(), &canned{jobs: b.N, out: encode("CAN_DO", "f")})
+	s.ServeConn(b.Context(), &cannedConn{jobs: b.N, out: encode("CAN_DO", "f")})
 }
 
-// canned is a connection whose Read returns the messages of BenchmarkMessages, and whose Write discards everything.
-type canned struct {
+// cannedConn is a connection whose Read returns the messages of BenchmarkMessages, and whose Write discards everything.
+type cannedConn struct {
 	net.Conn
 	jobs, done int
 	out        []byte
 }
 
-func (c *canned) Read(b []byte) (int, error) {
+func (c *cannedConn) Read(b []byte) (int, error) {
 	const batch = 64
 	if len(c.out) == 0 && c.jobs > 0 {
 		for range batch {
@@ -281,7 +281,7 @@ func (c *canned) Read(b []byte) (int, error) {
 
 var cannedSubmit, cannedGrab = encode("SUBMIT_JOB", "f", "", "sixteen bytes ok"), encode("GRAB_JOB")
 
-func (c *canned) Write(b []byte) (int, error)      { return len(b), nil }
-func (c *canned) Close() error                     { return nil }
-func (c *canned) SetReadDeadline(time.Time) error  { return nil }
-func (c *canned) SetWriteDeadline(time.Time) error { return nil }
+func (c *cannedConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (c *cannedConn) Close() error                     { return nil }
+func (c *cannedConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *cannedConn) SetWriteDeadline(time.Time) error { return nil }

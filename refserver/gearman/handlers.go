@@ -15,7 +15,7 @@ type handler func(m *machine, p *peer, f *codec.Frame)
 var handlers = func() []handler {
 	h := make([]handler, len(gearman.Protocol.Types))
 	for name, fn := range byName {
-		h[row(name).Index] = fn
+		h[typeNamed(name).Index] = fn
 	}
 	return h
 }()
@@ -71,21 +71,21 @@ var byName = map[string]handler{
 
 // Types of the packets that the server sends.
 var (
-	echoRes         = row("ECHO_RES")
-	errorPacket     = row("ERROR")
-	optionRes       = row("OPTION_RES")
-	jobCreated      = row("JOB_CREATED")
-	statusRes       = row("STATUS_RES")
-	statusResUnique = row("STATUS_RES_UNIQUE")
-	workFail        = row("WORK_FAIL")
-	noop            = row("NOOP")
-	noJob           = row("NO_JOB")
-	jobAssign       = row("JOB_ASSIGN")
-	jobAssignUniq   = row("JOB_ASSIGN_UNIQ")
-	jobAssignAll    = row("JOB_ASSIGN_ALL")
+	echoRes         = typeNamed("ECHO_RES")
+	errorPacket     = typeNamed("ERROR")
+	optionRes       = typeNamed("OPTION_RES")
+	jobCreated      = typeNamed("JOB_CREATED")
+	statusRes       = typeNamed("STATUS_RES")
+	statusResUnique = typeNamed("STATUS_RES_UNIQUE")
+	workFail        = typeNamed("WORK_FAIL")
+	noop            = typeNamed("NOOP")
+	noJob           = typeNamed("NO_JOB")
+	jobAssign       = typeNamed("JOB_ASSIGN")
+	jobAssignUniq   = typeNamed("JOB_ASSIGN_UNIQ")
+	jobAssignAll    = typeNamed("JOB_ASSIGN_ALL")
 )
 
-func row(name string) *codec.Type {
+func typeNamed(name string) *codec.Type {
 	t := gearman.Protocol.TypeNamed(name)
 	if t == nil {
 		panic("unknown message type " + name)
@@ -156,7 +156,7 @@ func canDo(m *machine, p *peer, f *codec.Frame) {
 
 func cantDo(m *machine, p *peer, f *codec.Frame) {
 	if fn := m.byName[string(f.Arg(0))]; fn != nil && p.able[fn] != nil {
-		m.unable(p.able[fn])
+		m.removeAbility(p.able[fn])
 	}
 }
 
@@ -167,7 +167,7 @@ func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
 func preSleep(m *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
 	if _, j := m.pick(p); j != nil {
-		p.rouse()
+		p.wake()
 	}
 }
 

@@ -4,22 +4,22 @@ package gearman
 // Adding and removing take logarithmic time.
 type heap[T item[T]] []T
 
-// item is an item of a heap. place returns a variable for the item's position, which the heap sets: its index plus 1, or 0 while it is
+// item is an item of a heap. heapIndex returns a variable for the item's position, which the heap sets: its index plus 1, or 0 while it is
 // not in the heap.
 type item[T any] interface {
 	before(T) bool
-	place() *int
+	heapIndex() *int
 }
 
 func (h *heap[T]) add(x T) {
 	*h = append(*h, x)
-	*x.place() = len(*h)
+	*x.heapIndex() = len(*h)
 	h.up(len(*h))
 }
 
 // remove removes x if it is in the heap.
 func (h *heap[T]) remove(x T) {
-	i := *x.place()
+	i := *x.heapIndex()
 	if i == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func (h *heap[T]) remove(x T) {
 	h.swap(i, last)
 	(*h)[last-1] = none
 	*h = (*h)[:last-1]
-	*x.place() = 0
+	*x.heapIndex() = 0
 	if i < last {
 		h.down(i)
 		h.up(i)
@@ -41,7 +41,7 @@ func (h heap[T]) before(i, k int) bool { return h[i-1].before(h[k-1]) }
 
 func (h heap[T]) swap(i, k int) {
 	h[i-1], h[k-1] = h[k-1], h[i-1]
-	*h[i-1].place(), *h[k-1].place() = i, k
+	*h[i-1].heapIndex(), *h[k-1].heapIndex() = i, k
 }
 
 func (h heap[T]) up(i int) {

@@ -123,25 +123,25 @@ func (p *peer) waiting() bool { return p.waits.len+p.further.len > 0 }
 // forget removes all clients from those that wait for the job.
 func (m *machine) forget(j *job) {
 	if j.waiter != 0 {
-		m.unwait(j).served()
+		m.takeWaiter(j).closeIfServed()
 	}
 	if j.extra != 0 {
 		for i := range m.waits.in(&m.extras.at(j.extra).waits, ofJob) {
-			m.unwaitFurther(i).served()
+			m.takeOtherWaiter(i).closeIfServed()
 		}
 	}
 }
 
-// unwait removes the job's waiter and returns it.
-func (m *machine) unwait(j *job) *peer {
+// takeWaiter removes the job's waiter and returns it.
+func (m *machine) takeWaiter(j *job) *peer {
 	p := *m.peers.at(j.waiter)
 	m.jobs.unlink(&p.waits, ofWaiter, j.id)
 	j.waiter = 0
 	return p
 }
 
-// unwaitFurther removes a wait other than that of the job's waiter, and returns its peer.
-func (m *machine) unwaitFurther(i id) *peer {
+// takeOtherWaiter removes a wait other than that of the job's waiter, and returns its peer.
+func (m *machine) takeOtherWaiter(i id) *peer {
 	w := *m.waits.at(i)
 	p := *m.peers.at(w.peer)
 	m.waits.unlink(&m.extra(m.jobs.at(w.job)).waits, ofJob, i)
@@ -150,8 +150,8 @@ func (m *machine) unwaitFurther(i id) *peer {
 	return p
 }
 
-// served closes the connection of a half-closed client that waits for no more jobs.
-func (p *peer) served() {
+// closeIfServed closes the connection of a half-closed client that waits for no more jobs.
+func (p *peer) closeIfServed() {
 	if p.ended && !p.waiting() {
 		p.conn.Close()
 	}
@@ -160,12 +160,12 @@ func (p *peer) served() {
 // leave ends all waits of a disconnected client.
 func (m *machine) leave(p *peer) {
 	for _, j := range m.jobs.in(&p.waits, ofWaiter) {
-		m.unwait(j)
+		m.takeWaiter(j)
 		m.drop(j)
 	}
 	for i, w := range m.waits.in(&p.further, ofPeer) {
 		j := m.jobs.at(w.job)
-		m.unwaitFurther(i)
+		m.takeOtherWaiter(i)
 		m.drop(j)
 	}
 }

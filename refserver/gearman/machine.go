@@ -78,7 +78,7 @@ func New(o Options) refserver.Machine {
 type peer struct {
 	id     id
 	conn   *refserver.Conn
-	member list.Place[peer]
+	member list.Element[peer]
 	ended  bool // it has closed its direction and only waits for results
 
 	waits      chain // the jobs whose waiter it is
@@ -88,9 +88,9 @@ type peer struct {
 	worker    bool // it has sent a request that only workers send
 	clientID  []byte
 	able      map[*function]*ability
-	abilities list.List[ability] // in the order of their registration
-	lastOrder uint64             // of its abilities
-	ready     [3]heap[*lead]     // by priority: leads to queues that may have jobs
+	abilities list.List[ability]   // in the order of their registration
+	lastOrder uint64               // of its abilities
+	ready     [3]heap[*readyEntry] // by priority: leads to queues that may have jobs
 	sleeping  bool
 	work      chain // jobs assigned to it, in the order of their assignment
 }
@@ -99,15 +99,15 @@ type peer struct {
 type function struct {
 	id        id
 	name      []byte
-	member    list.Place[function]
+	member    list.Element[function]
 	queue     [3]chain // of jobs, by priority, in the order of their assignment
 	total     int      // number of jobs in any state
 	running   int
 	abilities list.List[ability]
-	idle      [3]list.List[lead] // by priority: idle leads
-	passed    [3]list.List[lead] // by priority: ready leads whose workers were not woken because of Options.Wakeups
-	limits    *[3]int            // set by the command maxqueue
-	kept      bool               // created by the command "create function"
+	idle      [3]list.List[readyEntry] // by priority: idle leads
+	passed    [3]list.List[readyEntry] // by priority: ready leads whose workers were not woken because of Options.Wakeups
+	limits    *[3]int                  // set by the command maxqueue
+	kept      bool                     // created by the command "create function"
 }
 
 func (m *machine) Open(c *refserver.Conn) {
@@ -121,7 +121,7 @@ func (m *machine) Open(c *refserver.Conn) {
 
 func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
-	if code, text := unfit(f); code != "" {
+	if code, text := validate(f); code != "" {
 		p.complain(f, code, text)
 		return
 	}
@@ -139,8 +139,8 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 // names are stored, and listed many times.
 const maxName = 64 << 10
 
-// unfit returns the reason why a legal message is rejected, or "".
-func unfit(f *codec.Frame) (code, text string) {
+// validate returns the reason why a legal message is rejected, or "".
+func validate(f *codec.Frame) (code, text string) {
 	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 {
 		return "INVALID_ARGUMENTS", "a command must not contain NUL: no packet can contain a name with it"
 	}

@@ -53,9 +53,9 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 }
 
 func TestEveryRequestHasAHandler(t *testing.T) {
-	for _, row := range gearman.Protocol.Types {
-		if has := handlers[row.Index] != nil; has != (row.Req != 0) {
-			t.Errorf("%s: sent to the server: %v, has a handler: %v", row.Name, row.Req != 0, has)
+	for _, msgType := range gearman.Protocol.Types {
+		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
+			t.Errorf("%s: sent to the server: %v, has a handler: %v", msgType.Name, msgType.Req != 0, has)
 		}
 	}
 }

@@ -21,12 +21,12 @@ type store struct {
 	waits  pool[wait, [2]link]
 	names  pool[name, [2]link]
 	extras pool[extra, [0]link]
-	texts  texts
+	blobs  blobStore
 
-	numbers  numbers // jobs by number
-	byUnique index   // of names: the oldest of each ring
-	byKey    index   // of names: all others, and those that represent a workload
-	unique   chain   // names in the order of submission
+	byNumber handleIndex // jobs by number
+	byUnique index       // of names: the oldest of each ring
+	byKey    index       // of names: all others, and those that represent a workload
+	unique   chain       // names in the order of submission
 
 	functions pool[*function, [0]link]
 	peers     pool[*peer, [0]link]
@@ -103,8 +103,8 @@ func newStore(prefix string) *store {
 		waits:     newPool[wait, [2]link](),
 		names:     newPool[name, [2]link](),
 		extras:    newPool[extra, [0]link](),
-		texts:     newTexts(),
-		numbers:   newNumbers(),
+		blobs:     newBlobStore(),
+		byNumber:  newHandleIndex(),
 		functions: newPool[*function, [0]link](),
 		peers:     newPool[*peer, [0]link](),
 	}
@@ -129,12 +129,12 @@ func (s *store) add(fn *function, unique, reducer, workload []byte) *job {
 		j.text.size = uint32(size)
 		copy(j.short[copy(j.short[:], reducer):], workload)
 	} else {
-		j.text = s.texts.add(reducer, workload)
+		j.text = s.blobs.add(reducer, workload)
 	}
 	if len(reducer) > 0 {
 		s.extra(j).reducer = len(reducer)
 	}
-	s.numbers.add(j.number, i)
+	s.byNumber.add(j.number, i)
 	if len(unique) > 0 {
 		s.addName(j, fn, unique, workload)
 	}
@@ -149,9 +149,9 @@ func (s *store) remove(j *job) {
 	if j.extra != 0 {
 		s.extras.remove(j.extra)
 	}
-	s.numbers.remove(j.number)
+	s.byNumber.remove(j.number)
 	if int(j.text.size) > len(j.short) {
-		s.texts.remove(j.text)
+		s.blobs.remove(j.text)
 	}
 	s.jobs.remove(j.id)
 }
@@ -166,7 +166,7 @@ func (s *store) find(handle []byte) *job {
 	if bad >= 0 {
 		return nil
 	}
-	return s.job(s.numbers.find(n))
+	return s.job(s.byNumber.find(n))
 }
 
 // job returns the job with the ID, or nil for 0.
@@ -194,12 +194,12 @@ func (s *store) handle(j *job) []byte {
 // parts returns the arguments with which a job was submitted. They are valid until the job is removed.
 func (s *store) parts(j *job) (unique, reducer, workload []byte) {
 	if int(j.text.size) > len(j.short) {
-		workload = s.texts.bytes(j.text)
+		workload = s.blobs.bytes(j.text)
 	} else {
 		workload = j.short[:j.text.size:j.text.size]
 	}
 	if j.name != 0 {
-		unique = s.texts.bytes(s.names.at(j.name).text)
+		unique = s.blobs.bytes(s.names.at(j.name).text)
 	}
 	if j.extra != 0 {
 		n := s.extras.at(j.extra).reducer
@@ -265,7 +265,7 @@ func (s *store) named(i id) *job {
 func (s *store) oldest(unique []byte) *job { return s.named(s.oldestName(unique, s.hash(unique))) }
 
 func (s *store) oldestName(unique []byte, hash uint32) id {
-	return s.byUnique.find(hash, func(i id) bool { return bytes.Equal(s.texts.bytes(s.names.at(i).text), unique) })
+	return s.byUnique.find(hash, func(i id) bool { return bytes.Equal(s.blobs.bytes(s.names.at(i).text), unique) })
 }
 
 func (s *store) addName(j *job, fn *function, unique, workload []byte) {
@@ -273,7 +273,7 @@ func (s *store) addName(j *job, fn *function, unique, workload []byte) {
 	first := s.oldestName(unique, hash)
 	i, n := s.names.add()
 	j.name = i
-	*n = name{job: j.id, text: s.texts.add(unique), hash: hash, key: keyHash(fn, hash), dash: isDash(unique), oldest: first == 0}
+	*n = name{job: j.id, text: s.blobs.add(unique), hash: hash, key: keyHash(fn, hash), dash: isDash(unique), oldest: first == 0}
 	if n.dash {
 		n.key = keyHash(fn, s.hash(workload))
 	}
@@ -320,6 +320,6 @@ func (s *store) removeName(j *job) {
 		s.addIndex(ring.next, heir)
 	}
 	s.names.unlink(&s.unique, inUnique, i)
-	s.texts.remove(n.text)
+	s.blobs.remove(n.text)
 	s.names.remove(i)
 }

@@ -159,7 +159,7 @@ func TestIndex(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	n := newNumbers()
+	n := newHandleIndex()
 	in := map[uint64]id{}
 	for next := uint64(1); next < 100_000; next++ {
 		n.add(next, id(next%1000+1))
@@ -185,7 +185,7 @@ func TestNumbers(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	s := newTexts()
+	s := newBlobStore()
 	in := map[text][]byte{}
 	sizes := []int{0, 1, 15, 16, 17, 24, 25, 1000, largest - 1, largest, largest + 1, 100_000}
 	for range 5000 {
@@ -297,7 +297,7 @@ func TestMemory(t *testing.T) {
 		if each := (size() - before) / jobs; each > c.most {
 			t.Errorf("with unique IDs: %v: a queued job takes %d bytes, more than %d", c.named, each, c.most)
 		}
-		for i := range m.numbers.all {
+		for i := range m.byNumber.all {
 			m.end(m.jobs.at(i))
 		}
 		if left := size() - before; left > 2<<20 {

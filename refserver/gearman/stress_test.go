@@ -72,12 +72,12 @@ func TestManyAtOnce(t *testing.T) {
 		synctest.Wait()
 		left := 0
 		for _, n := range []int{
-			m.jobs.len, m.waits.len, m.names.len, m.extras.len, m.functions.len, m.texts.large.len,
-			len(m.numbers.blocks), m.byKey.len, m.byUnique.len, int(m.unique.len), m.order.Len(), len(m.byName), len(m.timers),
+			m.jobs.len, m.waits.len, m.names.len, m.extras.len, m.functions.len, m.blobs.large.len,
+			len(m.byNumber.blocks), m.byKey.len, m.byUnique.len, int(m.unique.len), m.order.Len(), len(m.byName), len(m.timers),
 		} {
 			left += n
 		}
-		for _, c := range m.texts.classes {
+		for _, c := range m.blobs.classes {
 			left += c.len
 		}
 		if left != 0 {
@@ -103,23 +103,23 @@ func ended(t *testing.T, left map[string]int, name string, args []string) {
 
 // workUntil runs jobs until stop is closed. Every few jobs it disconnects while running a job, and connects again.
 func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
-	for life := 1; ; life++ {
+	for round := 1; ; round++ {
 		w := dial()
 		for i := range functions {
 			w.Send("CAN_DO_TIMEOUT", fmt.Sprint("f", i), "60000")
 		}
-		for done := 0; done < 10*life; done++ {
+		for done := 0; done < 10*round; done++ {
 			w.Send("GRAB_JOB")
 			name, args := w.Next()
 			if name == "JOB_ASSIGN" {
-				if done == 10*life-1 {
+				if done == 10*round-1 {
 					break // disconnect while running the job
 				}
 				w.Send("WORK_COMPLETE", args[0], "done")
 				continue
 			}
 			w.Send("PRE_SLEEP")
-			if _, ok := w.NextUnless(stop); !ok {
+			if _, ok := w.NextOrStop(stop); !ok {
 				w.Conn.Close()
 				return
 			}
@@ -132,12 +132,12 @@ func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := gearman.Protocol.NewSession(codec.Options{WaiveAll: true})
-	for _, row := range gearman.Protocol.Types {
-		if row.Req == 0 {
+	for _, msgType := range gearman.Protocol.Types {
+		if msgType.Req == 0 {
 			continue
 		}
-		m := codec.Message{Type: row}
-		for i := range row.Fields {
+		m := codec.Message{Type: msgType}
+		for i := range msgType.Fields {
 			m.Args = append(m.Args, []byte{byte('1' + i)})
 		}
 		b, err := s.Append(nil, codec.Peer, &m)
@@ -145,7 +145,7 @@ func FuzzPeer(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b)
-		if row.Name != "shutdown" {
+		if msgType.Name != "shutdown" {
 			seed = append(seed, b...)
 		}
 	}
@@ -159,7 +159,7 @@ func FuzzPeer(f *testing.F) {
 			if m.joined.Len() != 0 {
 				t.Errorf("%d peers are left", m.joined.Len())
 			}
-			for i := range m.numbers.all {
+			for i := range m.byNumber.all {
 				j := m.jobs.at(i)
 				if !j.background || j.worker != 0 {
 					t.Errorf("job %s is left of a connection that ended", m.handle(j))

@@ -122,7 +122,7 @@ func TestSchedule(t *testing.T) {
 }
 
 func schedFrame(t *testing.T, when ...string) *codec.Frame {
-	m := codec.Message{Type: row("SUBMIT_JOB_SCHED"), Args: [][]byte{[]byte("f"), nil}}
+	m := codec.Message{Type: typeNamed("SUBMIT_JOB_SCHED"), Args: [][]byte{[]byte("f"), nil}}
 	for _, w := range when {
 		m.Args = append(m.Args, []byte(w))
 	}

@@ -136,7 +136,7 @@ func reset(c *call) {
 	p := c.peer
 	p.endTransaction(c)
 	c.m.leaveAll(p)
-	p.db, p.resp3, p.name, p.mute = 0, false, "", speak
+	p.db, p.resp3, p.name, p.replyMode = 0, false, "", replyOn
 	c.ask("SELECT", "0")
 	c.out = append(c.out, "+RESET\r\n"...)
 }
@@ -202,13 +202,13 @@ func setClientName(c *call) {
 func clientReply(c *call) {
 	switch p := c.peer; strings.ToUpper(c.words[2]) {
 	case "ON":
-		p.mute = speak
+		p.replyMode = replyOn
 		c.ok()
 	case "OFF":
-		p.mute = silence
+		p.replyMode = silence
 	case "SKIP":
-		if p.mute == speak {
-			p.mute = skip
+		if p.replyMode == replyOn {
+			p.replyMode = skip
 		}
 	default:
 		c.fail("ERR syntax error")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// blocker describes a blocking command. Here no command blocks: it is tried, and if there is nothing for it, a
+// blockingCommand describes a blocking command. Here no command blocks: it is tried, and if there is nothing for it, a
 // wait is recorded.
-type blocker struct {
+type blockingCommand struct {
 	try     string                        // the equivalent command that does not block
 	each    bool                          // try takes one key, and the key is put before its reply
 	counted bool                          // the number of keys is before the keys
@@ -23,21 +23,21 @@ type blocker struct {
 	none    string                        // the reply if it must not wait
 }
 
-var blockers = map[string]*blocker{
-	"blpop":      {try: "LPOP", each: true, timeout: -1, keys: allBut(0), kind: "list", none: "*-1\r\n"},
-	"brpop":      {try: "RPOP", each: true, timeout: -1, keys: allBut(0), kind: "list", none: "*-1\r\n"},
-	"brpoplpush": {try: "RPOPLPUSH", timeout: -1, keys: allBut(1), kind: "list", none: "$-1\r\n"},
-	"blmove":     {try: "LMOVE", timeout: -1, keys: allBut(3), kind: "list", none: "$-1\r\n"},
+var blockingCommands = map[string]*blockingCommand{
+	"blpop":      {try: "LPOP", each: true, timeout: -1, keys: exceptLast(0), kind: "list", none: "*-1\r\n"},
+	"brpop":      {try: "RPOP", each: true, timeout: -1, keys: exceptLast(0), kind: "list", none: "*-1\r\n"},
+	"brpoplpush": {try: "RPOPLPUSH", timeout: -1, keys: exceptLast(1), kind: "list", none: "$-1\r\n"},
+	"blmove":     {try: "LMOVE", timeout: -1, keys: exceptLast(3), kind: "list", none: "$-1\r\n"},
 	"blmpop":     {try: "LMPOP", counted: true, timeout: 1, keys: counted, kind: "list", none: "*-1\r\n"},
-	"bzpopmin":   {try: "ZPOPMIN", each: true, timeout: -1, keys: allBut(0), kind: "zset", none: "*-1\r\n"},
-	"bzpopmax":   {try: "ZPOPMAX", each: true, timeout: -1, keys: allBut(0), kind: "zset", none: "*-1\r\n"},
+	"bzpopmin":   {try: "ZPOPMIN", each: true, timeout: -1, keys: exceptLast(0), kind: "zset", none: "*-1\r\n"},
+	"bzpopmax":   {try: "ZPOPMAX", each: true, timeout: -1, keys: exceptLast(0), kind: "zset", none: "*-1\r\n"},
 	"bzmpop":     {try: "ZMPOP", counted: true, timeout: 1, keys: counted, kind: "zset", none: "*-1\r\n"},
 	"xread":      {try: "XREAD", keys: streams, kind: "stream", shared: true, fresh: true, none: "*-1\r\n"},
 	"xreadgroup": {try: "XREADGROUP", keys: streams, kind: "stream", shared: true, none: "*-1\r\n"},
 }
 
-// allBut returns a function that returns all arguments but the last n.
-func allBut(n int) func(words []string) []string {
+// exceptLast returns a function that returns all arguments but the last n.
+func exceptLast(n int) func(words []string) []string {
 	return func(words []string) []string { return words[1 : len(words)-n] }
 }
 
@@ -64,7 +64,7 @@ func option(words []string, name string) int {
 
 // wait is a command that waits.
 type wait struct {
-	*blocker
+	*blockingCommand
 	peer  *peer
 	words []string // without the timeout
 	keys  []key
@@ -75,13 +75,13 @@ type wait struct {
 func (w *wait) moved(place int) { w.place = place }
 
 func block(c *call) {
-	b := blockers[c.row.name]
+	b := blockingCommands[c.command.name]
 	until, plain, text := b.deadline(c.words)
 	if text != "" {
 		c.fail(text)
 		return
 	}
-	w := &wait{blocker: b, peer: c.peer, words: plain}
+	w := &wait{blockingCommand: b, peer: c.peer, words: plain}
 	if len(plain) == len(c.words) { // without BLOCK
 		c.again()
 		return
@@ -98,12 +98,12 @@ func block(c *call) {
 		return
 	}
 	c.silent = true
-	c.m.park(w, until)
+	c.m.startWaiting(w, until)
 }
 
 // deadline parses the timeout. It returns the deadline in Unix milliseconds (0: none) and the words without the
 // timeout, or an error text. If the command has no timeout, plain has all words.
-func (b *blocker) deadline(words []string) (until int64, plain []string, wrong string) {
+func (b *blockingCommand) deadline(words []string) (until int64, plain []string, wrong string) {
 	from, at := b.timeout, b.timeout
 	switch {
 	case at < 0:
@@ -168,7 +168,7 @@ func (w *wait) since(c *call) {
 	}
 }
 
-func (w *wait) keysOf() []string { return w.blocker.keys(w.words) }
+func (w *wait) keysOf() []string { return w.blockingCommand.keys(w.words) }
 
 // attempt executes the non-blocking form of the command for some of its keys. It returns the reply, or "" if
 // there is nothing.
@@ -176,12 +176,12 @@ func (w *wait) attempt(c *call, keys ...string) string {
 	switch {
 	case w.counted:
 		words := append([]string{w.try, strconv.Itoa(len(keys))}, keys...)
-		return something(c.ask(append(words, w.words[2+len(w.keysOf()):]...)...))
+		return notNull(c.ask(append(words, w.words[2+len(w.keysOf()):]...)...))
 	case !w.each:
-		return something(c.ask(append([]string{w.try}, w.words[1:]...)...))
+		return notNull(c.ask(append([]string{w.try}, w.words[1:]...)...))
 	}
 	for _, k := range keys {
-		switch reply := something(c.ask(w.try, k)); {
+		switch reply := notNull(c.ask(w.try, k)); {
 		case reply == "":
 		case reply[0] == '-':
 			return reply
@@ -195,8 +195,8 @@ func (w *wait) attempt(c *call, keys ...string) string {
 	return ""
 }
 
-// something returns a reply, or "" if the reply says that there is nothing.
-func something(reply string) string {
+// notNull returns a reply, or "" if the reply says that there is nothing.
+func notNull(reply string) string {
 	switch reply {
 	case "$-1\r\n", "*-1\r\n", "_\r\n", "*0\r\n":
 		return ""
@@ -204,8 +204,8 @@ func something(reply string) string {
 	return reply
 }
 
-// park makes a peer wait.
-func (m *Machine) park(w *wait, until int64) {
+// startWaiting makes a peer wait.
+func (m *Machine) startWaiting(w *wait, until int64) {
 	p := w.peer
 	if p.wait != nil {
 		return // only a fault can send a second blocking command before the reply to the first
@@ -246,9 +246,9 @@ func (m *Machine) forget(w *wait) {
 	w.peer.conn.Resume()
 }
 
-// supplies records the words of a command that are keys for which peers wait. serve checks later whether there
+// wakeWaiting records the words of a command that are keys for which peers wait. serve checks later whether there
 // is something for them.
-func (m *Machine) supplies(words []string, db int, far bool) {
+func (m *Machine) wakeWaiting(words []string, db int, far bool) {
 	if len(m.waiting) == 0 {
 		return
 	}
@@ -277,7 +277,7 @@ func (m *Machine) serve() {
 		for e := q.Front(); e != nil; {
 			w := e.Value.(*wait)
 			e = e.Next()
-			if !m.give(w, k) && !w.shared {
+			if !m.tryWaiting(w, k) && !w.shared {
 				break
 			}
 		}
@@ -285,8 +285,8 @@ func (m *Machine) serve() {
 	m.supplied = nil
 }
 
-// give tries the command of a peer that waits. It reports whether the next peer may be served from the key.
-func (m *Machine) give(w *wait, k key) bool {
+// tryWaiting tries the command of a peer that waits. It reports whether the next peer may be served from the key.
+func (m *Machine) tryWaiting(w *wait, k key) bool {
 	p := w.peer
 	c := &call{m: m, peer: p, state: p.state, words: w.words}
 	switch kind := strings.Trim(c.ask("TYPE", k.name), "+\r\n"); kind {
@@ -302,6 +302,6 @@ func (m *Machine) give(w *wait, k key) bool {
 	}
 	m.forget(w)
 	p.answer(m, []byte(reply))
-	m.supplies(w.words[1:], p.db, false) // the destination key may now serve other waits
+	m.wakeWaiting(w.words[1:], p.db, false) // the destination key may now serve other waits
 	return true
 }

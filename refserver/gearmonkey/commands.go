@@ -48,7 +48,7 @@ var plain = map[int]string{
 var commands = map[string]*command{}
 
 func init() {
-	rows := []command{
+	table := []command{
 		{"ping", -1, subscribed, ping},
 		{"hello", -1, noScript, hello},
 		{"auth", -2, noScript, auth},
@@ -101,10 +101,10 @@ func init() {
 		{"setex", 4, 0, setExpiring},
 		{"psetex", 4, 0, setExpiring},
 		{"getex", -2, 0, getExpiring},
-		{"rename", 3, 0, carry},
-		{"renamenx", 3, 0, carry},
-		{"copy", -3, far, carry},
-		{"move", 3, far, carry},
+		{"rename", 3, 0, copyDeadline},
+		{"renamenx", 3, 0, copyDeadline},
+		{"copy", -3, far, copyDeadline},
+		{"move", 3, far, copyDeadline},
 		{"swapdb", 3, far, swapDB},
 
 		{"lpush", -3, 0, prepend},
@@ -151,11 +151,11 @@ func init() {
 	}
 	for arity, names := range plain {
 		for name := range strings.FieldsSeq(names) {
-			rows = append(rows, command{name: name, arity: arity})
+			table = append(table, command{name: name, arity: arity})
 		}
 	}
-	for i := range rows {
-		commands[rows[i].name] = &rows[i]
+	for i := range table {
+		commands[table[i].name] = &table[i]
 	}
 }
 
@@ -164,15 +164,15 @@ const maxRandom = 1 << 20
 
 // call is the execution of one command.
 type call struct {
-	m      *Machine
-	peer   *peer // the connection that sent it
-	state  any   // state that miniredis keeps for the connection or script
-	row    *command
-	words  []string
-	script bool // called by a script
-	exec   bool // it was queued in a transaction
-	silent bool // no reply is sent now: the command waits, or has no reply
-	out    []byte
+	m       *Machine
+	peer    *peer // the connection that sent it
+	state   any   // state that miniredis keeps for the connection or script
+	command *command
+	words   []string
+	script  bool // called by a script
+	exec    bool // it was queued in a transaction
+	silent  bool // no reply is sent now: the command waits, or has no reply
+	out     []byte
 }
 
 // run executes a call and appends its reply to out.
@@ -182,34 +182,34 @@ func (c *call) run() {
 		return
 	}
 	m := c.m
-	if c.row.flags&clock != 0 && !c.script {
+	if c.command.flags&clock != 0 && !c.script {
 		m.redis.SetTime(time.Now())
 		defer m.redis.SetTime(m.epoch)
 	}
-	if c.row.run != nil {
-		c.row.run(c)
+	if c.command.run != nil {
+		c.command.run(c)
 	} else {
 		c.again()
 	}
-	m.supplies(c.words[1:], c.db(), c.row.flags&far != 0)
+	m.wakeWaiting(c.words[1:], c.db(), c.command.flags&far != 0)
 }
 
 // find sets row, or returns the error that prevents the execution.
 func (c *call) find() string {
-	c.row = commands[strings.ToLower(c.words[0])]
+	c.command = commands[strings.ToLower(c.words[0])]
 	switch {
-	case c.row == nil && c.script:
+	case c.command == nil && c.script:
 		return "ERR unknown command"
-	case c.row == nil:
+	case c.command == nil:
 		return unknown(c.words)
-	case c.script && c.row.flags&noScript != 0:
+	case c.script && c.command.flags&noScript != 0:
 		return "ERR This Redis command is not allowed from script"
-	case c.fits(c.row.arity):
+	case c.fits(c.command.arity):
 		return ""
 	case c.script:
 		return "ERR Wrong number of args calling Redis command from script"
 	}
-	return wrongNumber(c.row.name)
+	return wrongNumber(c.command.name)
 }
 
 // fits reports whether the number of words matches an arity.
@@ -218,7 +218,7 @@ func (c *call) fits(arity int) bool {
 }
 
 // again passes the command unchanged to miniredis.
-func (c *call) again() { c.pass(c.words...) }
+func (c *call) again() { c.toMiniredis(c.words...) }
 
 func (c *call) resp3() bool { return !c.script && c.peer.resp3 }
 
@@ -292,10 +292,10 @@ func unknown(words []string) string {
 }
 
 // subcommands returns a command that selects a subcommand by the second word.
-func subcommands(rows map[string]command) func(c *call) {
+func subcommands(table map[string]command) func(c *call) {
 	return func(c *call) {
-		row, ok := rows[strings.ToLower(c.words[1])]
-		switch name := c.row.name; {
+		row, ok := table[strings.ToLower(c.words[1])]
+		switch name := c.command.name; {
 		case !ok:
 			c.fail("ERR unknown subcommand '" + c.words[1] + "'. Try " + strings.ToUpper(name) + " HELP.")
 		case !c.fits(row.arity):

@@ -167,10 +167,10 @@ func (d *differential) blocked(s int) map[string]bool {
 	return found
 }
 
-// settled waits until the reply to a command has arrived or the command waits, and reports whether it waits.
-func (d *differential) settled(i, s int) (waits bool) {
+// awaitReplyOrWait waits until the reply to a command has arrived or the command waits, and reports whether it waits.
+func (d *differential) awaitReplyOrWait(i, s int) (waits bool) {
 	p := d.pairs[i]
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(replyTimeout); time.Now().Before(end); {
 		if d.blocked(s)[p.name] {
 			return true
 		}
@@ -238,7 +238,7 @@ func (d *differential) wait(i int) {
 		d.compare(i, line)
 		return
 	}
-	ours, real := d.settled(i, 0), d.settled(i, 1)
+	ours, real := d.awaitReplyOrWait(i, 0), d.awaitReplyOrWait(i, 1)
 	if ours != real {
 		d.fatalf("%s: it waits: %v, at redis-server %v", line, ours, real)
 	}
@@ -289,7 +289,7 @@ func (d *differential) hangUp(i int) int {
 	d.note(i, "(hangs up)")
 	for s, c := range p.conn {
 		c.nc.Close()
-		for end := time.Now().Add(patience); ; {
+		for end := time.Now().Add(replyTimeout); ; {
 			if _, there := d.blocked(s)[p.name]; !there {
 				break
 			}

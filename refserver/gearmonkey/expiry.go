@@ -138,7 +138,7 @@ func (u unit) when(text, command string, positive bool) (at int64, wrong string)
 
 // expireKey handles EXPIRE and similar commands.
 func expireKey(c *call) {
-	at, wrong := units[c.row.name].when(c.words[2], c.row.name, false)
+	at, wrong := units[c.command.name].when(c.words[2], c.command.name, false)
 	if wrong != "" {
 		c.fail(wrong)
 		return
@@ -165,7 +165,7 @@ func expireKey(c *call) {
 func timeLeft(c *call) {
 	at := integer(c.ask("PEXPIRETIME", c.words[1]))
 	if at > 0 {
-		ms := units[c.row.name].ms
+		ms := units[c.command.name].ms
 		at = (max(0, at-time.Now().UnixMilli()) + ms/2) / ms
 	}
 	c.number(at)
@@ -185,7 +185,7 @@ func getExpiring(c *call) {
 
 // setExpiring handles SETEX and PSETEX.
 func setExpiring(c *call) {
-	at, wrong := units[c.row.name].when(c.words[2], c.row.name, true)
+	at, wrong := units[c.command.name].when(c.words[2], c.command.name, true)
 	c.store([]string{"SET", c.words[1], c.words[3], "PXAT", strconv.FormatInt(at, 10)}, wrong)
 }
 
@@ -195,7 +195,7 @@ func (c *call) store(words []string, wrong string) {
 		c.fail(wrong)
 		return
 	}
-	c.pass(words...)
+	c.toMiniredis(words...)
 	if len(words) > 2 {
 		c.expires(key{c.db(), words[1]})
 	}
@@ -230,12 +230,12 @@ func lasting(words []string, from int, command, other string) (changed []string,
 	return changed, wrong
 }
 
-// carry handles commands that copy or move a key with its deadline.
-func carry(c *call) {
+// copyDeadline handles commands that copy or move a key with its deadline.
+func copyDeadline(c *call) {
 	from, to := key{c.db(), c.words[1]}, key{c.db(), c.words[2]}
-	if c.row.name == "move" {
+	if c.command.name == "move" {
 		to = key{integerWord(c.words[2], c.db()), c.words[1]}
-	} else if at := option(c.words, "DB"); c.row.name == "copy" && at+1 < len(c.words) {
+	} else if at := option(c.words, "DB"); c.command.name == "copy" && at+1 < len(c.words) {
 		to.db = integerWord(c.words[at+1], c.db())
 	}
 	if to.db < 0 || to.db >= databases {

@@ -104,7 +104,7 @@ func listFields(c *call) {
 	c.m.fields.sort(key{c.db(), c.words[1]}, names)
 
 	n := int64(len(names))
-	switch all := c.row.name == "hgetall"; {
+	switch all := c.command.name == "hgetall"; {
 	case all && c.resp3():
 		c.head('%', n)
 	case all:
@@ -113,10 +113,10 @@ func listFields(c *call) {
 		c.head('*', n)
 	}
 	for _, name := range names {
-		if c.row.name != "hvals" {
+		if c.command.name != "hvals" {
 			c.bulk(name)
 		}
-		if c.row.name != "hkeys" {
+		if c.command.name != "hkeys" {
 			c.bulk(values[name])
 		}
 	}

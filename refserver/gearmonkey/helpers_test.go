@@ -18,9 +18,9 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
-// patience is how long a client waits for an expected reply. In a synctest bubble this time passes without
+// replyTimeout is how long a client waits for an expected reply. In a synctest bubble this time passes without
 // waiting.
-const patience = 20 * time.Second
+const replyTimeout = 20 * time.Second
 
 // client is a connection to this server or to redis-server. It decodes only as much of the protocol as it needs
 // to find the end of a reply, so that replies are compared as bytes.
@@ -47,7 +47,7 @@ func dialTCP(t testing.TB, addr string) *client {
 // raw sends bytes.
 func (c *client) raw(s string) {
 	c.t.Helper()
-	c.nc.SetWriteDeadline(time.Now().Add(patience))
+	c.nc.SetWriteDeadline(time.Now().Add(replyTimeout))
 	if _, err := io.WriteString(c.nc, s); err != nil {
 		c.t.Fatalf("sending %.100q: %v", s, err)
 	}
@@ -67,7 +67,7 @@ func (c *client) send(words ...string) {
 // next returns the next value that the server sends, with spaces in place of line ends.
 func (c *client) next() string {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(replyTimeout))
 	v, err := readValue(c.r)
 	if err != nil {
 		c.t.Fatalf("a reply is due: %v (got %q)", err, v)
@@ -141,7 +141,7 @@ func (c *client) quiet() {
 // ended checks that the server closes the connection and sends nothing more.
 func (c *client) ended() {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(replyTimeout))
 	if b, err := io.ReadAll(c.r); err != nil || len(b) > 0 {
 		c.t.Fatalf("got %q, %v, want the end of the connection", b, err)
 	}
@@ -150,7 +150,7 @@ func (c *client) ended() {
 // waitBlocked waits until n connections wait.
 func (c *client) waitBlocked(n int) {
 	c.t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(c.ask("INFO clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)); {
+	for end := time.Now().Add(replyTimeout); !strings.Contains(c.ask("INFO clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)); {
 		if time.Now().After(end) {
 			c.t.Fatalf("not %d connections wait: %s", n, c.ask("CLIENT LIST"))
 		}

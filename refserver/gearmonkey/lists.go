@@ -14,7 +14,7 @@ func prepend(c *call) {
 	list, values := c.words[1], c.words[2:]
 	length := c.ask("LLEN", list)
 	oldLen := integer(length)
-	if len(values) <= fewValues || length[0] != ':' || c.row.name == "lpushx" && oldLen == 0 {
+	if len(values) <= fewValues || length[0] != ':' || c.command.name == "lpushx" && oldLen == 0 {
 		c.again()
 		return
 	}

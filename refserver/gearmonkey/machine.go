@@ -69,7 +69,7 @@ func New(Options) *Machine {
 	}
 	m.expiries.init()
 	m.fields.init()
-	m.embed()
+	m.startMiniredis()
 	return m
 }
 

@@ -28,7 +28,7 @@ func TestMessages(t *testing.T) {
 	bubble(t, refserver.Options{Trace: trace}, func(t *testing.T, m *Machine, dial func() *client) {
 		c, s := dial(), dial()
 		s.ask("SUBSCRIBE channel:f")
-		for _, tt := range []struct{ command, rows string }{
+		for _, tt := range []struct{ command, table string }{
 			{"INCR uid:f", "ID"},
 			{"HMSET job:f:1 status idle input x", "simple"},
 			{"GET count:f", "nil"},
@@ -53,8 +53,8 @@ func TestMessages(t *testing.T) {
 			if strings.HasPrefix(tt.command, "PUBLISH") {
 				s.next()
 			}
-			if got := strings.Join(seen, " "); got != tt.rows {
-				t.Errorf("%s: got %s, want %s", tt.command, got, tt.rows)
+			if got := strings.Join(seen, " "); got != tt.table {
+				t.Errorf("%s: got %s, want %s", tt.command, got, tt.table)
 			}
 		}
 	})
@@ -136,7 +136,7 @@ func TestNoGoroutines(t *testing.T) {
 	for range 20 {
 		ms = append(ms, New(Options{}))
 	}
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for end := time.Now().Add(replyTimeout); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d machines keep %d goroutines", len(ms), runtime.NumGoroutine()-before)
 		}

@@ -9,7 +9,7 @@ import (
 // so they may include commands that are implemented here. Only the watched keys are handled by miniredis.
 type transaction struct {
 	queued [][]string
-	spoilt bool
+	failed bool
 }
 
 func (t *transaction) queue(c *call) {
@@ -55,7 +55,7 @@ func exec(c *call) {
 		c.fail("ERR EXEC without MULTI")
 		return
 	}
-	if tx.spoilt {
+	if tx.failed {
 		p.endTransaction(c)
 		c.fail("EXECABORT Transaction discarded because of previous errors.")
 		return

@@ -11,26 +11,26 @@ import (
 
 // peer is one connection.
 type peer struct {
-	conn    *refserver.Conn
-	session codec.Session // decodes replies into messages
-	state   any           // of miniredis: the database and the watched keys
-	db      int
-	resp3   bool
-	name    string
-	tx      *transaction // set after MULTI
-	wait    *wait        // the command that waits, or nil
-	mute    mute
-	leaving bool // set after QUIT
+	conn      *refserver.Conn
+	session   codec.Session // decodes replies into messages
+	state     any           // of miniredis: the database and the watched keys
+	db        int
+	resp3     bool
+	name      string
+	tx        *transaction // set after MULTI
+	wait      *wait        // the command that waits, or nil
+	replyMode replyMode
+	leaving   bool // set after QUIT
 
 	channels, patterns subscriptions
 }
 
-// mute is the setting of CLIENT REPLY.
-type mute uint8
+// replyMode is the setting of CLIENT REPLY.
+type replyMode uint8
 
 const (
-	speak mute = iota
-	skip       // skip the reply to the next command
+	replyOn replyMode = iota
+	skip              // skip the reply to the next command
 	skipping
 	silence
 )
@@ -41,24 +41,24 @@ var errorReply = gearmonkey.Protocol.TypeNamed("error")
 // execute executes a command, or queues it after MULTI, and sends the reply.
 func (p *peer) execute(m *Machine, words []string) {
 	c := &call{m: m, peer: p, state: p.state, words: words}
-	if p.mute == skip {
-		p.mute = skipping
+	if p.replyMode == skip {
+		p.replyMode = skipping
 	}
 	switch text := c.find(); {
 	case text != "":
 		p.abort(c, text)
-	case p.subscribes() && !p.resp3 && c.row.flags&subscribed == 0:
-		p.abort(c, "ERR Can't execute '"+c.row.name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
-	case p.tx != nil && c.row.flags&atOnce == 0:
+	case p.subscribes() && !p.resp3 && c.command.flags&subscribed == 0:
+		p.abort(c, "ERR Can't execute '"+c.command.name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+	case p.tx != nil && c.command.flags&atOnce == 0:
 		p.tx.queue(c)
 	default:
 		c.run()
 	}
-	if p.mute == speak && !c.silent {
+	if p.replyMode == replyOn && !c.silent {
 		p.send(m, c.out)
 	}
-	if p.mute == skipping {
-		p.mute = speak
+	if p.replyMode == skipping {
+		p.replyMode = replyOn
 	}
 	if p.leaving {
 		p.conn.Close()
@@ -71,8 +71,8 @@ func (p *peer) abort(c *call, text string) {
 		c.fail(text)
 		return
 	}
-	p.tx.spoilt = true
-	if c.row != nil && c.row.name == "exec" {
+	p.tx.failed = true
+	if c.command != nil && c.command.name == "exec" {
 		p.endTransaction(c)
 		text = "EXECABORT Transaction discarded because of: " + text[len("ERR "):]
 	}
@@ -99,7 +99,7 @@ func (p *peer) send(m *Machine, b []byte) {
 
 // answer sends the reply to a command that has waited.
 func (p *peer) answer(m *Machine, b []byte) {
-	if p.mute == speak {
+	if p.replyMode == replyOn {
 		p.send(m, b)
 	}
 }

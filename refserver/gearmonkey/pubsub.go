@@ -13,10 +13,10 @@ type subscriptions []string
 
 func (p *peer) subscribes() bool { return len(p.channels)+len(p.patterns) > 0 }
 
-// book returns the subscriptions that a command changes: those to channels, or to patterns if its name begins
+// subscriptions returns the subscriptions that a command changes: those to channels, or to patterns if its name begins
 // with p.
-func (c *call) book() (topics, *subscriptions) {
-	if c.row.name[0] == 'p' {
+func (c *call) subscriptions() (topics, *subscriptions) {
+	if c.command.name[0] == 'p' {
 		return c.m.patterns, &c.peer.patterns
 	}
 	return c.m.channels, &c.peer.channels
@@ -25,7 +25,7 @@ func (c *call) book() (topics, *subscriptions) {
 // confirm appends the reply for one channel of a command. channel is nil if there is no channel.
 func (c *call) confirm(channel *string) {
 	c.push(3)
-	c.bulk(c.row.name)
+	c.bulk(c.command.name)
 	if channel == nil {
 		c.null()
 	} else {
@@ -35,7 +35,7 @@ func (c *call) confirm(channel *string) {
 }
 
 func subscribe(c *call) {
-	all, own := c.book()
+	all, own := c.subscriptions()
 	for _, name := range c.words[1:] {
 		if !slices.Contains(*own, name) {
 			*own = append(*own, name)
@@ -46,7 +46,7 @@ func subscribe(c *call) {
 }
 
 func unsubscribe(c *call) {
-	all, own := c.book()
+	all, own := c.subscriptions()
 	names := c.words[1:]
 	if len(names) == 0 {
 		names = slices.Clone(*own)

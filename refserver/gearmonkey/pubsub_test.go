@@ -15,7 +15,7 @@ func TestPublish(t *testing.T) {
 		a, b, both, c := dial(), dial(), dial(), dial()
 		a.want("SUBSCRIBE channel:f", "*3 $9 subscribe $9 channel:f :1")
 		b.want("PSUBSCRIBE channel:*", "*3 $10 psubscribe $9 channel:* :1")
-		both.want("HELLO 3 SETNAME x", both.helloed())
+		both.want("HELLO 3 SETNAME x", both.helloReply())
 		both.want("SUBSCRIBE channel:f", ">3 $9 subscribe $9 channel:f :1")
 		both.want("PSUBSCRIBE chan*f", ">3 $10 psubscribe $6 chan*f :2")
 		for i := range 20 {
@@ -38,8 +38,8 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// helloed is the reply to HELLO 3.
-func (c *client) helloed() string {
+// helloReply is the reply to HELLO 3.
+func (c *client) helloReply() string {
 	return fmt.Sprintf("%%7 $6 server $5 redis $7 version $6 7.0.15 $5 proto :3 $2 id :%d $4 mode $10 standalone $4 role $6 master $7 modules *0", 3)
 }
 

@@ -16,9 +16,9 @@ type side struct {
 	w    *bufio.Writer
 }
 
-// embed prepares miniredis to execute commands. miniredis can only be started with a connection, so embed
+// startMiniredis prepares miniredis to execute commands. miniredis can only be started with a connection, so embed
 // closes that at once, which ends the last goroutine.
-func (m *Machine) embed() {
+func (m *Machine) startMiniredis() {
 	nc, err := m.redis.Dial()
 	if err != nil {
 		panic(err) // without a listener, nothing can fail
@@ -79,8 +79,8 @@ func (m *Machine) scripted(p *server.Peer, name string, args ...string) bool {
 	return true
 }
 
-// pass executes a command in miniredis and appends its reply.
-func (c *call) pass(words ...string) {
+// toMiniredis executes a command in miniredis and appends its reply.
+func (c *call) toMiniredis(words ...string) {
 	s := c.m.side()
 	s.peer.Ctx, s.peer.Resp3 = c.state, c.resp3()
 	c.dispatch(s, words)
@@ -92,7 +92,7 @@ func (c *call) pass(words ...string) {
 // ask executes a command in miniredis and returns its reply.
 func (c *call) ask(words ...string) string {
 	at := len(c.out)
-	c.pass(words...)
+	c.toMiniredis(words...)
 	reply := string(c.out[at:])
 	c.out = c.out[:at]
 	return reply

@@ -19,7 +19,7 @@ func scriptsExist(c *call) {
 	for _, sha := range c.words[2:] {
 		words = append(words, strings.ToLower(sha))
 	}
-	c.pass(words...)
+	c.toMiniredis(words...)
 }
 
 // eval handles EVAL, which stores the script like SCRIPT LOAD.
@@ -63,14 +63,14 @@ func (c *call) keysCounted() bool {
 
 func (c *call) runScript(sha string) {
 	name := "EVALSHA"
-	if strings.HasSuffix(c.row.name, "_ro") {
+	if strings.HasSuffix(c.command.name, "_ro") {
 		name = "EVALSHA_RO"
 	}
 	c.m.scriptDB = c.peer.db
 	c.m.failure = ""
 	reply := c.ask(append([]string{name, sha}, c.words[2:]...)...)
 	if text, ok := strings.CutPrefix(reply, compiling); ok {
-		c.fail(c.raised(sha, text))
+		c.fail(c.scriptError(sha, text))
 		return
 	}
 	c.out = append(c.out, reply...)
@@ -79,13 +79,13 @@ func (c *call) runScript(sha string) {
 // compiling is the prefix of every error of miniredis that ends a script.
 const compiling = "-ERR Error compiling script (new function): "
 
-// raising matches an error text, whether Redis's script library raised it, and the line of the script.
-var raising = regexp.MustCompile(`^:\d+: (.*?)( script: [0-9a-f]{40}, &c\.?)? stack traceback:.* :(\d+): in main chunk`)
+// scriptErrorText matches an error text, whether Redis's script library raised it, and the line of the script.
+var scriptErrorText = regexp.MustCompile(`^:\d+: (.*?)( script: [0-9a-f]{40}, &c\.?)? stack traceback:.* :(\d+): in main chunk`)
 
-// raised returns the error that ended a script in the format of Redis. If a command in the script failed, this
+// scriptError returns the error that ended a script in the format of Redis. If a command in the script failed, this
 // is the error of the command.
-func (c *call) raised(sha, text string) string {
-	parts := raising.FindStringSubmatch(text)
+func (c *call) scriptError(sha, text string) string {
+	parts := scriptErrorText.FindStringSubmatch(text)
 	if parts == nil {
 		return compiling[1:] + strings.TrimSpace(text)
 	}

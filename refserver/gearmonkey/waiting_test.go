@@ -47,8 +47,8 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// TestWaitForEver checks that a timeout of 0 means no timeout.
-func TestWaitForEver(t *testing.T) {
+// TestWaitWithoutTimeout checks that a timeout of 0 means no timeout.
+func TestWaitWithoutTimeout(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
 		w.send("BRPOP", "q", "0")

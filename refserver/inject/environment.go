@@ -128,7 +128,7 @@ func (m *Message) environment() map[string]any {
 			env["like"] = m.Frame.Type.Name
 		}
 	}
-	env["cause"], env["heard"], env["notes"] = s.Cause, s.Heard, s.Noted
+	env["cause"], env["heard"], env["notes"] = s.Cause, s.ReceivedCount, s.Noted
 	if s.protocol.Read != nil {
 		env["args"] = m.Args
 	}

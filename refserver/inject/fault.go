@@ -100,7 +100,7 @@ func init() {
 		{"answer", "TYPES REPLY [ARG...]", "do not process the request; send REPLY", parseMessage, doAnswer},
 		{"follow", "TYPES OTHER [ARG...]", "send OTHER after it", parseMessage, doFollow},
 		{"send", "TYPES OTHER [ARG...]", "send OTHER before it", parseMessage, doSend},
-		{"give", "TYPES REQUEST [ARG...]", "process REQUEST before it, as if the peer had sent it", parseMessage, doGive},
+		{"give", "TYPES REQUEST [ARG...]", "process REQUEST before it, as if the peer had sent it", parseMessage, doInject},
 		{"ask", "TYPES REQUEST [ARG...]", "like give, but the reply to REQUEST is not sent", parseMessage, doAsk},
 		{"pass", "TYPES", "process it now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			m.Pass()
@@ -398,7 +398,9 @@ func doFollow(f *fault, m *Message, env map[string]any) error {
 
 func doSend(f *fault, m *Message, env map[string]any) error { return f.deliver(m, env, (*Peer).Send) }
 
-func doGive(f *fault, m *Message, env map[string]any) error { return f.deliver(m, env, (*Peer).Give) }
+func doInject(f *fault, m *Message, env map[string]any) error {
+	return f.deliver(m, env, (*Peer).Inject)
+}
 
 func doAsk(f *fault, m *Message, env map[string]any) error {
 	return f.deliver(m, env, func(p *Peer, name string, args ...string) { p.Ask(name, args...) })
@@ -522,7 +524,7 @@ func (m *Message) set(field, value string) {
 		m.replace(changed)
 		return
 	}
-	t := m.row(m.Name)
+	t := m.typeNamed(m.Name)
 	for i := range m.Args {
 		if f := t.FieldAt(i); f != nil && variable(f) == field {
 			m.Args[i] = value
@@ -533,8 +535,8 @@ func (m *Message) set(field, value string) {
 // replace replaces a command or an illegal message by another message. The replacement may be illegal, too.
 func (m *Message) replace(by *codec.Message) {
 	f := new(codec.Frame)
-	raw, err := m.loose.Append(nil, codec.Peer, by)
-	session := m.loose
+	raw, err := m.nonStrict.Append(nil, codec.Peer, by)
+	session := m.nonStrict
 	if m.Name == Illegal {
 		session = m.protocol.NewSession(codec.Options{Waive: m.protocol.Waive})
 	}

@@ -1,5 +1,5 @@
 // Package inject injects faults into reference servers. An [Edit] changes the messages that the machine of a server receives and sends.
-// A [Row] describes a faulty server: its edit, and the conformance cases that it fails.
+// A [MutantSpec] describes a faulty server: its fault, and the conformance cases that it fails.
 package inject
 
 import (
@@ -23,7 +23,7 @@ type Protocol struct {
 	New   func() refserver.Machine
 	Waive []codec.RuleID // rules that the server does not enforce
 
-	// Edited is the protocol of servers with a [Row].Edit. nil: Protocol.
+	// Edited is the protocol of servers with a [MutantSpec].Edit. nil: Protocol.
 	Edited *codec.Protocol
 
 	// Paired is set if the type of a reply depends on the request. Each reply is then decoded as a reply to the last message that
@@ -54,8 +54,8 @@ type Record struct {
 	Left     func(p *Peer)    // the connection is closed
 }
 
-// Row describes a faulty server.
-type Row struct {
+// MutantSpec describes a faulty server.
+type MutantSpec struct {
 	Name     string                   `yaml:"name"`      // see [mutant.Mutant]
 	About    string                   `yaml:"about"`     // see [mutant.Mutant]
 	KilledBy string                   `yaml:"killed-by"` // conformance cases that it fails, separated by spaces, without the protocol name
@@ -70,9 +70,9 @@ type Row struct {
 }
 
 // Mutants returns the faulty servers that the rows describe.
-func (p *Protocol) Mutants(rows []Row) []mutant.Mutant {
+func (p *Protocol) Mutants(specs []MutantSpec) []mutant.Mutant {
 	var all []mutant.Mutant
-	for _, r := range rows {
+	for _, r := range specs {
 		m := mutant.Mutant{Name: r.Name, About: r.About, KilledBy: strings.Fields(r.KilledBy)}
 		for i := range m.KilledBy {
 			m.KilledBy[i] = p.Name + "." + m.KilledBy[i]
@@ -85,7 +85,7 @@ func (p *Protocol) Mutants(rows []Row) []mutant.Mutant {
 }
 
 // Check returns an error if the row has no fault, or an invalid fault script or rule. It panics if its edit has an unknown message type.
-func (p *Protocol) Check(r *Row) error {
+func (p *Protocol) Check(r *MutantSpec) error {
 	if r.Fault == "" && r.Edit == nil && r.New == nil && r.Codec.Waive == nil && r.Codec.MaxData == 0 && r.Codec.MaxLine == 0 {
 		return fmt.Errorf("%s has no fault", r.Name)
 	}
@@ -102,7 +102,7 @@ func (p *Protocol) Check(r *Row) error {
 }
 
 // edit combines the fault script and the edit of a row. It returns nil if the row has neither.
-func (p *Protocol) edit(r *Row) (Edit, error) {
+func (p *Protocol) edit(r *MutantSpec) (Edit, error) {
 	if r.Fault == "" {
 		return r.Edit, nil
 	}
@@ -117,7 +117,7 @@ func (p *Protocol) edit(r *Row) (Edit, error) {
 }
 
 // start starts the server in this process.
-func (p *Protocol) start(ctx context.Context, r *Row, edit func() (Edit, error)) (target.Target, error) {
+func (p *Protocol) start(ctx context.Context, r *MutantSpec, edit func() (Edit, error)) (target.Target, error) {
 	e, err := edit()
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (p *Protocol) start(ctx context.Context, r *Row, edit func() (Edit, error))
 
 // Serve runs the server that the row describes on the connections that ln accepts. It returns like [refserver.Server.Serve], or with
 // an error if the fault script is invalid.
-func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *Row) error {
+func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *MutantSpec) error {
 	edit, err := p.edit(r)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *Row) error {
 	return p.serve(ctx, ln, r, edit)
 }
 
-func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *Row, edit Edit) error {
+func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, edit Edit) error {
 	machine := p.New()
 	if r.New != nil {
 		machine = r.New()

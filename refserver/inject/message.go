@@ -90,7 +90,7 @@ func (m *Message) Become(name string, args ...string) { m.Name, m.Args = name, a
 
 // Retype changes the type of the message. Fields that have the same name in both types keep their values.
 func (m *Message) Retype(name string) {
-	to := retyped(m.Frame, m.row(name))
+	to := retyped(m.Frame, m.typeNamed(name))
 	if m.commands() || m.Name == Illegal {
 		m.replace(to)
 		return
@@ -141,7 +141,7 @@ func (p *Peer) Send(name string, args ...string) {
 	}
 	s := p.server
 	s.sending = true
-	p.Conn.Send(s.row(name), s.encode(name, args).Args...)
+	p.Conn.Send(s.typeNamed(name), s.encode(name, args).Args...)
 	s.sending = false
 }
 
@@ -153,17 +153,17 @@ func (p *Peer) SendRaw(text string) {
 	s.raw = nil
 }
 
-// Give passes a message to the machine as if the peer had sent it. It panics if the message cannot be encoded.
-func (p *Peer) Give(name string, args ...string) {
+// Inject passes a message to the machine as if the peer had sent it. It panics if the message cannot be encoded.
+func (p *Peer) Inject(name string, args ...string) {
 	s := p.server
 	f := s.write(name, args)
 	s.pass(&Message{Server: s, Peer: p, Frame: f, Name: name, Args: args}, f)
 }
 
-// GiveSilently is Give, except that nothing that the machine sends in the meantime is sent to any peer.
-func (p *Peer) GiveSilently(name string, args ...string) {
+// InjectSilently is Give, except that nothing that the machine sends in the meantime is sent to any peer.
+func (p *Peer) InjectSilently(name string, args ...string) {
 	p.server.silent = true
-	p.Give(name, args...)
+	p.Inject(name, args...)
 	p.server.silent = false
 }
 

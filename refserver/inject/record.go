@@ -12,17 +12,17 @@ type Peer struct {
 	*refserver.Conn
 	server *Server
 
-	Heard   int            `expr:"heard"`   // number of messages received, including illegal ones
-	Count   map[string]int `expr:"count"`   // number of legal messages of each type, including the current one
-	First   string         `expr:"first"`   // type of the first message
-	Past    []string       `expr:"past"`    // types of the last messages, at most maxPast, without the current one
-	Request *Message       `expr:"request"` // the last legal message; without a name if there is none
-	Waits   bool           `expr:"waits"`   // the last request has not been answered
-	Reply   string         `expr:"reply"`   // type of the last reply
-	Ignored bool           `expr:"ignored"` // the server reads nothing more from the peer
-	Ended   bool           `expr:"ended"`   // the peer sends nothing more
-	Left    bool           `expr:"left"`    // the connection is closed
-	raw     []byte         // the bytes of the last message, if replies are decoded according to it
+	ReceivedCount int            `expr:"heard"`   // number of messages received, including illegal ones
+	Count         map[string]int `expr:"count"`   // number of legal messages of each type, including the current one
+	First         string         `expr:"first"`   // type of the first message
+	Past          []string       `expr:"past"`    // types of the last messages, at most maxPast, without the current one
+	Request       *Message       `expr:"request"` // the last legal message; without a name if there is none
+	Waits         bool           `expr:"waits"`   // the last request has not been answered
+	Reply         string         `expr:"reply"`   // type of the last reply
+	Ignored       bool           `expr:"ignored"` // the server reads nothing more from the peer
+	Ended         bool           `expr:"ended"`   // the peer sends nothing more
+	Left          bool           `expr:"left"`    // the connection is closed
+	raw           []byte         // the bytes of the last message, if replies are decoded according to it
 
 	// Recorded for workers:
 	Announced []string `expr:"announced"` // all functions that it has ever registered
@@ -141,12 +141,12 @@ func (s *Server) Announced(name string) bool {
 	return slices.ContainsFunc(s.Peers, func(p *Peer) bool { return p.Does(name) })
 }
 
-// Learn maps message types to functions that update the record. A key may have several types, separated by spaces.
-type Learn map[string]func(m *Message)
+// Updates maps message types to functions that update the record. A key may have several types, separated by spaces.
+type Updates map[string]func(m *Message)
 
 // Update returns a function that calls the function for the type of a message, if there is one.
-func (l Learn) Update() func(*Message) {
-	by := Learn{}
+func (l Updates) Update() func(*Message) {
+	by := Updates{}
 	for types, do := range l {
 		for name := range strings.FieldsSeq(types) {
 			by[name] = do

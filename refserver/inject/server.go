@@ -27,40 +27,40 @@ type Server struct {
 	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
 	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change
 
-	Peers   []*Peer         // connected peers, in the order in which they connected
-	Opened  int             // number of connections, including closed ones
-	Jobs    []*Job          // in the order of their submission
-	Heard   int             // number of messages from all peers, including illegal ones
-	Cause   string          // type of the message that the machine is handling, Time or Leave; "" if none
-	Notes   map[string]bool // for edits
-	Noted   map[string]any  // stored by faults
-	Errors  func(error)     // called if a fault has an expression that cannot be evaluated; may be nil
-	Request *Message        // the message that the machine is handling, or nil
+	Peers         []*Peer         // connected peers, in the order in which they connected
+	Opened        int             // number of connections, including closed ones
+	Jobs          []*Job          // in the order of their submission
+	ReceivedCount int             // number of messages from all peers, including illegal ones
+	Cause         string          // type of the message that the machine is handling, Time or Leave; "" if none
+	Notes         map[string]bool // for edits
+	Noted         map[string]any  // stored by faults
+	Errors        func(error)     // called if a fault has an expression that cannot be evaluated; may be nil
+	Request       *Message        // the message that the machine is handling, or nil
 
-	protocol *Protocol
-	loose    codec.Session
-	received map[string][]func(*Message)
-	sent     map[string][]func(*Message)
-	rewrite  bool      // encode every message that edits may change again, even if they did not change it
-	silent   bool      // messages from the machine are dropped
-	sending  bool      // an edit is sending a message
-	raw      []byte    // if not nil, these bytes are sent in place of that message
-	asking   *question // the question whose reply is being collected, or nil
-	crashed  bool
+	protocol  *Protocol
+	nonStrict codec.Session
+	received  map[string][]func(*Message)
+	sent      map[string][]func(*Message)
+	rewrite   bool      // encode every message that edits may change again, even if they did not change it
+	silent    bool      // messages from the machine are dropped
+	sending   bool      // an edit is sending a message
+	raw       []byte    // if not nil, these bytes are sent in place of that message
+	asking    *question // the question whose reply is being collected, or nil
+	crashed   bool
 
 	variables map[string]any // variables and functions of expressions, without the values of a message
 }
 
 func (p *Protocol) server(m refserver.Machine) *Server {
 	return &Server{
-		Machine:  m,
-		Context:  context.Background(),
-		protocol: p,
-		loose:    p.NewSession(codec.Options{WaiveAll: true}),
-		received: map[string][]func(*Message){},
-		sent:     map[string][]func(*Message){},
-		Notes:    map[string]bool{},
-		Noted:    map[string]any{},
+		Machine:   m,
+		Context:   context.Background(),
+		protocol:  p,
+		nonStrict: p.NewSession(codec.Options{WaiveAll: true}),
+		received:  map[string][]func(*Message){},
+		sent:      map[string][]func(*Message){},
+		Notes:     map[string]bool{},
+		Noted:     map[string]any{},
 	}
 }
 
@@ -74,13 +74,13 @@ func (s *Server) Out(types string, do func(*Message)) { s.add(s.sent, types, do)
 func (s *Server) add(to map[string][]func(*Message), types string, do func(*Message)) {
 	for name := range strings.FieldsSeq(types) {
 		if s.protocol.Write == nil && name != "*" && name[0] != '(' {
-			s.row(name)
+			s.typeNamed(name)
 		}
 		to[name] = append(to[name], do)
 	}
 }
 
-func (s *Server) row(name string) *codec.Type {
+func (s *Server) typeNamed(name string) *codec.Type {
 	t := s.protocol.TypeNamed(name)
 	if t == nil {
 		panic("unknown message type " + name)
@@ -139,8 +139,8 @@ func (s *Server) Handle(c *refserver.Conn, f *codec.Frame) {
 		s.Machine.Handle(c, f)
 		return
 	}
-	s.Heard++
-	p.Heard++
+	s.ReceivedCount++
+	p.ReceivedCount++
 	p.Count[m.Name]++
 	if p.First == "" {
 		p.First = m.Name
@@ -185,8 +185,8 @@ func (s *Server) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	if s.crashed || p.Ignored {
 		return
 	}
-	s.Heard++
-	p.Heard++
+	s.ReceivedCount++
+	p.ReceivedCount++
 	m := s.message(p, f)
 	m.Name, m.Err = Illegal, e
 	if p.First == "" && f.Type != nil {
@@ -273,14 +273,14 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	if q := s.asking; q != nil && q.peer == p {
 		raw := append(q.reply.Raw, f.Raw...)
 		if s.protocol.Read != nil {
-			s.loose.Decode(codec.Server, slices.Clone(f.Raw), f)
+			s.nonStrict.Decode(codec.Server, slices.Clone(f.Raw), f)
 		}
 		q.reply = s.reply(p, q.request.Raw, f)
 		q.reply.Raw = raw
 		return refserver.Verdict{Drop: true}
 	}
 	if f.Type == nil && s.protocol.Read != nil { // Peer.Ask has overwritten the frame of a reply in progress
-		s.loose.Decode(codec.Server, f.Raw, f)
+		s.nonStrict.Decode(codec.Server, f.Raw, f)
 	}
 	m := s.reply(p, p.raw, f)
 	if m.Frame.Type == nil && s.protocol.Write == nil {
@@ -320,7 +320,7 @@ func (s *Server) reply(p *Peer, request []byte, f *codec.Frame) *Message {
 
 // encode returns a message to or from a peer. It panics if the type is unknown.
 func (s *Server) encode(name string, args []string) *codec.Message {
-	m := &codec.Message{Type: s.row(name)}
+	m := &codec.Message{Type: s.typeNamed(name)}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}
@@ -333,9 +333,9 @@ func (s *Server) write(name string, args []string) *codec.Frame {
 		return s.protocol.Write(name, args)
 	}
 	f := new(codec.Frame)
-	raw, err := s.loose.Append(nil, codec.Peer, s.encode(name, args))
+	raw, err := s.nonStrict.Append(nil, codec.Peer, s.encode(name, args))
 	if err == nil {
-		_, err = s.loose.Decode(codec.Peer, raw, f)
+		_, err = s.nonStrict.Decode(codec.Peer, raw, f)
 	}
 	if err != nil {
 		panic(err) // a mistake in the edit

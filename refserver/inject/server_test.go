@@ -71,18 +71,18 @@ func TestRun(t *testing.T) {
 // TestCheck checks that a row without a fault and an edit of an unknown message type are errors.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
-		row  Row
+		spec MutantSpec
 		want string
 	}{
-		{Row{Name: "x"}, "x has no fault"},
-		{Row{Name: "x", Fault: "drop nothing"}, "x: "},
-		{Row{Name: "x", Codec: codec.Options{Waive: []codec.RuleID{"no.rule"}}}, "unknown rule no.rule"},
-		{Row{Name: "x", Fault: "drop put"}, ""},
-		{Row{Name: "x", Edit: Drop("USING", nil)}, ""},
+		{MutantSpec{Name: "x"}, "x has no fault"},
+		{MutantSpec{Name: "x", Fault: "drop nothing"}, "x: "},
+		{MutantSpec{Name: "x", Codec: codec.Options{Waive: []codec.RuleID{"no.rule"}}}, "unknown rule no.rule"},
+		{MutantSpec{Name: "x", Fault: "drop put"}, ""},
+		{MutantSpec{Name: "x", Edit: Drop("USING", nil)}, ""},
 	} {
-		err := protocol.Check(&tt.row)
+		err := protocol.Check(&tt.spec)
 		if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: got %v, want %q", tt.row, err, tt.want)
+			t.Errorf("%+v: got %v, want %q", tt.spec, err, tt.want)
 		}
 	}
 	defer func() {
@@ -90,5 +90,5 @@ func TestCheck(t *testing.T) {
 			t.Error("an unknown type is accepted")
 		}
 	}()
-	protocol.Check(&Row{Edit: Drop("nothing", nil)})
+	protocol.Check(&MutantSpec{Edit: Drop("nothing", nil)})
 }

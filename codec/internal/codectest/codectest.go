@@ -19,14 +19,14 @@ func Message(p *codec.Protocol, name string, args ...string) *codec.Message {
 	return m
 }
 
-// Rows runs the tests of a protocol's message types.
-type Rows struct {
+// TypeTests runs the tests of a protocol's message types.
+type TypeTests struct {
 	Protocol *codec.Protocol
 	Samples  map[string][]string // arguments for types for which codec.Type.Sample returns no legal message
 }
 
 // Sample returns a legal message of a type, with arbitrary bytes in fields that allow them.
-func (r Rows) Sample(t *codec.Type) *codec.Message {
+func (r TypeTests) Sample(t *codec.Type) *codec.Message {
 	if args := r.Samples[t.Name]; args != nil {
 		return Message(r.Protocol, t.Name, args...)
 	}
@@ -41,16 +41,16 @@ func (r Rows) Sample(t *codec.Type) *codec.Message {
 	return m
 }
 
-// Asked returns a session in which the side may send a message of the type. If a reply needs a request, the
+// WithRequest returns a session in which the side may send a message of the type. If a reply needs a request, the
 // session has one that waits.
-func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Session {
+func (r TypeTests) WithRequest(t *testing.T, msgType *codec.Type, from codec.Side) codec.Session {
 	t.Helper()
 	s := r.Protocol.NewSession(codec.Options{})
 	if from == codec.Peer {
 		return s
 	}
 	for _, q := range r.Protocol.Types {
-		if q.Ordered && slices.Contains(q.Replies, row.Name) {
+		if q.Ordered && slices.Contains(q.Replies, msgType.Name) {
 			if _, err := s.Append(nil, codec.Peer, r.Sample(q)); err != nil {
 				t.Fatal(err)
 			}
@@ -61,48 +61,48 @@ func (r Rows) Asked(t *testing.T, row *codec.Type, from codec.Side) codec.Sessio
 }
 
 // Each runs f for every message type and every direction in which it is legal.
-func (r Rows) Each(t *testing.T, f func(t *testing.T, row *codec.Type, from codec.Side)) {
-	for _, row := range r.Protocol.Types {
+func (r TypeTests) Each(t *testing.T, f func(t *testing.T, msgType *codec.Type, from codec.Side)) {
+	for _, msgType := range r.Protocol.Types {
 		for _, from := range []codec.Side{codec.Peer, codec.Server} {
-			if row.Sends(from) {
-				t.Run(row.Name+" from "+from.String(), func(t *testing.T) { f(t, row, from) })
+			if msgType.Sends(from) {
+				t.Run(msgType.Name+" from "+from.String(), func(t *testing.T) { f(t, msgType, from) })
 			}
 		}
 	}
 }
 
 // RoundTrips encodes a sample of every message type, decodes it, encodes it again and forwards it.
-func (r Rows) RoundTrips(t *testing.T) {
-	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
+func (r TypeTests) RoundTrips(t *testing.T) {
+	r.Each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
 		for _, crlf := range []bool{false, true} {
-			if crlf && row.End != "\n" {
+			if crlf && msgType.End != "\n" {
 				continue
 			}
-			want := r.Sample(row)
+			want := r.Sample(msgType)
 			want.CRLF = crlf
-			raw, err := r.Asked(t, row, from).Append([]byte("before"), from, want)
+			raw, err := r.WithRequest(t, msgType, from).Append([]byte("before"), from, want)
 			if err != nil {
 				t.Fatal(err)
 			}
 			raw = raw[len("before"):]
 			var f codec.Frame
-			n, err := r.Asked(t, row, from).Decode(from, append(slices.Clip(raw), "after"...), &f)
+			n, err := r.WithRequest(t, msgType, from).Decode(from, append(slices.Clip(raw), "after"...), &f)
 			if err != nil || n != len(raw) {
 				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
 			}
 			var got codec.Message
 			f.Message(&got)
-			if got.Type != row || got.CRLF != crlf || !slices.EqualFunc(got.Args, want.Args, bytes.Equal) {
+			if got.Type != msgType || got.CRLF != crlf || !slices.EqualFunc(got.Args, want.Args, bytes.Equal) {
 				t.Errorf("decoded %s %q (CRLF %v), want %q", got.Type.Name, got.Args, got.CRLF, want.Args)
 			}
 			var rows []byte
 			for i := range f.Spans {
-				rows = append(rows, f.Row(i)...)
+				rows = append(rows, f.SpanBytes(i)...)
 			}
 			if !bytes.Equal(rows, raw) {
 				t.Errorf("the rows contain %q, want every byte of %q once", rows, raw)
 			}
-			again, err := r.Asked(t, row, from).Append(nil, from, &got)
+			again, err := r.WithRequest(t, msgType, from).Append(nil, from, &got)
 			if err != nil || !bytes.Equal(again, raw) {
 				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
 			}
@@ -111,13 +111,13 @@ func (r Rows) RoundTrips(t *testing.T) {
 }
 
 // Prefixes decodes every prefix of a sample of every message type.
-func (r Rows) Prefixes(t *testing.T) {
-	r.Each(t, func(t *testing.T, row *codec.Type, from codec.Side) {
-		raw, err := r.Asked(t, row, from).Append(nil, from, r.Sample(row))
+func (r TypeTests) Prefixes(t *testing.T) {
+	r.Each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
+		raw, err := r.WithRequest(t, msgType, from).Append(nil, from, r.Sample(msgType))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.Asked(t, row, from)
+		s := r.WithRequest(t, msgType, from)
 		var f codec.Frame
 		for i := range raw {
 			n, err := s.Decode(from, raw[:i], &f)

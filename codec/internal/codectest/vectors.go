@@ -36,7 +36,7 @@ func Accept(t *testing.T, p *codec.Protocol) {
 	}
 	seen := map[way]bool{}
 	for _, s := range readCorpus(t, p, "accept.wire") {
-		row := s.Value("case")
+		typeName := s.Value("case")
 		inLines(t, s)
 		sess, mirror := p.NewSession(codec.Options{}), p.NewSession(codec.Options{})
 		for i := range s.Steps {
@@ -45,26 +45,26 @@ func Accept(t *testing.T, p *codec.Protocol) {
 			var f codec.Frame
 			for k := range c.Bytes {
 				if n, err := sess.Decode(st.From, c.Bytes[:k], &f); err != codec.ErrShort || n <= k {
-					t.Errorf("%s: line %d: %d bytes of %d: %d, %v; want short", row, st.Line, k, len(c.Bytes), n, err)
+					t.Errorf("%s: line %d: %d bytes of %d: %d, %v; want short", typeName, st.Line, k, len(c.Bytes), n, err)
 				}
 			}
 			n, err := sess.Decode(st.From, c.Bytes, &f)
 			if err != nil || n != len(c.Bytes) {
-				t.Errorf("%s: line %d: %d of %d, %v", row, st.Line, n, len(c.Bytes), err)
+				t.Errorf("%s: line %d: %d of %d, %v", typeName, st.Line, n, len(c.Bytes), err)
 				continue
 			}
-			seen[way{f.Type.Name, st.From}] = seen[way{f.Type.Name, st.From}] || f.Type.Name == row
+			seen[way{f.Type.Name, st.From}] = seen[way{f.Type.Name, st.From}] || f.Type.Name == typeName
 			var m codec.Message
 			f.Message(&m)
 			if out, err := mirror.Append(nil, st.From, &m); err != nil || !bytes.Equal(out, c.Bytes) {
-				t.Errorf("%s: line %d: written again: %q, %v; want %q", row, st.Line, out, err, c.Bytes)
+				t.Errorf("%s: line %d: written again: %q, %v; want %q", typeName, st.Line, out, err, c.Bytes)
 			}
 		}
 	}
-	for _, row := range p.Types {
+	for _, msgType := range p.Types {
 		for _, from := range []codec.Side{codec.Peer, codec.Server} {
-			if row.Sends(from) && !seen[way{row.Name, from}] {
-				t.Errorf("corpus/%s/accept.wire has no %s from the %s", p.Name, row.Name, from)
+			if msgType.Sends(from) && !seen[way{msgType.Name, from}] {
+				t.Errorf("corpus/%s/accept.wire has no %s from the %s", p.Name, msgType.Name, from)
 			}
 		}
 	}
@@ -132,9 +132,9 @@ func Reject(t *testing.T, p *codec.Protocol) {
 			Refused(t, open, from, raw, want, len(raw))
 		})
 	}
-	for _, row := range p.Types {
-		if !rows[row.Name] {
-			t.Errorf("corpus/%s/reject.wire has no vector for %s", p.Name, row.Name)
+	for _, msgType := range p.Types {
+		if !rows[msgType.Name] {
+			t.Errorf("corpus/%s/reject.wire has no vector for %s", p.Name, msgType.Name)
 		}
 	}
 }

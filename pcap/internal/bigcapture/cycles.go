@@ -14,13 +14,13 @@ type message struct {
 	data   []byte
 }
 
-// talk describes the messages for one job in a protocol.
-type talk struct {
+// traffic describes the messages for one job in a protocol.
+type traffic struct {
 	port  uint16
 	cycle func(n int, r *rand.Rand) []message
 }
 
-var protocols = map[string]talk{
+var protocols = map[string]traffic{
 	"gearman":    {4730, gearman},
 	"beanstalk":  {11300, beanstalk},
 	"gearmonkey": {6379, gearmonkey},

@@ -20,8 +20,8 @@ func main() {
 	short := flag.Bool("short", false, "a new connection of the client and of the worker for each job")
 	flag.Parse()
 	err := fmt.Errorf("want one file to write, and a protocol: see -help")
-	if talk := protocols[*protocol]; flag.NArg() == 1 && talk.cycle != nil {
-		err = write(flag.Arg(0), *size, talk, *lossy, *short)
+	if traffic := protocols[*protocol]; flag.NArg() == 1 && traffic.cycle != nil {
+		err = write(flag.Arg(0), *size, traffic, *lossy, *short)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bigcapture:", err)
@@ -29,14 +29,14 @@ func main() {
 	}
 }
 
-func write(name string, size int64, talk talk, lossy, short bool) error {
+func write(name string, size int64, kind traffic, lossy, short bool) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	buffered := bufio.NewWriterSize(file, 1<<20)
-	c := &capture{w: buffered, port: talk.port, lossy: lossy, short: short, random: rand.New(rand.NewPCG(7, 7))}
-	c.perform(talk, size)
+	c := &capture{w: buffered, port: kind.port, lossy: lossy, short: short, random: rand.New(rand.NewPCG(7, 7))}
+	c.perform(kind, size)
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ type capture struct {
 
 // perform writes the conversation: cycles with one client and one worker each, until the capture is large
 // enough.
-func (c *capture) perform(talk talk, size int64) {
+func (c *capture) perform(kind traffic, size int64) {
 	le := binary.LittleEndian
 	head := le.AppendUint16(le.AppendUint16(le.AppendUint32(nil, 0xa1b2c3d4), 2), 4)
 	c.write(le.AppendUint32(le.AppendUint32(append(head, make([]byte, 8)...), 262144), 1))
@@ -89,7 +89,7 @@ func (c *capture) perform(talk talk, size int64) {
 	}
 	for n := 0; c.size < size && c.err == nil; n++ {
 		client, worker := n%clients, clients+n%workers
-		for _, m := range talk.cycle(n, c.random) {
+		for _, m := range kind.cycle(n, c.random) {
 			at := client
 			if m.worker {
 				at = worker

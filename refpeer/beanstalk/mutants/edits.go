@@ -34,8 +34,8 @@ func times(factor uint64) func(string) string {
 	}
 }
 
-// over divides a number and drops the remainder.
-func over(divisor uint64) func(string) string {
+// dividedBy divides a number and drops the remainder.
+func dividedBy(divisor uint64) func(string) string {
 	return func(s string) string {
 		n, _ := strconv.ParseUint(s, 10, 64)
 		return strconv.FormatUint(n/divisor, 10)
@@ -70,8 +70,8 @@ func ends(typ, with string) func(*program) {
 
 // takes handles a reply as if it were another one.
 func takes(reply, as string, args ...string) func(*program) {
-	return edit.Has(func(h *line.Habits) {
-		h.Heard = func(m *codec.Message) error {
+	return edit.Has(func(h *line.Quirks) {
+		h.Edit = func(m *codec.Message) error {
 			if m.Type.Name == reply {
 				m.Type, m.Args = protocol.Protocol.TypeNamed(as), nil
 				for _, a := range args {
@@ -93,7 +93,7 @@ func both(first, second func(*program)) func(*program) {
 
 // ids changes the job IDs in the replies to put.
 func ids(change func(id uint64) string) func(*program) {
-	return edit.Heard(faults.First(func(b []byte) []byte {
+	return edit.EditReceived(faults.First(func(b []byte) []byte {
 		n, _ := strconv.ParseUint(string(b), 10, 64)
 		return []byte(change(n))
 	}), "INSERTED")

@@ -25,11 +25,11 @@ var edit = faults.Editor[program, task]{
 	Sequences: func(p *program) []*beanstalk.Sequence {
 		return []*beanstalk.Sequence{&p.Use, &p.Watch, &p.Ignore, &p.Put, &p.Reserve, &p.Delete, &p.Release, &p.Bury, &p.Touch, &p.Peek, &p.Kick, &p.Stats}
 	},
-	Habits: func(p *program) *line.Habits { return &p.Habits },
+	Quirks: func(p *program) *line.Quirks { return &p.Quirks },
 }
 
 // All returns the mutants.
 func All() []mutant.Mutant {
-	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, unfinished, owning, logic, reading), beanstalk.Document,
+	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, incompleteFaults, ownerFaults, logic, reading), beanstalk.Document,
 		func(p *program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive })
 }

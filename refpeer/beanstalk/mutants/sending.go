@@ -73,8 +73,8 @@ var lines = []fault{
 	{Name: "tube-of-201-bytes", About: "The client watches a tube whose name has 201 bytes.", Rule: "beanstalk.name.length", Edit: word("watch", 1, is(strings.Repeat("t", 201)))},
 }
 
-// unfinished are messages that the client does not send completely before it waits for the reply.
-var unfinished = []fault{
+// incompleteFaults are messages that the client does not send completely before it waits for the reply.
+var incompleteFaults = []fault{
 	{Name: "body-without-crlf", About: "The client does not send CR LF after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: without("put", len(crlf))},
 	{Name: "body-ends-with-lf", About: "The client sends LF alone after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("put", "\n")},
 	{Name: "body-ends-with-two-lf", About: "The client sends two LF after the body of put.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: ends("put", "\n\n")},
@@ -89,8 +89,8 @@ var unfinished = []fault{
 	{Name: "command-without-id", About: "The client sends touch without its argument and without CR LF.", Rule: "beanstalk.message.complete", Verdict: "hung", Edit: wholeLine("touch", func(string) string { return "touch " })},
 }
 
-// owning are requests about jobs that the connection has not reserved, or has already deleted or given back.
-var owning = []fault{
+// ownerFaults are requests about jobs that the connection has not reserved, or has already deleted or given back.
+var ownerFaults = []fault{
 	{Name: "deletes-twice", About: "The client sends delete twice.", Rule: ownJobs, Edit: edit.After("delete", "delete {ID}")},
 	{Name: "touches-after-delete", About: "The client sends touch after delete.", Rule: ownJobs, Edit: edit.After("delete", "touch {ID}")},
 	{Name: "releases-after-delete", About: "The client sends release after delete.", Rule: ownJobs, Edit: edit.After("delete", "release {ID} 0 0")},
@@ -110,18 +110,18 @@ const ownJobs = "beanstalk.client.own-jobs"
 
 // logic are legal requests that do not do what the task says.
 var logic = []fault{
-	{Name: "delay-before-priority", About: "The client sends the delay before the priority in put.", Verdict: "wrong result", Edit: edit.Says("put", "put {DELAY} {PRI} {TTR} {BODY}")},
-	{Name: "delay-before-priority-in-release", About: "The client sends the delay before the priority in release.", Verdict: "wrong result", Edit: edit.Says("release", "release {ID} {DELAY} {PRI}")},
-	{Name: "delay-divided-by-1000", About: "The client takes the delay of release for milliseconds and rounds it down to 0 seconds.", Verdict: "wrong result", Edit: word("release", 3, over(1000))},
-	{Name: "timeout-divided-by-1000", About: "The client takes the timeout of reserve for milliseconds and rounds it down to 0 seconds.", Verdict: "failed cleanly", Edit: word("reserve-with-timeout", 1, over(1000))},
-	{Name: "timeout-ignored", About: "The client sends reserve instead of reserve-with-timeout.", Verdict: "hung", Edit: edit.Says("reserve-with-timeout", "reserve")},
+	{Name: "delay-before-priority", About: "The client sends the delay before the priority in put.", Verdict: "wrong result", Edit: edit.SendInstead("put", "put {DELAY} {PRI} {TTR} {BODY}")},
+	{Name: "delay-before-priority-in-release", About: "The client sends the delay before the priority in release.", Verdict: "wrong result", Edit: edit.SendInstead("release", "release {ID} {DELAY} {PRI}")},
+	{Name: "delay-divided-by-1000", About: "The client takes the delay of release for milliseconds and rounds it down to 0 seconds.", Verdict: "wrong result", Edit: word("release", 3, dividedBy(1000))},
+	{Name: "timeout-divided-by-1000", About: "The client takes the timeout of reserve for milliseconds and rounds it down to 0 seconds.", Verdict: "failed cleanly", Edit: word("reserve-with-timeout", 1, dividedBy(1000))},
+	{Name: "timeout-ignored", About: "The client sends reserve instead of reserve-with-timeout.", Verdict: "hung", Edit: edit.SendInstead("reserve-with-timeout", "reserve")},
 	{Name: "kicks-the-used-tube", About: "The client sends kick without using the tube of the task.", Verdict: "wrong result",
 		Edit: func(p *program) { p.Use[0].If = func(t *task) bool { return t.Bound == nil } }},
 	{Name: "never-ignores", About: "The client continues to watch the tubes of earlier tasks.", Verdict: "wrong result", Edit: func(p *program) { p.Ignore = nil }},
 	{Name: "never-watches", About: "The client does not watch the tubes of the task.", Verdict: "failed cleanly", Edit: func(p *program) { p.Watch = nil }},
 	{Name: "reserves-two-jobs", About: "The client reserves a second job and forgets it.", Verdict: "wrong result", Edit: edit.After("reserve-with-timeout", "reserve-with-timeout 0")},
-	{Name: "releases-instead-of-burying", About: "The client releases jobs that it should bury.", Verdict: "wrong result", Edit: edit.Says("bury", "release {ID} {PRI} 0")},
-	{Name: "peeks-at-any-job", About: "The client peeks at the job that is ready next instead of the job of the task.", Verdict: "wrong result", Edit: edit.Says("peek", "peek-ready")},
+	{Name: "releases-instead-of-burying", About: "The client releases jobs that it should bury.", Verdict: "wrong result", Edit: edit.SendInstead("bury", "release {ID} {PRI} 0")},
+	{Name: "peeks-at-any-job", About: "The client peeks at the job that is ready next instead of the job of the task.", Verdict: "wrong result", Edit: edit.SendInstead("peek", "peek-ready")},
 	{Name: "gives-up-and-goes-on", About: "The client stops waiting for the reply to reserve, and sends the next request on the same connection.", Verdict: "hung",
 		Edit: func(p *program) { p.OwnLimit, p.ReusesFailed = true, true }},
 	{Name: "reply-to-ignore-not-read", About: "The client expects no reply to ignore, and takes it for the reply to the next request.", Verdict: "failed cleanly",

@@ -31,13 +31,13 @@ var edit = faults.Editor[program, task]{
 	Sequences: func(p *program) []*danga.Sequence {
 		return []*danga.Sequence{&p.Create, &p.Meanwhile, &p.Status, &p.Result, &p.Enter, &p.Ask, &p.Sleep, &p.Report, &p.End, &p.Leave}
 	},
-	Habits: func(p *program) *line.Habits { return &p.Habits },
+	Quirks: func(p *program) *line.Quirks { return &p.Quirks },
 	Header: header, LengthAt: lengthAt,
 }
 
 // All returns the mutants: those that violate rules first.
 func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Application", asking), of("Application", reading), of("Worker", hearing))
+	return slices.Concat(of("Worker", orderFaults), of("Worker", working), of("Application", asking), of("Application", reading), of("Worker", receiveFaults))
 }
 
 func of(role string, all []fault) []mutant.Mutant {

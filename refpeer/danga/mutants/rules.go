@@ -9,8 +9,8 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-// conduct are faults in the order of a worker's messages.
-var conduct = []fault{
+// orderFaults are faults in the order of a worker's messages.
+var orderFaults = []fault{
 	{Name: "completes-twice", About: "The worker sends each result twice.", Rule: "danga.complete.no-job",
 		Edit: edit.After("job_complete_announce", "job_complete_announce {CODE} {RESULT}")},
 	{Name: "completes-behind-goodbye", About: "The worker sends its result after worker_disconnect.", Rule: "danga.complete.no-job",

@@ -25,7 +25,7 @@ func ignoresErrorTo(sequence func(*program) gearman.Sequence) func(*program) {
 				return sends
 			}
 		}
-		p.Heard = func(m *codec.Message) error {
+		p.Edit = func(m *codec.Message) error {
 			switch m.Type.Name {
 			case "ERROR":
 				if sent {
@@ -43,7 +43,7 @@ func ignoresErrorTo(sequence func(*program) gearman.Sequence) func(*program) {
 func jobs(handle func(p *program, m *codec.Message, open bool) error) func(*program) {
 	return func(p *program) {
 		open := map[string]bool{}
-		p.Heard = func(m *codec.Message) error {
+		p.Edit = func(m *codec.Message) error {
 			if len(m.Args) == 0 {
 				return nil
 			}
@@ -79,12 +79,12 @@ var conditions = []fault{
 		Edit: ignoresErrorTo(func(p *program) gearman.Sequence { return p.Status })},
 	{Name: "partial-result-is-a-result", About: "The client reports success if the server closes the connection after WORK_DATA.", Condition: "closed-behind", Verdict: "wrong result",
 		Edit: jobs(func(p *program, m *codec.Message, _ bool) error {
-			p.Hopes = m.Type.Name == "WORK_DATA"
+			p.EOFEndsJob = m.Type.Name == "WORK_DATA"
 			return nil
 		})},
 	{Name: "crashes-after-a-warning", About: "The client crashes if the server closes the connection after WORK_WARNING.", Condition: "closed-behind", Verdict: "crashed",
 		Edit: jobs(func(p *program, m *codec.Message, _ bool) error {
-			p.Falls = m.Type.Name == "WORK_WARNING"
+			p.ExitsOnEOF = m.Type.Name == "WORK_WARNING"
 			return nil
 		})},
 	{Name: "progress-of-a-job-that-has-ended", About: "The client reports an error when it receives WORK_STATUS about a job that has ended.", Condition: "late-progress", Verdict: "failed cleanly",
@@ -94,7 +94,7 @@ var conditions = []fault{
 	{Name: "header-in-three-reads", About: "The client gives up if a header arrives in more than two reads.", Condition: "pieces", Verdict: "failed cleanly", Fragile: true,
 		Edit: reads(func(c *line.Conn) (*codec.Message, error) {
 			for reads := 0; ; reads++ {
-				if m, err := c.Take(); m != nil || err != nil {
+				if m, err := c.Decode(); m != nil || err != nil {
 					return m, err
 				}
 				if reads > 2 && len(c.In) < header {
@@ -113,7 +113,7 @@ var conditionsOfWorkers = []fault{
 		Edit: func(p *program) {
 			asked := false
 			p.Ask[0].If = func(*task) bool { asked = true; return true }
-			p.Heard = func(m *codec.Message) error {
+			p.Edit = func(m *codec.Message) error {
 				if m.Type.Does == codec.Assign {
 					if !asked {
 						ignored(m)

@@ -21,6 +21,6 @@ var edit = faults.Editor[program, task]{
 	Sequences: func(p *program) []*gearman.Sequence {
 		return []*gearman.Sequence{&p.Option, &p.Submit, &p.Created, &p.Status, &p.Echo, &p.Start, &p.Enter, &p.Ask, &p.Sleep, &p.Report, &p.End}
 	},
-	Habits: func(p *program) *line.Habits { return &p.Habits },
+	Quirks: func(p *program) *line.Quirks { return &p.Quirks },
 	Header: header, LengthAt: lengthAt,
 }

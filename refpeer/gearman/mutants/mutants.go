@@ -18,7 +18,7 @@ type fault = faults.Fault[program]
 
 // All returns the mutants: those that violate rules first.
 func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", conduct), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", hearing),
+	return slices.Concat(of("Worker", orderFaults), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", receiveFaults),
 		of("Client", conditions), of("Worker", conditionsOfWorkers))
 }
 

@@ -8,8 +8,8 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-// conduct are faults in the order of a worker's messages.
-var conduct = []fault{
+// orderFaults are faults in the order of a worker's messages.
+var orderFaults = []fault{
 	{Name: "grabs-before-announcing", About: "The worker sends CAN_DO only after it has received NO_JOB.", Rule: "gearman.worker.announces-first",
 		Edit: func(p *program) {
 			enter, said := p.Enter, false
@@ -45,9 +45,9 @@ var conduct = []fault{
 	{Name: "data-after-the-failure", About: "The worker sends WORK_DATA after WORK_FAIL.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.After("WORK_FAIL", "WORK_DATA {HANDLE} late")},
 	{Name: "data-with-the-function", About: "The worker sends WORK_DATA with the function instead of the handle.", Rule: "gearman.worker.uses-the-handle",
-		Edit: edit.Says("WORK_DATA", "WORK_DATA {FN} {WORKLOAD}")},
+		Edit: edit.SendInstead("WORK_DATA", "WORK_DATA {FN} {WORKLOAD}")},
 	{Name: "warning-with-the-function", About: "The worker sends WORK_WARNING with the function instead of the handle.", Rule: "gearman.worker.uses-the-handle",
-		Edit: edit.Says("WORK_WARNING", "WORK_WARNING {FN} {WORKLOAD}")},
+		Edit: edit.SendInstead("WORK_WARNING", "WORK_WARNING {FN} {WORKLOAD}")},
 	{Name: "progress-behind-the-end", About: "The worker sends progress after the result.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.After("WORK_COMPLETE", "WORK_STATUS {HANDLE} 2 2")},
 }
@@ -55,7 +55,7 @@ var conduct = []fault{
 // working are faults in the format of a worker's messages.
 var working = []fault{
 	{Name: "handle-not-ended", About: "The worker sends a result without a NUL after the handle.", Rule: "gearman.args.missing",
-		Edit: edit.Data("WORK_COMPLETE", faults.Joined)},
+		Edit: edit.Data("WORK_COMPLETE", faults.WithoutFirstNUL)},
 	{Name: "ability-ended-by-nul", About: "The worker sends a NUL after the function in CAN_DO.", Rule: "gearman.args.trailing-nul",
 		Edit: edit.Data("CAN_DO", faults.AppendNUL)},
 	{Name: "failure-ended-by-nul", About: "The worker sends a NUL after the handle in WORK_FAIL.", Rule: "gearman.args.trailing-nul",
@@ -68,13 +68,13 @@ var working = []fault{
 	{Name: "handle-forgotten", About: "The worker sends a result with an empty handle.", Rule: "gearman.handle.not-empty",
 		Edit: edit.Data("WORK_COMPLETE", func(b []byte) []byte { return b[bytes.IndexByte(b, 0):] })},
 	{Name: "progress-in-per-cent", About: "The worker sends progress as 50% of 100%.", Rule: "gearman.number.decimal",
-		Edit: edit.Says("WORK_STATUS", "WORK_STATUS {HANDLE} 50% 100%")},
+		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 50% 100%")},
 	{Name: "progress-as-a-fraction", About: "The worker sends progress as 0.5 of 1.", Rule: "gearman.number.decimal",
-		Edit: edit.Says("WORK_STATUS", "WORK_STATUS {HANDLE} 0.5 1")},
+		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 0.5 1")},
 	{Name: "progress-below-zero", About: "The worker sends progress as -1 of 1.", Rule: "gearman.number.decimal",
-		Edit: edit.Says("WORK_STATUS", "WORK_STATUS {HANDLE} -1 1")},
+		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} -1 1")},
 	{Name: "limit-with-a-unit", About: "The worker sends the timeout in CAN_DO_TIMEOUT with the unit s.", Rule: "gearman.number.decimal",
-		Edit: edit.Says("CAN_DO_TIMEOUT", "CAN_DO_TIMEOUT {FN} 60s")},
+		Edit: edit.SendInstead("CAN_DO_TIMEOUT", "CAN_DO_TIMEOUT {FN} 60s")},
 	{Name: "speaks-as-a-server", About: "The worker sends results with the magic of responses.", Rule: "gearman.packet.magic-direction",
 		Edit: edit.Raw("WORK_COMPLETE", func(b []byte) []byte { return append([]byte("\x00RES"), b[4:]...) })},
 	{Name: "length-with-the-header", About: "The worker includes the header in the size of CAN_DO.", Rule: "gearman.args.surplus",
@@ -138,7 +138,7 @@ var asking = []fault{
 	{Name: "no-unique-id", About: "The client sends SUBMIT_JOB without the unique ID argument.", Rule: "gearman.args.missing",
 		Edit: edit.Data("SUBMIT_JOB", func(b []byte) []byte { return bytes.ReplaceAll(b, []byte{0}, nil) })},
 	{Name: "time-in-words", About: "The client sends SUBMIT_JOB_EPOCH with the time \"tomorrow\".", Rule: "gearman.number.decimal",
-		Edit: edit.Says("SUBMIT_JOB_EPOCH", "SUBMIT_JOB_EPOCH {FN} {UNIQUE} tomorrow {WORKLOAD}")},
+		Edit: edit.SendInstead("SUBMIT_JOB_EPOCH", "SUBMIT_JOB_EPOCH {FN} {UNIQUE} tomorrow {WORKLOAD}")},
 	{Name: "status-of-nothing", About: "The client sends GET_STATUS with an empty handle.", Rule: "gearman.handle.not-empty",
 		Edit: edit.Data("GET_STATUS", func([]byte) []byte { return nil })},
 	{Name: "status-ended-by-nul", About: "The client sends a NUL after the handle in GET_STATUS.", Rule: "gearman.args.trailing-nul",

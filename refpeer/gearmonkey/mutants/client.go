@@ -26,9 +26,9 @@ var creating = []fault{
 			})
 		}},
 	{Name: "priority-ignored", About: "The client puts jobs of every priority except scheduled into the normal queue.",
-		KilledBy: "run.high run.low run.two-functions blocking.high rollcall.blocking", Edit: say("LPUSH_QUEUE", "LPUSH_QUEUE {FN} normal {ID}")},
+		KilledBy: "run.high run.low run.two-functions blocking.high rollcall.blocking", Edit: sendInstead("LPUSH_QUEUE", "LPUSH_QUEUE {FN} normal {ID}")},
 	{Name: "scheduled-in-milliseconds", About: "The client sends the time of a scheduled job in milliseconds.",
-		KilledBy: "run.scheduled run.scheduled-in-the-past", Edit: say("ZADD_SCHEDULED", "ZADD_SCHEDULED {FN} {SCHEDULED}000 {ID}")},
+		KilledBy: "run.scheduled run.scheduled-in-the-past", Edit: sendInstead("ZADD_SCHEDULED", "ZADD_SCHEDULED {FN} {SCHEDULED}000 {ID}")},
 	{Name: "past-not-scheduled", About: "The client puts a scheduled job whose time has passed into the normal queue.",
 		KilledBy: "run.scheduled-in-the-past", Edit: func(p *program) {
 			over := func(t *task) bool { return priority("scheduled")(t) && len(t.Scheduled) < 10 }
@@ -42,11 +42,11 @@ var creating = []fault{
 	{Name: "queued-twice", About: "The client puts each job into its queue twice.",
 		KilledBy: queues, Edit: twice("LPUSH_QUEUE")},
 	{Name: "pushed-at-the-wrong-end", About: "The client pushes jobs at the end from which workers pop.",
-		KilledBy: queues, Edit: say("LPUSH_QUEUE", "command RPUSH queue:{FN}:{PRIO} {ID}")},
+		KilledBy: queues, Edit: sendInstead("LPUSH_QUEUE", "command RPUSH queue:{FN}:{PRIO} {ID}")},
 	{Name: "creation-not-announced", About: "The client publishes no create event.",
 		KilledBy: creates, Edit: drop("PUBLISH_CREATE")},
 	{Name: "created-for-create", About: "The client publishes the event \"created\" instead of \"create\".",
-		KilledBy: creates, Edit: say("PUBLISH_CREATE", "command PUBLISH channel:{FN} created:{ID}")},
+		KilledBy: creates, Edit: sendInstead("PUBLISH_CREATE", "command PUBLISH channel:{FN} created:{ID}")},
 	{Name: "announced-before-its-data", About: "The client publishes the create event before it stores the job's data.",
 		KilledBy: creates, Edit: swap("HMSET_IDLE", "PUBLISH_CREATE")},
 	{Name: "queued-before-announced", About: "The client queues the job before it publishes the create event.",
@@ -54,9 +54,9 @@ var creating = []fault{
 	{Name: "queued-before-its-data", About: "The client queues the job before it stores the job's data.",
 		KilledBy: creates, Edit: swap("HMSET_IDLE", "LPUSH_QUEUE")},
 	{Name: "status-new", About: "The client stores the status \"new\" instead of \"idle\".",
-		KilledBy: creates + " look.idle", Edit: say("HMSET_IDLE", "command HMSET job:{FN}:{ID} status new input {INPUT}")},
+		KilledBy: creates + " look.idle", Edit: sendInstead("HMSET_IDLE", "command HMSET job:{FN}:{ID} status new input {INPUT}")},
 	{Name: "input-quoted", About: "The client stores the input with the quotes that the listing in the specification shows.",
-		KilledBy: creates + " look.all-fields", Edit: say("HMSET_IDLE", `command HMSET job:{FN}:{ID} status idle input "\"{INPUT}\""`)},
+		KilledBy: creates + " look.all-fields", Edit: sendInstead("HMSET_IDLE", `command HMSET job:{FN}:{ID} status idle input "\"{INPUT}\""`)},
 	{Name: "input-ends-at-its-nul", About: "The client truncates the input at its first NUL.",
 		KilledBy: "run.line-ends", Edit: first("HMSET_IDLE", func(t *task) error { t.Input, _, _ = bytes.Cut(t.Input, []byte{0}); return nil })},
 	{Name: "placeholder-in-input-substituted", About: "The client replaces text in the input that looks like a placeholder.",
@@ -77,7 +77,7 @@ var creating = []fault{
 	{Name: "function-ends-at-its-blank", About: "The client truncates the function name at its first space.",
 		KilledBy: "run.odd-function", Edit: first("INCR_UID", func(t *task) error { t.Function, _, _ = bytes.Cut(t.Function, []byte(" ")); return nil })},
 	{Name: "uid-of-the-first-function", About: "The client takes all IDs from the counter of its first function.",
-		KilledBy: "run.two-functions run.goes-on", Edit: remembering(func(fn *string) func(*program) {
+		KilledBy: "run.two-functions run.goes-on", Edit: stateful(func(fn *string) func(*program) {
 			return func(p *program) {
 				change(p, "INCR_UID", func(s step) []step {
 					return []step{{Do: "before-INCR_UID", Local: func(_ context.Context, t *task) error {
@@ -92,7 +92,7 @@ var creating = []fault{
 		})},
 	{Name: "id-of-the-first-job", About: "The client stores all jobs under the ID of the first job.",
 		KilledBy: `run.again run.great-id run.announced blocking.lock-was-there blocking.goes-on-after-time-out blocking.one-by-one rollcall.one rollcall.several rollcall.blocking`,
-		Edit: remembering(func(id *string) func(*program) {
+		Edit: stateful(func(id *string) func(*program) {
 			return first("HMSET_IDLE", func(t *task) error {
 				if *id == "" {
 					*id = string(t.ID)
@@ -121,7 +121,7 @@ var creating = []fault{
 			})
 		}},
 	{Name: "broken-by-a-failure", About: "The client creates no more jobs after one job could not be created.",
-		KilledBy: "run.goes-on", Edit: remembering(func(failed *bool) func(*program) {
+		KilledBy: "run.goes-on", Edit: stateful(func(failed *bool) func(*program) {
 			return both(
 				first("INCR_UID", func(t *task) error {
 					if *failed {

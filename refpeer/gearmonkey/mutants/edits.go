@@ -38,8 +38,8 @@ func twice(name string) func(*program) {
 	return func(p *program) { change(p, name, func(s step) []step { return []step{s, s} }) }
 }
 
-// say sends another command instead. Any reply is accepted.
-func say(name, do string) func(*program) {
+// sendInstead sends another command instead. Any reply is accepted.
+func sendInstead(name, do string) func(*program) {
 	return func(p *program) {
 		change(p, name, func(s step) []step { return []step{{Do: do, If: s.If}} })
 	}
@@ -129,7 +129,7 @@ func both(a, b func(*program)) func(*program) {
 	return func(p *program) { a(p); b(p) }
 }
 
-// remembering makes an edit with state. Each program that is edited has its own state.
-func remembering[T any](edit func(memory *T) func(*program)) func(*program) {
+// stateful makes an edit with state. Each program that is edited has its own state.
+func stateful[T any](edit func(memory *T) func(*program)) func(*program) {
 	return func(p *program) { edit(new(T))(p) }
 }

@@ -27,8 +27,8 @@ func setField(t *task, name, value string) {
 	t.Job.Fields = append(t.Job.Fields, gearmonkey.Field{Name: name, Value: value})
 }
 
-// looking are faults of Client.get.
-var looking = []fault{
+// getFaults are faults of Client.get.
+var getFaults = []fault{
 	{Name: "idle-has-an-output", About: "The client shows an output for an idle job.",
 		KilledBy: "blocking.goes-on-after-time-out look.idle", Edit: fields(func(t *task) {
 			if t.Job.Status() == "idle" {
@@ -52,7 +52,7 @@ var looking = []fault{
 			}
 		})},
 	{Name: "looks-at-its-own-only", About: "The client does not show jobs of functions for which it has created none.",
-		KilledBy: "look.of-another", Edit: remembering(func(functions *[]string) func(*program) {
+		KilledBy: "look.of-another", Edit: stateful(func(functions *[]string) func(*program) {
 			return both(
 				then("INCR_UID", func(t *task) { *functions = append(*functions, string(t.Function)) }),
 				fields(func(t *task) {

@@ -16,8 +16,8 @@ type fault = faults.Fault[program]
 // All returns the mutants: clients first, in the order of the sections of the specification.
 func All() []mutant.Mutant {
 	return slices.Concat(
-		of("Client", creating), of("Client", waiting), of("Client", calling), of("Client", looking),
-		of("Worker", coming), of("Worker", finding), of("Worker", working), of("Worker", updating))
+		of("Client", creating), of("Client", waiting), of("Client", calling), of("Client", getFaults),
+		of("Worker", coming), of("Worker", jobLookupFaults), of("Worker", working), of("Worker", updating))
 }
 
 func of(role string, all []fault) []mutant.Mutant {
@@ -34,7 +34,7 @@ const (
 		blocking.own-lock blocking.lock-was-there blocking.times-out blocking.goes-on-after-time-out blocking.for-ever blocking.high blocking.one-by-one
 		rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function rollcall.blocking look.busy
 		look.all-fields look.binary look.long look.of-another`
-	callsRoll = `rollcall.nobody-ever rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function
+	checksWorkers = `rollcall.nobody-ever rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function
 		rollcall.blocking rollcall.blocking-nobody rollcall.once`
 
 	works = `accept.start accept.own-jobs accept.odd-function exit.once exit.behind-an-error exit.comes-back loop.scheduled-first loop.priorities loop.each-queue

@@ -18,7 +18,7 @@ import (
 // TestTable: the table of mutants is complete and consistent, and each case about clients or workers fails for at least one
 // mutant.
 func TestTable(t *testing.T) {
-	all := slices.Concat(creating, waiting, calling, looking, coming, finding, working, updating)
+	all := slices.Concat(creating, waiting, calling, getFaults, coming, jobLookupFaults, working, updating)
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, "Client", "Worker"), All(), 40, func(i int) error {
 		all[i].Edit(gearmonkey.Document()) // panics if the edit does not apply
 		return nil
@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 
 // TestSomeMutants runs some mutants of every kind against the suite.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{
+	sound := conform.Baseline{
 		Start: func(ctx context.Context) (target.Target, error) {
 			return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
 				return refserver.New(server.New(server.Options{}), refserver.Options{Protocol: protocol.Protocol}).Serve(ctx, ln)
@@ -35,7 +35,7 @@ func TestSomeMutants(t *testing.T) {
 		},
 		Programs: map[string]conform.Program{"Client": gearmonkey.Drive, "Worker": gearmonkey.Drive},
 	}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, "Client", "Worker"), sound, All(), []string{
+	mutanttest.RunSample(t, mutanttest.Suite(t, protocol.Protocol, "Client", "Worker"), sound, All(), []string{
 		"priority-ignored",                  // a different command
 		"scheduled-and-queued",              // an additional command
 		"input-ends-at-its-nul",             // a changed value

@@ -13,11 +13,11 @@ var waiting = []fault{
 	{Name: "does-not-wait", About: "The client does not wait although the option blocking is set.",
 		KilledBy: blocks, Edit: drop("BRPOP_LOCK")},
 	{Name: "looks-at-the-lock-once", About: "The client pops the lock once without waiting.",
-		KilledBy: blocks, Edit: say("BRPOP_LOCK", "command RPOP lock:{FN}:{ID}")},
+		KilledBy: blocks, Edit: sendInstead("BRPOP_LOCK", "command RPOP lock:{FN}:{ID}")},
 	{Name: "high-jobs-not-waited-for", About: "The client does not wait for jobs of high priority.",
 		KilledBy: "blocking.high", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && string(t.Priority) != "high" })},
 	{Name: "waits-for-the-first-job", About: "The client always waits for the lock of its first job.",
-		KilledBy: "blocking.lock-was-there blocking.one-by-one rollcall.blocking", Edit: remembering(func(id *string) func(*program) {
+		KilledBy: "blocking.lock-was-there blocking.one-by-one rollcall.blocking", Edit: stateful(func(id *string) func(*program) {
 			return first("BRPOP_LOCK", func(t *task) error {
 				if *id == "" {
 					*id = string(t.ID)
@@ -45,7 +45,7 @@ var waiting = []fault{
 			}
 		})},
 	{Name: "time-out-takes-the-job-back", About: "The client removes the job from its queue after a timeout.",
-		KilledBy: "blocking.times-out", Edit: remembering(func(late *bool) func(*program) {
+		KilledBy: "blocking.times-out", Edit: stateful(func(late *bool) func(*program) {
 			return func(p *program) {
 				change(p, "BRPOP_LOCK", func(s step) []step {
 					was := s.Then
@@ -65,7 +65,7 @@ var waiting = []fault{
 			}
 		})},
 	{Name: "time-out-is-the-end-of-the-client", About: "The client creates no more jobs after a timeout.",
-		KilledBy: "blocking.goes-on-after-time-out", Edit: remembering(func(late *bool) func(*program) {
+		KilledBy: "blocking.goes-on-after-time-out", Edit: stateful(func(late *bool) func(*program) {
 			return both(
 				recheck("BRPOP_LOCK", func(was check) check {
 					return func(t *task, m *message) error {
@@ -106,36 +106,36 @@ func count(enough func(text string, there bool) bool) func(*program) {
 	})
 }
 
-// sound reports whether a text is a count of at least 1.
-func sound(text string) bool {
+// validCount reports whether a text is a count of at least 1.
+func validCount(text string) bool {
 	return text != "" && text != "0" && strings.Trim(text, "0123456789") == ""
 }
 
 // calling are faults of the roll call.
 var calling = []fault{
 	{Name: "roll-not-called", About: "The client ignores the option rollcall.",
-		KilledBy: callsRoll, Edit: drop("GET_COUNT")},
+		KilledBy: checksWorkers, Edit: drop("GET_COUNT")},
 	{Name: "roll-called-too-late", About: "The client makes the roll call after it has requested the job ID.",
-		KilledBy: callsRoll, Edit: swap("GET_COUNT", "INCR_UID")},
+		KilledBy: checksWorkers, Edit: swap("GET_COUNT", "INCR_UID")},
 	{Name: "no-count-is-enough", About: "The client accepts a worker count that does not exist.",
 		KilledBy: "rollcall.nobody-ever rollcall.own-function rollcall.blocking-nobody rollcall.once",
-		Edit:     count(func(text string, there bool) bool { return !there || sound(text) })},
+		Edit:     count(func(text string, there bool) bool { return !there || validCount(text) })},
 	{Name: "zero-is-enough", About: "The client accepts a worker count of 0.",
-		KilledBy: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || sound(text) })},
+		KilledBy: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || validCount(text) })},
 	{Name: "below-zero-is-enough", About: "The client accepts a negative worker count.",
-		KilledBy: "rollcall.negative", Edit: count(func(text string, _ bool) bool { return sound(strings.TrimPrefix(text, "-")) })},
+		KilledBy: "rollcall.negative", Edit: count(func(text string, _ bool) bool { return validCount(strings.TrimPrefix(text, "-")) })},
 	{Name: "text-is-enough", About: "The client accepts a worker count without digits.",
 		KilledBy: "rollcall.text", Edit: count(func(text string, _ bool) bool {
-			return sound(text) || text != "" && strings.Trim(text, "0123456789") == text && text[0] != '-'
+			return validCount(text) || text != "" && strings.Trim(text, "0123456789") == text && text[0] != '-'
 		})},
 	{Name: "digits-are-enough", About: "The client ignores text after the digits of a worker count.",
 		KilledBy: "rollcall.digits-and-text", Edit: count(func(text string, _ bool) bool {
-			return sound(text[:len(text)-len(strings.TrimLeft(text, "0123456789"))])
+			return validCount(text[:len(text)-len(strings.TrimLeft(text, "0123456789"))])
 		})},
 	{Name: "one-is-enough", About: "The client rejects worker counts above 1.",
 		KilledBy: "rollcall.several", Edit: count(func(text string, _ bool) bool { return text == "1" })},
 	{Name: "roll-call-remembered", About: "After one roll call, the client makes a roll call for every job.",
-		KilledBy: "rollcall.once", Edit: remembering(func(called *bool) func(*program) {
+		KilledBy: "rollcall.once", Edit: stateful(func(called *bool) func(*program) {
 			return when("GET_COUNT", func(t *task) bool { *called = *called || t.RollCall; return *called })
 		})},
 	{Name: "roll-call-instead-of-wait", About: "The client ignores the option blocking if rollcall is set.",

@@ -36,7 +36,7 @@ var coming = []fault{
 				t.Script = []byte(strings.Replace(protocol.Script, "redis.call('ZREM', KEYS[1], item[1]); ", "", 1))
 				return nil
 			}),
-			remembering(func(asked *bool) func(*program) {
+			stateful(func(asked *bool) func(*program) {
 				return when("EVALSHA_SCHEDULED", func(t *task) bool { return once(asked) })
 			}))},
 	{Name: "registered-before-its-script", About: "The worker registers before it loads the script.",
@@ -46,13 +46,13 @@ var coming = []fault{
 			p.Enter = slices.Concat(p.Enter, load)
 		}},
 	{Name: "registers-for-one", About: "The worker registers only the first of its two functions.",
-		KilledBy: "accept.several", Edit: remembering(func(asked *bool) func(*program) {
+		KilledBy: "accept.several", Edit: stateful(func(asked *bool) func(*program) {
 			return both(
 				first("SCRIPT_LOAD", func(*task) error { *asked = false; return nil }),
 				when("INCR_COUNT", func(*task) bool { return once(asked) }))
 		})},
 	{Name: "registers-once-in-its-life", About: "The worker does not register again after it has left.",
-		KilledBy: "exit.comes-back", Edit: remembering(func(been *bool) func(*program) {
+		KilledBy: "exit.comes-back", Edit: stateful(func(been *bool) func(*program) {
 			return both(
 				when("INCR_COUNT", func(*task) bool { return !*been }),
 				then("DECR_COUNT", func(*task) { *been = true }))
@@ -62,7 +62,7 @@ var coming = []fault{
 	{Name: "leaves-twice", About: "The worker decrements the worker count twice when it leaves.",
 		KilledBy: runs, Edit: twice("DECR_COUNT")},
 	{Name: "stays-registered-without-a-job", About: "The worker does not decrement the worker count if it has had no job.",
-		KilledBy: "exit.idle", Edit: remembering(func(worked *bool) func(*program) {
+		KilledBy: "exit.idle", Edit: stateful(func(worked *bool) func(*program) {
 			return both(
 				finished(func(*task) { *worked = true }),
 				when("DECR_COUNT", func(*task) bool { return *worked }))
@@ -70,7 +70,7 @@ var coming = []fault{
 	{Name: "stays-registered-behind-an-error", About: "The worker does not decrement the worker count after a job has failed.",
 		KilledBy: `exit.behind-an-error loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.error work.behind-an-error
 			work.no-data`,
-		Edit: remembering(func(failed *bool) func(*program) {
+		Edit: stateful(func(failed *bool) func(*program) {
 			return both(
 				finished(func(t *task) { *failed = *failed || string(t.Status) == "error" }),
 				when("DECR_COUNT", func(*task) bool { return !*failed }))
@@ -99,8 +99,8 @@ func pops(do string) func(*program) {
 	}
 }
 
-// finding are faults of a worker's loop.
-var finding = []fault{
+// jobLookupFaults are faults of a worker's loop.
+var jobLookupFaults = []fault{
 	{Name: "normal-before-high", About: "The worker reads the normal queue before the high queue.",
 		KilledBy: finishes, Edit: pops("command BRPOP queue:{FN}:normal queue:{FN}:high queue:{FN}:low 1")},
 	{Name: "low-forgotten", About: "The worker does not read the low queue.",
@@ -114,7 +114,7 @@ var finding = []fault{
 	{Name: "scheduled-once", About: "The worker looks for scheduled jobs only in its first round.",
 		KilledBy: `loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.again loop.becomes-due loop.script-forgotten work.scheduled work.behind-an-error work.own-id
 			update.each-job`,
-		Edit: remembering(func(asked *bool) func(*program) {
+		Edit: stateful(func(asked *bool) func(*program) {
 			return when("EVALSHA_SCHEDULED", func(*task) bool { return once(asked) })
 		})},
 	{Name: "queues-first", About: "The worker looks for scheduled jobs only when the queues are empty.",
@@ -126,7 +126,7 @@ var finding = []fault{
 	{Name: "queues-too", About: "The worker also reads the queues after it has found a scheduled job.",
 		KilledBy: "loop.scheduled-first loop.each-queue work.scheduled", Edit: when("BRPOP_QUEUES", nil)},
 	{Name: "time-of-the-start", About: "The worker always sends the time at which it started to the script.",
-		KilledBy: "loop.becomes-due", Edit: remembering(func(date *[]byte) func(*program) {
+		KilledBy: "loop.becomes-due", Edit: stateful(func(date *[]byte) func(*program) {
 			return first("EVALSHA_SCHEDULED", func(t *task) error {
 				if *date == nil {
 					*date = bytes.Clone(t.Date)
@@ -162,7 +162,7 @@ var working = []fault{
 	{Name: "never-busy", About: "The worker does not set the status \"busy\".",
 		KilledBy: "work.success work.scheduled work.error work.own-id update.progress", Edit: drop("HMSET_BUSY")},
 	{Name: "scheduled-jobs-not-announced", About: "The worker publishes no start event for scheduled jobs.",
-		KilledBy: "loop.scheduled-first loop.each-queue loop.becomes-due work.scheduled", Edit: remembering(func(queued *bool) func(*program) {
+		KilledBy: "loop.scheduled-first loop.each-queue loop.becomes-due work.scheduled", Edit: stateful(func(queued *bool) func(*program) {
 			return both(
 				when("PUBLISH_START", func(*task) bool { return *queued }),
 				both(
@@ -189,7 +189,7 @@ var working = []fault{
 		KilledBy: "work.error work.behind-an-error", Edit: finished(func(t *task) { t.Status = []byte("success") })},
 	{Name: "ended-by-an-error", About: "The worker ends after a job has failed.",
 		KilledBy: "loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.behind-an-error work.no-data",
-		Edit: remembering(func(failed *bool) func(*program) {
+		Edit: stateful(func(failed *bool) func(*program) {
 			return both(
 				finished(func(t *task) { *failed = string(t.Status) == "error" }),
 				first("EVALSHA_SCHEDULED", func(*task) error {
@@ -213,13 +213,13 @@ var working = []fault{
 		KilledBy: `work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id update.progress`,
 		Edit: both(
 			before("HMSET_DONE", "command HSET job:{FN}:{ID} output {OUTPUT}"),
-			say("HMSET_DONE", "command HMSET job:{FN}:{ID} status {STATUS}"))},
+			sendInstead("HMSET_DONE", "command HMSET job:{FN}:{ID} status {STATUS}"))},
 	{Name: "input-removed", About: "The worker removes the input of a finished job.",
 		KilledBy: "work.no-output work.keeps-input", Edit: after("HMSET_DONE", "command HDEL job:{FN}:{ID} input")},
 	{Name: "done-under-the-first-id", About: "The worker stores the end of each job under the ID of the first job.",
 		KilledBy: `exit.comes-back loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.behind-an-error work.own-id
 			work.no-data update.each-job`,
-		Edit: remembering(func(id *string) func(*program) {
+		Edit: stateful(func(id *string) func(*program) {
 			return first("HMSET_DONE", func(t *task) error {
 				if *id == "" {
 					*id = string(t.ID)
@@ -232,7 +232,7 @@ var working = []fault{
 		KilledBy: "accept.odd-function work.success work.scheduled work.error work.own-id work.announced update.progress", Edit: drop("EXPIRE_JOB")},
 	{Name: "data-kept-for-a-day", About: "The worker sets an expiry of one day for the data of a finished job.",
 		KilledBy: "accept.odd-function work.success work.scheduled work.error work.own-id work.announced update.progress",
-		Edit:     say("EXPIRE_JOB", "EXPIRE_JOB {FN} {ID} 86400")},
+		Edit:     sendInstead("EXPIRE_JOB", "EXPIRE_JOB {FN} {ID} 86400")},
 	{Name: "finish-not-announced", About: "The worker publishes no finish event.",
 		KilledBy: "work.success work.scheduled work.error work.own-id work.announced update.progress", Edit: drop("PUBLISH_FINISH")},
 	{Name: "finish-announced-early", About: "The worker publishes the finish event before it stores the data.",
@@ -246,11 +246,11 @@ var working = []fault{
 			work.announced work.wakes update.progress`,
 		Edit: swap("HMSET_DONE", "LPUSH_LOCK")},
 	{Name: "lock-of-done", About: "The worker pushes \"done\" to the lock.",
-		KilledBy: "work.success work.scheduled work.error work.own-id work.wakes update.progress", Edit: say("LPUSH_LOCK", "LPUSH_LOCK {FN} {ID} done")},
+		KilledBy: "work.success work.scheduled work.error work.own-id work.wakes update.progress", Edit: sendInstead("LPUSH_LOCK", "LPUSH_LOCK {FN} {ID} done")},
 	{Name: "lock-kept-for-ever", About: "The worker sets no expiry for the lock.",
 		KilledBy: ends, Edit: drop("EXPIRE_LOCK")},
 	{Name: "lock-kept-for-a-minute", About: "The worker sets an expiry of one minute for the lock.",
-		KilledBy: ends, Edit: say("EXPIRE_LOCK", "EXPIRE_LOCK {FN} {ID} 60")},
+		KilledBy: ends, Edit: sendInstead("EXPIRE_LOCK", "EXPIRE_LOCK {FN} {ID} 60")},
 }
 
 // updating are faults of Worker.update.
@@ -258,9 +258,9 @@ var updating = []fault{
 	{Name: "progress-not-told", About: "The worker does not store progress.",
 		KilledBy: "update.progress update.kept update.each-job", Edit: drop("HMSET_PROGRESS")},
 	{Name: "progress-upside-down", About: "The worker exchanges dividend and divisor of progress.",
-		KilledBy: "update.progress update.kept update.each-job", Edit: say("HMSET_PROGRESS", "HMSET_PROGRESS {FN} {ID} {DIVISOR} {DIVIDEND}")},
+		KilledBy: "update.progress update.kept update.each-job", Edit: sendInstead("HMSET_PROGRESS", "HMSET_PROGRESS {FN} {ID} {DIVISOR} {DIVIDEND}")},
 	{Name: "progress-of-the-first-job", About: "The worker stores the progress of every job under ID 1.",
-		KilledBy: "update.each-job", Edit: say("HMSET_PROGRESS", "HMSET_PROGRESS {FN} 1 {DIVIDEND} {DIVISOR}")},
+		KilledBy: "update.each-job", Edit: sendInstead("HMSET_PROGRESS", "HMSET_PROGRESS {FN} 1 {DIVIDEND} {DIVISOR}")},
 	{Name: "progress-forgotten", About: "The worker removes the progress when the job ends.",
 		KilledBy: "work.keeps-input update.kept", Edit: after("HMSET_DONE", "command HDEL job:{FN}:{ID} status:dividend status:divisor")},
 	{Name: "progress-unasked", About: "The worker stores empty progress at the start of each job.",

@@ -17,8 +17,8 @@ import (
 // Driver performs the tasks that it reads with the server at addr, and writes an answer to each.
 type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// Bench contains a driver and the reference server that it is tested with.
-type Bench struct {
+// Suite contains a driver and the reference server that it is tested with.
+type Suite struct {
 	Drive    Driver
 	Protocol *codec.Protocol
 	Machine  func() refserver.Machine
@@ -29,7 +29,7 @@ type Bench struct {
 type Exchange = struct{ Name, Client, Answer, Worker, Done string }
 
 // Serve starts a server that ends with the test, and returns its address.
-func (b Bench) Serve(t *testing.T) string {
+func (b Suite) Serve(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,8 +48,8 @@ func (b Bench) Serve(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// Driven returns the answers of the driver to tasks.
-func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
+// Answers returns the answers of the driver to tasks.
+func (b Suite) Answers(t *testing.T, addr string, tasks ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := b.Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
@@ -60,7 +60,7 @@ func (b Bench) Driven(t *testing.T, addr string, tasks ...string) string {
 
 // Exchanges tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a separate
 // server for each element.
-func (b Bench) Exchanges(t *testing.T, exchanges []Exchange) {
+func (b Suite) Exchanges(t *testing.T, exchanges []Exchange) {
 	for _, e := range exchanges {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func (b Bench) Exchanges(t *testing.T, exchanges []Exchange) {
 					continue
 				}
 				both.Go(func() {
-					if got := b.Driven(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
+					if got := b.Answers(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
 						t.Errorf("%s: expected %q, got %q", side.task, side.expected, got)
 					}
 				})
@@ -82,8 +82,8 @@ func (b Bench) Exchanges(t *testing.T, exchanges []Exchange) {
 }
 
 // WithoutServer tests that the answer to each task is a connection error if there is no server.
-func (b Bench) WithoutServer(t *testing.T, tasks ...string) {
-	if got := b.Driven(t, "127.0.0.1:1", tasks...); strings.Count(got, "error connection") != len(tasks) {
+func (b Suite) WithoutServer(t *testing.T, tasks ...string) {
+	if got := b.Answers(t, "127.0.0.1:1", tasks...); strings.Count(got, "error connection") != len(tasks) {
 		t.Errorf("expected %d connection errors, got %q", len(tasks), got)
 	}
 }

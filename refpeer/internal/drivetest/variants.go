@@ -31,7 +31,7 @@ const (
 
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own. profiles is the
 // minimum number of fault profiles that must apply to the protocol. The variants run at the same time.
-func Variants[P any](t *testing.T, b Bench, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
+func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
 	var all []*audit.Profile
 	for i := range audit.Profiles {
 		if p := &audit.Profiles[i]; p.Name != "large" {

@@ -12,7 +12,7 @@ import (
 // Editor makes edits of programs P whose tasks are of type T.
 type Editor[P, T any] struct {
 	Sequences func(*P) []*line.Sequence[T] // all sequences of a program
-	Habits    func(*P) *line.Habits
+	Quirks    func(*P) *line.Quirks
 	Header    int // length of a packet's header in bytes
 	LengthAt  int // offset of the four bytes in the header that contain the length of the rest
 }
@@ -34,8 +34,8 @@ func (e Editor[P, T]) Change(typ string, with func(line.Step[T]) []line.Step[T])
 	}
 }
 
-// Says sends another message instead, under the same condition.
-func (e Editor[P, T]) Says(typ, do string) func(*P) {
+// SendInstead sends another message instead, under the same condition.
+func (e Editor[P, T]) SendInstead(typ, do string) func(*P) {
 	return e.Change(typ, func(st line.Step[T]) []line.Step[T] {
 		st.Do = do
 		return []line.Step[T]{st}
@@ -69,10 +69,10 @@ func (e Editor[P, T]) Data(typ string, edit func(b []byte) []byte) func(*P) {
 	})
 }
 
-// Heard changes the arguments of received messages of the types.
-func (e Editor[P, T]) Heard(edit func(args [][]byte), types ...string) func(*P) {
+// EditReceived changes the arguments of received messages of the types.
+func (e Editor[P, T]) EditReceived(edit func(args [][]byte), types ...string) func(*P) {
 	return func(p *P) {
-		e.Habits(p).Heard = func(m *codec.Message) error {
+		e.Quirks(p).Edit = func(m *codec.Message) error {
 			for _, t := range types {
 				if m.Type.Name == t {
 					edit(m.Args)
@@ -83,9 +83,9 @@ func (e Editor[P, T]) Heard(edit func(args [][]byte), types ...string) func(*P) 
 	}
 }
 
-// Has changes the habits of a program.
-func (e Editor[P, T]) Has(edit func(*line.Habits)) func(*P) {
-	return func(p *P) { edit(e.Habits(p)) }
+// Has changes the quirks of a program.
+func (e Editor[P, T]) Has(edit func(*line.Quirks)) func(*P) {
+	return func(p *P) { edit(e.Quirks(p)) }
 }
 
 // Last changes the last argument of a message.
@@ -102,8 +102,8 @@ func First(edit func([]byte) []byte) func([][]byte) {
 	}
 }
 
-// Joined removes the first NUL.
-func Joined(b []byte) []byte { return bytes.Replace(b, []byte{0}, nil, 1) }
+// WithoutFirstNUL removes the first NUL.
+func WithoutFirstNUL(b []byte) []byte { return bytes.Replace(b, []byte{0}, nil, 1) }
 
 // AppendNUL appends a NUL.
 func AppendNUL(b []byte) []byte { return append(b, 0) }

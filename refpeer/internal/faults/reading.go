@@ -7,14 +7,14 @@ import (
 	"jobwire/refpeer/internal/line"
 )
 
-// Whole expects each read to return exactly one message. It drops the rest of the read, and returns an error if the message
+// ReadWhole expects each read to return exactly one message. It drops the rest of the read, and returns an error if the message
 // is incomplete.
-func Whole(c *line.Conn) (*codec.Message, error) {
+func ReadWhole(c *line.Conn) (*codec.Message, error) {
 	c.In = nil
 	if err := c.Fill(); err != nil {
 		return nil, err
 	}
-	m, err := c.Take()
+	m, err := c.Decode()
 	if m == nil && err == nil {
 		err = fmt.Errorf("%w: %d bytes are not a packet", line.ErrProtocol, len(c.In))
 	}
@@ -28,7 +28,7 @@ func Alone(c *line.Conn) (*codec.Message, error) {
 		if err := c.Fill(); err != nil {
 			return nil, err
 		}
-		if m, err := c.Take(); m != nil || err != nil {
+		if m, err := c.Decode(); m != nil || err != nil {
 			c.In = nil
 			return m, err
 		}
@@ -38,7 +38,7 @@ func Alone(c *line.Conn) (*codec.Message, error) {
 // Once reads at most twice for a message, and then returns an error.
 func Once(c *line.Conn) (*codec.Message, error) {
 	for reads := 0; ; reads++ {
-		if m, err := c.Take(); m != nil || err != nil {
+		if m, err := c.Decode(); m != nil || err != nil {
 			return m, err
 		}
 		if reads > 1 {
@@ -54,7 +54,7 @@ func Once(c *line.Conn) (*codec.Message, error) {
 func Together(header int) func(c *line.Conn) (*codec.Message, error) {
 	return func(c *line.Conn) (*codec.Message, error) {
 		for {
-			if m, err := c.Take(); m != nil || err != nil {
+			if m, err := c.Decode(); m != nil || err != nil {
 				return m, err
 			}
 			if len(c.In) == header {

@@ -22,7 +22,7 @@ var (
 )
 
 // readSize is the size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
-// Habits.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
+// Quirks.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
 const (
 	readSize  = 64 << 10
 	leaveTime = time.Second
@@ -35,29 +35,29 @@ const (
 type Conn struct {
 	In []byte // received bytes that Take has not returned
 
-	protocol *codec.Protocol
-	habits   *Habits
-	nc       net.Conn
-	aborted  chan struct{}
-	once     sync.Once
-	stream   codec.Stream
-	sent     codec.Stream  // in the session of stream, which needs the sent requests to decode replies
-	loose    codec.Session // encodes messages, also deliberately invalid ones
-	out      []byte
-	message  codec.Message
-	frame    codec.Frame
+	protocol  *codec.Protocol
+	quirks    *Quirks
+	nc        net.Conn
+	aborted   chan struct{}
+	once      sync.Once
+	stream    codec.Stream
+	sent      codec.Stream  // in the session of stream, which needs the sent requests to decode replies
+	nonStrict codec.Session // encodes messages, also deliberately invalid ones
+	out       []byte
+	message   codec.Message
+	frame     codec.Frame
 }
 
 // Dial connects to the server at addr, which is host:port.
-func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Habits) (*Conn, error) {
+func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Quirks) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	streams := codec.Streams(p.NewSession(codec.Options{}))
-	return &Conn{protocol: p, habits: h, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server], sent: streams[codec.Peer],
-		loose: p.NewSession(codec.Options{WaiveAll: true})}, nil
+	return &Conn{protocol: p, quirks: h, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server], sent: streams[codec.Peer],
+		nonStrict: p.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
 // Abort ends all waits and closes the socket.
@@ -78,8 +78,8 @@ func (c *Conn) Close() {
 }
 
 // Append encodes a message that Flush sends after the earlier ones.
-func (c *Conn) Append(row *codec.Type, args ...[]byte) error {
-	b, err := c.loose.Append(c.out, codec.Peer, &codec.Message{Type: row, Args: args})
+func (c *Conn) Append(msgType *codec.Type, args ...[]byte) error {
+	b, err := c.nonStrict.Append(c.out, codec.Peer, &codec.Message{Type: msgType, Args: args})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
@@ -97,11 +97,11 @@ func (c *Conn) Flush() error {
 	}
 	defer func() { c.out = c.out[:0] }()
 	rest := c.out
-	for i := 0; i < pieces && c.habits.Pieces > 0 && len(rest) > c.habits.Pieces; i++ {
-		if _, err := c.nc.Write(rest[:c.habits.Pieces]); err != nil {
+	for i := 0; i < pieces && c.quirks.Pieces > 0 && len(rest) > c.quirks.Pieces; i++ {
+		if _, err := c.nc.Write(rest[:c.quirks.Pieces]); err != nil {
 			return err
 		}
-		rest = rest[c.habits.Pieces:]
+		rest = rest[c.quirks.Pieces:]
 		c.Pause(pieceTime)
 	}
 	_, err := c.nc.Write(rest)
@@ -123,9 +123,9 @@ func (c *Conn) Fill() error {
 	return err
 }
 
-// Take removes the first message from In and returns it, or nil if In has no complete message. The message is valid until the
+// Decode removes the first message from In and returns it, or nil if In has no complete message. The message is valid until the
 // next Fill.
-func (c *Conn) Take() (*codec.Message, error) {
+func (c *Conn) Decode() (*codec.Message, error) {
 	c.stream.Resume() // In may have been replaced
 	n, found, err := c.stream.Read(c.In, &c.frame)
 	switch {
@@ -144,13 +144,13 @@ func (c *Conn) Next() (*codec.Message, error) {
 	if err := c.Flush(); err != nil {
 		return nil, err
 	}
-	read := c.habits.Read
+	read := c.quirks.Read
 	if read == nil {
 		read = Read
 	}
 	m, err := read(c)
-	if err == nil && c.habits.Heard != nil {
-		err = c.habits.Heard(m)
+	if err == nil && c.quirks.Edit != nil {
+		err = c.quirks.Edit(m)
 	}
 	return m, err
 }
@@ -158,7 +158,7 @@ func (c *Conn) Next() (*codec.Message, error) {
 // Read reads a message, in any segmentation.
 func Read(c *Conn) (*codec.Message, error) {
 	for {
-		if m, err := c.Take(); m != nil || err != nil {
+		if m, err := c.Decode(); m != nil || err != nil {
 			return m, err
 		}
 		if err := c.Fill(); err != nil {
@@ -167,15 +167,15 @@ func Read(c *Conn) (*codec.Message, error) {
 	}
 }
 
-// Gone reports whether an error means that the server has closed the connection.
-func Gone(err error) bool {
+// IsDisconnect reports whether an error means that the server has closed the connection.
+func IsDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Endured returns an error. A stubborn program does not notice that the server has closed the connection, and waits until the
+// AfterEOF returns an error. A stubborn program does not notice that the server has closed the connection, and waits until the
 // connection is aborted.
-func (c *Conn) Endured(err error) error {
-	if c.habits.Stubborn && Gone(err) {
+func (c *Conn) AfterEOF(err error) error {
+	if c.quirks.IgnoresEOF && IsDisconnect(err) {
 		<-c.aborted
 	}
 	return err
@@ -189,10 +189,10 @@ func (c *Conn) Pause(d time.Duration) {
 	}
 }
 
-// Within limits the time in which the next messages must be received, from now on; 0: the limit of the program, if any.
-func (c *Conn) Within(d time.Duration) {
+// SetLimit limits the time in which the next messages must be received, from now on; 0: the limit of the program, if any.
+func (c *Conn) SetLimit(d time.Duration) {
 	if d == 0 {
-		d = c.habits.Patience
+		d = c.quirks.Timeout
 	}
 	if d == 0 {
 		c.nc.SetReadDeadline(time.Time{})

@@ -28,8 +28,8 @@ func Send[T any](c *Conn, s Sequence[T], t *T, values map[string]func(*T) []byte
 			continue
 		}
 		words := strings.Fields(st.Do)
-		row := c.protocol.TypeNamed(words[0])
-		if row == nil {
+		msgType := c.protocol.TypeNamed(words[0])
+		if msgType == nil {
 			return fmt.Errorf("%w: unknown message type %s", ErrUsage, words[0])
 		}
 		var args [][]byte
@@ -46,7 +46,7 @@ func Send[T any](c *Conn, s Sequence[T], t *T, values map[string]func(*T) []byte
 			}
 		}
 		before := len(c.out)
-		if err := c.Append(row, args...); err != nil {
+		if err := c.Append(msgType, args...); err != nil {
 			return err
 		}
 		if st.Raw != nil {

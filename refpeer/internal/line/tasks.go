@@ -16,8 +16,8 @@ import (
 // maxTask is the maximum length of a task's line in bytes.
 const maxTask = 64 << 20
 
-// errFallen is returned if an injected fault has ended the driver.
-var errFallen = errors.New("fallen over the end of a connection")
+// errEndedByFault is returned if an injected fault has ended the driver.
+var errEndedByFault = errors.New("fallen over the end of a connection")
 
 // Verb is a kind of task with at least Least arguments.
 type Verb struct {
@@ -27,13 +27,13 @@ type Verb struct {
 
 // Serve reads tasks, one per line, and answers each with one line, until the end of tasks. explain returns the answer for
 // errors that are specific to a protocol, and nil for any other error.
-func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Habits, verbs map[string]Verb, explain func(error) []string) error {
+func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Quirks, verbs map[string]Verb, explain func(error) []string) error {
 	lines := bufio.NewScanner(tasks)
 	lines.Buffer(nil, maxTask)
 	for ctx.Err() == nil && lines.Scan() {
-		words, err := carryOut(ctx, lines.Text(), verbs)
-		if h.Falls && Gone(err) {
-			return errFallen
+		words, err := runVerb(ctx, lines.Text(), verbs)
+		if h.ExitsOnEOF && IsDisconnect(err) {
+			return errEndedByFault
 		}
 		answer := append([]string{"ok"}, words...)
 		if err != nil {
@@ -67,7 +67,7 @@ func failure(err error) []string {
 	return []string{"error", "connection", err.Error()}
 }
 
-func carryOut(ctx context.Context, line string, verbs map[string]Verb) ([]string, error) {
+func runVerb(ctx context.Context, line string, verbs map[string]Verb) ([]string, error) {
 	words, err := transcript.ParseWords(line)
 	if err != nil || len(words) == 0 {
 		return nil, fmt.Errorf("%w: %q", ErrUsage, line)

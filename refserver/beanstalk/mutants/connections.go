@@ -8,20 +8,20 @@ import (
 )
 
 // connections are faults in the time and order in which the server handles commands, and between connections.
-var connections = []row{
+var connections = []mutantSpec{
 	{Name: "hang-up-unnoticed", About: "After a client has disconnected without quit, the server does not serve the next connection.",
 		KilledBy: "connection.close", Edit: func(s *inject.Server) {
 			hung := false
-			s.On(inject.Closed, func(m *message) { hung = hung || m.Peer.Heard == 1 && m.Peer.Asked() == "use" })
+			s.On(inject.Closed, func(m *message) { hung = hung || m.Peer.ReceivedCount == 1 && m.Peer.Asked() == "use" })
 			s.On("list-tube-used", func(m *message) {
-				if m.Peer.Heard > 1 || m.Peer.ID() == 1 {
+				if m.Peer.ReceivedCount > 1 || m.Peer.ID() == 1 {
 					return
 				}
 				m.Drop()
 				// The server may notice the end of the other connection only now.
 				m.Peer.Later(40*time.Millisecond, func() {
 					if !hung {
-						m.Peer.Give("list-tube-used")
+						m.Peer.Inject("list-tube-used")
 					}
 				})
 			})
@@ -68,7 +68,7 @@ var connections = []row{
 					if pending[m.Peer] {
 						delete(pending, m.Peer)
 						m.Peer.Resume()
-						m.Peer.Give("reserve")
+						m.Peer.Inject("reserve")
 					}
 				})
 			})

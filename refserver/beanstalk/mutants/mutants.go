@@ -13,10 +13,10 @@ import (
 )
 
 type (
-	row     = inject.Row
-	message = inject.Message
-	peer    = inject.Peer
-	job     = inject.Job
+	mutantSpec = inject.MutantSpec
+	message    = inject.Message
+	peer       = inject.Peer
+	job        = inject.Job
 )
 
 // System makes the reference server faulty.
@@ -34,4 +34,4 @@ func All() []mutant.Mutant { return System.Mutants(all()) }
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Rows(files, stream, connections)
+var all = inject.Specs(files, stream, connections)

@@ -16,8 +16,8 @@ func TestTable(t *testing.T) {
 
 // TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
+	sound := conform.Baseline{Start: System.Mutants([]mutantSpec{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	mutanttest.RunSample(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"first-reply-overtaken",           // a fault
 		"lf-ends-a-line",                  // a waived rule
 		"line-of-223",                     // a limit

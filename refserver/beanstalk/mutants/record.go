@@ -25,7 +25,7 @@ var record = inject.Record{
 }
 
 // sent records the information about jobs in replies.
-var sent = inject.Learn{
+var sent = inject.Updates{
 	"USING": func(m *message) { m.Peer.Tube = m.Args[0] },
 	"INSERTED": func(m *message) {
 		put := m.Peer.Request.Args

@@ -14,7 +14,7 @@ import (
 )
 
 // stream are faults of how the bytes of a connection are divided into messages.
-var stream = []row{
+var stream = []mutantSpec{
 	{Name: "lf-ends-a-line", About: "The server accepts LF alone as the end of a line.",
 		KilledBy: "line.lf-alone line.lf-inside line.lf-ends", Codec: codec.Options{Waive: []codec.RuleID{protocol.RuleLineCRLF}}},
 	{Name: "line-of-221", About: "The server rejects lines of more than 221 bytes.",

@@ -16,8 +16,8 @@ func TestTable(t *testing.T) {
 
 // TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: System.Mutants([]row{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
+	sound := conform.Baseline{Start: System.Mutants([]mutantSpec{{Name: "none", Edit: func(*inject.Server) {}}})[0].Start}
+	mutanttest.RunSample(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"magic-not-compared",              // a waived rule
 		"rest-of-segment-dropped",         // another way to read from the connection
 		"packet-blocks-others",            // another decoder

@@ -9,7 +9,7 @@ import (
 )
 
 // packets are faults in the header and in the handling of unknown packet types.
-var packets = []row{
+var packets = []mutantSpec{
 	{Name: "magic-of-seven-bits", About: "The server clears the high bit of each byte of the magic in its replies.",
 		KilledBy: "magic.any-bytes magic.each-its-own magic.values", Edit: inject.Out("*", nil, func(m *message) {
 			m.Raw = slices.Clone(m.Frame.Raw)

@@ -15,7 +15,7 @@ const (
 )
 
 var record = inject.Record{
-	Received: inject.Learn{
+	Received: inject.Updates{
 		"worker_connect": func(m *message) {
 			m.Peer.Can, m.Peer.Goodbye, m.Job = slices.Clone(m.Args), false, m.Peer.Job
 			m.Peer.Announced = append(m.Peer.Announced, m.Args...)
@@ -23,7 +23,7 @@ var record = inject.Record{
 		"worker_disconnect": func(m *message) {
 			p := m.Peer
 			m.Job = p.Job
-			lose(p)
+			loseJob(p)
 			p.Can, p.Goodbye, p.Asleep = nil, true, false
 		},
 		"worker_sleep":   func(m *message) { m.Job, m.Peer.Asleep = m.Peer.Job, m.Peer.Job == nil },
@@ -48,7 +48,7 @@ var record = inject.Record{
 		},
 		"job_status_req job_complete_req": func(m *message) { m.Job = m.ByID(m.Args[0]) },
 	}.Update(),
-	Sent: inject.Learn{
+	Sent: inject.Updates{
 		"job_create_res": func(m *message) {
 			if len(m.Args) > 0 && m.Args[0] != "" && m.Job != nil {
 				m.Job.ID = m.Args[0]
@@ -77,7 +77,7 @@ var record = inject.Record{
 			j.Orphan = j.Orphan || j.Creator == p && j.Worker != nil
 		}
 	},
-	Left: lose,
+	Left: loseJob,
 }
 
 // create records a job, or a duplicate of one.
@@ -98,8 +98,8 @@ func create(m *message) {
 	m.Job = j
 }
 
-// lose records that a worker no longer has its job.
-func lose(p *peer) {
+// loseJob records that a worker no longer has its job.
+func loseJob(p *peer) {
 	if j := p.Job; j != nil {
 		j.Worker, p.Job = nil, nil
 		j.Lost++

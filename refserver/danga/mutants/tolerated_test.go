@@ -18,7 +18,7 @@ var tolerated = map[string]inject.Edit{
 		for _, w := range m.Peers {
 			if w.Asleep && !w.Does(m.Job.Queue) {
 				w.Asleep = false
-				w.GiveSilently("job_assign_req") // this ends its sleep
+				w.InjectSilently("job_assign_req") // this ends its sleep
 				w.Send("noop")
 			}
 		}
@@ -52,8 +52,8 @@ func TestToleratedServersFailNoCase(t *testing.T) {
 	for name, edit := range tolerated {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Bare: true,
-				Start: System.Mutants([]row{{Name: name, Edit: edit}})[0].Start}
+			r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, OmitPlay: true,
+				Start: System.Mutants([]mutantSpec{{Name: name, Edit: edit}})[0].Start}
 			nonStrict := 0
 			for _, res := range r.Run(t.Context(), mutanttest.Suite(t, protocol.Protocol, ""), nil) {
 				switch res.Verdict {

@@ -12,7 +12,7 @@ import (
 )
 
 // segments are faults in how the server reads from connections.
-var segments = []row{
+var segments = []mutantSpec{
 	{Name: "short-first-read-dropped", About: "The server discards a first segment that is shorter than a packet header.",
 		KilledBy: "transport.in-pieces", Edit: inject.Wrap(func(c net.Conn) net.Conn {
 			first := true

@@ -7,13 +7,13 @@ import (
 )
 
 // administration are faults of section "Administrative Protocol".
-var administration = []row{
+var administration = []mutantSpec{
 	{Name: "line-in-pieces-lost", About: "The server discards a text line that arrives in more than one segment.",
-		KilledBy: "admin.in-pieces", Edit: losing(func(s *stream, _ []byte) bool { return len(s.head) > 0 && s.head[0] != 0 })},
+		KilledBy: "admin.in-pieces", Edit: discardIncomplete(func(s *stream, _ []byte) bool { return len(s.head) > 0 && s.head[0] != 0 })},
 	{Name: "many-sided-workers-unlisted", About: "The reply to \"workers\" omits workers with more than one function.",
-		KilledBy: "admin.workers", Edit: rows("workers-reply", func(_ *message, args []string) bool { return len(strings.Fields(args[3])) < 2 })},
+		KilledBy: "admin.workers", Edit: listLines("workers-reply", func(_ *message, args []string) bool { return len(strings.Fields(args[3])) < 2 })},
 	{Name: "abilities-add-up", About: "The reply to \"status\" counts a worker for each CAN_DO, up to eight.",
-		KilledBy: "admin.status-can-do-twice[n=8]", Edit: rows("status-reply", func(m *message, args []string) bool {
+		KilledBy: "admin.status-can-do-twice[n=8]", Edit: listLines("status-reply", func(m *message, args []string) bool {
 			for _, p := range m.Peers {
 				if len(p.Announced) == 8 && p.Announced[7] == args[0] && p.Announced[0] == args[0] {
 					args[3] = "8"
@@ -22,7 +22,7 @@ var administration = []row{
 			return true
 		})},
 	{Name: "finished-jobs-counted", About: "The reply to \"status\" still counts jobs that are finished.",
-		KilledBy: "admin.status-finished admin.status-abandoned", Edit: rows("status-reply", func(m *message, args []string) bool {
+		KilledBy: "admin.status-finished admin.status-abandoned", Edit: listLines("status-reply", func(m *message, args []string) bool {
 			args[1] = inject.Decimal(len(m.FindAll(func(j *job) bool { return j.Queue == args[0] })))
 			return true
 		})},
@@ -37,8 +37,8 @@ var administration = []row{
 		})},
 }
 
-// rows changes a list with four values a line: it removes the lines for which keep returns false.
-func rows(typ string, keep func(m *message, args []string) bool) inject.Edit {
+// listLines changes a list with four values a line: it removes the lines for which keep returns false.
+func listLines(typ string, keep func(m *message, args []string) bool) inject.Edit {
 	return inject.Out(typ, nil, func(m *message) {
 		var kept []string
 		for args := m.Args; len(args) >= 4; args = args[4:] {

@@ -9,39 +9,39 @@ import (
 )
 
 // jobs are faults in which the server has other options, loses jobs with connections, or fails jobs after a time.
-var jobs = []row{
+var jobs = []mutantSpec{
 	{Name: "timeout-in-hours", About: "The server reads the timeout in CAN_DO_TIMEOUT as hours.",
 		KilledBy: "timeout.fails timeout.late-result timeout.two-jobs timeout.fails-uniq", New: with(gearman.Options{TimeoutUnit: time.Hour})},
 	{Name: "timeout-in-nanoseconds", About: "The server reads the timeout in CAN_DO_TIMEOUT as nanoseconds.",
 		KilledBy: "timeout.in-time timeout.values timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
 	{Name: "leaving-client-ends-the-server", About: "The server crashes when a client with a queued job disconnects.",
-		KilledBy: "submit.client-leaves-while-queued field.coalesce-one-leaves wake.abandoned-job field.coalesce-abandoned", Slow: settle,
+		KilledBy: "submit.client-leaves-while-queued field.coalesce-one-leaves wake.abandoned-job field.coalesce-abandoned", Slow: closeDelay,
 		Edit: inject.Both(inject.Wrap(noHalfClose), inject.Crash(inject.Closed, func(m *message) bool {
 			return m.Find(func(j *job) bool { return j.Queued() && !background(j) && j.Creator == m.Peer }) != nil
 		}))},
 	{Name: "background-leaves-with-joined-client", About: "The server drops a queued background job when a client that joined it disconnects.",
-		KilledBy: "field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=closes] field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=resets]", Slow: settle,
+		KilledBy: "field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=closes] field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=resets]", Slow: closeDelay,
 		Edit: inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool {
 			return j.Type == "SUBMIT_JOB_HIGH_BG" && slices.Contains(j.Clients, m.Peer)
 		}))},
 	{Name: "job-leaves-with-first-client", About: "A job fails when its first client disconnects, although other clients wait for it.",
-		KilledBy: "field.coalesce-one-leaves", Slow: settle,
+		KilledBy: "field.coalesce-one-leaves", Slow: closeDelay,
 		Edit: inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool { return j.Creator == m.Peer && len(j.Clients) > 1 }))},
 	{Name: "job-without-worker-fails", About: "A job soon fails if no worker has registered its function.",
 		KilledBy: "field.no-worker-yet field.coalesce-one-leaves field.coalesce-background-leaves retry.low-last", Edit: failsWithoutWorker},
 	{Name: "lost-job-fails", About: "A job fails when its worker disconnects.",
 		KilledBy: "retry.client-waits retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-wakes field.retry-two-jobs retry.worker-leaves retry.high-first",
-		Slow:     settle,
+		Slow:     closeDelay,
 		New:      with(gearman.Options{Retries: 1})},
 	{Name: "one-retry", About: "A job fails when its second worker disconnects.",
-		KilledBy: "retry.twice", Slow: settle, New: with(gearman.Options{Retries: 2})},
+		KilledBy: "retry.twice", Slow: closeDelay, New: with(gearman.Options{Retries: 2})},
 	{Name: "reset-not-noticed", About: "The server does not notice that a worker's connection was reset.",
-		KilledBy: "retry.worker-leaves retry.client-waits[how=resets]", Edit: inject.Wrap(newResetBlind)},
+		KilledBy: "retry.worker-leaves retry.client-waits[how=resets]", Edit: inject.Wrap(newLateResetConn)},
 	{Name: "retried-high-is-normal", About: "The server queues a job of high priority with normal priority when its worker disconnects.",
-		KilledBy: "retry.high-first", Slow: settle, Edit: inject.On(inject.Closed, nil, func(m *message) {
+		KilledBy: "retry.high-first", Slow: closeDelay, Edit: inject.On(inject.Closed, nil, func(m *message) {
 			for _, j := range m.Peer.Jobs() {
 				if j.Type == "SUBMIT_JOB_HIGH" && !j.Creator.Left {
-					m.Peer.GiveSilently("WORK_FAIL", j.ID)
+					m.Peer.InjectSilently("WORK_FAIL", j.ID)
 					j.Creator.Ask("SUBMIT_JOB", j.Queue, j.Unique, j.Data)
 				}
 			}
@@ -57,7 +57,7 @@ var jobs = []row{
 func cancels(which func(m *message, j *job) bool) inject.Edit {
 	return inject.On(inject.Closed, nil, func(m *message) {
 		for _, j := range m.FindAll(func(j *job) bool { return j.Queued() && which(m, j) }) {
-			m.Peer.Give("cancel-job", j.ID)
+			m.Peer.Inject("cancel-job", j.ID)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func failsWithoutWorker(s *inject.Server) {
 		case left > 0:
 			wait(j, left)
 		default:
-			j.Creator.Give("cancel-job", j.ID)
+			j.Creator.Inject("cancel-job", j.ID)
 		}
 	}
 	s.On("SUBMIT_JOB", func(m *message) {

@@ -14,9 +14,9 @@ import (
 )
 
 type (
-	row     = inject.Row
-	message = inject.Message
-	job     = inject.Job
+	mutantSpec = inject.MutantSpec
+	message    = inject.Message
+	job        = inject.Job
 )
 
 // System makes the reference server faulty.
@@ -37,4 +37,4 @@ func All() []mutant.Mutant { return System.Mutants(all()) }
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Rows(files, packets, jobs, administration)
+var all = inject.Specs(files, packets, jobs, administration)

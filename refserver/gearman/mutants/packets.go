@@ -13,7 +13,7 @@ import (
 )
 
 // packets are faults in the handling of packet headers and streams (section "Binary Packet").
-var packets = []row{
+var packets = []mutantSpec{
 	{Name: "magic-unchecked", About: "The server checks only the first half of the magic.",
 		KilledBy: "packet.magic-unknown", Edit: patch(func(head []byte) {
 			if head[3] != 'S' {
@@ -45,7 +45,7 @@ var packets = []row{
 			}
 		})},
 	{Name: "header-in-pieces-lost", About: "The server discards a packet header that arrives in more than one segment.",
-		KilledBy: "packet.in-pieces packet.one-and-a-half", Edit: losing(func(s *stream, rest []byte) bool { return len(rest) > 0 && len(rest) < 12 && rest[0] == 0 })},
+		KilledBy: "packet.in-pieces packet.one-and-a-half", Edit: discardIncomplete(func(s *stream, rest []byte) bool { return len(rest) > 0 && len(rest) < 12 && rest[0] == 0 })},
 	{Name: "answers-at-the-end-of-input", About: "The server sends no replies while it has received only part of the next packet.",
 		KilledBy: "packet.one-and-a-half", Edit: inject.Wrap(wholeMessages)},
 	{Name: "full-segment-answered-by-half", About: "If one segment holds two packets of equal length, the server processes the second only when more data arrives.",
@@ -81,10 +81,10 @@ var packets = []row{
 			}
 		})},
 	{Name: "cut-off-packet-ends-the-server", About: "The server crashes when a connection closes in the middle of a packet.",
-		KilledBy: "packet.cut-off", Edit: crashesCutOff(func(s *stream) bool { return s.left > 0 })},
+		KilledBy: "packet.cut-off", Edit: crashOnIncomplete(func(s *stream) bool { return s.left > 0 })},
 	{Name: "magic-alone-ends-the-server", About: "The server crashes when a connection closes after the magic of a packet.",
 		KilledBy: "packet.cut-off[head=4,how=closes] packet.cut-off[head=4,how=half-closes] packet.cut-off[head=4,how=resets]",
-		Edit:     crashesCutOff(func(s *stream) bool { return len(s.head) == 4 })},
+		Edit:     crashOnIncomplete(func(s *stream) bool { return len(s.head) == 4 })},
 
 	// Arguments.
 
@@ -101,12 +101,12 @@ var packets = []row{
 		})},
 }
 
-// settle is long enough for the server to notice the end of a connection before it reads what other
+// closeDelay is long enough for the server to notice the end of a connection before it reads what other
 // peers send next.
-const settle = 25 * time.Millisecond
+const closeDelay = 25 * time.Millisecond
 
-// crashesCutOff crashes the server when a connection closes in the middle of a packet of which the condition holds.
-func crashesCutOff(is func(s *stream) bool) inject.Edit {
+// crashOnIncomplete crashes the server when a connection closes in the middle of a packet of which the condition holds.
+func crashOnIncomplete(is func(s *stream) bool) inject.Edit {
 	return func(s *inject.Server) {
 		var cutOff atomic.Bool
 		s.Wrap = func(c net.Conn) net.Conn {
@@ -117,7 +117,7 @@ func crashesCutOff(is func(s *stream) bool) inject.Edit {
 				if err != nil && is(&s) {
 					cutOff.Store(true)
 				} else if s.left == 0 && len(s.head) == 0 {
-					time.Sleep(settle) // the incomplete packet is noticed first
+					time.Sleep(closeDelay) // the incomplete packet is noticed first
 				}
 				return n, err
 			})

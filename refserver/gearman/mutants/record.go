@@ -27,7 +27,7 @@ func background(j *job) bool { return detached(j.Type) }
 
 var record = inject.Record{
 	Received: func(m *message) { m.Job = m.ByID(m.Arg(0)) },
-	Passing: inject.Learn{
+	Passing: inject.Updates{
 		"CAN_DO CAN_DO_TIMEOUT": func(m *message) {
 			p := m.Peer
 			p.Announced = append(p.Announced, m.Args[0])
@@ -43,7 +43,7 @@ var record = inject.Record{
 		grabs:             func(m *message) { m.Peer.Asleep, m.Peer.Woken = false, 0 },
 		"OPTION_REQ":      func(m *message) { m.Peer.Exceptions = m.Peer.Exceptions || m.Args[0] == "exceptions" },
 	}.Update(),
-	Passed: inject.Learn{
+	Passed: inject.Updates{
 		results: func(m *message) {
 			if j := m.ByID(m.Args[0]); j != nil && j.Worker == m.Peer && j.Ended == "" {
 				j.Ended = m.Name
@@ -57,7 +57,7 @@ var record = inject.Record{
 	Left: inject.Release,
 }
 
-var sent = inject.Learn{
+var sent = inject.Updates{
 	"JOB_CREATED": created,
 	assignments: func(m *message) {
 		if m.Job != nil {

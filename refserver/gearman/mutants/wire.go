@@ -66,8 +66,8 @@ func (s *stream) whole(p []byte) (done int) {
 	return done
 }
 
-// losing discards the incomplete message at the end of a segment if lost returns true for it.
-func losing(lost func(s *stream, rest []byte) bool) inject.Edit {
+// discardIncomplete discards the incomplete message at the end of a segment if lost returns true for it.
+func discardIncomplete(lost func(s *stream, rest []byte) bool) inject.Edit {
 	return inject.Wrap(func(c net.Conn) net.Conn {
 		var s stream
 		return inject.Filtered(c, func(p []byte) []byte {
@@ -109,7 +109,7 @@ func coalesced(c net.Conn) net.Conn {
 		if err != nil || packetSize(p[:n]) == 0 || p[7] != 16 {
 			return n, err
 		}
-		time.Sleep(settle)
+		time.Sleep(closeDelay)
 		c.SetReadDeadline(time.Now().Add(time.Millisecond))
 		more, _ := c.Read(p[n:])
 		c.SetReadDeadline(time.Time{})
@@ -120,16 +120,16 @@ func coalesced(c net.Conn) net.Conn {
 // noHalfClose hides CloseWrite, so that the server closes a half-closed connection at once.
 func noHalfClose(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
 
-// resetBlind is a connection whose reset the server notices only when it closes the connection.
-type resetBlind struct {
+// lateResetConn is a connection whose reset the server notices only when it closes the connection.
+type lateResetConn struct {
 	net.Conn
 	once sync.Once
 	quit chan struct{}
 }
 
-func newResetBlind(c net.Conn) net.Conn { return &resetBlind{Conn: c, quit: make(chan struct{})} }
+func newLateResetConn(c net.Conn) net.Conn { return &lateResetConn{Conn: c, quit: make(chan struct{})} }
 
-func (n *resetBlind) Read(p []byte) (int, error) {
+func (n *lateResetConn) Read(p []byte) (int, error) {
 	k, err := n.Conn.Read(p)
 	if errors.Is(err, syscall.ECONNRESET) {
 		<-n.quit
@@ -137,19 +137,21 @@ func (n *resetBlind) Read(p []byte) (int, error) {
 	return k, err
 }
 
-func (n *resetBlind) wake() { n.once.Do(func() { close(n.quit) }) }
+func (n *lateResetConn) wake() { n.once.Do(func() { close(n.quit) }) }
 
-func (n *resetBlind) Close() error {
+func (n *lateResetConn) Close() error {
 	n.wake()
 	return n.Conn.Close()
 }
 
 // SetReadDeadline interrupts a Read, because the server sets a deadline to stop reading.
-func (n *resetBlind) SetReadDeadline(t time.Time) error {
+func (n *lateResetConn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		n.wake()
 	}
 	return n.Conn.SetReadDeadline(t)
 }
 
-func (n *resetBlind) CloseWrite() error { return n.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (n *lateResetConn) CloseWrite() error {
+	return n.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}

@@ -5,9 +5,9 @@ import (
 )
 
 // locks are faults of BRPOP on one list, and of waits.
-var locks = []row{
+var locks = []mutantSpec{
 	{Name: "waits-for-the-next-push", About: "BRPOP of a single list ignores elements that it contains already.",
-		KilledBy: "lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.behind-lock bytes.lock gone.finished type.popped", Edit: lined(line{turn: longest, blind: true})},
+		KilledBy: "lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.behind-lock bytes.lock gone.finished type.popped", Edit: lined(line{turn: longest, skipsSingleKey: true})},
 	{Name: "first-after-a-time-out-lost", About: "The first element pushed after a BRPOP has timed out is lost.",
 		KilledBy: "lock.late pop.times-out pop.times-out-alone", Edit: lined(line{turn: longest, over: func(l *line, w *wait) { l.gone = append(l.gone, w) }})},
 	{Name: "who-waited-least-first", About: "The server serves the connection that started to wait last first.",

@@ -16,9 +16,9 @@ import (
 )
 
 type (
-	row     = inject.Row
-	message = inject.Message
-	peer    = inject.Peer
+	mutantSpec = inject.MutantSpec
+	message    = inject.Message
+	peer       = inject.Peer
 )
 
 // System makes the reference server faulty. A message of a peer has the name and the words of a command; a
@@ -26,7 +26,7 @@ type (
 var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
-	Edited:   freely,
+	Edited:   nonStrict,
 	Read:     read,
 	Write: func(name string, args []string) *codec.Frame {
 		return &codec.Frame{From: codec.Peer, Raw: []byte(list(append([]string{name}, args...)...))}
@@ -46,7 +46,7 @@ func All() []mutant.Mutant { return System.Mutants(all()) }
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Rows(files, locks, popping, requests, framing,
+var all = inject.Specs(files, locks, popping, requests, framing,
 	boundNumbers, boundRequests, boundClosings)
 
 // least is the number of arguments that some commands must have. Edits do not change shorter commands.
@@ -89,14 +89,14 @@ func received(m *message) {
 
 func isPush(reply []byte) bool { return strings.HasPrefix(string(reply), "*3\r\n$7\r\nmessage\r\n") }
 
-// freely is GearMonkey with a server that may send any reply: edits can execute other commands than those that
+// nonStrict is GearMonkey with a server that may send any reply: edits can execute other commands than those that
 // peers send.
-var freely = func() *codec.Protocol {
+var nonStrict = func() *codec.Protocol {
 	p := *protocol.Protocol
 	p.NewSession = func(o codec.Options) codec.Session {
-		loose := o
-		loose.WaiveAll = true
-		return session{protocol.Protocol.NewSession(o), protocol.Protocol.NewSession(loose)}
+		nonStrict := o
+		nonStrict.WaiveAll = true
+		return session{protocol.Protocol.NewSession(o), protocol.Protocol.NewSession(nonStrict)}
 	}
 	return &p
 }()

@@ -20,8 +20,8 @@ func TestTable(t *testing.T) {
 
 // TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
 func TestSomeMutants(t *testing.T) {
-	sound := conform.Sound{Start: server(func(*inject.Server) {})}
-	mutanttest.Some(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
+	sound := conform.Baseline{Start: server(func(*inject.Server) {})}
+	mutanttest.RunSample(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
 		"first-ok-overtaken",               // a fault
 		"lines-without-end",                // a limit
 		"negative-size-is-0",               // another way to read from the connection
@@ -52,7 +52,7 @@ func TestSomeMutants(t *testing.T) {
 
 // server starts a server with an edit.
 func server(edit inject.Edit) func(context.Context) (target.Target, error) {
-	return System.Mutants([]row{{Name: "none", Edit: edit}})[0].Start
+	return System.Mutants([]mutantSpec{{Name: "none", Edit: edit}})[0].Start
 }
 
 // TestSoundLine checks that no case fails a correct line: its mutants differ only by their faults.

@@ -9,7 +9,7 @@ import (
 )
 
 // requests are faults in reading commands, as arrays and as lines.
-var requests = []row{
+var requests = []mutantSpec{
 	{Name: "cr-at-the-end-of-a-read-lost", About: "The server loses a CR that is the last byte of a segment.",
 		KilledBy: "request.cut-anywhere", Edit: inject.Filter(func(p []byte) []byte {
 			if len(p) > 100 {
@@ -30,7 +30,7 @@ var requests = []row{
 }
 
 // framing are faults in the handling of requests that cannot be framed.
-var framing = []row{
+var framing = []mutantSpec{
 	{Name: "bad-framing-closes-waits", About: "A protocol error on one connection closes all connections that wait in BRPOP.",
 		KilledBy: "framing.others-go-on", Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
 			for _, p := range m.Peers {

@@ -15,13 +15,13 @@ type line struct {
 	waiting []*wait
 	served  map[*peer]int // how often each peer was served
 
-	turn     func(l *line, of []*wait) *wait // chooses the peer that is served next
-	most     int                             // maximum number of peers that are served for a push; 0: all
-	over     func(l *line, w *wait)          // called on the timeout of a wait that has left the line
-	blind    bool                            // a peer that waits for a single list does not get its elements
-	inTurn   bool                            // a peer is not served before another that waits for the same function
-	keepGone bool                            // a peer that disconnects stays in the line
-	swaps    bool                            // the last peer in the line takes the place of a peer that disconnects
+	turn           func(l *line, of []*wait) *wait // chooses the peer that is served next
+	most           int                             // maximum number of peers that are served for a push; 0: all
+	over           func(l *line, w *wait)          // called on the timeout of a wait that has left the line
+	skipsSingleKey bool                            // a peer that waits for a single list does not get its elements
+	inTurn         bool                            // a peer is not served before another that waits for the same function
+	keepGone       bool                            // a peer that disconnects stays in the line
+	swaps          bool                            // the last peer in the line takes the place of a peer that disconnects
 
 	gone []*wait // peers that have disconnected and are still served
 }
@@ -55,7 +55,7 @@ func (l *line) pop(m *message) {
 	}
 	m.Drop()
 	q := &wait{p, m.Args[:n]}
-	if !(l.blind && n == 1) && l.serve(q) {
+	if !(l.skipsSingleKey && n == 1) && l.serve(q) {
 		return
 	}
 	p.Pause()

@@ -3,15 +3,15 @@ package list
 
 // List is a doubly linked list of items. The zero value is empty.
 type List[T any] struct {
-	first, last *Place[T]
+	first, last *Element[T]
 	len         int
 }
 
-// Place is the position of an item in a list. An item has one for each list that it can be in; Item must be set before the first use.
-type Place[T any] struct {
+// Element is the position of an item in a list. An item has one for each list that it can be in; Item must be set before the first use.
+type Element[T any] struct {
 	Item       *T
 	in         *List[T] // nil while it is not in a list
-	prev, next *Place[T]
+	prev, next *Element[T]
 }
 
 // Len returns the number of items.
@@ -26,7 +26,7 @@ func (l *List[T]) First() *T {
 }
 
 // PushBack adds k, which must not be in a list, to the end.
-func (l *List[T]) PushBack(k *Place[T]) {
+func (l *List[T]) PushBack(k *Element[T]) {
 	k.in, k.prev, k.next = l, l.last, nil
 	if l.last != nil {
 		l.last.next = k
@@ -38,7 +38,7 @@ func (l *List[T]) PushBack(k *Place[T]) {
 }
 
 // PushFront adds k, which must not be in a list, to the front.
-func (l *List[T]) PushFront(k *Place[T]) {
+func (l *List[T]) PushFront(k *Element[T]) {
 	k.in, k.prev, k.next = l, nil, l.first
 	if l.first != nil {
 		l.first.prev = k
@@ -50,7 +50,7 @@ func (l *List[T]) PushFront(k *Place[T]) {
 }
 
 // Remove removes k from its list, if it is in one.
-func (k *Place[T]) Remove() {
+func (k *Element[T]) Remove() {
 	l := k.in
 	if l == nil {
 		return

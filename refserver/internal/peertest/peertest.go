@@ -14,21 +14,21 @@ import (
 	"jobwire/refserver"
 )
 
-// patience is how long a peer waits for an expected message. In a synctest bubble this time passes without waiting.
-const patience = 20 * time.Second
+// replyTimeout is how long a peer waits for an expected message. In a synctest bubble this time passes without waiting.
+const replyTimeout = 20 * time.Second
 
 // Peer is a connection to a server. The messages that it sends may violate rules; those of the server are decoded strictly.
 type Peer struct {
 	Conn net.Conn
 
-	t        testing.TB
-	protocol *codec.Protocol
-	mu       sync.Mutex
-	requests codec.Stream // strict; together with replies: a reply may depend on its request
-	replies  codec.Stream
-	loose    codec.Session // encodes messages
-	frames   chan codec.Frame
-	err      error // why frames was closed
+	t         testing.TB
+	protocol  *codec.Protocol
+	mu        sync.Mutex
+	requests  codec.Stream // strict; together with replies: a reply may depend on its request
+	replies   codec.Stream
+	nonStrict codec.Session // encodes messages
+	frames    chan codec.Frame
+	err       error // why frames was closed
 }
 
 // New returns a peer on the connection nc, which is closed when the test ends.
@@ -37,8 +37,8 @@ func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 	e := &Peer{
 		Conn: nc, t: t, protocol: p,
 		requests: streams[codec.Peer], replies: streams[codec.Server],
-		loose:  p.NewSession(codec.Options{WaiveAll: true}),
-		frames: make(chan codec.Frame, 4096),
+		nonStrict: p.NewSession(codec.Options{WaiveAll: true}),
+		frames:    make(chan codec.Frame, 4096),
 	}
 	go e.read()
 	t.Cleanup(func() { nc.Close() })
@@ -87,7 +87,7 @@ func (e *Peer) Encode(name string, args ...string) []byte {
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}
-	b, err := e.loose.Append(nil, codec.Peer, &m)
+	b, err := e.nonStrict.Append(nil, codec.Peer, &m)
 	if err != nil {
 		e.t.Fatalf("%s %q: %v", name, args, err)
 	}
@@ -125,7 +125,7 @@ func (e *Peer) Next() (name string, args []string) {
 			args = append(args, string(a))
 		}
 		return f.Type.Name, args
-	case <-time.After(patience):
+	case <-time.After(replyTimeout):
 		e.t.Fatal("expected a message, got none")
 	}
 	panic("unreachable")
@@ -145,9 +145,9 @@ func (e *Peer) Want(name string, args ...string) []string {
 	return have
 }
 
-// NextUnless returns the type of the next message from the server. It returns false if stop is closed before a message arrives, or
+// NextOrStop returns the type of the next message from the server. It returns false if stop is closed before a message arrives, or
 // if the connection ends, which is an error of the test.
-func (e *Peer) NextUnless(stop <-chan struct{}) (name string, ok bool) {
+func (e *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
 	select {
 	case f, ok := <-e.frames:
 		if !ok {
@@ -168,7 +168,7 @@ func (e *Peer) Ended() error {
 		if ok {
 			e.t.Fatalf("got %s %q, expected the end of the connection", f.Type.Name, f.Raw)
 		}
-	case <-time.After(patience):
+	case <-time.After(replyTimeout):
 		e.t.Fatal("the connection is still open, expected its end")
 	}
 	return e.err

@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// protocolFaults contains what the fault profiles need to know of a protocol.
+type protocolFaults struct {
+	protocol       *codec.Protocol
+	wake           *codec.Type          // a message that a worker may receive at any time; nil if there is none
+	wakeMeansNoJob bool                 // it is also the reply "no job"; adding it to such a reply would make a worker ask without end
+	refusal        *codec.Message       // an error that may be a reply; nil if there is none
+	replies        map[*codec.Type]bool // types of replies to requests
+	ends           *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
+	progress       *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
+	renames        bool                 // the server chooses the IDs of jobs
+	numbers        bool                 // job IDs are numbers
+}
+
+func newProtocolFaults(p *codec.Protocol) *protocolFaults {
+	d := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}}
+	if words := p.Refusal; words != nil {
+		d.refusal = &codec.Message{Type: p.TypeNamed(words[0])}
+		for _, w := range words[1:] {
+			d.refusal.Args = append(d.refusal.Args, []byte(w))
+		}
+	}
+	for _, t := range p.Types {
+		for _, a := range t.Answers {
+			d.replies[a] = true
+		}
+		for i := range t.Fields {
+			if f := &t.Fields[i]; chosen(f) {
+				d.renames, d.numbers = true, d.numbers || f.Kind == codec.Number
+			}
+		}
+	}
+	for _, t := range p.Types {
+		switch {
+		case t.Res == 0:
+		case t.Does == codec.Wake:
+			d.wake, d.wakeMeansNoJob = t, d.replies[t]
+		case t.Does == codec.Complete && t.Has(codec.JobID) && !d.replies[t]:
+			d.ends = t
+		case t.Does == codec.Status && t.Has(codec.JobID) && !d.replies[t]:
+			d.progress = t
+		}
+	}
+	return d
+}
+
+// mayRefuse reports whether refusal may be the reply to a request.
+func (d *protocolFaults) mayRefuse(t *codec.Type) bool {
+	return d.refusal != nil && slices.Contains(t.Answers, d.refusal.Type)
+}
+
+// head returns the length of the first part of a message of the server: its header, or its first line.
+func (d *protocolFaults) head(raw []byte) int {
+	var f codec.Frame
+	if _, err := d.nonStrictSession().Decode(codec.Server, raw, &f); err == nil && f.Head > 0 && f.Type.End == "" {
+		return f.Spans[f.Head-1].Next
+	}
+	return bytes.IndexByte(raw, '\n') + 1
+}
+
+func (d *protocolFaults) nonStrictSession() codec.Session {
+	return d.protocol.NewSession(codec.Options{WaiveAll: true})
+}
+
+// encode encodes a message for the connection of another message, or returns nil.
+func (d *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
+	s := d.nonStrictSession()
+	s.Decode(other.From, other.Raw, &codec.Frame{}) // other may determine a property of all messages of its connection
+	b, err := s.Append(nil, from, m)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// report returns a progress report about a job, for the connection of another message.
+func (d *protocolFaults) report(id []byte, other *codec.Frame) []byte {
+	m := codec.Message{Type: d.progress}
+	for i := range d.progress.Fields {
+		arg := []byte(strconv.Itoa(i))
+		if d.progress.Fields[i].Means == codec.JobID {
+			arg = id
+		}
+		m.Args = append(m.Args, arg)
+	}
+	return d.encode(codec.Server, &m, other)
+}
+
+// chosen reports whether a field is a job ID that the server chooses.
+func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigned }
+
+// renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if the
+// message does not name a job.
+func (d *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []byte {
+	var m codec.Message
+	f.Message(&m)
+	found := false
+	for i := range m.Args {
+		if fd := f.Type.FieldAt(i); fd != nil && chosen(fd) {
+			m.Args[i], found = []byte(rename(fd, string(m.Args[i]), long, largest)), true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return d.encode(f.From, &m, f)
+}
+
+// rename returns a job name of maximum length, or the original name again. Numbers become numbers near largest.
+func rename(fd *codec.Field, name string, long bool, largest uint64) string {
+	if fd.Kind == codec.Number { // small numbers become large, and vice versa
+		if n, err := strconv.ParseUint(name, 10, 64); err == nil && n <= largest {
+			return strconv.FormatUint(largest-n, 10)
+		}
+		return name
+	}
+	if long {
+		if n := fd.Max - len(name) - 1; n > 0 {
+			return name + "." + strings.Repeat("x", n)
+		}
+		return name
+	}
+	if short := strings.TrimRight(name, "x"); len(name) == fd.Max && strings.HasSuffix(short, ".") {
+		return strings.TrimSuffix(short, ".")
+	}
+	return name
+}

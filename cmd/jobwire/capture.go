@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/conform"
+	"jobwire/pcap"
+	"jobwire/play"
+)
+
+// kinds maps the events of a transcript to those of a capture. Silence has no event in a capture.
+var kinds = map[transcript.Verb]pcap.Kind{
+	transcript.Send:       pcap.Data,
+	transcript.Raw:        pcap.Data,
+	transcript.Opens:      pcap.Opens,
+	transcript.Closes:     pcap.Closes,
+	transcript.HalfCloses: pcap.HalfCloses,
+	transcript.Resets:     pcap.Resets,
+}
+
+// writeCapture writes a capture of one transcript.
+func writeCapture(w io.Writer, p *codec.Protocol, events []play.Event, comments func(i int) []string) error {
+	c, err := newScriptWriter(w, p)
+	if err != nil {
+		return err
+	}
+	if err := c.add(events, time.Time{}, comments); err != nil {
+		return err
+	}
+	return c.w.Close()
+}
+
+// scriptWriter writes transcripts as packets.
+type scriptWriter struct {
+	w    *pcap.Writer
+	next int // the next connection
+}
+
+func newScriptWriter(w io.Writer, p *codec.Protocol) (*scriptWriter, error) {
+	cw, err := pcap.NewWriter(w, p.DefaultPort)
+	return &scriptWriter{w: cw}, err
+}
+
+// add writes the events of a transcript, with new connections: one for each actor. The events happened at their times after
+// began, or at intervals of 1 ms if began is zero. If a peer closes and the next event of its connection is of the server, only
+// the direction of the peer is closed. comments returns the packet comments of an event.
+func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i int) []string) error {
+	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
+	answered := make([]bool, len(events))
+	for i, ev := range slices.Backward(events) {
+		if _, ok := kinds[ev.Verb]; ok {
+			answered[i] = next[ev.Actor.Name] == codec.Server
+			next[ev.Actor.Name] = ev.From
+		}
+	}
+	type conn struct {
+		id     int
+		closed [2]bool
+	}
+	conns := map[string]*conn{} // open connections
+	for i := range events {
+		ev := &events[i]
+		kind, ok := kinds[ev.Verb]
+		cn := conns[ev.Actor.Name]
+		if !ok || cn == nil && kind != pcap.Data && kind != pcap.Opens {
+			continue
+		}
+		if kind == pcap.Closes && ev.From == codec.Peer && answered[i] {
+			kind = pcap.HalfCloses
+		}
+		if cn == nil {
+			cn = &conn{id: c.next}
+			conns[ev.Actor.Name] = cn
+			c.next++
+		}
+		out := pcap.Event{Conn: cn.id, From: ev.From, Kind: kind, Data: ev.Frame.Raw, Comments: comments(i)}
+		if !began.IsZero() {
+			out.At = began.Add(ev.At)
+		}
+		if err := c.w.Write(out); err != nil {
+			return err
+		}
+		switch kind {
+		case pcap.HalfCloses:
+			cn.closed[ev.From] = true
+		case pcap.Closes, pcap.Resets:
+			cn.closed = [2]bool{true, true}
+		}
+		if cn.closed[codec.Peer] && cn.closed[codec.Server] {
+			delete(conns, ev.Actor.Name)
+		}
+	}
+	return nil
+}
+
+// captureFile is a capture with several transcripts.
+type captureFile struct {
+	*scriptWriter
+	file *os.File
+}
+
+func createCapture(name string, p *codec.Protocol) (*captureFile, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newScriptWriter(f, p)
+	return &captureFile{w, f}, err
+}
+
+// close completes the file.
+func (c *captureFile) close() error { return errors.Join(c.w.Close(), c.file.Close()) }
+
+// playComments returns the packet comments of a transcript that was played: the line of each message, and why the run failed.
+func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
+	last := lastShown(r.Events)
+	return func(i int) []string {
+		ev, place := &r.Events[i], s.File
+		if ev.Step >= 0 {
+			place = fmt.Sprintf("%s:%d", s.File, s.Steps[ev.Step].Line)
+		}
+		about := []string{place + ": " + described(s.Protocol, ev)}
+		if i == last && r.Failure != nil {
+			about = append(about, "Failed: "+r.Failure.Error())
+		}
+		return about
+	}
+}
+
+// caseComments returns the packet comments of a case that did not pass: the case of each message, and the rules and the verdict.
+func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
+	last := lastShown(r.Play.Events)
+	return func(i int) []string {
+		about := []string{r.Case.ID + ": " + described(p, &r.Play.Events[i])}
+		if i == last {
+			about = append(about, fmt.Sprintf("%s: %s %v: %s", r.Case.ID, r.Verdict, r.Case.Rules, r.Note))
+		}
+		return about
+	}
+}
+
+// writeFailedCases writes the messages of the cases that did not pass, one case after another.
+func writeFailedCases(c *captureFile, reports []*conform.Report) error {
+	for _, rep := range reports {
+		for i := range rep.Results {
+			if r := &rep.Results[i]; r.Play != nil {
+				if err := c.add(r.Play.Events, time.Time{}, caseComments(rep.Protocol, r)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.close()
+}
+
+// lastShown returns the index of the last event that is in a capture, or -1.
+func lastShown(events []play.Event) int {
+	for i, ev := range slices.Backward(events) {
+		if _, ok := kinds[ev.Verb]; ok {
+			return i
+		}
+	}
+	return -1
+}

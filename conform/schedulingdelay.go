@@ -1,0 +1,104 @@
+package conform
+
+import (
+	"sync"
+	"time"
+
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+const (
+	delayTick = 10 * time.Millisecond
+	maxLag    = 20 * time.Millisecond // acceptable whatever the time limits are
+
+	// maxDelayShare limits the scheduling delay, as a part of the time that an expectation waits: if the machine was
+	// later than a quarter of that time, the wait proves nothing.
+	maxDelayShare = 4
+)
+
+// schedulingDelay measures scheduling delays: how late this machine wakes a waiting goroutine. A process that gets little CPU time
+// cannot distinguish a slow target from its own delays.
+type schedulingDelay struct {
+	mu   sync.Mutex
+	seen []lateness // delays longer than maxLag, oldest first, except those that a later delay equals or exceeds
+	quit chan struct{}
+	gone chan struct{}
+}
+
+type lateness struct {
+	at time.Time
+	by time.Duration
+}
+
+func measureSchedulingDelay() *schedulingDelay {
+	m := &schedulingDelay{quit: make(chan struct{}), gone: make(chan struct{})}
+	go func() {
+		defer close(m.gone)
+		t := time.NewTimer(delayTick)
+		defer t.Stop()
+		expected := time.Now().Add(delayTick)
+		for {
+			select {
+			case <-t.C:
+			case <-m.quit:
+				return
+			}
+			now := time.Now()
+			m.note(now, now.Sub(expected))
+			expected = now.Add(delayTick)
+			t.Reset(delayTick)
+		}
+	}()
+	return m
+}
+
+func (m *schedulingDelay) note(at time.Time, by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if by <= maxLag {
+		return
+	}
+	for len(m.seen) > 0 && m.seen[len(m.seen)-1].by <= by {
+		m.seen = m.seen[:len(m.seen)-1]
+	}
+	m.seen = append(m.seen, lateness{at, by})
+}
+
+// since returns the longest delay since a time, or 0 if all delays were acceptable.
+func (m *schedulingDelay) since(t time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, late := range m.seen {
+		if !late.at.Before(t) {
+			return late.by
+		}
+	}
+	return 0
+}
+
+func (m *schedulingDelay) stop() {
+	close(m.quit)
+	<-m.gone
+}
+
+// timed returns the duration that a failure depends on: the time limit that was exceeded, or otherwise the shortest silence
+// or delay in the steps before, which a case uses to let one connection act before another. It returns 0 if there is none.
+func timed(script *transcript.Script, f *play.Failure) time.Duration {
+	shortest := f.Waited
+	if shortest > 0 {
+		return shortest
+	}
+	note := func(d time.Duration) {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	for _, st := range script.Steps[:min(f.Index+1, len(script.Steps))] {
+		note(st.After)
+		for _, c := range st.Choices {
+			note(c.For)
+		}
+	}
+	return shortest
+}

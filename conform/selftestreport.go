@@ -1,0 +1,95 @@
+package conform
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText lists the mutants with the cases that fail, and with verbose the cases with the mutants that make them
+// fail.
+func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
+	prefix := r.Suite.Protocol.Name + "."
+	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
+	for _, res := range r.Failed {
+		fmt.Fprintf(w, "reference server: %s %s: %s\n", res.Verdict, res.Case.ID, res.Note)
+	}
+	for _, m := range r.Mutants {
+		mark := "exact "
+		if !m.Exact() {
+			mark = "INEXACT"
+		}
+		fmt.Fprintf(w, "%-7s %s: %s\n         failed cases:%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Failed))
+		if len(m.Survivors) > 0 {
+			fmt.Fprintf(w, "         cases that passed, although the injected fault should make them fail:%s\n", short(m.Survivors))
+		}
+		for _, res := range m.Unexpected {
+			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+		}
+	}
+	if r.Interrupted {
+		fmt.Fprintf(w, "\nthe self-test was interrupted: the results are incomplete\n")
+	}
+	by := r.KilledBy()
+	if verbose {
+		fmt.Fprintln(w)
+		for _, name := range r.Suite.Names() {
+			fmt.Fprintf(w, "%-40s %s\n", name, strings.Join(by[name], ", "))
+		}
+	}
+	unproved := r.WithoutMutant()
+	if len(unproved) > 0 && len(r.Failed) == 0 {
+		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
+	}
+	_, err := fmt.Fprintf(w, "\n%d servers, clients and workers with one injected fault each: for %d of them exactly the expected cases fail.\n%d of %d cases fail with at least one injected fault. Took %.1f s.\n",
+		len(r.Mutants), r.Exact(), len(r.Suite.Names())-len(unproved), len(r.Suite.Names()), r.Took.Seconds())
+	return err
+}
+
+// WriteJSON writes the report as one JSON object, which docs/schema/conform.json describes.
+func (r *SelfTestReport) WriteJSON(w io.Writer) error {
+	type mutant struct {
+		Name       string   `json:"name"`
+		About      string   `json:"about"`
+		Failed     []string `json:"failed"`
+		Survivors  []string `json:"survivors"`
+		Unexpected []string `json:"unexpected"`
+	}
+	type proof struct {
+		ID       string   `json:"id"`
+		KilledBy []string `json:"killed_by"`
+	}
+	out := struct {
+		HeadJSON
+		Protocol  string         `json:"protocol"`
+		Faultless []string       `json:"faultless_failed"`
+		Mutants   []mutant       `json:"mutants"`
+		Cases     []proof        `json:"cases"`
+		Summary   map[string]int `json:"summary"`
+	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
+	for _, m := range r.Mutants {
+		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
+			append([]string{}, m.Failed...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
+	}
+	by := r.KilledBy()
+	for _, name := range r.Suite.Names() {
+		out.Cases = append(out.Cases, proof{name, append([]string{}, by[name]...)})
+	}
+	out.Summary = map[string]int{
+		"mutants": len(r.Mutants), "exact": r.Exact(),
+		"cases": len(out.Cases), "killed": len(out.Cases) - len(r.WithoutMutant()),
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+// ids returns the IDs of the cases of results.
+func ids(results []Result) []string {
+	names := []string{}
+	for _, r := range results {
+		names = append(names, r.Case.ID)
+	}
+	return names
+}

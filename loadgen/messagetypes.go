@@ -1,0 +1,203 @@
+package loadgen
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobwire/codec"
+)
+
+// messageTypes are the message types that clients and workers send, as far as the protocol has them.
+type messageTypes struct {
+	protocol *codec.Protocol
+	submits  []*codec.Type // that carry a payload, and whose job gets its ID from the server
+	use      *codec.Type   // names the queue, if a submission does not
+	result   bool          // the server sends results to the client that submitted the job
+
+	register   *codec.Type
+	unregister *codec.Type // if a worker has a queue that it did not ask for
+	poll       *codec.Type // asks for a job; the reply does not wait, if there is such a type
+	wait       *codec.Type // asks for a job and waits for it
+	sleep      *codec.Type
+	finish     *codec.Type   // completes a job, or deletes it
+	updates    []*codec.Type // what a worker sends about a job before its end
+}
+
+// messageTypesOf finds the message types by their behavior. Of several the first counts.
+func messageTypesOf(p *codec.Protocol) *messageTypes {
+	r := &messageTypes{protocol: p}
+	var touch, remove *codec.Type
+	first := func(to **codec.Type, t *codec.Type, ok bool) {
+		if *to == nil && ok {
+			*to = t
+		}
+	}
+	for _, t := range p.Types {
+		if t.Req == 0 {
+			r.result = r.result || t.Res != 0 && t.Does == codec.Complete && t.Has(codec.Payload)
+			continue
+		}
+		queue, job, payload := t.Has(codec.Queue), t.Has(codec.JobID), t.Has(codec.Payload)
+		switch t.Does {
+		case codec.Submit:
+			if payload && !job {
+				r.submits = append(r.submits, t)
+			}
+		case codec.Use:
+			first(&r.use, t, queue)
+		case codec.Register:
+			first(&r.register, t, queue)
+		case codec.Unregister:
+			first(&r.unregister, t, queue && p.DefaultQueue != "")
+		case codec.Ask:
+			plain := len(t.Fields) == 0 || len(t.Fields) == 1 && t.Has(codec.Timeout)
+			first(&r.poll, t, plain && t.Blocks != codec.Always)
+			first(&r.wait, t, plain && t.Blocks == codec.Always)
+		case codec.Sleep:
+			first(&r.sleep, t, true)
+		case codec.Status, codec.Data:
+			if !slices.ContainsFunc(r.updates, func(u *codec.Type) bool { return u.Does == t.Does }) {
+				r.updates = append(r.updates, t)
+			}
+		case codec.Touch:
+			first(&touch, t, job)
+		case codec.Complete:
+			r.result = r.result || t.Res != 0 && payload
+			first(&r.finish, t, payload)
+		case codec.Delete:
+			first(&remove, t, job)
+		}
+	}
+	first(&r.finish, remove, true)
+	first(&r.poll, r.wait, true)
+	if len(r.updates) == 0 && touch != nil {
+		r.updates = []*codec.Type{touch}
+	}
+	return r
+}
+
+// oneGrab reports whether a worker has at most one job: reports that name no job are about the only one,
+// and a request that waits holds up the requests after it.
+func (r *messageTypes) oneGrab() bool {
+	return r.poll == r.wait || r.finish == nil || !r.finish.Has(codec.JobID)
+}
+
+// allow reports whether the message types are enough for a scenario.
+func (r *messageTypes) allow(s *Scenario) bool {
+	if s.NoWorkers() {
+		return r.request(s.Request) != nil
+	}
+	enough := len(r.submits) > 0 && r.finish != nil && r.poll != nil
+	switch {
+	case !enough, s.PerUnique > 0, s.Kinds:
+		return false
+	case s.Mixed:
+		return r.submits[0].Has(codec.PriorityOf) || r.submit(0, false) != r.submit(normal, false)
+	}
+	return s.Updates == 0 || len(r.updates) > 0
+}
+
+// submit returns the type that submits a job of a priority, or the one that comes closest.
+func (r *messageTypes) submit(priority int, background bool) (best *codec.Type) {
+	most := -1
+	for _, t := range r.submits {
+		fit := 0
+		if t.Background == background {
+			fit += 2
+		}
+		if int(t.Priority) == normal-priority {
+			fit++
+		}
+		if fit > most {
+			best, most = t, fit
+		}
+	}
+	return best
+}
+
+// request returns a message that the server answers without a worker, or nil.
+func (r *messageTypes) request(effect codec.Effect) *message {
+	for _, t := range r.protocol.Types {
+		if t.Req != 0 && t.Does == effect && (effect == codec.Echo || t.Has(codec.JobID)) {
+			return newMessage(t, normal, false)
+		}
+	}
+	any := slices.IndexFunc(r.protocol.Types, func(t *codec.Type) bool { return t.AnyCommand })
+	for _, word := range slices.Sorted(maps.Keys(r.protocol.Commands)) {
+		if effect == codec.Echo && any >= 0 && r.protocol.Commands[word].Does == effect {
+			args := [][]byte{[]byte(word), nil}
+			return &message{Message: codec.Message{Type: r.protocol.Types[any], Args: args}, args: args, payload: 1}
+		}
+	}
+	return nil
+}
+
+// message is a message that is sent many times with other values in some of its arguments. Its Args are
+// args but for the last, which takes the values that the type has no field for.
+type message struct {
+	codec.Message
+	args                        [][]byte
+	queue, unique, job, payload int // in args
+}
+
+func newMessage(t *codec.Type, priority int, background bool) *message {
+	var fields []*codec.Field
+	m := &message{Message: codec.Message{Type: t}}
+	for i := range t.Fields {
+		if fd := &t.Fields[i]; !fd.Derived() && !fd.Optional {
+			m.args = append(m.args, argument(t, fd, len(fields), priority, background))
+			fields = append(fields, fd)
+		}
+	}
+	m.args = append(m.args, nil)
+	m.Args = m.args[:len(fields)]
+	at := func(means codec.Meaning) int {
+		if i := slices.IndexFunc(fields, func(fd *codec.Field) bool { return fd.Means == means }); i >= 0 {
+			return i
+		}
+		return len(fields)
+	}
+	m.queue, m.unique, m.job, m.payload = at(codec.Queue), at(codec.UniqueID), at(codec.JobID), at(codec.Payload)
+	return m
+}
+
+// timeLimit is how long a worker may have a job: no job takes as long.
+const timeLimit = 10 * time.Minute
+
+// argument returns the value of the i-th argument of a message, unless another is set.
+func argument(t *codec.Type, fd *codec.Field, i, priority int, background bool) []byte {
+	n, text := fd.Lo, ""
+	switch fd.Means {
+	case codec.JobID:
+		text = "H:jobwire:0" // a job that does not exist
+	case codec.Queue:
+		text = "jobwire"
+	case codec.Outcome:
+		text = "success"
+	case codec.TimeLimit:
+		n = uint64(timeLimit / fd.Unit)
+	case codec.Attachment:
+		if background {
+			n = fd.Hi
+		}
+	case codec.PriorityOf:
+		if len(fd.Values) > 0 {
+			text = fd.Values[priority]
+		}
+		n = [priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
+	case codec.Uninterpreted:
+		if t.Does == codec.Status {
+			n = uint64(i + 1) // of so many parts
+		}
+	}
+	switch fd.Kind {
+	case codec.Uint:
+		return binary.BigEndian.AppendUint64(nil, n)[8-fd.Width:]
+	case codec.Number, codec.Signed:
+		return strconv.AppendUint(nil, n, 10)
+	}
+	return []byte(text)
+}

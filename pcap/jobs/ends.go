@@ -1,0 +1,182 @@
+package jobs
+
+import (
+	"slices"
+
+	"jobwire/codec"
+)
+
+// complete ends a job that its worker reports as ended.
+func (t *Tracker) complete(e *event) *job {
+	w, c := t.known(e), e.conn
+	c.worker = true
+	if w == nil {
+		return nil
+	}
+	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the same end was already reported
+		return w
+	}
+	if w.worker != nil && w.worker != c && !e.it.Conn.Protocol.Unowned {
+		t.anomaly(w, "ended by connection %d, although the server had not assigned it to that connection", c.id)
+	}
+	w.exception = w.exception || e.Does.Does == codec.Exception
+	t.ends(w, e, e.it.Frame.Failed())
+	if c.current == w {
+		c.current = nil
+	}
+	return w
+}
+
+// ends records an end of a job. Only the first end counts.
+func (t *Tracker) ends(w *job, e *event, failed bool) {
+	what := "completed"
+	if failed {
+		what = "failed"
+	}
+	w.note(e, what)
+	if w.ends++; w.ends > 1 {
+		w.stats.Twice++
+		t.anomaly(w, "ended %d times", w.ends)
+		return
+	}
+	if w.failed, w.reported = failed, e.it.From == codec.Peer; failed {
+		w.stats.Failed++
+	} else {
+		w.stats.Completed++
+	}
+	if w.ended = e.it.At; w.assigned != 0 {
+		w.stats.Run.add(e.it.At - w.assigned)
+	}
+	if len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, func(c *connState) bool { return !c.closed }) {
+		w.abandoned = true
+		w.stats.Abandoned++
+		t.anomaly(w, "ended after the client that waited for its result had disconnected")
+	}
+}
+
+// reopen undoes the end of a job, which no longer belonged to the worker that reported it.
+func (w *job) reopen() {
+	if w.ends != 1 || w.delivered != 0 {
+		return
+	}
+	w.ends, w.ended, w.exception = 0, 0, false
+	if w.failed {
+		w.stats.Failed--
+	} else {
+		w.stats.Completed--
+	}
+}
+
+// remove handles the deletion of a job. If the worker that has the job deletes it, the job is completed;
+// otherwise it is removed from its queue.
+func (t *Tracker) remove(e *event) *job {
+	w := t.known(e)
+	switch {
+	case w == nil:
+	case w.worker == e.conn && !w.buried && w.requeued == "":
+		t.ends(w, e, false)
+	case w.ends > 0:
+		t.anomaly(w, "deleted more than once")
+	default:
+		w.stats.Deleted++
+		w.ends, w.ended = 1, e.it.At
+		w.note(e, "deleted")
+	}
+	return w
+}
+
+func (t *Tracker) release(e *event) *job {
+	w := t.known(e)
+	if w != nil {
+		w.stats.Released++
+		w.requeued, w.ready = "the worker released it", e.it.At+int64(e.delay)
+		w.note(e, "released")
+	}
+	return w
+}
+
+// bury marks a job as buried. If the message is the reply to a submission, the job is new.
+func (t *Tracker) bury(e *event) *job {
+	var w *job
+	if e.submitted() != nil {
+		w = t.accept(e)
+	} else {
+		w = t.known(e)
+	}
+	if w != nil {
+		w.stats.Buried++
+		w.buried, w.requeued = true, ""
+		w.note(e, "buried")
+	}
+	return w
+}
+
+func (t *Tracker) kick(e *event) *job {
+	w := t.known(e)
+	if w != nil {
+		w.buried, w.requeued = false, "the job was kicked"
+		w.note(e, "kicked")
+	}
+	return w
+}
+
+// wait records that a client waits for the end of a job.
+func (t *Tracker) wait(e *event) *job {
+	if e.conn.unnamed { // the reply may also say that the job has not ended
+		return t.jobs[e.key()]
+	}
+	w := t.known(e)
+	if w != nil {
+		w.background = false
+		w.waited(e.conn)
+	}
+	return w
+}
+
+// waited adds a client that waits for the end of the job.
+func (w *job) waited(c *connState) {
+	if len(w.waiters) < maxWaiters {
+		w.waiters = append(w.waiters, c)
+	}
+}
+
+// deliver records that the server reports the end of a job to a client.
+func (t *Tracker) deliver(e *event) *job {
+	w := t.known(e)
+	if e.conn.unnamed {
+		w = e.unnamedEnd()
+	}
+	if w == nil {
+		return nil
+	}
+	if w.ends == 0 && e.Does.Does == codec.Fail { // no worker has reported it
+		t.ends(w, e, true)
+		t.anomaly(w, "failed by the server")
+	}
+	if w.ended != 0 && w.delivered == 0 {
+		w.delivered = e.it.At
+		w.stats.Return.add(e.it.At - w.ended)
+		w.note(e, "result delivered")
+	}
+	return w
+}
+
+// unnamedEnd returns the job that has ended, if the server does not name it: the job that the client asked for,
+// or the first job that the client waits for.
+func (e *event) unnamedEnd() (w *job) {
+	if e.request.does != nil {
+		if w = e.request.job; e.it.Frame.Number(codec.Ended) == 0 {
+			return nil
+		}
+	} else if c := e.conn; len(c.attached) > 0 {
+		w, c.attached = c.attached[0], c.attached[1:]
+	}
+	return w
+}
+
+// leave returns the job of a worker to its queue.
+func (t *Tracker) leave(e *event) *job {
+	w := e.conn.current
+	t.requeue(e.conn, "the worker sent "+e.it.Frame.Type.Name)
+	return w
+}

@@ -1,0 +1,168 @@
+package jobs
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"jobwire/internal/version"
+)
+
+// Report contains statistics about the jobs in a capture.
+type Report struct {
+	Jobwire   version.Info      `json:"jobwire"`
+	Functions map[string]*Stats `json:"functions"`   // by function or tube
+	Anomalies []Anomaly         `json:"anomalies"`   // jobs with anomalies
+	Forgotten int               `json:"not_tracked"` // jobs that were not tracked because there were too many
+}
+
+// Stats are statistics about the jobs of one function or tube.
+type Stats struct {
+	Submitted   int            `json:"submitted"`
+	Coalesced   int            `json:"coalesced"` // of them: combined with an earlier equal job
+	Refused     int            `json:"refused"`
+	Assigned    int            `json:"assigned"` // each job is counted once
+	Redelivered int            `json:"redelivered"`
+	Because     map[string]int `json:"redelivered_because"`
+	Released    int            `json:"released"`
+	Buried      int            `json:"buried"`
+	Deleted     int            `json:"deleted"` // not by the worker that had the job
+	Completed   int            `json:"completed"`
+	Failed      int            `json:"failed"`
+	Twice       int            `json:"ended_repeatedly"`
+	Abandoned   int            `json:"client_gone"` // no client waited for the end any more
+	Unended     int            `json:"not_ended"`
+	Wait        Durations      `json:"wait"`   // from the submission, or the end of a delay, to the first assignment
+	Run         Durations      `json:"run"`    // from the assignment to the end
+	Return      Durations      `json:"return"` // from the end to the delivery to the client
+}
+
+// Anomaly is an unusual event of a job.
+type Anomaly struct {
+	Handle    string `json:"handle"`
+	Server    string `json:"server"`
+	Function  string `json:"function"`
+	What      string `json:"what"`
+	Uncertain bool   `json:"uncertain"` // bytes are missing on one of its connections, or it may be another job
+}
+
+func (s *Stats) redelivered(why string) {
+	if s.Because == nil {
+		s.Because = map[string]int{}
+	}
+	s.Redelivered++
+	s.Because[why]++
+}
+
+// add adds the counts of other statistics.
+func (s *Stats) add(o *Stats) {
+	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Coalesced, &o.Coalesced}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
+		{&s.Redelivered, &o.Redelivered}, {&s.Released, &o.Released}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
+		{&s.Failed, &o.Failed}, {&s.Twice, &o.Twice}, {&s.Abandoned, &o.Abandoned}} {
+		*c[0] += *c[1]
+	}
+	for why, n := range o.Because {
+		s.Redelivered -= n
+		for range n {
+			s.redelivered(why)
+		}
+	}
+	s.Wait.addAll(&o.Wait)
+	s.Run.addAll(&o.Run)
+	s.Return.addAll(&o.Return)
+}
+
+// Report returns statistics about the jobs so far.
+func (t *Tracker) Report() *Report {
+	kept := t.report.Anomalies
+	var left []*job
+	for _, w := range t.jobs {
+		t.settle(w)
+		w.stats.Unended = 0
+		if w.ends == 0 || w.delivered == 0 && !w.background && !w.abandoned && len(w.waiters) > 0 {
+			left = append(left, w)
+		}
+	}
+	slices.SortFunc(left, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(a.submitted, b.submitted), strings.Compare(a.key.id, b.key.id))
+	})
+	for _, w := range left {
+		switch {
+		case w.ends > 0:
+			t.anomaly(w, "ended, but the server did not send the result to the client that waits for it")
+			continue
+		case w.buried:
+			t.anomaly(w, "buried by a worker, and never kicked")
+		case w.assigns == 0:
+			t.anomaly(w, "never assigned")
+		case w.requeued != "":
+			t.anomaly(w, "assigned %d times, not redelivered; last event: %s", w.assigns, w.requeued)
+		default:
+			t.anomaly(w, "assigned %d times, never ended; last assigned to connection %d", w.assigns, w.worker.id)
+		}
+		w.stats.Unended++
+	}
+	for name, s := range t.queues {
+		if s.Submitted+s.Assigned == 0 {
+			delete(t.queues, name)
+		}
+	}
+	r := Report{Jobwire: version.Get(), Functions: t.queues, Anomalies: t.report.Anomalies, Forgotten: t.report.Forgotten}
+	t.report.Anomalies = kept
+	return &r
+}
+
+// WriteText writes the report as text.
+func (r *Report) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(r.Functions)) {
+		r.Functions[name].writeText(&b, name)
+	}
+	for _, o := range r.Anomalies {
+		fmt.Fprintf(&b, "%s at %s: %s", o.Handle, o.Server, o.What)
+		if o.Uncertain {
+			b.WriteString(" (uncertain)")
+		}
+		b.WriteByte('\n')
+	}
+	if r.Forgotten > 0 {
+		fmt.Fprintf(&b, "%d jobs are not in these statistics: there were too many jobs at the same time to follow them all\n", r.Forgotten)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (s *Stats) writeText(b *bytes.Buffer, name string) {
+	if name == "" {
+		name = "(function or tube not captured)"
+	}
+	fmt.Fprintf(b, "%s\n  %d submitted", name, s.Submitted)
+	for _, c := range []struct {
+		n      int
+		text   string
+		always bool
+	}{{s.Coalesced, "combined with an earlier equal job", false}, {s.Refused, "refused", false}, {s.Assigned, "assigned", true}, {s.Redelivered, "redelivered", true},
+		{s.Released, "released", false}, {s.Buried, "buried", false}, {s.Deleted, "deleted from the queue", false},
+		{s.Completed, "completed", true}, {s.Failed, "failed", true}, {s.Twice, "ended more than once", false},
+		{s.Abandoned, "ended after the client disconnected", false}, {s.Unended, "not ended", true}} {
+		if c.n > 0 || c.always {
+			fmt.Fprintf(b, ", %d %s", c.n, c.text)
+		}
+	}
+	b.WriteByte('\n')
+	for _, why := range slices.Sorted(maps.Keys(s.Because)) {
+		fmt.Fprintf(b, "  %d redelivered: %s\n", s.Because[why], why)
+	}
+	for _, d := range []struct {
+		name string
+		d    *Durations
+	}{{"wait", &s.Wait}, {"run", &s.Run}, {"return", &s.Return}} {
+		if d.d.Count() > 0 {
+			fmt.Fprintf(b, "  %-7s p50 %-10v p90 %-10v p99 %-10v max %v\n", d.name, d.d.Quantile(.5), d.d.Quantile(.9), d.d.Quantile(.99), d.d.Quantile(1))
+		}
+	}
+}

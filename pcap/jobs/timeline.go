@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/pcap"
+)
+
+// Timeline is the list of events of one job.
+type Timeline struct {
+	Handle   string
+	Function string
+	Server   netip.AddrPort
+	Stages   []Stage
+
+	Uncertain bool // see Anomaly
+	More      int  // stages that are not in the list
+	dropped   bool
+}
+
+// Stage is one event of a job.
+type Stage struct {
+	At   int64  // time, as in Packet.At
+	What string // submitted, created, assigned, assigned again: why, released, buried, kicked, completed, failed, deleted, result delivered, ...
+	Conn int    // ID of the connection
+}
+
+const maxStages = 64 // of a timeline
+
+// timelines are the timelines of the first jobs.
+type timelines struct {
+	all  []*Timeline
+	max  int
+	left int // number of jobs without a timeline
+}
+
+// KeepTimelines keeps the timelines of the first n jobs. Call it before the first Add.
+func (t *Tracker) KeepTimelines(n int) { t.timelines.max = n }
+
+// Timelines returns the timelines that were kept, in the order in which the jobs were first seen, and the
+// number of jobs without a timeline.
+func (t *Tracker) Timelines() (all []*Timeline, more int) {
+	return slices.DeleteFunc(slices.Clone(t.timelines.all), func(l *Timeline) bool { return l.dropped }), t.timelines.left
+}
+
+func (l *timelines) begin(w *job) *Timeline {
+	if len(l.all) >= l.max {
+		if l.left++; l.max == 0 {
+			l.left = 0
+		}
+		return nil
+	}
+	t := &Timeline{Handle: w.key.id, Function: w.queue, Server: w.key.server}
+	l.all = append(l.all, t)
+	return t
+}
+
+// name sets the ID of the job.
+func (l *Timeline) name(w *job) {
+	if l != nil {
+		l.Handle, l.Function = w.key.id, w.queue
+	}
+}
+
+// drop removes a timeline that belongs to another known job.
+func (l *Timeline) drop() {
+	if l != nil {
+		l.dropped = true
+	}
+}
+
+// note adds a stage to the job's timeline.
+func (w *job) note(e *event, what string) {
+	switch l := w.timeline; {
+	case l == nil:
+	case len(l.Stages) >= maxStages:
+		l.More++
+	default:
+		l.Stages = append(l.Stages, Stage{e.it.At, what, e.conn.id})
+		l.Uncertain = w.uncertain
+	}
+}
+
+// trace passes on the messages of one job.
+type trace struct {
+	handle string
+	show   func(*pcap.Item)
+	shown  int
+	pending   int // number of messages that wait until their job's handle is known
+}
+
+const maxPendingItems = 1 << 12
+
+// Trace passes all messages of one job to show, in order. Once the handle of the job is known, this includes
+// the messages before that. If handles are unique only within a function, handle may be FUNCTION:ID or only the
+// ID. Call Trace before the first Add.
+func (t *Tracker) Trace(handle string, show func(*pcap.Item)) {
+	t.trace = &trace{handle: handle, show: show}
+}
+
+// Traced returns the number of messages of the traced job, or 0 if no job is traced.
+func (t *Tracker) Traced() int {
+	if t.trace == nil {
+		return 0
+	}
+	return t.trace.shown
+}
+
+func (t *trace) wants(handle string, scoped bool) bool {
+	return handle == t.handle || scoped && strings.HasSuffix(handle, ":"+t.handle)
+}
+
+// show passes on the messages of the traced job, and keeps messages that may belong to it.
+func (t *Tracker) show(e *event, w *job) {
+	tr := t.trace
+	if tr == nil {
+		return
+	}
+	handle := e.id
+	if w != nil && w.key.id != "" {
+		handle = w.key.id
+	}
+	switch {
+	case handle == "" && w != nil && e.Does.Does == codec.Refuse:
+	case handle == "" && w != nil:
+		if tr.pending < maxPendingItems {
+			tr.pending++
+			w.pending = append(w.pending, e.it.Clone())
+		}
+		return
+	case tr.wants(handle, e.it.Conn.Protocol.ScopedIDs):
+		if w != nil {
+			for _, it := range w.pending {
+				tr.show(it)
+				tr.shown++
+			}
+		}
+		tr.show(e.it)
+		tr.shown++
+	}
+	if w != nil {
+		tr.pending -= len(w.pending)
+		w.pending = nil
+	}
+}

@@ -1,0 +1,205 @@
+package replay
+
+import (
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// someTime is the maximum time in nanoseconds that a message is assumed to take to reach a server.
+const someTime = 3e5
+
+// pair finds the reply to each request. Servers reply in order. A reply for which a peer waited is not paired
+// if the peer also waits for it in the transcript. The peer does so unless it is unknown which request the
+// server received first.
+func pair(steps []step) {
+	var (
+		waiting       = map[*session][]int{}
+		sent          = map[*session]int{}
+		latest, other asking // the last request, and the last request of another connection
+		busy          int    // number of requests without a reply that do not block
+		waited        []int  // replies for which a peer waited
+		raced         bool
+	)
+	for i := range steps {
+		st := &steps[i]
+		if st.from == codec.Peer {
+			sent[st.session] = i
+		}
+		if len(st.args) > 0 {
+			st.scope = st.args[0]
+		}
+		if st.typ == nil {
+			continue
+		}
+		queue := waiting[st.session]
+		if st.from == codec.Peer {
+			if len(st.typ.Answers) == 0 {
+				continue
+			}
+			st.contested = busy > len(queue)
+			if latest.session != nil && latest.session != st.session && st.at-steps[latest.at].at < someTime {
+				steps[latest.at].contested = true
+			}
+			if latest.session != st.session {
+				other = latest
+			}
+			latest = asking{st.session, i}
+			waiting[st.session] = append(queue, i)
+			if !st.blocks {
+				busy++
+			}
+			continue
+		}
+		if len(queue) == 0 || !st.answers(&steps[queue[0]]) {
+			continue
+		}
+		asked, ask := queue[0], &steps[queue[0]]
+		waiting[st.session] = queue[1:]
+		if st.varies = ask.does.Varies; len(st.args) == 1 {
+			st.scope = ask.scope
+		}
+		st.request = asked + 1
+		if ask.blocks {
+			raced = raced || ask.contested
+			if waited = append(waited, i); sent[st.session] > asked {
+				st.request = 0
+			}
+			continue
+		}
+		busy--
+		meanwhile := latest
+		if meanwhile.session == st.session {
+			meanwhile = other
+		}
+		if len(sent) > 2 || ask.contested || meanwhile.session != nil && meanwhile.at > asked {
+			st.varies = st.varies || ask.does.Races
+		}
+		ask.reply = i
+	}
+	for _, i := range waited {
+		if st := &steps[i]; !raced || st.request == 0 {
+			st.request = 0
+		} else {
+			steps[st.request-1].reply = i
+		}
+	}
+	next := map[*session]int{} // the next message that a peer sends while it waits: the reply comes later
+	for i := len(steps) - 1; i >= 0 && raced; i-- {
+		if st := &steps[i]; st.from == codec.Peer {
+			if st.blocks && st.reply == 0 {
+				st.late = len(steps)
+				if n, ok := next[st.session]; ok {
+					st.late = n
+				}
+			}
+			next[st.session] = i
+		}
+	}
+}
+
+// answers reports whether a message of the server may be the reply to a request. If the replies of a type have
+// no order, an assignment may answer any request for a job. A refusal may then also be about a message without
+// a reply, so it is paired only with requests that servers often refuse.
+func (st *step) answers(ask *step) bool {
+	if does := ask.does.Does; !st.typ.Ordered {
+		switch st.typ.Does {
+		case codec.Assign:
+			return does == codec.Ask
+		case codec.Refuse:
+			return does == codec.Submit || does == codec.Configure
+		}
+	}
+	return slices.Contains(ask.typ.Answers, st.typ)
+}
+
+// asking is a request.
+type asking struct {
+	session *session
+	at      int
+}
+
+// jobOf returns the job that a message names, or "".
+func jobOf(st *step) string {
+	v := st.get(codec.JobID)
+	if v != nil && st.session.proto.ScopedIDs {
+		return string(st.scope) + " " + string(v)
+	}
+	return string(v)
+}
+
+// get returns the first argument with the meaning, or nil.
+func (st *step) get(m codec.Meaning) []byte {
+	if st.typ == nil || !st.typ.Has(m) || st.typ.At(m) >= len(st.args) {
+		return nil
+	}
+	return st.args[st.typ.At(m)]
+}
+
+// contentOf returns a key that identifies jobs without an ID.
+func contentOf(st *step) string {
+	if !st.typ.Has(codec.Queue) || !st.typ.Has(codec.Payload) {
+		return ""
+	}
+	return string(st.get(codec.Queue)) + "\x00" + string(st.get(codec.Payload))
+}
+
+// numberOf returns the number at the end of a job's handle.
+func numberOf(job string) uint64 {
+	k := len(job)
+	for k > 0 && job[k-1] >= '0' && job[k-1] <= '9' {
+		k--
+	}
+	n, _ := strconv.ParseUint(job[k:], 10, 64)
+	return n
+}
+
+// ending turns the ends of connections into steps. A peer that receives more messages has only half-closed.
+// Steps after the end of a connection are left out. If no message explains why a server closes a connection,
+// and no message follows, the server itself has probably exited.
+func ending(steps []step) []step {
+	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // last message of each side, and whether it has ended
+	last := 0
+	for i := range steps {
+		if st := &steps[i]; st.verb <= transcript.Raw {
+			sent[st.from][st.session], last = i, i
+		} else {
+			end[st.from][st.session] = true
+		}
+	}
+	over := map[*session]bool{}
+	kept := steps[:0]
+	for i := range steps {
+		st := steps[i]
+		if st.cut && !end[st.from][st.session] { // the capture ends within the message
+			st.problem = partMessage
+		}
+		if st.verb > transcript.Raw {
+			if over[st.session] {
+				continue
+			}
+			switch {
+			case st.from == codec.Server:
+				if over[st.session] = true; st.verb != transcript.Resets {
+					st.verb = transcript.Closes
+				}
+				if k, ok := sent[codec.Peer][st.session]; last < i && ok && !explains(&steps[k]) {
+					st.problem = "the server closes the connection; no message in the capture explains why"
+				}
+			case st.verb == transcript.Resets:
+				over[st.session] = true
+			case sent[codec.Server][st.session] < i:
+				over[st.session], st.verb = true, transcript.Closes
+			}
+		}
+		kept = append(kept, st)
+	}
+	return kept
+}
+
+// explains reports whether the last step of a peer is a reason for the server to close the connection.
+func explains(st *step) bool {
+	return st.verb != transcript.Send || st.does.Does == codec.Leave || st.does.Does == codec.Shutdown
+}

@@ -1,0 +1,262 @@
+// Package report writes an HTML page about a capture: messages, traffic, timelines of jobs and violations. Pass the items of
+// a [jobwire/pcap.Decoder] to [Page.Add], and then call [Page.WriteHTML].
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/pcap"
+	"jobwire/pcap/jobs"
+)
+
+//go:embed page.html
+var pageSource string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"count": grouped}).Parse(pageSource))
+
+// Limits of a page.
+const (
+	pageTimelines = 20_000 // jobs from which the drawn ones are chosen
+	pageJobs      = 150    // jobs that are drawn
+	pageUnusual   = 50     // of the drawn jobs, those with a rare course
+	pageConns     = 50     // connections that are drawn
+	pageTables    = 100    // rows of a table
+)
+
+// Page collects the data of an HTML page about a capture.
+type Page struct {
+	jobs     *jobs.Tracker
+	sum      pcap.Summary
+	traffic  traffic
+	from, to int64
+	messages int
+}
+
+// New returns an empty page.
+func New() *Page {
+	p := &Page{jobs: jobs.New()}
+	p.jobs.KeepTimelines(pageTimelines)
+	return p
+}
+
+// Add adds an item.
+func (p *Page) Add(it *pcap.Item) {
+	if p.from == 0 {
+		p.from = it.At
+	}
+	p.to = max(p.to, it.At)
+	p.jobs.Add(it)
+	p.sum.Add(it)
+	if it.Kind <= pcap.Violates {
+		p.messages++
+	}
+	p.traffic.add(it, p.from)
+}
+
+// The data of the template.
+type (
+	pageData struct {
+		Title, Span    string
+		Messages, Jobs int
+		*pcap.Report
+		Functions      []pageFunction
+		Timelines      []pageTimeline
+		TimelinesLeft  int
+		Slots          int // number of time slots in the row of a connection
+		Relative, Cut  bool
+		Ticks, Clock   []pageTick
+		Conns          []pageConn
+		ConnsLeft      int
+		Anomalies      []jobs.Anomaly
+		AnomaliesLeft  int
+		Tiles          []pageTile
+		FunctionsLeft  int
+		Rules          []pageRule
+		Forgotten      int
+		NoJobs, Gapped bool
+	}
+	pageTile struct {
+		Value, Words string
+		Bad          bool
+	}
+	pageRule struct {
+		ID codec.RuleID
+		N  int
+	}
+	pageFunction struct {
+		Name  string
+		Stats *jobs.Stats
+		Cells []string // p50 and p99 of wait, run and return
+	}
+	pageTimeline struct {
+		Handle, Function, Words string
+		Unusual, Cut            bool
+		Bars                    []pageBar
+		Cells                   []string // submitted, wait, run, return
+	}
+	pageBar struct {
+		Class       string
+		Left, Width string // percent
+		Words       string
+	}
+	pageTick struct{ Left, Text string }
+	pageConn struct {
+		ID          int
+		Role, Peer  string
+		Up, Down    int
+		Bars        []pageBar // up, then down
+		First, Last string
+	}
+)
+
+// WriteHTML writes a self-contained page about a capture. d is the decoder that passed the items to the page.
+func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
+	r := p.jobs.Report()
+	data := pageData{Title: title, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
+	data.Anomalies, data.AnomaliesLeft = first(r.Anomalies, pageTables)
+	total := data.functions(r)
+	data.Jobs = total.Submitted
+	data.NoJobs = total.Submitted+total.Assigned == 0
+	data.Gapped = data.Missing > 0
+	data.tiles(total)
+	for _, id := range slices.Sorted(maps.Keys(data.Report.Rules)) {
+		data.Rules = append(data.Rules, pageRule{id, data.Report.Rules[id]})
+	}
+	timelines, more := p.jobs.Timelines()
+	data.timelines(timelines, more, p.from, p.to)
+	data.Conns, data.ConnsLeft = p.traffic.rows()
+	data.Clock, data.Slots = ticks(p.traffic.span()), p.traffic.last+1
+	return pageTemplate.Execute(w, data)
+}
+
+// first returns at most n elements of a list, and the number of the others.
+func first[T any](all []T, n int) ([]T, int) {
+	if len(all) <= n {
+		return all, 0
+	}
+	return all[:n], len(all) - n
+}
+
+func (d *pageData) tiles(total *jobs.Stats) {
+	d.Tiles = []pageTile{{grouped(d.Messages), "messages", false}, {grouped(d.Connections), "connections", false}}
+	for _, t := range []struct {
+		n     int
+		words string
+		bad   bool
+	}{{total.Submitted, "jobs submitted", false}, {total.Completed, "completed", false}, {total.Failed, "failed", true}, {total.Redelivered, "redelivered", true},
+		{total.Unended, "jobs not ended", true}, {d.Violations, "messages that break a rule", true}, {d.Gaps + d.CutPackets, "gaps: data missing in the capture", true}} {
+		if t.n > 0 || !t.bad {
+			d.Tiles = append(d.Tiles, pageTile{grouped(t.n), t.words, t.bad})
+		}
+	}
+}
+
+// functions fills the table of percentiles, and returns the sum of all functions.
+func (d *pageData) functions(r *jobs.Report) *jobs.Stats {
+	total := &jobs.Stats{}
+	for _, name := range slices.Sorted(maps.Keys(r.Functions)) {
+		s := r.Functions[name]
+		total.Submitted += s.Submitted
+		total.Assigned += s.Assigned
+		total.Completed += s.Completed
+		total.Failed += s.Failed
+		total.Redelivered += s.Redelivered
+		total.Unended += s.Unended
+		f := pageFunction{Name: name, Stats: s}
+		if name == "" {
+			f.Name = "(not captured)"
+		}
+		for _, q := range []*jobs.Durations{&s.Wait, &s.Run, &s.Return} {
+			for _, share := range []float64{.5, .99} {
+				text := ""
+				if q.Count() > 0 {
+					text = shortly(q.Quantile(share))
+				}
+				f.Cells = append(f.Cells, text)
+			}
+		}
+		d.Functions = append(d.Functions, f)
+	}
+	slices.SortStableFunc(d.Functions, func(a, b pageFunction) int { return b.Stats.Submitted - a.Stats.Submitted })
+	d.Functions, d.FunctionsLeft = first(d.Functions, pageTables)
+	return total
+}
+
+// shortly formats a duration with three digits.
+func shortly(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"}} {
+		if d >= u.unit {
+			v := float64(d) / float64(u.unit)
+			digits := max(0, 2-int(math.Log10(v)))
+			return strconv.FormatFloat(v, 'f', digits, 64) + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%d ns", d.Nanoseconds())
+}
+
+// grouped formats a number with commas between groups of three digits.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// percent formats a fraction as a CSS percentage.
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "0%"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 3, 64) + "%"
+}
+
+// ticks returns about four ticks for an axis of span nanoseconds.
+func ticks(span int64) []pageTick {
+	if span <= 0 {
+		return nil
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(float64(span)/4)))
+	step := unit
+	for _, m := range []float64{2, 5, 10} {
+		if float64(span)/step > 4.5 {
+			step = m * unit
+		}
+	}
+	var all []pageTick
+	for v := 0.0; v <= float64(span)*.8; v += step {
+		text := "0"
+		if v > 0 {
+			text = tickText(int64(v), int64(step))
+		}
+		all = append(all, pageTick{percent(int64(v), span), text})
+	}
+	return all
+}
+
+// tickText formats a time with the precision of the axis.
+func tickText(v, step int64) string {
+	for _, u := range []struct {
+		unit int64
+		name string
+	}{{1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {1, " ns"}} {
+		if step >= u.unit || v >= u.unit && step >= u.unit/10 {
+			text := strconv.FormatFloat(float64(v)/float64(u.unit), 'f', 3, 64)
+			return strings.TrimRight(strings.TrimRight(text, "0"), ".") + u.name
+		}
+	}
+	return ""
+}
