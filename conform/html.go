@@ -11,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/page"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -18,7 +19,10 @@ import (
 //go:embed page.html
 var pageSource string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(pageSource))
+//go:embed page.css
+var pageStyle string
+
+var pageTemplate = template.Must(page.New(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
 // style is how the page shows a verdict. The symbols and words are sufficient without the colors. The page has few colors,
 // one for each Tone.
@@ -53,7 +57,7 @@ func rank(v Verdict) int {
 
 // Data for the template. Cells are in the order of the targets.
 type (
-	page struct {
+	htmlPage struct {
 		Jobwire  version.Info
 		Protocol *codec.Protocol
 		Targets  []targetView
@@ -131,7 +135,7 @@ type (
 // results of the targets, the cases, their transcripts, and the conversations of cases that did not pass. The page depends
 // only on the reports.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
-	p := &page{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
+	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
 	results := make([]map[string]Result, len(reports)) // by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
@@ -190,6 +194,45 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	return pageTemplate.Execute(w, p)
 }
 
+// Head returns the header of the page.
+func (p *htmlPage) Head() page.Head {
+	h := page.Head{Title: p.Protocol.Title + " conformance", Jobwire: p.Jobwire, Style: template.CSS(pageStyle)}
+	var failed, undecided int
+	for _, t := range p.Targets {
+		switch {
+		case t.Failed():
+			failed++
+		case t.Decided == 0 || t.Stopped != "":
+			undecided++
+		}
+		if h.Began.IsZero() {
+			h.Began = t.Began
+		}
+	}
+	if len(p.Targets) == 1 {
+		t := p.Targets[0]
+		h.Target = t.Target
+		switch {
+		case failed > 0:
+			h.Verdict, h.Tone = fmt.Sprintf("✗ failed: %d of %d cases", t.Short, t.Cases), "bad"
+		case undecided > 0:
+			h.Verdict, h.Tone = "? incomplete", "fair"
+		default:
+			h.Verdict, h.Tone = "✓ no case failed", "good"
+		}
+		return h
+	}
+	switch n := len(p.Targets); {
+	case failed > 0:
+		h.Verdict, h.Tone = fmt.Sprintf("✗ failed: %d of %d targets", failed, n), "bad"
+	case undecided > 0:
+		h.Verdict, h.Tone = fmt.Sprintf("? incomplete: %d of %d targets", undecided, n), "fair"
+	default:
+		h.Verdict, h.Tone = fmt.Sprintf("✓ no case failed on any of %d targets", n), "good"
+	}
+	return h
+}
+
 // maxLinks is how many cases of a cause the page links to.
 const maxLinks = 12
 
@@ -215,16 +258,8 @@ func (t targetView) Rate() string {
 	return fmt.Sprintf("%.1f", float64(t.Passed*1000/t.Decided)/10)
 }
 
-// When returns the time at which the run began, or "".
-func (t targetView) When() string {
-	if t.Began.IsZero() {
-		return ""
-	}
-	return t.Began.UTC().Format("2006-01-02 15:04 UTC")
-}
-
 // section returns the section with the name. It creates the section if it does not exist.
-func (p *page) section(name string) *sectionView {
+func (p *htmlPage) section(name string) *sectionView {
 	for _, s := range p.Sections {
 		if s.Name == name {
 			return s
@@ -236,7 +271,7 @@ func (p *page) section(name string) *sectionView {
 
 // sort sorts the sections by the order of the suite's files, which is the order of the specification. Sections without a
 // file, such as an introduction, come first.
-func (p *page) sort(s *Suite) {
+func (p *htmlPage) sort(s *Suite) {
 	slices.SortStableFunc(p.Sections, func(a, b *sectionView) int {
 		place := func(v *sectionView) int {
 			return slices.IndexFunc(s.Cases, func(c *Case) bool { return c.Section == v.Name })

@@ -115,7 +115,7 @@ func TestHTMLIsOneSoundPage(t *testing.T) {
 	if !strings.Contains(page, "15 cases in 2.0&nbsp;s: 6 failed, 2 failed as the profile expects.") {
 		t.Error("the summary of the odd one is missing")
 	}
-	for _, want := range []string{`<strong class="rate">30.0&nbsp;%</strong> of the cases passed: 3 of 10.`, "Run on 2026-03-29 00:30 UTC.", "Tested with jobwire " + version.Get().String(),
+	for _, want := range []string{`<strong class="rate">30.0&nbsp;%</strong> of the cases passed: 3 of 10.`, "2026-03-29 00:30:00 UTC; jobwire " + version.Get().String(), `<p class="verdict bad">✗ failed: `,
 		"Problems, the worst first", `<code>known: [{cases: gearman.report.failed, why: REASON}]</code>`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)

@@ -101,6 +101,7 @@ type Runner struct {
 	barrier     *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
 	checkTarget bool               // check the target after each run of a case, even if the case passed
 	once        bool               // cases that miss a time limit while others run are not run again
+	delay       *schedulingDelay   // the scheduling delay of this machine; nil: measured during the run
 }
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it for
@@ -122,12 +123,15 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		shared   = &sharedTarget{start: r.Start, ctx: ctx}
 		next     = make(chan int)
 		wg       sync.WaitGroup
-		lag      = measureSchedulingDelay()
+		lag      = r.delay
 		ran      atomic.Bool // a case has reached the target
 		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
 	)
 	defer shared.stop()
-	defer lag.stop()
+	if lag == nil {
+		lag = measureSchedulingDelay()
+		defer lag.stop()
+	}
 	if r.ways == nil {
 		r.ways = newSetupWays(s.Setups)
 	}
