@@ -7,17 +7,23 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 
 	"golang.org/x/perf/benchmath"
 
+	"jobwire/internal/page"
 	"jobwire/internal/prose"
+	"jobwire/internal/version"
 )
 
 //go:embed page*.html
 var pageFiles embed.FS
 
-// pages are the templates. page.html has the styles and the script functions that all of them share.
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
+//go:embed page.css
+var pageStyle string
+
+// pages are the templates. page.html has the script functions that all of them share.
+var pages = template.Must(page.New(template.FuncMap{
 	"grouped":  prose.Grouped,
 	"plural64": func(n int64, what string) string { return plural(int(n), what) },
 	"plural":   plural,
@@ -119,8 +125,37 @@ func WriteHTML(w io.Writer, r *Report) error {
 	return pages.ExecuteTemplate(w, "page_run.html", d)
 }
 
-// Plan is the load in words.
-func (d pageData) Plan() string { return d.plan() + "; " + d.loop() }
+// newHead returns a header with the version and the machine that made a result.
+func newHead(title string, began time.Time, jobwire version.Info, env *Environment, facts ...string) page.Head {
+	if env != nil {
+		facts = append(facts, env.String())
+	}
+	return page.Head{Title: title, Began: began, Jobwire: jobwire, Facts: facts, Style: template.CSS(pageStyle)}
+}
+
+// Head returns the header of the page.
+func (d pageData) Head() page.Head {
+	h := newHead(d.Protocol+" "+d.Scenario, d.Started, d.Jobwire, d.Environment, d.plan(), d.loop())
+	if d.Share != "" {
+		h.Facts = append(h.Facts, "share "+d.Share)
+	}
+	h.Target, h.Tone = d.Target, d.Tone()
+	h.Verdict = verdictSymbols[d.Result()] + " " + string(d.Result()) + ": " + formatJobs(d.Rate) + " jobs/s"
+	return h
+}
+
+var verdictSymbols = map[Verdict]string{Passed: "✓", Failed: "✗", Invalid: "?"}
+
+// Tone returns the class of the style sheet for the verdict.
+func (d pageData) Tone() string {
+	switch d.Result() {
+	case Passed:
+		return "good"
+	case Failed:
+		return "bad"
+	}
+	return "fair"
+}
 
 // Notes are what to know before the figures are used.
 func (d pageData) Notes() []string { return d.notes() }
@@ -151,6 +186,14 @@ type (
 		Values []*float64 `json:"values"` // of the objectives
 	}
 )
+
+// Head returns the header of the page.
+func (d searchPage) Head() page.Head {
+	h := newHead(d.Protocol+" "+d.Scenario+": search for the highest rate", d.Started, d.Jobwire, d.Environment,
+		fmt.Sprintf("%s of at least %v s", plural(len(d.Trials), "trial"), d.Seconds))
+	h.Target, h.Verdict = d.Target, d.Answer()
+	return h
+}
 
 // WriteHTML writes the search as one page that needs nothing else.
 func (s *SearchReport) WriteHTML(w io.Writer) error {
@@ -285,8 +328,11 @@ func (d comparePage) Title() string {
 	return fmt.Sprintf("%s %s: %s compared", r.Protocol, r.Scenario, text)
 }
 
-// Plan is the load of the runs in words.
-func (d comparePage) Plan() string { return d.Runs[0].plan() + "; " + d.Runs[0].loop() }
+// Head returns the header of the page. The results are below it, one line for each server.
+func (d comparePage) Head() page.Head {
+	r := d.Runs[0]
+	return newHead(d.Title(), r.Started, r.Jobwire, r.Environment, r.plan(), r.loop())
+}
 
 // Notes are what to know before the figures are used.
 func (d comparePage) Notes() []string { return d.notes() }

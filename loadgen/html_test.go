@@ -95,8 +95,8 @@ func TestSearchPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"The highest rate that passed with p99&lt;5ms and rate&gt;10 is 1,000 jobs/s (1 trial); the lowest that failed is 2,000 jobs/s (1 trial). The load generator was not the bottleneck.",
-		`<td>2,000<td>2,000<td>7.50 ms<td>2,000<td class="bad">failed<td class="words why">p99&lt;5ms: measured 7.50 ms`,
-		`<td>4,000<td>4,000<td>9.00 ms<td>4,000<td class="">invalid<td class="words why">the load generator submitted jobs late`,
+		`<td>2,000<td>2,000<td>7.50 ms<td>2,000<td class="bad">failed<td class="words">p99&lt;5ms: measured 7.50 ms`,
+		`<td>4,000<td>4,000<td>9.00 ms<td>4,000<td class="">invalid<td class="words">the load generator submitted jobs late`,
 		`<td>100<td>100<td>-<td>100<td class="">invalid`,
 		"a &lt;b&gt;server",
 	} {
@@ -165,7 +165,7 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 	compared := pageOf(t, func(w io.Writer) error { return sampleComparison().WriteHTML(w, 0.1) })
 	for _, page := range []string{page, pageOf(t, sampleSearch(t).WriteHTML), compared} {
-		if found := regexp.MustCompile(`(?i)(src|href)\s*=|@import|url\(`).FindString(page); found != "" {
+		if found := regexp.MustCompile(`(?i)(src|href)\s*=\s*"?[^"d]|@import|url\(`).FindString(page); found != "" {
 			t.Errorf("the page fetches something: %s", found)
 		}
 	}

@@ -20,22 +20,22 @@ type Conn struct {
 	// Uncertain is set when bytes are missing. From then on, the assignment of replies to requests is a guess.
 	Uncertain bool
 
-	ends    [2]endpoint
-	half    [2]half
-	server  int8 // index of the server in ends, or unknown
-	closed  bool
-	decided bool // Protocol is final
-	session codec.Session
-	early   []chunk // data before the protocol is decided
-	first   []byte  // the beginning of the first message; nil if no message has been read
-	search  *search // non-nil while the beginning of the connection is missing and no message boundary is proved
-	lastSender   int8    // the end that sent the last data, or unknown
-	level   bool    // when lastSender sent its last data, it had received everything
-	turn    bool    // the sender has changed, and both ends had received everything
-	audited bool    // the rule checker has seen the connection
-	calm    bool    // when the peer last began to send, both directions had been read up to the end of a message
-	shown   bool    // the protocol was reported as unknown, and the bytes are passed on as unread
-	skips   bool    // bytes of it were skipped
+	ends       [2]endpoint
+	half       [2]half
+	server     int8 // index of the server in ends, or unknown
+	closed     bool
+	decided    bool // Protocol is final
+	session    codec.Session
+	early      []chunk // data before the protocol is decided
+	first      []byte  // the beginning of the first message; nil if no message has been read
+	search     *search // non-nil while the beginning of the connection is missing and no message boundary is proved
+	lastSender int8    // the end that sent the last data, or unknown
+	level      bool    // when lastSender sent its last data, it had received everything
+	turn       bool    // the sender has changed, and both ends had received everything
+	audited    bool    // the rule checker has seen the connection
+	calm       bool    // when the peer last began to send, both directions had been read up to the end of a message
+	shown      bool    // the protocol was reported as unknown, and the bytes are passed on as unread
+	skips      bool    // bytes of it were skipped
 
 	tls *secured // if the connection was recognized as TLS and there are key logs
 

@@ -2,16 +2,21 @@ package report
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
 	"strings"
+
+	"jobwire/internal/page"
 )
 
 //go:embed page.html
 var pageSource string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"counted": counted,
+//go:embed page.css
+var pageStyle string
+
+var pageTemplate = template.Must(page.New(template.FuncMap{
 	"number":  func(i int) int { return i + 1 },
 	"seen":    (*Finding).seen,
 	"what":    (*Finding).what,
@@ -20,8 +25,31 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"line":    oneLine,
 	"output":  func(f *Finding) string { return strings.Join(f.lastOutput(maxPageOutput), "\n") },
 	"stack":   func(f *Finding) string { return printable(strings.Join(f.Stack, "\n")) },
-	"when":    func(r *Report) string { return r.Began.UTC().Format("2006-01-02 15:04 UTC") },
+	"tone":    tone,
 }).Parse(pageSource))
 
 // WriteHTML writes one page without references to other files.
-func WriteHTML(w io.Writer, r *Report) error { return page.Execute(w, r) }
+func WriteHTML(w io.Writer, r *Report) error { return pageTemplate.Execute(w, r) }
+
+// Head returns the header of the page.
+func (r *Report) Head() page.Head {
+	h := page.Head{Title: "Fuzzing " + r.Title, Verdict: "✓ no findings", Tone: "good", Target: oneLine(r.Target), Began: r.Began, Jobwire: r.Jobwire, Style: template.CSS(pageStyle)}
+	if len(r.Findings) > 0 {
+		worst := r.Findings[0].Level
+		h.Verdict, h.Tone = fmt.Sprintf("✗ %s, the most severe is %s", counted(len(r.Findings), "finding", "findings"), worst), tone(worst)
+	}
+	s := &r.Summary
+	h.Facts = []string{s.Duration().String(), fmt.Sprintf("%d executions (%.0f/s)", s.Executions, s.Rate()), fmt.Sprintf("random seed %d", s.Seed)}
+	return h
+}
+
+// tone returns the class of the style sheet for a severity.
+func tone(level string) string {
+	switch level {
+	case "critical", "high":
+		return "bad"
+	case "medium":
+		return "fair"
+	}
+	return "none"
+}

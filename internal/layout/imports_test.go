@@ -50,7 +50,7 @@ var layers = []layer{
 	{"pcap/decrypt", nil},
 	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},
 	{"pcap/internal/*", nil},
-	{"pcap/report", []string{"codec", "pcap", "pcap/jobs"}},
+	{"pcap/report", []string{"codec", "pcap", "pcap/jobs", "internal/*"}},
 	{"pcap/*", []string{"codec", "codec/transcript", "pcap", "internal/*"}},
 	{"export", []string{"codec", "internal/*"}}, // serves any protocol
 	{"fuzz/gen", []string{"codec"}},             // serves any protocol

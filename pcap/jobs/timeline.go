@@ -86,10 +86,10 @@ func (w *job) note(e *event, what string) {
 
 // trace passes on the messages of one job.
 type trace struct {
-	handle string
-	show   func(*pcap.Item)
-	shown  int
-	pending   int // number of messages that wait until their job's handle is known
+	handle  string
+	show    func(*pcap.Item)
+	shown   int
+	pending int // number of messages that wait until their job's handle is known
 }
 
 const maxPendingItems = 1 << 12

@@ -108,7 +108,7 @@ type job struct {
 	alone      bool // stats are only for this job
 	uncertain  bool
 	timeline   *Timeline
-	pending       []*pcap.Item // items for a trace, kept until the ID of the job is known
+	pending    []*pcap.Item // items for a trace, kept until the ID of the job is known
 }
 
 // New returns an empty Tracker.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/page"
 	"jobwire/pcap"
 	"jobwire/pcap/jobs"
 )
@@ -22,7 +23,10 @@ import (
 //go:embed page.html
 var pageSource string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"count": grouped}).Parse(pageSource))
+//go:embed page.css
+var pageStyle string
+
+var pageTemplate = template.Must(page.New(template.FuncMap{"count": grouped}).Parse(pageSource))
 
 // Limits of a page.
 const (
@@ -67,6 +71,7 @@ func (p *Page) Add(it *pcap.Item) {
 type (
 	pageData struct {
 		Title, Span    string
+		from           int64 // time of the first packet in nanoseconds since 1970, or 0
 		Messages, Jobs int
 		*pcap.Report
 		Functions      []pageFunction
@@ -122,7 +127,7 @@ type (
 // WriteHTML writes a self-contained page about a capture. d is the decoder that passed the items to the page.
 func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
 	r := p.jobs.Report()
-	data := pageData{Title: title, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
+	data := pageData{Title: title, from: p.from, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
 	data.Anomalies, data.AnomaliesLeft = first(r.Anomalies, pageTables)
 	total := data.functions(r)
 	data.Jobs = total.Submitted
@@ -136,7 +141,31 @@ func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
 	data.timelines(timelines, more, p.from, p.to)
 	data.Conns, data.ConnsLeft = p.traffic.rows()
 	data.Clock, data.Slots = ticks(p.traffic.span()), p.traffic.last+1
-	return pageTemplate.Execute(w, data)
+	return pageTemplate.Execute(w, &data)
+}
+
+// Head returns the header of the page.
+func (d *pageData) Head() page.Head {
+	h := page.Head{Title: "Capture: " + d.Title, Verdict: "✓ no violations and no job anomalies", Tone: "good", Jobwire: d.Jobwire, Style: template.CSS(pageStyle)}
+	if d.from > 0 {
+		h.Began = time.Unix(0, d.from)
+	}
+	h.Facts = []string{counted(d.Packets, "packet") + " in " + d.Span, counted(d.Connections, "connection"), counted(d.Jobs, "job") + ", " + grouped(d.Messages) + " messages"}
+	if d.Unknown > 0 {
+		h.Facts = append(h.Facts, counted(d.Unknown, "connection")+" of an unknown protocol")
+	}
+	anomalies := len(d.Anomalies) + d.AnomaliesLeft
+	switch {
+	case d.Violations > 0:
+		h.Verdict, h.Tone = fmt.Sprintf("✗ messages that break a rule: %s; job anomalies: %s", grouped(d.Violations), grouped(anomalies)), "bad"
+	case anomalies > 0:
+		h.Verdict, h.Tone = "△ job anomalies: "+grouped(anomalies), "fair"
+	case d.Messages == 0:
+		h.Verdict, h.Tone = "? no messages", "fair"
+	case d.Missing > 0:
+		h.Verdict, h.Tone = "? incomplete capture: no violations and no job anomalies found", "fair"
+	}
+	return h
 }
 
 // first returns at most n elements of a list, and the number of the others.
@@ -214,6 +243,14 @@ func grouped(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// counted formats a number of things.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return grouped(n) + " " + what
 }
 
 // percent formats a fraction as a CSS percentage.

@@ -1,0 +1,93 @@
+package page_test
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/conform"
+	fuzzreport "jobwire/fuzz/report"
+	"jobwire/internal/version"
+	"jobwire/loadgen"
+	"jobwire/pcap"
+	pcapreport "jobwire/pcap/report"
+)
+
+// all returns a page of each kind. Most of them are about runs without results.
+func all(t *testing.T) map[string]string {
+	t.Helper()
+	run := func() *loadgen.Report { return &loadgen.Report{Jobwire: version.Get(), Verdict: loadgen.Passed} }
+	pages := map[string]string{}
+	for name, write := range map[string]func(io.Writer) error{
+		"conform": func(w io.Writer) error {
+			return conform.WriteHTML(w, &conform.Suite{Protocol: gearman.Protocol}, []*conform.Report{{Target: "server"}})
+		},
+		"fuzz": func(w io.Writer) error {
+			return fuzzreport.WriteHTML(w, &fuzzreport.Report{Jobwire: version.Get(), Title: "Gearman", Findings: []*fuzzreport.Finding{{Name: "crash", Level: "critical"}}})
+		},
+		"run":    func(w io.Writer) error { return loadgen.WriteHTML(w, run()) },
+		"search": (&loadgen.SearchReport{Jobwire: version.Get(), LimitRange: &loadgen.LimitRange{}}).WriteHTML,
+		"compare": func(w io.Writer) error {
+			return loadgen.Compare([]loadgen.Group{{Name: "a", Runs: []*loadgen.Report{run()}}, {Name: "b", Runs: []*loadgen.Report{run()}}}).WriteHTML(w, 0.1)
+		},
+		"capture": func(w io.Writer) error {
+			p := pcapreport.New()
+			return p.WriteHTML(w, "a.pcap", pcap.NewDecoder(pcap.Options{}, p.Add))
+		},
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		pages[name] = b.String()
+	}
+	return pages
+}
+
+var (
+	styleElement = regexp.MustCompile(`(?s)<style>\n(.*?)</style>`)
+	heading      = regexp.MustCompile(`<h([1-6])`)
+	foreign      = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
+)
+
+// TestOneLook tests that all pages have the same head, style sheet and form of header.
+func TestOneLook(t *testing.T) {
+	shared := ""
+	for name, page := range all(t) {
+		style := styleElement.FindAllStringSubmatch(page, -1)
+		if len(style) != 1 {
+			t.Errorf("%s: expected 1 style element, got %d", name, len(style))
+			continue
+		}
+		sheet, _, found := strings.Cut(style[0][1], "a { color: inherit; text-decoration: none; }\n}\n")
+		if !found || shared != "" && sheet != shared {
+			t.Errorf("%s: the page does not begin with the shared style sheet", name)
+		}
+		shared = sheet
+		for _, want := range []string{"<!doctype html>\n<html lang=\"en\">\n<head>", `<meta name="viewport" content="width=device-width, initial-scale=1">`,
+			"</head>\n<body>\n<header>\n<h1>", "jobwire " + version.Number, "</body>\n</html>\n"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: expected %q", name, want)
+			}
+		}
+		if got := foreign.FindString(page); got != "" {
+			t.Errorf("%s: the page refers to another file: %s", name, got)
+		}
+		if strings.Contains(page, "ZgotmplZ") {
+			t.Errorf("%s: the template refuses a value", name)
+		}
+		if name != "compare" && !strings.Contains(page, `<p class="verdict `) {
+			t.Errorf("%s: the header has no verdict", name)
+		}
+		level := "0"
+		for _, h := range heading.FindAllStringSubmatch(page, -1) {
+			if h[1] > level && h[1][0] != level[0]+1 || level != "0" && h[1] == "1" {
+				t.Errorf("%s: a heading of level %s follows one of level %s", name, h[1], level)
+			}
+			level = h[1]
+		}
+	}
+}
