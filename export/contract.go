@@ -19,7 +19,7 @@ type contract struct {
 	Lines               *codec.Lines
 	Values              *codec.Values
 	MaxData             int
-	Pairing             []codec.RuleID
+	Pairing, Dependent  []codec.RuleID
 }
 
 // shown declares one field of the dissector.
@@ -73,9 +73,13 @@ type part struct {
 var kinds = [...]string{codec.Opaque: "opaque", codec.Text: "text", codec.Number: "number", codec.Signed: "signed", codec.Uint: "uint",
 	codec.Literal: "literal", codec.Code: "code", codec.Length: "length"}
 
+// MaxData is the number of bytes in one message's data, or in the body of a Beanstalk job, that the dissector accepts. It is the
+// limit of "jobwire decode", because a server may be configured with a higher limit than the default of the specification.
+const MaxData = 17 << 20
+
 func describe(p *codec.Protocol, name string) *contract {
 	c := &contract{Name: name, Title: p.Title, Server: p.ServerName, Port: p.DefaultPort, Rules: map[string]string{},
-		Header: p.Framing.Header, Lines: p.Framing.Lines, Values: p.Framing.Values, MaxData: codec.DefaultMaxData, Pairing: slices.Concat(p.Pairing, p.Dependent)}
+		Header: p.Framing.Header, Lines: p.Framing.Lines, Values: p.Framing.Values, MaxData: MaxData, Pairing: p.Pairing, Dependent: p.Dependent}
 	for _, r := range p.Rules {
 		c.Rules[string(r.ID)] = r.Text
 	}
@@ -100,7 +104,7 @@ func describeType(p *codec.Protocol, t *codec.Type, keys map[codec.Kind]map[stri
 	for _, w := range t.Words {
 		lw := word{Kind: string(rune(w.Kind)), Fold: w.Fold, Group: w.Repeat, Tail: w.Tail}
 		for i, pt := range w.Parts {
-			lp := part{Lead: pt.Lead, Field: describeField(pt.Field, keys)}
+			lp := part{Lead: pt.Prefix, Field: describeField(pt.Field, keys)}
 			if pt.Again {
 				lp.Same = pt.Same + 1
 			}
@@ -130,7 +134,7 @@ func effect(e codec.Effect) string {
 }
 
 func describeField(f *codec.Field, keys map[codec.Kind]map[string]string) field {
-	d := field{Name: f.Name, Kind: kinds[f.Kind], Width: f.Width, Max: f.Max, Lead: f.Lead, Term: f.Term, NotFirst: f.NotFirst, Values: f.Values,
+	d := field{Name: f.Name, Kind: kinds[f.Kind], Width: f.Width, Max: f.Max, Lead: f.Prefix, Term: f.Term, NotFirst: f.NotFirst, Values: f.Values,
 		Canonical: f.Canonical, Optional: f.Optional, Scalar: f.Scalar, Unique: f.Unique, Rule: f.Rule, MaxRule: f.MaxRule, NonEmpty: f.NonEmpty}
 	if !f.Derived() {
 		d.Key = keys[f.Kind][f.Name]

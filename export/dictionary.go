@@ -122,7 +122,7 @@ func (d *dictionary) message(p *codec.Protocol, t *codec.Type, size *codec.Field
 		d.add("separator", s)
 	}
 	for _, f := range slices.Concat(t.Fields, t.Repeat) {
-		d.add("word", f.Lead)
+		d.add("word", f.Prefix)
 		d.add("separator", f.Term)
 		for _, v := range slices.Concat(f.Values, f.Examples) {
 			d.add("value_"+f.Name, v)

@@ -121,7 +121,7 @@ func TestDictionaryTokens(t *testing.T) {
 // TestDictionaryEscapes checks tokens with characters that have a meaning in dictionaries, long tokens and long names.
 func TestDictionaryEscapes(t *testing.T) {
 	values := []string{`say "x" \ \x41`, "\xff\x7f\n", "#", " ", strings.Repeat("v", 128), strings.Repeat("w", 129), "X", "x"}
-	p := &codec.Protocol{Name: "x", Title: "X", Types: codec.Rows([]codec.Type{{Name: "T", Req: 1, Fields: []codec.Field{{Name: "Field", Values: values}}}}),
+	p := &codec.Protocol{Name: "x", Title: "X", Types: codec.JoinTypes([]codec.Type{{Name: "T", Req: 1, Fields: []codec.Field{{Name: "Field", Values: values}}}}),
 		NewSession: protocols[0].NewSession}
 	tokens, names := readDictionary(t, p)
 	var got []string

@@ -21,16 +21,18 @@ for _, s in ipairs(P.shown or {}) do KINDS[s.key] = s.kind end
 local stream, lost, completeness = Field.new("tcp.stream"), Field.new("tcp.analysis.lost_segment"), Field.new("tcp.completeness")
 local acknowledged, nextByte = Field.new("tcp.ack"), Field.new("tcp.nxtseq")
 local SYN = 1 -- in tcp.completeness
-local connections, known -- by TCP stream; by frame: the messages that were decoded
+local connections, known -- by TCP stream; by frame and offset: the messages that were decoded
 local passed -- a first pass has taken place; "tshark -2" without a filter has none
 
 function proto.init() connections, known, passed = {}, {}, false end
 
--- PAIRING are the rules about the correspondence of requests and replies.
-local PAIRING = {}
+-- PAIRING are the rules about the correspondence of requests and replies. DEPENDENT are those about messages of the server that
+-- depend on their requests.
+local PAIRING, DEPENDENT = {}, {}
 for _, id in ipairs(P.pairing or {}) do PAIRING[id] = true end
+for _, id in ipairs(P.dependent or {}) do DEPENDENT[id] = true end
 
-local function newState() return {pending = {}, waiting = {}, ended = {}, skip = {}, exact = {}, seen = {}} end
+local function newState() return {pending = {}, waiting = {}, ended = {}, skip = {}, exact = {}, short = {}, seen = {}} end
 
 local function connection(pinfo)
 	local id = stream().value
@@ -57,16 +59,21 @@ local function decode(c, side, raw)
 	m.size = n
 	assign(c, side, m)
 	if m.err then m.answers = nil end
-	if c.partial then -- earlier messages are unknown
+	local rule = m.err and m.err.rule
+	if PAIRING[rule] and c.short[3 - side] then c.unsure = true end -- a reply to an incomplete request
+	if c.partial or c.unsure then -- the request of a reply is unknown
 		m.answers = nil
-		if m.err and (m.err.fatal or PAIRING[m.err.rule]) then m.err = nil end
+		if PAIRING[rule] or side == 2 and DEPENDENT[rule] or c.partial and m.err and m.err.fatal then m.err = nil end
 	end
 	return m
 end
 
+local ESCAPED = {} -- bytes that are not printable
+for n = 0, 255 do ESCAPED[string.char(n)] = ("\\x%02x"):format(n) end
+
 -- printable returns a value as text, shortened.
 local function printable(v)
-	local text = v:sub(1, 64):gsub("[^ -~]", function(ch) return ("\\x%02x"):format(ch:byte()) end)
+	local text = v:sub(1, 64):gsub("[^ -~]", ESCAPED)
 	return #v > 64 and text .. "..." or text
 end
 
@@ -94,14 +101,13 @@ local function show(tree, tvb, at, m)
 		local f = s.field
 		if f.key then
 			local kind, v, range = KINDS[f.key], s.text or value(m, s), tvb(at + s.off, s.stop - s.off)
-			local wrong = check(f, v)
 			if kind == "bytes" then
 				tree:add(fields[f.key], range):set_text(f.name .. ': "' .. printable(v) .. '"')
 			elseif kind == "string" then
 				if s.text then tree:add(fields[f.key], range, v) else tree:add_packet_field(fields[f.key], range, ENC_UTF_8) end
 			elseif f.kind == "uint" then
 				tree:add(fields[f.key], range, kind == "int64" and Int64.new(tostring(bigendian(v))) or bigendian(v))
-			elseif not wrong or v:find("^%-?[0-9]+$") and #v < 19 then
+			elseif not check(f, v) or v:find("^%-?[0-9]+$") and #v < 19 then
 				tree:add(fields[f.key], range, number64(kind, v))
 			else
 				tree:add(range, f.name .. ": " .. printable(v))
@@ -122,38 +128,49 @@ local function link(tree, m)
 	end
 end
 
+-- typeRange returns the bytes that give the type of a message: its number or its first word.
+local function typeRange(tvb, at, m)
+	for _, s in ipairs(m.spans) do
+		if s.field.kind == "code" or s.field.kind == "literal" then return tvb(at + s.off, s.stop - s.off) end
+	end
+	return tvb(at, 0)
+end
+
 local function display(tvb, at, tree, m, side)
 	local name = m.type and m.type.name or "unknown message"
 	local sub = tree:add(proto, tvb(at, m.size), P.title .. ", " .. name .. (side == 1 and " to the server" or " to the client"))
-	if m.type then sub:add(fields.type, tvb(at, m.size), name) end
-	if m.number then sub:add(fields.type_number, tvb(at, m.size), m.number) end
-	sub:add(fields.to, tvb(at, m.size), side == 1 and "server" or "client"):set_generated()
+	local typed = typeRange(tvb, at, m)
+	if m.type then sub:add(fields.type, typed, name) end
+	if m.number then sub:add(fields.type_number, typed, m.number) end
+	sub:add(fields.to, tvb(at, 0), side == 1 and "server" or "client"):set_generated()
 	show(sub, tvb, at, m)
 	link(sub, m)
 	local err = m.err
 	if err then
-		sub:add(fields.rule, tvb(at, m.size), err.rule):set_generated()
+		sub:add(fields.rule, tvb(at, 0), err.rule):set_generated()
 		sub:add_proto_expert_info(violation, ("%s: %s %s, byte %d: %s"):format(err.rule, P.rules[err.rule] or "", err.field, err.at, err.detail))
 	end
 end
 
 -- remember stores a decoded message, so that it is shown again in the same way, and completes its links.
 local function remember(pinfo, length, at, m)
-	m.time, m.at, m.length = tonumber(pinfo.abs_ts), at, length
+	m.time, m.length = tonumber(pinfo.abs_ts), length
 	if m.asks then m.asks.frame, m.asks.time = pinfo.number, m.time end
 	if m.answers and not m.answers.reply then m.answers.reply = {frame = pinfo.number} end
-	known[pinfo.number] = known[pinfo.number] or {}
-	table.insert(known[pinfo.number], m)
+	local frame = known[pinfo.number] or {}
+	known[pinfo.number] = frame
+	frame[at] = frame[at] or {}
+	table.insert(frame[at], m)
 	return m
 end
 
 -- recall returns the message that was decoded at an offset of a frame. In a later pass, Wireshark may pass fewer bytes
 -- after the message than before.
 local function recall(pinfo, tvb, at)
-	local similar
-	for _, m in ipairs(known[pinfo.number] or {}) do
-		if m.at == at and m.length == tvb:len() then return m end
-		if m.at == at and m.size and at + m.size <= tvb:len() and m.raw == tvb:raw(at, m.size) then similar = m end
+	local frame, similar = known[pinfo.number], nil
+	for _, m in ipairs(frame and frame[at] or {}) do
+		if m.length == tvb:len() then return m end
+		if m.size and at + m.size <= tvb:len() and m.raw == tvb:raw(at, m.size) then similar = m end
 	end
 	return similar
 end
@@ -189,6 +206,7 @@ local function take(c, side, tvb, at)
 		return {skipped = true, size = n, spans = {}}
 	end
 	local m, need = decode(c, side, tvb:raw(at))
+	c.short[side] = not m
 	if not m then return missing(c, side, have, need) end
 	c.exact[side] = false
 	if m.size == 0 then
@@ -200,10 +218,13 @@ local function take(c, side, tvb, at)
 	return m
 end
 
+-- INFO is the number of bytes in the column Info after which messages are only counted, unless they violate a rule.
+local INFO = 200
+
 local previous -- the frame that was shown last
 
 function proto.dissector(tvb, pinfo, tree)
-	local c, at, texts = connection(pinfo), 0, {}
+	local c, at, texts, length, more = connection(pinfo), 0, {}, 0, 0
 	local side = pinfo.dst_port == c.port and 1 or 2
 	passed = passed or not pinfo.visited
 	local again = pinfo.visited and passed
@@ -213,7 +234,7 @@ function proto.dissector(tvb, pinfo, tree)
 		end
 		c.partial = true
 	end
-	pinfo.cols.protocol = P.name
+	pinfo.cols.protocol = P.title
 	while at < tvb:len() do
 		local m = recall(pinfo, tvb, at)
 		if not m and not again then m = remember(pinfo, tvb:len(), at, take(c, side, tvb, at)) end
@@ -226,10 +247,16 @@ function proto.dissector(tvb, pinfo, tree)
 			tree:add(proto, tvb(at, m.size), P.title .. ", bytes that are not decoded")
 		else
 			display(tvb, at, tree, m, side)
-			texts[#texts + 1] = summary(m) .. (m.err and " [" .. m.err.rule .. "]" or "")
+			if length < INFO or m.err then
+				texts[#texts + 1] = summary(m) .. (m.err and " [" .. m.err.rule .. "]" or "")
+				length = length + #texts[#texts]
+			else
+				more = more + 1
+			end
 		end
 		at = at + m.size
 	end
+	if more > 0 then texts[#texts + 1] = more .. " more" end
 	if #texts > 0 then
 		pinfo.cols.info:set((previous == pinfo.number and "; " or "") .. table.concat(texts, "; "))
 		pinfo.cols.info:fence()

@@ -108,7 +108,7 @@ local function split(m, form, fields, sep, at, stop, more)
 			elseif k then
 				add(m, f, at, stop, stop)
 				if k + #sep == stop then return fail(form.trailing, k, f.name, "expected the end of the message after the last argument, got a separator") end
-				return fail(form.surplus, k + #sep, f.name, "expected no more arguments, got another one")
+				return fail(form.extra, k + #sep, f.name, "expected no more arguments, got another one")
 			end
 		end
 		add(m, f, at, ends, next)

@@ -59,7 +59,7 @@ local function arguments(m, t, form, at, stop)
 		if err then return err end
 	end
 	if last(m).next < stop then
-		return fail(form.surplus, last(m).next, t.name, "expected the end of the message after the last argument, got " .. stop - last(m).next .. " more bytes")
+		return fail(form.extra, last(m).next, t.name, "expected the end of the message after the last argument, got " .. stop - last(m).next .. " more bytes")
 	end
 end
 

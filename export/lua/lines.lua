@@ -64,7 +64,7 @@ local function readLine(m, side, ends, next)
 	elseif more and at == ends then
 		err = fail(form.trailing, stop, word.name, "expected the end of the line, got a space before it")
 	elseif more then
-		err = fail(form.surplus, at, word.name, "expected no argument after " .. t.word .. ", got one")
+		err = fail(form.extra, at, word.name, "expected no argument after " .. t.word .. ", got one")
 	end
 	last(m).next = next
 	return err
@@ -84,10 +84,10 @@ end
 local function readBody(m, side, types, next)
 	local raw, body, final = m.raw, P.lines.body[side], P.lines["end"]
 	local size = last(m)
-	local n = tonumber(value(m, size))
+	local n, most = tonumber(value(m, size)), math.max(body.max, P.maxdata)
 	local stop = next + n
-	if n > body.max then
-		m.err = fail(body.size, size.off, size.field.name, "expected a body of at most " .. body.max .. " bytes, got " .. n)
+	if n > most then
+		m.err = fail(body.size, size.off, size.field.name, "expected a body of at most " .. most .. " bytes, got " .. n)
 		return stop + #final
 	elseif #raw < stop + #final then
 		return nil, stop + #final

@@ -4,11 +4,14 @@
 -- a reply. Other replies are assigned here, by the types that may answer a request. c.waiting has the requests that wait,
 -- and "silent" entries for messages without a reply, to which the server may still send an error.
 
+local ANSWERS = {} -- by type: the types that answer it
+for _, t in ipairs(P.types) do
+	ANSWERS[t] = {}
+	for _, i in ipairs(t.answers or {}) do ANSWERS[t][P.types[i]] = true end
+end
+
 local function answeredBy(request, t)
-	for _, i in ipairs(request.type.answers or {}) do
-		if P.types[i] == t then return true end
-	end
-	return t.does == "assign" and request.type.does == "ask"
+	return ANSWERS[request.type][t] or t.does == "assign" and request.type.does == "ask"
 end
 
 -- sent records a message of the connecting end.
