@@ -17,7 +17,8 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// Each fault of a server is counted as what it is, and nothing else is counted. The report describes the first one.
+// TestFaultsAreCounted tests that each injected fault of a server is counted by the right counter, that no other
+// counter changes, and that the account describes the first fault.
 func TestFaultsAreCounted(t *testing.T) {
 	newGearman := func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }
 	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
@@ -34,6 +35,7 @@ func TestFaultsAreCounted(t *testing.T) {
 		{gearman.Protocol, newGearman, "cycle", "drop from-server JOB_CREATED nth=20", loadgen.Account{Unacknowledged: 1}},
 		{gearman.Protocol, newGearman, "cycle", "duplicate from-server JOB_CREATED nth=20", loadgen.Account{AnsweredTwice: 1}},
 		{gearman.Protocol, newGearman, "cycle", "answer from-peer SUBMIT_JOB ERROR code text nth=20", loadgen.Account{Refused: 1}},
+		{gearman.Protocol, newGearman, "cycle", "alter from-server WORK_COMPLETE response=other nth=20", loadgen.Account{Corrupted: 1, Lost: 1}},
 		{beanstalk.Protocol, newBeanstalk, "cycle", "drop from-server INSERTED nth=20", loadgen.Account{Unacknowledged: 1}},
 		{beanstalk.Protocol, newBeanstalk, "cycle", "answer from-peer put OUT_OF_MEMORY nth=20", loadgen.Account{Refused: 1}},
 		{danga.Protocol, newDanga, "drain", "duplicate from-server job_assign_res nth=20", loadgen.Account{Duplicated: 1}},
@@ -42,8 +44,8 @@ func TestFaultsAreCounted(t *testing.T) {
 		t.Run(tt.scenario+"/"+tt.fault, func(t *testing.T) {
 			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: tt.scenario, Dial: serving(t, tt.protocol, tt.machine(), tt.fault),
 				Clients: 1, Workers: 1, Count: 30, DrainTimeout: 200 * time.Millisecond})
-			// The worker completes one job more than the server gave it, whereupon the server ends
-			// the connection. The run may be over before.
+			// The worker completes a job that the server has not assigned to it, and the server closes the
+			// connection. The run can end before that.
 			if err != nil && (tt.want.Duplicated == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
 				t.Fatal(err)
 			}
@@ -59,8 +61,8 @@ func TestFaultsAreCounted(t *testing.T) {
 	}
 }
 
-// In an open loop the jobs that are under way at the end are those that waited longest: their
-// latencies count.
+// TestOpenLoopLeavesNoLatencyOut tests that the latencies include those of the jobs in flight at the end of an open
+// loop, which waited longest.
 func TestOpenLoopLeavesNoLatencyOut(t *testing.T) {
 	machine := gearmanserver.New(gearmanserver.Options{})
 	rate, err := loadgen.ParseSchedule("500")
@@ -78,7 +80,7 @@ func TestOpenLoopLeavesNoLatencyOut(t *testing.T) {
 	}
 }
 
-// A server that gives out twenty jobs a second does not keep up with two hundred.
+// TestOpenLoopOfSlowServer tests that a server that assigns 20 jobs per second does not keep up with 200.
 func TestOpenLoopOfSlowServer(t *testing.T) {
 	rate, err := loadgen.ParseSchedule("200")
 	if err != nil {
@@ -93,13 +95,14 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := recorder.Report(res)
-	// A busy machine may invalidate the run.
+	// On a busy machine the verdict can be invalid.
 	if r.KeptUp == nil || *r.KeptUp || r.Verdict == loadgen.Passed || r.Backlog < 100 || r.RateRequested != 200 {
 		t.Errorf("%s %v: kept up %v, backlog %d, %v jobs/s requested", r.Verdict, r.Reasons, r.KeptUp, r.Backlog, r.RateRequested)
 	}
 }
 
-// A pause of the generator is not a loss, and a job that cannot be sent ends the run.
+// TestPausesAreNotLosses tests that jobs are not lost if Config.Think, Config.Work or the time between two scheduled
+// jobs is longer than Config.DrainTimeout.
 func TestPausesAreNotLosses(t *testing.T) {
 	dial := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}))
 	rate, err := loadgen.ParseSchedule("5")
@@ -117,6 +120,7 @@ func TestPausesAreNotLosses(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeSent tests that the run fails if a message cannot be encoded.
 func TestWhatCannotBeSent(t *testing.T) {
 	dial := serving(t, beanstalk.Protocol, beanstalkserver.New(beanstalkserver.Options{}))
 	cfg := loadgen.Config{Protocol: beanstalk.Protocol, Dial: dial, Count: 10, Prefix: "two words"}

@@ -10,14 +10,14 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// discard is a connection that takes all bytes.
+// discard is a connection that discards all bytes written to it.
 type discard struct{ net.Conn }
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
 
-// BenchmarkJob measures what the load generator itself does for one job, without decoding and without
-// system calls: the client submits it, the worker completes it and the client receives the result.
+// BenchmarkJob measures the CPU time of the load generator for one job, without decoding and system calls: the client
+// submits the job, the worker completes it and the client receives the result.
 func BenchmarkJob(b *testing.B) {
 	cfg, err := Config{Protocol: gearman.Protocol, Clients: 1, Workers: 1,
 		Dial: func(context.Context) (net.Conn, error) { return discard{}, nil }}.Complete()
@@ -61,7 +61,7 @@ func BenchmarkJob(b *testing.B) {
 	}
 }
 
-// A payload shows its job, and every change of it.
+// TestPayloads tests that a payload identifies its job, and that a change of a byte or of the length is detected.
 func TestPayloads(t *testing.T) {
 	for _, content := range [][]byte{nil, []byte("{}\n"), bytes.Repeat([]byte("0123456789"), 20000)} {
 		l := newFiller(content)
@@ -69,6 +69,11 @@ func TestPayloads(t *testing.T) {
 			payload := l.appendPayload(nil, 42, size)
 			if number, whole := l.numberOf(payload); number != 42 || !whole || len(payload) != size {
 				t.Errorf("%d bytes of content, size %d: job %d, %v", len(content), size, number, whole)
+			}
+			for _, other := range [][]byte{payload[:size-1], append(payload[:size:size], payload[size-1])} {
+				if _, whole := l.numberOf(other); whole {
+					t.Errorf("%d bytes of content, size %d: a length of %d was not noticed", len(content), size, len(other))
+				}
 			}
 			payload[size-1] ^= 1
 			if _, whole := l.numberOf(payload); whole {
